@@ -1,0 +1,46 @@
+# A thin face on meson. Two builds: build/glibc has everything, build/musl the static launcher without glibc's start-up.
+# After `make` the program is build/px: the musl one where musl-tools is there, else the glibc one.
+
+MUSL := $(shell command -v musl-gcc 2>/dev/null)
+NINJA := ninja --quiet
+PREFIX ?= /usr/local
+
+all: build/px
+
+build/glibc/build.ninja:
+	@meson setup --prefix $(PREFIX) build/glibc . >/dev/null || { cat build/glibc/meson-logs/meson-log.txt; exit 1; }
+build/musl/build.ninja:
+	@CC=musl-gcc CC_FOR_BUILD=gcc meson setup --native-file tools/musl.ini -Dmusl=true build/musl . >/dev/null || \
+		{ cat build/musl/meson-logs/meson-log.txt; exit 1; }
+build/asan/build.ninja:
+	@meson setup -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false build/asan . >/dev/null
+
+glibc: build/glibc/build.ninja
+	@$(NINJA) -C build/glibc
+musl: build/musl/build.ninja
+	@$(NINJA) -C build/musl px
+
+build/px: glibc $(if $(MUSL),musl)
+	@ln -sfn $(if $(MUSL),musl,glibc)/px build/px
+
+demo: deps all
+	@tests/demo build/px
+test: deps all
+	@tests/run build
+test-vm: all
+	@tests/vm/run build
+bench: all
+	@bench/run build
+install: all
+	@meson install --quiet -C build/glibc
+	@install -m 0755 build/px $(DESTDIR)$(PREFIX)/bin/px
+deps:
+	@tools/deps
+lint:
+	@tools/lint
+fuzz: deps
+	@tools/fuzz
+clean:
+	rm -rf build
+
+.PHONY: all glibc musl build/px demo test test-vm bench install deps lint fuzz clean

@@ -1,0 +1,144 @@
+"""What is measured: the commands of every row, and the goals they are held to.
+
+A row that cannot be run says why in its note and is printed with it, never silently dropped."""
+import dataclasses
+import json
+import os
+import shutil
+
+BUSYBOX = "/usr/bin/busybox"
+PYTHON = "/usr/bin/python3"
+TRUE = [BUSYBOX, "true"]
+PASS = [PYTHON, "-c", "pass"]
+SLEEP = [BUSYBOX, "sleep", "60"]
+
+# A goal is (figure, sign, limit); the figures are keys of a measured row.
+TAIL = ("p99_over_p50", "<=", 2.5)
+NO_NET_GOALS = [("x_base", "<=", 2.5), TAIL]
+NET_GOALS = [("x_base", "<=", 3.3), ("x_bwrap", "<=", 0.55), TAIL]
+PYTHON_GOALS = [("x_base", "<=", 1.12)]
+MEMORY_GOALS = [("pss_kib", "<=", 48)]
+CGROUP2_GOALS = [("extra_ms", "<=", 0.2)]
+
+BWRAP = ["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin",
+         "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev",
+         "--tmpfs", "/tmp"]
+# OCI runtimes refuse a host that has both kinds of cgroup: the unified mount is hidden from them alone.
+HIDE_UNIFIED = ["unshare", "-m", "sh", "-c", 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"', "sh"]
+
+
+@dataclasses.dataclass
+class Row:
+    name: str
+    command: list = None
+    goals: list = dataclasses.field(default_factory=list)
+    note: str = ""              # why the row is left out; empty if it is measured
+    prefix: list = dataclasses.field(default_factory=list)  # goes before all else and is not timed
+    serves: bool = False        # the command answers the requests of bench.h itself
+    peer: str = ""              # the row that "x bwrap" refers to
+
+
+class Site:
+    """Where everything is: the build's own programs and those that this script made beside them."""
+
+    def __init__(self, build):
+        self.build = build
+        self.out = os.path.join(build, "bench")
+        self.root = os.path.join(self.out, "root")
+        self.launch = os.path.join(self.out, "launch")
+        musl = os.path.join(self.out, "limit-musl")
+        self.limit = musl if os.path.exists(musl) else os.path.join(self.out, "limit")
+        self.libpx_start = os.path.join(self.out, "libpx_start")
+        self.px = os.path.join(build, "px")
+        self.px_glibc = os.path.join(build, "glibc", "px")
+
+    def limit_row(self, payload, net):
+        kind = "musl" if self.limit.endswith("-musl") else "glibc"
+        command = [self.limit, *(["-n"] if net else []), self.root, *payload]
+        return Row(f"kernel's limit ({kind}), {'net + lo' if net else 'no net'}", command,
+                   peer="bwrap, net" if net else "bwrap, no net")
+
+    def px_row(self, payload, *options, goals=(), px=None, suffix=""):
+        peer = "bwrap, no net" if "host" in options else "bwrap, net"
+        name = " ".join(["px exec", *options]) + suffix
+        px = px or self.px
+        note = "" if os.path.exists(px) else "left out: not built"
+        return Row(name, [px, "exec", *options, "--", *payload], list(goals), note, peer=peer)
+
+    def bwrap_row(self, payload, net):
+        share = [] if net else ["--share-net"]
+        note = "" if shutil.which("bwrap") else "not installed"
+        return Row("bwrap, net" if net else "bwrap, no net", [*BWRAP, *share, *payload], note=note)
+
+    def oci_row(self, name, *options):
+        command = [name, *options, "run", "-b", os.path.join(self.out, "bundle"), "{i}"]
+        note = "" if shutil.which(name) else "not installed"
+        if not note and os.geteuid() != 0:
+            note = "needs root"
+        return Row(f"{name}, {'no cgroup' if options else 'cgroup'}", command, note=note, prefix=HIDE_UNIFIED)
+
+    def libpx_row(self, payload, *fields):
+        command = [self.libpx_start, *fields, "--", *payload]
+        note = "" if os.path.exists(self.libpx_start) else "left out: glibc/libpx.so not built"
+        return Row(" ".join(["libpx", *fields]), command, note=note, serves=True,
+                   peer="bwrap, no net" if "net=host" in fields else "bwrap, net")
+
+    def memory_limit_row(self, payload):
+        row = self.px_row(payload, "--memory", "64m")
+        if not row.note and os.geteuid() != 0:
+            row.note = "needs root"
+        return row
+
+    def start_rows(self):
+        rows = [Row("vfork+exec", TRUE), self.limit_row(TRUE, False), self.limit_row(TRUE, True),
+                self.px_row(TRUE, "--net", "host", goals=NO_NET_GOALS),
+                self.px_row(TRUE, goals=NET_GOALS),
+                self.px_row(TRUE, "--net", "loopback", goals=NET_GOALS),
+                self.memory_limit_row(TRUE)]
+        if os.path.exists(self.px_glibc):
+            rows += [self.px_row(TRUE, "--net", "host", px=self.px_glibc, suffix=" (glibc)"),
+                     self.px_row(TRUE, px=self.px_glibc, suffix=" (glibc)")]
+        return rows + [self.libpx_row(TRUE, "net=host"), self.libpx_row(TRUE), self.bwrap_row(TRUE, False),
+                       self.bwrap_row(TRUE, True), self.oci_row("crun", "--cgroup-manager=disabled"),
+                       self.oci_row("runc")]
+
+    def python_rows(self):
+        return [Row("bare", PASS), self.px_row(PASS, goals=PYTHON_GOALS), self.bwrap_row(PASS, True)]
+
+    def throughput_rows(self):
+        return [Row("vfork+exec", TRUE), self.limit_row(TRUE, False), self.limit_row(TRUE, True),
+                self.px_row(TRUE, "--net", "host", goals=[("x_bwrap", ">=", 2.5)]),
+                self.px_row(TRUE, goals=[("x_bwrap", ">=", 2.0)]),
+                self.bwrap_row(TRUE, False), self.bwrap_row(TRUE, True)]
+
+    def memory_rows(self):
+        return [self.limit_row(SLEEP, True), self.px_row(SLEEP, goals=MEMORY_GOALS), self.bwrap_row(SLEEP, True)]
+
+    def make_root(self):
+        for name in ("usr", "proc", "dev", "tmp"):
+            os.makedirs(os.path.join(self.root, name), exist_ok=True)
+        for name in ("bin", "lib", "lib64"):
+            link = os.path.join(self.root, name)
+            if not os.path.islink(link):
+                os.symlink(os.path.join("usr", name), link)
+
+    def make_bundle(self):
+        """An OCI bundle that is as much like the bwrap row as the format lets it be."""
+        def mount(where, kind, *options):
+            source = "/usr" if kind == "bind" else kind
+            return {"destination": where, "type": kind, "source": source, "options": list(options)}
+        config = {
+            "ociVersion": "1.0.2", "hostname": "box", "root": {"path": self.root, "readonly": True},
+            "process": {"terminal": False, "user": {"uid": 0, "gid": 0}, "args": TRUE, "env": ["PATH=/usr/bin:/bin"],
+                        "cwd": "/", "noNewPrivileges": True,
+                        "capabilities": {kind: [] for kind in ("bounding", "effective", "permitted")}},
+            "mounts": [mount("/usr", "bind", "bind", "ro", "nosuid"), mount("/proc", "proc"),
+                       mount("/dev", "tmpfs", "nosuid", "mode=755"),
+                       mount("/dev/pts", "devpts", "nosuid", "noexec", "newinstance", "ptmxmode=0666"),
+                       mount("/dev/shm", "tmpfs", "nosuid", "noexec", "nodev"),
+                       mount("/tmp", "tmpfs", "nosuid", "nodev")],
+            "linux": {"namespaces": [{"type": kind} for kind in ("pid", "network", "ipc", "uts", "mount")]},
+        }
+        os.makedirs(os.path.join(self.out, "bundle"), exist_ok=True)
+        with open(os.path.join(self.out, "bundle", "config.json"), "w", encoding="utf-8") as file:
+            json.dump(config, file, indent=1)

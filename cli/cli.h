@@ -1,0 +1,54 @@
+/* cli/cli.h - what the commands of px share: how it was asked, how it answers.
+ *
+ * Mustn't: include anything of the engine but px/px.h. Payload goes to stdout, words for a person to stderr. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <px/px.h>
+
+struct cli {
+    bool json;
+    int verbose;                /* -1 quiet, 0, 1 */
+};
+
+struct command {
+    const char *name;
+    const char *summary;
+    const char *usage;          /* after "px NAME" */
+    const char *details;        /* the body of --help below the options */
+    bool policy_options;        /* takes the fields of a policy */
+    int (*run)(struct cli *cli, int argc, char **argv);
+};
+
+extern const struct command commands[];         /* cli/main.c, ends with a NULL name */
+const struct command *find_command(const char *name);
+
+int cmd_exec(struct cli *cli, int argc, char **argv);
+int cmd_shell(struct cli *cli, int argc, char **argv);
+int cmd_policy(struct cli *cli, int argc, char **argv);
+int cmd_explain(struct cli *cli, int argc, char **argv);
+int cmd_completion(struct cli *cli, int argc, char **argv);
+int cmd_help(struct cli *cli, int argc, char **argv);
+
+/* cli/options.c: the words of a command line that fill a policy. */
+struct options {
+    struct px_policy *policy;
+    const char *shell_text;     /* -c */
+    const char *report;
+    bool plan, help, timings, tty, interactive;
+    const char **argv;          /* the command; NULL-terminated, to be freed */
+    size_t argc;
+};
+int parse_options(struct cli *cli, int argc, char **argv, struct options *ret_options, struct px_err *e);
+void free_options(struct options *options);
+
+/* cli/render.c: words for people and for programs. */
+enum { USAGE_STATUS = 2, START_STATUS = 125 };
+int say_error(const struct cli *cli, const struct px_err *e, int status);      /* returns status */
+int usage_error(const struct cli *cli, int status, const char *fix, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+int print_text(const char *text);               /* to stdout, all of it or -1 */
+void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));           /* a line on stderr */
+void print_help(const struct command *command);

@@ -1,0 +1,113 @@
+/* px: the command line. One row per command; the work is in the library. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char exec_details[] =
+    "Sizes are written 512m, 1g; times 10s, 250ms, 1m30s. The exit status is the command's own; 124 after a timeout, 125 if px\n"
+    "could not start it, 126 if it is not executable, 127 if it was not found, 128+N if signal N ended it.\n"
+    "\nExamples:\n"
+    "  px exec -- echo hello\n"
+    "  px exec --timeout 10s -m 512m -v ./project:/workspace -w /workspace -- python3 main.py\n"
+    "  px --json exec -c 'echo out; exit 3'\n";
+
+// clang-format off
+const struct command commands[] = {
+    { "exec",       "run one command in a box",           "[OPTIONS] [--] COMMAND [ARG...] | -c TEXT", exec_details, true, cmd_exec },
+    { "shell",      "a shell in a box",                   "[OPTIONS] [--] [COMMAND...]",
+      "Example:\n  px shell -v ./project:/workspace -w /workspace\n", true, cmd_shell },
+    { "policy",     "see a policy in full",               "show [--preset NAME] [OPTIONS]",
+      "Example:\n  px policy show --preset untrusted\n", false, cmd_policy },
+    { "explain",    "say more about an error",            "PXnnn",
+      "Without a code it lists all of them.\n\nExample:\n  px explain PX013\n", false, cmd_explain },
+    { "completion", "completion for a shell",             "bash|zsh|fish",
+      "Example:\n  px completion bash > ~/.local/share/bash-completion/completions/px\n", false, cmd_completion },
+    { "help",       "this list, or one command's help",   "[COMMAND]", NULL, false, cmd_help },
+    { NULL, NULL, NULL, NULL, false, NULL },
+};
+// clang-format on
+
+/* Part of the design, not of this build: refused by name, so that a script learns why. */
+static const char *const later[] = {"box", "run", "test", "sync", "status", "init", "pack", "sandbox", "file", "worker",
+                                    "task", "mcp", "serve", "doctor", "oci"};
+
+const struct command *find_command(const char *name)
+{
+    for (const struct command *c = commands; c->name; c++)
+        if (strcmp(c->name, name) == 0)
+            return c;
+    return NULL;
+}
+
+int cmd_help(struct cli *cli, int argc, char **argv)
+{
+    if (argc > 0) {
+        const struct command *c = find_command(argv[0]);
+        if (!c)
+            return usage_error(cli, USAGE_STATUS, "Run `px help` for the list.", "there is no command '%s'", argv[0]);
+        print_help(c);
+        return 0;
+    }
+    printf("px - run code that nobody should have to trust\n\nUsage: px [--json] [-v|-q] COMMAND ...\n\nCommands:\n");
+    for (const struct command *c = commands; c->name; c++)
+        printf("  %-12s%s\n", c->name, c->summary);
+    printf("\n`px COMMAND --help` shows the options of one with an example; px(1) has the rest.\n");
+    return fflush(stdout) == 0 ? 0 : 1;
+}
+
+static int version(void)
+{
+    printf("px %s\n", px_version());
+    return fflush(stdout) == 0 ? 0 : 1;
+}
+
+static int unknown(const struct cli *cli, const char *name)
+{
+    struct px_err e = {.code = 3};
+    struct px_explain row = {0};
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
+        if (strcmp(later[i], name) == 0 && px_explain(3, &row) == 0) {
+            (void)snprintf(e.what, sizeof e.what, "`px %s` is not part of this build", name);
+            (void)snprintf(e.why, sizeof e.why, "%s", "The command is part of the design but not of this version.");
+            (void)snprintf(e.fix, sizeof e.fix, "%s", "Run `px help` for the commands there are.");
+            return say_error(cli, &e, USAGE_STATUS);
+        }
+    return usage_error(cli, USAGE_STATUS, "Run `px help` for the list.", "there is no command '%s'", name);
+}
+
+static int run(struct cli *cli, const struct command *c, int argc, char **argv)
+{
+    if (!c->policy_options && argc > 0 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0)) {
+        print_help(c);
+        return 0;
+    }
+    return c->run(cli, argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+    struct cli cli = {0};
+    int i = 1;
+    for (; i < argc && argv[i][0] == '-'; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            cli.json = true;
+        else if (strcmp(argv[i], "-v") == 0 || strcmp(argv[i], "--verbose") == 0)
+            cli.verbose = 1;
+        else if (strcmp(argv[i], "-q") == 0 || strcmp(argv[i], "--quiet") == 0)
+            cli.verbose = -1;
+        else if (strcmp(argv[i], "--version") == 0)
+            return version();
+        else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return cmd_help(&cli, 0, NULL);
+        else
+            return usage_error(&cli, USAGE_STATUS, "Options before the command are --json, -v, -q, --version and --help.",
+                               "there is no option '%s' before a command", argv[i]);
+    }
+    if (i >= argc) {
+        (void)cmd_help(&cli, 0, NULL);
+        return USAGE_STATUS;
+    }
+    const struct command *c = find_command(argv[i]);
+    return c ? run(&cli, c, argc - i - 1, argv + i + 1) : unknown(&cli, argv[i]);
+}

@@ -1,0 +1,215 @@
+/* Command-line words to a policy: every option is a row of the engine's field table, so nothing is listed here but the few
+ * words that are about px itself. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Habits from other tools, where the meaning is the same. */
+static const char *const aliases[][2] = {
+    {"volume", "bind"}, {"chdir", "workdir"}, {"cwd", "workdir"}, {"pids-limit", "pids"}, {"network", "net"}, {"stdin", "interactive"},
+};
+
+struct reader {
+    struct cli *cli;
+    int argc;
+    char **argv;
+    int at;                     /* the next word */
+    struct options *out;
+};
+
+static int fail_usage(struct px_err *e, const char *fix, const char *fmt, const char *word)
+{
+    struct px_explain row = {0};
+    (void)px_explain(1, &row);
+    *e = (struct px_err){.code = 1};
+    (void)snprintf(e->what, sizeof e->what, fmt, word);
+    (void)snprintf(e->why, sizeof e->why, "%s", row.why ? row.why : "");
+    (void)snprintf(e->fix, sizeof e->fix, "%s", fix ? fix : row.fix ? row.fix : "");
+    for (char *p = e->what; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = '?';
+    return -1;
+}
+
+static int find_field(const char *name, size_t len, struct px_field_info *ret)
+{
+    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
+        if (strlen(aliases[i][0]) == len && memcmp(aliases[i][0], name, len) == 0) {
+            name = aliases[i][1];
+            len = strlen(name);
+            break;
+        }
+    for (size_t i = 0; px_policy_field(i, ret) == 0; i++)
+        if (strlen(ret->name) == len && memcmp(ret->name, name, len) == 0)
+            return 0;
+    return -1;
+}
+
+static int find_letter(char letter, struct px_field_info *ret)
+{
+    for (size_t i = 0; px_policy_field(i, ret) == 0; i++)
+        if (ret->letter == letter)
+            return 0;
+    return -1;
+}
+
+/* The value of an option: what stands behind '=' or the next word. */
+static const char *take_value(struct reader *r, const char *behind, const char *name, struct px_err *e)
+{
+    if (behind)
+        return behind;
+    if (r->at < r->argc)
+        return r->argv[r->at++];
+    (void)fail_usage(e, NULL, "--%s needs a value", name);
+    return NULL;
+}
+
+static int set_field(struct reader *r, const struct px_field_info *f, const char *behind, struct px_err *e)
+{
+    const char *value = f->flag ? (behind ? behind : "true") : NULL;
+    if (f->absent)
+        return px_policy_set(r->out->policy, f->name, "", e);
+    if (!f->flag && !(value = f->optional && !behind ? "" : take_value(r, behind, f->name, e)))
+        return -1;
+    if (px_policy_set(r->out->policy, f->name, value, e) < 0)
+        return -1;
+    /* Options about the caller's side are needed here as well. */
+    bool on = f->flag && strcmp(value, "false") != 0;
+    r->out->tty = r->out->tty || (on && strcmp(f->name, "tty") == 0);
+    r->out->interactive = r->out->interactive || (on && strcmp(f->name, "interactive") == 0);
+    r->out->timings = r->out->timings || (on && strcmp(f->name, "timings") == 0);
+    return 0;
+}
+
+/* Words about px itself. 1 if it was one of them. */
+static int own_option(struct reader *r, const char *name, size_t len, const char *behind, struct px_err *e)
+{
+    struct {
+        const char *name;
+        bool *flag;
+        const char **value;
+    } rows[] = {
+        {"help", &r->out->help, NULL},  {"plan", &r->out->plan, NULL},          {"json", &r->cli->json, NULL},
+        {"preset", NULL, &(const char *){NULL}}, {"report", NULL, &r->out->report}, {"command", NULL, &r->out->shell_text},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (strlen(rows[i].name) != len || memcmp(rows[i].name, name, len) != 0)
+            continue;
+        if (rows[i].flag) {
+            *rows[i].flag = true;
+            return 1;
+        }
+        *rows[i].value = take_value(r, behind, rows[i].name, e);
+        return *rows[i].value ? 1 : -1;
+    }
+    return 0;
+}
+
+static int long_option(struct reader *r, const char *word, struct px_err *e)
+{
+    size_t len = strcspn(word, "=");
+    const char *behind = word[len] == '=' ? word + len + 1 : NULL;
+    struct px_field_info f;
+
+    int own = own_option(r, word, len, behind, e);
+    if (own != 0)
+        return own < 0 ? -1 : 0;
+    if (find_field(word, len, &f) < 0)
+        return fail_usage(e, "Run `px exec --help` for the list. A command that starts with '-' goes after `--`.",
+                          "there is no option --%.200s", word);
+    return set_field(r, &f, behind, e);
+}
+
+/* -it, -m512m, -m 512m */
+static int short_options(struct reader *r, const char *letters, struct px_err *e)
+{
+    for (; *letters; letters++) {
+        struct px_field_info f;
+        const char one[2] = {*letters, '\0'};
+        if (*letters == 'h') {
+            r->out->help = true;
+            continue;
+        }
+        const char *behind = letters[1] ? letters + 1 : NULL;
+        if (*letters == 'c') {
+            r->out->shell_text = take_value(r, behind, "command", e);
+            return r->out->shell_text ? 0 : -1;
+        }
+        if (find_letter(*letters, &f) < 0)
+            return fail_usage(e, NULL, "there is no option -%s", one);
+        if (set_field(r, &f, f.flag ? NULL : behind, e) < 0)
+            return -1;
+        if (!f.flag)
+            return 0;
+    }
+    return 0;
+}
+
+static bool is_option(const char *word)
+{
+    return word[0] == '-' && word[1] != '\0';
+}
+
+/* The preset comes first, wherever it stands. */
+static const char *find_preset(int argc, char **argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strncmp(argv[i], "--preset=", 9) == 0)
+            return argv[i] + 9;
+        if (strcmp(argv[i], "--preset") == 0 && i + 1 < argc)
+            return argv[i + 1];
+    }
+    return NULL;
+}
+
+static int take_command(struct reader *r, struct px_err *e)
+{
+    struct options *o = r->out;
+    size_t words = (size_t)(r->argc - r->at);
+    o->argv = calloc(words + 5, sizeof *o->argv);
+    if (!o->argv)
+        return fail_usage(e, NULL, "%s", "out of memory");
+    if (o->shell_text) {        /* sh -c TEXT sh ARG...: as a shell would */
+        o->argv[o->argc++] = "/bin/sh";
+        o->argv[o->argc++] = "-c";
+        o->argv[o->argc++] = o->shell_text;
+        if (words)
+            o->argv[o->argc++] = "sh";
+    }
+    for (size_t i = 0; i < words; i++)
+        o->argv[o->argc++] = r->argv[r->at + (int)i];
+    return 0;
+}
+
+int parse_options(struct cli *cli, int argc, char **argv, struct options *ret_options, struct px_err *e)
+{
+    struct options out = {0};
+    struct reader r = {.cli = cli, .argc = argc, .argv = argv, .out = &out};
+
+    if (px_policy_new(find_preset(argc, argv), &out.policy, e) < 0)
+        return -1;
+    while (r.at < argc && is_option(argv[r.at])) {
+        const char *word = argv[r.at++];
+        if (strcmp(word, "--") == 0)
+            break;
+        if ((word[1] == '-' ? long_option(&r, word + 2, e) : short_options(&r, word + 1, e)) < 0) {
+            free_options(&out);
+            return -1;
+        }
+    }
+    if (take_command(&r, e) < 0) {
+        free_options(&out);
+        return -1;
+    }
+    *ret_options = out;
+    return 0;
+}
+
+void free_options(struct options *options)
+{
+    px_policy_free(options->policy);
+    free(options->argv);
+    *options = (struct options){0};
+}

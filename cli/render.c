@@ -1,0 +1,169 @@
+#include "cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int write_all(int fd, const char *text, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, text, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return -1;
+        text += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+int print_text(const char *text)
+{
+    return write_all(STDOUT_FILENO, text, strlen(text));
+}
+
+void say(const char *fmt, ...)
+{
+    char line[2048];
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(line, sizeof line - 1, fmt, args);
+    va_end(args);
+    if (n < 0)
+        return;
+    size_t len = (size_t)n < sizeof line - 1 ? (size_t)n : sizeof line - 2;
+    line[len++] = '\n';
+    (void)write_all(STDERR_FILENO, line, len);
+}
+
+/* ---- errors ---- */
+
+static void add(char *out, size_t size, size_t *at, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int n = *at < size ? vsnprintf(out + *at, size - *at, fmt, args) : 0;
+    va_end(args);
+    if (n > 0)
+        *at += (size_t)n;
+}
+
+/* Bullets, one per line of text. */
+static void add_bullets(char *out, size_t size, size_t *at, const char *title, const char *text)
+{
+    if (*text == '\0')
+        return;
+    add(out, size, at, "\n%s:\n", title);
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+        add(out, size, at, "  - %.*s\n", (int)n, text);
+        text += n + (text[n] == '\n');
+    }
+}
+
+/* The texts of a px_err are valid UTF-8 without control bytes, but for the newlines between the lines of `fix`. */
+static void add_json_text(char *out, size_t size, size_t *at, const char *text, size_t len)
+{
+    add(out, size, at, "\"");
+    for (size_t i = 0; i < len; i++)
+        add(out, size, at, text[i] == '"' || text[i] == '\\' ? "\\%c" : "%c", text[i]);
+    add(out, size, at, "\"");
+}
+
+static void add_json_lines(char *out, size_t size, size_t *at, const char *name, const char *text)
+{
+    add(out, size, at, ",\"%s\":[", name);
+    for (bool first = true; *text; first = false) {
+        size_t n = strcspn(text, "\n");
+        add(out, size, at, first ? "" : ",");
+        add_json_text(out, size, at, text, n);
+        text += n + (text[n] == '\n');
+    }
+    add(out, size, at, "]");
+}
+
+static void error_json(const struct px_err *e)
+{
+    char out[8192];
+    size_t at = 0;
+    struct px_explain row = {0};
+    (void)px_explain(e->code, &row);
+    add(out, sizeof out, &at, "{\"status\":\"%s\",\"message\":", e->code == 6 ? "error" : "user-error");
+    add_json_text(out, sizeof out, &at, e->what, strlen(e->what));
+    add(out, sizeof out, &at, ",\"details\":{\"code\":\"PX%03d\",\"reason\":\"%s\"", e->code, row.name ? row.name : "");
+    add_json_lines(out, sizeof out, &at, "why", e->why);
+    add_json_lines(out, sizeof out, &at, "fix", e->fix);
+    add(out, sizeof out, &at, "}}\n");
+    (void)print_text(out);
+}
+
+int say_error(const struct cli *cli, const struct px_err *e, int status)
+{
+    char out[8192];
+    size_t at = 0;
+    if (cli->json) {
+        error_json(e);
+        return status;
+    }
+    add(out, sizeof out, &at, "PX%03d  %s\n", e->code, e->what);
+    add_bullets(out, sizeof out, &at, "Why", e->why);
+    add_bullets(out, sizeof out, &at, "Fix", e->fix);
+    (void)write_all(STDERR_FILENO, out, at < sizeof out ? at : sizeof out - 1);
+    return status;
+}
+
+int usage_error(const struct cli *cli, int status, const char *fix, const char *fmt, ...)
+{
+    struct px_err e = {.code = 1};
+    struct px_explain row = {0};
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(e.what, sizeof e.what, fmt, args);
+    va_end(args);
+    (void)px_explain(e.code, &row);
+    (void)snprintf(e.why, sizeof e.why, "%s", row.why ? row.why : "");
+    (void)snprintf(e.fix, sizeof e.fix, "%s", fix ? fix : row.fix ? row.fix : "");
+    for (char *p = e.what; *p; p++)             /* words of the command line may hold anything */
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = '?';
+    return say_error(cli, &e, status);
+}
+
+/* ---- help ---- */
+
+static void help_option(char letter, const char *name, const char *arg, bool optional, const char *help)
+{
+    char left[64];
+    size_t at = 0;
+    if (letter)
+        add(left, sizeof left, &at, "  -%c, --%s", letter, name);
+    else
+        add(left, sizeof left, &at, "      --%s", name);
+    if (arg)
+        add(left, sizeof left, &at, optional ? "[=%s]" : " %s", arg);
+    printf(at <= 32 ? "%-34s%s\n" : "%s\n                                  %s\n", left, help);
+}
+
+void print_help(const struct command *command)
+{
+    printf("px %s - %s\n\nUsage: px %s %s\n", command->name, command->summary, command->name, command->usage);
+    if (command->policy_options) {
+        struct px_field_info f;
+        printf("\nOptions:\n");
+        help_option('c', "command", "TEXT", false, "run TEXT with /bin/sh");
+        help_option(0, "preset", "NAME", false, "start from a preset (see px policy show)");
+        for (size_t i = 0; px_policy_field(i, &f) == 0; i++)
+            if (!f.absent)
+                help_option(f.letter, f.name, f.flag ? NULL : f.arg, f.optional, f.help);
+        help_option(0, "plan", NULL, false, "print what would be done, and do nothing");
+        help_option(0, "report", "FILE", false, "write the result as JSON, with the exact output");
+        help_option('h', "help", NULL, false, "this text");
+    }
+    if (command->details)
+        printf("\n%s", command->details);
+    (void)fflush(stdout);
+}

@@ -1,0 +1,188 @@
+/* px/px.h - run a command in a box, from C.
+ *
+ * A box is described by a policy, started, waited for, and answered by a result:
+ *
+ *     struct px_err e = {0};
+ *     struct px_policy *policy = NULL;
+ *     struct px_box *box = NULL;
+ *     const char *argv[] = {"echo", "hello", NULL};
+ *
+ *     if (px_policy_new("default", &policy, &e) < 0 || px_policy_set(policy, "timeout", "10s", &e) < 0 ||
+ *         px_box_start(policy, argv, NULL, &box, &e) < 0 || px_box_wait(box, &e) < 0)
+ *         return complain(&e);
+ *     const struct px_result *r = px_box_result(box);
+ *     printf("%s, exit %d: %.*s", px_status_name(r->status), r->exit_code, (int)r->out.len, r->out.data);
+ *     px_box_free(box);
+ *     px_policy_free(policy);
+ *
+ * Rules. Functions return 0 or -1 and then fill *e (which may be NULL). A `ret_` pointer is yours, a returned pointer is
+ * borrowed from the object. Objects belong to one thread at a time; different objects may be used from different threads at
+ * once. The library has no globals, starts no thread, installs no signal handler, and never touches the working directory,
+ * the umask, the environment, or a descriptor that it did not open. It reaps only its own children, by pidfd. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PX_API __attribute__((visibility("default")))
+
+/* ---- errors ---- */
+
+struct px_err {
+    int code;                   /* 0, or the stable number users see as PX017; px-errors(7) lists them */
+    int sys;                    /* errno at the moment of failure; 0 if none */
+    char what[512];             /* what happened, in the names the user gave us */
+    char why[512];              /* the cause */
+    char fix[768];              /* what to do now, one action per line */
+};
+
+/* The rows of px-errors(7): NULL if there is no such code. */
+struct px_explain {
+    int code;
+    const char *name, *what, *why, *fix;
+};
+PX_API int px_explain(int code, struct px_explain *ret_text);
+/* The code after `code` in the table; 0 after the last. px_explain_next(0) is the first. */
+PX_API int px_explain_next(int code);
+
+/* ---- policy: what the box may see and do ---- */
+
+struct px_policy;
+
+/* preset: "default", "session", "worker", "untrusted", "task", "project" (NULL means default). */
+PX_API int px_policy_new(const char *preset, struct px_policy **ret_policy, struct px_err *e);
+PX_API void px_policy_free(struct px_policy *policy);
+/* Sets one field by its name in px-policy(5), with the command line's grammar: ("memory", "512m"). Repeatable fields add. */
+PX_API int px_policy_set(struct px_policy *policy, const char *field, const char *value, struct px_err *e);
+/* The policy as a JSON object; free() it. */
+PX_API int px_policy_json(const struct px_policy *policy, char **ret_json, struct px_err *e);
+/* Names of the presets in order; NULL past the end. */
+PX_API const char *px_preset_name(size_t index);
+
+/* One row of the field table, for front ends that offer the fields. */
+struct px_field_info {
+    const char *name;           /* "memory" */
+    char letter;                /* 'm', or 0 */
+    const char *type;           /* "size" */
+    const char *arg;            /* "SIZE", or NULL for a flag */
+    const char *help;
+    const char *const *words;   /* the choices, or NULL */
+    bool flag;                  /* takes no value */
+    bool repeat;
+    bool absent;                /* known, but refused by this build */
+    bool optional;              /* the value may be left out */
+};
+PX_API int px_policy_field(size_t index, struct px_field_info *ret_info);  /* -1 past the end */
+
+/* ---- plan: what px would do, without doing it ---- */
+
+PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[], char **ret_json, struct px_err *e);
+
+/* ---- box: one running command ---- */
+
+struct px_box;
+
+enum px_stream { PX_STDIN = 0, PX_STDOUT = 1, PX_STDERR = 2 };
+
+/* Where the box's streams go. All zero (or NULL for the whole): no standard input, output kept in the result up to the
+ * policy's output limit. A descriptor given here stays the caller's; px copies bytes to and from it and never lets
+ * the box touch it. */
+struct px_io {
+    bool use_in, use_out, use_err;  /* take the descriptor below; false means none (in) or keep it in the result (out, err) */
+    int in, out, err;
+    bool keep;                  /* also keep in the result what is handed on to out and err */
+    unsigned short rows, cols;  /* of the terminal, if the policy's "tty" is set (then err is unused); 0: 24 x 80 */
+    bool bind_to_thread;        /* the box also dies with the calling thread (PR_SET_PDEATHSIG); it always dies with the process */
+};
+
+PX_API int px_box_start(const struct px_policy *policy, const char *const argv[], const struct px_io *io,
+                        struct px_box **ret_box, struct px_err *e);
+/* Until the box is gone: copies streams, enforces limits. 0 when px_box_result() is final. */
+PX_API int px_box_wait(struct px_box *box, struct px_err *e);
+
+/* For event loops: poll this descriptor for reading; whenever it is ready call px_box_step, which never blocks and returns
+ * 1 while the box lives, 0 when it is gone and the result final, -1 with an error. */
+PX_API int px_box_fd(const struct px_box *box);
+PX_API int px_box_step(struct px_box *box, struct px_err *e);
+
+/* Sends a signal to the command's process group. SIGKILL ends the box at once; SIGTERM and SIGHUP end it after 2 s if the
+ * command does not. */
+PX_API int px_box_signal(struct px_box *box, int signal, struct px_err *e);
+/* Ends the box and everything in it now; the result will say why: "killed". */
+PX_API int px_box_kill(struct px_box *box, struct px_err *e);
+PX_API int px_box_resize(struct px_box *box, unsigned short rows, unsigned short cols, struct px_err *e);
+/* Kills what still runs. NULL is fine. */
+PX_API void px_box_free(struct px_box *box);
+
+/* ---- result ---- */
+
+enum px_status {
+    PX_STATUS_OK,               /* exit 0 */
+    PX_STATUS_NONZERO,
+    PX_STATUS_SIGNALLED,
+    PX_STATUS_TIMEOUT,
+    PX_STATUS_MEMORY,
+    PX_STATUS_OUTPUT,
+    PX_STATUS_DISK,
+    PX_STATUS_DENIED,
+    PX_STATUS_INTERNAL,
+};
+PX_API const char *px_status_name(enum px_status status);
+
+struct px_bytes {
+    const char *data;           /* NUL-terminated for convenience; may hold NULs of its own */
+    size_t len;
+};
+
+enum { PX_LIMITS_MAX = 8, PX_MECHANISMS_MAX = 40, PX_NAME_MAX = 64 };
+
+struct px_limit_hit {
+    const char *limit;          /* "memory", "pids", "disk", ... : the field's name */
+    const char *counter;        /* what was read: "memory.events oom_kill" */
+    uint64_t value;             /* what it said */
+};
+
+struct px_result {
+    char id[20];
+    enum px_status status;
+    const char *reason;         /* one word or short phrase for status; never text the program wrote */
+    int exit_code;              /* what the shell would show: the command's, 124, or 128 + signal */
+    int signal;                 /* that ended the command, or 0 */
+    bool timed_out, oom_killed;
+    struct px_bytes out, err;   /* what was kept */
+    uint64_t out_total, err_total;
+    bool out_truncated, err_truncated;
+    uint64_t wall_nsec, cpu_user_usec, cpu_sys_usec;
+    uint64_t memory_peak_bytes;
+    const char *memory_source;  /* "cgroup2.peak", "cgroup1.max_usage" or "maxrss" */
+    uint64_t pids_peak;         /* 0: not known */
+    uint64_t io_read_bytes, io_write_bytes;
+    struct px_limit_hit limits_hit[PX_LIMITS_MAX];
+    size_t limits_hit_count;
+    const char *tier;           /* "full" or "landlock" */
+    char mechanisms[PX_MECHANISMS_MAX][PX_NAME_MAX];
+    size_t mechanisms_count;
+    char missing[PX_MECHANISMS_MAX][PX_NAME_MAX];
+    size_t missing_count;
+    const char *hints[4];
+    size_t hints_count;
+};
+
+/* Valid once the box is gone; borrowed until px_box_free. */
+PX_API const struct px_result *px_box_result(const struct px_box *box);
+/* As one JSON object on one line; free() it. With `exact` it also holds the kept output as base64, byte for byte. */
+PX_API int px_box_json(const struct px_box *box, bool exact, char **ret_json, struct px_err *e);
+
+/* What each step of the start cost, as a table for a person; only if the policy's "timings" is set. free() it. */
+PX_API int px_box_timings(const struct px_box *box, char **ret_text, struct px_err *e);
+
+PX_API const char *px_version(void);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,254 @@
+/* base/buf.c - bytes that grow up to a stated maximum. */
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/text.h"
+
+enum { CAP_FIRST = 64 };
+
+static int fail(struct px_buf *b, int err)
+{
+    if (b->err == 0)
+        b->err = err;
+    return b->err;
+}
+
+/* Room for `more` bytes and the NUL. A buffer over a fixed array (cap > max from the start) never comes to realloc:
+ * base/err.c relies on it. */
+static int reserve(struct px_buf *b, size_t more)
+{
+    if (b->err < 0)
+        return b->err;
+    if (b->len > b->max || more > b->max - b->len)
+        return fail(b, -E2BIG);
+
+    size_t need = b->len + more;
+    if (need == SIZE_MAX)
+        return fail(b, -E2BIG);
+    if (need < b->cap)
+        return 0;
+
+    size_t cap = b->cap > SIZE_MAX / 2 ? SIZE_MAX : b->cap * 2;
+    if (cap < CAP_FIRST)
+        cap = CAP_FIRST;
+    if (cap > b->max)
+        cap = b->max;           /* need <= max, so the next line makes it max + 1 if it must */
+    if (cap <= need)
+        cap = need + 1;
+    char *data = realloc(b->data, cap);
+    if (!data)
+        return fail(b, -ENOMEM);
+    b->data = data;
+    b->cap = cap;
+    return 0;
+}
+
+/* Declared in base/fd.h with its fellow cleanups. It lives here because fd.c also serves the child, whose objects must not
+ * need free(). */
+void px_free_done(void *pointer_to_pointer)
+{
+    void *p;
+
+    memcpy(&p, pointer_to_pointer, sizeof p);   /* the variable may be a pointer of any type */
+    free(p);
+}
+
+void px_buf_done(struct px_buf *b)
+{
+    if (!b)
+        return;
+    free(b->data);
+    *b = (struct px_buf){.max = b->max};
+}
+
+int px_buf_add(struct px_buf *b, const void *data, size_t len)
+{
+    int r = reserve(b, len);
+
+    if (r < 0)
+        return r;
+    if (len > 0)                /* data may be NULL then */
+        memcpy(b->data + b->len, data, len);
+    b->len += len;
+    b->data[b->len] = 0;
+    return 0;
+}
+
+int px_buf_puts(struct px_buf *b, const char *text)
+{
+    return px_buf_add(b, text, strlen(text));
+}
+
+int px_buf_putc(struct px_buf *b, char c)
+{
+    return px_buf_add(b, &c, 1);
+}
+
+int px_buf_printf(struct px_buf *b, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    int n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    if (n < 0)
+        return fail(b, -EINVAL);
+    int r = reserve(b, (size_t)n);
+    if (r < 0)
+        return r;
+    va_start(args, fmt);
+    (void)vsnprintf(b->data + b->len, (size_t)n + 1, fmt, args);
+    va_end(args);
+    b->len += (size_t)n;
+    return 0;
+}
+
+int px_buf_escape(struct px_buf *b, const char *text, const char *special)
+{
+    for (; *text; text++) {
+        char pair[2] = {'\\', *text};
+        bool escaped = strchr(special, *text) != NULL;
+
+        px_buf_add(b, escaped ? pair : pair + 1, escaped ? 2 : 1);
+    }
+    return b->err;
+}
+
+/* Characters that are valid UTF-8 but that a terminal obeys: C0, DEL, C1 (U+009B is an escape sequence's start), line
+ * separators, and the marks that reorder text so that a person reads something else. */
+static bool is_control(const unsigned char *u, size_t len)
+{
+    if (len == 1)
+        return u[0] < 0x20 || u[0] == 0x7f;
+    if (len == 2)
+        return u[0] == 0xc2 && u[1] < 0xa0;
+    if (len == 3 && u[0] == 0xe2 && u[1] == 0x80)
+        return u[2] >= 0xa8 && u[2] <= 0xae;            /* U+2028..U+202E */
+    return len == 3 && u[0] == 0xe2 && u[1] == 0x81 && u[2] >= 0xa6 && u[2] <= 0xa9;    /* U+2066..U+2069 */
+}
+
+static void add_hex(struct px_buf *b, unsigned char byte)
+{
+    static const char digits[] = "0123456789abcdef";
+    char out[4] = {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+
+    px_buf_add(b, out, sizeof out);
+}
+
+/* One character at a time: a buffer that is full then ends at a character, never inside one. */
+int px_buf_quote(struct px_buf *b, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len && b->err == 0;) {
+        const unsigned char *at = (const unsigned char *)text + i;
+        size_t n = px_utf8_length(text + i, len - i);
+
+        if (n > 0 && !is_control(at, n)) {
+            px_buf_add(b, at, n);
+        } else {
+            n = n ? n : 1;
+            for (size_t k = 0; k < n; k++)
+                add_hex(b, at[k]);
+        }
+        i += n;
+    }
+    return b->err;
+}
+
+const char *px_buf_text(const struct px_buf *b)
+{
+    return b->data ? b->data : "";
+}
+
+char *px_buf_take(struct px_buf *b)
+{
+    if (!b->data)
+        (void)px_buf_add(b, NULL, 0);           /* an empty text is a text too */
+    char *data = b->data;
+    b->data = NULL;
+    b->len = b->cap = 0;
+    if (b->err < 0) {
+        free(data);
+        return NULL;
+    }
+    return data;
+}
+
+void px_headtail_init(struct px_headtail *h, size_t head_max, size_t tail_max)
+{
+    *h = (struct px_headtail){.head = PX_BUF(head_max), .tail_max = tail_max};
+}
+
+void px_headtail_done(struct px_headtail *h)
+{
+    if (!h)
+        return;
+    px_buf_done(&h->head);
+    free(h->ring);
+    px_headtail_init(h, h->head.max, h->tail_max);
+}
+
+/* How many bytes of the ring are real. Whatever did not go into the head went through the ring. */
+static size_t ring_len(const struct px_headtail *h)
+{
+    uint64_t passed = h->total - h->head.len;
+
+    if (!h->ring)
+        return 0;
+    return passed < h->tail_max ? (size_t)passed : h->tail_max;
+}
+
+static void ring_add(struct px_headtail *h, const char *data, size_t len)
+{
+    if (len > h->tail_max) {    /* only the end survives; it fills the ring wherever it starts */
+        data += len - h->tail_max;
+        len = h->tail_max;
+    }
+    size_t first = h->tail_max - h->ring_at;
+    if (first > len)
+        first = len;
+    memcpy(h->ring + h->ring_at, data, first);
+    memcpy(h->ring, data + first, len - first);
+    h->ring_at = (h->ring_at + len) % h->tail_max;
+}
+
+int px_headtail_add(struct px_headtail *h, const void *data, size_t len)
+{
+    const char *from = data;
+    size_t room = h->head.max - h->head.len;
+    size_t first = len < room ? len : room;
+
+    if (len == 0)
+        return h->head.err;
+    h->total += len;            /* counted even when memory is short: the caller reports how much there was */
+    if (first > 0 && px_buf_add(&h->head, from, first) < 0)
+        return h->head.err;
+    if (h->head.err < 0 || len == first || h->tail_max == 0)
+        return h->head.err;
+    if (!h->ring && !(h->ring = malloc(h->tail_max)))
+        return h->head.err = -ENOMEM;
+    ring_add(h, from + first, len - first);
+    return 0;
+}
+
+bool px_headtail_truncated(const struct px_headtail *h)
+{
+    return h->total > h->head.len + (uint64_t)ring_len(h);
+}
+
+int px_headtail_join(const struct px_headtail *h, struct px_buf *out)
+{
+    size_t len = ring_len(h);
+    size_t start = len < h->tail_max ? 0 : h->ring_at;
+
+    px_buf_add(out, px_buf_text(&h->head), h->head.len);
+    if (len > 0) {
+        px_buf_add(out, h->ring + start, len - start);
+        px_buf_add(out, h->ring, start);
+    }
+    return out->err;
+}

@@ -1,0 +1,41 @@
+/* base/err.h - what happened, why, and what to do about it, in one value that needs no memory.
+ *
+ * Why:     users and models act on errors; the words live in data/errors.def and nowhere else.
+ * Owns:    nothing. struct px_err (px/px.h) is the caller's.
+ * Mustn't: allocate, print, or be used in the child (which reports a step and an errno instead). */
+#pragma once
+
+#include <px/px.h>
+
+enum px_code {
+    PX_OK = 0,
+#define PX_ERROR(number, name, ...) PX_E_##name = number,
+#include "errors.def"
+#undef PX_ERROR
+};
+
+struct px_error_text {
+    int code;
+    const char *name;           /* "MOUNT" */
+    const char *what;           /* one sentence: what the code means */
+    const char *why;
+    const char *fix;            /* one action per line */
+};
+
+/* The rows of data/errors.def in order of number; the last has code 0. */
+extern const struct px_error_text px_error_texts[];
+
+/* NULL if there is no such code. */
+const struct px_error_text *px_err_find(int code);
+
+/* Fills e (which may be NULL) from the table and returns -1. sys is 0 or a negative or positive errno; if it is not 0,
+ * `why` says the kernel's words instead of the table's. */
+int px_fail(struct px_err *e, enum px_code code, int sys, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5), cold));
+
+/* Sharpen the words of an error just made; both return -1 so that a caller can return them. */
+int px_why(struct px_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
+int px_fix(struct px_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
+
+/* "ENOENT: No such file or directory"-like words without strerror's locale or locks: a static string. */
+const char *px_errno_text(int sys);

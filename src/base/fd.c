@@ -1,0 +1,120 @@
+/* base/fd.c - owned descriptors, whole reads and writes; raw calls, so errno stays the caller's. */
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/sys.h"
+
+void px_fd_done(int *fd)
+{
+    *fd = px_fd_close(*fd);
+}
+
+int px_fd_close(int fd)
+{
+    if (fd >= 0)
+        (void)px_sys(SYS_close, fd);            /* Linux has closed it even when it says EINTR */
+    return -EBADF;
+}
+
+int px_fd_take(int *fd)
+{
+    int taken = *fd;
+
+    *fd = -EBADF;
+    return taken;
+}
+
+ssize_t px_read_some(int fd, void *out, size_t size)
+{
+    long r;
+
+    do
+        r = px_sys(SYS_read, fd, out, size);
+    while (r == -EINTR);
+    return r;
+}
+
+ssize_t px_read_full(int fd, void *out, size_t size)
+{
+    size_t have = 0;
+
+    while (have < size) {
+        ssize_t r = px_read_some(fd, (char *)out + have, size - have);
+        if (r < 0)
+            return r;
+        if (r == 0)
+            break;
+        have += (size_t)r;
+    }
+    return (ssize_t)have;
+}
+
+static ssize_t write_some(int fd, const void *data, size_t size)
+{
+    long r;
+
+    do
+        r = px_sys(SYS_write, fd, data, size);
+    while (r == -EINTR);
+    return r;
+}
+
+int px_write_full(int fd, const void *data, size_t size)
+{
+    size_t done = 0;
+
+    while (done < size) {
+        ssize_t r = write_some(fd, (const char *)data + done, size - done);
+        if (r < 0)
+            return (int)r;
+        if (r == 0)
+            return -EIO;        /* a file that takes nothing would keep us here for ever */
+        done += (size_t)r;
+    }
+    return 0;
+}
+
+ssize_t px_read_file(int dirfd, const char *path, char *out, size_t size)
+{
+    if (size == 0)
+        return -EINVAL;
+    out[0] = 0;
+
+    px_auto_fd int fd = (int)px_sys(SYS_openat, dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return fd;
+    /* The byte kept for the NUL is asked for as well: if it comes, the file is too long. */
+    ssize_t n = px_read_full(fd, out, size);
+    if (n >= 0 && (size_t)n == size)
+        n = -EFBIG;
+    out[n < 0 ? 0 : n] = 0;
+    return n;
+}
+
+int px_write_file(int dirfd, const char *path, const char *text)
+{
+    size_t len = strlen(text);
+    px_auto_fd int fd = (int)px_sys(SYS_openat, dirfd, path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+
+    if (fd < 0)
+        return fd;
+    ssize_t r = write_some(fd, text, len);
+    if (r < 0)
+        return (int)r;
+    return (size_t)r == len ? 0 : -EIO;         /* the kernel takes such a file's text whole or not at all */
+}
+
+int px_pipe(int ret_ends[2])
+{
+    int ends[2] = {-EBADF, -EBADF};
+    long r = px_sys(SYS_pipe2, ends, O_CLOEXEC);
+
+    if (r < 0)
+        return (int)r;
+    ret_ends[0] = ends[0];
+    ret_ends[1] = ends[1];
+    return 0;
+}

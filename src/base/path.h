@@ -1,0 +1,18 @@
+/* base/path.h - opening paths that somebody else may control, and looking at path texts.
+ *
+ * Mustn't: be called with a path joined from strings where a directory descriptor is at hand. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Opens below dirfd: no way out by "..", absolute paths, links that lead out or magic links. O_CLOEXEC is added. >= 0 or -errno. */
+int px_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
+/* The same, but dirfd is the root for absolute paths and links ("/etc" is dirfd/etc), and no link at all is followed. */
+int px_open_in_root(int dirfd, const char *path, int flags, mode_t mode);
+
+/* "/a//b/./c/" -> "/a/b/c" into out. -EINVAL if text is not absolute or has a ".." part or is empty, -ENAMETOOLONG. */
+int px_path_clean(const char *text, char *out, size_t size);
+/* True for path == dir or below it; both cleaned. */
+bool px_path_within(const char *path, const char *dir);

@@ -1,0 +1,61 @@
+/* box/child.h - applying a plan, in the new process.
+ *
+ *   parent              pid 1 of the box                payload
+ *   clone3  ----------> applies stage 1
+ *   writes id maps ---> (waits for them, goes on)
+ *   waits               PAYLOAD: clone ---------------> applies stage 2
+ *                       (waits)                         exec
+ *                       applies stage 3
+ *   goes on <---------- exec of px-init
+ *
+ * Why:     all three share the parent's memory until they exec, so nothing is copied and a failure is one write away.
+ * Owns:    nothing.
+ * Mustn't: call anything that allocates, locks, or touches errno, thread-local or global state. Invariants:
+ * (1) A tree is attached only after its attributes are set.
+ * (2) Nothing is attached after PIVOT.
+ * (3) A step that fails ends the box before the payload's program runs. */
+#pragma once
+
+#include <stdint.h>
+
+struct px_plan;
+
+enum { PX_GO_WAIT, PX_GO, PX_GO_AWAY };
+
+struct px_child_report {
+    uint32_t step;              /* index in the plan */
+    int32_t err;                /* 0: all went well; else -errno */
+    uint32_t found;             /* EXEC: the file was there */
+};
+
+struct px_child {
+    const struct px_plan *plan;
+    uint32_t go;                /* futex: the parent lets pid 1 go on */
+    uint32_t alive;             /* cleared by the kernel when pid 1 has left our memory */
+    struct px_child_report report;
+    uint64_t *stamps;           /* when each step was done (CLOCK_BOOTTIME), or NULL */
+    int control_fd;             /* the box's end of the control socket */
+    int init_fd;                /* the sealed image of px-init */
+    int stdio[3];               /* -1: the box's /dev/null */
+    uint16_t rows, cols;
+    char *payload_stack;
+    uint64_t payload_stack_size;
+    /* working state of the child */
+    int ruleset_fd;
+    int payload_pid;            /* as the box sees it */
+    char pid_text[21];
+};
+
+enum { PX_CHILD_STACK = 32 * 1024 };
+
+_Noreturn void px_child_main(void *child);
+
+/* What px-init says over the control socket, and what it is told. Both ends are ours. */
+struct px_init_report {
+    int32_t wait_status;        /* of the payload */
+    uint32_t disk_full;         /* bit N: the Nth writable directory of the plan had no room left */
+    uint64_t user_usec, sys_usec, maxrss_kib, read_blocks, write_blocks;
+};
+struct px_init_order {
+    int32_t signal;             /* for the payload's process group */
+};

@@ -1,0 +1,275 @@
+/* Moving bytes between the caller's descriptors and the box's, through one small buffer for each direction.
+ *
+ * The caller's descriptors may block (they are shared with other programs, so O_NONBLOCK is not ours to set): each write is
+ * preceded by a poll and is no longer than PIPE_BUF, which never blocks a pipe that was ready. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/sys.h"
+#include "box/supervise.h"
+
+/* ---- opening ---- */
+
+/* Descriptors that the box will hold must not be 0, 1 or 2 in the parent: the payload's dup would close them. */
+static int above_stdio(int fd)
+{
+    if (fd < 0 || fd > 2)
+        return fd;
+    int higher = (int)px_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
+    (void)px_fd_close(fd);
+    return higher;
+}
+
+static int make_pipe(int *ret_read, int *ret_write)
+{
+    int ends[2];
+    int r = px_pipe(ends);
+    if (r < 0)
+        return r;
+    *ret_read = above_stdio(ends[0]);
+    *ret_write = above_stdio(ends[1]);
+    return *ret_read < 0 ? *ret_read : *ret_write < 0 ? *ret_write : 0;
+}
+
+static int not_blocking(int fd)
+{
+    long flags = px_sys(SYS_fcntl, fd, F_GETFL);
+    return flags < 0 ? (int)flags : (int)px_sys(SYS_fcntl, fd, F_SETFL, flags | O_NONBLOCK);
+}
+
+/* A copy of our own, so that one descriptor given twice can be watched twice. */
+static int copy_of(int fd)
+{
+    return (int)px_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
+}
+
+static int open_out(struct px_flow *f, bool use, int caller_fd, bool keep, int *ret_box_end)
+{
+    int r = make_pipe(&f->from, ret_box_end);
+    if (r < 0 || (r = not_blocking(f->from)) < 0)
+        return r;
+    f->capture = keep || !use;
+    f->to = use ? copy_of(caller_fd) : -EBADF;
+    return use && f->to < 0 ? f->to : 0;
+}
+
+static int open_in(struct px_flow *f, bool use, int caller_fd, int *ret_box_end)
+{
+    if (!use) {
+        f->closed = true;
+        *ret_box_end = -1;      /* the box's /dev/null */
+        return 0;
+    }
+    int r = make_pipe(ret_box_end, &f->to);
+    if (r < 0 || (r = not_blocking(f->to)) < 0)
+        return r;
+    f->from = copy_of(caller_fd);
+    return f->from < 0 ? f->from : 0;
+}
+
+/* On a terminal the master is known only once the box runs; until then both sides are the caller's. */
+static int open_tty(struct px_box *box, const struct px_io *io)
+{
+    struct px_flow *in = &box->flow[0], *out = &box->flow[1];
+    in->from = io->use_in ? copy_of(io->in) : -EBADF;
+    in->closed = !io->use_in;
+    out->to = io->use_out ? copy_of(io->out) : -EBADF;
+    out->capture = io->keep || !io->use_out;
+    box->flow[2].closed = true;
+    if (io->use_in && in->from < 0)
+        return in->from;
+    return io->use_out && out->to < 0 ? out->to : 0;
+}
+
+int px_flow_open(struct px_box *box, const struct px_policy *policy, const struct px_io *io, int ret_stdio[3], struct px_err *e)
+{
+    uint64_t keep = policy->output_bytes ? policy->output_bytes : PX_OUTPUT_DEFAULT;
+    int r;
+
+    for (int i = 1; i < PX_FLOW_COUNT; i++) {
+        struct px_flow *f = &box->flow[i];
+        bool unlimited = policy->output_bytes == PX_UNLIMITED;
+        f->limit = unlimited ? 0 : policy->output_bytes;
+        px_headtail_init(&f->kept, unlimited ? SIZE_MAX / 4 : keep, unlimited || policy->output_end ? 0 : keep);
+    }
+    if (box->tty) {
+        r = open_tty(box, io);
+    } else if ((r = open_in(&box->flow[0], io->use_in, io->in, &ret_stdio[0])) >= 0 &&
+               (r = open_out(&box->flow[1], io->use_out, io->out, io->keep, &ret_stdio[1])) >= 0) {
+        r = open_out(&box->flow[2], io->use_err, io->err, io->keep, &ret_stdio[2]);
+    }
+    return r < 0 ? px_fail(e, PX_E_IO, r, "cannot open the streams of the box") : 0;
+}
+
+/* ---- watching ---- */
+
+enum { EVENT_FROM = 16, EVENT_TO = 32 };
+
+static void watch(struct px_box *box, int fd, bool *watched, bool *is_file, bool want, uint32_t events, uint32_t tag)
+{
+    struct epoll_event event = {.events = events, .data.u32 = tag};
+    if (fd < 0 || *is_file || *watched == want)
+        return;
+    if (epoll_ctl(box->epoll, want ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fd, &event) < 0 && want) {
+        *is_file = true;        /* EPERM: a regular file, always ready */
+        return;
+    }
+    *watched = want;
+}
+
+static void watch_flow(struct px_box *box, int i)
+{
+    struct px_flow *f = &box->flow[i];
+    bool pending = f->len > f->at;
+    watch(box, f->from, &f->from_watched, &f->from_file, !pending && !f->closed, EPOLLIN, EVENT_FROM + (uint32_t)i);
+    watch(box, f->to, &f->to_watched, &f->to_file, pending, EPOLLOUT, EVENT_TO + (uint32_t)i);
+}
+
+int px_flow_watch(struct px_box *box)
+{
+    for (int i = 0; i < PX_FLOW_COUNT; i++)
+        watch_flow(box, i);
+    return 0;
+}
+
+static void forget(struct px_box *box, int *fd, bool *watched)
+{
+    if (*fd >= 0 && *watched)
+        (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, *fd, NULL);
+    *watched = false;
+    *fd = px_fd_close(*fd);
+}
+
+void px_flow_close(struct px_box *box, int index)
+{
+    struct px_flow *f = &box->flow[index];
+    forget(box, &f->from, &f->from_watched);
+    forget(box, &f->to, &f->to_watched);
+    f->closed = true;
+    f->len = f->at = 0;
+}
+
+/* ---- moving ---- */
+
+static bool is_ready(int fd, short events)
+{
+    struct pollfd p = {.fd = fd, .events = events};
+    return px_sys(SYS_poll, &p, 1, 0) > 0;
+}
+
+/* A write that may meet a closed pipe must not kill the program that uses the library. */
+static ssize_t quiet_write(const struct px_box *box, int fd, const void *data, size_t len)
+{
+    if (box->sigpipe_ignored)
+        return (ssize_t)px_sys(SYS_write, fd, data, len);
+    const uint64_t pipe_bit = 1ull << (SIGPIPE - 1);
+    uint64_t before = 0, pending = 0;
+    const struct timespec now = {0};
+    (void)px_sys(SYS_rt_sigprocmask, SIG_BLOCK, &pipe_bit, &before, 8);
+    (void)px_sys(SYS_rt_sigpending, &pending, 8);
+    ssize_t n = (ssize_t)px_sys(SYS_write, fd, data, len);
+    if (n == -EPIPE && !(pending & pipe_bit))
+        (void)px_sys(SYS_rt_sigtimedwait, &pipe_bit, 0, &now, 8);
+    (void)px_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, 8);
+    return n;
+}
+
+/* What the policy lets through of a chunk just read; the rest is counted and dropped, or ends the run. */
+static void admit(struct px_box *box, struct px_flow *f, bool output)
+{
+    uint64_t before = f->total;
+    f->total += f->len;
+    if (!output || f->limit == 0 || f->total <= f->limit)
+        return;
+    if (box->output_end)
+        px_supervise_kill(box, PX_END_OUTPUT);
+    if (f->to >= 0 || box->output_end)
+        f->len = before >= f->limit ? 0 : (uint32_t)(f->limit - before);
+}
+
+static bool fill(struct px_box *box, int i)
+{
+    struct px_flow *f = &box->flow[i];
+    if (f->closed || (f->from_file ? false : !is_ready(f->from, POLLIN)))
+        return false;
+    ssize_t n = px_read_some(f->from, f->chunk, sizeof f->chunk);
+    if (n == -EAGAIN)
+        return false;
+    if (n <= 0) {               /* the end, or EIO: a terminal whose other side is gone */
+        f->closed = true;
+        forget(box, &f->from, &f->from_watched);
+        return false;
+    }
+    f->len = (uint32_t)n;
+    f->at = 0;
+    admit(box, f, i > 0);
+    if (f->capture)
+        (void)px_headtail_add(&f->kept, f->chunk, (size_t)n < f->len ? (size_t)n : f->len);
+    if (f->to < 0)
+        f->len = 0;
+    return true;
+}
+
+static bool empty(struct px_box *box, int i)
+{
+    struct px_flow *f = &box->flow[i];
+    if (!f->to_file && !is_ready(f->to, POLLOUT))
+        return false;
+    ssize_t n = quiet_write(box, f->to, f->chunk + f->at, f->len - f->at);
+    if (n == -EAGAIN || n == -EINTR)
+        return false;
+    if (n < 0) {                /* nobody reads any more: the box learns it as any program in a pipeline does */
+        if (i > 0 && !box->output_error)
+            box->output_error = n == -EPIPE ? 0 : (int)n;
+        px_flow_close(box, i);
+        return false;
+    }
+    f->at += (uint32_t)n;
+    return true;
+}
+
+void px_flow_ready(struct px_box *box, int i)
+{
+    struct px_flow *f = &box->flow[i];
+    for (int round = 0; round < 64; round++) {  /* bounded: other streams and the clock want their turn */
+        bool pending = f->len > f->at;
+        if (!(pending ? empty(box, i) : fill(box, i)))
+            break;
+    }
+    if (i == 0 && f->closed && f->len <= f->at && f->to >= 0) {         /* the box sees the end of its input */
+        if (box->tty)
+            (void)quiet_write(box, f->to, "\x04", 1);
+        forget(box, &f->to, &f->to_watched);
+    }
+    watch_flow(box, i);
+}
+
+bool px_flow_busy(const struct px_box *box)
+{
+    for (int i = 1; i < PX_FLOW_COUNT; i++)
+        if (box->flow[i].len > box->flow[i].at || !box->flow[i].closed)
+            return true;
+    return false;
+}
+
+/* All writers are dead, so the pipes hold a bounded rest; whoever passed a write end out of the box gains nothing. */
+void px_flow_drain(struct px_box *box)
+{
+    for (int i = 1; i < PX_FLOW_COUNT; i++) {
+        struct px_flow *f = &box->flow[i];
+        px_flow_ready(box, i);
+        if (f->len <= f->at && !f->closed && !is_ready(f->from, POLLIN)) {
+            f->closed = true;
+            forget(box, &f->from, &f->from_watched);
+        }
+    }
+    px_flow_close(box, 0);
+}

@@ -1,0 +1,310 @@
+/* From plan to running processes: the parent's side of box/child.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "box/supervise.h"
+#include "kernel/abi.h"
+#include "kernel/clone.h"
+#include "kernel/pidfd.h"
+
+#include "init_image.inc"       /* static const unsigned char px_init_image[] */
+
+#ifndef MFD_ALLOW_SEALING
+#define MFD_CLOEXEC 1u
+#define MFD_ALLOW_SEALING 2u
+#endif
+#ifndef F_ADD_SEALS
+#define F_ADD_SEALS 1033
+#define F_SEAL_SEAL 1
+#define F_SEAL_SHRINK 2
+#define F_SEAL_GROW 4
+#define F_SEAL_WRITE 8
+#endif
+enum { MFD_EXECUTABLE = 0x10, SETUP_MSEC_MAX = 60 * 1000 };
+
+/* The image of px-init that nothing can change, not even through /proc/1/exe. */
+static int sealed_init(void)
+{
+    int fd = (int)px_sys(SYS_memfd_create, "px-init", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXECUTABLE);
+    if (fd == -EINVAL)          /* before Linux 6.3 */
+        fd = (int)px_sys(SYS_memfd_create, "px-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return fd;
+    int r = px_write_full(fd, px_init_image, sizeof px_init_image);
+    if (r >= 0)
+        r = (int)px_sys(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+    if (r < 0) {
+        (void)px_fd_close(fd);
+        return r;
+    }
+    return fd;
+}
+
+/* ---- words for a step that failed ---- */
+
+static int explain_exec(const struct px_child_report *r, const char *command, struct px_err *e)
+{
+    if (!r->found && (r->err == -ENOENT || r->err == -ENOTDIR)) {
+        px_fail(e, PX_E_NOT_FOUND, 0, "'%s' was not found in the box", command);
+        return strchr(command, '/') ? px_why(e, "There is no such file in the box; it does not see the host's files.") : -1;
+    }
+    px_fail(e, PX_E_EXEC, r->err, "'%s' could not be run", command);
+    if (r->err == -ENOENT)
+        px_why(e, "The file is there, but its interpreter or loader is not in the box.");
+    if (r->err == -EACCES)
+        px_why(e, "It is a directory, is not executable, or lies on a directory mounted without execution.");
+    if (r->err == -E2BIG)
+        px_why(e, "Its arguments and variables together are longer than the kernel passes on.");
+    return -1;
+}
+
+static int explain_bind(const struct px_plan *plan, const struct px_step *s, int err, struct px_err *e)
+{
+    const char *source = px_plan_text(plan, s->src), *target = px_plan_text(plan, s->dst);
+    px_fail(e, PX_E_BIND, err, "cannot bind '%s' to '%s'", source, target);
+    if (err == -ENOENT || err == -ENOTDIR) {
+        px_why(e, "The place does not exist in the box, and px makes no directory in a tree that is not its own.");
+        return px_fix(e, "Create '%s' in the tree that is bound around it, or choose a place of its own, such as /workspace.", target);
+    }
+    if (err == -ELOOP)
+        px_why(e, "A part of the place is a symbolic link, and px follows none when it mounts.");
+    if (err == -ESTALE)
+        px_why(e, "The source was replaced by another file while the box was being made.");
+    return -1;
+}
+
+static int explain(const struct px_plan *plan, const struct px_child_report *r, struct px_err *e)
+{
+    const struct px_step *s = &plan->steps[r->step];
+    const char *target = px_plan_text(plan, s->dst);
+
+    switch ((enum px_op)s->op) {
+    case PX_OP_EXEC:
+        return explain_exec(r, plan->argv[0], e);
+    case PX_OP_BIND:
+        return explain_bind(plan, s, r->err, e);
+    case PX_OP_CHDIR:
+        return px_fail(e, PX_E_WORKDIR, r->err, "cannot start in '%s'", target);
+    case PX_OP_OVERLAY:
+        return px_fail(e, PX_E_ROOTFS, r->err, "cannot use '%s' as a root", px_plan_text(plan, s->src));
+    default:
+        break;
+    }
+    px_fail(e, px_op_code(s->op), r->err, "step '%s'%s%s of the box failed", px_op_word(s->op), *target ? " on " : "", target);
+    if (s->op == PX_OP_PROC && r->err == -EPERM) {
+        px_why(e, "The kernel lets a user namespace mount /proc only where the outer /proc is not covered, as it is in most containers.");
+        px_fix(e, "Start the outer container with an unmasked /proc (podman: --security-opt unmask=/proc/*).");
+    }
+    return -1;
+}
+
+/* ---- the clone ---- */
+
+struct launch {
+    struct px_box *box;
+    struct px_child child;
+    int control_child;          /* the box's end */
+    int stdio[3];
+};
+
+static void wake(uint32_t *futex, uint32_t value)
+{
+    __atomic_store_n(futex, value, __ATOMIC_RELEASE);
+    (void)px_sys(SYS_futex, futex, FUTEX_WAKE, 1, 0, 0, 0);
+}
+
+/* Until pid 1 has left our memory, by exec or by death. A set-up that hangs (a dead file server) is killed. */
+static void wait_until_gone(struct px_box *box, struct px_child *child)
+{
+    uint64_t allowed = box->timeout_msec && box->timeout_msec < SETUP_MSEC_MAX ? box->timeout_msec : SETUP_MSEC_MAX;
+    uint64_t deadline = px_now_nsec() + allowed * 1000000;
+    uint32_t alive;
+
+    while ((alive = __atomic_load_n(&child->alive, __ATOMIC_ACQUIRE)) != 0) {
+        const struct timespec slice = {.tv_sec = 1};
+        (void)px_sys(SYS_futex, &child->alive, FUTEX_WAIT, alive, &slice, 0, 0);
+        if (px_now_nsec() > deadline)
+            px_supervise_kill(box, PX_END_TIMEOUT);
+    }
+}
+
+static int clone_failed(int err, const struct px_plan *plan, struct px_err *e)
+{
+    if (plan->tier != PX_TIER_FULL)
+        return px_fail(e, PX_E_CLONE, err, "cannot start a process");
+    if (err == -EAGAIN || err == -ENOMEM)
+        return px_fail(e, PX_E_CLONE, err, "cannot start the box");
+    if (err == -EACCES)         /* only CLONE_INTO_CGROUP answers so */
+        return px_fail(e, PX_E_CGROUP, err, "the box cannot be born in its cgroup");
+    return px_fail(e, PX_E_USERNS, err, "cannot make the namespaces of the box");
+}
+
+/* What only the parent can do for pid 1 while that waits: id maps, and v1 groups, which know no birth inside. */
+static int prepare_child(struct px_box *box, pid_t pid, struct px_err *e)
+{
+    if (box->plan->tier == PX_TIER_FULL) {
+        int r = px_idmap_apply(&box->ids, pid);
+        if (r < 0)
+            return px_fail(e, PX_E_IDS, r, "cannot map the ids of the box (%s)", px_idmap_name(&box->ids));
+    }
+    int r = box->has_cgroup ? px_cgroup_join(&box->cgroup, pid) : 0;
+    return r < 0 ? px_fail(e, PX_E_CGROUP, r, "cannot put the box into its cgroup") : 0;
+}
+
+static int run_clone(struct launch *l, struct px_err *e)
+{
+    struct px_box *box = l->box;
+    char stack[PX_CHILD_STACK] __attribute__((aligned(16)));
+    char payload_stack[PX_CHILD_STACK] __attribute__((aligned(16)));
+    struct px_clone_args args = {
+        .flags = box->plan->namespaces | PX_CLONE_VM | PX_CLONE_PIDFD | PX_CLONE_CHILD_CLEARTID | PX_CLONE_CLEAR_SIGHAND,
+        .pidfd = (uintptr_t)&box->pidfd,
+        .child_tid = (uintptr_t)&l->child.alive,
+    };
+    int birth = box->has_cgroup ? px_cgroup_birth_fd(&box->cgroup) : -EBADF;
+    if (birth >= 0) {
+        args.flags |= PX_CLONE_INTO_CGROUP;
+        args.cgroup = (uint64_t)birth;
+    }
+    l->child.payload_stack = payload_stack;
+    l->child.payload_stack_size = sizeof payload_stack;
+    l->child.alive = 1;
+    box->clone_nsec = px_now_nsec();
+    long pid = px_clone_run(&args, stack, sizeof stack, px_child_main, &l->child);
+    if (pid < 0) {
+        box->pidfd = -EBADF;
+        return clone_failed((int)pid, box->plan, e);
+    }
+    int r = prepare_child(box, (pid_t)pid, e);
+    wake(&l->child.go, r < 0 ? PX_GO_AWAY : PX_GO);
+    wait_until_gone(box, &l->child);
+    box->ready_nsec = px_now_nsec();
+    return r;
+}
+
+/* The child shares our memory, so no handler of ours may run in it, and what it does to the "dumpable" mark is undone. */
+static int clone_quietly(struct launch *l, struct px_err *e)
+{
+    const uint64_t all = ~0ull;
+    uint64_t before = 0;
+    long dumpable = px_sys(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0);
+
+    (void)px_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, 8);
+    int r = run_clone(l, e);
+    (void)px_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, 8);
+    if (dumpable == 1)
+        (void)px_sys(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
+    return r;
+}
+
+static int receive_terminal(int control)
+{
+    char byte;
+    struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } room;
+    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
+    long r = px_sys(SYS_recvmsg, control, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    struct cmsghdr *c = r > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (!c || c->cmsg_type != SCM_RIGHTS)
+        return -EPROTO;
+    int fd;
+    memcpy(&fd, CMSG_DATA(c), sizeof fd);
+    return fd;
+}
+
+static int connect_terminal(struct px_box *box, struct px_err *e)
+{
+    box->terminal = receive_terminal(box->control);
+    if (box->terminal < 0)
+        return px_fail(e, PX_E_TERMINAL, box->terminal, "the box gave no terminal");
+    long flags = px_sys(SYS_fcntl, box->terminal, F_GETFL);
+    (void)px_sys(SYS_fcntl, box->terminal, F_SETFL, flags | O_NONBLOCK);
+    box->flow[0].to = (int)px_sys(SYS_fcntl, box->terminal, F_DUPFD_CLOEXEC, 3);
+    box->flow[1].from = (int)px_sys(SYS_fcntl, box->terminal, F_DUPFD_CLOEXEC, 3);
+    return box->flow[0].to < 0 || box->flow[1].from < 0 ? px_fail(e, PX_E_TERMINAL, EMFILE, "the terminal") : 0;
+}
+
+static void close_child_ends(struct launch *l)
+{
+    l->control_child = px_fd_close(l->control_child);
+    l->child.init_fd = px_fd_close(l->child.init_fd);
+    for (int i = 0; i < 3; i++)
+        l->stdio[i] = px_fd_close(l->stdio[i]);
+    for (uint32_t i = 0; i < l->box->plan->count; i++)
+        l->box->plan->steps[i].fd = px_fd_close(l->box->plan->steps[i].fd);
+}
+
+static int make_control(struct launch *l)
+{
+    int ends[2];
+    long r = px_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
+    if (r < 0)
+        return (int)r;
+    l->box->control = ends[0];
+    l->control_child = ends[1];
+    for (int i = 0; i < 2; i++) {       /* the child moves these to 0 and 1 */
+        int *fd = i ? &l->control_child : &l->box->control;
+        if (*fd > 2)
+            continue;
+        int higher = (int)px_sys(SYS_fcntl, *fd, F_DUPFD_CLOEXEC, 3);
+        (void)px_fd_close(*fd);
+        *fd = higher;
+        if (higher < 0)
+            return higher;
+    }
+    return 0;
+}
+
+static int open_all(struct launch *l, const struct px_policy *policy, const struct px_io *io, struct px_err *e)
+{
+    int r = make_control(l);
+    if (r >= 0)
+        r = l->child.init_fd = sealed_init();
+    if (r >= 0 && r < 3) {
+        r = (int)px_sys(SYS_fcntl, l->child.init_fd, F_DUPFD_CLOEXEC, 3);
+        (void)px_fd_close(l->child.init_fd);
+        l->child.init_fd = r;
+    }
+    if (r < 0)
+        return px_fail(e, PX_E_CLONE, r, "cannot prepare the box");
+    return px_flow_open(l->box, policy, io, l->stdio, e);
+}
+
+int px_launch(struct px_box *box, const struct px_policy *policy, const struct px_io *io, struct px_err *e)
+{
+    struct launch l = {
+        .box = box,
+        .child = {.plan = box->plan, .go = PX_GO_WAIT, .init_fd = -EBADF, .ruleset_fd = -EBADF, .stamps = box->stamps,
+                  .rows = io->rows ? io->rows : 24, .cols = io->cols ? io->cols : 80},
+        .control_child = -EBADF,
+        .stdio = {-EBADF, -EBADF, -EBADF},
+    };
+    int r = open_all(&l, policy, io, e);
+    if (r >= 0) {
+        l.child.control_fd = l.control_child;
+        memcpy(l.child.stdio, l.stdio, sizeof l.stdio);
+        r = clone_quietly(&l, e);
+    }
+    close_child_ends(&l);
+    if (r >= 0 && l.child.report.err < 0)
+        r = explain(box->plan, &l.child.report, e);
+    if (r >= 0 && box->tty)
+        r = connect_terminal(box, e);
+    return r;
+}

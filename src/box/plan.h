@@ -1,0 +1,93 @@
+/* box/plan.h - the steps that make a box, computed before anything starts.
+ *
+ * Why:     everything that can be decided, opened, resolved or compiled is, in the parent; the child only applies a flat list.
+ *          The same list is printed by --plan and compared by tests without privilege.
+ * Owns:    its arena and the descriptors of prepared trees.
+ * Mustn't: change the host. Making a plan needs no privilege; descriptors that need some are added by px_plan_arm.
+ *
+ * Texts live in one arena and steps refer to them by offset, so that a plan can be sent to another process as it is. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "box/policy.h"
+
+struct px_err;
+struct px_idmap;
+
+enum px_op {
+#define PX_OP(name, ...) PX_OP_##name,
+#include "box/ops.def"
+#undef PX_OP
+    PX_OP_COUNT
+};
+
+enum px_step_flags {
+    PX_STEP_OWNED = 1 << 0,     /* MKDIR: belongs to the payload */
+    PX_STEP_DEVICE = 1 << 1,    /* BIND: must be the device `num` */
+    PX_STEP_INSIDE = 1 << 2,    /* BIND: the source is a path of the new root */
+    PX_STEP_IDMAP = 1 << 3,     /* BIND: a root caller's files; px_plan_arm makes the tree */
+    PX_STEP_DIRECTORY = 1 << 4, /* MASK: a directory */
+    PX_STEP_MAYBE = 1 << 5,     /* a missing path is no error */
+    PX_STEP_FILE = 1 << 6,      /* BIND: the source is a file */
+    PX_STEP_SETGROUPS = 1 << 7, /* WAIT, IDS, INIT: groups can and must be dropped */
+    PX_STEP_THREAD = 1 << 8,    /* INIT: die with the thread that started the box */
+    PX_STEP_REAPER = 1 << 9,    /* INIT: there is no pid namespace to end the tree */
+};
+
+struct px_step {
+    uint16_t op;
+    uint16_t flags;
+    int32_t fd;                 /* a prepared tree, or -1 */
+    uint32_t src, dst;          /* texts in the arena; 0 is "" */
+    uint32_t attr;              /* PX_MOUNT_*, a mode, or a resource */
+    uint64_t num, num2;         /* device and inode, size and inodes, rights, ids */
+};
+
+enum { PX_STEPS_MAX = 1024, PX_PLAN_TEXT_MAX = 8 << 20, PX_ARGS_MAX = 65536 };
+
+struct px_plan {
+    struct px_step *steps;
+    uint32_t count;
+    uint32_t payload_at;        /* index of PX_OP_PAYLOAD */
+    uint32_t init_at;           /* index of PX_OP_INIT */
+    struct px_buf text;         /* the arena */
+    char **argv, **envp;        /* of the payload, into the arena */
+    char **init_argv;
+    uint64_t namespaces;        /* CLONE_NEW* */
+    enum px_tier tier;
+    int landlock_abi;
+    uint32_t scratch;           /* text: home in the landlock tier */
+    bool writable_binds;
+    bool binds;                 /* any bind of the caller's files */
+    char mechanisms[40][64];    /* what is in force, for the result */
+    uint32_t mechanisms_count;
+    char missing[40][64];
+    uint32_t missing_count;
+};
+
+/* What the plan needs to know of the host; px_host_probe asks the kernel, tests fill it by hand. */
+struct px_host {
+    uint32_t uid;
+    int landlock_abi;
+    bool user_namespaces;       /* assumed until the kernel says otherwise */
+    const char *scratch;        /* landlock tier: an empty directory of the host that becomes home; NULL else */
+};
+void px_host_probe(struct px_host *ret_host);
+
+int px_plan_new(const struct px_policy *policy, const char *const argv[], const struct px_host *host, bool bind_to_thread,
+                struct px_plan **ret_plan, struct px_err *e);
+void px_plan_free(struct px_plan *plan);
+/* Opens what needs the privileges of a root caller: id-mapped trees. */
+int px_plan_arm(struct px_plan *plan, const struct px_idmap *map, struct px_err *e);
+int px_plan_print(const struct px_plan *plan, char **ret_json, struct px_err *e);
+
+const char *px_plan_text(const struct px_plan *plan, uint32_t offset);
+const char *px_op_word(enum px_op op);
+int px_op_code(enum px_op op);  /* enum px_code */
+int px_op_stage(enum px_op op);
+
+void px_plan_note(char list[40][64], uint32_t *count, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

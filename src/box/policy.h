@@ -1,0 +1,97 @@
+/* box/policy.h - what a box may see, use and do: the request, as data.
+ *
+ * Why:     every front end fills this one struct through one field table; nothing is decided twice.
+ * Owns:    its texts and lists.
+ * Mustn't: look at the host (that is the plan's work) or be changed once a plan was made of it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/field.h"
+
+struct px_err;
+
+enum px_net { PX_NET_NONE, PX_NET_LOOPBACK, PX_NET_OUTBOUND, PX_NET_HOST };
+enum px_tier { PX_TIER_FULL, PX_TIER_LANDLOCK };
+enum px_limits_how { PX_LIMITS_REQUIRE, PX_LIMITS_TRY };
+
+#define PX_UNLIMITED UINT64_MAX
+
+struct px_bind {
+    char *source;               /* a path of the host, as given */
+    char *target;               /* absolute and clean */
+    bool writable;
+};
+
+struct px_tmpfs {
+    char *target;               /* absolute and clean */
+    uint64_t bytes;             /* never 0: a bound always exists */
+    bool noexec;
+};
+
+struct px_bind_list {
+    struct px_bind *items;
+    size_t count;
+};
+struct px_tmpfs_list {
+    struct px_tmpfs *items;
+    size_t count;
+};
+struct px_env_list {
+    char **items;               /* "NAME=VALUE", one per name, the last one given wins */
+    size_t count;
+};
+struct px_user {
+    uint32_t uid, gid;
+};
+
+struct px_policy {
+    char *preset;
+    /* what is visible */
+    char *base;                 /* "host" or a directory */
+    char *rootfs;               /* a directory; overrides base */
+    char *work_dir;             /* bound writable at work_target, which becomes the working directory */
+    char *work_target;
+    struct px_bind_list binds;
+    struct px_tmpfs_list tmpfs;
+    char *workdir;              /* inside; NULL: the work target if there is one, else home */
+    struct px_env_list env;
+    char *hostname;
+    struct px_user user;
+    /* what is allowed */
+    int net;                    /* enum px_net */
+    int require;                /* enum px_tier: the weakest that will do */
+    /* how much; 0 means that the field was never set, PX_UNLIMITED that it was set so */
+    uint64_t memory_bytes, cpus_milli, cpu_time_msec, pids, disk_bytes, file_bytes, nofile, timeout_msec;
+    uint64_t output_bytes;      /* kept per stream when captured */
+    bool output_end;            /* flood ends the run instead of being dropped */
+    int limits;                 /* enum px_limits_how */
+    bool pids_counted;          /* the caller named a process limit, so a cgroup should count it too */
+    /* how it is run */
+    bool tty, interactive, timings;
+};
+
+enum {
+    PX_LIST_MAX = 256,          /* binds, tmpfs */
+    PX_ENV_MAX = 4096,
+    PX_OUTPUT_DEFAULT = 1 << 20,
+};
+
+extern const struct px_field px_policy_fields[];
+
+/* All defaults, then the preset's rows. */
+int px_policy_init(struct px_policy *policy, const char *preset, struct px_err *e);
+void px_policy_done(struct px_policy *policy);
+int px_policy_put(struct px_policy *policy, const char *field, const char *value, struct px_err *e);
+/* The value of a variable of the box, or NULL. */
+const char *px_policy_env(const struct px_policy *policy, const char *name);
+
+/* box/preset.c: the rows of data/presets.def. */
+struct px_preset_row {
+    const char *preset;         /* NULL past the end */
+    const char *field;          /* NULL in the row that starts a preset; value is its help then */
+    const char *value;
+};
+extern const struct px_preset_row px_preset_rows[];

@@ -1,0 +1,305 @@
+/* From what the kernel and px-init said to the one result. Nothing here reads what the program wrote. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/err.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "box/supervise.h"
+
+const char *px_status_name(enum px_status status)
+{
+    static const char *const names[] = {"ok", "nonzero", "signalled", "timeout", "memory", "output", "disk", "denied", "internal"};
+    return (size_t)status < PX_COUNT_OF(names) ? names[status] : "internal";
+}
+
+static void hit(struct px_result *r, const char *limit, const char *counter, uint64_t value)
+{
+    if (r->limits_hit_count < PX_LIMITS_MAX)
+        r->limits_hit[r->limits_hit_count++] = (struct px_limit_hit){limit, counter, value};
+}
+
+/* ---- how it ended ---- */
+
+static void ended_by_itself(struct px_box *box, struct px_result *r)
+{
+    int status = box->report.wait_status;
+    if (WIFEXITED(status)) {
+        r->exit_code = WEXITSTATUS(status);
+        r->status = r->exit_code == 0 ? PX_STATUS_OK : PX_STATUS_NONZERO;
+        r->reason = r->exit_code == 0 ? "exited" : "exited with another status than 0";
+        return;
+    }
+    r->signal = WTERMSIG(status);
+    r->exit_code = 128 + r->signal;
+    r->status = PX_STATUS_SIGNALLED;
+    r->reason = "ended by a signal";
+    if (r->signal == SIGSYS) {
+        r->status = PX_STATUS_DENIED;
+        r->reason = "ended by the system call filter";
+    }
+}
+
+static void ended_by_us(struct px_box *box, struct px_result *r)
+{
+    r->signal = SIGKILL;
+    r->exit_code = 128 + SIGKILL;
+    switch (box->end) {
+    case PX_END_TIMEOUT:
+        r->status = PX_STATUS_TIMEOUT;
+        r->reason = "ran longer than its timeout";
+        r->exit_code = 124;
+        r->timed_out = true;
+        hit(r, "timeout", "CLOCK_BOOTTIME milliseconds", (box->end_nsec - box->start_nsec) / 1000000);
+        break;
+    case PX_END_OUTPUT:
+        r->status = PX_STATUS_OUTPUT;
+        r->reason = "wrote more than its output limit";
+        for (int i = 1; i < PX_FLOW_COUNT; i++)
+            if (box->flow[i].limit && box->flow[i].total > box->flow[i].limit)
+                hit(r, "output-limit", i == 1 ? "bytes on stdout" : "bytes on stderr", box->flow[i].total);
+        break;
+    case PX_END_KILLED:
+        r->status = PX_STATUS_SIGNALLED;
+        r->reason = "killed by the caller";
+        break;
+    case PX_END_MEMORY:
+        r->status = PX_STATUS_MEMORY;
+        r->reason = "used more than its memory limit";
+        break;
+    default:
+        r->status = PX_STATUS_INTERNAL;
+        r->reason = "pid 1 of the box died without a report";
+        break;
+    }
+}
+
+/* ---- limits ---- */
+
+static void read_cgroup(struct px_box *box, struct px_result *r)
+{
+    struct px_cgroup_usage u = {0};
+    if (box->has_cgroup)
+        px_cgroup_read(&box->cgroup, &u);
+    if (u.memory_source) {
+        r->memory_peak_bytes = u.memory_peak;
+        r->memory_source = u.memory_source;
+    }
+    r->pids_peak = u.pids_peak;
+    if (u.oom_kills) {
+        r->oom_killed = true;
+        hit(r, "memory", u.oom_counter, u.oom_kills);
+        /* v2 kills pid 1 with the rest, so that there is no report; v1 may leave it to tell of a killed child. */
+        if (r->status != PX_STATUS_OK && r->status != PX_STATUS_TIMEOUT) {
+            r->status = PX_STATUS_MEMORY;
+            r->reason = "used more than its memory limit";
+        }
+    }
+    if (u.pids_refused)
+        hit(r, "pids", u.pids_counter, u.pids_refused);
+}
+
+static void read_rlimits(struct px_box *box, struct px_result *r)
+{
+    uint64_t cpu_usec = r->cpu_user_usec + r->cpu_sys_usec;
+    bool over = box->cpu_time_msec && box->cpu_time_msec != PX_UNLIMITED && cpu_usec >= box->cpu_time_msec * 1000;
+    if (over && (r->signal == SIGXCPU || r->signal == SIGKILL))
+        hit(r, "cpu-time", "microseconds used", cpu_usec);
+    if (r->signal == SIGXFSZ)
+        hit(r, "file-size", "SIGXFSZ, limit in bytes", box->file_bytes);
+}
+
+static void read_disk(struct px_box *box, struct px_result *r)
+{
+    if (!box->have_report || !box->report.disk_full)
+        return;
+    for (unsigned i = 0; i < 32; i++)
+        if (box->report.disk_full & (1u << i)) {
+            hit(r, box->disk_bytes && box->disk_bytes != PX_UNLIMITED ? "disk" : "tmpfs", "statfs: no block or inode left", i);
+            break;
+        }
+    if (r->status == PX_STATUS_NONZERO) {
+        r->status = PX_STATUS_DISK;
+        r->reason = "filled its writable directories";
+    }
+}
+
+/* ---- usage and output ---- */
+
+static uint64_t usec(const struct timeval *t)
+{
+    return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
+}
+
+static void read_usage(struct px_box *box, struct px_result *r)
+{
+    const struct rusage *u = &box->usage;
+    const struct px_init_report *i = &box->report;
+    uint64_t user = usec(&u->ru_utime), sys = usec(&u->ru_stime), rss = (uint64_t)u->ru_maxrss;
+    /* The kernel's sum over pid 1 and all it reaped; px-init's where somebody else reaped it. */
+    r->cpu_user_usec = user > i->user_usec ? user : i->user_usec;
+    r->cpu_sys_usec = sys > i->sys_usec ? sys : i->sys_usec;
+    r->memory_peak_bytes = (rss > i->maxrss_kib ? rss : i->maxrss_kib) * 1024;
+    r->memory_source = "maxrss";
+    r->io_read_bytes = (i->read_blocks > (uint64_t)u->ru_inblock ? i->read_blocks : (uint64_t)u->ru_inblock) * 512;
+    r->io_write_bytes = (i->write_blocks > (uint64_t)u->ru_oublock ? i->write_blocks : (uint64_t)u->ru_oublock) * 512;
+    r->wall_nsec = box->end_nsec - box->start_nsec;
+}
+
+static struct px_bytes take_output(struct px_flow *f, struct px_buf *text)
+{
+    *text = PX_BUF(SIZE_MAX / 4);
+    if (px_headtail_join(&f->kept, text) < 0)
+        return (struct px_bytes){"", 0};
+    return (struct px_bytes){px_buf_text(text), text->len};
+}
+
+static void copy_names(const struct px_plan *plan, struct px_result *r)
+{
+    for (uint32_t i = 0; i < plan->mechanisms_count && i < PX_MECHANISMS_MAX; i++)
+        memcpy(r->mechanisms[r->mechanisms_count++], plan->mechanisms[i], PX_NAME_MAX);
+    for (uint32_t i = 0; i < plan->missing_count && i < PX_MECHANISMS_MAX; i++)
+        memcpy(r->missing[r->missing_count++], plan->missing[i], PX_NAME_MAX);
+}
+
+void px_report_make(struct px_box *box)
+{
+    struct px_result *r = &box->result;
+    memcpy(r->id, box->id, sizeof r->id);
+    if (box->end == PX_END_EXIT || (box->end == PX_END_MEMORY && box->have_report))
+        ended_by_itself(box, r);
+    else
+        ended_by_us(box, r);
+    read_usage(box, r);
+    read_cgroup(box, r);
+    read_rlimits(box, r);
+    read_disk(box, r);
+    r->out = take_output(&box->flow[1], &box->out_text);
+    r->err = take_output(&box->flow[2], &box->err_text);
+    r->out_total = box->flow[1].total;
+    r->err_total = box->flow[2].total;
+    r->out_truncated = px_headtail_truncated(&box->flow[1].kept) || (box->flow[1].limit && r->out_total > box->flow[1].limit);
+    r->err_truncated = px_headtail_truncated(&box->flow[2].kept) || (box->flow[2].limit && r->err_total > box->flow[2].limit);
+    r->tier = box->plan->tier == PX_TIER_FULL ? "full" : "landlock";
+    copy_names(box->plan, r);
+}
+
+/* ---- as JSON ---- */
+
+static void print_names(struct px_json *j, const char *name, const char (*list)[PX_NAME_MAX], size_t count)
+{
+    px_json_array(j, name);
+    for (size_t i = 0; i < count; i++)
+        px_json_text(j, NULL, list[i]);
+    px_json_end(j);
+}
+
+static void print_limits(struct px_json *j, const struct px_result *r)
+{
+    px_json_array(j, "limits_hit");
+    for (size_t i = 0; i < r->limits_hit_count; i++) {
+        px_json_object(j, NULL);
+        px_json_text(j, "limit", r->limits_hit[i].limit);
+        px_json_text(j, "counter", r->limits_hit[i].counter);
+        px_json_uint(j, "value", r->limits_hit[i].value);
+        px_json_end(j);
+    }
+    px_json_end(j);
+}
+
+static void print_usage(struct px_json *j, const struct px_result *r)
+{
+    px_json_decimal(j, "wall_s", r->wall_nsec / 1000, 6);
+    px_json_uint(j, "wall_ns", r->wall_nsec);
+    px_json_decimal(j, "cpu_user_s", r->cpu_user_usec, 6);
+    px_json_decimal(j, "cpu_sys_s", r->cpu_sys_usec, 6);
+    px_json_uint(j, "memory_peak_bytes", r->memory_peak_bytes);
+    px_json_text(j, "memory_source", r->memory_source);
+    if (r->pids_peak)
+        px_json_uint(j, "pids_peak", r->pids_peak);
+    else
+        px_json_null(j, "pids_peak");
+    px_json_uint(j, "io_read_bytes", r->io_read_bytes);
+    px_json_uint(j, "io_write_bytes", r->io_write_bytes);
+}
+
+static void print_body(struct px_json *j, const struct px_result *r, char *const argv[])
+{
+    px_json_int(j, "schema", 1);
+    px_json_text(j, "id", r->id);
+    px_json_array(j, "argv");
+    for (char *const *a = argv; *a; a++)
+        px_json_text(j, NULL, *a);
+    px_json_end(j);
+    px_json_text(j, "status", px_status_name(r->status));
+    px_json_text(j, "reason", r->reason);
+    px_json_int(j, "exit_code", r->exit_code);
+    if (r->signal)
+        px_json_int(j, "signal", r->signal);
+    else
+        px_json_null(j, "signal");
+    px_json_bool(j, "timed_out", r->timed_out);
+    px_json_bool(j, "oom_killed", r->oom_killed);
+    px_json_bytes(j, "stdout", r->out.data, r->out.len);
+    px_json_bytes(j, "stderr", r->err.data, r->err.len);
+    px_json_object(j, "truncated");
+    px_json_bool(j, "stdout", r->out_truncated);
+    px_json_bool(j, "stderr", r->err_truncated);
+    px_json_uint(j, "stdout_bytes", r->out_total);
+    px_json_uint(j, "stderr_bytes", r->err_total);
+    px_json_end(j);
+    print_usage(j, r);
+    print_limits(j, r);
+    px_json_array(j, "denials");        /* filled by the layers that can deny with a name: network, files */
+    px_json_end(j);
+    px_json_array(j, "hints");
+    for (size_t i = 0; i < r->hints_count && i < 4; i++)
+        px_json_text(j, NULL, r->hints[i]);
+    px_json_end(j);
+    px_json_array(j, "changed_files");
+    px_json_end(j);
+    px_json_null(j, "diff");
+    px_json_object(j, "isolation");
+    px_json_text(j, "tier", r->tier);
+    print_names(j, "mechanisms", r->mechanisms, r->mechanisms_count);
+    print_names(j, "missing", r->missing, r->missing_count);
+    px_json_end(j);
+}
+
+static void print_base64(struct px_json *j, const char *name, struct px_bytes bytes)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    px_auto_buf struct px_buf text = PX_BUF(SIZE_MAX / 4);
+    const unsigned char *p = (const unsigned char *)bytes.data;
+    for (size_t i = 0; i < bytes.len; i += 3) {
+        size_t left = bytes.len - i;
+        uint32_t three = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) | (left > 2 ? p[i + 2] : 0);
+        px_buf_putc(&text, digits[three >> 18]);
+        px_buf_putc(&text, digits[three >> 12 & 63]);
+        px_buf_putc(&text, left > 1 ? digits[three >> 6 & 63] : '=');
+        px_buf_putc(&text, left > 2 ? digits[three & 63] : '=');
+    }
+    if (text.err < 0)
+        j->out->err = text.err;
+    px_json_text(j, name, px_buf_text(&text));
+}
+
+int px_report_json(const struct px_result *r, char *const argv[], bool exact, char **ret_json, struct px_err *e)
+{
+    px_auto_buf struct px_buf out = PX_BUF(SIZE_MAX / 4);
+    struct px_json j = {.out = &out, .pretty = false};
+    px_json_object(&j, NULL);
+    print_body(&j, r, argv);
+    if (exact) {
+        print_base64(&j, "stdout_base64", r->out);
+        print_base64(&j, "stderr_base64", r->err);
+    }
+    px_json_end(&j);
+    px_buf_putc(&out, '\n');
+    if (out.err < 0)
+        return px_fail(e, PX_E_MEMORY, out.err, "the result is too large to print");
+    *ret_json = px_buf_take(&out);
+    return 0;
+}

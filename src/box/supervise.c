@@ -1,0 +1,454 @@
+#include "box/supervise.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "kernel/pidfd.h"
+#include "kernel/tree.h"
+
+enum { EVENT_CONTROL, EVENT_PIDFD, EVENT_TIMER, EVENT_OOM, EVENT_FROM = 16, EVENT_TO = 32 };
+enum { GRACE_MSEC = 2000, DEATH_MSEC = 20000 };
+
+/* ---- starting ---- */
+
+static bool limited(uint64_t value)
+{
+    return value != 0 && value != PX_UNLIMITED;
+}
+
+static int make_id(char out[20])
+{
+    uint64_t random = 0;
+    long n = px_sys(SYS_getrandom, &random, sizeof random, 0);
+    if (n != sizeof random)
+        random = px_now_nsec() ^ ((uint64_t)px_sys(SYS_gettid) << 32);
+    return px_fmt(out, 20, "%016llx", (unsigned long long)random);
+}
+
+static int make_cgroup(struct px_box *box, const struct px_policy *policy, struct px_err *e)
+{
+    struct px_cgroup_limits limits = {
+        .memory_bytes = limited(policy->memory_bytes) ? policy->memory_bytes : 0,
+        .cpu_milli = limited(policy->cpus_milli) ? policy->cpus_milli : 0,
+    };
+    bool must = limits.memory_bytes || limits.cpu_milli;
+    const char *which = "cgroup";
+
+    if (!must && !policy->pids_counted)
+        return 0;
+    limits.pids = limited(policy->pids) ? policy->pids : 0;
+    int r = px_cgroup_create(&limits, box->id, &box->cgroup, &which);
+    box->has_cgroup = r >= 0;
+    struct px_plan *plan = box->plan;
+    if (r >= 0) {
+        for (int i = 0; i < PX_CG_COUNT; i++)
+            if ((i == PX_CG_MEMORY && limits.memory_bytes) || (i == PX_CG_PIDS && limits.pids) || (i == PX_CG_CPU && limits.cpu_milli))
+                px_plan_note(plan->mechanisms, &plan->mechanisms_count, "%s=cgroup%d",
+                             i == PX_CG_MEMORY ? "memory" : i == PX_CG_PIDS ? "pids" : "cpus", box->cgroup.on_v2[i] ? 2 : 1);
+        return 0;
+    }
+    if (must && policy->limits == PX_LIMITS_REQUIRE)
+        return px_fail(e, PX_E_CGROUP, r, "--%s needs a cgroup, and the '%s' controller cannot be used here",
+                       limits.memory_bytes ? "memory" : "cpus", which);
+    if (limits.memory_bytes)
+        px_plan_note(plan->missing, &plan->missing_count, "memory: no cgroup, RLIMIT_AS per process instead");
+    if (limits.cpu_milli)
+        px_plan_note(plan->missing, &plan->missing_count, "cpus: no cgroup");
+    if (!must)
+        px_plan_note(plan->missing, &plan->missing_count, "pids: no cgroup to count it, rlimit holds");
+    return 0;
+}
+
+/* Where there is no cgroup and the policy said "try": each process gets the bound that the tree should have had. */
+static void fall_back_to_rlimits(struct px_box *box, const struct px_policy *policy)
+{
+    struct px_plan *plan = box->plan;
+    if (box->has_cgroup || !limited(policy->memory_bytes))
+        return;
+    for (uint32_t i = 0; i < plan->payload_at; i++)
+        if (plan->steps[i].op == PX_OP_RLIMIT && plan->steps[i].attr == RLIMIT_MEMLOCK) {
+            /* The step becomes the more useful one; locked memory is a part of the address space anyway. */
+            plan->steps[i].attr = RLIMIT_AS;
+            plan->steps[i].num = plan->steps[i].num2 = policy->memory_bytes;
+            return;
+        }
+}
+
+static int choose_ids(struct px_box *box, const struct px_policy *policy, struct px_err *e)
+{
+    struct px_plan *plan = box->plan;
+    if (plan->tier != PX_TIER_FULL)
+        return 0;
+    int r = px_idmap_choose(policy->user.uid, policy->user.gid, plan->binds, &box->ids);
+    if (r < 0)
+        return px_fail(e, PX_E_IDS, r, "no ids can be had for the box");
+    px_plan_note(plan->mechanisms, &plan->mechanisms_count, "%s", px_idmap_name(&box->ids));
+    if (box->ids.kind == PX_IDMAP_SINGLE) {
+        /* Only one id exists, so pid 1 has it too, and the kernel forbids changing groups. */
+        for (uint32_t i = 0; i < plan->count; i++) {
+            struct px_step *s = &plan->steps[i];
+            if (s->op == PX_OP_WAIT || s->op == PX_OP_IDS || s->op == PX_OP_INIT)
+                s->flags &= (uint16_t)~PX_STEP_SETGROUPS;
+            if (s->op == PX_OP_INIT) {
+                s->num = policy->user.uid;
+                s->num2 = policy->user.gid;
+            }
+        }
+        px_plan_note(plan->missing, &plan->missing_count, "ids: the payload has the caller's own id");
+        if (px_sys(SYS_getgroups, 0, 0) > 0)
+            px_plan_note(plan->missing, &plan->missing_count, "groups: the caller's groups are kept");
+    }
+    return px_plan_arm(plan, &box->ids, e);
+}
+
+static int add_event(struct px_box *box, int fd, uint32_t tag)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = tag};
+    return epoll_ctl(box->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+/* The next of deadline and grace period, on one timer. */
+static void set_timer(struct px_box *box)
+{
+    uint64_t at = box->deadline_nsec;
+    if (box->grace_nsec && (at == 0 || box->grace_nsec < at))
+        at = box->grace_nsec;
+    if (at == 0)
+        return;
+    if (box->timer < 0) {
+        box->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+        if (box->timer < 0 || add_event(box, box->timer, EVENT_TIMER) < 0)
+            return;
+    }
+    struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at / 1000000000u), .tv_nsec = (long)(at % 1000000000u)}};
+    (void)timerfd_settime(box->timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+/* v1 kills one process when the group is out of memory; we want to know, and end the box as v2 does by itself. */
+static void watch_oom(struct px_box *box)
+{
+    int group = box->cgroup.v1[PX_CG_MEMORY].fd;
+    char text[32];
+    if (!box->has_cgroup || group < 0)
+        return;
+    px_auto_fd int control = px_open_beneath(group, "memory.oom_control", O_RDONLY, 0);
+    int event = control < 0 ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (event < 0)
+        return;
+    box->oom_event = event;
+    if (px_fmt(text, sizeof text, "%d %d", event, control) >= 0 && px_write_file(group, "cgroup.event_control", text) >= 0)
+        (void)add_event(box, event, EVENT_OOM);
+}
+
+static int watch_all(struct px_box *box, struct px_err *e)
+{
+    box->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (box->epoll < 0 || add_event(box, box->control, EVENT_CONTROL) < 0 || add_event(box, box->pidfd, EVENT_PIDFD) < 0)
+        return px_fail(e, PX_E_IO, errno, "cannot watch the box");
+    if (limited(box->timeout_msec))
+        box->deadline_nsec = box->start_nsec + box->timeout_msec * 1000000;
+    set_timer(box);
+    watch_oom(box);
+    return px_flow_watch(box);
+}
+
+static struct px_box *new_box(struct px_plan *plan, const struct px_policy *policy)
+{
+    struct px_box *box = calloc(1, sizeof *box);
+    if (!box)
+        return NULL;
+    *box = (struct px_box){
+        .plan = plan,
+        .ids = {.lock_fd = -EBADF},
+        .cgroup = PX_CGROUP_NONE,
+        .timeout_msec = limited(policy->timeout_msec) ? policy->timeout_msec : 0,
+        .cpu_time_msec = policy->cpu_time_msec,
+        .file_bytes = policy->file_bytes,
+        .disk_bytes = policy->disk_bytes,
+        .output_end = policy->output_end,
+        .tty = policy->tty,
+        .pidfd = -EBADF, .control = -EBADF, .epoll = -EBADF, .timer = -EBADF, .oom_event = -EBADF, .terminal = -EBADF,
+    };
+    for (int i = 0; i < PX_FLOW_COUNT; i++)
+        box->flow[i].from = box->flow[i].to = -EBADF;
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    box->start_realtime_sec = now.tv_sec;
+    box->start_nsec = px_now_nsec();
+    void *handler[4] = {0};
+    (void)px_sys(SYS_rt_sigaction, SIGPIPE, 0, handler, 8);
+    box->sigpipe_ignored = handler[0] == (void *)SIG_IGN;
+    if (policy->timings)
+        box->stamps = calloc(plan->count, sizeof *box->stamps);
+    return box;
+}
+
+int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, const struct px_io *io, struct px_box **ret_box,
+                       struct px_err *e)
+{
+    struct px_box *box = new_box(plan, policy);
+    if (!box) {
+        px_plan_free(plan);
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "box");
+    }
+    if (make_id(box->id) < 0 || choose_ids(box, policy, e) < 0 || make_cgroup(box, policy, e) < 0) {
+        px_supervise_free(box);
+        return -1;
+    }
+    fall_back_to_rlimits(box, policy);
+    if (px_launch(box, policy, io, e) < 0 || watch_all(box, e) < 0) {
+        px_supervise_free(box);
+        return -1;
+    }
+    *ret_box = box;
+    return 0;
+}
+
+/* ---- ending ---- */
+
+void px_supervise_kill(struct px_box *box, enum px_end why)
+{
+    if (box->reaped)
+        return;
+    if (box->end == PX_END_NONE) {
+        box->end = why;
+        box->end_nsec = px_now_nsec();
+    }
+    if (box->has_cgroup)
+        (void)px_cgroup_kill(&box->cgroup);
+    if (box->pidfd >= 0)
+        (void)px_pidfd_signal(box->pidfd, SIGKILL);
+    box->deadline_nsec = px_now_nsec() + (uint64_t)DEATH_MSEC * 1000000;
+    box->grace_nsec = 0;
+    if (box->epoll >= 0)
+        set_timer(box);
+}
+
+int px_supervise_signal(struct px_box *box, int signal)
+{
+    if (box->reaped)
+        return -ESRCH;
+    if (signal == SIGKILL) {
+        px_supervise_kill(box, PX_END_KILLED);
+        return 0;
+    }
+    const struct px_init_order order = {.signal = signal};
+    long r = px_sys(SYS_sendto, box->control, &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
+    if ((signal == SIGTERM || signal == SIGHUP) && box->grace_nsec == 0) {
+        box->grace_nsec = px_now_nsec() + (uint64_t)GRACE_MSEC * 1000000;
+        set_timer(box);
+    }
+    return r < 0 ? (int)r : 0;
+}
+
+int px_supervise_resize(struct px_box *box, unsigned short rows, unsigned short cols)
+{
+    const struct winsize size = {.ws_row = rows, .ws_col = cols};
+    if (box->terminal < 0)
+        return -ENOTTY;
+    return (int)px_sys(SYS_ioctl, box->terminal, TIOCSWINSZ, &size);
+}
+
+static void take_report(struct px_box *box)
+{
+    struct px_init_report report;
+    long n = px_sys(SYS_recvfrom, box->control, &report, sizeof report, MSG_DONTWAIT, 0, 0);
+    if (n == sizeof report && !box->have_report) {
+        box->report = report;
+        box->have_report = true;
+        if (box->end == PX_END_NONE) {
+            box->end = PX_END_EXIT;
+            box->end_nsec = px_now_nsec();
+        }
+    }
+    if (n == 0 || (n < 0 && n != -EAGAIN)) {
+        (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, box->control, NULL);
+    }
+}
+
+static int reap(struct px_box *box)
+{
+    int r = px_pidfd_wait(box->pidfd, true, &box->init_status, &box->usage);
+    if (r == 0)
+        return 0;
+    /* -ECHILD: the program that uses us waits for any child and was faster; px-init's own report stands in. */
+    take_report(box);
+    box->reaped = true;
+    if (box->end == PX_END_NONE)
+        box->end = PX_END_LOST;
+    if (box->end_nsec == 0)
+        box->end_nsec = px_now_nsec();
+    (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, box->pidfd, NULL);
+    return 1;
+}
+
+static int on_timer(struct px_box *box, struct px_err *e)
+{
+    uint64_t count, now = px_now_nsec();
+    (void)px_read_some(box->timer, &count, sizeof count);
+    if (box->reaped)
+        return 0;
+    if (box->deadline_nsec && now >= box->deadline_nsec) {
+        if (box->end != PX_END_NONE && box->end != PX_END_EXIT)
+            return px_fail(e, PX_E_STUCK, 0, "box %s was killed %d s ago and is still there", box->id, DEATH_MSEC / 1000);
+        px_supervise_kill(box, PX_END_TIMEOUT);
+    } else if (box->grace_nsec && now >= box->grace_nsec) {
+        px_supervise_kill(box, PX_END_KILLED);
+    }
+    return 0;
+}
+
+static int dispatch(struct px_box *box, uint32_t tag, struct px_err *e)
+{
+    switch (tag) {
+    case EVENT_CONTROL:
+        take_report(box);
+        return 0;
+    case EVENT_PIDFD:
+        (void)reap(box);
+        return 0;
+    case EVENT_TIMER:
+        return on_timer(box, e);
+    case EVENT_OOM:
+        px_supervise_kill(box, PX_END_MEMORY);
+        return 0;
+    default:
+        px_flow_ready(box, (int)(tag & 3));
+        return 0;
+    }
+}
+
+/* setuid bits on files that the box could write: refused by the filter, and taken away once more here. */
+static void strip_binds(struct px_box *box)
+{
+    const struct px_plan *plan = box->plan;
+    for (uint32_t i = 0; i < plan->count; i++) {
+        const struct px_step *s = &plan->steps[i];
+        if (s->op != PX_OP_BIND || !(s->flags & PX_STEP_IDMAP) || s->flags & PX_STEP_FILE || s->attr & 1 /* read-only */)
+            continue;
+        px_auto_fd int dir = (int)px_sys(SYS_openat, AT_FDCWD, px_plan_text(plan, s->src), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int changed = dir < 0 ? 0 : px_tree_strip(dir, box->start_realtime_sec - 1);
+        if (changed > 0)
+            box->result.hints[box->result.hints_count++ % 4] = "set-id bits were removed from files in a writable bind";
+    }
+}
+
+static int finish(struct px_box *box, struct px_err *e)
+{
+    if (box->plan->writable_binds)
+        strip_binds(box);
+    px_report_make(box);
+    int r = box->has_cgroup ? px_cgroup_done(&box->cgroup) : 0;
+    box->has_cgroup = false;
+    px_idmap_done(&box->ids);
+    box->finished = true;
+    if (r < 0)
+        return px_fail(e, PX_E_STUCK, r, "the cgroup of box %s cannot be removed", box->id);
+    if (box->output_error < 0)
+        return px_fail(e, PX_E_IO, box->output_error, "output of the box could not be written");
+    return 0;
+}
+
+int px_supervise_step(struct px_box *box, int wait_msec, struct px_err *e)
+{
+    if (box->finished)
+        return 0;
+    struct epoll_event events[16];
+    bool files = false;
+    for (int i = 0; i < PX_FLOW_COUNT; i++) {   /* regular files are always ready and never wake an epoll */
+        struct px_flow *f = &box->flow[i];
+        bool pending = f->len > f->at;
+        files = files || (pending ? f->to_file && f->to >= 0 : f->from_file && !f->closed && f->from >= 0);
+    }
+    int n = epoll_wait(box->epoll, events, 16, files || box->reaped ? 0 : wait_msec);
+    if (n < 0 && errno != EINTR)
+        return px_fail(e, PX_E_IO, errno, "cannot watch the box");
+    for (int i = 0; i < n; i++)
+        if (dispatch(box, events[i].data.u32, e) < 0)
+            return -1;
+    for (int i = 0; files && i < PX_FLOW_COUNT; i++)
+        px_flow_ready(box, i);
+    if (!box->reaped)
+        return 1;
+    px_flow_drain(box);
+    if (px_flow_busy(box)) {    /* only the caller's own reader is slow now */
+        if (n == 0 && wait_msec != 0)
+            (void)epoll_wait(box->epoll, events, 16, wait_msec);
+        return 1;
+    }
+    return finish(box, e) < 0 ? -1 : 0;
+}
+
+void px_supervise_free(struct px_box *box)
+{
+    if (!box)
+        return;
+    if (box->pidfd >= 0 && !box->reaped) {
+        px_supervise_kill(box, PX_END_KILLED);
+        (void)px_pidfd_wait(box->pidfd, false, &box->init_status, NULL);
+    }
+    for (int i = 0; i < PX_FLOW_COUNT; i++) {
+        px_flow_close(box, i);
+        px_headtail_done(&box->flow[i].kept);
+    }
+    if (box->has_cgroup)
+        (void)px_cgroup_done(&box->cgroup);
+    px_idmap_done(&box->ids);
+    int *const fds[] = {&box->pidfd, &box->control, &box->timer, &box->oom_event, &box->terminal, &box->epoll};
+    for (size_t i = 0; i < PX_COUNT_OF(fds); i++)
+        *fds[i] = px_fd_close(*fds[i]);
+    px_buf_done(&box->out_text);
+    px_buf_done(&box->err_text);
+    px_plan_free(box->plan);
+    free(box->stamps);
+    free(box);
+}
+
+/* ---- what each step cost ---- */
+
+int px_supervise_timings(const struct px_box *box, char **ret_text, struct px_err *e)
+{
+    px_auto_buf struct px_buf out = PX_BUF(1 << 20);
+    if (!box->stamps)
+        return px_fail(e, PX_E_USAGE, 0, "timings were not asked for");
+    px_buf_printf(&out, "  %-40s %8s\n", "step", "us");
+    uint64_t sum[PX_OP_COUNT] = {0};
+    uint32_t times[PX_OP_COUNT] = {0};
+    uint64_t before = box->clone_nsec;  /* so the first step carries the clone itself */
+    for (uint32_t i = 0; i < box->plan->count; i++) {
+        if (box->stamps[i] == 0)
+            continue;
+        if (box->stamps[i] >= before) {
+            sum[box->plan->steps[i].op] += box->stamps[i] - before;
+            times[box->plan->steps[i].op]++;
+        }
+        if (box->plan->steps[i].op != PX_OP_PAYLOAD)
+            before = box->stamps[i];
+    }
+    for (int op = 0; op < PX_OP_COUNT; op++)
+        if (times[op])
+            px_buf_printf(&out, "  %-32s %3u x %8.1f\n", px_op_word((enum px_op)op), times[op], (double)sum[op] / 1000);
+    px_buf_printf(&out, "  %-40s %8.1f\n", "plan", (double)(box->clone_nsec - box->start_nsec) / 1000);
+    px_buf_printf(&out, "  %-40s %8.1f\n", "clone-to-exec", (double)(box->ready_nsec - box->clone_nsec) / 1000);
+    px_buf_printf(&out, "  %-40s %8.1f\n", "run", (double)(box->end_nsec - box->ready_nsec) / 1000);
+    if (out.err < 0)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "timings");
+    *ret_text = px_buf_take(&out);
+    return 0;
+}

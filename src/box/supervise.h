@@ -1,0 +1,88 @@
+/* box/supervise.h - one running box: started from a plan, watched by one epoll, ended as a whole.
+ *
+ * Why:     one state machine decides how a run ended: the first event wins and nothing is inferred from what the program wrote.
+ * Owns:    every descriptor of the box, its cgroups, its id range, the captured output.
+ * Mustn't: block in step, wait without a bound, kill by pid number, or grow with the program's output. */
+#pragma once
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+
+#include <px/px.h>
+
+#include "base/buf.h"
+#include "box/child.h"
+#include "box/plan.h"
+#include "kernel/cgroup.h"
+#include "kernel/idmap.h"
+
+enum { PX_CHUNK = 4096, PX_FLOW_COUNT = 3 };
+
+/* One direction of bytes between the caller and the box. */
+struct px_flow {
+    int from, to;               /* -EBADF: closed, or (to) kept in `kept` */
+    bool from_ours, to_ours;    /* which of the two we close */
+    bool from_watched, to_watched;
+    bool from_file, to_file;    /* epoll refuses regular files: they are always ready */
+    bool closed;                /* nothing more will come */
+    bool capture;               /* keep it; `to` may be there as well */
+    struct px_headtail kept;
+    uint64_t total, limit;      /* bytes seen; where the run ends or the rest is dropped; 0: no limit */
+    uint32_t len, at;           /* what waits in chunk */
+    char chunk[PX_CHUNK];
+};
+
+enum px_end { PX_END_NONE, PX_END_EXIT, PX_END_TIMEOUT, PX_END_MEMORY, PX_END_OUTPUT, PX_END_KILLED, PX_END_LOST };
+
+struct px_box {
+    struct px_plan *plan;
+    struct px_idmap ids;
+    struct px_cgroup cgroup;
+    bool has_cgroup;
+    char id[20];
+    /* settings taken from the policy, which may be gone by now */
+    uint64_t timeout_msec, cpu_time_msec, file_bytes, disk_bytes;
+    bool output_end, tty;
+    bool sigpipe_ignored;       /* by the program that uses us, so that writes need no care */
+    /* the running box */
+    int pidfd, control, epoll, timer, oom_event, terminal;
+    struct px_flow flow[PX_FLOW_COUNT];         /* in, out, err */
+    enum px_end end;            /* the first event that ended it */
+    bool reaped, finished;
+    int output_error;           /* why output could not be handed on: -ENOSPC and the like */
+    int exit_signal_sent;       /* the last signal passed on, for the grace period */
+    bool have_report;
+    struct px_init_report report;
+    int init_status;
+    struct rusage usage;
+    uint64_t start_nsec, end_nsec, deadline_nsec, grace_nsec;
+    int64_t start_realtime_sec;
+    uint64_t *stamps;
+    uint64_t clone_nsec, ready_nsec;
+    struct px_buf out_text, err_text;
+    struct px_result result;
+};
+
+int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, const struct px_io *io, struct px_box **ret_box,
+                       struct px_err *e);      /* takes the plan, also on failure */
+int px_supervise_step(struct px_box *box, int wait_msec, struct px_err *e);    /* 1 alive, 0 gone, -1 */
+int px_supervise_signal(struct px_box *box, int signal);
+void px_supervise_kill(struct px_box *box, enum px_end why);
+int px_supervise_resize(struct px_box *box, unsigned short rows, unsigned short cols);
+void px_supervise_free(struct px_box *box);
+int px_supervise_timings(const struct px_box *box, char **ret_text, struct px_err *e);
+
+/* box/launch.c: from plan to running processes. */
+int px_launch(struct px_box *box, const struct px_policy *policy, const struct px_io *io, struct px_err *e);
+/* box/flow.c: moving bytes. */
+int px_flow_open(struct px_box *box, const struct px_policy *policy, const struct px_io *io, int ret_stdio[3], struct px_err *e);
+void px_flow_ready(struct px_box *box, int index);
+bool px_flow_busy(const struct px_box *box);    /* output still on its way */
+void px_flow_drain(struct px_box *box);         /* the box is gone: take what the pipes still hold */
+void px_flow_close(struct px_box *box, int index);
+int px_flow_watch(struct px_box *box);
+/* box/report.c: the result. */
+void px_report_make(struct px_box *box);
+int px_report_json(const struct px_result *r, char *const argv[], bool exact, char **ret_json, struct px_err *e);

@@ -1,0 +1,256 @@
+/* engine/exec.c - the public functions of px/px.h for one command in a box. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <px/px.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/field.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "box/plan.h"
+#include "box/policy.h"
+#include "box/supervise.h"
+#include "kernel/landlock.h"
+#include "kernel/tree.h"
+
+/* ---- policy ---- */
+
+PX_API int px_policy_new(const char *preset, struct px_policy **ret_policy, struct px_err *e)
+{
+    struct px_policy *policy = calloc(1, sizeof *policy);
+    if (!policy)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "policy");
+    if (px_policy_init(policy, preset, e) < 0) {
+        free(policy);
+        return -1;
+    }
+    *ret_policy = policy;
+    return 0;
+}
+
+PX_API void px_policy_free(struct px_policy *policy)
+{
+    if (!policy)
+        return;
+    px_policy_done(policy);
+    free(policy);
+}
+
+PX_API int px_policy_set(struct px_policy *policy, const char *field, const char *value, struct px_err *e)
+{
+    return px_policy_put(policy, field, value, e);
+}
+
+PX_API int px_policy_json(const struct px_policy *policy, char **ret_json, struct px_err *e)
+{
+    px_auto_buf struct px_buf out = PX_BUF(16 << 20);
+    struct px_json j = {.out = &out, .pretty = true};
+    px_json_object(&j, NULL);
+    px_json_text(&j, "preset", policy->preset);
+    px_field_print(px_policy_fields, policy, &j);
+    px_json_end(&j);
+    px_buf_putc(&out, '\n');
+    if (out.err < 0)
+        return px_fail(e, PX_E_MEMORY, out.err, "the policy is too large to print");
+    *ret_json = px_buf_take(&out);
+    return 0;
+}
+
+PX_API const char *px_preset_name(size_t index)
+{
+    for (const struct px_preset_row *row = px_preset_rows; row->preset; row++)
+        if (!row->field && index-- == 0)
+            return row->preset;
+    return NULL;
+}
+
+PX_API int px_policy_field(size_t index, struct px_field_info *ret_info)
+{
+    for (const struct px_field *f = px_policy_fields; f->name; f++) {
+        if (f->flags & PX_FIELD_HIDDEN || index-- > 0)
+            continue;
+        *ret_info = (struct px_field_info){
+            .name = f->name, .letter = f->letter, .type = f->type->name, .arg = f->arg, .help = f->help, .words = f->words,
+            .flag = f->flags & PX_FIELD_FLAG, .repeat = f->flags & PX_FIELD_REPEAT, .absent = f->flags & PX_FIELD_ABSENT,
+            .optional = f->flags & PX_FIELD_OPTIONAL,
+        };
+        return 0;
+    }
+    return -1;
+}
+
+/* ---- plan ---- */
+
+static void probe(struct px_host *host)
+{
+    *host = (struct px_host){.uid = geteuid(), .landlock_abi = px_landlock_abi(), .user_namespaces = true};
+}
+
+PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[], char **ret_json, struct px_err *e)
+{
+    struct px_host host;
+    struct px_plan *plan = NULL;
+    probe(&host);
+    if (px_plan_new(policy, argv, &host, false, &plan, e) < 0)
+        return -1;
+    int r = px_plan_print(plan, ret_json, e);
+    px_plan_free(plan);
+    return r;
+}
+
+/* ---- box ---- */
+
+static int start(const struct px_policy *policy, const char *const argv[], const struct px_io *io, const struct px_host *host,
+                 struct px_box **ret_box, struct px_err *e)
+{
+    struct px_plan *plan = NULL;
+    if (px_plan_new(policy, argv, host, io->bind_to_thread, &plan, e) < 0)
+        return -1;
+    return px_supervise_start(plan, policy, io, ret_box, e);
+}
+
+/* Namespaces can be refused at the clone, or later by a security module that lets one be made but takes its privileges away. */
+static bool no_namespaces(const struct px_err *e)
+{
+    return e->code == PX_E_USERNS || ((e->code == PX_E_MOUNT || e->code == PX_E_NAMESPACE) && (e->sys == EPERM || e->sys == EACCES));
+}
+
+/* Home of the landlock tier: a directory that exists as long as the box. */
+static int make_scratch(char *out, size_t size, struct px_err *e)
+{
+    const char *tmp = getenv("TMPDIR");
+    if (px_fmt(out, size, "%s/px-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp") < 0 || !mkdtemp(out))
+        return px_fail(e, PX_E_IO, errno, "cannot make a home for the box");
+    return 0;
+}
+
+static void drop_scratch(const char *path)
+{
+    px_auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && px_tree_empty(fd) == 0)
+        (void)rmdir(path);
+}
+
+static int start_landlock(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_host *host,
+                          struct px_box **ret_box, struct px_err *e)
+{
+    char scratch[256];
+    if (make_scratch(scratch, sizeof scratch, e) < 0)
+        return -1;
+    host->user_namespaces = false;
+    host->scratch = scratch;
+    int r = start(policy, argv, io, host, ret_box, e);
+    if (r < 0)
+        drop_scratch(scratch);
+    return r;
+}
+
+PX_API int px_box_start(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_box **ret_box,
+                        struct px_err *e)
+{
+    static const struct px_io nothing = {0};
+    struct px_err local = {0};
+    struct px_host host;
+    if (!io)
+        io = &nothing;
+    if (!e)
+        e = &local;
+    probe(&host);
+    int r = start(policy, argv, io, &host, ret_box, e);
+    if (r < 0 && policy->require == PX_TIER_LANDLOCK && no_namespaces(e))
+        r = start_landlock(policy, argv, io, &host, ret_box, e);
+    return r;
+}
+
+PX_API int px_box_fd(const struct px_box *box)
+{
+    return box->epoll;
+}
+
+PX_API int px_box_step(struct px_box *box, struct px_err *e)
+{
+    return px_supervise_step(box, 0, e);
+}
+
+PX_API int px_box_wait(struct px_box *box, struct px_err *e)
+{
+    int r;
+    while ((r = px_supervise_step(box, -1, e)) > 0)
+        ;
+    return r;
+}
+
+PX_API int px_box_signal(struct px_box *box, int signal, struct px_err *e)
+{
+    int r = px_supervise_signal(box, signal);
+    return r < 0 ? px_fail(e, PX_E_IO, r, "cannot send signal %d to the box", signal) : 0;
+}
+
+PX_API int px_box_kill(struct px_box *box, struct px_err *e)
+{
+    (void)e;
+    px_supervise_kill(box, PX_END_KILLED);
+    return 0;
+}
+
+PX_API int px_box_resize(struct px_box *box, unsigned short rows, unsigned short cols, struct px_err *e)
+{
+    int r = px_supervise_resize(box, rows, cols);
+    return r < 0 ? px_fail(e, PX_E_TERMINAL, r, "PTY mode is not enabled") : 0;
+}
+
+PX_API const struct px_result *px_box_result(const struct px_box *box)
+{
+    return &box->result;
+}
+
+PX_API int px_box_json(const struct px_box *box, bool exact, char **ret_json, struct px_err *e)
+{
+    return px_report_json(&box->result, box->plan->argv, exact, ret_json, e);
+}
+
+PX_API int px_box_timings(const struct px_box *box, char **ret_text, struct px_err *e)
+{
+    return px_supervise_timings(box, ret_text, e);
+}
+
+PX_API void px_box_free(struct px_box *box)
+{
+    if (!box)
+        return;
+    px_auto_free char *scratch = strdup(px_plan_text(box->plan, box->plan->scratch));
+    bool remove = box->plan->tier == PX_TIER_LANDLOCK;
+    px_supervise_free(box);
+    if (remove && scratch && *scratch)
+        drop_scratch(scratch);
+}
+
+/* ---- errors and version ---- */
+
+PX_API int px_explain(int code, struct px_explain *ret_text)
+{
+    const struct px_error_text *t = px_err_find(code);
+    if (!t)
+        return -1;
+    *ret_text = (struct px_explain){t->code, t->name, t->what, t->why, t->fix};
+    return 0;
+}
+
+PX_API int px_explain_next(int code)
+{
+    for (const struct px_error_text *t = px_error_texts; t->code; t++)
+        if (t->code > code)
+            return t->code;
+    return 0;
+}
+
+PX_API const char *px_version(void)
+{
+    return PX_VERSION;
+}

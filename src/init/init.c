@@ -1,0 +1,186 @@
+/* px-init - pid 1 of a box: reaps, passes signals on, reports how the payload ended, and takes everything with it.
+ *
+ * Why:     whoever is pid 1 lives beside untrusted code, so it is a program of its own that has seen nothing of the caller:
+ *          a few kilobytes without a C library, executed from a sealed image, with no file but the control socket.
+ * Owns:    descriptor 0, the control socket: orders come in, one report goes out, and its hang-up means that the supervisor is gone.
+ * Mustn't: read anything the payload can write, except exit statuses from the kernel.
+ *
+ *     px-init PAYLOAD-PID p|r [WRITABLE-DIRECTORY...]      p: the box has its own pid namespace; r: px-init is a subreaper */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+
+#include "base/sys.h"
+#include "box/child.h"
+
+enum { CONTROL = 0 };
+
+/* The compiler may call these for struct copies. */
+void *memset(void *to, int byte, size_t n)
+{
+    char *p = to;
+    while (n--)
+        *p++ = (char)byte;
+    return to;
+}
+
+void *memcpy(void *restrict to, const void *restrict from, size_t n)
+{
+    char *p = to;
+    const char *q = from;
+    while (n--)
+        *p++ = *q++;
+    return to;
+}
+
+static _Noreturn void leave(int status)
+{
+    for (;;)
+        (void)px_sys(SYS_exit_group, status);
+}
+
+static int number(const char *text)
+{
+    int value = 0;
+    for (; *text >= '0' && *text <= '9' && value < 100000000; text++)
+        value = value * 10 + (*text - '0');
+    return value;
+}
+
+/* A bit for each directory that has no block or no inode left. */
+static uint32_t full_directories(char **paths)
+{
+    uint32_t bits = 0;
+    for (int i = 0; paths[i] && i < 32; i++) {
+        struct statfs fs;
+        if (px_sys(SYS_statfs, paths[i], &fs) == 0 && fs.f_blocks && (fs.f_bavail == 0 || (fs.f_files && fs.f_ffree == 0)))
+            bits |= 1u << i;
+    }
+    return bits;
+}
+
+static uint64_t usec(const struct timeval *t)
+{
+    return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
+}
+
+static void report(int wait_status, char **paths)
+{
+    struct rusage used = {0};
+    (void)px_sys(SYS_getrusage, RUSAGE_CHILDREN, &used);
+    struct px_init_report r = {
+        .wait_status = wait_status,
+        .disk_full = full_directories(paths),
+        .user_usec = usec(&used.ru_utime),
+        .sys_usec = usec(&used.ru_stime),
+        .maxrss_kib = (uint64_t)used.ru_maxrss,
+        .read_blocks = (uint64_t)used.ru_inblock,
+        .write_blocks = (uint64_t)used.ru_oublock,
+    };
+    (void)px_sys(SYS_sendto, CONTROL, &r, sizeof r, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
+}
+
+/* Without a pid namespace: every process that was orphaned in the box becomes our child, so killing our children until
+ * there are none ends the tree. A forking process cannot outrun it for ever: each round kills all that are there. */
+static void kill_children(void)
+{
+    for (int round = 0; round < 10000; round++) {
+        char list[4096];
+        int fd = (int)px_sys(SYS_openat, AT_FDCWD, "/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+        long n = fd < 0 ? fd : px_sys(SYS_read, fd, list, sizeof list - 1);
+        if (fd >= 0)
+            (void)px_sys(SYS_close, fd);
+        if (n <= 0)
+            return;
+        list[n] = '\0';
+        for (char *p = list; *p;) {
+            int pid = number(p);
+            while (*p && *p != ' ')
+                p++;
+            if (*p != ' ')
+                break;          /* a number cut off by the buffer's end comes again in the next round */
+            p++;
+            if (pid > 1)
+                (void)px_sys(SYS_kill, pid, SIGKILL);
+        }
+        while (px_sys(SYS_wait4, -1, 0, 0, 0) > 0)
+            ;
+    }
+}
+
+static _Noreturn void finish(int wait_status, char **paths, int reaper)
+{
+    if (reaper)
+        kill_children();
+    report(wait_status, paths);
+    leave(0);
+}
+
+/* Reaps whatever is there. Returns when nothing more is dead; ends the box when the payload is. */
+static void reap(int payload, char **paths, int reaper)
+{
+    for (;;) {
+        int status = 0;
+        long pid = px_sys(SYS_wait4, -1, &status, WNOHANG, 0);
+        if (pid == payload)
+            finish(status, paths, reaper);
+        if (pid == -ECHILD)
+            leave(126);         /* the payload cannot vanish without us; never wait for ever */
+        if (pid <= 0)
+            return;
+    }
+}
+
+static void obey(int payload, int reaper)
+{
+    struct px_init_order order;
+    long n = px_sys(SYS_recvfrom, CONTROL, &order, sizeof order, MSG_DONTWAIT, 0, 0);
+    if (n == sizeof order && order.signal > 0 && order.signal <= 64)
+        (void)px_sys(SYS_kill, -payload, order.signal);
+    if (n == 0) {               /* the supervisor is gone */
+        if (reaper)
+            kill_children();
+        leave(125);
+    }
+}
+
+static _Noreturn void serve(char **argv)
+{
+    int payload = number(argv[1]);
+    int reaper = argv[2][0] == 'r';
+    char **paths = argv + 3;
+    const uint64_t child = 1ull << (SIGCHLD - 1);
+    int events = (int)px_sys(SYS_signalfd4, -1, &child, 8, O_CLOEXEC | O_NONBLOCK);
+
+    if (reaper)
+        (void)px_sys(SYS_prctl, 36 /* PR_SET_CHILD_SUBREAPER */, 1, 0, 0, 0);
+    for (;;) {
+        reap(payload, paths, reaper);
+        struct pollfd fds[2] = {{.fd = events, .events = POLLIN}, {.fd = CONTROL, .events = POLLIN}};
+        long n = px_sys(SYS_poll, fds, 2, -1);
+        if (n <= 0)
+            continue;
+        if (fds[0].revents) {
+            char drained[128 * 4];
+            (void)px_sys(SYS_read, events, drained, sizeof drained);
+        }
+        if (fds[1].revents)
+            obey(payload, reaper);
+    }
+}
+
+__attribute__((used)) static _Noreturn void start(long *stack)
+{
+    char **argv = (char **)(stack + 1);
+    if (stack[0] < 3)
+        leave(125);
+    serve(argv);
+}
+
+__asm__(".globl _start\n_start:\n\txor %ebp, %ebp\n\tmov %rsp, %rdi\n\tand $-16, %rsp\n\tcall start\n\thlt\n");

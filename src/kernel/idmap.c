@@ -1,0 +1,374 @@
+#include "kernel/idmap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "kernel/clone.h"
+#include "kernel/pidfd.h"
+
+enum {
+    RANGE = 65536,
+    BLOCK_FIRST = 0x70000000,   /* systemd's list of id ranges leaves 0x70000000..0x7fffffff to nobody */
+    BLOCK_RANGES = 4096,
+    TEXT_MAX = 64 * 1024,       /* of /etc/passwd, /etc/subuid */
+};
+
+/* ---- text files of the host: name:number:number lines ---- */
+
+/* The next line of *text without its newline, cut in place; NULL at the end. */
+static char *next_line(char **text)
+{
+    char *line = *text;
+    if (*line == '\0')
+        return NULL;
+    char *end = strchr(line, '\n');
+    *text = end ? end + 1 : line + strlen(line);
+    if (end)
+        *end = '\0';
+    return line;
+}
+
+/* Cuts line at ':' into exactly `count` fields or more; missing ones fail. */
+static int cut_fields(char *line, char *fields[], int count)
+{
+    for (int i = 0; i < count; i++) {
+        fields[i] = line;
+        line = strchr(line, ':');
+        if (!line)
+            return i + 1 == count ? 0 : -EINVAL;
+        *line++ = '\0';
+    }
+    return 0;
+}
+
+static int user_name(uint32_t uid, char *out, size_t size)
+{
+    px_auto_free char *text = malloc(TEXT_MAX);
+    if (!text)
+        return -ENOMEM;
+    ssize_t n = px_read_file(AT_FDCWD, "/etc/passwd", text, TEXT_MAX);
+    if (n < 0)
+        return (int)n;
+    char *rest = text, *line, *field[3];
+    while ((line = next_line(&rest))) {
+        uint64_t id;
+        if (cut_fields(line, field, 3) == 0 && px_parse_u64(field[2], UINT32_MAX, &id) == 0 && id == uid)
+            return px_fmt(out, size, "%s", field[0]);
+    }
+    return -ENOENT;
+}
+
+/* The first range of at least `need` ids that the file gives to the user, by name or by number. */
+static int subordinate(const char *file, const char *name, uint32_t uid, uint32_t need, uint32_t *ret_first)
+{
+    px_auto_free char *text = malloc(TEXT_MAX);
+    if (!text)
+        return -ENOMEM;
+    ssize_t n = px_read_file(AT_FDCWD, file, text, TEXT_MAX);
+    if (n < 0)
+        return (int)n;
+    char *rest = text, *line, *field[3];
+    while ((line = next_line(&rest))) {
+        uint64_t id, first, count;
+        if (cut_fields(line, field, 3) < 0)
+            continue;
+        bool mine = px_equal(field[0], name) || (px_parse_u64(field[0], UINT32_MAX, &id) == 0 && id == uid);
+        if (mine && px_parse_u64(field[1], UINT32_MAX, &first) == 0 && px_parse_u64(field[2], UINT32_MAX, &count) == 0 &&
+            first > 0 && count >= need) {
+            *ret_first = (uint32_t)first;
+            return 0;
+        }
+    }
+    return -ENOENT;
+}
+
+/* ---- root: a range of a block ---- */
+
+/* Takes a free range: byte N of the lock file is locked while range N is in use. Locks of an open file description are
+ * the box's own, also among threads, and die with its last holder, so a range is never leaked and never judged by age. */
+static int take_range(uint32_t *ret_index)
+{
+    (void)px_sys(SYS_mkdirat, AT_FDCWD, "/run/px", 0700);
+    px_auto_fd int dir = (int)px_sys(SYS_openat, AT_FDCWD, "/run/px", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return dir;
+    struct stat st;
+    if (fstat(dir, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 022))
+        return -EPERM;
+    px_auto_fd int fd = px_open_beneath(dir, "ids", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return fd;
+    uint32_t start = (uint32_t)px_sys(SYS_gettid) % BLOCK_RANGES;
+    for (uint32_t i = 0; i < BLOCK_RANGES; i++) {
+        uint32_t index = (start + i) % BLOCK_RANGES;
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = index, .l_len = 1};
+        long r = px_sys(SYS_fcntl, fd, F_OFD_SETLK, &lock);
+        if (r == 0) {
+            *ret_index = index;
+            return px_fd_take(&fd);
+        }
+        if (r != -EAGAIN && r != -EACCES)
+            return (int)r;
+    }
+    return -EUSERS;
+}
+
+/* In a user namespace (a container) only some ids exist; the block must lie in what is there and leave out id 0. */
+static int ids_available(const char *file, uint64_t *ret_first, uint64_t *ret_count, bool *ret_whole)
+{
+    char text[4096];
+    ssize_t n = px_read_file(AT_FDCWD, file, text, sizeof text);
+    if (n < 0)
+        return (int)n;
+    uint64_t best_first = 0, best_count = 0;
+    char *rest = text, *line;
+    while ((line = next_line(&rest))) {
+        uint64_t number[3] = {0};
+        int k = 0;
+        for (char *p = line; k < 3; k++) {
+            while (*p == ' ')
+                p++;
+            char *end = p + strcspn(p, " ");
+            char saved = *end;
+            *end = '\0';
+            if (px_parse_u64(p, UINT32_MAX, &number[k]) < 0)
+                return -EINVAL;
+            *end = saved;
+            p = end;
+        }
+        if (number[2] > best_count) {
+            best_first = number[0];
+            best_count = number[2];
+        }
+    }
+    *ret_first = best_first;
+    *ret_count = best_count;
+    *ret_whole = best_first == 0 && best_count >= (uint64_t)BLOCK_FIRST + (uint64_t)BLOCK_RANGES * RANGE;
+    return 0;
+}
+
+static int choose_for_root(struct px_idmap *map)
+{
+    uint64_t first, count;
+    bool whole;
+    int r = ids_available("/proc/self/uid_map", &first, &count, &whole);
+    if (r < 0)
+        return r;
+    map->kind = PX_IDMAP_RANGE;
+    map->count = RANGE;
+    if (!whole) {               /* the upper half of what this container has; two boxes may share it */
+        if (count < 2 * (uint64_t)map->uid + 2)
+            return -ENOSPC;
+        map->count = (uint32_t)(count / 2 < RANGE ? count / 2 : RANGE);
+        map->uid_base = map->gid_base = (uint32_t)(first + count - map->count);
+        return 0;
+    }
+    uint32_t index = 0;
+    int fd = take_range(&index);
+    if (fd < 0)
+        return fd;
+    map->lock_fd = fd;
+    map->uid_base = map->gid_base = (uint32_t)BLOCK_FIRST + index * (uint32_t)RANGE;
+    return 0;
+}
+
+/* ---- an ordinary user ---- */
+
+static bool runnable(const char *path)
+{
+    return px_sys(SYS_faccessat, AT_FDCWD, path, X_OK) == 0;
+}
+
+static void choose_for_user(bool want_caller, struct px_idmap *map)
+{
+    char name[256] = "";
+    uint32_t need = map->uid + 1 > map->gid + 1 ? map->uid + 1 : map->gid + 1;
+
+    map->kind = PX_IDMAP_SINGLE;
+    map->count = 1;
+    (void)user_name(map->caller_uid, name, sizeof name);
+    if (need > RANGE || !runnable("/usr/bin/newuidmap") || !runnable("/usr/bin/newgidmap") ||
+        subordinate("/etc/subuid", name, map->caller_uid, RANGE, &map->uid_base) < 0 ||
+        subordinate("/etc/subgid", name, map->caller_uid, RANGE, &map->gid_base) < 0)
+        return;
+    map->kind = want_caller ? PX_IDMAP_SUBIDS_CALLER : PX_IDMAP_SUBIDS;
+    map->count = RANGE;
+}
+
+int px_idmap_choose(uint32_t uid, uint32_t gid, bool want_caller, struct px_idmap *ret_map)
+{
+    struct px_idmap map = {
+        .uid = uid, .gid = gid, .caller_uid = geteuid(), .caller_gid = getegid(), .lock_fd = -EBADF,
+    };
+    int r = 0;
+    if (map.caller_uid == 0)
+        r = choose_for_root(&map);
+    else
+        choose_for_user(want_caller, &map);
+    if (r < 0)
+        return r;
+    *ret_map = map;
+    return 0;
+}
+
+void px_idmap_done(struct px_idmap *map)
+{
+    map->lock_fd = px_fd_close(map->lock_fd);
+}
+
+const char *px_idmap_name(const struct px_idmap *map)
+{
+    static const char *const names[] = {"ids=range", "ids=subordinate", "ids=subordinate+caller", "ids=single"};
+    return names[map->kind];
+}
+
+uint32_t px_idmap_host_uid(const struct px_idmap *map)
+{
+    return map->kind >= PX_IDMAP_SUBIDS_CALLER ? map->caller_uid : map->uid_base + map->uid;
+}
+
+uint32_t px_idmap_host_gid(const struct px_idmap *map)
+{
+    return map->kind >= PX_IDMAP_SUBIDS_CALLER ? map->caller_gid : map->gid_base + map->gid;
+}
+
+/* ---- applying a map ---- */
+
+struct extent {
+    uint32_t inside, outside, count;
+};
+
+/* The extents of one of the two maps; at most three. */
+static int extents(const struct px_idmap *map, uint32_t id, uint32_t caller, uint32_t base, struct extent out[3])
+{
+    switch (map->kind) {
+    case PX_IDMAP_RANGE:
+    case PX_IDMAP_SUBIDS:
+        out[0] = (struct extent){0, base, map->count};
+        return 1;
+    case PX_IDMAP_SUBIDS_CALLER:
+        out[0] = (struct extent){0, base, id};
+        out[1] = (struct extent){id, caller, 1};
+        out[2] = (struct extent){id + 1, base + id, map->count - id - 1};
+        return 3;
+    case PX_IDMAP_SINGLE:
+        break;
+    }
+    out[0] = (struct extent){id, caller, 1};
+    return 1;
+}
+
+static int write_map(const char *file, const struct extent *list, int count)
+{
+    char text[128];
+    size_t at = 0;
+    for (int i = 0; i < count; i++) {
+        int n = px_fmt(text + at, sizeof text - at, "%u %u %u\n", list[i].inside, list[i].outside, list[i].count);
+        if (n < 0)
+            return n;
+        at += strlen(text + at);
+    }
+    return px_write_file(AT_FDCWD, file, text);
+}
+
+/* newuidmap PID inside outside count ... : the only program px runs outside a box, by its absolute path. */
+static int run_mapper(const char *program, pid_t pid, const struct extent *list, int count)
+{
+    char text[1 + 3 * 3][16];
+    char *argv[3 + 3 * 3];
+    char *const no_environment[] = {NULL};
+    int n = 0;
+
+    argv[n++] = (char *)program;
+    (void)px_fmt(text[0], sizeof text[0], "%d", (int)pid);
+    argv[n++] = text[0];
+    for (int i = 0; i < count; i++) {
+        const uint32_t number[3] = {list[i].inside, list[i].outside, list[i].count};
+        for (int k = 0; k < 3; k++) {
+            (void)px_fmt(text[1 + 3 * i + k], sizeof text[0], "%u", number[k]);
+            argv[n++] = text[1 + 3 * i + k];
+        }
+    }
+    argv[n] = NULL;
+
+    pid_t child;
+    int r = posix_spawn(&child, program, NULL, NULL, argv, no_environment);
+    if (r != 0)
+        return -r;
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return errno == ECHILD ? 0 : -errno;    /* the host program reaped it: the next step shows whether it worked */
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EPERM;
+}
+
+int px_idmap_apply(const struct px_idmap *map, pid_t pid)
+{
+    char uid_file[64], gid_file[64], groups_file[64];
+    struct extent uids[3], gids[3];
+    int nuids = extents(map, map->uid, map->caller_uid, map->uid_base, uids);
+    int ngids = extents(map, map->gid, map->caller_gid, map->gid_base, gids);
+
+    if (px_fmt(uid_file, sizeof uid_file, "/proc/%d/uid_map", (int)pid) < 0 ||
+        px_fmt(gid_file, sizeof gid_file, "/proc/%d/gid_map", (int)pid) < 0 ||
+        px_fmt(groups_file, sizeof groups_file, "/proc/%d/setgroups", (int)pid) < 0)
+        return -ENAMETOOLONG;
+    if (map->kind == PX_IDMAP_SUBIDS || map->kind == PX_IDMAP_SUBIDS_CALLER) {
+        int r = run_mapper("/usr/bin/newuidmap", pid, uids, nuids);
+        return r < 0 ? r : run_mapper("/usr/bin/newgidmap", pid, gids, ngids);
+    }
+    int r = write_map(uid_file, uids, nuids);
+    if (r >= 0 && map->kind == PX_IDMAP_SINGLE)
+        r = px_write_file(AT_FDCWD, groups_file, "deny");   /* the kernel's condition for a map without privilege */
+    return r < 0 ? r : write_map(gid_file, gids, ngids);
+}
+
+/* ---- a user namespace for an id-mapped mount ---- */
+
+static void hold_namespace(void *unused)
+{
+    (void)unused;
+    for (;;)
+        (void)px_sys(SYS_pause);
+}
+
+static int map_and_open(pid_t pid, uint32_t file_uid, uint32_t file_gid, uint32_t host_uid, uint32_t host_gid)
+{
+    char file[64];
+    if (px_fmt(file, sizeof file, "/proc/%d/uid_map", (int)pid) < 0)
+        return -ENAMETOOLONG;
+    int r = write_map(file, &(struct extent){file_uid, host_uid, 1}, 1);
+    if (r < 0 || (r = px_fmt(file, sizeof file, "/proc/%d/gid_map", (int)pid)) < 0 ||
+        (r = write_map(file, &(struct extent){file_gid, host_gid, 1}, 1)) < 0 ||
+        (r = px_fmt(file, sizeof file, "/proc/%d/ns/user", (int)pid)) < 0)
+        return r;
+    return (int)px_sys(SYS_openat, AT_FDCWD, file, O_RDONLY | O_CLOEXEC);
+}
+
+int px_idmap_userns(uint32_t file_uid, uint32_t file_gid, uint32_t host_uid, uint32_t host_gid)
+{
+    char stack[4096] __attribute__((aligned(16)));
+    px_auto_fd int pidfd = -EBADF;
+    struct px_clone_args args = {
+        .flags = PX_CLONE_NEWUSER | PX_CLONE_VM | PX_CLONE_PIDFD | PX_CLONE_CLEAR_SIGHAND,
+        .pidfd = (uintptr_t)&pidfd,
+    };
+    long pid = px_clone_run(&args, stack, sizeof stack, hold_namespace, NULL);
+    if (pid < 0)
+        return (int)pid;
+    int fd = map_and_open((pid_t)pid, file_uid, file_gid, host_uid, host_gid);
+    int status;
+    (void)px_pidfd_signal(pidfd, SIGKILL);
+    (void)px_pidfd_wait(pidfd, false, &status, NULL);
+    return fd;
+}

@@ -1,0 +1,45 @@
+/* kernel/idmap.h - which ids of the host stand behind the ids of a box.
+ *
+ * Why:     no id inside may ever be the host's uid 0, and two boxes should not share ids (SECURITY 5.4).
+ *
+ *   root                     a range of 65536 ids out of a block that belongs to nobody, another one for each running box
+ *   user with subordinate    the caller's own range (/etc/subuid, applied by newuidmap); with binds, the payload's id is the
+ *   ids                      caller's own, so that the caller's files can be read and written
+ *   user without             one id: the payload is the caller
+ *
+ * Owns:    the lock that keeps a range taken (released by the kernel when the last holder dies).
+ * Mustn't: fall back to a weaker map than the one announced in `kind`. Parent side only; 0 or -errno. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum px_idmap_kind {
+    PX_IDMAP_RANGE,             /* inner 0..65535 are host ids that nobody else uses */
+    PX_IDMAP_SUBIDS,            /* the caller's subordinate ids */
+    PX_IDMAP_SUBIDS_CALLER,     /* the same, but the payload's id is the caller */
+    PX_IDMAP_SINGLE,            /* only the payload's id, which is the caller */
+};
+
+struct px_idmap {
+    enum px_idmap_kind kind;
+    uint32_t uid, gid;          /* of the payload, inside */
+    uint32_t caller_uid, caller_gid;
+    uint32_t uid_base, gid_base, count;
+    int lock_fd;                /* -EBADF if none is needed */
+};
+
+/* want_caller: the box has binds, so an ordinary caller's own id must be reachable inside. */
+int px_idmap_choose(uint32_t uid, uint32_t gid, bool want_caller, struct px_idmap *ret_map);
+void px_idmap_done(struct px_idmap *map);
+const char *px_idmap_name(const struct px_idmap *map);   /* "ids=range" */
+
+/* Writes the maps of a process that was just made in a new user namespace. */
+int px_idmap_apply(const struct px_idmap *map, pid_t pid);
+/* The payload's id as the host sees it. */
+uint32_t px_idmap_host_uid(const struct px_idmap *map);
+uint32_t px_idmap_host_gid(const struct px_idmap *map);
+
+/* A user namespace that maps one owner of files to host ids, for px_mount_idmap. The descriptor, or -errno. */
+int px_idmap_userns(uint32_t file_uid, uint32_t file_gid, uint32_t host_uid, uint32_t host_gid);

@@ -1,0 +1,96 @@
+#include "kernel/mount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mount.h>
+
+#include "base/path.h"
+#include "base/sys.h"
+#include "kernel/abi.h"
+
+#ifndef SYS_open_tree
+#define SYS_open_tree 428
+#define SYS_move_mount 429
+#define SYS_fsopen 430
+#define SYS_fsconfig 431
+#define SYS_fsmount 432
+#endif
+#ifndef SYS_mount_setattr
+#define SYS_mount_setattr 442
+#endif
+
+static int configure(int fs, const struct px_mount_option *options)
+{
+    for (const struct px_mount_option *o = options; o && o->key; o++) {
+        int command = o->value ? PX_FSCONFIG_SET_STRING : PX_FSCONFIG_SET_FLAG;
+        long r = px_sys(SYS_fsconfig, fs, command, o->key, o->value, 0);
+        if (r < 0)
+            return (int)r;
+    }
+    return (int)px_sys(SYS_fsconfig, fs, PX_FSCONFIG_CMD_CREATE, 0, 0, 0);
+}
+
+int px_mount_new(const char *type, const struct px_mount_option *options, unsigned attributes)
+{
+    int fs = (int)px_sys(SYS_fsopen, type, PX_FSOPEN_CLOEXEC);
+    if (fs < 0)
+        return fs;
+    int r = configure(fs, options);
+    if (r >= 0)
+        r = (int)px_sys(SYS_fsmount, fs, PX_FSMOUNT_CLOEXEC, attributes);
+    (void)px_sys(SYS_close, fs);
+    return r;
+}
+
+int px_mount_restrict(int fd, unsigned attributes, int recursive)
+{
+    struct px_mount_attr attr = {.attr_set = attributes};
+    unsigned flags = PX_AT_EMPTY_PATH | (recursive ? PX_AT_RECURSIVE : 0);
+    return (int)px_sys(SYS_mount_setattr, fd, "", flags, &attr, sizeof attr);
+}
+
+int px_mount_idmap(int tree_fd, int userns_fd)
+{
+    struct px_mount_attr attr = {.attr_set = PX_MOUNT_IDMAP, .userns_fd = (uint64_t)userns_fd};
+    return (int)px_sys(SYS_mount_setattr, tree_fd, "", PX_AT_EMPTY_PATH, &attr, sizeof attr);
+}
+
+int px_mount_clone(int dirfd, const char *path, unsigned attributes)
+{
+    unsigned flags = PX_OPEN_TREE_CLONE | PX_OPEN_TREE_CLOEXEC | PX_AT_RECURSIVE | (*path ? 0 : PX_AT_EMPTY_PATH);
+    int tree = (int)px_sys(SYS_open_tree, dirfd, path, flags);
+    if (tree < 0 || attributes == 0)
+        return tree;
+    int r = px_mount_restrict(tree, attributes, 1);
+    if (r < 0) {
+        (void)px_sys(SYS_close, tree);
+        return r;
+    }
+    return tree;
+}
+
+int px_mount_attach(int tree_fd, int dirfd, const char *target)
+{
+    int at = px_open_in_root(dirfd, target, O_PATH, 0);
+    if (at < 0)
+        return at;
+    long r = px_sys(SYS_move_mount, tree_fd, "", at, "", PX_MOVE_MOUNT_F_EMPTY_PATH | PX_MOVE_MOUNT_T_EMPTY_PATH);
+    (void)px_sys(SYS_close, at);
+    return (int)r;
+}
+
+int px_mount_private(void)
+{
+    return (int)px_sys(SYS_mount, 0, "/", 0, MS_REC | MS_PRIVATE, 0);
+}
+
+int px_mount_pivot(void)
+{
+    /* With put_old equal to new_root the old root ends up stacked on the new one, so no directory is needed for it. */
+    long r = px_sys(SYS_pivot_root, ".", ".");
+    if (r >= 0)
+        r = px_sys(SYS_umount2, ".", MNT_DETACH);
+    if (r >= 0)
+        r = px_sys(SYS_chdir, "/");
+    return (int)r;
+}

@@ -1,0 +1,27 @@
+/* kernel/mount.h - file systems and trees by the descriptor API: made detached, given their attributes, then attached.
+ *
+ * Why:     a tree gets its read-only, nosuid, nodev flags, recursively, before anybody can see it.
+ * Mustn't: allocate, or follow a link at a mount target. Runs in the child: raw calls only, 0 or fd or -errno. */
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct px_mount_option {
+    const char *key;
+    const char *value;          /* NULL: a flag */
+};
+
+/* A detached mount of a new file system; options end with a NULL key. */
+int px_mount_new(const char *type, const struct px_mount_option *options, unsigned attributes);
+/* A detached, recursive copy of the tree at dirfd/path with these attributes added. */
+int px_mount_clone(int dirfd, const char *path, unsigned attributes);
+/* Adds attributes to a whole tree, attached or not. */
+int px_mount_restrict(int fd, unsigned attributes, int recursive);
+/* Maps the tree's owners through a user namespace (detached trees only). */
+int px_mount_idmap(int tree_fd, int userns_fd);
+/* Attaches a detached tree at a target resolved below dirfd without following links. */
+int px_mount_attach(int tree_fd, int dirfd, const char *target);
+/* The tree at fd becomes "/", everything else goes out of sight. The working directory must be that tree's root. */
+int px_mount_pivot(void);
+int px_mount_private(void);

@@ -1,0 +1,10 @@
+/* kernel/pidfd.h - signalling and reaping by descriptor: a pid number is never trusted. 0 or -errno. */
+#pragma once
+
+#include <stdbool.h>
+
+struct rusage;
+
+int px_pidfd_signal(int pidfd, int signal);
+/* The wait status in *ret_status and what it and its descendants used; 1 if reaped, 0 if it still runs (no_hang), -errno. */
+int px_pidfd_wait(int pidfd, bool no_hang, int *ret_status, struct rusage *ret_usage);

@@ -1,0 +1,78 @@
+#include "kernel/privs.h"
+
+#include <errno.h>
+#include <sys/prctl.h>
+
+#include "base/sys.h"
+
+#ifndef PR_CAP_AMBIENT
+#define PR_CAP_AMBIENT 47
+#define PR_CAP_AMBIENT_CLEAR_ALL 4
+#endif
+
+enum {
+    PRIVILEGES_MAX = 63,        /* the kernel's sets have 64 bits; it answers EINVAL past its last one */
+    SECUREBITS_ALL = 0x2f,      /* NOROOT, NO_SETUID_FIXUP and their locks, KEEP_CAPS locked off */
+    CAP_VERSION_3 = 0x20080522,
+};
+
+struct cap_header {
+    uint32_t version;
+    int32_t pid;
+};
+struct cap_data {
+    uint32_t effective, permitted, inheritable;
+};
+
+int px_privs_bound(void)
+{
+    long r = 0;
+    for (int i = 0; i <= PRIVILEGES_MAX && r >= 0; i++)
+        r = px_sys(SYS_prctl, PR_CAPBSET_DROP, i, 0, 0, 0);
+    if (r < 0 && r != -EINVAL)
+        return (int)r;
+    if ((r = px_sys(SYS_prctl, PR_SET_SECUREBITS, SECUREBITS_ALL, 0, 0, 0)) < 0)
+        return (int)r;
+    if ((r = px_sys(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)) < 0)
+        return (int)r;
+    return (int)px_sys(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+static int verify(uint32_t uid, uint32_t gid)
+{
+    struct cap_header header = {.version = CAP_VERSION_3};
+    struct cap_data data[2] = {{0}};
+    uint32_t u[3] = {0}, g[3] = {0};
+
+    if (px_sys(SYS_getresuid, &u[0], &u[1], &u[2]) < 0 || px_sys(SYS_getresgid, &g[0], &g[1], &g[2]) < 0 ||
+        px_sys(SYS_capget, &header, data) < 0)
+        return -EPERM;
+    for (int i = 0; i < 3; i++)
+        if (u[i] != uid || g[i] != gid)
+            return -EPERM;
+    for (int i = 0; i < 2; i++)
+        if (data[i].effective | data[i].permitted | data[i].inheritable)
+            return -EPERM;
+    for (int i = 0; i <= PRIVILEGES_MAX; i++) {
+        long r = px_sys(SYS_prctl, PR_CAPBSET_READ, i, 0, 0, 0);
+        if (r < 0)
+            break;
+        if (r > 0)
+            return -EPERM;
+    }
+    return px_sys(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? 0 : -EPERM;
+}
+
+int px_privs_drop(uint32_t uid, uint32_t gid, int may_setgroups)
+{
+    struct cap_header header = {.version = CAP_VERSION_3};
+    struct cap_data none[2] = {{0}};
+    long r = 0;
+
+    if (may_setgroups && (r = px_sys(SYS_setgroups, 0, 0)) < 0)
+        return (int)r;
+    if ((r = px_sys(SYS_setresgid, gid, gid, gid)) < 0 || (r = px_sys(SYS_setresuid, uid, uid, uid)) < 0 ||
+        (r = px_sys(SYS_capset, &header, none)) < 0)
+        return (int)r;
+    return verify(uid, gid);
+}

@@ -1,0 +1,13 @@
+/* kernel/privs.h - giving up ids and privileges for good, and proving it.
+ *
+ * Why:     an id or privilege that stays behind by mistake is an escape; so everything is read back before it is believed.
+ * Mustn't: use libc's setuid family (it talks to other threads). Runs in the child: 0 or -errno. */
+#pragma once
+
+#include <stdint.h>
+
+/* Bounding set emptied, securebits locked, ambient set cleared, no_new_privs set; privileges in use stay for now.
+ * Inherited by everything started afterwards. */
+int px_privs_bound(void);
+/* Becomes uid:gid with no groups (unless may_setgroups is 0) and no privilege in any set; -EPERM if reading back disagrees. */
+int px_privs_drop(uint32_t uid, uint32_t gid, int may_setgroups);

@@ -1,0 +1,23 @@
+/* kernel/seccomp.h - the system call filter: programs made at build time from data/syscalls.def, and loading one.
+ *
+ * Why:     namespaces leave the whole kernel within reach; the filter leaves the calls that ordinary programs make.
+ * Owns:    nothing; the programs are constants.
+ * Mustn't: allocate, or build a program at run time. Loading runs in the child, last before exec: 0 or -errno. */
+#pragma once
+
+#include <stdint.h>
+
+/* As in <linux/filter.h>, which not every C library can see; callers only hand it on. */
+struct sock_filter;
+
+enum px_filter {
+    PX_FILTER_DEFAULT,
+    PX_FILTER_WORKSPACE,        /* files of the caller are writable: openat2, which hides its mode, is ENOSYS */
+};
+
+/* Never NULL. */
+const struct sock_filter *px_seccomp_program(enum px_filter filter, uint16_t *ret_len);
+
+/* Filters every thread of this process, and what it executes, for good. -EPERM unless no_new_privs is set, which a
+ * privileged process could do without: a set-user-id program would then start with a filter that it does not expect. */
+int px_seccomp_load(const struct sock_filter *program, uint16_t len);

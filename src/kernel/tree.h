@@ -1,0 +1,12 @@
+/* kernel/tree.h - walking trees that untrusted code has written, by descriptor, never following a link.
+ *
+ * Mustn't: recurse deeper than its bound, hold more descriptors than it, or open anything but directories. Parent side. */
+#pragma once
+
+#include <stdint.h>
+
+/* Clears setuid and setgid bits of regular files below dirfd whose inode changed at or after the time given (CLOCK_REALTIME; the
+ * kernel's own stamp, which nobody can set). The number of files changed, or -errno. */
+int px_tree_strip(int dirfd, int64_t since_sec);
+/* Removes everything below dirfd; 0 or -errno of the first thing that would not go. */
+int px_tree_empty(int dirfd);
