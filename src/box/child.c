@@ -385,6 +385,21 @@ static int op_bound(struct px_child *c, const struct px_step *s)
     return px_privs_bound();
 }
 
+static int send_fd(int socket, int fd)
+{
+    char byte = 't';
+    struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    *(int *)(void *)CMSG_DATA(&control.header) = fd;
+    struct msghdr message = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.room};
+    long r = px_sys(SYS_sendmsg, socket, &message, MSG_NOSIGNAL);
+    return r < 0 ? (int)r : 0;
+}
+
 static int run_steps(struct px_child *c, uint32_t from, uint32_t to);
 
 static _Noreturn void payload_main(void *arg)
@@ -398,7 +413,9 @@ static _Noreturn void payload_main(void *arg)
 static int op_payload(struct px_child *c, const struct px_step *s)
 {
     (void)s;
-    struct px_clone_args args = {.flags = PX_CLONE_VM | PX_CLONE_VFORK, .exit_signal = SIGCHLD};
+    int pidfd = -1;
+    struct px_clone_args args = {
+        .flags = PX_CLONE_VM | PX_CLONE_VFORK | PX_CLONE_PIDFD, .exit_signal = SIGCHLD, .pidfd = (uintptr_t)&pidfd};
     /* From here on another process lives in the box; nothing of us may be looked at. The parent restores its own setting. */
     long r = px_sys(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (r < 0)
@@ -407,7 +424,10 @@ static int op_payload(struct px_child *c, const struct px_step *s)
     if (r < 0)
         return (int)r;
     c->payload_pid = (int)r;
-    return c->report.err;       /* written by the payload, which is now gone or running its program */
+    if (c->report.err < 0)      /* written by the payload, which is gone; else it runs its program now */
+        return c->report.err;
+    /* Only the parent may signal the payload: we are about to be nobody. */
+    return send_fd(c->control_fd, pidfd);
 }
 
 /* ---- stage 2: the payload ---- */
@@ -439,21 +459,6 @@ static int op_stdio(struct px_child *c, const struct px_step *s)
             return (int)r;
     }
     return 0;
-}
-
-static int send_fd(int socket, int fd)
-{
-    char byte = 't';
-    struct iovec iov = {.iov_base = &byte, .iov_len = 1};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-    *(int *)(void *)CMSG_DATA(&control.header) = fd;
-    struct msghdr message = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.room};
-    long r = px_sys(SYS_sendmsg, socket, &message, MSG_NOSIGNAL);
-    return r < 0 ? (int)r : 0;
 }
 
 /* The terminal comes from the box's own devpts and belongs to the payload; the parent gets the master. */

@@ -246,8 +246,9 @@ void px_flow_ready(struct px_box *box, int i)
     }
     if (i == 0 && f->closed && f->len <= f->at && f->to >= 0) {         /* the box sees the end of its input */
         if (box->tty)
-            (void)quiet_write(box, f->to, "\x04", 1);
-        forget(box, &f->to, &f->to_watched);
+            px_supervise_end_input(box);
+        else
+            forget(box, &f->to, &f->to_watched);
     }
     watch_flow(box, i);
 }

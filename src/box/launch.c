@@ -210,7 +210,7 @@ static int clone_quietly(struct launch *l, struct px_err *e)
     return r;
 }
 
-static int receive_terminal(int control)
+static int receive_fd(int control)
 {
     char byte;
     struct iovec iov = {.iov_base = &byte, .iov_len = 1};
@@ -230,7 +230,7 @@ static int receive_terminal(int control)
 
 static int connect_terminal(struct px_box *box, struct px_err *e)
 {
-    box->terminal = receive_terminal(box->control);
+    box->terminal = receive_fd(box->control);
     if (box->terminal < 0)
         return px_fail(e, PX_E_TERMINAL, box->terminal, "the box gave no terminal");
     long flags = px_sys(SYS_fcntl, box->terminal, F_GETFL);
@@ -306,5 +306,7 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
         r = explain(box->plan, &l.child.report, e);
     if (r >= 0 && box->tty)
         r = connect_terminal(box, e);
+    if (r >= 0)                 /* absent if pid 1 was killed meanwhile; then the box ends by its own pidfd */
+        box->payload = receive_fd(box->control);
     return r;
 }

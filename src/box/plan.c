@@ -597,6 +597,8 @@ static void add_limits(struct px_plan *plan, const struct px_policy *policy)
         uint64_t seconds = (policy->cpu_time_msec + 999) / 1000;
         add_rlimit(plan, RLIMIT_CPU, seconds, seconds + 1);
     }
+    if (policy->limits == PX_LIMITS_TRY && limited(policy->memory_bytes))
+        add_rlimit(plan, RLIMIT_AS, policy->memory_bytes, policy->memory_bytes);
     if (limited(policy->pids)) {
         add_rlimit(plan, RLIMIT_NPROC, policy->pids, policy->pids);
         HAS(plan, "pids=rlimit");

@@ -434,7 +434,19 @@ int px_policy_put(struct px_policy *policy, const char *name, const char *value,
         px_fail(e, PX_E_USAGE, 0, "there is no field '%s'", name);
         return px_fix(e, "px-policy(5) and `px exec --help` list the fields.");
     }
-    return px_field_set(field, policy, value, e);
+    if (px_field_set(field, policy, value, e) < 0)
+        return -1;
+    /* A limit of nothing is never meant; "no limit" has its own word, so that it cannot happen by accident. */
+    bool number = field->type == &px_field_bytes || field->type == &px_field_msec || field->type == &px_field_count ||
+                  field->type == &px_field_milli;
+    uint64_t set = 1;
+    if (number)
+        memcpy(&set, (const char *)policy + field->offset, sizeof set);
+    if (set == 0) {
+        px_fail(e, PX_E_VALUE, 0, "--%s: it must be more than 0", name);
+        return px_fix(e, "Write unlimited if there should be no limit.");
+    }
+    return 0;
 }
 
 static const struct px_preset_row *find_preset(const char *name)

@@ -23,7 +23,7 @@
 #include "kernel/tree.h"
 
 enum { EVENT_CONTROL, EVENT_PIDFD, EVENT_TIMER, EVENT_OOM, EVENT_FROM = 16, EVENT_TO = 32 };
-enum { GRACE_MSEC = 2000, DEATH_MSEC = 20000 };
+enum { GRACE_MSEC = 2000, FORCE_MSEC = 200, STUCK_MSEC = 20000, EOF_MSEC = 250, EOF_TIMES = 20 };
 
 /* ---- starting ---- */
 
@@ -52,15 +52,16 @@ static int make_cgroup(struct px_box *box, const struct px_policy *policy, struc
 
     if (!must && !policy->pids_counted)
         return 0;
-    limits.pids = limited(policy->pids) ? policy->pids : 0;
+    limits.pids = limited(policy->pids) ? policy->pids + 1 : 0;        /* px-init is one of them */
     int r = px_cgroup_create(&limits, box->id, &box->cgroup, &which);
     box->has_cgroup = r >= 0;
     struct px_plan *plan = box->plan;
     if (r >= 0) {
+        const uint64_t set[PX_CG_COUNT] = {limits.memory_bytes, limits.pids, limits.cpu_milli};
+        static const char *const fields[PX_CG_COUNT] = {"memory", "pids", "cpus"};
         for (int i = 0; i < PX_CG_COUNT; i++)
-            if ((i == PX_CG_MEMORY && limits.memory_bytes) || (i == PX_CG_PIDS && limits.pids) || (i == PX_CG_CPU && limits.cpu_milli))
-                px_plan_note(plan->mechanisms, &plan->mechanisms_count, "%s=cgroup%d",
-                             i == PX_CG_MEMORY ? "memory" : i == PX_CG_PIDS ? "pids" : "cpus", box->cgroup.on_v2[i] ? 2 : 1);
+            if (set[i])
+                px_plan_note(plan->mechanisms, &plan->mechanisms_count, "%s=cgroup%d", fields[i], box->cgroup.on_v2[i] ? 2 : 1);
         return 0;
     }
     if (must && policy->limits == PX_LIMITS_REQUIRE)
@@ -75,19 +76,19 @@ static int make_cgroup(struct px_box *box, const struct px_policy *policy, struc
     return 0;
 }
 
-/* Where there is no cgroup and the policy said "try": each process gets the bound that the tree should have had. */
-static void fall_back_to_rlimits(struct px_box *box, const struct px_policy *policy)
+/* Where a cgroup holds a limit, the rlimit of the same kind steps back so that the one that counts is met first; where there
+ * is none and the policy said "try", each process gets the bound that the tree should have had. */
+static void settle_rlimits(struct px_box *box, const struct px_policy *policy)
 {
-    struct px_plan *plan = box->plan;
-    if (box->has_cgroup || !limited(policy->memory_bytes))
-        return;
-    for (uint32_t i = 0; i < plan->payload_at; i++)
-        if (plan->steps[i].op == PX_OP_RLIMIT && plan->steps[i].attr == RLIMIT_MEMLOCK) {
-            /* The step becomes the more useful one; locked memory is a part of the address space anyway. */
-            plan->steps[i].attr = RLIMIT_AS;
-            plan->steps[i].num = plan->steps[i].num2 = policy->memory_bytes;
-            return;
-        }
+    for (uint32_t i = 0; i < box->plan->payload_at; i++) {
+        struct px_step *s = &box->plan->steps[i];
+        if (s->op != PX_OP_RLIMIT)
+            continue;
+        if (s->attr == RLIMIT_NPROC && box->has_cgroup)
+            s->num = s->num2 = policy->pids + 64;
+        if (s->attr == RLIMIT_AS)
+            s->num = s->num2 = box->has_cgroup ? RLIM_INFINITY : policy->memory_bytes;
+    }
 }
 
 static int choose_ids(struct px_box *box, const struct px_policy *policy, struct px_err *e)
@@ -123,13 +124,15 @@ static int add_event(struct px_box *box, int fd, uint32_t tag)
     return epoll_ctl(box->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-/* The next of deadline and grace period, on one timer. */
+/* The next of all that can come, on one timer. */
 static void set_timer(struct px_box *box)
 {
-    uint64_t at = box->deadline_nsec;
-    if (box->grace_nsec && (at == 0 || box->grace_nsec < at))
-        at = box->grace_nsec;
-    if (at == 0)
+    const uint64_t all[] = {box->deadline_nsec, box->grace_nsec, box->force_nsec, box->stuck_nsec, box->eof_nsec};
+    uint64_t at = 0;
+    for (size_t i = 0; i < PX_COUNT_OF(all); i++)
+        if (all[i] && (at == 0 || all[i] < at))
+            at = all[i];
+    if (at == 0 || box->epoll < 0)
         return;
     if (box->timer < 0) {
         box->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -183,7 +186,7 @@ static struct px_box *new_box(struct px_plan *plan, const struct px_policy *poli
         .disk_bytes = policy->disk_bytes,
         .output_end = policy->output_end,
         .tty = policy->tty,
-        .pidfd = -EBADF, .control = -EBADF, .epoll = -EBADF, .timer = -EBADF, .oom_event = -EBADF, .terminal = -EBADF,
+        .pidfd = -EBADF, .payload = -EBADF, .control = -EBADF, .epoll = -EBADF, .timer = -EBADF, .oom_event = -EBADF, .terminal = -EBADF,
     };
     for (int i = 0; i < PX_FLOW_COUNT; i++)
         box->flow[i].from = box->flow[i].to = -EBADF;
@@ -211,7 +214,7 @@ int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, con
         px_supervise_free(box);
         return -1;
     }
-    fall_back_to_rlimits(box, policy);
+    settle_rlimits(box, policy);
     if (px_launch(box, policy, io, e) < 0 || watch_all(box, e) < 0) {
         px_supervise_free(box);
         return -1;
@@ -222,22 +225,43 @@ int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, con
 
 /* ---- ending ---- */
 
-void px_supervise_kill(struct px_box *box, enum px_end why)
+static void end_with(struct px_box *box, enum px_end why)
 {
-    if (box->reaped)
+    if (box->end != PX_END_NONE)
         return;
-    if (box->end == PX_END_NONE) {
-        box->end = why;
-        box->end_nsec = px_now_nsec();
-    }
+    box->end = why;
+    box->end_nsec = px_now_nsec();
+}
+
+/* pid 1 and with it everything, by the kernel's own hand. */
+static void force(struct px_box *box)
+{
     if (box->has_cgroup)
         (void)px_cgroup_kill(&box->cgroup);
     if (box->pidfd >= 0)
         (void)px_pidfd_signal(box->pidfd, SIGKILL);
-    box->deadline_nsec = px_now_nsec() + (uint64_t)DEATH_MSEC * 1000000;
-    box->grace_nsec = 0;
-    if (box->epoll >= 0)
-        set_timer(box);
+    box->forced = true;
+    box->force_nsec = 0;
+    box->stuck_nsec = px_now_nsec() + (uint64_t)STUCK_MSEC * 1000000;
+    set_timer(box);
+}
+
+/* The command dies first, so that px-init can still say what it used (the kernel forgets that of processes which die with
+ * their namespace); px-init then ends the rest. Should that take a moment too long, the namespace is ended by force. */
+void px_supervise_kill(struct px_box *box, enum px_end why)
+{
+    if (box->reaped)
+        return;
+    end_with(box, why);
+    box->deadline_nsec = box->grace_nsec = 0;
+    if (box->forced || box->force_nsec)
+        return;
+    if (box->payload < 0 || px_pidfd_signal(box->payload, SIGKILL) < 0) {
+        force(box);
+        return;
+    }
+    box->force_nsec = px_now_nsec() + (uint64_t)FORCE_MSEC * 1000000;
+    set_timer(box);
 }
 
 int px_supervise_signal(struct px_box *box, int signal)
@@ -248,13 +272,24 @@ int px_supervise_signal(struct px_box *box, int signal)
         px_supervise_kill(box, PX_END_KILLED);
         return 0;
     }
-    const struct px_init_order order = {.signal = signal};
-    long r = px_sys(SYS_sendto, box->control, &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
+    int r = px_pidfd_signal_group(box->payload, signal);
     if ((signal == SIGTERM || signal == SIGHUP) && box->grace_nsec == 0) {
         box->grace_nsec = px_now_nsec() + (uint64_t)GRACE_MSEC * 1000000;
         set_timer(box);
     }
-    return r < 0 ? (int)r : 0;
+    return r;
+}
+
+/* A terminal's end of input is a character, and a program that changes the terminal's mode while it arrives loses it: so
+ * it is said a few times. */
+void px_supervise_end_input(struct px_box *box)
+{
+    if (box->eof_nsec && px_now_nsec() < box->eof_nsec)
+        return;
+    (void)px_sys(SYS_write, box->terminal, "\x04", 1);
+    box->eof_nsec = ++box->eof_count < EOF_TIMES ? px_now_nsec() + (uint64_t)EOF_MSEC * 1000000 : UINT64_MAX;
+    if (box->eof_nsec != UINT64_MAX)
+        set_timer(box);
 }
 
 int px_supervise_resize(struct px_box *box, unsigned short rows, unsigned short cols)
@@ -272,14 +307,10 @@ static void take_report(struct px_box *box)
     if (n == sizeof report && !box->have_report) {
         box->report = report;
         box->have_report = true;
-        if (box->end == PX_END_NONE) {
-            box->end = PX_END_EXIT;
-            box->end_nsec = px_now_nsec();
-        }
+        end_with(box, PX_END_EXIT);
     }
-    if (n == 0 || (n < 0 && n != -EAGAIN)) {
+    if (n == 0 || (n < 0 && n != -EAGAIN))
         (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, box->control, NULL);
-    }
 }
 
 static int reap(struct px_box *box)
@@ -290,10 +321,7 @@ static int reap(struct px_box *box)
     /* -ECHILD: the program that uses us waits for any child and was faster; px-init's own report stands in. */
     take_report(box);
     box->reaped = true;
-    if (box->end == PX_END_NONE)
-        box->end = PX_END_LOST;
-    if (box->end_nsec == 0)
-        box->end_nsec = px_now_nsec();
+    end_with(box, PX_END_LOST);
     (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, box->pidfd, NULL);
     return 1;
 }
@@ -304,13 +332,17 @@ static int on_timer(struct px_box *box, struct px_err *e)
     (void)px_read_some(box->timer, &count, sizeof count);
     if (box->reaped)
         return 0;
-    if (box->deadline_nsec && now >= box->deadline_nsec) {
-        if (box->end != PX_END_NONE && box->end != PX_END_EXIT)
-            return px_fail(e, PX_E_STUCK, 0, "box %s was killed %d s ago and is still there", box->id, DEATH_MSEC / 1000);
+    if (box->stuck_nsec && now >= box->stuck_nsec)
+        return px_fail(e, PX_E_STUCK, 0, "box %s was killed %d s ago and is still there", box->id, STUCK_MSEC / 1000);
+    if (box->force_nsec && now >= box->force_nsec)
+        force(box);
+    else if (box->deadline_nsec && now >= box->deadline_nsec)
         px_supervise_kill(box, PX_END_TIMEOUT);
-    } else if (box->grace_nsec && now >= box->grace_nsec) {
+    else if (box->grace_nsec && now >= box->grace_nsec)
         px_supervise_kill(box, PX_END_KILLED);
-    }
+    if (box->eof_nsec && now >= box->eof_nsec)
+        px_supervise_end_input(box);
+    set_timer(box);
     return 0;
 }
 
@@ -400,7 +432,7 @@ void px_supervise_free(struct px_box *box)
     if (!box)
         return;
     if (box->pidfd >= 0 && !box->reaped) {
-        px_supervise_kill(box, PX_END_KILLED);
+        force(box);
         (void)px_pidfd_wait(box->pidfd, false, &box->init_status, NULL);
     }
     for (int i = 0; i < PX_FLOW_COUNT; i++) {
@@ -410,7 +442,7 @@ void px_supervise_free(struct px_box *box)
     if (box->has_cgroup)
         (void)px_cgroup_done(&box->cgroup);
     px_idmap_done(&box->ids);
-    int *const fds[] = {&box->pidfd, &box->control, &box->timer, &box->oom_event, &box->terminal, &box->epoll};
+    int *const fds[] = {&box->pidfd, &box->payload, &box->control, &box->timer, &box->oom_event, &box->terminal, &box->epoll};
     for (size_t i = 0; i < PX_COUNT_OF(fds); i++)
         *fds[i] = px_fd_close(*fds[i]);
     px_buf_done(&box->out_text);

@@ -47,17 +47,25 @@ struct px_box {
     bool output_end, tty;
     bool sigpipe_ignored;       /* by the program that uses us, so that writes need no care */
     /* the running box */
-    int pidfd, control, epoll, timer, oom_event, terminal;
+    int pidfd;                  /* of pid 1 */
+    int payload;                /* pidfd of the command */
+    int control, epoll, timer, oom_event, terminal;
     struct px_flow flow[PX_FLOW_COUNT];         /* in, out, err */
     enum px_end end;            /* the first event that ended it */
     bool reaped, finished;
     int output_error;           /* why output could not be handed on: -ENOSPC and the like */
-    int exit_signal_sent;       /* the last signal passed on, for the grace period */
     bool have_report;
     struct px_init_report report;
     int init_status;
     struct rusage usage;
-    uint64_t start_nsec, end_nsec, deadline_nsec, grace_nsec;
+    bool forced;                /* pid 1 itself was killed */
+    uint64_t start_nsec, end_nsec;
+    uint64_t deadline_nsec;     /* of the run */
+    uint64_t grace_nsec;        /* after a polite signal */
+    uint64_t force_nsec;        /* when killing the command alone did not do */
+    uint64_t stuck_nsec;        /* when even SIGKILL did not */
+    uint64_t eof_nsec;          /* when the terminal is told again that its input has ended */
+    int eof_count;
     int64_t start_realtime_sec;
     uint64_t *stamps;
     uint64_t clone_nsec, ready_nsec;
@@ -70,6 +78,7 @@ int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, con
 int px_supervise_step(struct px_box *box, int wait_msec, struct px_err *e);    /* 1 alive, 0 gone, -1 */
 int px_supervise_signal(struct px_box *box, int signal);
 void px_supervise_kill(struct px_box *box, enum px_end why);
+void px_supervise_end_input(struct px_box *box);       /* of a terminal */
 int px_supervise_resize(struct px_box *box, unsigned short rows, unsigned short cols);
 void px_supervise_free(struct px_box *box);
 int px_supervise_timings(const struct px_box *box, char **ret_text, struct px_err *e);

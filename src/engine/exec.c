@@ -44,7 +44,11 @@ PX_API void px_policy_free(struct px_policy *policy)
 
 PX_API int px_policy_set(struct px_policy *policy, const char *field, const char *value, struct px_err *e)
 {
-    return px_policy_put(policy, field, value, e);
+    if (px_policy_put(policy, field, value, e) < 0)
+        return -1;
+    if (px_equal(field, "pids"))
+        policy->pids_counted = true;    /* a limit that somebody named should also be counted */
+    return 0;
 }
 
 PX_API int px_policy_json(const struct px_policy *policy, char **ret_json, struct px_err *e)

@@ -1,8 +1,8 @@
-/* px-init - pid 1 of a box: reaps, passes signals on, reports how the payload ended, and takes everything with it.
+/* px-init - pid 1 of a box: reaps, reports how the payload ended, and takes everything with it.
  *
  * Why:     whoever is pid 1 lives beside untrusted code, so it is a program of its own that has seen nothing of the caller:
  *          a few kilobytes without a C library, executed from a sealed image, with no file but the control socket.
- * Owns:    descriptor 0, the control socket: orders come in, one report goes out, and its hang-up means that the supervisor is gone.
+ * Owns:    descriptor 0, the control socket: one report goes out, and its hang-up means that the supervisor is gone.
  * Mustn't: read anything the payload can write, except exit statuses from the kernel.
  *
  *     px-init PAYLOAD-PID p|r [WRITABLE-DIRECTORY...]      p: the box has its own pid namespace; r: px-init is a subreaper */
@@ -137,19 +137,6 @@ static void reap(int payload, char **paths, int reaper)
     }
 }
 
-static void obey(int payload, int reaper)
-{
-    struct px_init_order order;
-    long n = px_sys(SYS_recvfrom, CONTROL, &order, sizeof order, MSG_DONTWAIT, 0, 0);
-    if (n == sizeof order && order.signal > 0 && order.signal <= 64)
-        (void)px_sys(SYS_kill, -payload, order.signal);
-    if (n == 0) {               /* the supervisor is gone */
-        if (reaper)
-            kill_children();
-        leave(125);
-    }
-}
-
 static _Noreturn void serve(char **argv)
 {
     int payload = number(argv[1]);
@@ -170,8 +157,11 @@ static _Noreturn void serve(char **argv)
             char drained[128 * 4];
             (void)px_sys(SYS_read, events, drained, sizeof drained);
         }
-        if (fds[1].revents)
-            obey(payload, reaper);
+        if (fds[1].revents) {           /* nothing is ever sent to us: the supervisor is gone */
+            if (reaper)
+                kill_children();
+            leave(125);
+        }
     }
 }
 

@@ -17,6 +17,12 @@ int px_pidfd_signal(int pidfd, int signal)
     return (int)px_sys(SYS_pidfd_send_signal, pidfd, signal, 0, 0);
 }
 
+int px_pidfd_signal_group(int pidfd, int signal)
+{
+    long r = px_sys(SYS_pidfd_send_signal, pidfd, signal, 0, 4 /* PIDFD_SIGNAL_PROCESS_GROUP */);
+    return r == -EINVAL ? px_pidfd_signal(pidfd, signal) : (int)r;
+}
+
 /* waitid tells exit and signal apart in two fields; one wait status is what everybody knows how to read. */
 static int to_wait_status(const siginfo_t *info)
 {

@@ -1,0 +1,3 @@
+says "$PX" exec -- ''
+says "$PX" exec --
+says "$PX" exec

@@ -1,0 +1,2 @@
+# The first thing anybody types.
+"$PX" exec -- echo hello

@@ -1,0 +1,5 @@
+# No file of the host but its programs.
+echo secret >"$TMP/secret"
+"$PX" exec -- cat "$TMP/secret" 2>/dev/null && echo 'the host is visible'
+"$PX" exec -c 'ls -A /root /mnt /srv /opt /media /boot 2>/dev/null; for f in /etc/shadow /etc/hostname.host /root/.bashrc /var/lib/dpkg/status /run/px; do [ ! -e $f ] || echo "sees $f"; done'
+"$PX" exec -c 'ls /'

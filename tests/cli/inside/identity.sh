@@ -1,0 +1,1 @@
+"$PX" exec -c 'id -u; id -g; id -un; id -gn; id -G; hostname; cat /etc/hostname; pwd; echo $HOME; whoami'

@@ -1,0 +1,69 @@
+# tests/cli/lib.sh - words that the tests share; goldens.py sources it before each of them.
+# shellcheck shell=bash
+
+# Ends the test; the reason says what this machine or this caller lacks.
+skip() {
+    echo "$*" >&2
+    exit 77
+}
+
+need() {            # need PROGRAM...
+    local name
+    for name; do
+        command -v "$name" >/dev/null || skip "there is no $name here"
+    done
+}
+
+as_root() { [ "$AS" = root ] || skip 'only for root'; }
+as_user() { [ "$AS" = user ] || skip 'only for an ordinary user'; }
+
+# Runs a command that may fail and says how it ended.
+try() {             # try COMMAND...
+    local status=0
+    "$@" || status=$?
+    echo "exit $status"
+}
+
+# The first line and the fixes of an error: what happened, and that there is a reason and an advice.
+says() {            # says COMMAND...: stderr's first line, then whether Why and Fix are there
+    local status=0
+    "$@" 2>"$TMP/says.err" || status=$?
+    sed -n '1p;/^Why:$/p;/^Fix:$/p' "$TMP/says.err"
+    echo "exit $status"
+}
+
+# Waits until a file has something in it; fails if it never does.
+until_filled() {    # until_filled FILE
+    local i
+    for ((i = 0; i < 400; i++)); do
+        [ ! -s "$1" ] || return 0
+        sleep 0.025
+    done
+    echo "nothing in $1" >&2
+    return 1
+}
+
+# Waits until no process has this word in its command line; fails if one stays.
+until_gone() {      # until_gone WORD
+    local i
+    for ((i = 0; i < 200; i++)); do
+        pgrep -f -- "$1" >/dev/null || return 0
+        sleep 0.025
+    done
+    echo "a process with '$1' is still there" >&2
+    return 1
+}
+
+# A word that no other test has in its command lines. sleep takes it as a number of seconds: a day and something.
+unique() { echo "9$(printf '%05d' $((BASHPID % 100000)))$((RANDOM % 1000))"; }
+
+# A root file system of one static program, in $TMP/rootfs.
+make_rootfs() {
+    need busybox
+    mkdir -p "$TMP/rootfs/bin" "$TMP/rootfs/etc" "$TMP/rootfs/lib" "$TMP/rootfs/usr"
+    cp "$(command -v busybox)" "$TMP/rootfs/bin/busybox"
+    local name
+    for name in sh ls cat echo id mount touch env pwd; do
+        ln -s busybox "$TMP/rootfs/bin/$name"
+    done
+}

@@ -1,0 +1,12 @@
+# Part of the design, not of this build: refused by name, never ignored.
+for words in --overlay --overlay=/x --persist '--deny *.pem' '--allow-net example.org' --allow-host-loopback '-p 80:80' '--publish 80:80' '--dns 1.1.1.1' \
+    '--http-proxy http://x' '--runtime runc' '--seccomp default' '--apparmor x' '--device /dev/kvm' '--name x' -d --detach '--changes .' --apply --discard --keep \
+    '--net outbound'; do
+    status=0
+    # shellcheck disable=SC2086
+    "$PX" exec $words -- echo RAN >"$TMP/out" 2>"$TMP/err" || status=$?
+    if [ $status -ne 125 ] || [ -s "$TMP/out" ] || ! grep -q '^PX003  .*not part of this build' "$TMP/err"; then
+        echo "$words: exit $status: $(cat "$TMP/out" "$TMP/err")"
+    fi
+done
+says "$PX" exec --deny '*.pem' -- true

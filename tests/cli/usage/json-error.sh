@@ -1,0 +1,3 @@
+try "$PX" --json exec --memory 12q -- true
+try "$PX" exec --json -- nosuch
+try "$PX" --json nosuch

@@ -1,0 +1,3 @@
+says "$PX" exec --memory
+says "$PX" exec -v
+says "$PX" exec -c

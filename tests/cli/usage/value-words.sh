@@ -1,0 +1,3 @@
+# Two of those answers in full.
+try "$PX" exec --memory 12q -- true
+try "$PX" exec -v project -- true

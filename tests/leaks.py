@@ -1,0 +1,278 @@
+#!/usr/bin/python3
+"""leaks.py guard -- COMMAND...      run a command and report whatever it left on the machine
+leaks.py boxes PX [N [AT_ONCE]]     N boxes one after another, then AT_ONCE at the same time, and look after each round
+
+What counts as left: a process (whoever is orphaned below us becomes our child, so none can hide), a mount, a control group
+named px-* that nobody holds, a file in /run/px, in $TMPDIR or /tmp/px-XXXXXX. A network namespace lives as long as a process,
+a mount or a descriptor of a process holds it, so the processes and the mounts tell of it; `boxes` also reads the kernel's own
+count of namespaces where it may. Others may run boxes on the same machine: only what stays is reported.
+
+Both print `not ok NAME: why`; `guard` ends with the command's status, or 3 if something was left and the command was content.
+"""
+
+import ctypes
+import fcntl
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+PR_SET_CHILD_SUBREAPER = 36
+PATIENCE_S = 8
+SCRATCH = re.compile(r"px-[A-Za-z0-9]{6}$")
+
+
+def become_subreaper():
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+# ---- processes -----------------------------------------------------------------------------------------------------
+
+
+def reap():
+    """Takes the dead orphans away."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def children(pid="self"):
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            found += [int(word) for word in task.read_text().split()]
+        except OSError:
+            continue
+    return found
+
+
+def describe(pid):
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        return f"process {pid} ({words or 'no command line'}, {os.readlink(f'/proc/{pid}/ns/net')})"
+    except OSError:
+        return f"process {pid}"
+
+
+def processes_left(patience_s=PATIENCE_S):
+    """What still runs below us once it has had time to die; it is killed then, so that the next part starts clean."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        reap()
+        left = children()
+        if not left or time.monotonic() > deadline:
+            break
+        time.sleep(0.05)
+    texts = [describe(pid) for pid in left]
+    for pid in left:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            continue
+    return texts
+
+
+# ---- the machine ---------------------------------------------------------------------------------------------------
+
+
+def mounts():
+    # The first two numbers name a mount for as long as the kernel runs; the rest says where it is.
+    return set(Path("/proc/self/mountinfo").read_text().splitlines())
+
+
+def is_held(path):
+    """A living px holds a lock on each of its groups."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True             # gone meanwhile
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def groups():
+    found = set()
+    for top, names, _ in os.walk("/sys/fs/cgroup"):
+        found |= {os.path.join(top, name) for name in names if name.startswith("px-")}
+    return {path for path in found if not is_held(path)}
+
+
+def names_in(path):
+    try:
+        return {os.path.join(path, name) for name in os.listdir(path)}
+    except OSError:
+        return set()
+
+
+def files():
+    found = {path for path in names_in("/tmp") if SCRATCH.search(path)} | (names_in("/run/px") - {"/run/px/ids"})
+    tmp = os.environ.get("TMPDIR", "/tmp")
+    return found | (names_in(tmp) if tmp != "/tmp" else set())
+
+
+KINDS = {"mount": mounts, "control group": groups, "file": files}
+
+
+def look():
+    return {kind: read() for kind, read in KINDS.items()}
+
+
+def left_since(before):
+    """What is new and stays."""
+    texts = processes_left()
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        now = look()
+        left = [f"{kind} {item}" for kind in KINDS for item in sorted(now[kind] - before[kind])]
+        left += [f"{kind} is gone: {item}" for kind in ("mount",) for item in sorted(before[kind] - now[kind])]
+        if not left or time.monotonic() > deadline:
+            return texts + left
+        time.sleep(0.1)
+
+
+# ---- the commands --------------------------------------------------------------------------------------------------
+
+
+def guard(command):
+    become_subreaper()
+    before = look()
+    status = subprocess.call(command)
+    left = left_since(before)
+    for text in left:
+        print(f"not ok left behind: {text}")
+    sys.stdout.flush()
+    return 3 if left and status == 0 else status
+
+
+def namespace_objects():
+    """How many network namespaces the kernel knows of, alive or on their way out; None where it does not say."""
+    try:
+        for line in Path("/proc/slabinfo").read_text().splitlines():
+            if line.startswith("net_namespace "):
+                return int(line.split()[1])
+    except OSError:
+        pass
+    return None
+
+
+class Tally:
+    passed = failed = skipped = 0
+
+    def check(self, name, problem):
+        if problem:
+            self.failed += 1
+            print(f"not ok {name}: {problem}")
+        else:
+            self.passed += 1
+            print(f"ok {name}")
+
+    def skip(self, name, why):
+        self.skipped += 1
+        print(f"skip {name}: {why}")
+
+
+# Five kinds of box in turn: plain, with a bind and a grandchild, killed, timed out, not found; with a cgroup for root.
+def box_commands(px, limits):
+    tmp = os.environ.get("TMPDIR", "/tmp")
+    return [
+        ([px, "exec", "--", "true"], 0),
+        ([px, "exec", "-v", f"{tmp}:/mnt:ro", "-c", "(sleep 60 &) ; exit 3"], 3),
+        ([px, "exec", *limits, "-c", "kill -9 $$"], 137),
+        ([px, "exec", "--timeout", "20ms", *limits, "--", "sleep", "60"], 124),
+        ([px, "exec", "--", "nosuch"], 127),
+    ]
+
+
+def one_by_one(px, limits, count):
+    kinds = box_commands(px, limits)
+    for i in range(count):
+        command, wanted = kinds[i % len(kinds)]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        if done.returncode != wanted:
+            return f"box {i} ({' '.join(command[1:])}) ended with {done.returncode}: {done.stderr.decode(errors='replace')}"
+    return ""
+
+
+def all_at_once(px, limits, count):
+    """Half are let go, half lose their px to kill -9; all are seen to run at the same time first."""
+    running = [
+        subprocess.Popen([px, "exec", "-i", *limits, "-c", "echo up; read -r line; exit 7"],
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(count)
+    ]
+    try:
+        silent = [p for p in running if p.stdout.readline() != b"up\n"]
+        for i, p in enumerate(running):
+            if i % 2:
+                p.kill()
+            else:
+                p.stdin.write(b"go\n")
+                p.stdin.flush()
+        codes = [p.wait(timeout=60) for p in running]
+    finally:
+        for p in running:
+            p.kill()
+            p.wait()
+            for stream in (p.stdin, p.stdout, p.stderr):
+                stream.close()
+    if silent:
+        return f"{len(silent)} of {count} boxes did not start"
+    wrong = [code for i, code in enumerate(codes) if code != (-signal.SIGKILL if i % 2 else 7)]
+    return f"{len(wrong)} boxes ended with {sorted(set(wrong))}" if wrong else ""
+
+
+def sweep(px, limits):
+    """The next start removes the groups of a px that was killed."""
+    if limits:
+        subprocess.run([px, "exec", *limits, "--", "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+
+
+def boxes(px, count=1000, at_once=100):
+    become_subreaper()
+    tally = Tally()
+    limits = ["--memory", "64m"] if os.geteuid() == 0 else []
+    before = look()
+    objects = namespace_objects()
+    tally.check(f"{count} boxes one after another", one_by_one(px, limits, count))
+    tally.check(f"{count} boxes one after another leave nothing", "; ".join(left_since(before)))
+    tally.check(f"{at_once} boxes at once", all_at_once(px, limits, at_once))
+    sweep(px, limits)
+    tally.check(f"{at_once} boxes at once leave nothing", "; ".join(left_since(before)))
+    if objects is None:
+        tally.skip("network namespaces", "/proc/slabinfo cannot be read here")
+    else:
+        # The kernel takes them apart in its own time; a leak of one for each box would never go away.
+        deadline = time.monotonic() + 30
+        while namespace_objects() > objects + count // 10 and time.monotonic() < deadline:
+            time.sleep(0.2)
+        now = namespace_objects()
+        tally.check("network namespaces", f"{now}, there were {objects}" if now > objects + count // 10 else "")
+    print(f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped")
+    return 1 if tally.failed else 0
+
+
+def main():
+    if len(sys.argv) > 3 and sys.argv[1:3] == ["guard", "--"]:
+        return guard(sys.argv[3:])
+    if len(sys.argv) > 2 and sys.argv[1] == "boxes":
+        return boxes(sys.argv[2], *(int(word) for word in sys.argv[3:5]))
+    print(__doc__, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

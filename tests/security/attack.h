@@ -1,0 +1,135 @@
+/* attack.h - what all attack programs share: the table of named rows, and words for how a row ended.
+ *
+ * Why:     each row is run alone in a fresh box: `attack_fs NAME`. An attack prints `stopped`, a twin `worked`, with exit 0;
+ *          anything else is a failure and says why. `attack_fs list` prints the rows with the options of px they need.
+ * Owns:    nothing.
+ * Mustn't: harm the host when px is broken: loops, allocations and writes are bounded by the rows themselves, and a file of
+ *          the host that turns out to be writable is only opened, never changed. */
+#pragma once
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum kind { ATTACK, TWIN };
+
+/* BARE marks rows that may also run without a box (`run --control`), to see that they notice it. */
+enum { BARE = 1 };
+
+struct row {
+    enum kind kind;
+    const char *name;           /* catalogue row first: A5_stdout_reopen */
+    int (*run)(void);           /* 0: stopped or worked; SKIP; else the failure was said */
+    const char *options;        /* of px exec; @WS is a writable directory of the host */
+    int flags;
+};
+
+enum { DONE = 0, FAILED = 1, SKIP = 77 };
+
+__attribute__((format(printf, 1, 2))) static inline int failed(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    printf("\n");
+    return FAILED;
+}
+
+__attribute__((format(printf, 1, 2))) static inline int skipped(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    printf("\n");
+    return SKIP;
+}
+
+static inline const char *argument(const char *name)
+{
+    const char *value = getenv(name);
+    return value ? value : "";
+}
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Calls a row in a child, so that it may be killed, chroot itself or leak; returns the wait status. */
+static inline int in_child(int (*run)(void))
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int r = run();
+        fflush(stdout);
+        _exit(r);
+    }
+    int status = -1;
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status;
+}
+
+/* The system call must fail with EPERM, or with ENOSYS where the filter answers so. */
+static inline int refused(const char *what, long result)
+{
+    if (result >= 0)
+        return failed("%s succeeded (%ld)", what, result);
+    if (errno != EPERM && errno != ENOSYS)
+        return failed("%s got past the filter: %s", what, strerror(errno));
+    return DONE;
+}
+
+static inline int read_text(const char *path, char *out, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return -1;
+    size_t have = 0;
+    ssize_t n;
+    while (have + 1 < size && (n = read(fd, out + have, size - 1 - have)) > 0)
+        have += (size_t)n;
+    close(fd);
+    out[have] = '\0';
+    return (int)have;
+}
+
+static inline int main_of(const struct row *rows, size_t count, int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "list") == 0) {
+        for (size_t i = 0; i < count; i++)
+            printf("%s\t%s\t%s\t%s\n", rows[i].kind == ATTACK ? "attack" : "twin", rows[i].name,
+                   rows[i].flags & BARE ? "bare" : "-", rows[i].options ? rows[i].options : "");
+        return 0;
+    }
+    for (size_t i = 0; argc >= 2 && i < count; i++) {
+        if (strcmp(rows[i].name, argv[1]) != 0)
+            continue;
+        int r = rows[i].run();
+        if (r == DONE)
+            printf("%s\n", rows[i].kind == ATTACK ? "stopped" : "worked");
+        return fflush(stdout) == 0 ? r : FAILED;
+    }
+    printf("no such row\n");
+    return FAILED;
+}
+
+#define MAIN(rows) \
+    int main(int argc, char **argv) \
+    { \
+        return main_of(rows, COUNT(rows), argc, argv); \
+    }
