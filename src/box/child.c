@@ -179,11 +179,10 @@ static void fd_path(int fd, char out[48])
     out[n] = '\0';
 }
 
-/* Opens what the parent saw: another object under the same name is an error, not a surprise. */
-static int open_source(const struct px_child *c, const struct px_step *s)
+/* Whether fd is what the parent saw: another object under the same name is an error, not a surprise. Closes it if not. */
+static int check_source(const struct px_step *s, int fd)
 {
     struct stat st;
-    int fd = (int)px_sys(SYS_openat, AT_FDCWD, text(c, s->src), O_PATH | O_CLOEXEC);
     if (fd < 0)
         return fd;
     long r = px_sys(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH);
@@ -204,7 +203,8 @@ static int op_overlay(struct px_child *c, const struct px_step *s)
 {
     char lower[2 * 48];
     int skeleton = (int)px_sys(SYS_openat, AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int given = skeleton < 0 ? skeleton : open_source(c, s);
+    int given = skeleton < 0 ? skeleton
+                             : check_source(s, (int)px_sys(SYS_openat, AT_FDCWD, text(c, s->src), O_PATH | O_CLOEXEC));
     if (given < 0)
         return given;
     fd_path(skeleton, lower);
@@ -242,10 +242,14 @@ static int op_symlink(struct px_child *c, const struct px_step *s)
 static int op_file(struct px_child *c, const struct px_step *s)
 {
     const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+    if (s->num == 0) {          /* a place to mount on */
+        long r = px_sys(SYS_mknodat, AT_FDCWD, below(text(c, s->dst)), S_IFREG | s->attr, 0);
+        return r == -EEXIST ? 0 : (int)r;
+    }
     int fd = (int)px_sys(SYS_openat, AT_FDCWD, below(text(c, s->dst)), flags, s->attr);
     if (fd < 0)
         return fd;
-    long r = s->num ? px_sys(SYS_write, fd, text(c, s->src), s->num) : 0;
+    long r = px_sys(SYS_write, fd, text(c, s->src), s->num);
     (void)px_sys(SYS_close, fd);
     return r < 0 ? (int)r : (uint64_t)r == s->num ? 0 : -ENOSPC;
 }
@@ -256,17 +260,13 @@ static int source_tree(struct px_child *c, const struct px_step *s)
         return s->fd;
     if (s->flags & PX_STEP_INSIDE)
         return px_mount_clone(AT_FDCWD, below(text(c, s->src)), s->attr);
-    int fd = open_source(c, s);
-    if (fd < 0)
-        return fd;
-    int tree = px_mount_clone(fd, "", s->attr);
-    (void)px_sys(SYS_close, fd);
-    return tree;
+    return check_source(s, px_mount_clone(AT_FDCWD, text(c, s->src), s->attr));
 }
 
+/* Places of the skeleton and of our own /proc. */
 static int attach(int tree, const char *target)
 {
-    int r = tree < 0 ? tree : px_mount_attach(tree, AT_FDCWD, below(target));
+    int r = tree < 0 ? tree : px_mount_attach_own(tree, below(target));
     if (tree >= 0)
         (void)px_sys(SYS_close, tree);
     return r;
@@ -274,7 +274,13 @@ static int attach(int tree, const char *target)
 
 static int op_bind(struct px_child *c, const struct px_step *s)
 {
-    return attach(source_tree(c, s), text(c, s->dst));
+    int tree = source_tree(c, s);
+    if (!(s->flags & PX_STEP_IDMAP))
+        return attach(tree, text(c, s->dst));
+    int r = tree < 0 ? tree : px_mount_attach(tree, AT_FDCWD, below(text(c, s->dst)));
+    if (tree >= 0)
+        (void)px_sys(SYS_close, tree);
+    return r;
 }
 
 static int op_tmpfs(struct px_child *c, const struct px_step *s)
@@ -308,8 +314,8 @@ static int op_readonly(struct px_child *c, const struct px_step *s)
 /* The null device (checked when it was bound) over a file, an empty directory of the root over a directory. */
 static int op_mask(struct px_child *c, const struct px_step *s)
 {
-    const char *over = s->flags & PX_STEP_DIRECTORY ? "sys" : "dev/null";
-    int r = attach(px_mount_clone(AT_FDCWD, over, s->attr), text(c, s->dst));
+    bool directory = s->flags & PX_STEP_DIRECTORY;
+    int r = attach(px_mount_clone(AT_FDCWD, directory ? "sys" : "dev/null", s->attr), text(c, s->dst));
     return r == -ENOENT ? 0 : r;
 }
 
@@ -444,7 +450,7 @@ static int op_session(struct px_child *c, const struct px_step *s)
 static int op_ids(struct px_child *c, const struct px_step *s)
 {
     (void)c;
-    return px_privs_drop((uint32_t)s->num, (uint32_t)s->num2, s->flags & PX_STEP_SETGROUPS);
+    return px_privs_drop((uint32_t)s->num, (uint32_t)s->num2, s->flags & PX_STEP_SETGROUPS, !(s->flags & PX_STEP_REAPER));
 }
 
 static int op_stdio(struct px_child *c, const struct px_step *s)
@@ -583,7 +589,7 @@ static int op_init(struct px_child *c, const struct px_step *s)
     static const int keep[] = {0, 1};   /* control socket, image of px-init */
     char *const no_environment[] = {0};
     c->plan->init_argv[1] = (char *)digits((uint64_t)c->payload_pid, c->pid_text);
-    long r = s->flags & PX_STEP_REAPER ? 0 : px_privs_drop((uint32_t)s->num, (uint32_t)s->num2, s->flags & PX_STEP_SETGROUPS);
+    long r = op_ids(c, s);
     if (r < 0 || (r = px_sys(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0)) < 0)
         return (int)r;
     if (s->flags & PX_STEP_THREAD && (r = px_sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)) < 0)

@@ -311,7 +311,8 @@ static void add_proc(struct px_plan *plan)
         if (px_fmt(path, sizeof path, "/proc/%s", proc_masks[i]) < 0 || stat(path, &st) < 0 || !(st.st_mode & 07))
             continue;
         struct px_step *s = add_path(plan, PX_OP_MASK, path);
-        s->attr = PX_MOUNT_RDONLY | PX_MOUNT_NOSUID | PX_MOUNT_NOEXEC;
+        /* A copy of our /dev/null has its attributes already; the empty directory must not be writable. */
+        s->attr = S_ISDIR(st.st_mode) ? RO | PX_MOUNT_NOEXEC : 0;
         s->flags = S_ISDIR(st.st_mode) ? PX_STEP_DIRECTORY : 0;
     }
 }
@@ -758,6 +759,8 @@ static void add_payload(struct px_plan *plan, const struct px_policy *policy)
     add_step(plan, PX_OP_SESSION);
     if (plan->tier == PX_TIER_FULL)
         add_ids(plan, PX_OP_IDS, policy->user.uid, policy->user.gid, PX_STEP_SETGROUPS);
+    else
+        add_ids(plan, PX_OP_IDS, plan->caller.uid, plan->caller.gid, PX_STEP_REAPER);
     if (policy->tty) {
         uint32_t src = add_text(plan, plan->tier == PX_TIER_FULL ? "/dev/pts/ptmx" : "/dev/ptmx");
         add_step(plan, PX_OP_TERMINAL)->src = src;
@@ -775,8 +778,11 @@ static void add_launch(struct px_plan *plan, const char *command, const struct p
     HAS(plan, "seccomp=%s", plan->writable_binds ? "workspace" : "default");
     add_candidates(plan, policy, command);
     plan->init_at = plan->count;
-    add_ids(plan, PX_OP_INIT, 0, 0,
-            PX_STEP_SETGROUPS | (bind_to_thread ? PX_STEP_THREAD : 0) | (plan->tier == PX_TIER_FULL ? 0 : PX_STEP_REAPER));
+    unsigned thread = bind_to_thread ? PX_STEP_THREAD : 0;
+    if (plan->tier == PX_TIER_FULL)
+        add_ids(plan, PX_OP_INIT, 0, 0, PX_STEP_SETGROUPS | thread);
+    else
+        add_ids(plan, PX_OP_INIT, plan->caller.uid, plan->caller.gid, PX_STEP_REAPER | thread);
 }
 
 /* ---- tiers ---- */
@@ -862,8 +868,14 @@ static int choose_tier(struct px_plan *plan, const struct px_policy *policy, con
     plan->tier = host->user_namespaces ? PX_TIER_FULL : PX_TIER_LANDLOCK;
     plan->landlock_abi = host->landlock_abi;
     plan->scratch = add_text(plan, host->scratch);
+    plan->caller = (struct px_user){host->uid, host->gid};
     if (plan->tier == PX_TIER_FULL)
         return 0;
+    if (host->is_root) {
+        px_fail(e, PX_E_TIER, 0, "the landlock tier is not for root");
+        px_why(e, "Without a user namespace the command would have the host's uid 0, which Landlock does not hold.");
+        return px_fix(e, "Run px as an ordinary user, or make user namespaces possible.");
+    }
     if (policy->require == PX_TIER_FULL)
         return px_fail(e, PX_E_USERNS, 0, "this host does not let px make a user namespace, so there is no full isolation");
     if (host->landlock_abi < 3) {

@@ -61,6 +61,7 @@ struct px_plan {
     enum px_tier tier;
     int landlock_abi;
     uint32_t scratch;           /* text: home in the landlock tier */
+    struct px_user caller;
     bool writable_binds;
     bool binds;                 /* any bind of the caller's files */
     char mechanisms[40][64];    /* what is in force, for the result */
@@ -69,14 +70,14 @@ struct px_plan {
     uint32_t missing_count;
 };
 
-/* What the plan needs to know of the host; px_host_probe asks the kernel, tests fill it by hand. */
+/* What the plan needs to know of the host; the engine asks the kernel, tests fill it by hand. */
 struct px_host {
-    uint32_t uid;
+    uint32_t uid, gid;
+    bool is_root;               /* the host's own root, not that of some container of ids */
     int landlock_abi;
     bool user_namespaces;       /* assumed until the kernel says otherwise */
     const char *scratch;        /* landlock tier: an empty directory of the host that becomes home; NULL else */
 };
-void px_host_probe(struct px_host *ret_host);
 
 int px_plan_new(const struct px_policy *policy, const char *const argv[], const struct px_host *host, bool bind_to_thread,
                 struct px_plan **ret_plan, struct px_err *e);

@@ -22,7 +22,7 @@
 #include "kernel/pidfd.h"
 #include "kernel/tree.h"
 
-enum { EVENT_CONTROL, EVENT_PIDFD, EVENT_TIMER, EVENT_OOM, EVENT_FROM = 16, EVENT_TO = 32 };
+enum { EVENT_PIDFD, EVENT_TIMER, EVENT_OOM, EVENT_FROM = 16, EVENT_TO = 32 };
 enum { GRACE_MSEC = 2000, FORCE_MSEC = 200, STUCK_MSEC = 20000, EOF_MSEC = 250, EOF_TIMES = 20 };
 
 /* ---- starting ---- */
@@ -162,7 +162,8 @@ static void watch_oom(struct px_box *box)
 static int watch_all(struct px_box *box, struct px_err *e)
 {
     box->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (box->epoll < 0 || add_event(box, box->control, EVENT_CONTROL) < 0 || add_event(box, box->pidfd, EVENT_PIDFD) < 0)
+    /* The control socket is not watched: its report is read when pid 1 is gone, which saves a wake-up. */
+    if (box->epoll < 0 || add_event(box, box->pidfd, EVENT_PIDFD) < 0)
         return px_fail(e, PX_E_IO, errno, "cannot watch the box");
     if (limited(box->timeout_msec))
         box->deadline_nsec = box->start_nsec + box->timeout_msec * 1000000;
@@ -309,8 +310,6 @@ static void take_report(struct px_box *box)
         box->have_report = true;
         end_with(box, PX_END_EXIT);
     }
-    if (n == 0 || (n < 0 && n != -EAGAIN))
-        (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, box->control, NULL);
 }
 
 static int reap(struct px_box *box)
@@ -349,9 +348,6 @@ static int on_timer(struct px_box *box, struct px_err *e)
 static int dispatch(struct px_box *box, uint32_t tag, struct px_err *e)
 {
     switch (tag) {
-    case EVENT_CONTROL:
-        take_report(box);
-        return 0;
     case EVENT_PIDFD:
         (void)reap(box);
         return 0;

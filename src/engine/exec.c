@@ -16,6 +16,7 @@
 #include "box/plan.h"
 #include "box/policy.h"
 #include "box/supervise.h"
+#include "kernel/idmap.h"
 #include "kernel/landlock.h"
 #include "kernel/tree.h"
 
@@ -93,7 +94,8 @@ PX_API int px_policy_field(size_t index, struct px_field_info *ret_info)
 
 static void probe(struct px_host *host)
 {
-    *host = (struct px_host){.uid = geteuid(), .landlock_abi = px_landlock_abi(), .user_namespaces = true};
+    *host = (struct px_host){
+        .uid = geteuid(), .gid = getegid(), .landlock_abi = px_landlock_abi(), .user_namespaces = true};
 }
 
 PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[], char **ret_json, struct px_err *e)
@@ -148,6 +150,7 @@ static int start_landlock(const struct px_policy *policy, const char *const argv
     if (make_scratch(scratch, sizeof scratch, e) < 0)
         return -1;
     host->user_namespaces = false;
+    host->is_root = px_idmap_caller_is_root();
     host->scratch = scratch;
     int r = start(policy, argv, io, host, ret_box, e);
     if (r < 0)

@@ -124,16 +124,22 @@ static int take_range(uint32_t *ret_index)
 }
 
 /* In a user namespace (a container) only some ids exist; the block must lie in what is there and leave out id 0. */
-static int ids_available(const char *file, uint64_t *ret_first, uint64_t *ret_count, bool *ret_whole)
+struct available {
+    uint64_t first, count;      /* the largest run of ids */
+    bool whole;                 /* the block is in it: no container, or a generous one */
+    bool zero_is_somebody;      /* our 0 is another id outside, so it is not the host's root */
+};
+
+static int ids_available(const char *file, struct available *ret)
 {
     char text[4096];
     ssize_t n = px_read_file(AT_FDCWD, file, text, sizeof text);
     if (n < 0)
         return (int)n;
-    uint64_t best_first = 0, best_count = 0;
+    struct available a = {0};
     char *rest = text, *line;
     while ((line = next_line(&rest))) {
-        uint64_t number[3] = {0};
+        uint64_t number[3] = {0};       /* inside, outside, count */
         int k = 0;
         for (char *p = line; k < 3; k++) {
             while (*p == ' ')
@@ -146,32 +152,35 @@ static int ids_available(const char *file, uint64_t *ret_first, uint64_t *ret_co
             *end = saved;
             p = end;
         }
-        if (number[2] > best_count) {
-            best_first = number[0];
-            best_count = number[2];
+        if (number[2] > a.count) {
+            a.first = number[0];
+            a.count = number[2];
         }
+        a.zero_is_somebody = a.zero_is_somebody || (number[0] == 0 && number[1] != 0);
     }
-    *ret_first = best_first;
-    *ret_count = best_count;
-    *ret_whole = best_first == 0 && best_count >= (uint64_t)BLOCK_FIRST + (uint64_t)BLOCK_RANGES * RANGE;
+    a.whole = a.first == 0 && a.count >= (uint64_t)BLOCK_FIRST + (uint64_t)BLOCK_RANGES * RANGE;
+    *ret = a;
     return 0;
 }
 
 static int choose_for_root(struct px_idmap *map)
 {
-    uint64_t first, count;
-    bool whole;
-    int r = ids_available("/proc/self/uid_map", &first, &count, &whole);
+    struct available a;
+    int r = ids_available("/proc/self/uid_map", &a);
     if (r < 0)
         return r;
     map->kind = PX_IDMAP_RANGE;
     map->count = RANGE;
-    if (!whole) {               /* the upper half of what this container has; two boxes may share it */
-        if (count < 2 * (uint64_t)map->uid + 2)
-            return -ENOSPC;
-        map->count = (uint32_t)(count / 2 < RANGE ? count / 2 : RANGE);
-        map->uid_base = map->gid_base = (uint32_t)(first + count - map->count);
-        return 0;
+    if (!a.whole) {             /* the upper half of what this container has; two boxes may share it */
+        uint32_t need = map->uid > map->gid ? map->uid : map->gid;
+        if (a.count >= 2 * (uint64_t)need + 2) {
+            map->count = (uint32_t)(a.count / 2 < RANGE ? a.count / 2 : RANGE);
+            map->uid_base = map->gid_base = (uint32_t)(a.first + a.count - map->count);
+            return 0;
+        }
+        map->kind = PX_IDMAP_SINGLE;
+        map->count = 1;
+        return a.zero_is_somebody ? 0 : -ENOSPC;
     }
     uint32_t index = 0;
     int fd = take_range(&index);
@@ -180,6 +189,12 @@ static int choose_for_root(struct px_idmap *map)
     map->lock_fd = fd;
     map->uid_base = map->gid_base = (uint32_t)BLOCK_FIRST + index * (uint32_t)RANGE;
     return 0;
+}
+
+bool px_idmap_caller_is_root(void)
+{
+    struct available a;
+    return geteuid() == 0 && (ids_available("/proc/self/uid_map", &a) < 0 || !a.zero_is_somebody);
 }
 
 /* ---- an ordinary user ---- */

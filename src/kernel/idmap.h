@@ -34,6 +34,8 @@ struct px_idmap {
 int px_idmap_choose(uint32_t uid, uint32_t gid, bool want_caller, struct px_idmap *ret_map);
 void px_idmap_done(struct px_idmap *map);
 const char *px_idmap_name(const struct px_idmap *map);   /* "ids=range" */
+/* True unless it is known that the caller's uid is not the host's 0. */
+bool px_idmap_caller_is_root(void);
 
 /* Writes the maps of a process that was just made in a new user namespace. */
 int px_idmap_apply(const struct px_idmap *map, pid_t pid);

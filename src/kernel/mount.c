@@ -79,6 +79,11 @@ int px_mount_attach(int tree_fd, int dirfd, const char *target)
     return (int)r;
 }
 
+int px_mount_attach_own(int tree_fd, const char *target)
+{
+    return (int)px_sys(SYS_move_mount, tree_fd, "", AT_FDCWD, target, PX_MOVE_MOUNT_F_EMPTY_PATH);
+}
+
 int px_mount_private(void)
 {
     return (int)px_sys(SYS_mount, 0, "/", 0, MS_REC | MS_PRIVATE, 0);

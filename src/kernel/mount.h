@@ -22,6 +22,8 @@ int px_mount_restrict(int fd, unsigned attributes, int recursive);
 int px_mount_idmap(int tree_fd, int userns_fd);
 /* Attaches a detached tree at a target resolved below dirfd without following links. */
 int px_mount_attach(int tree_fd, int dirfd, const char *target);
+/* The same in one call, for a target that only we have made: its parents cannot be links, and a link at its end is not followed. */
+int px_mount_attach_own(int tree_fd, const char *target);
 /* The tree at fd becomes "/", everything else goes out of sight. The working directory must be that tree's root. */
 int px_mount_pivot(void);
 int px_mount_private(void);

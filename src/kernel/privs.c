@@ -38,7 +38,7 @@ int px_privs_bound(void)
     return (int)px_sys(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-static int verify(uint32_t uid, uint32_t gid)
+static int verify(uint32_t uid, uint32_t gid, int bounded)
 {
     struct cap_header header = {.version = CAP_VERSION_3};
     struct cap_data data[2] = {{0}};
@@ -53,7 +53,7 @@ static int verify(uint32_t uid, uint32_t gid)
     for (int i = 0; i < 2; i++)
         if (data[i].effective | data[i].permitted | data[i].inheritable)
             return -EPERM;
-    for (int i = 0; i <= PRIVILEGES_MAX; i++) {
+    for (int i = 0; bounded && i <= PRIVILEGES_MAX; i++) {
         long r = px_sys(SYS_prctl, PR_CAPBSET_READ, i, 0, 0, 0);
         if (r < 0)
             break;
@@ -63,7 +63,7 @@ static int verify(uint32_t uid, uint32_t gid)
     return px_sys(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? 0 : -EPERM;
 }
 
-int px_privs_drop(uint32_t uid, uint32_t gid, int may_setgroups)
+int px_privs_drop(uint32_t uid, uint32_t gid, int may_setgroups, int bounded)
 {
     struct cap_header header = {.version = CAP_VERSION_3};
     struct cap_data none[2] = {{0}};
@@ -74,5 +74,5 @@ int px_privs_drop(uint32_t uid, uint32_t gid, int may_setgroups)
     if ((r = px_sys(SYS_setresgid, gid, gid, gid)) < 0 || (r = px_sys(SYS_setresuid, uid, uid, uid)) < 0 ||
         (r = px_sys(SYS_capset, &header, none)) < 0)
         return (int)r;
-    return verify(uid, gid);
+    return verify(uid, gid, bounded);
 }

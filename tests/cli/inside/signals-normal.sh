@@ -1,2 +1,2 @@
 # Dispositions and masks of the caller do not reach the box.
-(trap '' TERM INT HUP PIPE USR1; "$PX" exec -- grep -E '^Sig(Ign|Blk|Cgt)' /proc/self/status)
+(trap '' TERM INT HUP PIPE USR1; "$PX" exec -- cat /proc/self/status | grep -E '^Sig(Ign|Blk|Cgt)')

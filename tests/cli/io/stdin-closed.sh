@@ -1,0 +1,2 @@
+"$PX" exec -i -- wc -c <&-
+"$PX" exec -c 'cat; echo ok' <&-

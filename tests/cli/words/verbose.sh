@@ -1,0 +1,2 @@
+"$PX" -v exec -- true
+"$PX" -q exec -c 'exit 0'

@@ -1,0 +1,474 @@
+/* attack_limits.c - sections H and I: staying alive after the end, and taking more than was given.
+ *
+ * Rows that the runner drives print a line when they are in place and then stay. Everything is bounded here: at most 400
+ * processes, 300 MiB and 200 MiB of output, and nothing lives longer than a minute even if px does not end it. */
+#include "attack.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
+#include <sys/statvfs.h>
+#include <sys/time.h>
+
+enum { FORKS = 400, MINUTE = 60 };
+
+static int stay(void)
+{
+    alarm(MINUTE);
+    for (;;)
+        pause();
+    return FAILED;
+}
+
+static int ready(void)
+{
+    printf("ready\n");
+    fflush(stdout);
+    return stay();
+}
+
+/* ---- H: processes that want to stay ---- */
+
+/* The runner looks for the mark in the command lines of the host's processes, which all children share. */
+static void daemonize(void)
+{
+    if (fork() == 0) {
+        setsid();
+        if (fork() == 0) {
+            static const int ignored[] = {SIGHUP, SIGTERM, SIGINT, SIGQUIT, SIGPIPE, SIGUSR1, SIGCHLD};
+            for (size_t i = 0; i < COUNT(ignored); i++)
+                signal(ignored[i], SIG_IGN);
+            stay();
+        }
+        _exit(0);
+    }
+}
+
+static int h1_daemon(void)      /* ends at once and leaves a daemon */
+{
+    daemonize();
+    usleep(20000);
+    return DONE;
+}
+
+static int h2_daemons(void)
+{
+    for (int i = 0; i < 5; i++)
+        daemonize();
+    usleep(20000);
+    return ready();
+}
+
+static int h3_ignore(void)
+{
+    for (int i = 1; i < 65; i++)
+        signal(i, SIG_IGN);
+    return ready();
+}
+
+/* Always a new pid: the killer of single processes never catches up. Bounded by a counter and a deadline. */
+static int h4_hop(void)
+{
+    alarm(MINUTE);
+    for (int lines = 0; lines < 8; lines++)
+        if (fork() == 0)
+            for (int i = 0; i < 20000; i++) {
+                pid_t pid = fork();
+                if (pid > 0)
+                    _exit(0);
+                if (pid < 0)
+                    usleep(100);
+            }
+    return ready();
+}
+
+static int h4_stopped(void)
+{
+    for (int i = 0; i < 5; i++)
+        if (fork() == 0) {
+            raise(SIGSTOP);
+            stay();
+        }
+    printf("ready\n");
+    fflush(stdout);
+    raise(SIGSTOP);
+    return stay();
+}
+
+static int h6_pipe_held(void)   /* ends, while a grandchild keeps stdout and stderr open */
+{
+    if (fork() == 0) {
+        setsid();
+        stay();
+    }
+    return DONE;
+}
+
+static int h7_zombies(void)
+{
+    for (int i = 0; i < 50; i++)
+        if (fork() == 0) {
+            if (fork() == 0) {
+                usleep(1000);
+                _exit(0);
+            }
+            _exit(0);
+        }
+    while (wait(NULL) > 0)
+        ;
+    for (int tries = 0; tries < 200; tries++) {         /* orphans belong to pid 1 now */
+        int zombies = 0;
+        DIR *dir = opendir("/proc");
+        for (struct dirent *d; dir && (d = readdir(dir));) {
+            char path[300], text[512];
+            snprintf(path, sizeof path, "/proc/%s/stat", d->d_name);
+            if (d->d_name[0] >= '0' && d->d_name[0] <= '9' && atoi(d->d_name) != getpid() && read_text(path, text, sizeof text) > 0)
+                zombies++;
+        }
+        if (dir)
+            closedir(dir);
+        if (zombies == 0)
+            return DONE;
+        usleep(20000);
+    }
+    return failed("orphans are not reaped");
+}
+
+static int h8_stdin(void)
+{
+    char byte;
+    return read(0, &byte, 1) == 0 ? DONE : failed("standard input has content");
+}
+
+static int h13_forge(void)
+{
+    static const char verdict[] = "{\"schema\":1,\"status\":\"ok\",\"exit_code\":0,\"timed_out\":false}\n";
+    static const char report[64] = {0};
+    for (int fd = 1; fd < 64; fd++) {
+        (void)!write(fd, verdict, sizeof verdict - 1);
+        (void)!write(fd > 2 ? fd : -1, report, sizeof report);
+    }
+    return 3;
+}
+
+static int h_wait(void)
+{
+    return ready();
+}
+
+static int h_twin(void)
+{
+    usleep(50000);
+    return DONE;
+}
+
+/* ---- I: limits ---- */
+
+static int count_forks(void)
+{
+    int n = 0;
+    while (n < FORKS) {
+        pid_t pid = fork();
+        if (pid == 0)
+            stay();
+        if (pid < 0)
+            break;
+        n++;
+    }
+    return n;
+}
+static void *sleep_thread(void *arg)
+{
+    (void)arg;
+    stay();
+    return NULL;
+}
+static int i1_forks(void)
+{
+    int n = count_forks();
+    return n < 60 ? DONE : failed("%d processes with a limit of 50", n);
+}
+static int i1_threads(void)
+{
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, 65536);
+    int n = 0;
+    for (pthread_t t; n < FORKS && pthread_create(&t, &attr, sleep_thread, NULL) == 0; n++)
+        ;
+    return n < 60 ? DONE : failed("%d threads with a limit of 50", n);
+}
+static int i1_default(void)
+{
+    struct rlimit limit = {0};
+    getrlimit(RLIMIT_NPROC, &limit);
+    if (limit.rlim_max > 4096)
+        return failed("no limit of processes by default (%lu)", (unsigned long)limit.rlim_max);
+    limit.rlim_cur = limit.rlim_max = RLIM_INFINITY;
+    return setrlimit(RLIMIT_NPROC, &limit) < 0 ? DONE : failed("the limit can be raised");
+}
+static int i1_twin(void)
+{
+    for (int i = 0; i < 20; i++)
+        if (fork() == 0)
+            _exit(0);
+    int n = 0;
+    while (wait(NULL) > 0)
+        n++;
+    return n == 20 ? DONE : failed("%d of 20 children", n);
+}
+
+/* Each takes memory another way; with 64 MiB allowed, reaching the end is the failure. */
+static void touch(char *at, size_t size)
+{
+    for (size_t i = 0; at != MAP_FAILED && i < size; i += 4096)
+        at[i] = 1;
+}
+static int i2_anonymous(void)
+{
+    touch(mmap(NULL, 300 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 300 << 20);
+    return failed("300 MiB of memory");
+}
+static int i2_many(void)        /* no single process is large */
+{
+    for (int i = 0; i < 10; i++)
+        if (fork() == 0) {
+            touch(mmap(NULL, 30 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 30 << 20);
+            stay();
+        }
+    sleep(10);
+    return failed("300 MiB in ten processes");
+}
+static long fill(int fd, long megabytes)
+{
+    static char block[1 << 20];
+    long done = 0;
+    memset(block, 'x', sizeof block);
+    while (fd >= 0 && done < megabytes && write(fd, block, sizeof block) == sizeof block)
+        done++;
+    return done;
+}
+static int i2_tmpfs(void)
+{
+    long n = fill(open("/home/sandbox/f", O_WRONLY | O_CREAT | O_CLOEXEC, 0644), 250);
+    return n < 100 ? DONE : failed("%ld MiB in a tmpfs", n);
+}
+static int i2_memfd(void)
+{
+    long n = fill(memfd_create("f", 0), 250);
+    return n < 100 ? DONE : failed("%ld MiB in a memfd", n);
+}
+static int i2_shm(void)
+{
+    int id = shmget(IPC_PRIVATE, 250 << 20, IPC_CREAT | 0600);
+    char *at = id < 0 ? (char *)-1 : shmat(id, NULL, 0);
+    if (at == (char *)-1)
+        return failed("no segment: %s", strerror(errno));
+    touch(at, 250 << 20);
+    return failed("250 MiB of shared memory");
+}
+static int i2_twin(void)
+{
+    touch(mmap(NULL, 30 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 30 << 20);
+    return DONE;
+}
+
+static int i3_disk(void)
+{
+    long a = fill(open("/tmp/f", O_WRONLY | O_CREAT | O_CLOEXEC, 0644), 40), b = fill(open("/home/sandbox/f", O_WRONLY | O_CREAT | O_CLOEXEC, 0644), 40);
+    long c = fill(open("/dev/shm/f", O_WRONLY | O_CREAT | O_CLOEXEC, 0644), 40);
+    return a + b + c <= 16 ? DONE : failed("%ld + %ld + %ld MiB with 16 allowed", a, b, c);
+}
+static int i3_file(void)
+{
+    signal(SIGXFSZ, SIG_IGN);
+    long n = fill(open("/ws/f", O_WRONLY | O_CREAT | O_CLOEXEC, 0644), 40);
+    return n <= 2 && truncate("/ws/f", 40 << 20) < 0 ? DONE : failed("%ld MiB in a file with 2 allowed", n);
+}
+static int i4_inodes(void)
+{
+    static const char *const dirs[] = {"/tmp", "/dev/shm", "/home/sandbox"};
+    int all = 0;
+    for (size_t i = 0; i < COUNT(dirs); i++)
+        for (int n = 0; n < 5000; n++, all++) {
+            char path[64];
+            snprintf(path, sizeof path, "%s/%d", dirs[i], n);
+            int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+            if (fd < 0)
+                break;
+            close(fd);
+        }
+    return all <= 4096 ? DONE : failed("%d files with 16 MiB allowed", all);
+}
+static int i4_default(void)
+{
+    static const char *const dirs[] = {"/tmp", "/dev/shm", "/home/sandbox"};
+    for (size_t i = 0; i < COUNT(dirs); i++) {
+        struct statvfs fs;
+        if (statvfs(dirs[i], &fs) < 0 || fs.f_files == 0 || fs.f_files > 100000 || fs.f_blocks * fs.f_frsize > (256ul << 20))
+            return failed("%s has %lu MiB and %lu inodes", dirs[i], (unsigned long)(fs.f_blocks * fs.f_frsize >> 20), (unsigned long)fs.f_files);
+    }
+    return DONE;
+}
+
+static int i5_descriptors(void)
+{
+    struct rlimit limit = {0};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_max > 4096)
+        return failed("%lu descriptors are allowed", (unsigned long)limit.rlim_max);
+    int n = 0;
+    while (n < 6000 && dup(0) >= 0)
+        n++;
+    return n <= 4096 ? DONE : failed("%d descriptors", n);
+}
+static int i5_twin(void)
+{
+    int n = 0;
+    while (n < 200 && dup(0) >= 0)
+        n++;
+    return n == 200 ? DONE : failed("%d descriptors only", n);
+}
+
+static int i6_ptys(void)
+{
+    int n = 0;
+    while (n < 200 && open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC) >= 0)
+        n++;
+    return n <= 64 ? DONE : failed("%d terminals", n);
+}
+static int i6_twin(void)
+{
+    return open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC) >= 0 ? DONE : failed("%s", strerror(errno));
+}
+
+static int i7_flood(void)
+{
+    static char block[65536];
+    memset(block, 'y', sizeof block);
+    alarm(MINUTE);
+    for (int i = 0; i < 200 * 16; i++)
+        if (write(1 + (i & 1), block, sizeof block) < 0)
+            break;
+    return DONE;
+}
+
+static int i8_spin(void)
+{
+    alarm(MINUTE);
+    for (;;)
+        ;
+    return FAILED;
+}
+
+static int i9_priority(void)
+{
+    struct sched_param high = {.sched_priority = 1};
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period;
+    } attr = {48, 6 /* DEADLINE */, 0, 0, 0, 1000000, 10000000, 10000000};
+    if (setpriority(PRIO_PROCESS, 0, -1) == 0 || nice(-5) != -1)
+        return failed("nice below 0");
+    if (syscall(SYS_sched_setscheduler, 0, 1, &high) == 0 || syscall(SYS_sched_setscheduler, 0, 2, &high) == 0 || syscall(SYS_sched_setattr, 0, &attr, 0) == 0)
+        return failed("a real-time class");
+    if (syscall(SYS_ioprio_set, 1, 0, 1 << 13 | 0) == 0)
+        return failed("real-time input and output");
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0 && write(fd, "-1000", 5) == 5)
+        return failed("oom_score_adj can be lowered");
+    fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0 && write(fd, "-1", 2) == 2)
+        return failed("oom_score_adj can be lowered");
+    struct rlimit limit = {1, 1};
+    return getrlimit(RLIMIT_NICE, &limit) == 0 && !limit.rlim_max && getrlimit(RLIMIT_RTPRIO, &limit) == 0 && !limit.rlim_max ? DONE : failed("limits of priority are not 0");
+}
+static int i9_twin(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    return setpriority(PRIO_PROCESS, 0, 5) == 0 && fd >= 0 && write(fd, "500", 3) == 3 ? DONE : failed("%s", strerror(errno));
+}
+
+static int i10_shared_counts(void)
+{
+    static const struct {
+        int resource;
+        unsigned long max;
+        const char *name;
+    } limits[] = {{RLIMIT_SIGPENDING, 65536, "SIGPENDING"}, {RLIMIT_MSGQUEUE, 819200, "MSGQUEUE"}, {RLIMIT_MEMLOCK, 64ul << 20, "MEMLOCK"}};
+    for (size_t i = 0; i < COUNT(limits); i++) {
+        struct rlimit limit = {0};
+        if (getrlimit((unsigned)limits[i].resource, &limit) < 0 || limit.rlim_max > limits[i].max)
+            return failed("%s is %lu", limits[i].name, (unsigned long)limit.rlim_max);
+    }
+    return DONE;
+}
+
+static int i11_deep(void)
+{
+    if (chdir("/ws") < 0)
+        return failed("no workspace");
+    char name[201];
+    memset(name, 'n', 200);
+    name[200] = '\0';
+    for (int i = 0; i < 1500; i++)
+        if (mkdir(name, 0755) < 0 || chdir(name) < 0)
+            return failed("level %d: %s", i, strerror(errno));
+    return DONE;
+}
+
+static int i12_denials(void)
+{
+    for (int i = 0; i < 20000; i++)
+        (void)syscall(SYS_unshare, 0x10000000);
+    return DONE;
+}
+
+static const struct row rows[] = {
+    {ATTACK, "H1_daemon", h1_daemon, "@runner", 0},
+    {ATTACK, "H2_daemons", h2_daemons, "@runner", 0},
+    {ATTACK, "H3_ignore", h3_ignore, "@runner", 0},
+    {ATTACK, "H4_hop", h4_hop, "@runner", 0},
+    {ATTACK, "H4_stopped", h4_stopped, "@runner", 0},
+    {ATTACK, "H6_pipe_held", h6_pipe_held, "@runner", 0},
+    {ATTACK, "H7_zombies", h7_zombies, NULL, 0},
+    {ATTACK, "H8_stdin", h8_stdin, NULL, 0},
+    {ATTACK, "H13_forge", h13_forge, "@runner", 0},
+    {ATTACK, "H_wait", h_wait, "@runner", 0},
+    {TWIN, "H3_twin_timeout", h_twin, "--timeout 30s", 0},
+    {ATTACK, "I1_forks", i1_forks, "--pids 50", BARE},
+    {ATTACK, "I1_threads", i1_threads, "--pids 50", BARE},
+    {ATTACK, "I1_forks_cgroup", i1_forks, "@root --pids 50 -m 256m", 0},
+    {ATTACK, "I1_default", i1_default, NULL, 0},
+    {TWIN, "I1_twin_children", i1_twin, "--pids 50", 0},
+    {ATTACK, "I2_anonymous", i2_anonymous, "@memory", BARE},
+    {ATTACK, "I2_many", i2_many, "@memory", 0},
+    {ATTACK, "I2_tmpfs", i2_tmpfs, "@memory", 0},
+    {ATTACK, "I2_memfd", i2_memfd, "@memory", BARE},
+    {ATTACK, "I2_shm", i2_shm, "@memory", BARE},
+    {TWIN, "I2_twin_memory", i2_twin, "@root -m 64m", 0},
+    {ATTACK, "I3_disk", i3_disk, "--disk 16m", 0},
+    {ATTACK, "I3_file_size", i3_file, "--file-size 2m -v @WS:/ws", 0},
+    {ATTACK, "I4_inodes", i4_inodes, "--disk 16m", 0},
+    {ATTACK, "I4_default", i4_default, NULL, 0},
+    {ATTACK, "I5_descriptors", i5_descriptors, NULL, BARE},
+    {TWIN, "I5_twin_descriptors", i5_twin, NULL, 0},
+    {ATTACK, "I6_ptys", i6_ptys, NULL, BARE},
+    {TWIN, "I6_twin_pty", i6_twin, NULL, 0},
+    {ATTACK, "I7_flood", i7_flood, "@runner", 0},
+    {ATTACK, "I8_spin", i8_spin, "@runner", 0},
+    {ATTACK, "I9_priority", i9_priority, NULL, 0},
+    {TWIN, "I9_twin_lower", i9_twin, NULL, 0},
+    {ATTACK, "I10_shared_counts", i10_shared_counts, NULL, 0},
+    {ATTACK, "I11_deep", i11_deep, "@runner", 0},
+    {ATTACK, "I12_denials", i12_denials, "@runner", 0},
+};
+MAIN(rows)
