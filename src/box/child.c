@@ -150,7 +150,7 @@ static int tmpfs_tree(const struct px_step *s, unsigned mode, uint32_t uid, uint
 
 static void payload_ids(const struct px_child *c, uint32_t *uid, uint32_t *gid)
 {
-    for (uint32_t i = c->plan->payload_at; i < c->plan->count; i++)
+    for (uint32_t i = c->plan->payload_from; i < c->plan->init_at; i++)
         if (c->plan->steps[i].op == PX_OP_IDS) {
             *uid = (uint32_t)c->plan->steps[i].num;
             *gid = (uint32_t)c->plan->steps[i].num2;
@@ -217,7 +217,12 @@ static int op_overlay(struct px_child *c, const struct px_step *s)
     int tree = px_mount_new("overlay", options, s->attr);
     (void)px_sys(SYS_close, given);
     (void)px_sys(SYS_close, skeleton);
-    return tree < 0 ? tree : enter_tree(tree);
+    if (tree < 0)
+        return tree;
+    /* The overlay holds the skeleton by itself. Left attached it would be what the pivot detaches, and the host's root would
+     * stay below ours, one ".." away. */
+    long r = px_sys(SYS_umount2, ".", 2 /* MNT_DETACH */);
+    return r < 0 ? (int)r : enter_tree(tree);
 }
 
 static int op_mkdir(struct px_child *c, const struct px_step *s)
@@ -338,11 +343,20 @@ static int op_seal(struct px_child *c, const struct px_step *s)
     return r;
 }
 
+static bool same_place(const char *a, const char *b)
+{
+    struct stat x, y;
+    return px_sys(SYS_newfstatat, AT_FDCWD, a, &x, 0) == 0 && px_sys(SYS_newfstatat, AT_FDCWD, b, &y, 0) == 0 &&
+           x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 static int op_pivot(struct px_child *c, const struct px_step *s)
 {
     (void)c;
     (void)s;
-    return px_mount_pivot();
+    int r = px_mount_pivot();
+    /* Believed only when seen: nothing lies below the new root. */
+    return r < 0 ? r : same_place("/", "/..") && same_place("/", ".") ? 0 : -EXDEV;
 }
 
 static int op_loopback(struct px_child *c, const struct px_step *s)
@@ -406,37 +420,82 @@ static int send_fd(int socket, int fd)
     return r < 0 ? (int)r : 0;
 }
 
-static int run_steps(struct px_child *c, uint32_t from, uint32_t to);
+static int run_steps(struct px_child *c, uint32_t from, uint32_t to, struct px_child_report *report);
+
+static void signal_futex(uint32_t *futex)
+{
+    __atomic_store_n(futex, 1, __ATOMIC_RELEASE);
+    (void)px_sys(SYS_futex, futex, FUTEX_WAKE, 1, 0);
+}
 
 static _Noreturn void payload_main(void *arg)
 {
     struct px_child *c = arg;
-    (void)run_steps(c, c->plan->payload_at + 1, c->plan->init_at);
+    (void)run_steps(c, c->plan->payload_from, c->plan->init_at, &c->payload_report);
+    signal_futex(&c->joined);
     for (;;)
         (void)px_sys(SYS_exit_group, 127);
+}
+
+static void wait_while(uint32_t *futex, uint32_t value)
+{
+    while (__atomic_load_n(futex, __ATOMIC_ACQUIRE) == value)
+        (void)px_sys(SYS_futex, futex, FUTEX_WAIT, value, 0);
 }
 
 static int op_payload(struct px_child *c, const struct px_step *s)
 {
     (void)s;
-    int pidfd = -1;
     struct px_clone_args args = {
-        .flags = PX_CLONE_VM | PX_CLONE_VFORK | PX_CLONE_PIDFD, .exit_signal = SIGCHLD, .pidfd = (uintptr_t)&pidfd};
+        .flags = PX_CLONE_VM | PX_CLONE_PIDFD | PX_CLONE_CHILD_CLEARTID,
+        .exit_signal = SIGCHLD,
+        .pidfd = (uintptr_t)&c->payload_fd,
+        .child_tid = (uintptr_t)&c->payload_alive,
+    };
+    c->payload_alive = 1;
     /* From here on another process lives in the box; nothing of us may be looked at. The parent restores its own setting. */
     long r = px_sys(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (r < 0)
         return (int)r;
     r = px_clone_run(&args, c->payload_stack, c->payload_stack_size, payload_main, c);
-    if (r < 0)
-        return (int)r;
     c->payload_pid = (int)r;
-    if (c->report.err < 0)      /* written by the payload, which is gone; else it runs its program now */
-        return c->report.err;
+    return r < 0 ? (int)r : 0;
+}
+
+static int op_ready(struct px_child *c, const struct px_step *s)
+{
+    (void)s;
+    wait_while(&c->joined, 0);
+    if (c->plan->own_net && c->payload_report.err == 0) {      /* now: it may be gone a moment after it goes on */
+        long r = px_sys(SYS_setns, c->payload_fd, CLONE_NEWNET);
+        if (r < 0)
+            return (int)r;
+    }
+    signal_futex(&c->ready);
+    wait_while(&c->payload_alive, 1);
+    if (c->payload_report.err < 0)      /* it is gone; else it runs its program now */
+        return c->payload_report.err;
     /* Only the parent may signal the payload: we are about to be nobody. */
-    return send_fd(c->control_fd, pidfd);
+    return send_fd(c->control_fd, c->payload_fd);
 }
 
 /* ---- stage 2: the payload ---- */
+
+/* The dearest of the namespaces is made here, beside the mounts of pid 1 and not after them. */
+static int op_netns(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    (void)s;
+    return (int)px_sys(SYS_unshare, CLONE_NEWNET);
+}
+
+static int op_join(struct px_child *c, const struct px_step *s)
+{
+    (void)s;
+    signal_futex(&c->joined);
+    wait_while(&c->ready, 0);
+    return 0;
+}
 
 static int op_session(struct px_child *c, const struct px_step *s)
 {
@@ -569,12 +628,12 @@ static int op_exec(struct px_child *c, const struct px_step *s)
     for (uint64_t i = 0; i < s->num; i++) {
         long r = px_sys(SYS_execve, path, c->plan->argv, c->plan->envp);
         if (r == -ENOENT && px_sys(SYS_faccessat, AT_FDCWD, path, 0) == 0)
-            c->report.found = 1;        /* the interpreter is what is missing */
+            c->payload_report.found = 1;        /* the interpreter is what is missing */
         else if (r != -ENOENT && r != -ENOTDIR)
-            c->report.found = 1;
-        if (c->report.found && answer == -ENOENT)
+            c->payload_report.found = 1;
+        if (c->payload_report.found && answer == -ENOENT)
             answer = (int)r;
-        if (c->report.found && r != -EACCES)
+        if (c->payload_report.found && r != -EACCES)
             break;
         while (*path++)
             ;
@@ -612,21 +671,21 @@ static step_fn *const apply[PX_OP_COUNT] = {
     [PX_OP_MASK] = op_mask,         [PX_OP_DEVPTS] = op_devpts,       [PX_OP_SEAL] = op_seal,
     [PX_OP_PIVOT] = op_pivot,       [PX_OP_LOOPBACK] = op_loopback,   [PX_OP_SUBREAPER] = op_subreaper,
     [PX_OP_RLIMIT] = op_rlimit,     [PX_OP_KEYRING] = op_keyring,     [PX_OP_BOUND] = op_bound,
-    [PX_OP_PAYLOAD] = op_payload,   [PX_OP_SESSION] = op_session,     [PX_OP_IDS] = op_ids,
+    [PX_OP_PAYLOAD] = op_payload,   [PX_OP_READY] = op_ready,         [PX_OP_NETNS] = op_netns,
+    [PX_OP_JOIN] = op_join,         [PX_OP_SESSION] = op_session,     [PX_OP_IDS] = op_ids,
     [PX_OP_STDIO] = op_stdio,       [PX_OP_TERMINAL] = op_terminal,   [PX_OP_CHDIR] = op_chdir,
     [PX_OP_LANDLOCK] = op_landlock, [PX_OP_ALLOW] = op_allow,         [PX_OP_ENFORCE] = op_enforce,
     [PX_OP_SIGNALS] = op_signals,   [PX_OP_CLOSE] = op_close,         [PX_OP_SECCOMP] = op_seccomp,
     [PX_OP_EXEC] = op_exec,         [PX_OP_INIT] = op_init,
 };
 
-static int run_steps(struct px_child *c, uint32_t from, uint32_t to)
+static int run_steps(struct px_child *c, uint32_t from, uint32_t to, struct px_child_report *report)
 {
     for (uint32_t i = from; i < to; i++) {
         const struct px_step *s = &c->plan->steps[i];
         int r = apply[s->op](c, s);
         if (r < 0) {
-            if (c->report.err == 0)     /* the payload's own report is the more exact one */
-                c->report = (struct px_child_report){.step = i, .err = r, .found = c->report.found};
+            *report = (struct px_child_report){.step = i, .err = r, .found = report->found};
             return r;
         }
         if (c->stamps)
@@ -638,8 +697,8 @@ static int run_steps(struct px_child *c, uint32_t from, uint32_t to)
 _Noreturn void px_child_main(void *arg)
 {
     struct px_child *c = arg;
-    if (run_steps(c, 0, c->plan->payload_at + 1) == 0)
-        (void)run_steps(c, c->plan->init_at, c->plan->count);
+    if (run_steps(c, 0, c->plan->payload_from, &c->report) == 0)
+        (void)run_steps(c, c->plan->init_at, c->plan->count, &c->report);
     for (;;)
         (void)px_sys(SYS_exit_group, 127);
 }

@@ -2,10 +2,13 @@
  *
  *   parent              pid 1 of the box                payload
  *   clone3  ----------> applies stage 1
- *   writes id maps ---> (waits for them, goes on)
+ *   writes id maps ---> WAIT: goes on with them
  *   waits               PAYLOAD: clone ---------------> applies stage 2
- *                       (waits)                         exec
- *                       applies stage 3
+ *                       builds the root                 NETNS: makes the network meanwhile
+ *                       READY: root is there  <-------> JOIN: network is there
+ *                       follows into the network        gives everything up
+ *                       waits                           exec
+ *                       stage 3: gives everything up
  *   goes on <---------- exec of px-init
  *
  * Why:     all three share the parent's memory until they exec, so nothing is copied and a failure is one write away.
@@ -32,7 +35,11 @@ struct px_child {
     const struct px_plan *plan;
     uint32_t go;                /* futex: the parent lets pid 1 go on */
     uint32_t alive;             /* cleared by the kernel when pid 1 has left our memory */
-    struct px_child_report report;
+    uint32_t joined;            /* futex: the payload tells pid 1 that its network is there, or that it has failed */
+    uint32_t ready;             /* futex: pid 1 tells the payload that the root is there */
+    uint32_t payload_alive;     /* cleared by the kernel when the payload has left our memory */
+    struct px_child_report report;              /* of pid 1 */
+    struct px_child_report payload_report;
     uint64_t *stamps;           /* when each step was done (CLOCK_BOOTTIME), or NULL */
     int control_fd;             /* the box's end of the control socket */
     int init_fd;                /* the sealed image of px-init */
@@ -43,6 +50,7 @@ struct px_child {
     /* working state of the child */
     int ruleset_fd;
     int payload_pid;            /* as the box sees it */
+    int payload_fd;             /* its pidfd, in pid 1's table */
     char pid_text[21];
 };
 

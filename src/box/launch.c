@@ -4,6 +4,7 @@
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -200,6 +201,11 @@ static int clone_quietly(struct launch *l, struct px_err *e)
 {
     const uint64_t all = ~0ull;
     uint64_t before = 0;
+    /* The mark belongs to the memory, so to all threads: one start at a time. The lock lies on this process's own directory
+     * of descriptors, which is the one thing that all its threads and nobody else can lock without a global. */
+    px_auto_fd int threads = (int)px_sys(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (threads >= 0 && px_sys(SYS_flock, threads, LOCK_EX) == -EINTR)
+        ;
     long dumpable = px_sys(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0);
 
     (void)px_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, 8);
@@ -302,6 +308,9 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
         r = clone_quietly(&l, e);
     }
     close_child_ends(&l);
+    /* The payload's own report is the more exact one: pid 1 only knows that it failed. */
+    if (r >= 0 && l.child.payload_report.err < 0)
+        r = explain(box->plan, &l.child.payload_report, e);
     if (r >= 0 && l.child.report.err < 0)
         r = explain(box->plan, &l.child.report, e);
     if (r >= 0 && box->tty)

@@ -36,6 +36,11 @@ enum {
 static const char home_path[] = "/home/sandbox";
 static const char search_path[] = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
+static bool limited(uint64_t value)
+{
+    return value != 0 && value != PX_UNLIMITED;
+}
+
 /* ---- words of the steps ---- */
 
 static const struct {
@@ -163,12 +168,29 @@ static void add_dirs(struct px_plan *plan, const char *path, bool itself, unsign
     }
 }
 
+/* The child looks from another directory than the caller, so a relative path gets the caller's in front. */
+static uint32_t add_host_path(struct px_plan *plan, const char *path)
+{
+    char where[PATH_MAX];
+    uint32_t at = (uint32_t)plan->text.len;
+    if (path[0] == '/')
+        return add_text(plan, path);
+    if (!getcwd(where, sizeof where)) {
+        plan->text.err = plan->text.err < 0 ? plan->text.err : -ENOENT;
+        return 0;
+    }
+    px_buf_puts(&plan->text, where);
+    px_buf_putc(&plan->text, '/');
+    px_buf_add(&plan->text, path, strlen(path) + 1);
+    return at;
+}
+
 /* A bind of something of the host, pinned to the object that is there now. */
 static int add_bind(struct px_plan *plan, const char *source, const char *target, unsigned attr, struct stat *ret_st)
 {
     if (stat(source, ret_st) < 0)
         return -errno;
-    uint32_t src = add_text(plan, source);
+    uint32_t src = add_host_path(plan, source);
     struct px_step *s = add_path(plan, PX_OP_BIND, target);
     s->src = src;
     s->attr = attr;
@@ -278,7 +300,7 @@ static int add_overlay(struct px_plan *plan, const char *dir, struct px_err *e)
     struct stat st;
     if (stat(dir, &st) < 0)
         return px_fail(e, PX_E_ROOTFS, errno, "cannot use '%s' as a root", dir);
-    uint32_t src = add_text(plan, dir);
+    uint32_t src = add_host_path(plan, dir);
     struct px_step *s = add_step(plan, PX_OP_OVERLAY);
     s->src = src;
     s->attr = RO;
@@ -577,11 +599,6 @@ static void add_rlimit(struct px_plan *plan, int resource, uint64_t soft, uint64
     s->num2 = hard;
 }
 
-static bool limited(uint64_t value)
-{
-    return value != 0 && value != PX_UNLIMITED;
-}
-
 static void add_limits(struct px_plan *plan, const struct px_policy *policy)
 {
     add_rlimit(plan, RLIMIT_CORE, 0, 0);
@@ -754,9 +771,13 @@ static void add_ids(struct px_plan *plan, enum px_op op, uint32_t uid, uint32_t 
 
 static void add_payload(struct px_plan *plan, const struct px_policy *policy)
 {
-    plan->payload_at = plan->count;
-    add_step(plan, PX_OP_PAYLOAD);
+    plan->payload_from = plan->count;
+    if (plan->own_net)
+        add_step(plan, PX_OP_NETNS);
+    if (policy->net == PX_NET_LOOPBACK && plan->own_net)
+        add_step(plan, PX_OP_LOOPBACK);
     add_step(plan, PX_OP_SESSION);
+    add_step(plan, PX_OP_JOIN);
     if (plan->tier == PX_TIER_FULL)
         add_ids(plan, PX_OP_IDS, policy->user.uid, policy->user.gid, PX_STEP_SETGROUPS);
     else
@@ -772,6 +793,7 @@ static void add_payload(struct px_plan *plan, const struct px_policy *policy)
 
 static void add_launch(struct px_plan *plan, const char *command, const struct px_policy *policy, bool bind_to_thread)
 {
+    add_limits(plan, policy);   /* late: a small number of open files must not stop our own opens */
     add_step(plan, PX_OP_SIGNALS);
     add_step(plan, PX_OP_CLOSE);
     add_step(plan, PX_OP_SECCOMP)->num = plan->writable_binds ? PX_FILTER_WORKSPACE : PX_FILTER_DEFAULT;
@@ -789,21 +811,20 @@ static void add_launch(struct px_plan *plan, const char *command, const struct p
 
 static int plan_full(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
 {
-    plan->namespaces = PX_CLONE_NEWUSER | PX_CLONE_NEWNS | PX_CLONE_NEWPID | PX_CLONE_NEWIPC | PX_CLONE_NEWUTS |
-                       (policy->net == PX_NET_HOST ? 0 : PX_CLONE_NEWNET);
+    plan->namespaces = PX_CLONE_NEWUSER | PX_CLONE_NEWNS | PX_CLONE_NEWPID | PX_CLONE_NEWIPC | PX_CLONE_NEWUTS;
+    plan->own_net = policy->net != PX_NET_HOST;
     uint32_t name = add_text(plan, policy->hostname);
     add_step(plan, PX_OP_HOSTNAME)->src = name;
     add_step(plan, PX_OP_PRIVATE);
     add_step(plan, PX_OP_WAIT)->flags = PX_STEP_SETGROUPS;
     add_step(plan, PX_OP_CGROUPNS);
     add_step(plan, PX_OP_NO_USERNS);
-    if (add_filesystem(plan, policy, e) < 0)
-        return -1;
-    if (policy->net == PX_NET_LOOPBACK)
-        add_step(plan, PX_OP_LOOPBACK);
-    add_limits(plan, policy);
     add_step(plan, PX_OP_KEYRING);
     add_step(plan, PX_OP_BOUND);
+    add_step(plan, PX_OP_PAYLOAD);
+    if (add_filesystem(plan, policy, e) < 0)
+        return -1;
+    add_step(plan, PX_OP_READY);
     HAS(plan, "namespaces=user,mount,pid,ipc,uts,cgroup%s", policy->net == PX_NET_HOST ? "" : ",net");
     HAS(plan, "root=pivot");
     HAS(plan, "privileges=none");
@@ -827,18 +848,24 @@ static int plan_landlock(struct px_plan *plan, const struct px_policy *policy, s
 {
     if (policy->rootfs || !px_equal(policy->base, "host") || policy->work_dir)
         return px_fail(e, PX_E_TIER, 0, "the landlock tier has no root of its own, so no other base and no work directory");
+    if (limited(policy->disk_bytes))
+        return px_fail(e, PX_E_TIER, 0, "the landlock tier has no tmpfs of its own, so --disk cannot hold");
     for (size_t i = 0; i < policy->binds.count; i++)
         if (landlock_bind(&policy->binds.items[i], e) < 0)
             return -1;
     add_step(plan, PX_OP_WAIT);
     add_step(plan, PX_OP_SUBREAPER);
-    add_limits(plan, policy);
     add_step(plan, PX_OP_KEYRING);
     add_step(plan, PX_OP_BOUND)->num = 1;
+    add_step(plan, PX_OP_PAYLOAD);
+    add_step(plan, PX_OP_READY);
     HAS(plan, "no_new_privs");
     LACKS(plan, "namespaces");
-    LACKS(plan, "root");
-    LACKS(plan, "net");
+    LACKS(plan, "root: the host's, readable where granted");
+    LACKS(plan, "net: the host's network is shared");
+    LACKS(plan, "tmpfs: home is a directory of the host without a bound");
+    LACKS(plan, "ids: the payload has the caller's own id");
+    LACKS(plan, "hostname: the host's");
     return 0;
 }
 

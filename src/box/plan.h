@@ -52,12 +52,13 @@ enum { PX_STEPS_MAX = 1024, PX_PLAN_TEXT_MAX = 8 << 20, PX_ARGS_MAX = 65536 };
 struct px_plan {
     struct px_step *steps;
     uint32_t count;
-    uint32_t payload_at;        /* index of PX_OP_PAYLOAD */
+    uint32_t payload_from;      /* index of the first step of stage 2 */
     uint32_t init_at;           /* index of PX_OP_INIT */
     struct px_buf text;         /* the arena */
     char **argv, **envp;        /* of the payload, into the arena */
     char **init_argv;
-    uint64_t namespaces;        /* CLONE_NEW* */
+    uint64_t namespaces;        /* CLONE_NEW* of pid 1 */
+    bool own_net;               /* the payload makes a network namespace, pid 1 follows */
     enum px_tier tier;
     int landlock_abi;
     uint32_t scratch;           /* text: home in the landlock tier */

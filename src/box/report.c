@@ -117,7 +117,8 @@ static void read_disk(struct px_box *box, struct px_result *r)
         return;
     for (unsigned i = 0; i < 32; i++)
         if (box->report.disk_full & (1u << i)) {
-            hit(r, box->disk_bytes && box->disk_bytes != PX_UNLIMITED ? "disk" : "tmpfs", "statfs: no block or inode left", i);
+            hit(r, box->disk_bytes && box->disk_bytes != PX_UNLIMITED ? "disk" : "tmpfs",
+                "statfs: writable directories without a block or inode left", (uint64_t)__builtin_popcount(box->report.disk_full));
             break;
         }
     if (r->status == PX_STATUS_NONZERO) {
@@ -180,6 +181,9 @@ void px_report_make(struct px_box *box)
     r->err = take_output(&box->flow[2], &box->err_text);
     r->out_total = box->flow[1].total;
     r->err_total = box->flow[2].total;
+    for (int i = 1; i < PX_FLOW_COUNT && r->status != PX_STATUS_OUTPUT; i++)
+        if (box->flow[i].limit && box->flow[i].total > box->flow[i].limit)
+            hit(r, "output-limit", i == 1 ? "bytes on stdout" : "bytes on stderr", box->flow[i].total);
     r->out_truncated = px_headtail_truncated(&box->flow[1].kept) || (box->flow[1].limit && r->out_total > box->flow[1].limit);
     r->err_truncated = px_headtail_truncated(&box->flow[2].kept) || (box->flow[2].limit && r->err_total > box->flow[2].limit);
     r->tier = box->plan->tier == PX_TIER_FULL ? "full" : "landlock";

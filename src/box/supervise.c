@@ -80,7 +80,7 @@ static int make_cgroup(struct px_box *box, const struct px_policy *policy, struc
  * is none and the policy said "try", each process gets the bound that the tree should have had. */
 static void settle_rlimits(struct px_box *box, const struct px_policy *policy)
 {
-    for (uint32_t i = 0; i < box->plan->payload_at; i++) {
+    for (uint32_t i = 0; i < box->plan->count; i++) {
         struct px_step *s = &box->plan->steps[i];
         if (s->op != PX_OP_RLIMIT)
             continue;
@@ -459,15 +459,17 @@ int px_supervise_timings(const struct px_box *box, char **ret_text, struct px_er
     uint64_t sum[PX_OP_COUNT] = {0};
     uint32_t times[PX_OP_COUNT] = {0};
     uint64_t before = box->clone_nsec;  /* so the first step carries the clone itself */
+    uint64_t forked = 0;                /* the payload's clock starts there */
     for (uint32_t i = 0; i < box->plan->count; i++) {
+        enum px_op op = box->plan->steps[i].op;
+        if (i == box->plan->payload_from)
+            before = forked;
         if (box->stamps[i] == 0)
             continue;
-        if (box->stamps[i] >= before) {
-            sum[box->plan->steps[i].op] += box->stamps[i] - before;
-            times[box->plan->steps[i].op]++;
-        }
-        if (box->plan->steps[i].op != PX_OP_PAYLOAD)
-            before = box->stamps[i];
+        sum[op] += box->stamps[i] - before;
+        times[op]++;
+        before = box->stamps[i];
+        forked = op == PX_OP_PAYLOAD ? before : forked;
     }
     for (int op = 0; op < PX_OP_COUNT; op++)
         if (times[op])
