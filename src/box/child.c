@@ -447,7 +447,7 @@ static int op_payload(struct px_child *c, const struct px_step *s)
 {
     (void)s;
     struct px_clone_args args = {
-        .flags = PX_CLONE_VM | PX_CLONE_PIDFD | PX_CLONE_CHILD_CLEARTID,
+        .flags = PX_CLONE_VM | PX_CLONE_FILES | PX_CLONE_PIDFD | PX_CLONE_CHILD_CLEARTID,
         .exit_signal = SIGCHLD,
         .pidfd = (uintptr_t)&c->payload_fd,
         .child_tid = (uintptr_t)&c->payload_alive,
@@ -467,7 +467,7 @@ static int op_ready(struct px_child *c, const struct px_step *s)
     (void)s;
     wait_while(&c->joined, 0);
     if (c->plan->own_net && c->payload_report.err == 0) {      /* now: it may be gone a moment after it goes on */
-        long r = px_sys(SYS_setns, c->payload_fd, CLONE_NEWNET);
+        long r = px_sys(SYS_setns, c->net_fd, CLONE_NEWNET);
         if (r < 0)
             return (int)r;
     }
@@ -481,12 +481,16 @@ static int op_ready(struct px_child *c, const struct px_step *s)
 
 /* ---- stage 2: the payload ---- */
 
-/* The dearest of the namespaces is made here, beside the mounts of pid 1 and not after them. */
+/* The dearest of the namespaces is made here, beside the mounts of pid 1 and not after them. The table of descriptors is
+ * still shared, so that pid 1 can follow. */
 static int op_netns(struct px_child *c, const struct px_step *s)
 {
-    (void)c;
     (void)s;
-    return (int)px_sys(SYS_unshare, CLONE_NEWNET);
+    long r = px_sys(SYS_unshare, CLONE_NEWNET);
+    if (r < 0)
+        return (int)r;
+    c->net_fd = (int)px_sys(SYS_openat, AT_FDCWD, "/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    return c->net_fd < 0 ? c->net_fd : 0;
 }
 
 static int op_join(struct px_child *c, const struct px_step *s)
@@ -494,7 +498,7 @@ static int op_join(struct px_child *c, const struct px_step *s)
     (void)s;
     signal_futex(&c->joined);
     wait_while(&c->ready, 0);
-    return 0;
+    return (int)px_sys(SYS_unshare, CLONE_FILES);
 }
 
 static int op_session(struct px_child *c, const struct px_step *s)

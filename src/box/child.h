@@ -50,7 +50,8 @@ struct px_child {
     /* working state of the child */
     int ruleset_fd;
     int payload_pid;            /* as the box sees it */
-    int payload_fd;             /* its pidfd, in pid 1's table */
+    int payload_fd;             /* its pidfd */
+    int net_fd;                 /* the network namespace that the payload has made */
     char pid_text[21];
 };
 

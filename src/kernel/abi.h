@@ -12,6 +12,7 @@ struct px_clone_args {
 };
 enum {
     PX_CLONE_VM = 0x00000100,
+    PX_CLONE_FILES = 0x00000400,
     PX_CLONE_VFORK = 0x00004000,
     PX_CLONE_NEWNS = 0x00020000,
     PX_CLONE_PIDFD = 0x00001000,
