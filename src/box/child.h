@@ -58,11 +58,3 @@ struct px_child {
 enum { PX_CHILD_STACK = 32 * 1024 };
 
 _Noreturn void px_child_main(void *child);
-
-/* What px-init says over the control socket, once. Before that the socket carries the terminal (if there is one) and a pidfd
- * of the payload. */
-struct px_init_report {
-    int32_t wait_status;        /* of the payload */
-    uint32_t disk_full;         /* bit N: the Nth writable directory of the plan had no room left */
-    uint64_t user_usec, sys_usec, maxrss_kib, read_blocks, write_blocks;
-};

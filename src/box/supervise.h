@@ -17,6 +17,7 @@
 #include "box/plan.h"
 #include "kernel/cgroup.h"
 #include "kernel/idmap.h"
+#include "kernel/init.h"
 
 enum { PX_CHUNK = 4096, PX_FLOW_COUNT = 3 };
 

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 
 #include "base/sys.h"
-#include "box/child.h"
+#include "kernel/init.h"
 
 enum { CONTROL = 0 };
 

@@ -1,4 +1,6 @@
 # Without -i there is nothing to read, and nobody waits for it.
 echo text | "$PX" exec -- cat
-sleep 60 | timeout 20 "$PX" exec -- cat & wait $!
+mkfifo "$TMP/silent"
+exec 8<>"$TMP/silent"
+timeout 20 "$PX" exec -- cat <"$TMP/silent"
 echo done

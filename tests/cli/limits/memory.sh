@@ -5,4 +5,4 @@ need jq python3
 try "$PX" --json exec --memory 64m -- python3 -c 'a = bytearray(200 << 20); print("too much")' >"$TMP/out"
 sed -n 2p "$TMP/out"
 head -1 "$TMP/out" | jq -c '[.status, .exit_code, .oom_killed, .stdout, [.limits_hit[] | select(.limit == "memory") | (.counter | length > 0), .value > 0]]'
-head -1 "$TMP/out" | jq -c '[.isolation.mechanisms[] | select(startswith("memory=cgroup"))] | length, (.memory_source | startswith("cgroup")), (.memory_peak_bytes <= 67108864)' | jq -s -c .
+head -1 "$TMP/out" | jq -c '[([.isolation.mechanisms[] | select(startswith("memory=cgroup"))] | length), (.memory_source | startswith("cgroup")), (.memory_peak_bytes <= 67108864)]'

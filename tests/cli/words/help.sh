@@ -8,5 +8,7 @@ for name in exec shell policy explain completion; do
     grep -q "^Usage: px $name" "$TMP/help" || echo "$name has no usage"
     grep -q "^Example" "$TMP/help" || echo "$name has no example"
 done
-try "$PX" >/dev/null
+status=0
+"$PX" >"$TMP/bare" || status=$?
+cmp "$TMP/bare" "$TMP/all" && echo $status
 says "$PX" help nosuch

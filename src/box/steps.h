@@ -1,0 +1,31 @@
+/* box/steps.h - adding steps to a plan, one small function for each kind.
+ *
+ * Why:     builders read like a list of what they want; the arena's sticky error stands for every failure, checked once.
+ * Mustn't: decide anything. */
+#pragma once
+
+#include <sys/stat.h>
+
+#include "box/plan.h"
+
+/* A text in the arena; 0 for "" and NULL. */
+uint32_t px_steps_text(struct px_plan *plan, const char *text);
+/* The same for a path of the host, made absolute: the child looks from another directory than the caller. */
+uint32_t px_steps_host_path(struct px_plan *plan, const char *path);
+struct px_step *px_steps_add(struct px_plan *plan, enum px_op op);
+struct px_step *px_steps_at(struct px_plan *plan, enum px_op op, const char *dst);
+void px_steps_dir(struct px_plan *plan, const char *path, unsigned mode, unsigned flags);
+/* Directories from the root down to the parent of path (or to path itself), each once. */
+void px_steps_dirs(struct px_plan *plan, const char *path, bool itself, unsigned flags);
+void px_steps_link(struct px_plan *plan, const char *to, const char *path);
+void px_steps_file(struct px_plan *plan, const char *path, const char *content);
+/* A bind of something of the host, pinned to the object that is there now; its stat in *ret_st. */
+int px_steps_bind(struct px_plan *plan, const char *source, const char *target, unsigned attr, struct stat *ret_st);
+bool px_steps_has(const struct px_plan *plan, enum px_op op, const char *dst);
+
+/* box/root.c: everything of a box that is a file system, from the root to the pivot. */
+int px_root_plan(struct px_plan *plan, const struct px_policy *policy, struct px_err *e);
+/* The devices of every box, by path; NULL past the end. */
+const char *px_root_device(size_t index);
+
+extern const char px_root_home[];
