@@ -200,7 +200,7 @@ static bool fill(struct px_box *box, int i)
     struct px_flow *f = &box->flow[i];
     if (f->closed || (f->from_file ? false : !is_ready(f->from, POLLIN)))
         return false;
-    ssize_t n = px_read_some(f->from, f->chunk, sizeof f->chunk);
+    ssize_t n = px_read_some(f->from, f->chunk, PX_CHUNK);
     if (n == -EAGAIN)
         return false;
     if (n <= 0) {               /* the end, or EIO: a terminal whose other side is gone */

@@ -119,6 +119,7 @@ struct launch {
     struct px_child child;
     int control_child;          /* the box's end */
     int stdio[3];
+    char *stacks;               /* of pid 1 and the payload; given back once they have left */
 };
 
 static void wake(uint32_t *futex, uint32_t value)
@@ -168,8 +169,6 @@ static int prepare_child(struct px_box *box, pid_t pid, struct px_err *e)
 static int run_clone(struct launch *l, struct px_err *e)
 {
     struct px_box *box = l->box;
-    char stack[PX_CHILD_STACK] __attribute__((aligned(16)));
-    char payload_stack[PX_CHILD_STACK] __attribute__((aligned(16)));
     struct px_clone_args args = {
         .flags = box->plan->namespaces | PX_CLONE_VM | PX_CLONE_PIDFD | PX_CLONE_CHILD_CLEARTID | PX_CLONE_CLEAR_SIGHAND,
         .pidfd = (uintptr_t)&box->pidfd,
@@ -180,11 +179,11 @@ static int run_clone(struct launch *l, struct px_err *e)
         args.flags |= PX_CLONE_INTO_CGROUP;
         args.cgroup = (uint64_t)birth;
     }
-    l->child.payload_stack = payload_stack;
-    l->child.payload_stack_size = sizeof payload_stack;
+    l->child.payload_stack = l->stacks + PX_CHILD_STACK;
+    l->child.payload_stack_size = PX_CHILD_STACK;
     l->child.alive = 1;
     box->clone_nsec = px_now_nsec();
-    long pid = px_clone_run(&args, stack, sizeof stack, px_child_main, &l->child);
+    long pid = px_clone_run(&args, l->stacks, PX_CHILD_STACK, px_child_main, &l->child);
     if (pid < 0) {
         box->pidfd = -EBADF;
         return clone_failed((int)pid, box->plan, e);
@@ -287,6 +286,11 @@ static int open_all(struct launch *l, const struct px_policy *policy, const stru
         (void)px_fd_close(l->child.init_fd);
         l->child.init_fd = r;
     }
+    if (r >= 0) {
+        void *stacks = mmap(NULL, 2 * PX_CHILD_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+        l->stacks = stacks == MAP_FAILED ? NULL : stacks;
+        r = l->stacks ? 0 : -ENOMEM;
+    }
     if (r < 0)
         return px_fail(e, PX_E_CLONE, r, "cannot prepare the box");
     return px_flow_open(l->box, policy, io, l->stdio, e);
@@ -308,6 +312,8 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
         r = clone_quietly(&l, e);
     }
     close_child_ends(&l);
+    if (l.stacks)
+        (void)munmap(l.stacks, 2 * PX_CHILD_STACK);
     /* The payload's own report is the more exact one: pid 1 only knows that it failed. */
     if (r >= 0 && l.child.payload_report.err < 0)
         r = explain(box->plan, &l.child.payload_report, e);

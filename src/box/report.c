@@ -157,8 +157,11 @@ static struct px_bytes take_output(struct px_flow *f, struct px_buf *text)
     return (struct px_bytes){px_buf_text(text), text->len};
 }
 
-static void copy_names(const struct px_plan *plan, struct px_result *r)
+void px_report_isolation(struct px_box *box)
 {
+    const struct px_plan *plan = box->plan;
+    struct px_result *r = &box->result;
+    r->tier = plan->tier == PX_TIER_FULL ? "full" : "landlock";
     for (uint32_t i = 0; i < plan->mechanisms_count && i < PX_MECHANISMS_MAX; i++)
         memcpy(r->mechanisms[r->mechanisms_count++], plan->mechanisms[i], PX_NAME_MAX);
     for (uint32_t i = 0; i < plan->missing_count && i < PX_MECHANISMS_MAX; i++)
@@ -186,8 +189,6 @@ void px_report_make(struct px_box *box)
             hit(r, "output-limit", i == 1 ? "bytes on stdout" : "bytes on stderr", box->flow[i].total);
     r->out_truncated = px_headtail_truncated(&box->flow[1].kept) || (box->flow[1].limit && r->out_total > box->flow[1].limit);
     r->err_truncated = px_headtail_truncated(&box->flow[2].kept) || (box->flow[2].limit && r->err_total > box->flow[2].limit);
-    r->tier = box->plan->tier == PX_TIER_FULL ? "full" : "landlock";
-    copy_names(box->plan, r);
 }
 
 /* ---- as JSON ---- */

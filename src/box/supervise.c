@@ -172,25 +172,57 @@ static int watch_all(struct px_box *box, struct px_err *e)
     return px_flow_watch(box);
 }
 
+static char **copy_argv(char *const argv[])
+{
+    size_t count = 0, bytes = 0;
+    for (; argv[count]; count++)
+        bytes += strlen(argv[count]) + 1;
+    char **copy = malloc((count + 1) * sizeof *copy + bytes);
+    char *text = copy ? (char *)(copy + count + 1) : NULL;
+    for (size_t i = 0; copy && i < count; i++) {
+        size_t n = strlen(argv[i]) + 1;
+        copy[i] = memcpy(text, argv[i], n);
+        text += n;
+    }
+    if (copy)
+        copy[count] = NULL;
+    return copy;
+}
+
+/* A hundred boxes at once are a hundred supervisors: a plan that was carried out is memory for nothing. */
+static int let_go_of_plan(struct px_box *box)
+{
+    box->argv = copy_argv(box->plan->argv);
+    if (!box->argv)
+        return -1;
+    px_report_isolation(box);
+    bool needed = box->plan->writable_binds || box->stamps || box->plan->tier != PX_TIER_FULL;
+    if (!needed) {
+        px_plan_free(box->plan);
+        box->plan = NULL;
+    }
+    return 0;
+}
+
 static struct px_box *new_box(struct px_plan *plan, const struct px_policy *policy)
 {
     struct px_box *box = calloc(1, sizeof *box);
     if (!box)
         return NULL;
-    *box = (struct px_box){
-        .plan = plan,
-        .ids = {.lock_fd = -EBADF},
-        .cgroup = PX_CGROUP_NONE,
-        .timeout_msec = limited(policy->timeout_msec) ? policy->timeout_msec : 0,
-        .cpu_time_msec = policy->cpu_time_msec,
-        .file_bytes = policy->file_bytes,
-        .disk_bytes = policy->disk_bytes,
-        .output_end = policy->output_end,
-        .tty = policy->tty,
-        .pidfd = -EBADF, .payload = -EBADF, .control = -EBADF, .epoll = -EBADF, .timer = -EBADF, .oom_event = -EBADF, .terminal = -EBADF,
-    };
-    for (int i = 0; i < PX_FLOW_COUNT; i++)
+    box->plan = plan;
+    box->ids.lock_fd = -EBADF;
+    box->cgroup = (struct px_cgroup)PX_CGROUP_NONE;
+    box->timeout_msec = limited(policy->timeout_msec) ? policy->timeout_msec : 0;
+    box->cpu_time_msec = policy->cpu_time_msec;
+    box->file_bytes = policy->file_bytes;
+    box->disk_bytes = policy->disk_bytes;
+    box->output_end = policy->output_end;
+    box->tty = policy->tty;
+    box->pidfd = box->payload = box->control = box->epoll = box->timer = box->oom_event = box->terminal = -EBADF;
+    for (int i = 0; i < PX_FLOW_COUNT; i++) {
         box->flow[i].from = box->flow[i].to = -EBADF;
+        box->flow[i].chunk = box->chunks[i];
+    }
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
     box->start_realtime_sec = now.tv_sec;
@@ -216,7 +248,9 @@ int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, con
         return -1;
     }
     settle_rlimits(box, policy);
-    if (px_launch(box, policy, io, e) < 0 || watch_all(box, e) < 0) {
+    if (px_launch(box, policy, io, e) < 0 || watch_all(box, e) < 0 || let_go_of_plan(box) < 0) {
+        if (e && e->code == 0)
+            px_fail(e, PX_E_MEMORY, ENOMEM, "box");
         px_supervise_free(box);
         return -1;
     }
@@ -379,7 +413,7 @@ static void strip_binds(struct px_box *box)
 
 static int finish(struct px_box *box, struct px_err *e)
 {
-    if (box->plan->writable_binds)
+    if (box->plan && box->plan->writable_binds)
         strip_binds(box);
     px_report_make(box);
     int r = box->has_cgroup ? px_cgroup_done(&box->cgroup) : 0;
@@ -444,6 +478,7 @@ void px_supervise_free(struct px_box *box)
     px_buf_done(&box->out_text);
     px_buf_done(&box->err_text);
     px_plan_free(box->plan);
+    free(box->argv);
     free(box->stamps);
     free(box);
 }

@@ -32,13 +32,14 @@ struct px_flow {
     struct px_headtail kept;
     uint64_t total, limit;      /* bytes seen; where the run ends or the rest is dropped; 0: no limit */
     uint32_t len, at;           /* what waits in chunk */
-    char chunk[PX_CHUNK];
+    char *chunk;                /* PX_CHUNK bytes at the end of the box */
 };
 
 enum px_end { PX_END_NONE, PX_END_EXIT, PX_END_TIMEOUT, PX_END_MEMORY, PX_END_OUTPUT, PX_END_KILLED, PX_END_LOST };
 
 struct px_box {
-    struct px_plan *plan;
+    struct px_plan *plan;       /* NULL once the box runs, unless something of it is needed at the end */
+    char **argv;                /* of the payload, for the result; one allocation */
     struct px_idmap ids;
     struct px_cgroup cgroup;
     bool has_cgroup;
@@ -72,6 +73,8 @@ struct px_box {
     uint64_t clone_nsec, ready_nsec;
     struct px_buf out_text, err_text;
     struct px_result result;
+    /* Last, so that the pages of a box that says nothing are never touched. */
+    char chunks[PX_FLOW_COUNT][PX_CHUNK];
 };
 
 int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, const struct px_io *io, struct px_box **ret_box,
@@ -94,5 +97,6 @@ void px_flow_drain(struct px_box *box);         /* the box is gone: take what th
 void px_flow_close(struct px_box *box, int index);
 int px_flow_watch(struct px_box *box);
 /* box/report.c: the result. */
+void px_report_isolation(struct px_box *box);  /* what is in force: known as soon as the box runs */
 void px_report_make(struct px_box *box);
 int px_report_json(const struct px_result *r, char *const argv[], bool exact, char **ret_json, struct px_err *e);

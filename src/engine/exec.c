@@ -219,7 +219,7 @@ PX_API const struct px_result *px_box_result(const struct px_box *box)
 
 PX_API int px_box_json(const struct px_box *box, bool exact, char **ret_json, struct px_err *e)
 {
-    return px_report_json(&box->result, box->plan->argv, exact, ret_json, e);
+    return px_report_json(&box->result, box->argv, exact, ret_json, e);
 }
 
 PX_API int px_box_timings(const struct px_box *box, char **ret_text, struct px_err *e)
@@ -231,10 +231,10 @@ PX_API void px_box_free(struct px_box *box)
 {
     if (!box)
         return;
-    px_auto_free char *scratch = strdup(px_plan_text(box->plan, box->plan->scratch));
-    bool remove = box->plan->tier == PX_TIER_LANDLOCK;
+    bool landlock = box->plan && box->plan->tier == PX_TIER_LANDLOCK;
+    px_auto_free char *scratch = landlock ? strdup(px_plan_text(box->plan, box->plan->scratch)) : NULL;
     px_supervise_free(box);
-    if (remove && scratch && *scratch)
+    if (scratch && *scratch)
         drop_scratch(scratch);
 }
 

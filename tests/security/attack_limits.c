@@ -75,9 +75,9 @@ static int h3_ignore(void)
 static int h4_hop(void)
 {
     alarm(MINUTE);
-    for (int lines = 0; lines < 8; lines++)
+    for (int lines = 0; lines < 4; lines++)
         if (fork() == 0)
-            for (int i = 0; i < 20000; i++) {
+            for (int i = 0; i < 5000; i++) {
                 pid_t pid = fork();
                 if (pid > 0)
                     _exit(0);
