@@ -37,7 +37,7 @@ static const struct {
     const char *word;
     int stage, code;
 } ops[PX_OP_COUNT] = {
-#define PX_OP(name, word, stage, code) [PX_OP_##name] = {word, stage, PX_E_##code},
+#define PX_OP(name, word, function, stage, code) [PX_OP_##name] = {word, stage, PX_E_##code},
 #include "box/ops.def"
 #undef PX_OP
 };
@@ -245,6 +245,8 @@ static void add_landlock(struct px_plan *plan, const struct px_policy *policy)
             allow(plan, policy->binds.items[i].target, px_landlock_write(), 0);
     px_steps_add(plan, PX_OP_ENFORCE);
     HAS(plan, "landlock=%d", plan->landlock_abi);
+    if (plan->landlock_abi < 3)
+        LACKS(plan, "landlock: ABI %d does not hold truncation", plan->landlock_abi);
 }
 
 static void add_ids(struct px_plan *plan, enum px_op op, uint32_t uid, uint32_t gid, unsigned flags)

@@ -99,10 +99,13 @@ static int count_of(const struct px_plan *plan, enum px_op op)
     return n;
 }
 
+/* Whether the list has this word, alone or with an explanation behind a colon. */
 static bool has_word(char list[40][64], uint32_t count, const char *word)
 {
+    size_t n = strlen(word);
+
     for (uint32_t i = 0; i < count; i++)
-        if (strcmp(list[i], word) == 0)
+        if (strncmp(list[i], word, n) == 0 && (list[i][n] == '\0' || list[i][n] == ':'))
             return true;
     return false;
 }
@@ -225,11 +228,11 @@ static void check_devices(const struct px_plan *plan)
 
 static void check_stages(const struct px_plan *plan)
 {
-    ASSERT_EQ(plan->steps[plan->payload_at].op, PX_OP_PAYLOAD);
+    ASSERT(find(plan, PX_OP_PAYLOAD, NULL) < plan->payload_from);
     ASSERT_EQ(plan->steps[plan->init_at].op, PX_OP_INIT);
     ASSERT_EQ(plan->init_at, plan->count - 1);
     for (uint32_t i = 0; i < plan->count; i++) {
-        int stage = i <= plan->payload_at ? 1 : i < plan->init_at ? 2 : 3;
+        int stage = i < plan->payload_from ? 1 : i < plan->init_at ? 2 : 3;
         if (px_op_stage(plan->steps[i].op) != stage)
             FAIL("step %u (%s) is of stage %d", i, px_op_word(plan->steps[i].op), px_op_stage(plan->steps[i].op));
     }
@@ -238,11 +241,11 @@ static void check_stages(const struct px_plan *plan)
 /* The end of every plan, in every tier. */
 static void check_launch(const struct px_plan *plan, bool tty)
 {
-    const enum px_op order[] = {PX_OP_RLIMIT, PX_OP_KEYRING, PX_OP_BOUND, PX_OP_PAYLOAD, PX_OP_SESSION, PX_OP_IDS,
+    const enum px_op order[] = {PX_OP_WAIT, PX_OP_KEYRING, PX_OP_BOUND, PX_OP_PAYLOAD, PX_OP_READY, PX_OP_SESSION, PX_OP_JOIN, PX_OP_IDS,
                                 tty ? PX_OP_TERMINAL : PX_OP_STDIO, PX_OP_CHDIR, PX_OP_LANDLOCK, PX_OP_ALLOW, PX_OP_ENFORCE,
-                                PX_OP_SIGNALS, PX_OP_CLOSE, PX_OP_SECCOMP, PX_OP_EXEC, PX_OP_INIT};
+                                PX_OP_RLIMIT, PX_OP_SIGNALS, PX_OP_CLOSE, PX_OP_SECCOMP, PX_OP_EXEC, PX_OP_INIT};
     static const enum px_op once[] = {PX_OP_BOUND, PX_OP_PAYLOAD, PX_OP_IDS, PX_OP_CHDIR, PX_OP_LANDLOCK, PX_OP_ENFORCE, PX_OP_CLOSE,
-                                      PX_OP_SECCOMP, PX_OP_EXEC, PX_OP_INIT, PX_OP_WAIT};
+                                      PX_OP_SECCOMP, PX_OP_EXEC, PX_OP_INIT, PX_OP_WAIT, PX_OP_JOIN, PX_OP_READY};
     uint32_t seccomp = find(plan, PX_OP_SECCOMP, NULL);
 
     check_order(plan, order, PX_COUNT_OF(order));
@@ -257,8 +260,8 @@ static void check_launch(const struct px_plan *plan, bool tty)
 
 static void check_full(const struct px_plan *plan, bool tty)
 {
-    static const enum px_op order[] = {PX_OP_HOSTNAME, PX_OP_PRIVATE, PX_OP_WAIT, PX_OP_NO_USERNS, PX_OP_ROOT, PX_OP_PROC, PX_OP_SEAL,
-                                       PX_OP_PIVOT, PX_OP_RLIMIT};
+    static const enum px_op order[] = {PX_OP_HOSTNAME, PX_OP_PRIVATE, PX_OP_WAIT, PX_OP_CGROUPNS, PX_OP_NO_USERNS, PX_OP_BOUND, PX_OP_ROOT,
+                                       PX_OP_PROC, PX_OP_SEAL, PX_OP_PIVOT, PX_OP_READY};
     const uint64_t namespaces = PX_CLONE_NEWUSER | PX_CLONE_NEWNS | PX_CLONE_NEWPID | PX_CLONE_NEWIPC | PX_CLONE_NEWUTS;
 
     ASSERT_EQ(plan->tier, PX_TIER_FULL);
@@ -306,7 +309,9 @@ TEST(default_preset)
 
     check_full(plan, false);
     check_places(plan);
-    ASSERT(plan->namespaces & PX_CLONE_NEWNET);
+    ASSERT(plan->own_net);
+    ASSERT_EQ(count_of(plan, PX_OP_NETNS), 1);
+    ASSERT(find(plan, PX_OP_NETNS, NULL) < find(plan, PX_OP_JOIN, NULL));
     ASSERT_EQ(count_of(plan, PX_OP_LOOPBACK), 0);
     ASSERT_EQ(count_of(plan, PX_OP_TMPFS), 3);
     check_tmpfs(plan, "/home/sandbox", 256u * MIB, false);
@@ -358,8 +363,8 @@ TEST(session_preset)
 
     check_full(plan, false);
     ASSERT_EQ(count_of(plan, PX_OP_LOOPBACK), 1);
-    ASSERT(find(plan, PX_OP_LOOPBACK, NULL) > find(plan, PX_OP_PIVOT, NULL));
-    ASSERT(find(plan, PX_OP_LOOPBACK, NULL) < find(plan, PX_OP_BOUND, NULL));
+    ASSERT(find(plan, PX_OP_LOOPBACK, NULL) > find(plan, PX_OP_NETNS, NULL));
+    ASSERT(find(plan, PX_OP_LOOPBACK, NULL) < find(plan, PX_OP_IDS, NULL));
     ASSERT_EQ(find(plan, PX_OP_TMPFS, "/home/sandbox"), NOWHERE);       /* the work directory is there instead */
     const struct px_step *work = step(plan, PX_OP_BIND, "/home/sandbox");
     ASSERT_EQ(work->attr, PX_MOUNT_NOSUID | PX_MOUNT_NODEV);
@@ -393,7 +398,8 @@ TEST(a_shared_network_is_named)
     struct px_plan *plan = make_plan("default", PAIRS("net", "host"), &full_host);
 
     check_full(plan, false);
-    ASSERT(!(plan->namespaces & PX_CLONE_NEWNET));
+    ASSERT(!plan->own_net && !(plan->namespaces & PX_CLONE_NEWNET));
+    ASSERT_EQ(count_of(plan, PX_OP_NETNS), 0);
     ASSERT_EQ(plan->missing_count, 1);
     ASSERT(strncmp(plan->missing[0], "net", 3) == 0);
     px_plan_free(plan);

@@ -255,6 +255,26 @@ TEST(a_target_is_reached_without_links)
     in_namespaces(check_targets);
 }
 
+/* The quick way, for places that only we have made: it must still not follow a link at the end. */
+static void check_own(void)
+{
+    px_auto_fd int tree = new_tmpfs(0), other = new_tmpfs(0);
+
+    ASSERT_EQ(mkdir("m", 0755), 0);
+    ASSERT_EQ(mkdir("real", 0755), 0);
+    ASSERT_EQ(symlink("real", "link"), 0);
+    ASSERT_OK(px_mount_attach_own(tree, "m"));
+    ASSERT_EQ(touch("m/here"), 0);
+    ASSERT(px_mount_attach_own(other, "link") < 0);
+    ASSERT_EQ(touch("real/visible"), 0);
+    ASSERT_EQ(px_mount_attach_own(other, "nothing"), -ENOENT);
+}
+
+TEST(a_target_of_our_own)
+{
+    in_namespaces(check_own);
+}
+
 static void check_confined(void)
 {
     ASSERT_EQ(mkdir("root", 0755), 0);

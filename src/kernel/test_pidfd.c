@@ -72,6 +72,40 @@ TEST(signals)
     }
 }
 
+/* A leader and a child of its group; the group is told, not only the leader. */
+TEST(a_whole_group)
+{
+    int ends[2], status = -1;
+    char byte;
+    px_auto_fd int pidfd = -EBADF;
+
+    ASSERT_OK(px_pipe(ends));
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)setpgid(0, 0);
+        (void)close(ends[0]);
+        (void)fork();           /* both hold the write end, and both are told */
+        (void)!write(ends[1], "r", 1);
+        for (;;)
+            (void)pause();
+    }
+    (void)close(ends[1]);
+    ASSERT_EQ(read(ends[0], &byte, 1), 1);
+    ASSERT_EQ(read(ends[0], &byte, 1), 1);
+    pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    ASSERT_EQ(px_pidfd_signal_group(pidfd, SIGUSR1), 0);
+    ASSERT_EQ(px_pidfd_wait(pidfd, false, &status, NULL), 1);
+    ASSERT_EQ(WTERMSIG(status), SIGUSR1);
+    struct pollfd end = {.fd = ends[0], .events = POLLIN};
+    int gone = poll(&end, 1, 2000);
+    if (gone == 0)
+        (void)kill(-pid, SIGKILL);
+    (void)close(ends[0]);
+    if (gone == 0)
+        SKIP("before Linux 6.9 only the leader is told");
+    ASSERT_EQ(px_pidfd_signal_group(pidfd, SIGUSR1), -ESRCH);
+}
+
 TEST(a_stopped_process_is_not_a_dead_one)
 {
     int go, status = -1;

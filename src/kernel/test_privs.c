@@ -96,7 +96,7 @@ static void check_no_privilege(void)
 static void drop(const struct px_idmap *map)
 {
     ASSERT_EQ(px_privs_bound(), 0);
-    ASSERT_EQ(px_privs_drop(PAYLOAD_UID, PAYLOAD_GID, map->kind != PX_IDMAP_SINGLE), 0);
+    ASSERT_EQ(px_privs_drop(PAYLOAD_UID, PAYLOAD_GID, map->kind != PX_IDMAP_SINGLE, 1), 0);
 }
 
 static void check_drop(const struct px_idmap *map)
@@ -150,7 +150,7 @@ static void check_inner_root(const struct px_idmap *map)
     if (map->kind == PX_IDMAP_SINGLE)
         SKIP("there is only one id in the namespace");
     ASSERT_EQ(px_privs_bound(), 0);
-    ASSERT_EQ(px_privs_drop(0, 0, 1), 0);
+    ASSERT_EQ(px_privs_drop(0, 0, 1, 1), 0);
     check_no_privilege();
     int status;
     pid_t pid = fork();
@@ -189,7 +189,7 @@ TEST(bound_keeps_what_is_in_use)
 /* Reading back is what makes it trustworthy: a set that is not empty is an error, not a detail. */
 static void check_unbounded(const struct px_idmap *map)
 {
-    ASSERT_EQ(px_privs_drop(PAYLOAD_UID, PAYLOAD_GID, map->kind != PX_IDMAP_SINGLE), -EPERM);
+    ASSERT_EQ(px_privs_drop(PAYLOAD_UID, PAYLOAD_GID, map->kind != PX_IDMAP_SINGLE, 1), -EPERM);
 }
 
 TEST(drop_without_bound_is_noticed)
@@ -200,13 +200,33 @@ TEST(drop_without_bound_is_noticed)
 static void check_unmapped(const struct px_idmap *map)
 {
     ASSERT_EQ(px_privs_bound(), 0);
-    ASSERT_EQ(px_privs_drop(70000, PAYLOAD_GID, map->kind != PX_IDMAP_SINGLE), -EINVAL);
-    ASSERT_EQ(px_privs_drop(PAYLOAD_UID, 70000, map->kind != PX_IDMAP_SINGLE), -EINVAL);
+    ASSERT_EQ(px_privs_drop(70000, PAYLOAD_GID, map->kind != PX_IDMAP_SINGLE, 1), -EINVAL);
+    ASSERT_EQ(px_privs_drop(PAYLOAD_UID, 70000, map->kind != PX_IDMAP_SINGLE, 1), -EINVAL);
 }
 
 TEST(ids_that_are_not_in_the_map)
 {
     in_userns(check_unmapped);
+}
+
+/* The tier without namespaces: an ordinary caller has nothing to bound, and must come out as bare. */
+TEST(an_ordinary_caller_without_a_namespace)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(1200, 1200, 1200) < 0 || setresuid(1200, 1200, 1200) < 0))
+            _exit(2);
+        ASSERT_EQ(px_privs_drop(geteuid(), getegid(), 0, 0), -EPERM);   /* no_new_privs is not set */
+        ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        ASSERT_EQ(px_privs_drop(geteuid(), getegid(), 0, 0), 0);
+        check_line("CapEff", "0000000000000000");
+        check_line("CapPrm", "0000000000000000");
+        _exit(0);
+    }
+    ASSERT_EQ(waitpid(pid, &status, 0), pid);
+    ASSERT_EQ(status, 0);
 }
 
 TEST(an_ordinary_caller_cannot)
@@ -217,7 +237,7 @@ TEST(an_ordinary_caller_cannot)
     if (pid == 0) {
         if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(1200, 1200, 1200) < 0 || setresuid(1200, 1200, 1200) < 0))
             _exit(2);
-        int bound = px_privs_bound(), dropped = px_privs_drop(geteuid() + 1, getegid(), 0);
+        int bound = px_privs_bound(), dropped = px_privs_drop(geteuid() + 1, getegid(), 0, 1);
         _exit(bound == -EPERM && dropped == -EPERM ? 0 : 1);
     }
     ASSERT_EQ(waitpid(pid, &status, 0), pid);

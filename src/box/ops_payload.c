@@ -1,0 +1,227 @@
+/* Stage 2: the payload on its way to exec: its network, its streams, and then everything is given up. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <termios.h>
+
+#include "box/ops.h"
+#include "kernel/landlock.h"
+#include "kernel/netns.h"
+#include "kernel/privs.h"
+#include "kernel/seccomp.h"
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+#ifndef TIOCGPTPEER
+#define TIOCGPTPEER _IO('T', 0x41)
+#endif
+
+/* The dearest of the namespaces is made here, beside the mounts of pid 1 and not after them. The table of descriptors is
+ * still shared, so that pid 1 can follow. */
+int px_op_netns(struct px_child *c, const struct px_step *s)
+{
+    (void)s;
+    long r = px_sys(SYS_unshare, CLONE_NEWNET);
+    if (r < 0)
+        return (int)r;
+    c->net_fd = (int)px_sys(SYS_openat, AT_FDCWD, "/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    return c->net_fd < 0 ? c->net_fd : 0;
+}
+
+int px_op_loopback(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    (void)s;
+    return px_netns_loopback_up();
+}
+
+int px_op_join(struct px_child *c, const struct px_step *s)
+{
+    (void)s;
+    px_op_signal(&c->joined);
+    px_op_wait_while(&c->ready, 0);
+    return (int)px_sys(SYS_unshare, CLONE_FILES);
+}
+
+int px_op_session(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    (void)s;
+    long r = px_sys(SYS_setsid);
+    (void)px_sys(SYS_umask, 022);
+    return r < 0 ? (int)r : 0;
+}
+
+int px_op_ids(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    return px_privs_drop((uint32_t)s->num, (uint32_t)s->num2, s->flags & PX_STEP_SETGROUPS, !(s->flags & PX_STEP_REAPER));
+}
+
+int px_op_stdio(struct px_child *c, const struct px_step *s)
+{
+    (void)s;
+    for (int i = 0; i < 3; i++) {
+        int fd = c->stdio[i];
+        if (fd < 0)
+            fd = (int)px_sys(SYS_openat, AT_FDCWD, "/dev/null", (i ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+        long r = fd < 0 ? fd : px_sys(SYS_dup3, fd, i, 0);
+        if (r < 0)
+            return (int)r;
+    }
+    return 0;
+}
+
+int px_op_send_fd(int socket, int fd)
+{
+    char byte = 't';
+    struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    *(int *)(void *)CMSG_DATA(&control.header) = fd;
+    struct msghdr message = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.room};
+    long r = px_sys(SYS_sendmsg, socket, &message, MSG_NOSIGNAL);
+    return r < 0 ? (int)r : 0;
+}
+
+/* The terminal comes from the box's own devpts and belongs to the payload; the parent gets the master. */
+int px_op_terminal(struct px_child *c, const struct px_step *s)
+{
+    const char *path = px_op_text(c, s->src);
+    int unlock = 0;
+    struct winsize size = {.ws_row = c->rows, .ws_col = c->cols};
+    int master = (int)px_sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (master < 0)
+        return master;
+    long r = px_sys(SYS_ioctl, master, TIOCSPTLCK, &unlock);
+    if (r >= 0)
+        r = px_sys(SYS_ioctl, master, TIOCSWINSZ, &size);
+    if (r < 0)
+        return (int)r;
+    int terminal = (int)px_sys(SYS_ioctl, master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (terminal < 0)
+        return terminal;
+    if ((r = px_sys(SYS_ioctl, terminal, TIOCSCTTY, 0)) < 0)
+        return (int)r;
+    for (int i = 0; i < 3; i++)
+        if ((r = px_sys(SYS_dup3, terminal, i, 0)) < 0)
+            return (int)r;
+    return px_op_send_fd(c->control_fd, master);
+}
+
+int px_op_chdir(struct px_child *c, const struct px_step *s)
+{
+    char where[4096];
+    long r = px_sys(SYS_chdir, px_op_text(c, s->dst));
+    if (r < 0)
+        return (int)r;
+    r = px_sys(SYS_getcwd, where, sizeof where);
+    return r < 0 ? (int)r : where[0] == '/' ? 0 : -ENOENT;     /* "(unreachable)": outside our root */
+}
+
+int px_op_landlock(struct px_child *c, const struct px_step *s)
+{
+    c->ruleset_fd = px_landlock_new((int)s->num);
+    return c->ruleset_fd < 0 ? c->ruleset_fd : 0;
+}
+
+int px_op_allow(struct px_child *c, const struct px_step *s)
+{
+    int fd = (int)px_sys(SYS_openat, AT_FDCWD, px_op_text(c, s->dst), O_PATH | O_CLOEXEC);
+    if (fd < 0)
+        return s->flags & PX_STEP_MAYBE ? 0 : fd;
+    int r = px_landlock_allow(c->ruleset_fd, c->plan->landlock_abi, fd, s->num);
+    (void)px_sys(SYS_close, fd);
+    return r;
+}
+
+int px_op_enforce(struct px_child *c, const struct px_step *s)
+{
+    (void)s;
+    return px_landlock_enforce(c->ruleset_fd);
+}
+
+/* Only ever lowered: min(what is there, what is wanted). */
+int px_op_rlimit(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    struct rlimit now = {0};
+    long r = px_sys(SYS_prlimit64, 0, s->attr, 0, &now);
+    if (r < 0)
+        return (int)r;
+    struct rlimit want = {.rlim_cur = s->num, .rlim_max = s->num2};
+    if (want.rlim_max > now.rlim_max)
+        want.rlim_max = now.rlim_max;
+    if (want.rlim_cur > want.rlim_max)
+        want.rlim_cur = want.rlim_max;
+    return (int)px_sys(SYS_prlimit64, 0, s->attr, &want, 0);
+}
+
+/* The kernel's own layout; libc's struct differs. */
+struct kernel_sigaction {
+    void *handler;
+    unsigned long flags;
+    void *restorer;
+    uint64_t mask;
+};
+
+int px_op_signals(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    (void)s;
+    const struct kernel_sigaction normal = {0};
+    for (int i = 1; i <= 64; i++)
+        if (i != SIGKILL && i != SIGSTOP)
+            (void)px_sys(SYS_rt_sigaction, i, &normal, 0, 8);
+    const struct itimerval off = {0};
+    (void)px_sys(SYS_setitimer, ITIMER_REAL, &off, 0);
+    const uint64_t none = 0;
+    return (int)px_sys(SYS_rt_sigprocmask, SIG_SETMASK, &none, 0, 8);
+}
+
+int px_op_close(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    (void)s;
+    return (int)px_sys(SYS_close_range, 3, ~0u, 0);
+}
+
+int px_op_seccomp(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    uint16_t length = 0;
+    const struct sock_filter *program = px_seccomp_program((enum px_filter)s->num, &length);
+    return px_seccomp_load(program, length);
+}
+
+/* src holds the candidates, one after the other, num of them: what a search of PATH gives, worked out by the parent. */
+int px_op_exec(struct px_child *c, const struct px_step *s)
+{
+    const char *path = px_op_text(c, s->src);
+    int answer = -ENOENT;
+    for (uint64_t i = 0; i < s->num; i++) {
+        long r = px_sys(SYS_execve, path, c->plan->argv, c->plan->envp);
+        if (r == -ENOENT && px_sys(SYS_faccessat, AT_FDCWD, path, 0) == 0)
+            c->payload_report.found = 1;        /* the interpreter is what is missing */
+        else if (r != -ENOENT && r != -ENOTDIR)
+            c->payload_report.found = 1;
+        if (c->payload_report.found && answer == -ENOENT)
+            answer = (int)r;
+        if (c->payload_report.found && r != -EACCES)
+            break;
+        while (*path++)
+            ;
+    }
+    return answer;
+}

@@ -1,0 +1,293 @@
+/* Stage 1: the namespaces and mounts of pid 1. The working directory is the new root from ROOT on. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/stat.h>
+
+#include "box/ops.h"
+#include "kernel/abi.h"
+#include "kernel/mount.h"
+
+/* Plan paths are absolute in the box; while the root is being built it is the working directory. */
+static const char *below(const char *path)
+{
+    while (*path == '/')
+        path++;
+    return *path ? path : ".";
+}
+
+static const char *octal(unsigned value, char out[21])
+{
+    char *p = out + 20;
+    *p = '\0';
+    do
+        *--p = (char)('0' + value % 8);
+    while ((value /= 8));
+    return p;
+}
+
+int px_op_hostname(struct px_child *c, const struct px_step *s)
+{
+    const char *name = px_op_text(c, s->src);
+    long n = 0;
+    while (name[n])
+        n++;
+    return (int)px_sys(SYS_sethostname, name, n);
+}
+
+int px_op_private(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    (void)s;
+    return px_mount_private();
+}
+
+int px_op_cgroupns(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    (void)s;
+    return (int)px_sys(SYS_unshare, CLONE_NEWCGROUP);
+}
+
+int px_op_no_userns(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    (void)s;
+    int fd = (int)px_sys(SYS_openat, AT_FDCWD, "/proc/sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fd;
+    long r = px_sys(SYS_write, fd, "0", 1);
+    (void)px_sys(SYS_close, fd);
+    return r < 0 ? (int)r : 0;
+}
+
+/* Becomes the root to be: attached on top of "/", where absolute paths of the host still lead past it, and entered. */
+static int enter_tree(int tree)
+{
+    long r = px_sys(SYS_move_mount, tree, "", AT_FDCWD, "/", PX_MOVE_MOUNT_F_EMPTY_PATH);
+    if (r >= 0)
+        r = px_sys(SYS_fchdir, tree);
+    (void)px_sys(SYS_close, tree);
+    return (int)r;
+}
+
+static int tmpfs_tree(const struct px_step *s, unsigned mode, uint32_t uid, uint32_t gid)
+{
+    char size[21], inodes[21], bits[21], u[21], g[21];
+    const struct px_mount_option options[] = {
+        {"size", px_op_digits(s->num, size)}, {"nr_inodes", px_op_digits(s->num2, inodes)}, {"mode", octal(mode, bits)},
+        {"uid", px_op_digits(uid, u)},        {"gid", px_op_digits(gid, g)},                {NULL, NULL},
+    };
+    return px_mount_new("tmpfs", options, s->attr);
+}
+
+static void payload_ids(const struct px_child *c, uint32_t *uid, uint32_t *gid)
+{
+    for (uint32_t i = c->plan->payload_from; i < c->plan->init_at; i++)
+        if (c->plan->steps[i].op == PX_OP_IDS) {
+            *uid = (uint32_t)c->plan->steps[i].num;
+            *gid = (uint32_t)c->plan->steps[i].num2;
+        }
+}
+
+int px_op_root(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    uint32_t uid = (uint32_t)px_sys(SYS_getuid), gid = (uint32_t)px_sys(SYS_getgid);
+    int tree = tmpfs_tree(s, 0755, uid, gid);
+    return tree < 0 ? tree : enter_tree(tree);
+}
+
+/* "/proc/self/fd/N" */
+static void fd_path(int fd, char out[48])
+{
+    static const char prefix[] = "/proc/self/fd/";
+    char number[21];
+    const char *d = px_op_digits((uint64_t)fd, number);
+    uint32_t n = 0;
+    for (; prefix[n]; n++)
+        out[n] = prefix[n];
+    for (; *d && n < 47; d++)
+        out[n++] = *d;
+    out[n] = '\0';
+}
+
+/* Whether fd is what the parent saw: another object under the same name is an error, not a surprise. Closes it if not. */
+static int check_source(const struct px_step *s, int fd)
+{
+    struct stat st;
+    if (fd < 0)
+        return fd;
+    long r = px_sys(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH);
+    if (r >= 0 && s->flags & PX_STEP_DEVICE)
+        r = S_ISCHR(st.st_mode) && st.st_rdev == s->num ? 0 : -ENODEV;
+    else if (r >= 0 && (st.st_dev != s->num || st.st_ino != s->num2))
+        r = -ESTALE;
+    if (r < 0) {
+        (void)px_sys(SYS_close, fd);
+        return (int)r;
+    }
+    return fd;
+}
+
+/* The given directory below a skeleton of ours (the working directory): mount points and /etc files lie on top and
+ * nothing is ever created in the caller's tree. */
+int px_op_overlay(struct px_child *c, const struct px_step *s)
+{
+    char lower[2 * 48];
+    int skeleton = (int)px_sys(SYS_openat, AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int given = skeleton < 0 ? skeleton
+                             : check_source(s, (int)px_sys(SYS_openat, AT_FDCWD, px_op_text(c, s->src), O_PATH | O_CLOEXEC));
+    if (given < 0)
+        return given;
+    fd_path(skeleton, lower);
+    uint32_t n = 0;
+    while (lower[n])
+        n++;
+    lower[n++] = ':';
+    fd_path(given, lower + n);
+    const struct px_mount_option options[] = {{"lowerdir", lower}, {NULL, NULL}};
+    int tree = px_mount_new("overlay", options, s->attr);
+    (void)px_sys(SYS_close, given);
+    (void)px_sys(SYS_close, skeleton);
+    if (tree < 0)
+        return tree;
+    /* The overlay holds the skeleton by itself. Left attached it would be what the pivot detaches, and the host's root would
+     * stay below ours, one ".." away. */
+    long r = px_sys(SYS_umount2, ".", 2 /* MNT_DETACH */);
+    return r < 0 ? (int)r : enter_tree(tree);
+}
+
+int px_op_mkdir(struct px_child *c, const struct px_step *s)
+{
+    const char *path = below(px_op_text(c, s->dst));
+    long r = px_sys(SYS_mkdirat, AT_FDCWD, path, s->attr);
+    if (r == -EEXIST)
+        return 0;
+    if (r >= 0 && s->flags & PX_STEP_OWNED) {
+        uint32_t uid = 0, gid = 0;
+        payload_ids(c, &uid, &gid);
+        r = px_sys(SYS_fchownat, AT_FDCWD, path, uid, gid, AT_SYMLINK_NOFOLLOW);
+    }
+    return (int)r;
+}
+
+int px_op_symlink(struct px_child *c, const struct px_step *s)
+{
+    return (int)px_sys(SYS_symlinkat, px_op_text(c, s->src), AT_FDCWD, below(px_op_text(c, s->dst)));
+}
+
+int px_op_file(struct px_child *c, const struct px_step *s)
+{
+    const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+    if (s->num == 0) {          /* a place to mount on */
+        long r = px_sys(SYS_mknodat, AT_FDCWD, below(px_op_text(c, s->dst)), S_IFREG | s->attr, 0);
+        return r == -EEXIST ? 0 : (int)r;
+    }
+    int fd = (int)px_sys(SYS_openat, AT_FDCWD, below(px_op_text(c, s->dst)), flags, s->attr);
+    if (fd < 0)
+        return fd;
+    long r = px_sys(SYS_write, fd, px_op_text(c, s->src), s->num);
+    (void)px_sys(SYS_close, fd);
+    return r < 0 ? (int)r : (uint64_t)r == s->num ? 0 : -ENOSPC;
+}
+
+static int source_tree(struct px_child *c, const struct px_step *s)
+{
+    if (s->fd >= 0)             /* made by the parent, attributes set */
+        return s->fd;
+    if (s->flags & PX_STEP_INSIDE)
+        return px_mount_clone(AT_FDCWD, below(px_op_text(c, s->src)), s->attr);
+    return check_source(s, px_mount_clone(AT_FDCWD, px_op_text(c, s->src), s->attr));
+}
+
+/* Places of the skeleton and of our own /proc. */
+static int attach(int tree, const char *target)
+{
+    int r = tree < 0 ? tree : px_mount_attach_own(tree, below(target));
+    if (tree >= 0)
+        (void)px_sys(SYS_close, tree);
+    return r;
+}
+
+int px_op_bind(struct px_child *c, const struct px_step *s)
+{
+    int tree = source_tree(c, s);
+    if (!(s->flags & PX_STEP_IDMAP))
+        return attach(tree, px_op_text(c, s->dst));
+    int r = tree < 0 ? tree : px_mount_attach(tree, AT_FDCWD, below(px_op_text(c, s->dst)));
+    if (tree >= 0)
+        (void)px_sys(SYS_close, tree);
+    return r;
+}
+
+int px_op_tmpfs(struct px_child *c, const struct px_step *s)
+{
+    uint32_t uid = 0, gid = 0;
+    payload_ids(c, &uid, &gid);
+    /* A shared scratch directory is sticky, a home is the payload's own. */
+    return attach(tmpfs_tree(s, s->flags & PX_STEP_OWNED ? 0755 : 01777, uid, gid), px_op_text(c, s->dst));
+}
+
+int px_op_detach(struct px_child *c, const struct px_step *s)
+{
+    const char *path = below(px_op_text(c, s->dst));
+    long r = px_sys(SYS_umount2, path, 2 /* MNT_DETACH */);
+    return r < 0 ? (int)r : (int)px_sys(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
+}
+
+int px_op_proc(struct px_child *c, const struct px_step *s)
+{
+    const struct px_mount_option options[] = {{"hidepid", "ptraceable"}, {NULL, NULL}};
+    return attach(px_mount_new("proc", options, s->attr), px_op_text(c, s->dst));
+}
+
+int px_op_readonly(struct px_child *c, const struct px_step *s)
+{
+    const char *path = px_op_text(c, s->dst);
+    int tree = px_mount_clone(AT_FDCWD, below(path), s->attr);
+    return tree == -ENOENT ? 0 : attach(tree, path);
+}
+
+/* The null device (checked when it was bound) over a file, an empty directory of the root over a directory. */
+int px_op_mask(struct px_child *c, const struct px_step *s)
+{
+    bool directory = s->flags & PX_STEP_DIRECTORY;
+    int r = attach(px_mount_clone(AT_FDCWD, directory ? "sys" : "dev/null", s->attr), px_op_text(c, s->dst));
+    return r == -ENOENT ? 0 : r;
+}
+
+int px_op_devpts(struct px_child *c, const struct px_step *s)
+{
+    char max[21];
+    const struct px_mount_option options[] = {
+        {"ptmxmode", "0666"}, {"mode", "0620"}, {"max", px_op_digits(s->num, max)}, {NULL, NULL}};
+    return attach(px_mount_new("devpts", options, s->attr), px_op_text(c, s->dst));
+}
+
+int px_op_seal(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    int root = (int)px_sys(SYS_openat, AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        return root;
+    int r = px_mount_restrict(root, s->attr, 0);
+    (void)px_sys(SYS_close, root);
+    return r;
+}
+
+static bool same_place(const char *a, const char *b)
+{
+    struct stat x, y;
+    return px_sys(SYS_newfstatat, AT_FDCWD, a, &x, 0) == 0 && px_sys(SYS_newfstatat, AT_FDCWD, b, &y, 0) == 0 &&
+           x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+int px_op_pivot(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    (void)s;
+    int r = px_mount_pivot();
+    /* Believed only when seen: nothing lies below the new root. */
+    return r < 0 ? r : same_place("/", "/..") && same_place("/", ".") ? 0 : -EXDEV;
+}
