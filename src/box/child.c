@@ -50,22 +50,6 @@ int px_op_subreaper(struct px_child *c, const struct px_step *s)
     return (int)px_sys(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
-int px_op_keyring(struct px_child *c, const struct px_step *s)
-{
-    (void)c;
-    (void)s;
-    long r = px_sys(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, 0, 0, 0, 0);
-    return r == -ENOSYS ? 0 : r < 0 ? (int)r : 0;       /* a kernel without keys has none to leak */
-}
-
-int px_op_bound(struct px_child *c, const struct px_step *s)
-{
-    (void)c;
-    if (s->num)                 /* no namespace of our own, so no privileges to bound: only no_new_privs */
-        return (int)px_sys(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    return px_privs_bound();
-}
-
 static _Noreturn void payload_main(void *arg)
 {
     struct px_child *c = arg;
@@ -118,7 +102,12 @@ int px_op_init(struct px_child *c, const struct px_step *s)
     static const int keep[] = {0, 1};   /* control socket, image of px-init */
     char *const no_environment[] = {0};
     c->plan->init_argv[1] = (char *)px_op_digits((uint64_t)c->payload_pid, c->pid_text);
-    long r = px_op_ids(c, s);
+    /* What the payload has given up, once more for pid 1. */
+    long r = px_op_keyring(c, s);
+    if (r >= 0)
+        r = px_op_bound(c, s);
+    if (r >= 0)
+        r = px_op_ids(c, s);
     if (r < 0 || (r = px_sys(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0)) < 0)
         return (int)r;
     if (s->flags & PX_STEP_THREAD && (r = px_sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)) < 0)

@@ -60,6 +60,22 @@ int px_op_session(struct px_child *c, const struct px_step *s)
     return r < 0 ? (int)r : 0;
 }
 
+int px_op_keyring(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    (void)s;
+    long r = px_sys(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, 0, 0, 0, 0);
+    return r == -ENOSYS ? 0 : r < 0 ? (int)r : 0;       /* a kernel without keys has none to leak */
+}
+
+int px_op_bound(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    if (s->flags & PX_STEP_REAPER)      /* no namespace of our own, so no privileges to bound: only no_new_privs */
+        return (int)px_sys(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    return px_privs_bound();
+}
+
 int px_op_ids(struct px_child *c, const struct px_step *s)
 {
     (void)c;
@@ -185,9 +201,7 @@ int px_op_signals(struct px_child *c, const struct px_step *s)
         if (i != SIGKILL && i != SIGSTOP)
             (void)px_sys(SYS_rt_sigaction, i, &normal, 0, 8);
     const struct itimerval off = {0};
-    (void)px_sys(SYS_setitimer, ITIMER_REAL, &off, 0);
-    const uint64_t none = 0;
-    return (int)px_sys(SYS_rt_sigprocmask, SIG_SETMASK, &none, 0, 8);
+    return (int)px_sys(SYS_setitimer, ITIMER_REAL, &off, 0);
 }
 
 int px_op_close(struct px_child *c, const struct px_step *s)
@@ -209,7 +223,11 @@ int px_op_seccomp(struct px_child *c, const struct px_step *s)
 int px_op_exec(struct px_child *c, const struct px_step *s)
 {
     const char *path = px_op_text(c, s->src);
-    int answer = -ENOENT;
+    const uint64_t none = 0;    /* no signal was let in until now, as handlers and memory were not our own */
+    int answer = (int)px_sys(SYS_rt_sigprocmask, SIG_SETMASK, &none, 0, 8);
+    if (answer < 0)
+        return answer;
+    answer = -ENOENT;
     for (uint64_t i = 0; i < s->num; i++) {
         long r = px_sys(SYS_execve, path, c->plan->argv, c->plan->envp);
         if (r == -ENOENT && px_sys(SYS_faccessat, AT_FDCWD, path, 0) == 0)

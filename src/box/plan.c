@@ -264,12 +264,16 @@ static void add_payload(struct px_plan *plan, const struct px_policy *policy)
         px_steps_add(plan, PX_OP_NETNS);
     if (policy->net == PX_NET_LOOPBACK && plan->own_net)
         px_steps_add(plan, PX_OP_LOOPBACK);
+    bool full = plan->tier == PX_TIER_FULL;
     px_steps_add(plan, PX_OP_SESSION);
-    px_steps_add(plan, PX_OP_JOIN);
-    if (plan->tier == PX_TIER_FULL)
+    px_steps_add(plan, PX_OP_KEYRING);
+    px_steps_add(plan, PX_OP_BOUND)->flags = full ? 0 : PX_STEP_REAPER;
+    if (full)
         add_ids(plan, PX_OP_IDS, policy->user.uid, policy->user.gid, PX_STEP_SETGROUPS);
     else
         add_ids(plan, PX_OP_IDS, plan->caller.uid, plan->caller.gid, PX_STEP_REAPER);
+    px_steps_add(plan, PX_OP_SIGNALS);
+    px_steps_add(plan, PX_OP_JOIN);
     if (policy->tty) {
         uint32_t src = px_steps_text(plan, plan->tier == PX_TIER_FULL ? "/dev/pts/ptmx" : "/dev/ptmx");
         px_steps_add(plan, PX_OP_TERMINAL)->src = src;
@@ -282,7 +286,6 @@ static void add_payload(struct px_plan *plan, const struct px_policy *policy)
 static void add_launch(struct px_plan *plan, const char *command, const struct px_policy *policy, bool bind_to_thread)
 {
     add_limits(plan, policy);   /* late: a small number of open files must not stop our own opens */
-    px_steps_add(plan, PX_OP_SIGNALS);
     px_steps_add(plan, PX_OP_CLOSE);
     px_steps_add(plan, PX_OP_SECCOMP)->num = plan->writable_binds ? PX_FILTER_WORKSPACE : PX_FILTER_DEFAULT;
     HAS(plan, "seccomp=%s", plan->writable_binds ? "workspace" : "default");
@@ -307,8 +310,6 @@ static int plan_full(struct px_plan *plan, const struct px_policy *policy, struc
     px_steps_add(plan, PX_OP_WAIT)->flags = PX_STEP_SETGROUPS;
     px_steps_add(plan, PX_OP_CGROUPNS);
     px_steps_add(plan, PX_OP_NO_USERNS);
-    px_steps_add(plan, PX_OP_KEYRING);
-    px_steps_add(plan, PX_OP_BOUND);
     px_steps_add(plan, PX_OP_PAYLOAD);
     if (px_root_plan(plan, policy, e) < 0)
         return -1;
@@ -343,8 +344,6 @@ static int plan_landlock(struct px_plan *plan, const struct px_policy *policy, s
             return -1;
     px_steps_add(plan, PX_OP_WAIT);
     px_steps_add(plan, PX_OP_SUBREAPER);
-    px_steps_add(plan, PX_OP_KEYRING);
-    px_steps_add(plan, PX_OP_BOUND)->num = 1;
     px_steps_add(plan, PX_OP_PAYLOAD);
     px_steps_add(plan, PX_OP_READY);
     HAS(plan, "no_new_privs");

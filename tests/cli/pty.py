@@ -158,7 +158,7 @@ def equal(got, wanted, what):
 
 
 def test_tty_is_the_boxes_own():
-    with Terminal("exec", "-t", "--", "sh", "-c", "tty; test -t 0 && test -t 1 && test -t 2 && echo three; ls /dev/pts; echo $TERM; cat /proc/self/stat | cut -d' ' -f7") as t:
+    with Terminal("exec", "-t", "--", "sh", "-c", "tty; test -t 0 && test -t 1 && test -t 2 && echo three; ls -1 /dev/pts; echo $TERM; cat /proc/self/stat | cut -d' ' -f7") as t:
         t.expect(r"/dev/pts/0\r\n", "the name of the terminal")
         t.expect(r"three\r\n")
         t.expect(r"0\r\nptmx\r\n", "only its own terminal in /dev/pts")
@@ -236,7 +236,7 @@ def test_job_control():
         t.expect(r"Running +sleep 1000 &\r\n")
         t.expect("ready> ")
         t.send("fg\n")
-        t.expect(r"\nsleep 1000\r\n")
+        t.expect(r"sleep 1000\r\n")
         time.sleep(0.3)
         t.send(b"\x1a")
         t.expect(r"Stopped +sleep 1000\r\n", "the job stopped by Ctrl-Z")
@@ -259,6 +259,9 @@ def test_python_prompt():
         time.sleep(0.5)
         t.send(b"\x03")
         t.expect("KeyboardInterrupt")
+        t.expect(">>> ")
+        t.send("print('goes', 'on')\n")
+        t.expect(r"goes on\r\n")
         t.expect(">>> ")
         t.send(b"\x04")
         t.ends_with(0)
@@ -391,6 +394,12 @@ def test_without_a_terminal_closed():
     equal((done.returncode, done.stdout), (0, b"/dev/pts/0\r\n"), "-t with no input at all")
 
 
+def test_without_a_reader():
+    """The reader of the output leaves: the box learns it and px ends."""
+    done = subprocess.run(["/bin/sh", "-c", f"{PX} exec -t -- yes </dev/null | head -1"], stdout=subprocess.PIPE, timeout=DEADLINE_S, check=False)
+    equal(done.stdout, b"y\r\n", "the first line")
+
+
 def test_json_on_a_terminal():
     done = run("--json", "exec", "-t", "--", "tty", stdin=subprocess.DEVNULL)
     equal((done.returncode, b'"stdout":"/dev/pts/0\\r\\n"' in done.stdout), (0, True), f"the terminal's output in the result ({done.stdout[:200]!r})")
@@ -412,16 +421,27 @@ def test_no_input_injection():
 # ---- all of them ---------------------------------------------------------------------------------------------------
 
 
+def children():
+    with open("/proc/thread-self/children", encoding="ascii") as f:
+        return [int(word) for word in f.read().split()]
+
+
 def leftovers():
-    """Processes that a test orphaned are ours now."""
+    """What a test orphaned is our child now: it has a while to die, and is killed then."""
     deadline = time.monotonic() + 5
-    while time.monotonic() < deadline:
+    while True:
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         except ChildProcessError:
             return ""
+        if time.monotonic() > deadline:
+            break
         time.sleep(0.05)
+    for pid in children():
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    leftovers()
     return "a process was left behind"
 
 
@@ -443,6 +463,7 @@ def main():
             verdict, why = "skip", str(reason)
         except (OSError, subprocess.SubprocessError) as error:
             verdict, why = "not ok", repr(error)
+            leftovers()
         counts[verdict] += 1
         print(f"{verdict} {name[5:]}" + (f": {why}" if why else ""), flush=True)
     print("{ok} passed, {not ok} failed, {skip} skipped".format(**counts))

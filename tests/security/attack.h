@@ -32,9 +32,9 @@ enum { BARE = 1 };
 
 struct row {
     enum kind kind;
-    const char *name;           /* catalogue row first: A5_stdout_reopen */
-    int (*run)(void);           /* 0: stopped or worked; SKIP; else the failure was said */
-    const char *options;        /* of px exec; @WS is a writable directory of the host */
+    const char *name;    /* catalogue row first: A5_stdout_reopen */
+    int (*run)(void);    /* 0: stopped or worked; SKIP; else the failure was said */
+    const char *options; /* of px exec; @WS is a writable directory of the host */
     int flags;
 };
 

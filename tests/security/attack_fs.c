@@ -15,7 +15,8 @@ enum { MODE_SET_ID = S_ISUID | S_ISGID, DEEP = 70 };
 
 static int a1_absolute(void)
 {
-    const char *const paths[] = {argument("A_SECRET"), "/etc/shadow", "/etc/subuid", "/etc/machine-id", "/etc/ssh", "/var/lib/dpkg", "/boot", "/lost+found", "/var/log", "/run/px"};
+    const char *const paths[] = {argument("A_SECRET"), "/etc/shadow", "/etc/subuid", "/etc/machine-id", "/etc/ssh",
+                                 "/var/lib/dpkg",      "/boot",       "/lost+found", "/var/log",        "/run/px"};
     for (size_t i = 0; i < COUNT(paths); i++)
         if (open(paths[i], O_RDONLY | O_CLOEXEC) >= 0)
             return failed("%s can be opened", paths[i]);
@@ -46,12 +47,14 @@ static int only(const char *path, const char *const list[], size_t count)
 
 static int a1_root_list(void)
 {
-    static const char *const names[] = {"bin", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "var", "attack"};
-    static const char *const etc[] = {"alternatives", "group", "hostname", "hosts", "ld.so.cache", "localtime", "nsswitch.conf", "os-release", "passwd", "resolv.conf"};
+    static const char *const names[] = {"bin",  "dev", "etc",  "home", "lib", "lib32", "lib64", "libx32", "proc",
+                                        "root", "run", "sbin", "sys",  "tmp", "usr",   "var",   "attack"};
+    static const char *const etc[] = {"alternatives", "group",         "hostname",   "hosts",  "ld.so.cache",
+                                      "localtime",    "nsswitch.conf", "os-release", "passwd", "resolv.conf"};
     static const char *const home[] = {"sandbox"};
     static const char *const var[] = {"tmp"};
-    return only("/", names, COUNT(names)) || only("/etc", etc, COUNT(etc)) || only("/home", home, 1) || only("/var", var, 1) ||
-           only("/run", NULL, 0);
+    return only("/", names, COUNT(names)) || only("/etc", etc, COUNT(etc)) || only("/home", home, 1) ||
+           only("/var", var, 1) || only("/run", NULL, 0);
 }
 
 static int a1_twin(void)
@@ -67,7 +70,8 @@ static int a2_dotdot(void)
     for (int i = 0; i < 40; i++)
         strcat(path, "../");
     strncat(path, argument("A_SECRET") + 1, 500);
-    const char *const from[] = {"/", "/proc/self/cwd", "/usr", "/tmp", "/dev/shm", "/ws", "/attack", "/proc/self/root"};
+    const char *const from[] = {"/",   "/proc/self/cwd", "/usr",           "/tmp", "/dev/shm",
+                                "/ws", "/attack",        "/proc/self/root"};
     for (size_t i = 0; i < COUNT(from); i++) {
         if (chdir(from[i]) < 0)
             continue;
@@ -123,7 +127,8 @@ static int a3_proc_root(void)
 
 static int a3_twin(void)
 {
-    return open("/proc/self/root/usr/bin/env", O_RDONLY | O_CLOEXEC) >= 0 ? DONE : failed("own root: %s", strerror(errno));
+    return open("/proc/self/root/usr/bin/env", O_RDONLY | O_CLOEXEC) >= 0 ? DONE
+                                                                          : failed("own root: %s", strerror(errno));
 }
 
 /* ---- A4 to A6: descriptors (the runner starts px with extra ones) ---- */
@@ -175,7 +180,7 @@ static int a5_stdin(void)
     for (size_t i = 0; i < COUNT(paths); i++) {
         int fd = open(paths[i], O_WRONLY | O_NONBLOCK | O_CLOEXEC);
         if (fd >= 0)
-            (void)!write(fd, "forged", 6);      /* into our own pipe at most; the runner compares the file */
+            (void)!write(fd, "forged", 6); /* into our own pipe at most; the runner compares the file */
     }
     if (lseek(0, 0, SEEK_SET) >= 0)
         return failed("the caller's file can be moved in");
@@ -197,7 +202,8 @@ static int a6_cwd(void)
     if (where[0] != '/')
         return failed("the working directory is %s", where);
     struct stat here, there;
-    return stat(".", &here) == 0 && stat(where, &there) == 0 && here.st_ino == there.st_ino && here.st_dev == there.st_dev
+    return stat(".", &here) == 0 && stat(where, &there) == 0 && here.st_ino == there.st_ino &&
+                   here.st_dev == there.st_dev
                ? DONE
                : failed("the working directory is not what its name says");
 }
@@ -226,7 +232,8 @@ static int each_mount(int (*check)(const char *target, const char *options, cons
 static int try_umount(const char *target, const char *o, const char *t, const char *s)
 {
     (void)o, (void)t, (void)s;
-    return refused(target, umount2(target, 0)) || refused(target, umount2(target, MNT_DETACH)) || refused(target, umount2(target, MNT_EXPIRE));
+    return refused(target, umount2(target, 0)) || refused(target, umount2(target, MNT_DETACH)) ||
+           refused(target, umount2(target, MNT_EXPIRE));
 }
 static int a7_umount(void)
 {
@@ -253,26 +260,31 @@ static int a8_remount(void)
 
 static int a9_write(void)
 {
-    static const char *const dirs[] = {"/", "/usr", "/usr/bin", "/etc", "/dev", "/attack", "/home", "/var", "/run", "/proc", "/sys", "/etc/alternatives", "/usr/lib"};
-    static const char *const files[] = {"/usr/bin/env", "/etc/passwd", "/etc/ld.so.cache", "/attack/attack_fs", "/etc/hosts"};
+    static const char *const dirs[] = {"/",       "/usr", "/usr/bin", "/etc",  "/dev", "/attack",
+                                       "/home",   "/var", "/run",     "/proc", "/sys", "/etc/alternatives",
+                                       "/usr/lib"};
+    static const char *const files[] = {"/usr/bin/env", "/etc/passwd", "/etc/ld.so.cache", "/attack/attack_fs",
+                                        "/etc/hosts"};
     char path[256];
     for (size_t i = 0; i < COUNT(dirs); i++) {
         snprintf(path, sizeof path, "%s/px-attack", dirs[i]);
-        if (open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644) >= 0 || mkdir(path, 0755) == 0 || symlink("x", path) == 0 ||
-            mkfifo(path, 0644) == 0 || link("/attack/attack_fs", path) == 0)
+        if (open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644) >= 0 || mkdir(path, 0755) == 0 ||
+            symlink("x", path) == 0 || mkfifo(path, 0644) == 0 || link("/attack/attack_fs", path) == 0)
             return failed("%s can be written", dirs[i]);
     }
     for (size_t i = 0; i < COUNT(files); i++)
         if (open(files[i], O_WRONLY | O_CLOEXEC) >= 0 || truncate(files[i], 1 << 30) == 0 || unlink(files[i]) == 0 ||
-            chmod(files[i], 0777) == 0 || chown(files[i], 1000, 1000) == 0 || utimensat(AT_FDCWD, files[i], NULL, 0) == 0 ||
-            setxattr(files[i], "user.x", "x", 1, 0) == 0 || rename(files[i], "/tmp/x") == 0)
+            chmod(files[i], 0777) == 0 || chown(files[i], 1000, 1000) == 0 ||
+            utimensat(AT_FDCWD, files[i], NULL, 0) == 0 || setxattr(files[i], "user.x", "x", 1, 0) == 0 ||
+            rename(files[i], "/tmp/x") == 0)
             return failed("%s can be changed", files[i]);
     return DONE;
 }
 
 static int a9_hardlink(void)
 {
-    static const char *const files[] = {"/usr/bin/env", "/etc/passwd", "/attack/attack_fs", "/dev/null", "/proc/self/exe"};
+    static const char *const files[] = {"/usr/bin/env", "/etc/passwd", "/attack/attack_fs", "/dev/null",
+                                        "/proc/self/exe"};
     for (size_t i = 0; i < COUNT(files); i++) {
         static const char *const to[] = {"/tmp/l", "/ws/l", "/dev/shm/l"};
         for (size_t k = 0; k < COUNT(to); k++)
@@ -287,7 +299,8 @@ static int a9_submount(void)
 {
     if (access("/ro/sub/here", F_OK) < 0)
         return failed("the mount below the bind is not there");
-    return open("/ro/sub/here", O_WRONLY | O_CLOEXEC) < 0 && open("/ro/sub/new", O_WRONLY | O_CREAT | O_CLOEXEC, 0644) < 0
+    return open("/ro/sub/here", O_WRONLY | O_CLOEXEC) < 0 &&
+                   open("/ro/sub/new", O_WRONLY | O_CREAT | O_CLOEXEC, 0644) < 0
                ? DONE
                : failed("a mount below a read-only bind is writable");
 }
@@ -295,17 +308,22 @@ static int a9_submount(void)
 static int a9_twin(void)
 {
     int fd = open("/ws/file", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0 || write(fd, "x", 1) != 1 || link("/ws/file", "/ws/second") < 0 || rename("/ws/second", "/ws/third") < 0 || mkdir("/ws/dir", 0755) < 0)
+    if (fd < 0 || write(fd, "x", 1) != 1 || link("/ws/file", "/ws/second") < 0 ||
+        rename("/ws/second", "/ws/third") < 0 || mkdir("/ws/dir", 0755) < 0)
         return failed("a writable bind: %s", strerror(errno));
     return DONE;
 }
 
 static int fresh_mounts(void)
 {
-    static const char *const types[] = {"proc", "sysfs", "tmpfs", "ramfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "bpf", "debugfs", "tracefs", "securityfs", "mqueue", "overlay", "ext4", "fuse", "binfmt_misc", "configfs", "nsfs", "autofs", "9p", "nfs"};
+    static const char *const types[] = {"proc",   "sysfs",   "tmpfs", "ramfs",   "devtmpfs",    "devpts",
+                                        "cgroup", "cgroup2", "bpf",   "debugfs", "tracefs",     "securityfs",
+                                        "mqueue", "overlay", "ext4",  "fuse",    "binfmt_misc", "configfs",
+                                        "nsfs",   "autofs",  "9p",    "nfs"};
     (void)mkdir("/tmp/m", 0755);
     for (size_t i = 0; i < COUNT(types); i++)
-        if (refused(types[i], mount("none", "/tmp/m", types[i], 0, "")) || refused(types[i], syscall(430 /* fsopen */, types[i], 0)))
+        if (refused(types[i], mount("none", "/tmp/m", types[i], 0, "")) ||
+            refused(types[i], syscall(430 /* fsopen */, types[i], 0)))
             return FAILED;
     return DONE;
 }
@@ -333,7 +351,8 @@ static int a11_mknod(void)
     static const struct {
         mode_t type;
         unsigned major, minor;
-    } nodes[] = {{S_IFCHR, 1, 1}, {S_IFCHR, 1, 5}, {S_IFCHR, 1, 11}, {S_IFCHR, 10, 232}, {S_IFCHR, 5, 1}, {S_IFBLK, 8, 0}, {S_IFBLK, 254, 0}, {S_IFBLK, 7, 0}, {S_IFCHR, 0, 0}};
+    } nodes[] = {{S_IFCHR, 1, 1}, {S_IFCHR, 1, 5},   {S_IFCHR, 1, 11}, {S_IFCHR, 10, 232}, {S_IFCHR, 5, 1},
+                 {S_IFBLK, 8, 0}, {S_IFBLK, 254, 0}, {S_IFBLK, 7, 0},  {S_IFCHR, 0, 0}};
     static const char *const places[] = {"/tmp/n", "/ws/n", "/dev/shm/n", "/home/sandbox/n", "/dev/n"};
     for (size_t i = 0; i < COUNT(nodes); i++)
         for (size_t k = 0; k < COUNT(places); k++)
@@ -348,12 +367,15 @@ static int a11_node_in_bind(void)
     struct stat st;
     if (lstat("/ws/zero", &st) < 0 || !S_ISCHR(st.st_mode))
         return failed("the node is not there");
-    return open("/ws/zero", O_RDONLY | O_CLOEXEC) < 0 && errno == EACCES ? DONE : failed("a device node of a bind can be opened");
+    return open("/ws/zero", O_RDONLY | O_CLOEXEC) < 0 && errno == EACCES
+               ? DONE
+               : failed("a device node of a bind can be opened");
 }
 
 static int a11_twin(void)
 {
-    return mkfifo("/tmp/fifo", 0644) == 0 && mkfifo("/ws/fifo", 0644) == 0 ? DONE : failed("mkfifo: %s", strerror(errno));
+    return mkfifo("/tmp/fifo", 0644) == 0 && mkfifo("/ws/fifo", 0644) == 0 ? DONE
+                                                                           : failed("mkfifo: %s", strerror(errno));
 }
 
 /* Every mount is nosuid; nodev wherever it is not one of the six nodes or devpts. */
@@ -373,12 +395,14 @@ static int a11_flags(void)
 
 static int a12_list(void)
 {
-    static const char *const names[] = {"null", "zero", "full", "random", "urandom", "tty", "pts", "ptmx", "shm", "fd", "stdin", "stdout", "stderr"};
+    static const char *const names[] = {"null", "zero", "full", "random", "urandom", "tty",   "pts",
+                                        "ptmx", "shm",  "fd",   "stdin",  "stdout",  "stderr"};
     static const char *const pts[] = {"ptmx"};
     static const struct {
         const char *path;
         unsigned major, minor;
-    } nodes[] = {{"/dev/null", 1, 3}, {"/dev/zero", 1, 5}, {"/dev/full", 1, 7}, {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0}};
+    } nodes[] = {{"/dev/null", 1, 3},   {"/dev/zero", 1, 5},    {"/dev/full", 1, 7},
+                 {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0}};
     if (only("/dev", names, COUNT(names)) || only("/dev/pts", pts, 1))
         return FAILED;
     for (size_t i = 0; i < COUNT(nodes); i++) {
@@ -394,9 +418,11 @@ static int a12_list(void)
 static int a12_twin(void)
 {
     char byte = 'x';
-    int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC), null = open("/dev/null", O_RDWR | O_CLOEXEC), full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC), null = open("/dev/null", O_RDWR | O_CLOEXEC),
+        full = open("/dev/full", O_WRONLY | O_CLOEXEC);
     int random = open("/dev/urandom", O_RDONLY | O_CLOEXEC), pty = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (read(zero, &byte, 1) != 1 || byte || write(null, "x", 1) != 1 || read(random, &byte, 1) != 1 || pty < 0 || write(full, "x", 1) >= 0)
+    if (read(zero, &byte, 1) != 1 || byte || write(null, "x", 1) != 1 || read(random, &byte, 1) != 1 || pty < 0 ||
+        write(full, "x", 1) >= 0)
         return failed("a device does not work: %s", strerror(errno));
     int shm = shm_open("/own", O_RDWR | O_CREAT, 0600);
     return shm >= 0 ? DONE : failed("shm_open: %s", strerror(errno));
@@ -419,7 +445,8 @@ static int a14_links(void)
     char text[64];
     if (read_text("/proc/self/comm", text, sizeof text) <= 0 || strncmp(text, "attack_fs", 9))
         return failed("/proc is not proc");
-    (void)!close(open("/tmp/made-inside", O_WRONLY | O_CREAT | O_CLOEXEC, 0644));   /* the runner looks for it outside */
+    (void)!close(
+        open("/tmp/made-inside", O_WRONLY | O_CREAT | O_CLOEXEC, 0644)); /* the runner looks for it outside */
     return a12_list();
 }
 
@@ -428,7 +455,9 @@ static int a15_xattr(void)
 {
     if (access("/visible/own", F_OK) < 0)
         return failed("the directory's own content is gone");
-    return access("/visible/hidden", F_OK) < 0 && access("/copied", R_OK) == 0 ? DONE : failed("a forged overlay attribute was obeyed");
+    return access("/visible/hidden", F_OK) < 0 && access("/copied", R_OK) == 0
+               ? DONE
+               : failed("a forged overlay attribute was obeyed");
 }
 static int a14_node(void)
 {
@@ -456,10 +485,12 @@ static int a19_chmod(void)
             if (fd < 0)
                 return failed("cannot make %s", path);
             unsigned long high = 0xffffffff00000000ul;
-            if (chmod(path, modes[i]) == 0 || fchmod(fd, modes[i]) == 0 || fchmodat(AT_FDCWD, path, modes[i], 0) == 0 ||
-                syscall(SYS_fchmodat, AT_FDCWD, path, modes[i]) == 0 || syscall(452, AT_FDCWD, path, modes[i], 0) == 0 ||
-                syscall(452, fd, "", modes[i], AT_EMPTY_PATH) == 0 || syscall(SYS_chmod, path, high | modes[i]) == 0 ||
-                syscall(SYS_fchmod, fd, high | modes[i]) == 0 || bits_of(path))
+            if (chmod(path, modes[i]) == 0 || fchmod(fd, modes[i]) == 0 ||
+                fchmodat(AT_FDCWD, path, modes[i], 0) == 0 || syscall(SYS_fchmodat, AT_FDCWD, path, modes[i]) == 0 ||
+                syscall(452, AT_FDCWD, path, modes[i], 0) == 0 ||
+                syscall(452, fd, "", modes[i], AT_EMPTY_PATH) == 0 ||
+                syscall(SYS_chmod, path, high | modes[i]) == 0 || syscall(SYS_fchmod, fd, high | modes[i]) == 0 ||
+                bits_of(path))
                 return failed("mode %o on %s", modes[i], path);
         }
     return DONE;
@@ -482,7 +513,8 @@ static int a19_create(void)
             (void)creat(path[2], modes[i]);
             (void)syscall(SYS_openat, AT_FDCWD, path[3], O_RDWR | O_CREAT, 0xdead00000000ul | modes[i]);
             (void)mknod(path[4], S_IFREG | modes[i], 0);
-            if (p == 0)         /* behind a pointer: off where files of the host can be written; a box's own tmpfs is nosuid */
+            if (p ==
+                0) /* behind a pointer: off where files of the host can be written; a box's own tmpfs is nosuid */
                 (void)syscall(437 /* openat2 */, AT_FDCWD, path[5], &how, sizeof how);
             int fd = open(places[p], O_TMPFILE | O_RDWR | O_CLOEXEC, modes[i]);
             struct stat st = {0};
@@ -495,7 +527,7 @@ static int a19_create(void)
     return DONE;
 }
 
-/* A set-id file of the box's own file system, if one could be made, carried over; and extended attributes that do the same. */
+/* A set-id file of the box's own file system, if one could be made, carried over; and attributes that do the same. */
 static int a19_carry(void)
 {
     int fd = open("/tmp/own", O_RDWR | O_CREAT | O_CLOEXEC, 0755);
@@ -507,7 +539,8 @@ static int a19_carry(void)
     if (fsetxattr(fd, "security.capability", caps, sizeof caps, 0) == 0)
         return failed("file capabilities can be set");
     static const uint32_t rooted[] = {0x03000001, 0xffffffff, 0, 0x1ff, 0, 0};
-    if (fsetxattr(fd, "security.capability", rooted, sizeof rooted, 0) == 0 || fsetxattr(fd, "trusted.overlay.opaque", "y", 1, 0) == 0)
+    if (fsetxattr(fd, "security.capability", rooted, sizeof rooted, 0) == 0 ||
+        fsetxattr(fd, "trusted.overlay.opaque", "y", 1, 0) == 0)
         return failed("privileged attributes can be set");
     return DONE;
 }
@@ -555,7 +588,8 @@ static int a19_source_swap(void)
 static int a19_twin(void)
 {
     int fd = open("/ws/plain", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0 || chmod("/ws/plain", 0755) < 0 || fchmod(fd, 01644) < 0 || mkdir("/ws/d", 0700) < 0 || chmod("/ws/d", 01777) < 0)
+    if (fd < 0 || chmod("/ws/plain", 0755) < 0 || fchmod(fd, 01644) < 0 || mkdir("/ws/d", 0700) < 0 ||
+        chmod("/ws/d", 01777) < 0)
         return failed("ordinary modes: %s", strerror(errno));
     return syscall(SYS_open, "/ws/plain", O_RDONLY, 04755) >= 0 ? DONE : failed("a mode without O_CREAT is refused");
 }
@@ -571,7 +605,7 @@ static int a20_private(void)
         if (access(path, F_OK) == 0)
             return failed("%s of the host is visible", dirs[i]);
         snprintf(path, sizeof path, "%s/inside-%s", dirs[i], argument("A_MARK"));
-        (void)!close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));     /* the runner looks for it outside */
+        (void)!close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644)); /* the runner looks for it outside */
     }
     return DONE;
 }
@@ -579,7 +613,8 @@ static int a20_private(void)
 static int check_bound(const char *target, const char *options, const char *type, const char *super)
 {
     static const char *const known[] = {"/tmp", "/dev/shm", "/home/sandbox", "/ws"};
-    if (strncmp(options, "ro", 2) == 0 || !strcmp(type, "proc") || !strcmp(type, "devpts") || !strcmp(type, "devtmpfs"))
+    if (strncmp(options, "ro", 2) == 0 || !strcmp(type, "proc") || !strcmp(type, "devpts") ||
+        !strcmp(type, "devtmpfs"))
         return DONE;
     if (!listed(target, known, COUNT(known)))
         return failed("%s is writable", target);

@@ -33,21 +33,25 @@ static int e1_change(void)
     for (size_t i = 0; i < COUNT(ids); i++) {
         unsigned id = ids[i];
         gid_t group = id;
-        if (syscall(SYS_setuid, id) == 0 || syscall(SYS_setreuid, id, id) == 0 || syscall(SYS_setresuid, -1, id, -1) == 0 || syscall(SYS_setgid, id) == 0 ||
-            syscall(SYS_setregid, id, id) == 0 || syscall(SYS_setresgid, -1, id, -1) == 0 || syscall(SYS_setgroups, 1, &group) == 0)
+        if (syscall(SYS_setuid, id) == 0 || syscall(SYS_setreuid, id, id) == 0 ||
+            syscall(SYS_setresuid, -1, id, -1) == 0 || syscall(SYS_setgid, id) == 0 ||
+            syscall(SYS_setregid, id, id) == 0 || syscall(SYS_setresgid, -1, id, -1) == 0 ||
+            syscall(SYS_setgroups, 1, &group) == 0)
             return failed("became %u", id);
         setfsuid(id);
         setfsgid(id);
         if ((unsigned)setfsuid(-1) == id || (unsigned)setfsgid(-1) == id)
             return failed("file system id %u", id);
     }
-    return getuid() == 1000 && geteuid() == 1000 && getgid() == 1000 ? DONE : failed("ids are %d %d", getuid(), getgid());
+    return getuid() == 1000 && geteuid() == 1000 && getgid() == 1000 ? DONE
+                                                                     : failed("ids are %d %d", getuid(), getgid());
 }
 
 /* What belongs to the host's root shows as nobody's. */
 static int e1_owner(void)
 {
-    static const char *const paths[] = {"/proc/sys/kernel/core_pattern", "/usr/bin/env", "/usr", "/proc/meminfo", "/dev/null"};
+    static const char *const paths[] = {"/proc/sys/kernel/core_pattern", "/usr/bin/env", "/usr", "/proc/meminfo",
+                                        "/dev/null"};
     for (size_t i = 0; i < COUNT(paths); i++) {
         struct stat st;
         if (stat(paths[i], &st) < 0)
@@ -147,7 +151,8 @@ static int e6_signals(void)
 
 static int e7_keys(void)
 {
-    return refused("keyctl describe", syscall(SYS_keyctl, 6, -3, 0, 0)) || refused("keyctl read", syscall(SYS_keyctl, 11, -3, 0, 0)) ||
+    return refused("keyctl describe", syscall(SYS_keyctl, 6, -3, 0, 0)) ||
+           refused("keyctl read", syscall(SYS_keyctl, 11, -3, 0, 0)) ||
            refused("keyctl search", syscall(SYS_keyctl, 10, -3, "user", "px-attack", 0)) ||
            refused("request_key", syscall(SYS_request_key, "user", "px-attack", NULL, -3)) ||
            refused("add_key", syscall(SYS_add_key, "user", "x", "y", 1, -3));
@@ -177,7 +182,8 @@ static int e_twin(void)
     char word[64] = "";
     FILE *p = popen("id -un; id -gn", "r");
     size_t n = p ? fread(word, 1, sizeof word - 1, p) : 0;
-    return n && strcmp(word, "sandbox\nsandbox\n") == 0 && setuid(getuid()) == 0 ? DONE : failed("own names: '%s'", word);
+    return n && strcmp(word, "sandbox\nsandbox\n") == 0 && setuid(getuid()) == 0 ? DONE
+                                                                                 : failed("own names: '%s'", word);
 }
 
 static const struct row rows[] = {

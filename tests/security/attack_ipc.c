@@ -46,18 +46,27 @@ static int f6_sysv(void)
 
 static int f6_mqueue(void)
 {
-    return mq_open(argument("A_QUEUE"), O_RDONLY) == (mqd_t)-1 && errno == ENOENT ? DONE : failed("the host's queue: %s", strerror(errno));
+    return mq_open(argument("A_QUEUE"), O_RDONLY) == (mqd_t)-1 && errno == ENOENT
+               ? DONE
+               : failed("the host's queue: %s", strerror(errno));
 }
 
 static int f6_twin(void)
 {
-    int shm = shmget(4711, 4096, IPC_CREAT | 0600), sem = semget(4711, 1, IPC_CREAT | 0600), msg = msgget(4711, IPC_CREAT | 0600);
+    int shm = shmget(4711, 4096, IPC_CREAT | 0600), sem = semget(4711, 1, IPC_CREAT | 0600),
+        msg = msgget(4711, IPC_CREAT | 0600);
     char *at = shm < 0 ? (char *)-1 : shmat(shm, NULL, 0);
     if (at == (char *)-1 || sem < 0 || msg < 0)
         return failed("System V IPC: %s", strerror(errno));
     *at = 'x';
+    return DONE;
+}
+
+static int f6_twin_mqueue(void)
+{
     struct mq_attr attr = {.mq_maxmsg = 4, .mq_msgsize = 64};
-    return mq_open("/own", O_RDWR | O_CREAT, 0600, &attr) != (mqd_t)-1 ? DONE : failed("mq_open: %s", strerror(errno));
+    return mq_open("/own", O_RDWR | O_CREAT, 0600, &attr) != (mqd_t)-1 ? DONE
+                                                                       : failed("mq_open: %s", strerror(errno));
 }
 
 static int connect_unix(const char *name, bool abstract)
@@ -84,13 +93,14 @@ static int f7_twin(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "\0own"};
     int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (bind(s, (struct sockaddr *)&address, offsetof(struct sockaddr_un, sun_path) + 5) < 0 || listen(s, 1) < 0)
+    if (bind(s, (struct sockaddr *)&address, offsetof(struct sockaddr_un, sun_path) + 4) < 0 || listen(s, 1) < 0)
         return failed("abstract bind: %s", strerror(errno));
     if (connect_unix("own", true) < 0)
         return failed("abstract connect: %s", strerror(errno));
     address = (struct sockaddr_un){.sun_family = AF_UNIX, .sun_path = "/tmp/s"};
     s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (bind(s, (struct sockaddr *)&address, sizeof address) < 0 || listen(s, 1) < 0 || connect_unix("/tmp/s", false) < 0)
+    if (bind(s, (struct sockaddr *)&address, sizeof address) < 0 || listen(s, 1) < 0 ||
+        connect_unix("/tmp/s", false) < 0)
         return failed("unix socket: %s", strerror(errno));
     return DONE;
 }
@@ -98,7 +108,10 @@ static int f7_twin(void)
 /* Locks all that can be locked and stays until killed; the runner starts other boxes meanwhile. */
 static int f9_hold(void)
 {
-    static const char *const paths[] = {"/", "/usr", "/usr/bin", "/etc", "/etc/ld.so.cache", "/etc/alternatives", "/dev", "/dev/null", "/dev/tty", "/proc", "/proc/self/exe", "/attack", "/sys", "/tmp", "/home/sandbox"};
+    static const char *const paths[] = {
+        "/",    "/usr",      "/usr/bin",     "/etc",  "/etc/ld.so.cache", "/etc/alternatives",
+        "/dev", "/dev/null", "/dev/tty",     "/proc", "/proc/self/exe",   "/attack",
+        "/sys", "/tmp",      "/home/sandbox"};
     for (size_t i = 0; i < COUNT(paths); i++) {
         int fd = open(paths[i], O_RDONLY | O_CLOEXEC);
         struct flock whole = {.l_type = F_RDLCK};
@@ -132,7 +145,8 @@ static int dial(int family, int type, const char *address, int port)
 
 static int unreachable(bool loopback)
 {
-    static const char *const v4[] = {"169.254.169.254", "10.0.2.2", "192.0.2.1", "8.8.8.8", "172.17.0.1", "255.255.255.255", "224.0.0.1"};
+    static const char *const v4[] = {"169.254.169.254", "10.0.2.2",        "192.0.2.1", "8.8.8.8",
+                                     "172.17.0.1",      "255.255.255.255", "224.0.0.1"};
     static const char *const v6[] = {"fe80::1", "2001:db8::1", "ff02::1", "::ffff:169.254.169.254"};
     int port = atoi(argument("A_PORT"));
     char list[512];
@@ -158,12 +172,15 @@ static int g1_none(void)
 /* With lo up a connect is decided a moment later, so ask blocking sockets; nothing listens in the box. */
 static int g1_loopback(void)
 {
-    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argument("A_PORT"))), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in v4 = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)atoi(argument("A_PORT"))),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (connect(s, (struct sockaddr *)&v4, sizeof v4) == 0)
         return failed("the host's loopback answers");
     s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    (void)sendto(s, argument("A_MARK"), strlen(argument("A_MARK")), 0, (struct sockaddr *)&v4, sizeof v4);      /* the runner listens */
+    (void)sendto(s, argument("A_MARK"), strlen(argument("A_MARK")), 0, (struct sockaddr *)&v4,
+                 sizeof v4); /* the runner listens */
     static const char *const away[] = {"169.254.169.254", "10.0.2.2", "192.0.2.1"};
     for (size_t i = 0; i < COUNT(away); i++)
         if (dial(AF_INET, SOCK_STREAM, away[i], 80) || dial(AF_INET, SOCK_DGRAM, away[i], 53))
@@ -180,11 +197,15 @@ static int g1_interfaces(void)
     char text[4096];
     if (read_text("/proc/net/dev", text, sizeof text) <= 0 || strstr(text, "eth"))
         return failed("/proc/net/dev shows the host's");
-    if (read_text("/proc/net/route", text, sizeof text) <= 0 || strchr(text, '\n')[1])
-        return failed("there is a route");
-    if (read_text("/proc/net/tcp", text, sizeof text) <= 0 || strchr(text, '\n')[1])
-        return failed("/proc/net/tcp lists sockets");
-    if (read_text("/proc/net/unix", text, sizeof text) > 0 && strchr(text, '\n')[1] && strstr(text, argument("A_MARK")))
+    static const char *const tables[] = {"/proc/net/route", "/proc/net/tcp", "/proc/net/udp",
+                                         "/proc/net/arp",   "/proc/net/raw", "/proc/net/packet"};
+    for (size_t i = 0; i < COUNT(tables); i++) { /* a heading, or nothing at all while lo is down */
+        char *end = read_text(tables[i], text, sizeof text) > 0 ? strchr(text, '\n') : NULL;
+        if (end && end[1])
+            return failed("%s has entries", tables[i]);
+    }
+    if (read_text("/proc/net/unix", text, sizeof text) > 0 && strchr(text, '\n')[1] &&
+        strstr(text, argument("A_MARK")))
         return failed("/proc/net/unix lists the host's");
     return DONE;
 }
@@ -219,18 +240,21 @@ static int g_twin(void)
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof address;
     int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), c = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (bind(s, (struct sockaddr *)&address, sizeof address) < 0 || listen(s, 1) < 0 || getsockname(s, (struct sockaddr *)&address, &len) < 0 ||
-        connect(c, (struct sockaddr *)&address, len) < 0)
+    if (bind(s, (struct sockaddr *)&address, sizeof address) < 0 || listen(s, 1) < 0 ||
+        getsockname(s, (struct sockaddr *)&address, &len) < 0 || connect(c, (struct sockaddr *)&address, len) < 0)
         return failed("loopback in the box: %s", strerror(errno));
     char byte = 0;
     int a = accept(s, NULL, NULL);
-    return write(c, "x", 1) == 1 && read(a, &byte, 1) == 1 && byte == 'x' ? DONE : failed("no bytes through loopback");
+    return write(c, "x", 1) == 1 && read(a, &byte, 1) == 1 && byte == 'x' ? DONE
+                                                                          : failed("no bytes through loopback");
 }
 
 /* Listens on the given port of the box until killed; the runner tries to reach it from the host. */
 static int g15_listen(void)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY), .sin_port = htons((uint16_t)atoi(argument("A_FREE")))};
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_ANY),
+                                  .sin_port = htons((uint16_t)atoi(argument("A_FREE")))};
     int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (bind(s, (struct sockaddr *)&address, sizeof address) < 0 || listen(s, 1) < 0)
         return failed("listen: %s", strerror(errno));
@@ -245,6 +269,7 @@ static const struct row rows[] = {
     {ATTACK, "F6_sysv", f6_sysv, NULL, BARE},
     {ATTACK, "F6_mqueue", f6_mqueue, NULL, BARE},
     {TWIN, "F6_twin_own", f6_twin, NULL, 0},
+    {TWIN, "F6_twin_mqueue", f6_twin_mqueue, NULL, 0},
     {ATTACK, "F7_abstract", f7_abstract, NULL, BARE},
     {ATTACK, "F7_abstract_loopback", f7_abstract, "--net loopback", 0},
     {ATTACK, "F7_abstract_host_net", f7_abstract, "--net host", 0},

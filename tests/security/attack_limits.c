@@ -49,7 +49,7 @@ static void daemonize(void)
     }
 }
 
-static int h1_daemon(void)      /* ends at once and leaves a daemon */
+static int h1_daemon(void) /* ends at once and leaves a daemon */
 {
     daemonize();
     usleep(20000);
@@ -100,7 +100,7 @@ static int h4_stopped(void)
     return stay();
 }
 
-static int h6_pipe_held(void)   /* ends, while a grandchild keeps stdout and stderr open */
+static int h6_pipe_held(void) /* ends, while a grandchild keeps stdout and stderr open */
 {
     if (fork() == 0) {
         setsid();
@@ -121,13 +121,14 @@ static int h7_zombies(void)
         }
     while (wait(NULL) > 0)
         ;
-    for (int tries = 0; tries < 200; tries++) {         /* orphans belong to pid 1 now */
+    for (int tries = 0; tries < 200; tries++) { /* orphans belong to pid 1 now */
         int zombies = 0;
         DIR *dir = opendir("/proc");
         for (struct dirent *d; dir && (d = readdir(dir));) {
             char path[300], text[512];
             snprintf(path, sizeof path, "/proc/%s/stat", d->d_name);
-            if (d->d_name[0] >= '0' && d->d_name[0] <= '9' && atoi(d->d_name) != getpid() && read_text(path, text, sizeof text) > 0)
+            if (d->d_name[0] >= '0' && d->d_name[0] <= '9' && atoi(d->d_name) != getpid() &&
+                read_text(path, text, sizeof text) > 0)
                 zombies++;
         }
         if (dir)
@@ -156,6 +157,13 @@ static int h13_forge(void)
     return 3;
 }
 
+/* Takes pid 1's descriptors away while it may still be on its way to px-init. */
+static int h13_starve_init(void)
+{
+    (void)prlimit(1, RLIMIT_NOFILE, &(struct rlimit){0, 0}, NULL);
+    return DONE;
+}
+
 static int h_wait(void)
 {
     return ready();
@@ -171,15 +179,15 @@ static int h_twin(void)
 
 static int count_forks(void)
 {
+    pid_t pids[FORKS];
     int n = 0;
-    while (n < FORKS) {
-        pid_t pid = fork();
-        if (pid == 0)
+    while (n < FORKS && (pids[n] = fork()) >= 0) {
+        if (pids[n] == 0)
             stay();
-        if (pid < 0)
-            break;
         n++;
     }
+    for (int i = 0; i < n; i++)
+        kill(pids[i], SIGKILL);
     return n;
 }
 static void *sleep_thread(void *arg)
@@ -234,7 +242,7 @@ static int i2_anonymous(void)
     touch(mmap(NULL, 300 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 300 << 20);
     return failed("300 MiB of memory");
 }
-static int i2_many(void)        /* no single process is large */
+static int i2_many(void) /* no single process is large */
 {
     for (int i = 0; i < 10; i++)
         if (fork() == 0) {
@@ -280,7 +288,8 @@ static int i2_twin(void)
 
 static int i3_disk(void)
 {
-    long a = fill(open("/tmp/f", O_WRONLY | O_CREAT | O_CLOEXEC, 0644), 40), b = fill(open("/home/sandbox/f", O_WRONLY | O_CREAT | O_CLOEXEC, 0644), 40);
+    long a = fill(open("/tmp/f", O_WRONLY | O_CREAT | O_CLOEXEC, 0644), 40),
+         b = fill(open("/home/sandbox/f", O_WRONLY | O_CREAT | O_CLOEXEC, 0644), 40);
     long c = fill(open("/dev/shm/f", O_WRONLY | O_CREAT | O_CLOEXEC, 0644), 40);
     return a + b + c <= 16 ? DONE : failed("%ld + %ld + %ld MiB with 16 allowed", a, b, c);
 }
@@ -289,6 +298,11 @@ static int i3_file(void)
     signal(SIGXFSZ, SIG_IGN);
     long n = fill(open("/ws/f", O_WRONLY | O_CREAT | O_CLOEXEC, 0644), 40);
     return n <= 2 && truncate("/ws/f", 40 << 20) < 0 ? DONE : failed("%ld MiB in a file with 2 allowed", n);
+}
+static int i3_bind(void)
+{
+    long n = fill(open("/ws/f", O_WRONLY | O_CREAT | O_CLOEXEC, 0644), 40);
+    return n <= 16 ? DONE : failed("%ld MiB in a bind with 16 allowed", n);
 }
 static int i4_inodes(void)
 {
@@ -310,8 +324,10 @@ static int i4_default(void)
     static const char *const dirs[] = {"/tmp", "/dev/shm", "/home/sandbox"};
     for (size_t i = 0; i < COUNT(dirs); i++) {
         struct statvfs fs;
-        if (statvfs(dirs[i], &fs) < 0 || fs.f_files == 0 || fs.f_files > 100000 || fs.f_blocks * fs.f_frsize > (256ul << 20))
-            return failed("%s has %lu MiB and %lu inodes", dirs[i], (unsigned long)(fs.f_blocks * fs.f_frsize >> 20), (unsigned long)fs.f_files);
+        if (statvfs(dirs[i], &fs) < 0 || fs.f_files == 0 || fs.f_files > 100000 ||
+            fs.f_blocks * fs.f_frsize > (256ul << 20))
+            return failed("%s has %lu MiB and %lu inodes", dirs[i], (unsigned long)(fs.f_blocks * fs.f_frsize >> 20),
+                          (unsigned long)fs.f_files);
     }
     return DONE;
 }
@@ -378,7 +394,8 @@ static int i9_priority(void)
     } attr = {48, 6 /* DEADLINE */, 0, 0, 0, 1000000, 10000000, 10000000};
     if (setpriority(PRIO_PROCESS, 0, -1) == 0 || nice(-5) != -1)
         return failed("nice below 0");
-    if (syscall(SYS_sched_setscheduler, 0, 1, &high) == 0 || syscall(SYS_sched_setscheduler, 0, 2, &high) == 0 || syscall(SYS_sched_setattr, 0, &attr, 0) == 0)
+    if (syscall(SYS_sched_setscheduler, 0, 1, &high) == 0 || syscall(SYS_sched_setscheduler, 0, 2, &high) == 0 ||
+        syscall(SYS_sched_setattr, 0, &attr, 0) == 0)
         return failed("a real-time class");
     if (syscall(SYS_ioprio_set, 1, 0, 1 << 13 | 0) == 0)
         return failed("real-time input and output");
@@ -389,12 +406,17 @@ static int i9_priority(void)
     if (fd >= 0 && write(fd, "-1", 2) == 2)
         return failed("oom_score_adj can be lowered");
     struct rlimit limit = {1, 1};
-    return getrlimit(RLIMIT_NICE, &limit) == 0 && !limit.rlim_max && getrlimit(RLIMIT_RTPRIO, &limit) == 0 && !limit.rlim_max ? DONE : failed("limits of priority are not 0");
+    return getrlimit(RLIMIT_NICE, &limit) == 0 && !limit.rlim_max && getrlimit(RLIMIT_RTPRIO, &limit) == 0 &&
+                   !limit.rlim_max
+               ? DONE
+               : failed("limits of priority are not 0");
 }
 static int i9_twin(void)
 {
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    return setpriority(PRIO_PROCESS, 0, 5) == 0 && fd >= 0 && write(fd, "500", 3) == 3 ? DONE : failed("%s", strerror(errno));
+    return setpriority(PRIO_PROCESS, 0, 5) == 0 && fd >= 0 && write(fd, "500", 3) == 3
+               ? DONE
+               : failed("%s", strerror(errno));
 }
 
 static int i10_shared_counts(void)
@@ -403,7 +425,9 @@ static int i10_shared_counts(void)
         int resource;
         unsigned long max;
         const char *name;
-    } limits[] = {{RLIMIT_SIGPENDING, 65536, "SIGPENDING"}, {RLIMIT_MSGQUEUE, 819200, "MSGQUEUE"}, {RLIMIT_MEMLOCK, 64ul << 20, "MEMLOCK"}};
+    } limits[] = {{RLIMIT_SIGPENDING, 65536, "SIGPENDING"},
+                  {RLIMIT_MSGQUEUE, 819200, "MSGQUEUE"},
+                  {RLIMIT_MEMLOCK, 64ul << 20, "MEMLOCK"}};
     for (size_t i = 0; i < COUNT(limits); i++) {
         struct rlimit limit = {0};
         if (getrlimit((unsigned)limits[i].resource, &limit) < 0 || limit.rlim_max > limits[i].max)
@@ -442,6 +466,7 @@ static const struct row rows[] = {
     {ATTACK, "H7_zombies", h7_zombies, NULL, 0},
     {ATTACK, "H8_stdin", h8_stdin, NULL, 0},
     {ATTACK, "H13_forge", h13_forge, "@runner", 0},
+    {ATTACK, "H13_starve_init", h13_starve_init, "@runner", 0},
     {ATTACK, "H_wait", h_wait, "@runner", 0},
     {TWIN, "H3_twin_timeout", h_twin, "--timeout 30s", 0},
     {ATTACK, "I1_forks", i1_forks, "--pids 50", BARE},
@@ -457,6 +482,7 @@ static const struct row rows[] = {
     {TWIN, "I2_twin_memory", i2_twin, "@root -m 64m", 0},
     {ATTACK, "I3_disk", i3_disk, "--disk 16m", 0},
     {ATTACK, "I3_file_size", i3_file, "--file-size 2m -v @WS:/ws", 0},
+    {ATTACK, "I3_disk_bind", i3_bind, "@runner", 0},
     {ATTACK, "I4_inodes", i4_inodes, "--disk 16m", 0},
     {ATTACK, "I4_default", i4_default, NULL, 0},
     {ATTACK, "I5_descriptors", i5_descriptors, NULL, BARE},

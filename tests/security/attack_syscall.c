@@ -21,14 +21,16 @@
 #define AF_VSOCK 40
 #endif
 
-static const unsigned long namespaces[] = {0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000};
+static const unsigned long namespaces[] = {0x20000,    0x2000000,  0x4000000, 0x8000000,
+                                           0x10000000, 0x20000000, 0x40000000};
 
 /* ---- D1, D2: namespaces ---- */
 
 static int d1_unshare(void)
 {
     for (size_t i = 0; i < COUNT(namespaces); i++)
-        if (refused("unshare", syscall(SYS_unshare, namespaces[i])) || refused("unshare with user", syscall(SYS_unshare, namespaces[i] | 0x10000000)) ||
+        if (refused("unshare", syscall(SYS_unshare, namespaces[i])) ||
+            refused("unshare with user", syscall(SYS_unshare, namespaces[i] | 0x10000000)) ||
             refused("unshare, high garbage", syscall(SYS_unshare, 0xffff00000000ul | namespaces[i])))
             return FAILED;
     return refused("unshare time", syscall(SYS_unshare, 0x80));
@@ -61,7 +63,9 @@ static int d2_clone3(void)
 static int d1_max(void)
 {
     char text[64];
-    return read_text("/proc/sys/user/max_user_namespaces", text, sizeof text) > 0 && atoi(text) == 0 ? DONE : failed("max_user_namespaces is %s", text);
+    return read_text("/proc/sys/user/max_user_namespaces", text, sizeof text) > 0 && atoi(text) == 0
+               ? DONE
+               : failed("max_user_namespaces is %s", text);
 }
 
 /* ---- D3 to D5: other ABIs ---- */
@@ -78,14 +82,17 @@ static int d3_child(void)
 }
 static int d4_child(void)
 {
-    uint32_t *low = mmap((void *)0x10000000, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    uint32_t *low =
+        mmap((void *)0x10000000, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     low[0] = AF_VSOCK, low[1] = SOCK_STREAM, low[2] = 0;
     return int80(102 /* socketcall */, 1 /* SYS_SOCKET */, 0x10000000) >= 0 ? 1 : 2;
 }
 static int killed(int (*run)(void))
 {
     int status = in_child(run);
-    return WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS ? DONE : failed("not ended by the filter: wait status %x", status);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS
+               ? DONE
+               : failed("not ended by the filter: wait status %x", status);
 }
 static int d3_int80(void)
 {
@@ -98,7 +105,8 @@ static int d4_socketcall(void)
 
 static int d5_x32(void)
 {
-    static const long numbers[] = {39 /* getpid */, 41 /* socket */, 56 /* clone */, 512, 520 /* execve */, 165 /* mount */};
+    static const long numbers[] = {
+        39 /* getpid */, 41 /* socket */, 56 /* clone */, 512, 520 /* execve */, 165 /* mount */};
     for (size_t i = 0; i < COUNT(numbers); i++) {
         long r = syscall(0x40000000 | numbers[i], 0, 0, 0);
         if (r >= 0 || errno != ENOSYS)
@@ -131,28 +139,75 @@ static int d6_io_uring(void)
 
 static int d7_surface(void)
 {
-    static const struct call calls[] = {
-        {323, "userfaultfd"}, {447, "memfd_secret"}, {298, "perf_event_open"}, {321, "bpf"}, {250, "keyctl"}, {248, "add_key"}, {249, "request_key"},
-        {300, "fanotify_init"}, {301, "fanotify_mark"}, {179, "quotactl"}, {443, "quotactl_fd"}, {312, "kcmp"}, {154, "modify_ldt"}, {212, "lookup_dcookie"},
-        {440, "process_madvise"}, {448, "process_mrelease"}, {459, "lsm_get_self_attr"}, {460, "lsm_set_self_attr"}, {461, "lsm_list_modules"},
-        {310, "process_vm_readv"}, {311, "process_vm_writev"}, {438, "pidfd_getfd"}, {101, "ptrace"}, {237, "mbind"}, {238, "set_mempolicy"},
-        {256, "migrate_pages"}, {279, "move_pages"}, {450, "set_mempolicy_home_node"}, {126, "capset"}};
+    static const struct call calls[] = {{323, "userfaultfd"},
+                                        {447, "memfd_secret"},
+                                        {298, "perf_event_open"},
+                                        {321, "bpf"},
+                                        {250, "keyctl"},
+                                        {248, "add_key"},
+                                        {249, "request_key"},
+                                        {300, "fanotify_init"},
+                                        {301, "fanotify_mark"},
+                                        {179, "quotactl"},
+                                        {443, "quotactl_fd"},
+                                        {312, "kcmp"},
+                                        {154, "modify_ldt"},
+                                        {212, "lookup_dcookie"},
+                                        {440, "process_madvise"},
+                                        {448, "process_mrelease"},
+                                        {459, "lsm_get_self_attr"},
+                                        {460, "lsm_set_self_attr"},
+                                        {461, "lsm_list_modules"},
+                                        {310, "process_vm_readv"},
+                                        {311, "process_vm_writev"},
+                                        {438, "pidfd_getfd"},
+                                        {101, "ptrace"},
+                                        {237, "mbind"},
+                                        {238, "set_mempolicy"},
+                                        {256, "migrate_pages"},
+                                        {279, "move_pages"},
+                                        {450, "set_mempolicy_home_node"},
+                                        {126, "capset"}};
     return all_refused(calls, COUNT(calls));
 }
 
 static int d8_mounts(void)
 {
-    static const struct call calls[] = {{165, "mount"}, {166, "umount2"}, {155, "pivot_root"}, {161, "chroot"}, {428, "open_tree"}, {429, "move_mount"}, {430, "fsopen"}, {431, "fsconfig"}, {432, "fsmount"}, {433, "fspick"}, {442, "mount_setattr"}, {467, "open_tree_attr"}, {308, "setns"}};
+    static const struct call calls[] = {
+        {165, "mount"},         {166, "umount2"},        {155, "pivot_root"}, {161, "chroot"},  {428, "open_tree"},
+        {429, "move_mount"},    {430, "fsopen"},         {431, "fsconfig"},   {432, "fsmount"}, {433, "fspick"},
+        {442, "mount_setattr"}, {467, "open_tree_attr"}, {308, "setns"}};
     return all_refused(calls, COUNT(calls));
 }
 
 static int d9_machine(void)
 {
-    static const struct call calls[] = {
-        {175, "init_module"}, {176, "delete_module"}, {313, "finit_module"}, {246, "kexec_load"}, {320, "kexec_file_load"}, {169, "reboot"}, {167, "swapon"},
-        {168, "swapoff"}, {172, "iopl"}, {173, "ioperm"}, {164, "settimeofday"}, {227, "clock_settime"}, {159, "adjtimex"}, {305, "clock_adjtime"},
-        {170, "sethostname"}, {171, "setdomainname"}, {163, "acct"}, {153, "vhangup"}, {103, "syslog"}, {304, "open_by_handle_at"}, {303, "name_to_handle_at"},
-        {134, "uselib"}, {136, "ustat"}, {139, "sysfs"}, {156, "_sysctl"}, {180, "nfsservctl"}};
+    static const struct call calls[] = {{175, "init_module"},
+                                        {176, "delete_module"},
+                                        {313, "finit_module"},
+                                        {246, "kexec_load"},
+                                        {320, "kexec_file_load"},
+                                        {169, "reboot"},
+                                        {167, "swapon"},
+                                        {168, "swapoff"},
+                                        {172, "iopl"},
+                                        {173, "ioperm"},
+                                        {164, "settimeofday"},
+                                        {227, "clock_settime"},
+                                        {159, "adjtimex"},
+                                        {305, "clock_adjtime"},
+                                        {170, "sethostname"},
+                                        {171, "setdomainname"},
+                                        {163, "acct"},
+                                        {153, "vhangup"},
+                                        {103, "syslog"},
+                                        {304, "open_by_handle_at"},
+                                        {303, "name_to_handle_at"},
+                                        {134, "uselib"},
+                                        {136, "ustat"},
+                                        {139, "sysfs"},
+                                        {156, "_sysctl"},
+                                        {180, "nfsservctl"}};
     return all_refused(calls, COUNT(calls));
 }
 
@@ -173,16 +228,19 @@ static int d15_listing(void)
 
 static int d16_personality(void)
 {
-    static const unsigned long values[] = {READ_IMPLIES_EXEC, ADDR_NO_RANDOMIZE, ADDR_COMPAT_LAYOUT, MMAP_PAGE_ZERO, PER_LINUX32, PER_LINUX32 | ADDR_NO_RANDOMIZE};
+    static const unsigned long values[] = {READ_IMPLIES_EXEC, ADDR_NO_RANDOMIZE, ADDR_COMPAT_LAYOUT,
+                                           MMAP_PAGE_ZERO,    PER_LINUX32,       PER_LINUX32 | ADDR_NO_RANDOMIZE};
     for (size_t i = 0; i < COUNT(values); i++)
-        if (refused("personality", syscall(SYS_personality, values[i])) || refused("personality, high garbage", syscall(SYS_personality, values[i] | 0xff00000000ul)))
+        if (refused("personality", syscall(SYS_personality, values[i])) ||
+            refused("personality, high garbage", syscall(SYS_personality, values[i] | 0xff00000000ul)))
             return FAILED;
     return syscall(SYS_personality, 0xffffffff) == 0 ? DONE : failed("personality is %d", personality(0xffffffff));
 }
 
 static int d7_prctl(void)
 {
-    return refused("PR_SET_MM", prctl(PR_SET_MM, PR_SET_MM_START_CODE, 0, 0, 0)) || refused("PR_SET_PTRACER", prctl(PR_SET_PTRACER, 1, 0, 0, 0)) ||
+    return refused("PR_SET_MM", prctl(PR_SET_MM, PR_SET_MM_START_CODE, 0, 0, 0)) ||
+           refused("PR_SET_PTRACER", prctl(PR_SET_PTRACER, 1, 0, 0, 0)) ||
            refused("PR_SET_PTRACER, high garbage", syscall(SYS_prctl, 0x1200000000ul | PR_SET_PTRACER, 1, 0, 0, 0));
 }
 
@@ -193,7 +251,8 @@ static int no_socket(const char *what, unsigned long family, unsigned long type,
     long fd = syscall(SYS_socket, family, type, protocol);
     if (fd >= 0)
         return failed("%s can be made", what);
-    return errno == EAFNOSUPPORT || errno == EPERM ? DONE : failed("%s got past the filter: %s", what, strerror(errno));
+    return errno == EAFNOSUPPORT || errno == EPERM ? DONE
+                                                   : failed("%s got past the filter: %s", what, strerror(errno));
 }
 
 static int d10_families(void)
@@ -217,7 +276,8 @@ static int d10_raw(void)
     static const unsigned long types[] = {3 /* RAW */, 4, 5, 6 /* DCCP */, 10 /* PACKET */};
     for (size_t i = 0; i < 2; i++)
         for (size_t k = 0; k < COUNT(types); k++)
-            if (no_socket("raw", families[i], types[k], 1) || no_socket("raw with flags", families[i], types[k] | SOCK_CLOEXEC | SOCK_NONBLOCK, 255) ||
+            if (no_socket("raw", families[i], types[k], 1) ||
+                no_socket("raw with flags", families[i], types[k] | SOCK_CLOEXEC | SOCK_NONBLOCK, 255) ||
                 no_socket("raw, high garbage", families[i] | 0xff00000000ul, types[k] | 0xff00000000ul, 17))
                 return FAILED;
     return DONE;
@@ -228,7 +288,8 @@ static int d10_netlink(void)
     for (unsigned long protocol = 1; protocol < 32; protocol++) {
         char what[64];
         snprintf(what, sizeof what, "netlink protocol %lu", protocol);
-        if (no_socket(what, AF_NETLINK, SOCK_RAW, protocol) || no_socket(what, AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, protocol | 0x100000000ul))
+        if (no_socket(what, AF_NETLINK, SOCK_RAW, protocol) ||
+            no_socket(what, AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, protocol | 0x100000000ul))
             return FAILED;
     }
     return DONE;
@@ -246,7 +307,14 @@ static int d10_pairs(void)
 
 static int d10_twin(void)
 {
-    static const int kinds[][3] = {{AF_UNIX, SOCK_STREAM, 0}, {AF_UNIX, SOCK_DGRAM, 0}, {AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0}, {AF_INET, SOCK_STREAM, 0}, {AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0}, {AF_INET6, SOCK_STREAM, 0}, {AF_INET6, SOCK_DGRAM, 0}, {AF_NETLINK, SOCK_RAW, 0}};
+    static const int kinds[][3] = {{AF_UNIX, SOCK_STREAM, 0},
+                                   {AF_UNIX, SOCK_DGRAM, 0},
+                                   {AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0},
+                                   {AF_INET, SOCK_STREAM, 0},
+                                   {AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0},
+                                   {AF_INET6, SOCK_STREAM, 0},
+                                   {AF_INET6, SOCK_DGRAM, 0},
+                                   {AF_NETLINK, SOCK_RAW, 0}};
     int ends[2];
     for (size_t i = 0; i < COUNT(kinds); i++)
         if (socket(kinds[i][0], kinds[i][1], kinds[i][2]) < 0)
@@ -281,11 +349,14 @@ static int d11_twin(void)
 {
     int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC), zero = 0, other;
     unsigned number;
-    if (master < 0 || ioctl(master, 0x40045431 /* TIOCSPTLCK */, &zero) < 0 || ioctl(master, 0x80045430 /* TIOCGPTN */, &number) < 0)
+    if (master < 0 || ioctl(master, 0x40045431 /* TIOCSPTLCK */, &zero) < 0 ||
+        ioctl(master, 0x80045430 /* TIOCGPTN */, &number) < 0)
         return failed("pty: %s", strerror(errno));
     other = ioctl(master, 0x5441 /* TIOCGPTPEER */, O_RDWR | O_NOCTTY | O_CLOEXEC);
     char text[8] = "";
-    return other >= 0 && write(other, "hi\n", 3) == 3 && read(master, text, sizeof text) > 0 ? DONE : failed("pty: %s", strerror(errno));
+    return other >= 0 && write(other, "hi\n", 3) == 3 && read(master, text, sizeof text) > 0
+               ? DONE
+               : failed("pty: %s", strerror(errno));
 }
 
 /* ---- D13: the filter and its condition stay ---- */
@@ -322,21 +393,24 @@ static int d2_twin(void)
             return failed("a thread did not run");
     FILE *p = popen("echo sub; exit 3", "r");
     char text[8] = "";
-    return p && fgets(text, sizeof text, p) && WEXITSTATUS(pclose(p)) == 3 ? DONE : failed("subprocesses do not work");
+    return p && fgets(text, sizeof text, p) && WEXITSTATUS(pclose(p)) == 3 ? DONE
+                                                                           : failed("subprocesses do not work");
 }
 
 static int d7_twin(void)
 {
     char word[16] = "named";
-    if (memfd_create("x", MFD_CLOEXEC) < 0 || epoll_create1(0) < 0 || timerfd_create(CLOCK_MONOTONIC, 0) < 0 || inotify_init1(0) < 0 ||
-        syscall(434, getpid(), 0) < 0 || prctl(PR_SET_NAME, word) < 0)
+    if (memfd_create("x", MFD_CLOEXEC) < 0 || epoll_create1(0) < 0 || timerfd_create(CLOCK_MONOTONIC, 0) < 0 ||
+        inotify_init1(0) < 0 || syscall(434, getpid(), 0) < 0 || prctl(PR_SET_NAME, word) < 0)
         return failed("an ordinary call is refused: %s", strerror(errno));
     void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (code == MAP_FAILED)
         return failed("no executable memory for compilers");
     struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     struct sock_fprog program = {1, &allow};
-    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0 ? DONE : failed("a filter of its own: %s", strerror(errno));
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0
+               ? DONE
+               : failed("a filter of its own: %s", strerror(errno));
 }
 
 static const struct row rows[] = {

@@ -1,0 +1,397 @@
+"""Sections B, C, E, F and G with a hand on the host: pid 1, the supervisor, ids, terminals, the network."""
+
+import fcntl
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from suite import LIMIT, Failed, Skipped, check, fields, gone, harmless, marked, needs_root, shorten, test
+
+
+# ---- B, C: processes and the supervisor -----------------------------------------------------------------------------
+
+
+@test
+def B9_kill_everybody(suite):
+    done = suite.box([], "/bin/sh", "-c", "kill -9 -1; kill -9 0")
+    check(done.returncode == 137, f"exit status {done.returncode}")
+    check(suite.fixtures.victim.poll() is None, "the victim is dead")
+
+
+@test
+def C1_init_is_sealed(suite):
+    if not suite.root:
+        raise Skipped("only root can look at the program of pid 1")
+    process, init, _ = suite.running([], "/attack/attack_limits", "H_wait")
+    try:
+        fd = os.open(f"/proc/{init}/exe", os.O_RDONLY)
+        seals = fcntl.fcntl(fd, fcntl.F_GET_SEALS)
+        os.close(fd)
+        wanted = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK
+        check(seals & wanted == wanted, f"the program of pid 1 can be changed: seals {seals:x}")
+        try:
+            os.close(os.open(f"/proc/{init}/exe", os.O_WRONLY))
+        except OSError:
+            return
+        raise Failed("the program of pid 1 opens for writing")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@test
+def C2_init_not_dumpable(suite):
+    if suite.root:
+        raise Skipped("the owner of its /proc files tells nothing where pid 1 has the box's id 0")
+    process, init, _ = suite.running([], "/attack/attack_limits", "H_wait")
+    try:
+        check(os.stat(f"/proc/{init}/environ").st_uid == 0,
+              "pid 1 is dumpable: its /proc files belong to the payload's own id")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@test
+def C2_supervisor_not_dumpable(suite):
+    if suite.root:
+        raise Skipped("root reads any process")
+    process, _, _ = suite.running([], "/attack/attack_limits", "H_wait")
+    try:
+        check(os.stat(f"/proc/{process.pid}/environ").st_uid == 0, "px is dumpable while a box of the same id runs")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@test
+def C4_environment_wiped(suite):
+    process, init, payload = suite.running([], "/attack/attack_limits", "H_wait")
+    try:
+        token = suite.fixtures.token.encode()
+        for pid in (process.pid, init, payload):
+            for name in ("environ", "cmdline"):
+                try:
+                    data = Path(f"/proc/{pid}/{name}").read_bytes()
+                except OSError:
+                    data = b""
+                check(token not in data, f"/proc/{pid}/{name} holds the caller's secret")
+        if suite.root:
+            check(Path(f"/proc/{init}/environ").read_bytes() == b"", "pid 1 has an environment")
+            for pid in (init, payload):
+                check(token not in memory_of(pid), "memory of the box holds the caller's secret")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def memory_of(pid):
+    data = b""
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as mem:
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            low, high = (int(word, 16) for word in line.split()[0].split("-"))
+            try:
+                mem.seek(low)
+                data += mem.read(min(high - low, 16 << 20))
+            except (OSError, ValueError, OverflowError):
+                pass
+    return data
+
+
+@test
+def C6_report_through_link(suite):
+    """--report into a directory that the box can turn into a link."""
+    workspace, victim = suite.directory("ws"), suite.directory("victim")
+    (workspace / "out").mkdir()
+    suite.box(["-v", f"{workspace}:/ws", "--report", str(workspace / "out/report.json")], "/bin/sh", "-c",
+              f"mv /ws/out /ws/moved && ln -s {victim} /ws/out")
+    check(not os.listdir(victim), "the report was written where a link of the box led")
+
+
+@test
+def C6_twin_report(suite):
+    top = suite.directory("report")
+    suite.box(["--report", str(top / "report.json")], "/bin/echo", "hello")
+    check(json.loads((top / "report.json").read_text())["status"] == "ok", "no report")
+
+
+NO_USERNS = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\""
+
+
+def without_userns(suite):
+    if suite.root:
+        raise Skipped("as the ordinary user: root with one single id has no place to go to")
+    prefix = ("unshare", "--user", "--map-root-user", "sh", "-c", NO_USERNS, "sh")
+    if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode:
+        raise Skipped("cannot make a place without user namespaces")
+    return prefix
+
+
+@test
+def C8_fails_closed(suite):
+    prefix = ("unshare", "--user", "--map-root-user", "sh", "-c", NO_USERNS,
+              "sh") if suite.root else without_userns(suite)
+    done = suite.box([], "/bin/echo", "RAN", prefix=prefix)
+    check(done.returncode == 125 and b"RAN" not in done.stdout,
+          f"exit status {done.returncode}: {shorten(done.stdout)}")
+    check(b"PX" in done.stderr, "no error was said")
+
+
+@test
+def C8_landlock_tier(suite):
+    """Where the weaker tier is asked for by name it says so, and holds what it can hold."""
+    prefix = without_userns(suite)
+    options = ["--require", "landlock", "-v", f"{suite.bin}:{suite.bin}:ro"]
+    result = suite.result(options, "/bin/echo", "RAN", prefix=prefix, bind=False)
+    check(result["stdout"] == "RAN\n" and result["isolation"]["tier"] == "landlock", shorten(str(result)))
+    missing = {word.split(":")[0] for word in result["isolation"]["missing"]}
+    check({"namespaces", "root", "net"} <= missing, f"missing: {missing}")
+    for program, name in (("attack_fs", "A1_absolute_path"), ("attack_syscall", "D1_unshare"),
+                          ("attack_syscall", "D6_io_uring"), ("attack_syscall", "D3_int80"),
+                          ("attack_syscall", "D10_families"), ("attack_syscall", "D11_ioctls"),
+                          ("attack_fs", "A5_kinds"), ("attack_fs", "A4_descriptors"),
+                          ("attack_ipc", "F7_abstract"), ("attack_proc", "C4_environment")):
+        done = suite.box(options, str(suite.bin / program), name, prefix=prefix, bind=False)
+        check(done.returncode == 0 and done.stdout.strip() == b"stopped",
+              f"{name}: {shorten(done.stdout + done.stderr)}")
+
+
+@test
+def C8_landlock_tier_victim(suite):
+    prefix = without_userns(suite)
+    done = suite.box(["--require", "landlock"], "/bin/sh", "-c", f"kill -9 {suite.fixtures.victim.pid}; echo tried",
+                     prefix=prefix, bind=False)
+    check(b"tried" in done.stdout and suite.fixtures.victim.poll() is None, f"{shorten(done.stdout + done.stderr)}")
+
+
+@test
+def C8_landlock_tier_daemon(suite):
+    mark, prefix = suite.mark(), without_userns(suite)
+    suite.box(["--require", "landlock", "-v", f"{suite.bin}:{suite.bin}:ro"], str(suite.bin / "attack_limits"),
+              "H1_daemon", mark, prefix=prefix, bind=False)
+    left = marked(mark)
+    check(not left, f"{len(left)} processes outlive the box")
+
+
+@test
+def C8_landlock_tier_px_killed(suite):
+    mark, prefix = suite.mark(), without_userns(suite)
+    command = suite.command(["--require", "landlock", "-v", f"{suite.bin}:{suite.bin}:ro"],
+                            str(suite.bin / "attack_limits"), "H2_daemons", mark, bind=False)
+    process = subprocess.Popen([*prefix, *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, env=suite.environment())
+    check(b"ready" in process.stdout.readline(), "the box did not start")
+    process.kill()
+    process.communicate()
+    left = gone(mark)
+    check(not left, f"{len(left)} processes live on after px was killed")
+
+
+# Numbers of the calls that build the box; each fails in turn, and the payload must not run.
+STEPS = {
+    "mount": 165, "umount2": 166, "pivot_root": 155, "open_tree": 428, "move_mount": 429, "fsopen": 430,
+         "fsconfig": 431, "fsmount": 432, "mount_setattr": 442,
+    "unshare": 272, "sethostname": 170, "setresuid": 117, "setresgid": 119, "capset": 126, "capget": 125,
+         "prctl": 157, "seccomp": 317,
+    "landlock_create_ruleset": 444, "landlock_add_rule": 445, "landlock_restrict_self": 446, "keyctl": 250,
+         "prlimit64": 302, "close_range": 436,
+    "dup3": 292, "setsid": 112, "chdir": 80, "getcwd": 79, "clone3": 435, "memfd_create": 319, "openat2": 437,
+         "mkdirat": 258, "symlinkat": 266,
+    "rt_sigprocmask": 14, "execveat": 322, "socketpair": 53, "pipe2": 293,
+}
+
+
+@test
+def C9_every_step_fails_closed(suite):
+    bad = []
+    for name, number in {**STEPS, **({"setgroups": 116} if suite.root else {})}.items():
+        for error in (1, 12, 22):       # EPERM, ENOMEM, EINVAL
+            done = suite.box([], "/bin/echo", "RAN", prefix=(suite.bin / "fault", str(number), str(error)))
+            if b"RAN" in done.stdout and name == "landlock_create_ruleset":     # may be absent, and then is told
+                done = suite.box([], "/bin/echo", "RAN", prefix=(suite.bin / "fault", str(number), str(error)),
+                                 json_result=True)
+                if any(word.startswith("landlock") for word in json.loads(done.stdout)["isolation"]["missing"]):
+                    continue
+            if b"RAN" in done.stdout or done.returncode != 125:
+                ran = ", payload ran" if b"RAN" in done.stdout else ""
+                bad.append(f"{name}={error}: exit status {done.returncode}{ran}")
+    check(not bad, "; ".join(bad))
+
+
+# ---- E: ids ---------------------------------------------------------------------------------------------------------
+
+
+def zero_is_not_mapped(pid):
+    first = {}
+    for name in ("uid_map", "gid_map"):
+        for line in Path(f"/proc/{pid}/{name}").read_text().splitlines():
+            _, outside, count = (int(word) for word in line.split())
+            check(outside > 0 and count > 0, f"{name}: {line}")
+            first.setdefault(name, outside)
+    return first
+
+
+@test
+def E1_seen_from_the_host(suite):
+    for options in ([], ["-v", f"{suite.directory('ws')}:/ws"], ["-u", "1:1"], ["-u", "65533"]):
+        process, init, payload = suite.running(options, "/attack/attack_limits", "H_wait")
+        try:
+            zero_is_not_mapped(init)
+            zero_is_not_mapped(payload)
+            one, two = fields(init), fields(payload)
+            for status in (one, two):
+                check("0" not in status["Uid"] and "0" not in status["Gid"],
+                      f"{status['Name']} has uid {status['Uid']}")
+                check(all(int(status[key][0], 16) == 0 for key in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")),
+                      f"{status['Name']} has privileges")
+                check(status["NoNewPrivs"] == ["1"], f"{status['Name']} lacks no_new_privs")
+                check(not status["Groups"], f"{status['Name']} has groups {status['Groups']}")
+            check(two["Seccomp"] == ["2"], "the payload has no filter")
+            check(not suite.root or one["Uid"] != two["Uid"], "pid 1 has the payload's id")
+        finally:
+            process.kill()
+            process.communicate()
+
+
+@test
+def E1_two_boxes_differ(suite):
+    needs_root(suite)
+    boxes = [suite.running([], "/attack/attack_limits", "H_wait") for _ in range(3)]
+    try:
+        first = [zero_is_not_mapped(box[2])["uid_map"] for box in boxes]
+        check(len(set(first)) == 3, f"two boxes share ids: {first}")
+    finally:
+        for process, _, _ in boxes:
+            process.kill()
+            process.communicate()
+
+
+@test
+def E3_groups_dropped_or_told(suite):
+    needs_root(suite)
+    for ids in (["--groups=4,27"], ["--reuid=1200", "--regid=1200", "--groups=4,27"]):
+        result = suite.result([], "/bin/cat", "/proc/self/status", prefix=("setpriv", *ids))
+        groups = re.search(r"^Groups:\t(.*)$", result["stdout"], re.M)
+        told = any(word.startswith("groups") for word in result["isolation"]["missing"])
+        check(groups and (not groups.group(1).strip() or told),
+              f"groups kept and not told: {result['isolation']['missing']}")
+
+
+@test
+def E5_user_field(suite):
+    for text in ("0", "0:0", "1000:0", "0:1000", "0x0", "+0", "-1", " 1000", "1000 ", "1e3", "1000:", ":1000",
+                 "4294967296", "4294967295", "65536", "01000x", "root", ""):
+        done = suite.box(["-u", text], "/bin/echo", "RAN")
+        check(done.returncode == 125 and b"RAN" not in done.stdout, f"-u '{text}' was taken")
+
+
+@test
+def E5_twin_user(suite):
+    done = suite.box(["-u", "1234:2345"], "/bin/sh", "-c", "id -u; id -g")
+    check(done.stdout == b"1234\n2345\n", shorten(done.stdout + done.stderr))
+
+
+def started_with(suite, statements):
+    """The row E6_signals under a caller in an odd state."""
+    wrapper = f"import os, signal, sys\n{statements}\nos.execv(sys.argv[1], sys.argv[1:])\n"
+    suite.row("attack_ids", "E6_signals", ["--timeout", "10s"], prefix=(sys.executable, "-c", wrapper))
+
+
+@test
+def E6_signals_ignored(suite):
+    started_with(suite, "for s in (1, 12, 13, 15, 20): signal.signal(s, signal.SIG_IGN)")    # HUP USR2 PIPE TERM TSTP
+
+
+@test
+def E6_signals_blocked(suite):
+    started_with(suite, "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 64))")
+
+
+@test
+def E6_sigchld_ignored(suite):
+    started_with(suite, "signal.signal(signal.SIGCHLD, signal.SIG_IGN)")
+
+
+@test
+def E6_timer(suite):
+    started_with(suite, "signal.setitimer(signal.ITIMER_REAL, 50)")
+
+
+@test
+def E6_umask(suite):
+    for mask in (0o077, 0o777, 0):
+        started_with(suite, f"os.umask({mask})")
+
+
+@test
+def E8_core(suite):
+    workspace = suite.directory("ws")
+    suite.row("attack_ids", "E8_core", ["-v", f"{workspace}:/ws"],
+              prefix=("bash", "-c", 'ulimit -c unlimited; exec "$@"', "bash"))
+    harmless(workspace)
+
+
+# ---- F, G: terminal, IPC, network -----------------------------------------------------------------------------------
+
+
+def on_terminal(suite, *command):
+    words = " ".join("'" + word.replace("'", "'\\''") + "'" for word in command)
+    done = subprocess.run(["script", "-qec", words, "/dev/null"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT,
+                          env=suite.environment(), timeout=LIMIT, check=False, cwd=suite.top)
+    check(done.returncode == 0 and done.stdout.strip().endswith(b"stopped"), shorten(done.stdout))
+
+
+@test
+def F1_callers_terminal(suite):
+    """px on a terminal of the caller, the box without one: it must not be able to reach the caller's."""
+    for program, name in (("attack_ipc", "F3_pts"), ("attack_fs", "A5_kinds"), ("attack_syscall", "D11_ioctls"),
+                          ("attack_fs", "A12_dev_list")):
+        on_terminal(suite, *suite.command((), f"/attack/{program}", name))
+
+
+@test
+def F1_own_terminal(suite):
+    on_terminal(suite, *suite.command(("-t",), "/attack/attack_syscall", "D11_ioctls"))
+
+
+@test
+def F5_control_bytes(suite):
+    done = suite.box([], "/usr/bin/printf", r"\033]52;c;eA==\007\033[2J\000\302\233\377\177\r", json_result=True)
+    json.loads(done.stdout)
+    raw = [byte for byte in done.stdout.rstrip(b"\n") if byte < 0x20 or byte == 0x7f]
+    check(not raw and b"\xc2\x9b" not in done.stdout and b"\xff" not in done.stdout,
+          f"control bytes in JSON: {shorten(repr(done.stdout)[-400:])}")
+
+
+@test
+def F9_locks(suite):
+    process = suite.start([], "/attack/attack_ipc", "F9_hold")
+    try:
+        check(b"holding" in process.stdout.readline(), "the box did not start")
+        for options in ([], [], ["-m", "64m"] if suite.root else []):
+            done = suite.box(options, "/bin/echo", "RAN")
+            check(done.stdout == b"RAN\n", f"another box does not start: {shorten(done.stderr)}")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@test
+def G15_port_stays_inside(suite):
+    process = suite.start(["--net", "loopback"], "/attack/attack_ipc", "G15_listen")
+    try:
+        check(b"listening" in process.stdout.readline(), "the box did not start")
+        for address in ("127.0.0.1", "::1"):
+            try:
+                socket.create_connection((address, suite.fixtures.free), timeout=2).close()
+            except OSError:
+                continue
+            raise Failed(f"the box's port is open on {address}")
+    finally:
+        process.kill()
+        process.communicate()

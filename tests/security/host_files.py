@@ -1,0 +1,303 @@
+"""Section A with a hand on the host: descriptors, roots, binds and set-id bits."""
+
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+from pathlib import Path
+
+from suite import SET_ID, check, children, needs_root, shorten, test
+
+
+LEAK = 'exec 3<"$0" 9<"$0" 57<>"$0/secret" 200<"$0"; exec "$@"'
+
+
+@test
+def A4_leaked_descriptors(suite):
+    suite.row("attack_fs", "A4_descriptors", prefix=("bash", "-c", LEAK, str(suite.top)))
+
+
+@test
+def A4_leaked_with_tty(suite):
+    suite.row("attack_fs", "A4_descriptors", ["-t"], prefix=("bash", "-c", LEAK, str(suite.top)))
+
+
+@test
+def A4_init_has_only_its_socket(suite):
+    process = subprocess.Popen(["bash", "-c", LEAK, str(suite.top),
+                                *suite.command((), "/attack/attack_limits", "H_wait")],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env=suite.environment())
+    try:
+        check(b"ready" in process.stdout.readline(), "the box did not start")
+        init = children(process.pid)[0]
+        if not suite.root:
+            return              # an ordinary user cannot look; that is what the row wants
+        links = {fd: os.readlink(f"/proc/{init}/fd/{fd}") for fd in os.listdir(f"/proc/{init}/fd")}
+        check(all(to.startswith(("socket:", "anon_inode:[signalfd]")) for to in links.values()),
+              f"pid 1 holds {links}")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@test
+def A5_stdout_reopen(suite):
+    path = suite.directory("stdout") / "file"
+    path.write_text("SECRET BEFORE\n")
+    with open(path, "r+b") as file:
+        file.seek(0, os.SEEK_END)
+        done = suite.box([], "/attack/attack_fs", "A5_stdout_reopen", stdout=file)
+    text = path.read_text()
+    check(done.returncode == 0 and text == "SECRET BEFORE\nstopped\n",
+          f"exit status {done.returncode}: {shorten(text)}")
+
+
+@test
+def A5_stdin_reopen(suite):
+    path = suite.directory("stdin") / "file"
+    path.write_text("content of the host\n")
+    with open(path, "r+b") as file:
+        suite.row("attack_fs", "A5_stdin_reopen", ["-i"], stdin=file)
+    check(path.read_text() == "content of the host\n", "standard input was written to")
+
+
+@test
+def A5_twin_streams(suite):
+    path = suite.directory("stdin") / "file"
+    path.write_text("content of the host\n")
+    with open(path, "rb") as file:
+        suite.stopped(suite.box(["-i"], "/attack/attack_fs", "A5_twin_stdin", stdin=file), b"worked")
+
+
+@test
+def A6_workdir_magic_link(suite):
+    for place in ("/proc/self/fd/9", "/proc/self/fd/200", "/proc/self/cwd/..", "/proc/1/cwd", "/proc/self/root"):
+        done = suite.box(["-w", place], "/attack/attack_fs", "A6_cwd", prefix=("bash", "-c", LEAK, str(suite.top)))
+        check(done.returncode == 125 or done.stdout.strip() == b"stopped",
+              f"{place}: {shorten(done.stdout + done.stderr)}")
+
+
+@test
+def A9_submount(suite):
+    needs_root(suite)
+    outer = suite.directory("ro")
+    (outer / "sub").mkdir()
+    script = 'mount -t tmpfs none "$0/sub" && echo x >"$0/sub/here" && exec "$@"'
+    suite.row("attack_fs", "A9_submount", ["-v", f"{outer}:/ro:ro"],
+              prefix=("unshare", "-m", "sh", "-c", script, str(outer)))
+
+
+@test
+def A11_node_in_bind(suite):
+    needs_root(suite)
+    workspace = suite.directory("ws")
+    os.mknod(workspace / "zero", 0o666 | stat.S_IFCHR, os.makedev(1, 5))
+    os.chmod(workspace / "zero", 0o666)
+    suite.row("attack_fs", "A11_node_in_bind", ["-v", f"{workspace}:/ws"])
+
+
+def make_root(suite, name):
+    root = suite.directory(name)
+    (root / "attack").mkdir()
+    shutil.copy2(suite.bin / "attack_fs", root / "attack")
+    return root
+
+
+@test
+def A14_rootfs_links(suite):
+    outside, root = suite.directory("outside"), make_root(suite, "rootfs")
+    (outside / "outside").write_text("x")
+    for name in ("proc", "dev", "etc", "tmp", "home", "sys", "root", "var", "run", "workspace"):
+        (root / name).symlink_to(outside)
+    outside.chmod(0o777)
+    work = suite.directory("ws")
+    suite.row("attack_fs", "A14_rootfs_links", ["--rootfs", str(root), "--work-dir", str(work)], bind=False)
+    check(os.listdir(outside) == ["outside"], f"made outside: {os.listdir(outside)}")
+
+
+@test
+def A14_rootfs_inner_links(suite):
+    outside, root = suite.directory("outside"), make_root(suite, "rootfs")
+    (outside / "outside").write_text("x")
+    for name in ("dev/pts", "dev/shm", "dev/fd", "home/sandbox", "etc/alternatives", "proc/self", "tmp/x"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).symlink_to(outside)
+    for name in ("dev/null", "dev/zero", "dev/tty", "dev/ptmx", "dev/stdin", "etc/passwd", "etc/hosts",
+                 "etc/resolv.conf", "dev/console"):
+        (root / name).symlink_to(outside / "outside")
+    outside.chmod(0o777)
+    suite.row("attack_fs", "A14_rootfs_links", ["--rootfs", str(root)], bind=False)
+    check(os.listdir(outside) == ["outside"] and (outside / "outside").read_text() == "x",
+          "something was made or written outside")
+
+
+@test
+def A14_bind_target_link(suite):
+    """A bind inside another bind, whose place there is a link to a host directory."""
+    outside, workspace, more = suite.directory("outside"), suite.directory("ws"), suite.directory("more")
+    (workspace / "place").symlink_to(outside)
+    done = suite.box(["-v", f"{workspace}:/ws", "-v", f"{more}:/ws/place"], "/bin/sh", "-c",
+                     "echo RAN; echo x >/ws/place/made")
+    check(done.returncode == 125 and b"RAN" not in done.stdout, f"exit status {done.returncode}")
+    check(not os.listdir(outside), "something was made outside")
+
+
+@test
+def A14_rootfs_node(suite):
+    needs_root(suite)
+    root = make_root(suite, "rootfs")
+    os.mknod(root / "zero", 0o666 | stat.S_IFCHR, os.makedev(1, 5))
+    os.chmod(root / "zero", 0o666)
+    suite.row("attack_fs", "A14_rootfs_node", ["--rootfs", str(root)], bind=False)
+
+
+@test
+def A14_twin_rootfs(suite):
+    root = make_root(suite, "rootfs")
+    (root / "own").write_text("x")
+    suite.row("attack_fs", "A6_cwd", ["--rootfs", str(root)], bind=False)
+
+
+@test
+def A15_overlay_xattr(suite):
+    needs_root(suite)
+    root = make_root(suite, "rootfs")
+    for name in ("visible", "elsewhere"):
+        (root / name).mkdir()
+    (root / "visible/own").write_text("x")
+    (root / "elsewhere/hidden").write_text("x")
+    (root / "copied").write_text("x")
+    for space in ("trusted", "user"):
+        os.setxattr(root / "visible", f"{space}.overlay.redirect", b"/elsewhere")
+        os.setxattr(root / "copied", f"{space}.overlay.metacopy", b"")
+    suite.row("attack_fs", "A15_overlay_xattr", ["--rootfs", str(root)], bind=False)
+
+
+@test
+def A17_propagation(suite):
+    mounts = Path("/proc/self/mountinfo").read_text().count(str(suite.top))
+    process, _, payload = suite.running(["-v", f"{suite.directory('ws')}:/ws"], "/attack/attack_limits", "H_wait")
+    try:
+        inside = Path(f"/proc/{payload}/mountinfo").read_text() if suite.root else ""
+        check("shared:" not in inside and "master:" not in inside, "a mount of the box propagates")
+        check(Path("/proc/self/mountinfo").read_text().count(str(suite.top)) == mounts,
+              "a mount of the box is seen on the host")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def set_id_program(workspace):
+    path = workspace / "setid"
+    path.write_bytes(b"#!/bin/sh\n" + b"#" * 8000)
+    path.chmod(0o4755)
+    return path
+
+
+def not_forged(path):
+    status = path.stat()
+    forged = path.read_bytes().startswith(b"#!/bin/forged")
+    check(not (forged and status.st_mode & SET_ID),
+          f"the host has a set-id program of uid {status.st_uid} with the box's content")
+
+
+@test
+def A19_existing(suite):
+    workspace = suite.directory("ws")
+    path = set_id_program(workspace)
+    suite.row("attack_fs", "A19_existing", ["-v", f"{workspace}:/ws"])
+    not_forged(path)
+
+
+@test
+def A19_existing_file_bind(suite):
+    workspace = suite.directory("ws")
+    path = set_id_program(workspace)
+    suite.row("attack_fs", "A19_existing", ["-v", f"{path}:/ws/setid"])
+    not_forged(path)
+
+
+@test
+def A19_existing_deep(suite):
+    workspace = suite.directory("ws")
+    set_id_program(workspace)
+    suite.row("attack_fs", "A19_existing_deep", ["-v", f"{workspace}:/ws"])
+    not_forged(workspace.joinpath(*["d"] * 70, "setid"))
+
+
+@test
+def A19_existing_killed(suite):
+    """The same while the box runs, and after px was killed: nobody is left to clean up."""
+    workspace = suite.directory("ws")
+    path = set_id_program(workspace)
+    process = suite.start(["-v", f"{workspace}:/ws"], "/bin/sh", "-c",
+                          "/attack/attack_fs A19_existing; echo done; sleep 30")
+    process.stdout.readline()
+    process.stdout.readline()
+    process.kill()
+    process.communicate()
+    not_forged(path)
+
+
+@test
+def A19_source_swap(suite):
+    outer, victim = suite.directory("outer"), suite.directory("victim")
+    (outer / "inner").mkdir()
+    path = set_id_program(victim)
+    suite.row("attack_fs", "A19_source_swap", ["-v", f"{outer}:/o", "-v", f"{outer}/inner:/i", "-e",
+                                               f"A_VICTIM={victim}"])
+    check(path.stat().st_mode & SET_ID == stat.S_ISUID,
+          "px changed a file that was never bound, where a link of the box led it")
+
+
+@test
+def A21_control_sockets(suite):
+    top = suite.directory("sources")
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(top / "docker.sock"))
+    server.listen()
+    (top / "link").symlink_to("docker.sock")
+    os.mkfifo(top / "fifo")
+    for source in ("docker.sock", "link", "fifo"):
+        for mode in ("ro", "rw"):
+            done = suite.box(["-v", f"{top}/{source}:/it:{mode}"], "/bin/echo", "RAN")
+            check(done.returncode == 125 and b"RAN" not in done.stdout, f"{source} was bound {mode}")
+    for source in ("/dev/null", "/dev/kmsg", "/dev/loop0"):
+        if os.path.exists(source):
+            done = suite.box(["-v", f"{source}:/it"], "/bin/echo", "RAN")
+            check(done.returncode == 125 and b"RAN" not in done.stdout, f"{source} was bound")
+    for target in ("/proc", "/proc/sys", "/dev", "/dev/mem", "/sys", "/"):
+        done = suite.box(["-v", f"{top}:{target}"], "/bin/echo", "RAN")
+        check(done.returncode == 125 and b"RAN" not in done.stdout, f"something was bound over {target}")
+
+
+@test
+def A21_twin_file(suite):
+    path = suite.directory("sources") / "file"
+    path.write_text("content")
+    done = suite.box(["-v", f"{path}:/it:ro"], "/bin/cat", "/it")
+    check(done.stdout == b"content", shorten(done.stdout + done.stderr))
+
+
+@test
+def A22_source_race(suite):
+    """A name that is now a file, now a socket: whatever is bound must have been checked."""
+    top = suite.directory("race")
+    (top / "file").write_text("x")
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(top / "socket"))
+    server.listen()
+    racer = subprocess.Popen([suite.bin / "race", top / "file", top / "socket"])
+    bound = 0
+    try:
+        for _ in range(150):
+            done = suite.box(["-v", f"{top}/file:/it"], "/attack/attack_fs", "A22_source_race")
+            check(done.returncode in (0, 125), shorten(done.stdout + done.stderr))
+            bound += done.returncode == 0
+    finally:
+        racer.kill()
+        racer.wait()
+    check(bound or racer.returncode == -signal.SIGKILL, "the race did not run")

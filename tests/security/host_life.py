@@ -1,0 +1,269 @@
+"""Sections H and I with a hand on the host: how a box ends, and what it may use until then."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from suite import LIMIT, Failed, Skipped, check, children, fields, gone, marked, needs_root, shorten, test
+
+
+# ---- H: life and death ----------------------------------------------------------------------------------------------
+
+
+@test
+def H1_daemon(suite):
+    mark = suite.mark()
+    done = suite.box([], "/attack/attack_limits", "H1_daemon", mark)
+    left = marked(mark)
+    check(done.returncode == 0 and not left, f"exit status {done.returncode}, {len(left)} processes outlive the box")
+
+
+@test
+def H1_nohup(suite):
+    mark = suite.mark()
+    suite.box([], "/bin/sh", "-c", f"nohup setsid sh -c 'sleep 50; : {mark}' >/dev/null 2>&1 & sleep 0.1")
+    check(not marked(mark), "a process outlives the box")
+
+
+@test
+def H2_px_killed(suite):
+    for options in ([], ["-m", "64m"] if suite.root else ["--net", "loopback"]):
+        mark = suite.mark()
+        process, _, _ = suite.running(options, "/attack/attack_limits", "H2_daemons", mark)
+        check(len(marked(mark)) >= 7, "the daemons are not there")
+        process.kill()
+        process.communicate()
+        left = gone(mark)
+        check(not left, f"{len(left)} processes live on after px was killed")
+
+
+@test
+def H2_px_killed_stopped(suite):
+    mark = suite.mark()
+    process, _, _ = suite.running([], "/attack/attack_limits", "H4_stopped", mark)
+    process.kill()
+    process.communicate()
+    check(not gone(mark), "stopped processes live on after px was killed")
+
+
+@test
+def H2_px_killed_during_start(suite):
+    """kill -9 at many moments of the start, also before pid 1 has its orders: nothing may be left waiting for ever."""
+    mark = suite.mark()
+    workspace = suite.directory("ws")
+    for step in range(120):
+        process = suite.start(["-v", f"{workspace}:/ws"], "/attack/attack_limits", "H_wait", mark,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep((step % 60) * 0.00005)
+        process.kill()
+        process.wait()
+    left = gone(mark)
+    where = [Path(f"/proc/{pid}/wchan").read_text() for pid in left[:3]] if suite.root else []
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    check(not left, f"{len(left)} half-made boxes are left waiting for ever {where}")
+
+
+@test
+def H2_cgroup_swept(suite):
+    needs_root(suite)
+    process, init, _ = suite.running(["-m", "64m"], "/attack/attack_limits", "H_wait")
+    name = re.search(r"px-[0-9a-f]+", Path(f"/proc/{init}/cgroup").read_text())
+    process.kill()
+    process.communicate()
+    check(name, "the box has no cgroup")
+
+    def left():
+        return [str(path) for path in Path("/sys/fs/cgroup").glob(f"*/{name.group()}")]
+
+    for _ in range(50):         # the group is busy until its last process is reaped
+        suite.box(["-m", "64m"], "/bin/true")
+        if not left():
+            return
+        time.sleep(0.1)
+    raise Failed(f"{left()} are left")
+
+
+@test
+def H3_term_ignored(suite):
+    mark = suite.mark()
+    process, _, _ = suite.running([], "/attack/attack_limits", "H3_ignore", mark)
+    process.terminate()
+    process.communicate(timeout=LIMIT)
+    check(process.returncode == 137 and not marked(mark),
+          f"exit status {process.returncode}, {len(marked(mark))} left")
+
+
+@test
+def H3_timeout(suite):
+    for row in ("H3_ignore", "H4_hop", "H4_stopped", "H2_daemons"):
+        mark = suite.mark()
+        done = suite.box(["--timeout", "250ms"], "/attack/attack_limits", row, mark)
+        left = marked(mark)
+        check(done.returncode == 124 and not left, f"{row}: exit status {done.returncode}, {len(left)} left")
+
+
+@test
+def H4_hop_cgroup(suite):
+    needs_root(suite)
+    mark = suite.mark()
+    done = suite.box(["--timeout", "250ms", "-m", "128m"], "/attack/attack_limits", "H4_hop", mark)
+    check(done.returncode == 124 and not marked(mark), f"exit status {done.returncode}")
+
+
+@test
+def H6_pipe_held(suite):
+    mark = suite.mark()
+    done = suite.box([], "/attack/attack_limits", "H6_pipe_held", mark)
+    check(done.returncode == 0 and not marked(mark), f"exit status {done.returncode}")
+
+
+@test
+def H6_pipe_held_json(suite):
+    result = suite.result([], "/attack/attack_limits", "H6_pipe_held")
+    check(result["status"] == "ok", result["status"])
+
+
+@test
+def H10_timeout_races_exit(suite):
+    for _ in range(30):
+        result = suite.result(["--timeout", "20ms"], "/bin/sleep", "0.012")
+        answer = (result["status"], result["exit_code"], result["timed_out"])
+        check(answer in (("ok", 0, False), ("timeout", 124, True)), f"a mixed answer: {answer}")
+
+
+@test
+def H13_forged_verdict(suite):
+    done = suite.box([], "/attack/attack_limits", "H13_forge", json_result=True)
+    result = json.loads(done.stdout)
+    check((result["status"], result["exit_code"], done.returncode) == ("nonzero", 3, 3),
+          f"{result['status']} {result['exit_code']} {done.returncode}")
+
+
+@test
+def H13_start_failure_forged(suite):
+    """A payload that ran must not be able to make px say that it never started."""
+    for _ in range(30):
+        done = suite.box([], "/attack/attack_limits", "H13_starve_init")
+        check(done.returncode != 125, f"the payload ran, and px answers: {shorten(done.stderr)}")
+
+
+@test
+def H13_twin_status(suite):
+    for code in (0, 1, 42, 255):
+        check(suite.box([], "/bin/sh", "-c", f"exit {code}").returncode == code, f"status {code} did not come out")
+    check(suite.box([], "/bin/sh", "-c", "kill -TERM $$").returncode == 143, "the signal did not come out")
+
+
+# ---- I: limits ------------------------------------------------------------------------------------------------------
+
+
+@test
+def I2_no_cgroup_fails_closed(suite):
+    if suite.root:
+        raise Skipped("root has cgroups")
+    for preset in (["-m", "64m"], ["--cpus", "0.5"], ["--preset", "untrusted"]):
+        done = suite.box(preset, "/bin/echo", "RAN", json_result=True)
+        if done.returncode == 0:
+            check("memory=cgroup" in done.stdout.decode() or "cpus=cgroup" in done.stdout.decode(),
+                  f"{preset}: ran without the limit")
+        else:
+            check(done.returncode == 125 and b"RAN" not in done.stdout, f"{preset}: exit status {done.returncode}")
+
+
+@test
+def I3_disk_bind(suite):
+    """--disk speaks of all writable directories: a writable bind is held to it, or the result says that it is not."""
+    result = suite.result(["--disk", "16m", "-v", f"{suite.directory('ws')}:/ws"], "/attack/attack_limits",
+                          "I3_disk_bind")
+    told = any("disk" in word for word in result["isolation"]["missing"])
+    check(result["exit_code"] == 0 or told, f"{shorten(result['stdout'])}, and nothing is listed as missing")
+
+
+def resident(pid):
+    return int(fields(pid)["VmRSS"][0]) << 10
+
+
+def sample(process, seconds=LIMIT):
+    """The supervisor's memory while its box floods, from its first answers to its last."""
+    seen, end = [], time.monotonic() + seconds
+    while process.poll() is None and time.monotonic() < end:
+        try:
+            seen.append(resident(process.pid))
+        except (OSError, KeyError):
+            break
+        time.sleep(0.003)
+    return seen
+
+
+@test
+def I7_flood(suite):
+    for json_result in (False, True):
+        command = suite.command(("--output-limit", "256k") if json_result else (), "/attack/attack_limits",
+                                "I7_flood", json_result=json_result)
+        with open(os.devnull, "wb") as null:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=null, stderr=null,
+                                       env=suite.environment())
+            seen = sample(process)
+        check(process.wait(timeout=LIMIT) == 0, f"exit status {process.returncode}")
+        check(len(seen) > 3, "the flood was over before it could be watched")
+        check(max(seen) < 24 << 20, f"px grew to {max(seen) >> 20} MiB")
+
+
+@test
+def I7_flood_kept_whole(suite):
+    """What px keeps is what the limit says, head and tail, whatever the box writes."""
+    result = suite.result(["--output-limit", "64k"], "/attack/attack_limits", "I7_flood")
+    told = result["truncated"]
+    check(len(result["stdout"]) < 300000 and told["stdout"] and told["stdout_bytes"] >= 100 << 20,
+          f"{len(result['stdout'])} kept of {told}")
+
+
+@test
+def I7_unread(suite):
+    """Nobody reads: the box ends at its time all the same, and px does not grow."""
+    mark = suite.mark()
+    process = suite.start(["--timeout", "400ms"], "/attack/attack_limits", "I7_flood", mark)
+    try:
+        process.stdout.read(1)  # it runs
+        end = time.monotonic() + 10
+        while time.monotonic() < end and children(process.pid):
+            time.sleep(0.02)
+        check(not children(process.pid), "the box lives on because nobody reads")
+        check(resident(process.pid) < 24 << 20, "px grew")
+    finally:
+        process.stdout.close()
+        process.stderr.close()
+    check(process.wait(timeout=LIMIT) == 124, f"exit status {process.returncode}")
+
+
+@test
+def I7_end_at_limit(suite):
+    result = suite.result(["--output-limit", "64k", "--output-end"], "/attack/attack_limits", "I7_flood")
+    check(result["status"] == "output" and len(result["stdout"]) <= 65536,
+          f"{result['status']}, {len(result['stdout'])} bytes")
+
+
+@test
+def I8_endless(suite):
+    check(suite.box(["--timeout", "200ms"], "/attack/attack_limits", "I8_spin").returncode == 124, "no timeout")
+    done = suite.box(["--cpu-time", "1s"], "/attack/attack_limits", "I8_spin")
+    check(done.returncode in (128 + signal.SIGXCPU, 137), f"processor time: exit status {done.returncode}")
+
+
+@test
+def I11_deep(suite):
+    workspace = suite.directory("ws")
+    suite.row("attack_limits", "I11_deep", ["-v", f"{workspace}:/ws"])
+    check(not (workspace / ".px-hoisted-0").exists(), "px moved directories of the caller's tree")
+
+
+@test
+def I12_denials(suite):
+    done = suite.box([], "/attack/attack_limits", "I12_denials")
+    check(done.returncode == 0 and len(done.stderr) < 1000,
+          f"exit status {done.returncode}, {len(done.stderr)} bytes of messages")
