@@ -31,9 +31,13 @@ test-vm: all
 	@tests/vm/run build
 bench: all
 	@bench/run build
-install: all
+man: all
+	@man/generate.py build/px build/man
+install: all man
 	@meson install --quiet -C build/glibc
 	@install -m 0755 build/px $(DESTDIR)$(PREFIX)/bin/px
+	@for s in 1 5 7; do install -d $(DESTDIR)$(PREFIX)/share/man/man$$s && \
+		install -m 0644 build/man/*.$$s $(DESTDIR)$(PREFIX)/share/man/man$$s/; done
 deps:
 	@tools/deps
 lint:
@@ -43,4 +47,4 @@ fuzz: deps
 clean:
 	rm -rf build
 
-.PHONY: all glibc musl build/px demo test test-vm bench install deps lint fuzz clean
+.PHONY: all glibc musl build/px demo test test-vm bench man install deps lint fuzz clean

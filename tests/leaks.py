@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""leaks.py guard -- COMMAND...      run a command and report whatever it left on the machine
+"""leaks.py guard NAME -- COMMAND... run a command and report whatever it left on the machine
 leaks.py boxes PX [N [AT_ONCE]]     N boxes one after another, then AT_ONCE at the same time, and look after each round
 
 What counts as left: a process (whoever is orphaned below us becomes our child, so none can hide), a mount, a control group
@@ -147,13 +147,13 @@ def left_since(before):
 # ---- the commands --------------------------------------------------------------------------------------------------
 
 
-def guard(command):
+def guard(name, command):
     become_subreaper()
     before = look()
     status = subprocess.call(command)
     left = left_since(before)
     for text in left:
-        print(f"not ok left behind: {text}")
+        print(f"not ok left behind by {name}: {text}")
     sys.stdout.flush()
     return 3 if left and status == 0 else status
 
@@ -266,8 +266,8 @@ def boxes(px, count=1000, at_once=100):
 
 
 def main():
-    if len(sys.argv) > 3 and sys.argv[1:3] == ["guard", "--"]:
-        return guard(sys.argv[3:])
+    if len(sys.argv) > 4 and sys.argv[1] == "guard" and sys.argv[3] == "--":
+        return guard(sys.argv[2], sys.argv[4:])
     if len(sys.argv) > 2 and sys.argv[1] == "boxes":
         return boxes(sys.argv[2], *(int(word) for word in sys.argv[3:5]))
     print(__doc__, file=sys.stderr)

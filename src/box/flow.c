@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -58,7 +59,11 @@ static int open_out(struct px_flow *f, bool use, int caller_fd, bool keep, int *
         return r;
     f->capture = keep || !use;
     f->to = use ? copy_of(caller_fd) : -EBADF;
-    return use && f->to < 0 ? f->to : 0;
+    if (use && f->to < 0)
+        return f->to;
+    struct stat st;
+    f->splice = use && !f->capture && f->limit == 0 && fstat(f->to, &st) == 0 && S_ISFIFO(st.st_mode);
+    return 0;
 }
 
 static int open_in(struct px_flow *f, bool use, int caller_fd, int *ret_box_end)
@@ -128,7 +133,7 @@ static void watch(struct px_box *box, int fd, bool *watched, bool *is_file, bool
 static void watch_flow(struct px_box *box, int i)
 {
     struct px_flow *f = &box->flow[i];
-    bool pending = f->len > f->at;
+    bool pending = f->len > f->at || f->stalled;
     watch(box, f->from, &f->from_watched, &f->from_file, !pending && !f->closed, EPOLLIN, EVENT_FROM + (uint32_t)i);
     watch(box, f->to, &f->to_watched, &f->to_file, pending, EPOLLOUT, EVENT_TO + (uint32_t)i);
 }
@@ -236,12 +241,37 @@ static bool empty(struct px_box *box, int i)
     return true;
 }
 
+static bool move_pages(struct px_box *box, int i)
+{
+    struct px_flow *f = &box->flow[i];
+    f->stalled = false;
+    if (f->closed || !is_ready(f->from, POLLIN))
+        return false;
+    ssize_t n = (ssize_t)px_sys(SYS_splice, f->from, 0, f->to, 0, 1 << 20, 2 /* SPLICE_F_NONBLOCK */);
+    if (n == -EAGAIN) {
+        f->stalled = true;
+        return false;
+    }
+    if (n < 0) {
+        px_flow_close(box, i);
+        return false;
+    }
+    if (n == 0) {
+        f->closed = true;
+        forget(box, &f->from, &f->from_watched);
+    }
+    f->total += (uint64_t)n;
+    return n > 0;
+}
+
 void px_flow_ready(struct px_box *box, int i)
 {
     struct px_flow *f = &box->flow[i];
+    /* A pipe without readers would raise SIGPIPE in a program that has not said how it takes that. */
+    bool splice = f->splice && box->sigpipe_ignored;
     for (int round = 0; round < 64; round++) {  /* bounded: other streams and the clock want their turn */
         bool pending = f->len > f->at;
-        if (!(pending ? empty(box, i) : fill(box, i)))
+        if (!(splice ? move_pages(box, i) : pending ? empty(box, i) : fill(box, i)))
             break;
     }
     if (i == 0 && f->closed && f->len <= f->at && f->to >= 0) {         /* the box sees the end of its input */
@@ -257,7 +287,7 @@ bool px_flow_busy(const struct px_box *box)
 {
     for (int i = 1; i < PX_FLOW_COUNT; i++)
         if (box->flow[i].len > box->flow[i].at || !box->flow[i].closed)
-            return true;
+            return true;        /* a stalled flow is not closed */
     return false;
 }
 
@@ -267,7 +297,7 @@ void px_flow_drain(struct px_box *box)
     for (int i = 1; i < PX_FLOW_COUNT; i++) {
         struct px_flow *f = &box->flow[i];
         px_flow_ready(box, i);
-        if (f->len <= f->at && !f->closed && !is_ready(f->from, POLLIN)) {
+        if (f->len <= f->at && !f->stalled && !f->closed && !is_ready(f->from, POLLIN)) {
             f->closed = true;
             forget(box, &f->from, &f->from_watched);
         }

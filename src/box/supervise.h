@@ -28,6 +28,8 @@ struct px_flow {
     bool from_watched, to_watched;
     bool from_file, to_file;    /* epoll refuses regular files: they are always ready */
     bool closed;                /* nothing more will come */
+    bool splice;                /* from pipe to pipe, untouched: the kernel moves the pages */
+    bool stalled;               /* ... and the caller's pipe is full */
     bool capture;               /* keep it; `to` may be there as well */
     struct px_headtail kept;
     uint64_t total, limit;      /* bytes seen; where the run ends or the rest is dropped; 0: no limit */

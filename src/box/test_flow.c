@@ -204,13 +204,14 @@ TEST(nothing_is_lost_to_a_slow_reader)
     }
     (void)close(ends[0]);
     struct px_box *box = run("cat", NULL, &(struct px_io){.use_in = true, .in = file, .use_out = true, .out = ends[1]});
+    ASSERT_EQ(box->result.out.len, 0);          /* handed on, not kept */
+    ASSERT_EQ(box->result.out_total, 2 << 20);
+    px_supervise_free(box);
     (void)close(ends[1]);
     unsigned answer[2] = {0}, sum = 0;
     ASSERT_EQ(read(back[0], answer, sizeof answer), (ssize_t)sizeof answer);
     ASSERT_EQ(waitpid(pid, &status, 0), pid);
     ASSERT_EQ(answer[1], 2 << 20);
-    ASSERT_EQ(box->result.out.len, 0);          /* handed on, not kept */
-    ASSERT_EQ(box->result.out_total, 2 << 20);
     char block[4096];
     ssize_t n;
     ASSERT_EQ(lseek(file, 0, SEEK_SET), 0);
@@ -218,7 +219,6 @@ TEST(nothing_is_lost_to_a_slow_reader)
         for (ssize_t i = 0; i < n; i++)
             sum = sum * 31 + (unsigned char)block[i];
     ASSERT_EQ(answer[0], sum);
-    px_supervise_free(box);
     (void)close(back[0]);
     (void)close(back[1]);
 }
@@ -244,10 +244,10 @@ TEST(one_descriptor_for_both_streams)
     ASSERT_OK(px_pipe(ends));
     struct px_box *box = run("echo out; echo err >&2", NULL,
                              &(struct px_io){.use_out = true, .out = ends[1], .use_err = true, .err = ends[1]});
+    px_supervise_free(box);
     (void)close(ends[1]);
     ASSERT_EQ(px_read_full(ends[0], text, sizeof text - 1), 8);
     ASSERT(strstr(text, "out\n") && strstr(text, "err\n"));
-    px_supervise_free(box);
     (void)close(ends[0]);
 }
 
@@ -274,6 +274,27 @@ TEST(the_callers_descriptors_stay_as_they_were)
     (void)close(in[0]);
     (void)close(out[0]);
     (void)close(out[1]);
+}
+
+/* Once the box is gone nobody but the caller holds the caller's pipe, so that its reader sees the end. */
+TEST(a_box_that_is_gone_holds_no_copy)
+{
+    int in[2], out[2];
+
+    ASSERT_OK(px_pipe(in));
+    ASSERT_OK(px_pipe(out));
+    struct px_box *box = run("echo hello", NULL, &(struct px_io){.use_in = true, .in = in[0], .use_out = true, .out = out[1]});
+    (void)close(in[0]);
+    (void)close(out[1]);
+    char text[64];
+    ASSERT_EQ(read(out[0], text, sizeof text), 6);
+    struct pollfd reader = {.fd = out[0], .events = POLLIN}, writer = {.fd = in[1], .events = POLLOUT};
+    int ended = poll(&reader, 1, 0), broken = poll(&writer, 1, 0) == 1 && writer.revents & POLLERR;
+    px_supervise_free(box);
+    (void)close(in[1]);
+    (void)close(out[0]);
+    ASSERT_EQ(ended, 1);
+    ASSERT(broken);
 }
 
 /* ---- bounds ---- */
@@ -343,11 +364,11 @@ TEST(a_limit_holds_for_what_is_handed_on)
 
     ASSERT_OK(px_pipe(ends));
     struct px_box *box = run("seq 1 10000", FIELDS("output-limit", "1000"), &(struct px_io){.use_out = true, .out = ends[1]});
-    (void)close(ends[1]);
-    ASSERT_EQ(px_read_full(ends[0], text, 99999), 1000);
     ASSERT_EQ(box->result.out_total, 48894);
     ASSERT(box->result.out_truncated);
     px_supervise_free(box);
+    (void)close(ends[1]);
+    ASSERT_EQ(px_read_full(ends[0], text, 99999), 1000);
     (void)close(ends[0]);
 }
 
@@ -367,7 +388,7 @@ static void run_without_reader(void)
 
     ASSERT_OK(px_pipe(ends));
     (void)close(ends[0]);
-    struct px_box *box = run("yes", FIELDS("timeout", "15s"), &(struct px_io){.use_out = true, .out = ends[1]});
+    struct px_box *box = run("exec yes", FIELDS("timeout", "15s"), &(struct px_io){.use_out = true, .out = ends[1]});
     ASSERT_EQ(box->result.status, PX_STATUS_SIGNALLED);         /* the command learns it as in any pipeline */
     ASSERT_EQ(box->result.signal, SIGPIPE);
     px_supervise_free(box);

@@ -29,6 +29,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+sys.dont_write_bytecode = True
 import leaks  # noqa: E402  (the folder above is not a package)
 
 DEADLINE_S = 60

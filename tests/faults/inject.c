@@ -22,13 +22,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PROCESSES_MAX = 256, CANNOT_TRACE = 99, PIDS_MAX = 1 << 22 };
+enum { PROCESSES_MAX = 256, CANNOT_TRACE = 99 };
 
 struct process {
     pid_t pid;
     bool inside;                /* has executed another program */
-    bool leaving;               /* the next stop is a call's exit */
-    bool failing;               /* and its result is ours */
+    bool failing;               /* the result of the call it is in is ours */
     unsigned long calls;        /* of the one that is to fail */
 };
 

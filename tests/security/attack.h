@@ -1,10 +1,10 @@
 /* attack.h - what all attack programs share: the table of named rows, and words for how a row ended.
  *
- * Why:     each row is run alone in a fresh box: `attack_fs NAME`. An attack prints `stopped`, a twin `worked`, with exit 0;
- *          anything else is a failure and says why. `attack_fs list` prints the rows with the options of px they need.
+ * Why:     each row is run alone in a fresh box: `attack_fs NAME`. An attack prints `stopped`, a twin `worked`, with
+ *          exit 0; anything else is a failure and says why. `attack_fs list` prints the rows with their px options.
  * Owns:    nothing.
- * Mustn't: harm the host when px is broken: loops, allocations and writes are bounded by the rows themselves, and a file of
- *          the host that turns out to be writable is only opened, never changed. */
+ * Mustn't: harm the host when px is broken: loops, allocations and writes are bounded by the rows themselves, a file of
+ *          the host that turns out to be writable is only opened, and pid 1 is left alone if it is not the box's. */
 #pragma once
 
 #ifndef _GNU_SOURCE
@@ -64,6 +64,12 @@ static inline const char *argument(const char *name)
 {
     const char *value = getenv(name);
     return value ? value : "";
+}
+
+/* In a pid namespace of its own the numbers are small; without one, pid 1 is the host's and must be spared. */
+static inline bool boxed(void)
+{
+    return getpid() < 100;
 }
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -258,27 +258,37 @@ static int a8_remount(void)
     return each_mount(try_remount);
 }
 
+/* Makes something in a directory in every way there is; takes it away again at once if one worked. */
+static bool makes(const char *dir)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/px-attack", dir);
+    bool made = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644) >= 0 || symlink("x", path) == 0 ||
+                mkfifo(path, 0644) == 0 || link("/attack/sacrifice", path) == 0 || mkdir(path, 0755) == 0;
+    if (made && unlink(path) < 0)
+        (void)rmdir(path);
+    return made;
+}
+
 static int a9_write(void)
 {
     static const char *const dirs[] = {"/",       "/usr", "/usr/bin", "/etc",  "/dev", "/attack",
                                        "/home",   "/var", "/run",     "/proc", "/sys", "/etc/alternatives",
                                        "/usr/lib"};
-    static const char *const files[] = {"/usr/bin/env", "/etc/passwd", "/etc/ld.so.cache", "/attack/attack_fs",
+    static const char *const files[] = {"/usr/bin/env", "/etc/passwd", "/etc/ld.so.cache", "/attack/sacrifice",
                                         "/etc/hosts"};
-    char path[256];
-    for (size_t i = 0; i < COUNT(dirs); i++) {
-        snprintf(path, sizeof path, "%s/px-attack", dirs[i]);
-        if (open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644) >= 0 || mkdir(path, 0755) == 0 ||
-            symlink("x", path) == 0 || mkfifo(path, 0644) == 0 || link("/attack/attack_fs", path) == 0)
+    static const char sacrifice[] = "/attack/sacrifice"; /* of the runner's own, for what destroys */
+    for (size_t i = 0; i < COUNT(dirs); i++)
+        if (makes(dirs[i]))
             return failed("%s can be written", dirs[i]);
-    }
     for (size_t i = 0; i < COUNT(files); i++)
-        if (open(files[i], O_WRONLY | O_CLOEXEC) >= 0 || truncate(files[i], 1 << 30) == 0 || unlink(files[i]) == 0 ||
-            chmod(files[i], 0777) == 0 || chown(files[i], 1000, 1000) == 0 ||
-            utimensat(AT_FDCWD, files[i], NULL, 0) == 0 || setxattr(files[i], "user.x", "x", 1, 0) == 0 ||
-            rename(files[i], "/tmp/x") == 0)
-            return failed("%s can be changed", files[i]);
-    return DONE;
+        if (open(files[i], O_WRONLY | O_CLOEXEC) >= 0 || access(files[i], W_OK) == 0)
+            return failed("%s can be opened for writing", files[i]);
+    if (chmod(sacrifice, 0777) == 0 || chown(sacrifice, 1000, 1000) == 0 ||
+        utimensat(AT_FDCWD, sacrifice, NULL, 0) == 0 || setxattr(sacrifice, "user.x", "x", 1, 0) == 0 ||
+        truncate(sacrifice, 0) == 0 || rename(sacrifice, "/tmp/x") == 0 || unlink(sacrifice) == 0)
+        return failed("a file of a read-only bind can be changed");
+    return access(sacrifice, F_OK) == 0 ? DONE : failed("the file to be changed is not there");
 }
 
 static int a9_hardlink(void)
@@ -409,7 +419,7 @@ static int a12_list(void)
         struct stat st;
         if (stat(nodes[i].path, &st) < 0 || st.st_rdev != makedev(nodes[i].major, nodes[i].minor))
             return failed("%s is another device", nodes[i].path);
-        if (chmod(nodes[i].path, 0600) == 0 || unlink(nodes[i].path) == 0)
+        if (chmod(nodes[i].path, st.st_mode & 0777) == 0 || unlink(nodes[i].path) == 0)
             return failed("%s can be changed", nodes[i].path);
     }
     return DONE;
@@ -555,8 +565,8 @@ static int overwrite(const char *path)
     return msync(at, 4096, MS_SYNC);
 }
 
-/* A set-id program that was in the workspace before: a write through a mapping leaves the bits, unlike write(2). The runner
- * sees whether forged content and bits are both there in the end. */
+/* A set-id program that was in the workspace before: a write through a mapping leaves the bits, unlike write(2). The
+ * runner sees whether forged content and bits are both there in the end. */
 static int a19_existing(void)
 {
     (void)overwrite("/ws/setid");

@@ -1,7 +1,7 @@
 /* attack_limits.c - sections H and I: staying alive after the end, and taking more than was given.
  *
- * Rows that the runner drives print a line when they are in place and then stay. Everything is bounded here: at most 400
- * processes, 300 MiB and 200 MiB of output, and nothing lives longer than a minute even if px does not end it. */
+ * Rows that the runner drives print a line when they are in place and then stay. Everything is bounded here: at most
+ * 400 processes at once, 300 MiB and 200 MiB of output, and nothing lives longer than a minute on its own. */
 #include "attack.h"
 
 #include <dirent.h>
@@ -160,7 +160,8 @@ static int h13_forge(void)
 /* Takes pid 1's descriptors away while it may still be on its way to px-init. */
 static int h13_starve_init(void)
 {
-    (void)prlimit(1, RLIMIT_NOFILE, &(struct rlimit){0, 0}, NULL);
+    if (boxed())
+        (void)prlimit(1, RLIMIT_NOFILE, &(struct rlimit){0, 0}, NULL);
     return DONE;
 }
 

@@ -43,7 +43,7 @@ static int b1_core_pattern(void)
                                         "/proc/sys/kernel/pid_max",
                                         "/proc/sys/kernel/shmmax"};
     for (size_t i = 0; i < COUNT(paths); i++)
-        if (unwritable(paths[i]) || (chmod(paths[i], 0666) == 0 && failed("%s: mode changed", paths[i])))
+        if (unwritable(paths[i]))
             return FAILED;
     return DONE;
 }
@@ -251,6 +251,8 @@ static int b9_setns(void)
 
 static int b9_init(void)
 {
+    if (!boxed())
+        return failed("no pid namespace");
     static const int signals[] = {SIGKILL, SIGTERM, SIGSTOP, SIGCHLD, SIGHUP, SIGSEGV};
     for (size_t i = 0; i < COUNT(signals); i++)
         if (kill(1, signals[i]) == 0)
@@ -261,11 +263,13 @@ static int b9_init(void)
     return DONE;
 }
 
-/* Calls that ask for the same id only: with a single id they would reach pid 1. Nothing here harms it at once; a box whose
- * pid 1 may have its limits lowered decides how its own end is reported. */
+/* Calls that ask for the same id only: with a single id they would reach pid 1. Nothing here harms it at once; a box
+ * that may lower the limits of its pid 1 decides how its own end is reported. */
 static int b9_init_limits(void)
 {
     struct rlimit limit = {0};
+    if (!boxed())
+        return failed("no pid namespace");
     if (prlimit(1, RLIMIT_CORE, NULL, &limit) == 0 || prlimit(1, RLIMIT_CORE, &(struct rlimit){0, 0}, NULL) == 0)
         return failed("limits of pid 1 can be changed");
     if (setpriority(PRIO_PROCESS, 1, 1) == 0)
@@ -360,7 +364,9 @@ static int c2_twin(void)
     return open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC) >= 0 ? DONE : failed("/proc/self/fd");
 }
 
-/* ---- C4: the caller's secrets. The token is told with every byte one higher, so that the search does not find itself. ---- */
+/* ---- C4: the caller's secrets ---- */
+
+/* The token is told with every byte one higher, so that the search does not find itself. */
 
 static bool holds(const char *data, size_t size, const char *raised)
 {

@@ -1,7 +1,7 @@
 /* fault.c - fault NUMBER ERRNO PROGRAM ARG...: runs a program in which one system call always fails.
  *
- * Why:     rule 1 of the boundary: a step that fails ends the run before the payload starts (C9). The filter is inherited, so
- *          it reaches the child that builds the box, wherever that calls. */
+ * Why:     rule 1 of the boundary: a step that fails ends the run before the payload starts (C9). The filter is
+ *          inherited, so it reaches the child that builds the box, wherever that calls. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -293,7 +293,7 @@ def A22_source_race(suite):
     racer = subprocess.Popen([suite.bin / "race", top / "file", top / "socket"])
     bound = 0
     try:
-        for _ in range(150):
+        for _ in range(250):
             done = suite.box(["-v", f"{top}/file:/it"], "/attack/attack_fs", "A22_source_race")
             check(done.returncode in (0, 125), shorten(done.stdout + done.stderr))
             bound += done.returncode == 0

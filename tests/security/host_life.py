@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from suite import LIMIT, Failed, Skipped, check, children, fields, gone, marked, needs_root, shorten, test
+from suite import LIMIT, Failed, Skipped, check, children, ended, fields, marked, needs_root, shorten, test
 
 
 # ---- H: life and death ----------------------------------------------------------------------------------------------
@@ -37,8 +37,8 @@ def H2_px_killed(suite):
         check(len(marked(mark)) >= 7, "the daemons are not there")
         process.kill()
         process.communicate()
-        left = gone(mark)
-        check(not left, f"{len(left)} processes live on after px was killed")
+        left = ended(mark)
+        check(not left, f"{left} processes live on after px was killed")
 
 
 @test
@@ -47,7 +47,7 @@ def H2_px_killed_stopped(suite):
     process, _, _ = suite.running([], "/attack/attack_limits", "H4_stopped", mark)
     process.kill()
     process.communicate()
-    check(not gone(mark), "stopped processes live on after px was killed")
+    check(not ended(mark), "stopped processes live on after px was killed")
 
 
 @test
@@ -61,11 +61,8 @@ def H2_px_killed_during_start(suite):
         time.sleep((step % 60) * 0.00005)
         process.kill()
         process.wait()
-    left = gone(mark)
-    where = [Path(f"/proc/{pid}/wchan").read_text() for pid in left[:3]] if suite.root else []
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
-    check(not left, f"{len(left)} half-made boxes are left waiting for ever {where}")
+    left = ended(mark)
+    check(not left, f"{left} half-made boxes are left waiting for ever")
 
 
 @test
@@ -173,6 +170,17 @@ def I2_no_cgroup_fails_closed(suite):
                   f"{preset}: ran without the limit")
         else:
             check(done.returncode == 125 and b"RAN" not in done.stdout, f"{preset}: exit status {done.returncode}")
+
+
+@test
+def I2_verdict(suite):
+    """Who is ended for memory is told so, every time."""
+    needs_root(suite)
+    for _ in range(15):
+        result = suite.result(["-m", "64m"], "/attack/attack_limits", "I2_anonymous")
+        hit = [hit["limit"] for hit in result["limits_hit"]]
+        check(result["status"] == "memory" and result["oom_killed"] and "memory" in hit,
+              f"status {result['status']}, oom_killed {result['oom_killed']}, limits_hit {result['limits_hit']}")
 
 
 @test
