@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -109,6 +110,12 @@ static int watch(struct running *run, struct px_err *e)
 
 /* ---- hygiene ---- */
 
+/* Nothing that the caller left open reaches any program of ours. */
+static void close_inherited(void)
+{
+    (void)syscall(436 /* close_range */, 3, ~0u, 4 /* CLOSE_RANGE_CLOEXEC */);
+}
+
 /* A program started with closed standard descriptors must not hand their numbers to something else. */
 static void open_missing_stdio(void)
 {
@@ -167,13 +174,29 @@ static void say_end(const struct cli *cli, const struct px_result *r)
             r->tier);
 }
 
-/* Written beside and renamed, so that a reader never sees half of it. */
-static int write_report(const char *path, const char *text)
+/* The report's directory is opened before the box runs: the box may move things about in what it can write. */
+struct report {
+    int dir;
+    const char *name;           /* NULL: no report */
+};
+
+static int open_report(const char *path, struct report *ret)
 {
-    char temporary[4096];
-    if (snprintf(temporary, sizeof temporary, "%s.px-%d", path, (int)getpid()) >= (int)sizeof temporary)
+    const char *slash = strrchr(path, '/');
+    char dir[4096] = ".";
+    if (slash && snprintf(dir, sizeof dir, "%.*s", slash == path ? 1 : (int)(slash - path), path) >= (int)sizeof dir)
         return -1;
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    *ret = (struct report){.dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), .name = slash ? slash + 1 : path};
+    return ret->dir < 0 || *ret->name == '\0' ? -1 : 0;
+}
+
+/* Written beside and renamed, so that a reader never sees half of it. */
+static int write_report(const struct report *report, const char *text)
+{
+    char temporary[512];
+    if (snprintf(temporary, sizeof temporary, ".%s.px-%d", report->name, (int)getpid()) >= (int)sizeof temporary)
+        return -1;
+    int fd = openat(report->dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
         return -1;
     size_t len = strlen(text);
@@ -185,22 +208,22 @@ static int write_report(const char *path, const char *text)
     }
     ok = fsync(fd) == 0 && ok;
     ok = close(fd) == 0 && ok;
-    if (ok && rename(temporary, path) == 0)
+    if (ok && renameat(report->dir, temporary, report->dir, report->name) == 0)
         return 0;
-    (void)unlink(temporary);
+    (void)unlinkat(report->dir, temporary, 0);
     return -1;
 }
 
-static int answer(const struct cli *cli, const struct options *o, struct px_box *box, struct px_err *e)
+static int answer(const struct cli *cli, const struct options *o, const struct report *report, struct px_box *box, struct px_err *e)
 {
     const struct px_result *r = px_box_result(box);
     char *text = NULL;
     int status = r->exit_code;
 
-    if (o->report) {
+    if (report->name) {
         if (px_box_json(box, true, &text, e) < 0)
             return say_error(cli, e, START_STATUS);
-        if (write_report(o->report, text) < 0) {
+        if (write_report(report, text) < 0) {
             say("px: cannot write the report '%s'", o->report);
             status = START_STATUS;
         }
@@ -241,7 +264,10 @@ static int run_box(struct cli *cli, struct options *o)
     struct px_io io;
     struct terminal terminal = {0};
     struct running run = {.tty = o->tty};
+    struct report report = {.dir = -1};
 
+    if (o->report && open_report(o->report, &report) < 0)
+        return usage_error(cli, START_STATUS, "Name a file in a directory that exists.", "--report: cannot write '%s'", o->report);
     choose_io(cli, o, &io);
     (void)signal(SIGPIPE, SIG_IGN);     /* banned: a program may; the library's writes report EPIPE */
     run.signals = open_signals();
@@ -254,7 +280,7 @@ static int run_box(struct cli *cli, struct options *o)
         terminal_raw(&terminal);
     int r = watch(&run, &e);
     terminal_restore(&terminal);
-    int status = r < 0 ? say_error(cli, &e, START_STATUS) : answer(cli, o, run.box, &e);
+    int status = r < 0 ? say_error(cli, &e, START_STATUS) : answer(cli, o, &report, run.box, &e);
     px_box_free(run.box);
     return status;
 }
@@ -286,6 +312,7 @@ int cmd_exec(struct cli *cli, int argc, char **argv)
 {
     struct options o;
     struct px_err e = {0};
+    close_inherited();
     open_missing_stdio();
     if (parse_options(cli, argc, argv, &o, &e) < 0)
         return say_error(cli, &e, START_STATUS);
@@ -301,6 +328,7 @@ int cmd_shell(struct cli *cli, int argc, char **argv)
     struct px_err e = {0};
     bool tty = isatty(STDIN_FILENO);
 
+    close_inherited();
     open_missing_stdio();
     if (parse_options(cli, argc, argv, &o, &e) < 0 ||
         px_policy_set(o.policy, tty ? "tty" : "interactive", "true", &e) < 0)

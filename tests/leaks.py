@@ -216,6 +216,7 @@ def all_at_once(px, limits, count):
     ]
     try:
         silent = [p for p in running if p.stdout.readline() != b"up\n"]
+        said = [p.stderr.read().decode(errors="replace") for p in silent]
         for i, p in enumerate(running):
             if i % 2:
                 p.kill()
@@ -230,7 +231,7 @@ def all_at_once(px, limits, count):
             for stream in (p.stdin, p.stdout, p.stderr):
                 stream.close()
     if silent:
-        return f"{len(silent)} of {count} boxes did not start"
+        return f"{len(silent)} of {count} boxes did not start: {said[0][:400]}"
     wrong = [code for i, code in enumerate(codes) if code != (-signal.SIGKILL if i % 2 else 7)]
     return f"{len(wrong)} boxes ended with {sorted(set(wrong))}" if wrong else ""
 

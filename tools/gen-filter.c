@@ -44,6 +44,7 @@ enum class {
     CLASS_SOCKET,
     CLASS_PAIR,
     CLASS_PERSONALITY,
+    CLASS_SELF,
     CLASS_PRCTL,
     CLASS_MODE_1,
     CLASS_MODE_2,
@@ -303,6 +304,10 @@ static void emit_simple_rules(struct program *p)
     emit_argument(p, 0);
     emit_if_equal(p, 0, CLASS_ALLOW, NEXT);
     emit_if_equal(p, 0xffffffff, CLASS_ALLOW, CLASS_DENY);
+
+    place(p, CLASS_SELF);
+    emit_argument(p, 0);
+    emit_if_equal(p, 0, CLASS_ALLOW, CLASS_DENY);
 
     place(p, CLASS_PRCTL);
     emit_argument(p, 0);

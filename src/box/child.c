@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -27,11 +28,34 @@ static int run_steps(struct px_child *c, uint32_t from, uint32_t to, struct px_c
 
 /* ---- pid 1: ids, payload ---- */
 
+/* Half a box must not outlive its maker. The kernel forgets this at every change of ids, so it is said again. */
+int px_op_die_with_parent(void)
+{
+    return (int)px_sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+}
+
+int px_op_begin(struct px_child *c, const struct px_step *s)
+{
+    (void)s;
+    const uint64_t normal[4] = {0};     /* SIG_DFL: children of a process that ignores SIGCHLD cannot be waited for */
+    (void)px_sys(SYS_umask, 022);
+    long r = px_sys(SYS_rt_sigaction, SIGCHLD, normal, 0, 8);
+    if (r >= 0)
+        r = px_op_die_with_parent();
+    /* It may have died before that took hold; then nobody will tell us. */
+    struct pollfd parent = {.fd = c->parent_fd, .events = POLLIN};
+    return r < 0 ? (int)r : px_sys(SYS_poll, &parent, 1, 0) == 0 ? 0 : -ESRCH;
+}
+
 int px_op_wait(struct px_child *c, const struct px_step *s)
 {
     uint32_t go;
-    while ((go = __atomic_load_n(&c->go, __ATOMIC_ACQUIRE)) == PX_GO_WAIT)
-        (void)px_sys(SYS_futex, &c->go, FUTEX_WAIT, PX_GO_WAIT, 0);
+    int seconds = 60;           /* no wait without a bound */
+    while ((go = __atomic_load_n(&c->go, __ATOMIC_ACQUIRE)) == PX_GO_WAIT && seconds > 0) {
+        const struct timespec second = {.tv_sec = 1};
+        if (px_sys(SYS_futex, &c->go, FUTEX_WAIT, PX_GO_WAIT, &second) == -ETIMEDOUT)
+            seconds--;
+    }
     if (go != PX_GO)
         return -ECANCELED;
     if (!(s->flags & PX_STEP_SETGROUPS))
@@ -40,7 +64,9 @@ int px_op_wait(struct px_child *c, const struct px_step *s)
     long r = px_sys(SYS_setgroups, 0, 0);
     if (r >= 0)
         r = px_sys(SYS_setresgid, 0, 0, 0);
-    return (int)(r < 0 ? r : px_sys(SYS_setresuid, 0, 0, 0));
+    if (r >= 0)
+        r = px_sys(SYS_setresuid, 0, 0, 0);
+    return r < 0 ? (int)r : px_op_die_with_parent();
 }
 
 int px_op_subreaper(struct px_child *c, const struct px_step *s)
@@ -110,7 +136,8 @@ int px_op_init(struct px_child *c, const struct px_step *s)
         r = px_op_ids(c, s);
     if (r < 0 || (r = px_sys(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0)) < 0)
         return (int)r;
-    if (s->flags & PX_STEP_THREAD && (r = px_sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)) < 0)
+    /* The thread that starts a box may go before it; px-init watches the process by its socket. */
+    if ((r = px_sys(SYS_prctl, PR_SET_PDEATHSIG, s->flags & PX_STEP_THREAD ? SIGKILL : 0, 0, 0, 0)) < 0)
         return (int)r;
     /* Both are 3 or more, so neither dup3 can hit the other's source. */
     if ((r = px_sys(SYS_dup3, c->control_fd, keep[0], 0)) < 0 || (r = px_sys(SYS_dup3, c->init_fd, keep[1], O_CLOEXEC)) < 0 ||

@@ -34,6 +34,9 @@
 #define F_SEAL_GROW 4
 #define F_SEAL_WRITE 8
 #endif
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
 enum { MFD_EXECUTABLE = 0x10, SETUP_MSEC_MAX = 60 * 1000 };
 
 /* The image of px-init that nothing can change, not even through /proc/1/exe. */
@@ -249,6 +252,7 @@ static void close_child_ends(struct launch *l)
 {
     l->control_child = px_fd_close(l->control_child);
     l->child.init_fd = px_fd_close(l->child.init_fd);
+    l->child.parent_fd = px_fd_close(l->child.parent_fd);
     for (int i = 0; i < 3; i++)
         l->stdio[i] = px_fd_close(l->stdio[i]);
     for (uint32_t i = 0; i < l->box->plan->count; i++)
@@ -286,6 +290,8 @@ static int open_all(struct launch *l, const struct px_policy *policy, const stru
         (void)px_fd_close(l->child.init_fd);
         l->child.init_fd = r;
     }
+    if (r >= 0)
+        r = l->child.parent_fd = (int)px_sys(SYS_pidfd_open, getpid(), 0);
     if (r >= 0) {
         void *stacks = mmap(NULL, 2 * PX_CHILD_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
         l->stacks = stacks == MAP_FAILED ? NULL : stacks;
@@ -300,7 +306,7 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
 {
     struct launch l = {
         .box = box,
-        .child = {.plan = box->plan, .go = PX_GO_WAIT, .init_fd = -EBADF, .ruleset_fd = -EBADF, .stamps = box->stamps,
+        .child = {.plan = box->plan, .go = PX_GO_WAIT, .init_fd = -EBADF, .parent_fd = -EBADF, .ruleset_fd = -EBADF, .stamps = box->stamps,
                   .rows = io->rows ? io->rows : 24, .cols = io->cols ? io->cols : 80},
         .control_child = -EBADF,
         .stdio = {-EBADF, -EBADF, -EBADF},

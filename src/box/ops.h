@@ -44,5 +44,7 @@ static inline void px_op_signal(uint32_t *futex)
     (void)px_sys(SYS_futex, futex, FUTEX_WAKE, 1, 0);
 }
 
+/* box/child.c */
+int px_op_die_with_parent(void);
 /* box/ops_payload.c */
 int px_op_send_fd(int socket, int fd);

@@ -56,8 +56,7 @@ int px_op_session(struct px_child *c, const struct px_step *s)
     (void)c;
     (void)s;
     long r = px_sys(SYS_setsid);
-    (void)px_sys(SYS_umask, 022);
-    return r < 0 ? (int)r : 0;
+    return r < 0 ? (int)r : px_op_die_with_parent();
 }
 
 int px_op_keyring(struct px_child *c, const struct px_step *s)
@@ -208,7 +207,8 @@ int px_op_close(struct px_child *c, const struct px_step *s)
 {
     (void)c;
     (void)s;
-    return (int)px_sys(SYS_close_range, 3, ~0u, 0);
+    int r = px_op_die_with_parent();    /* without a pid namespace this is what binds the payload to px-init */
+    return r < 0 ? r : (int)px_sys(SYS_close_range, 3, ~0u, 0);
 }
 
 int px_op_seccomp(struct px_child *c, const struct px_step *s)

@@ -130,6 +130,15 @@ static int check_source(const struct px_step *s, int fd)
     return fd;
 }
 
+/* Places of the skeleton and of our own /proc. */
+static int attach(int tree, const char *target)
+{
+    int r = tree < 0 ? tree : px_mount_attach_own(tree, below(target));
+    if (tree >= 0)
+        (void)px_sys(SYS_close, tree);
+    return r;
+}
+
 /* The given directory below a skeleton of ours (the working directory): mount points and /etc files lie on top and
  * nothing is ever created in the caller's tree. */
 int px_op_overlay(struct px_child *c, const struct px_step *s)
@@ -154,8 +163,12 @@ int px_op_overlay(struct px_child *c, const struct px_step *s)
         return tree;
     /* The overlay holds the skeleton by itself. Left attached it would be what the pivot detaches, and the host's root would
      * stay below ours, one ".." away. */
-    long r = px_sys(SYS_umount2, ".", 2 /* MNT_DETACH */);
-    return r < 0 ? (int)r : enter_tree(tree);
+    int dev = px_mount_clone(AT_FDCWD, "dev", s->attr);
+    long r = dev < 0 ? dev : px_sys(SYS_umount2, ".", 2 /* MNT_DETACH */);
+    if (r >= 0)
+        r = enter_tree(tree);
+    /* Our /dev alone: an overlay would show the given root's entries through it. */
+    return r < 0 ? (int)r : attach(dev, "/dev");
 }
 
 int px_op_mkdir(struct px_child *c, const struct px_step *s)
@@ -199,15 +212,6 @@ static int source_tree(struct px_child *c, const struct px_step *s)
     if (s->flags & PX_STEP_INSIDE)
         return px_mount_clone(AT_FDCWD, below(px_op_text(c, s->src)), s->attr);
     return check_source(s, px_mount_clone(AT_FDCWD, px_op_text(c, s->src), s->attr));
-}
-
-/* Places of the skeleton and of our own /proc. */
-static int attach(int tree, const char *target)
-{
-    int r = tree < 0 ? tree : px_mount_attach_own(tree, below(target));
-    if (tree >= 0)
-        (void)px_sys(SYS_close, tree);
-    return r;
 }
 
 int px_op_bind(struct px_child *c, const struct px_step *s)

@@ -295,7 +295,7 @@ static void add_launch(struct px_plan *plan, const char *command, const struct p
     if (plan->tier == PX_TIER_FULL)
         add_ids(plan, PX_OP_INIT, 0, 0, PX_STEP_SETGROUPS | thread);
     else
-        add_ids(plan, PX_OP_INIT, plan->caller.uid, plan->caller.gid, PX_STEP_REAPER | thread);
+        add_ids(plan, PX_OP_INIT, plan->caller.uid, plan->caller.gid, PX_STEP_REAPER); /* it must outlive us to end the tree */
 }
 
 /* ---- tiers ---- */
@@ -304,6 +304,7 @@ static int plan_full(struct px_plan *plan, const struct px_policy *policy, struc
 {
     plan->namespaces = PX_CLONE_NEWUSER | PX_CLONE_NEWNS | PX_CLONE_NEWPID | PX_CLONE_NEWIPC | PX_CLONE_NEWUTS;
     plan->own_net = policy->net != PX_NET_HOST;
+    px_steps_add(plan, PX_OP_BEGIN);
     uint32_t name = px_steps_text(plan, policy->hostname);
     px_steps_add(plan, PX_OP_HOSTNAME)->src = name;
     px_steps_add(plan, PX_OP_PRIVATE);
@@ -320,6 +321,8 @@ static int plan_full(struct px_plan *plan, const struct px_policy *policy, struc
     HAS(plan, "no_new_privs");
     if (policy->net == PX_NET_HOST)
         LACKS(plan, "net: the host's network is shared, as asked for");
+    if (limited(policy->disk_bytes) && plan->writable_binds)
+        LACKS(plan, "disk: writable binds are not bounded");
     return 0;
 }
 
@@ -342,6 +345,7 @@ static int plan_landlock(struct px_plan *plan, const struct px_policy *policy, s
     for (size_t i = 0; i < policy->binds.count; i++)
         if (landlock_bind(&policy->binds.items[i], e) < 0)
             return -1;
+    px_steps_add(plan, PX_OP_BEGIN);
     px_steps_add(plan, PX_OP_WAIT);
     px_steps_add(plan, PX_OP_SUBREAPER);
     px_steps_add(plan, PX_OP_PAYLOAD);

@@ -68,6 +68,7 @@ static void ended_by_us(struct px_box *box, struct px_result *r)
     case PX_END_MEMORY:
         r->status = PX_STATUS_MEMORY;
         r->reason = "used more than its memory limit";
+        r->oom_killed = true;
         break;
     default:
         r->status = PX_STATUS_INTERNAL;
@@ -88,6 +89,9 @@ static void read_cgroup(struct px_box *box, struct px_result *r)
         r->memory_source = u.memory_source;
     }
     r->pids_peak = u.pids_peak;
+    /* We may have been faster than the kernel's own killer: then its count is 0, and the event it sent first is what we read. */
+    if (box->end == PX_END_MEMORY && !u.oom_kills)
+        hit(r, "memory", "memory.oom_control event", 1);
     if (u.oom_kills) {
         r->oom_killed = true;
         hit(r, "memory", u.oom_counter, u.oom_kills);
@@ -172,7 +176,7 @@ void px_report_make(struct px_box *box)
 {
     struct px_result *r = &box->result;
     memcpy(r->id, box->id, sizeof r->id);
-    if (box->end == PX_END_EXIT || (box->end == PX_END_MEMORY && box->have_report))
+    if (box->end == PX_END_EXIT)
         ended_by_itself(box, r);
     else
         ended_by_us(box, r);

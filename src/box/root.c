@@ -62,7 +62,7 @@ static void add_merged(struct px_plan *plan)
             px_steps_link(plan, to, names[i]);
         } else if (stat(names[i], &st) == 0 && S_ISDIR(st.st_mode)) {
             px_steps_dir(plan, names[i], 0755, 0);
-            (void)px_steps_bind(plan, names[i], names[i], RO, &st);
+            px_steps_bind(plan, names[i], names[i], RO, &st);
         }
     }
 }
@@ -73,8 +73,9 @@ static int add_host_base(struct px_plan *plan, const struct px_policy *policy, s
     char zone[PATH_MAX];
 
     px_steps_dirs(plan, "/usr", true, 0);
-    if (px_steps_bind(plan, "/usr", "/usr", RO, &st) < 0)
+    if (stat("/usr", &st) < 0)
         return px_fail(e, PX_E_MOUNT, errno, "the host has no /usr");
+    px_steps_bind(plan, "/usr", "/usr", RO, &st);
     add_merged(plan);
     add_etc(plan, policy);
     for (size_t i = 0; i < PX_COUNT_OF(etc_binds); i++) {
@@ -84,7 +85,7 @@ static int add_host_base(struct px_plan *plan, const struct px_policy *policy, s
             px_steps_dir(plan, etc_binds[i], 0755, 0);
         else
             px_steps_file(plan, etc_binds[i], "");
-        (void)px_steps_bind(plan, etc_binds[i], etc_binds[i], RO, &st);
+        px_steps_bind(plan, etc_binds[i], etc_binds[i], RO, &st);
     }
     px_steps_link(plan, "../usr/lib/os-release", "/etc/os-release");
     ssize_t n = readlink("/etc/localtime", zone, sizeof zone - 1);
@@ -336,9 +337,7 @@ static int add_user_bind(struct px_plan *plan, const struct px_policy *policy, c
         if (!S_ISDIR(st.st_mode))
             px_steps_file(plan, b->target, "");
     }
-    if (px_steps_bind(plan, b->source, b->target, b->writable ? RW : RO, &st) < 0)
-        return px_fail(e, PX_E_BIND, errno, "cannot bind '%s'", b->source);
-    plan->steps[plan->count - 1].flags |= PX_STEP_IDMAP;
+    px_steps_bind(plan, b->source, b->target, b->writable ? RW : RO, &st)->flags |= PX_STEP_IDMAP;
     plan->binds = true;
     plan->writable_binds = plan->writable_binds || b->writable;
     return 0;

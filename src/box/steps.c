@@ -106,18 +106,15 @@ uint32_t px_steps_host_path(struct px_plan *plan, const char *path)
     return at;
 }
 
-/* A bind of something of the host, pinned to the object that is there now. */
-int px_steps_bind(struct px_plan *plan, const char *source, const char *target, unsigned attr, struct stat *ret_st)
+struct px_step *px_steps_bind(struct px_plan *plan, const char *source, const char *target, unsigned attr, const struct stat *st)
 {
-    if (stat(source, ret_st) < 0)
-        return -errno;
     uint32_t src = px_steps_host_path(plan, source);
     struct px_step *s = px_steps_at(plan, PX_OP_BIND, target);
     s->src = src;
     s->attr = attr;
-    s->num = ret_st->st_dev;
-    s->num2 = ret_st->st_ino;
-    if (!S_ISDIR(ret_st->st_mode))
+    s->num = st->st_dev;
+    s->num2 = st->st_ino;
+    if (!S_ISDIR(st->st_mode))
         s->flags |= PX_STEP_FILE;
-    return 0;
+    return s;
 }

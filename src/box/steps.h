@@ -19,8 +19,8 @@ void px_steps_dir(struct px_plan *plan, const char *path, unsigned mode, unsigne
 void px_steps_dirs(struct px_plan *plan, const char *path, bool itself, unsigned flags);
 void px_steps_link(struct px_plan *plan, const char *to, const char *path);
 void px_steps_file(struct px_plan *plan, const char *path, const char *content);
-/* A bind of something of the host, pinned to the object that is there now; its stat in *ret_st. */
-int px_steps_bind(struct px_plan *plan, const char *source, const char *target, unsigned attr, struct stat *ret_st);
+/* A bind of something of the host, pinned to the object that was looked at. */
+struct px_step *px_steps_bind(struct px_plan *plan, const char *source, const char *target, unsigned attr, const struct stat *st);
 bool px_steps_has(const struct px_plan *plan, enum px_op op, const char *dst);
 
 /* box/root.c: everything of a box that is a file system, from the root to the pivot. */

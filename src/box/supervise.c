@@ -2,12 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <termios.h>
 #include <time.h>
@@ -19,6 +21,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "kernel/abi.h"
 #include "kernel/pidfd.h"
 #include "kernel/tree.h"
 
@@ -189,6 +192,31 @@ static char **copy_argv(char *const argv[])
     return copy;
 }
 
+static int open_writable(struct px_box *box, struct px_err *e)
+{
+    const struct px_plan *plan = box->plan;
+    for (uint32_t i = 0; plan->writable_binds && i < plan->count; i++) {
+        const struct px_step *s = &plan->steps[i];
+        if (s->op != PX_OP_BIND || !(s->flags & PX_STEP_IDMAP) || s->attr & PX_MOUNT_RDONLY)
+            continue;
+        int *more = realloc(box->writable, (box->writable_count + 1) * sizeof *more);
+        struct stat st;
+        if (!more)
+            return px_fail(e, PX_E_MEMORY, ENOMEM, "box");
+        box->writable = more;
+        const char *path = px_plan_text(plan, s->src);
+        int fd = (int)px_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        if (fd == -EACCES)      /* not ours to read, so not ours to change */
+            continue;
+        if (fd < 0 || fstat(fd, &st) < 0 || st.st_dev != s->num || st.st_ino != s->num2) {
+            (void)px_fd_close(fd);
+            return px_fail(e, PX_E_BIND, fd < 0 ? fd : ESTALE, "cannot bind '%s'", path);
+        }
+        box->writable[box->writable_count++] = fd;
+    }
+    return 0;
+}
+
 /* A hundred boxes at once are a hundred supervisors: a plan that was carried out is memory for nothing. */
 static int let_go_of_plan(struct px_box *box)
 {
@@ -196,7 +224,7 @@ static int let_go_of_plan(struct px_box *box)
     if (!box->argv)
         return -1;
     px_report_isolation(box);
-    bool needed = box->plan->writable_binds || box->stamps || box->plan->tier != PX_TIER_FULL;
+    bool needed = box->stamps || box->plan->tier != PX_TIER_FULL;
     if (!needed) {
         px_plan_free(box->plan);
         box->plan = NULL;
@@ -243,7 +271,7 @@ int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, con
         px_plan_free(plan);
         return px_fail(e, PX_E_MEMORY, ENOMEM, "box");
     }
-    if (make_id(box->id) < 0 || choose_ids(box, policy, e) < 0 || make_cgroup(box, policy, e) < 0) {
+    if (make_id(box->id) < 0 || open_writable(box, e) < 0 || choose_ids(box, policy, e) < 0 || make_cgroup(box, policy, e) < 0) {
         px_supervise_free(box);
         return -1;
     }
@@ -396,25 +424,34 @@ static int dispatch(struct px_box *box, uint32_t tag, struct px_err *e)
     }
 }
 
-/* setuid bits on files that the box could write: refused by the filter, and taken away once more here. */
+static void add_hint(struct px_box *box, const char *hint)
+{
+    if (box->result.hints_count < PX_COUNT_OF(box->result.hints))
+        box->result.hints[box->result.hints_count++] = hint;
+}
+
+/* Set-id bits on files that the box could write: refused by the filter, and taken away once more here (a file that had them
+ * before keeps them when it is written through a mapping). */
 static void strip_binds(struct px_box *box)
 {
-    const struct px_plan *plan = box->plan;
-    for (uint32_t i = 0; i < plan->count; i++) {
-        const struct px_step *s = &plan->steps[i];
-        if (s->op != PX_OP_BIND || !(s->flags & PX_STEP_IDMAP) || s->flags & PX_STEP_FILE || s->attr & 1 /* read-only */)
-            continue;
-        px_auto_fd int dir = (int)px_sys(SYS_openat, AT_FDCWD, px_plan_text(plan, s->src), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        int changed = dir < 0 ? 0 : px_tree_strip(dir, box->start_realtime_sec - 1);
-        if (changed > 0)
-            box->result.hints[box->result.hints_count++ % 4] = "set-id bits were removed from files in a writable bind";
+    int changed = 0, worst = 0;
+    for (size_t i = 0; i < box->writable_count; i++) {
+        struct stat st;
+        int r = fstat(box->writable[i], &st) < 0 ? -errno
+                : S_ISDIR(st.st_mode)           ? px_tree_strip(box->writable[i], box->start_realtime_sec - 1)
+                                                : px_tree_strip_file(box->writable[i]);
+        changed += r > 0 ? r : 0;
+        worst = r < 0 ? r : worst;
     }
+    if (changed > 0)
+        add_hint(box, "set-id bits were removed from files in a writable bind");
+    if (worst < 0)
+        add_hint(box, "a writable bind could not be searched for set-id files to the end");
 }
 
 static int finish(struct px_box *box, struct px_err *e)
 {
-    if (box->plan && box->plan->writable_binds)
-        strip_binds(box);
+    strip_binds(box);
     px_report_make(box);
     int r = box->has_cgroup ? px_cgroup_done(&box->cgroup) : 0;
     box->has_cgroup = false;
@@ -462,8 +499,10 @@ void px_supervise_free(struct px_box *box)
     if (!box)
         return;
     if (box->pidfd >= 0 && !box->reaped) {
+        struct pollfd gone = {.fd = box->pidfd, .events = POLLIN};
         force(box);
-        (void)px_pidfd_wait(box->pidfd, false, &box->init_status, NULL);
+        if (px_sys(SYS_poll, &gone, 1, STUCK_MSEC) > 0)
+            (void)px_pidfd_wait(box->pidfd, true, &box->init_status, NULL);
     }
     for (int i = 0; i < PX_FLOW_COUNT; i++) {
         px_flow_close(box, i);
@@ -477,6 +516,9 @@ void px_supervise_free(struct px_box *box)
         *fds[i] = px_fd_close(*fds[i]);
     px_buf_done(&box->out_text);
     px_buf_done(&box->err_text);
+    for (size_t i = 0; i < box->writable_count; i++)
+        (void)px_fd_close(box->writable[i]);
+    free(box->writable);
     px_plan_free(box->plan);
     free(box->argv);
     free(box->stamps);

@@ -42,6 +42,8 @@ enum px_end { PX_END_NONE, PX_END_EXIT, PX_END_TIMEOUT, PX_END_MEMORY, PX_END_OU
 struct px_box {
     struct px_plan *plan;       /* NULL once the box runs, unless something of it is needed at the end */
     char **argv;                /* of the payload, for the result; one allocation */
+    int *writable;              /* what the box may write of the caller's files, opened before it could move them */
+    size_t writable_count;
     struct px_idmap ids;
     struct px_cgroup cgroup;
     bool has_cgroup;

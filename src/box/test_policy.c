@@ -32,7 +32,7 @@ static void set(struct px_policy *p, const char *field, const char *value)
     struct px_err e = {0};
 
     if (px_policy_put(p, field, value, &e) < 0)
-        FAIL("--%s '%s': PX%03d %s", field, value, e.code, e.what);
+        FAIL("--%s '%s': PX%03d %s", field, value ? value : "(none)", e.code, e.what);
 }
 
 /* Refused with this code, in words that name the field, and without an error to fill as well. */

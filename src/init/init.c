@@ -145,6 +145,8 @@ static _Noreturn void serve(char **argv)
     const uint64_t child = 1ull << (SIGCHLD - 1);
     int events = (int)px_sys(SYS_signalfd4, -1, &child, 8, O_CLOEXEC | O_NONBLOCK);
 
+    /* exec made us visible again to processes of our id, where the box has only one. */
+    (void)px_sys(SYS_prctl, 4 /* PR_SET_DUMPABLE */, 0, 0, 0, 0);
     if (reaper)
         (void)px_sys(SYS_prctl, 36 /* PR_SET_CHILD_SUBREAPER */, 1, 0, 0, 0);
     for (;;) {

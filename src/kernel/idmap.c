@@ -5,8 +5,10 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -353,8 +355,11 @@ int px_idmap_apply(const struct px_idmap *map, pid_t pid)
 static void hold_namespace(void *unused)
 {
     (void)unused;
+    const struct timespec long_enough = {.tv_sec = 60};     /* we are killed long before, unless the parent is */
+    (void)px_sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    (void)px_sys(SYS_nanosleep, &long_enough, 0);
     for (;;)
-        (void)px_sys(SYS_pause);
+        (void)px_sys(SYS_exit_group, 0);
 }
 
 static int map_and_open(pid_t pid, uint32_t file_uid, uint32_t file_gid, uint32_t host_uid, uint32_t host_gid)

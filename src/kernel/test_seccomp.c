@@ -139,6 +139,8 @@ static uint32_t model_native(enum px_filter filter, uint32_t nr, const uint64_t 
         return a == AF_UNIX ? SECCOMP_RET_ALLOW : NO_SUCH_FAMILY;
     case SYS_personality:
         return a == 0 || a == 0xffffffff ? SECCOMP_RET_ALLOW : NO_PERMISSION;
+    case SYS_prlimit64:
+        return a == 0 ? SECCOMP_RET_ALLOW : NO_PERMISSION;
     case SYS_prctl:
         return a == PR_SET_MM || a == PR_SET_PTRACER ? NO_PERMISSION : SECCOMP_RET_ALLOW;
     case SYS_chmod:
@@ -176,7 +178,7 @@ static uint32_t model(enum px_filter filter, const struct seccomp_data *data)
 
 /* The calls whose arguments the policy looks at. */
 static const uint32_t ruled[] = {
-    SYS_clone, SYS_ioctl, SYS_socket, SYS_socketpair, SYS_personality, SYS_prctl, SYS_chmod, SYS_fchmod,
+    SYS_clone, SYS_ioctl, SYS_socket, SYS_socketpair, SYS_personality, SYS_prlimit64, SYS_prctl, SYS_chmod, SYS_fchmod,
     SYS_creat, SYS_fchmodat, 452, SYS_mknod, SYS_mknodat, SYS_open, SYS_openat,
 };
 

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,119 +13,202 @@
 #include "base/sys.h"
 #include "base/text.h"
 
-enum { DEPTH_MAX = 64 };
+/* One descriptor at a time, whatever the depth: down by name, up by "..", checked against what was left. The names of
+ * directories still to be visited wait in memory, up to a bound. */
+
+enum { NAMES_MAX = 1 << 20 };
+
+struct name {
+    struct name *next;
+    char text[];
+};
+
+struct level {
+    struct level *up;
+    dev_t dev;
+    ino_t ino;
+    struct name *todo;          /* directories of this level that were not entered yet */
+    char own[];                 /* its name in the level above */
+};
 
 struct walk {
-    int top_fd;
+    int fd;                     /* the directory we are in */
+    struct level *level;
+    size_t names;
     int64_t since_sec;
     bool removing;
     int changed;
-    int err;
-    unsigned moved;             /* directories hoisted to the top because they lay too deep */
+    int err;                    /* the first thing that went wrong */
 };
 
-static DIR *open_directory(int dirfd, const char *name)
+static void failed(struct walk *w, int err)
 {
-    int fd = (int)px_sys(SYS_openat, dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {
-        errno = -fd;
-        return NULL;
-    }
-    DIR *dir = fdopendir(fd);
-    if (!dir)
-        (void)px_fd_close(fd);
-    return dir;
+    w->err = w->err < 0 ? w->err : err;
 }
 
-static void strip_file(struct walk *w, int dirfd, const char *name, const struct stat *st)
+/* ---- what is done to an entry ---- */
+
+static bool is_set_id(const struct stat *st)
 {
-    bool set_id = (st->st_mode & S_ISUID) || (st->st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP);
-    if (!S_ISREG(st->st_mode) || !set_id || st->st_ctim.tv_sec < w->since_sec)
-        return;
-    px_auto_fd int fd = (int)px_sys(SYS_openat, dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    struct stat now;
-    if (fd < 0 || fstat(fd, &now) < 0 || !S_ISREG(now.st_mode) ||
-        fchmod(fd, now.st_mode & 07777 & ~(mode_t)(S_ISUID | S_ISGID)) < 0)
-        w->err = w->err < 0 ? w->err : -EPERM;
-    else
-        w->changed++;
+    return S_ISREG(st->st_mode) &&
+           ((st->st_mode & S_ISUID) || (st->st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP));
 }
 
-/* A directory below the depth bound moves to the top and is met again there, so depth never costs stack or descriptors. */
-static void hoist(struct walk *w, int dirfd, const char *name)
+int px_tree_strip_file(int fd)
 {
-    char new_name[48];
-    (void)px_fmt(new_name, sizeof new_name, ".px-hoisted-%u", w->moved++);
-    long r = px_sys(SYS_renameat2, dirfd, name, w->top_fd, new_name, 1 /* RENAME_NOREPLACE */);
-    if (r < 0)
-        w->err = w->err < 0 ? w->err : (int)r;
-}
-
-static void walk_directory(struct walk *w, DIR *dir, int depth);
-
-static void walk_entry(struct walk *w, DIR *dir, const char *name, int depth)
-{
-    int fd = dirfd(dir);
     struct stat st;
-    if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (!is_set_id(&st))
+        return 0;
+    return fchmod(fd, st.st_mode & 07777 & ~(mode_t)(S_ISUID | S_ISGID)) < 0 ? -errno : 1;
+}
+
+static void strip_entry(struct walk *w, const char *name, const struct stat *st)
+{
+    if (!is_set_id(st) || st->st_ctim.tv_sec < w->since_sec)
+        return;
+    px_auto_fd int fd = (int)px_sys(SYS_openat, w->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int r = fd < 0 ? fd : px_tree_strip_file(fd);
+    if (r < 0)
+        failed(w, r);
+    else
+        w->changed += r;
+}
+
+static void remember(struct walk *w, const char *name)
+{
+    size_t n = strlen(name) + 1;
+    struct name *item = w->names < NAMES_MAX ? malloc(sizeof *item + n) : NULL;
+    if (!item) {
+        failed(w, -E2BIG);
+        return;
+    }
+    w->names++;
+    memcpy(item->text, name, n);
+    item->next = w->level->todo;
+    w->level->todo = item;
+}
+
+static void visit_entry(struct walk *w, const char *name)
+{
+    struct stat st;
+    if (fstatat(w->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return;
     if (S_ISDIR(st.st_mode)) {
-        if (depth >= DEPTH_MAX) {
-            if (w->removing)
-                hoist(w, fd, name);
-            else
-                w->err = w->err < 0 ? w->err : -ELOOP;
-            return;
-        }
-        if (w->removing)        /* a directory without permissions must not stop its own removal */
-            (void)px_sys(SYS_fchmodat, fd, name, 0700);
-        DIR *sub = open_directory(fd, name);
-        if (sub)
-            walk_directory(w, sub, depth + 1);
-    } else if (!w->removing) {
-        strip_file(w, fd, name, &st);
-    }
-    if (w->removing) {
-        long r = px_sys(SYS_unlinkat, fd, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0);
-        if (r < 0 && r != -ENOTEMPTY && w->err == 0)
-            w->err = (int)r;
+        remember(w, name);
+    } else if (w->removing) {
+        long r = px_sys(SYS_unlinkat, w->fd, name, 0);
+        if (r < 0)
+            failed(w, (int)r);
+    } else {
+        strip_entry(w, name, &st);
     }
 }
 
-static void walk_directory(struct walk *w, DIR *dir, int depth)
+/* ---- moving about ---- */
+
+static void read_directory(struct walk *w)
 {
+    int copy = (int)px_sys(SYS_openat, w->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+    if (!dir) {
+        (void)px_fd_close(copy);
+        failed(w, copy < 0 ? copy : -ENOMEM);
+        return;
+    }
     struct dirent *entry;
     while ((entry = readdir(dir)))
         if (!px_equal(entry->d_name, ".") && !px_equal(entry->d_name, ".."))
-            walk_entry(w, dir, entry->d_name, depth);
+            visit_entry(w, entry->d_name);
     (void)closedir(dir);
 }
 
-static int run_walk(struct walk *w)
+/* Enters `name` of the present directory; the descriptor of that is given up. */
+static void descend(struct walk *w, const char *name)
 {
-    DIR *dir = open_directory(w->top_fd, ".");
-    if (!dir)
-        return -errno;
-    walk_directory(w, dir, 0);
+    struct stat st;
+    size_t n = strlen(name) + 1;
+    if (w->removing)            /* a directory without permissions must not stop its own removal */
+        (void)px_sys(SYS_fchmodat, w->fd, name, 0700);
+    px_auto_fd int fd = (int)px_sys(SYS_openat, w->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct level *level = fd < 0 || fstat(fd, &st) < 0 ? NULL : calloc(1, sizeof *level + n);
+    if (!level) {
+        failed(w, fd < 0 ? fd : -ENOMEM);
+        return;
+    }
+    level->dev = st.st_dev;
+    level->ino = st.st_ino;
+    level->up = w->level;
+    memcpy(level->own, name, n);
+    w->level = level;
+    (void)px_fd_close(w->fd);
+    w->fd = px_fd_take(&fd);
+    read_directory(w);
+}
+
+/* Back to the level above; if somebody moved us meanwhile, the walk is over. */
+static void ascend(struct walk *w)
+{
+    struct level *done = w->level;
+    struct stat st;
+    px_auto_fd int fd = (int)px_sys(SYS_openat, w->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool same = fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == done->up->dev && st.st_ino == done->up->ino;
+    w->level = done->up;
+    if (!same) {
+        failed(w, fd < 0 ? fd : -ESTALE);
+        while (w->level->todo) {        /* nothing more can be reached from here */
+            struct name *item = w->level->todo;
+            w->level->todo = item->next;
+            free(item);
+        }
+    } else {
+        (void)px_fd_close(w->fd);
+        w->fd = px_fd_take(&fd);
+        long r = w->removing ? px_sys(SYS_unlinkat, w->fd, done->own, AT_REMOVEDIR) : 0;
+        if (r < 0)
+            failed(w, (int)r);
+    }
+    free(done);
+}
+
+static int run_walk(struct walk *w, int top_fd)
+{
+    struct stat st;
+    w->fd = (int)px_sys(SYS_openat, top_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    w->level = w->fd < 0 || fstat(w->fd, &st) < 0 ? NULL : calloc(1, sizeof *w->level + 1);
+    if (!w->level) {
+        int r = w->fd < 0 ? w->fd : -ENOMEM;
+        (void)px_fd_close(w->fd);
+        return r;
+    }
+    w->level->dev = st.st_dev;
+    w->level->ino = st.st_ino;
+    read_directory(w);
+    while (w->level->todo || w->level->up) {
+        struct name *item = w->level->todo;
+        if (!item) {
+            ascend(w);
+            continue;
+        }
+        w->level->todo = item->next;
+        descend(w, item->text);
+        free(item);
+    }
+    free(w->level);
+    (void)px_fd_close(w->fd);
     return w->err;
 }
 
 int px_tree_strip(int dirfd, int64_t since_sec)
 {
-    struct walk w = {.top_fd = dirfd, .since_sec = since_sec};
-    int r = run_walk(&w);
+    struct walk w = {.since_sec = since_sec};
+    int r = run_walk(&w, dirfd);
     return r < 0 ? r : w.changed;
 }
 
 int px_tree_empty(int dirfd)
 {
-    unsigned before = 1, moved = 0;
-    int r = 0;
-    for (int round = 0; round < 4096 && before != moved; round++) {     /* each round that hoists needs one more */
-        struct walk w = {.top_fd = dirfd, .removing = true, .moved = moved};
-        before = moved;
-        r = run_walk(&w);
-        moved = w.moved;
-    }
-    return r;
+    struct walk w = {.removing = true};
+    return run_walk(&w, dirfd);
 }

@@ -1,6 +1,6 @@
 /* kernel/tree.h - walking trees that untrusted code has written, by descriptor, never following a link.
  *
- * Mustn't: recurse deeper than its bound, hold more descriptors than it, or open anything but directories. Parent side. */
+ * Mustn't: recurse, hold more descriptors than two at any depth, or open anything but directories and set-id files. Parent side. */
 #pragma once
 
 #include <stdint.h>
@@ -8,5 +8,7 @@
 /* Clears setuid and setgid bits of regular files below dirfd whose inode changed at or after the time given (CLOCK_REALTIME; the
  * kernel's own stamp, which nobody can set). The number of files changed, or -errno. */
 int px_tree_strip(int dirfd, int64_t since_sec);
+/* The same for one file, whenever it changed: 1 if it was changed. */
+int px_tree_strip_file(int fd);
 /* Removes everything below dirfd; 0 or -errno of the first thing that would not go. */
 int px_tree_empty(int dirfd);

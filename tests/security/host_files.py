@@ -213,6 +213,20 @@ def A19_existing(suite):
 
 
 @test
+def A19_existing_many_binds(suite):
+    """More stripped binds than the result has room for hints."""
+    workspaces = [suite.directory("ws") for _ in range(8)]
+    paths = [set_id_program(workspace) for workspace in workspaces]
+    options = [word for i, workspace in enumerate(workspaces) for word in ("-v", f"{workspace}:/w{i}")]
+    script = ("import mmap\nfor i in range(8):\n with open(f'/w{i}/setid', 'r+b') as f:\n"
+              "  mmap.mmap(f.fileno(), 4096)[:13] = b'#!/bin/forged'")
+    result = suite.result(options, "/usr/bin/python3", "-c", script)
+    check(result["status"] == "ok", f"{result['status']}: {shorten(result['stderr'])}")
+    for path in paths:
+        not_forged(path)
+
+
+@test
 def A19_existing_file_bind(suite):
     workspace = suite.directory("ws")
     path = set_id_program(workspace)
