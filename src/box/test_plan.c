@@ -112,17 +112,17 @@ static bool has_word(char list[40][64], uint32_t count, const char *word)
 
 /* ---- what holds for every plan ---- */
 
-static void check_order(const struct px_plan *plan, const enum px_op *ops, size_t count)
+/* Each step of one kind comes before every step of the other. */
+static void check_before(const struct px_plan *plan, enum px_op a, enum px_op b)
 {
-    for (size_t i = 0; i + 1 < count; i++) {
-        uint32_t last = NOWHERE, first = find(plan, ops[i + 1], NULL);
-        for (uint32_t at = 0; (at = find_from(plan, ops[i], NULL, at)) != NOWHERE; at++)
-            last = at;
-        if (last == NOWHERE || first == NOWHERE)
-            FAIL("%s or %s is missing", px_op_word(ops[i]), px_op_word(ops[i + 1]));
-        if (last >= first)
-            FAIL("step %u (%s) does not come before step %u (%s)", last, px_op_word(ops[i]), first, px_op_word(ops[i + 1]));
-    }
+    uint32_t last = NOWHERE, first = find(plan, b, NULL);
+
+    for (uint32_t at = 0; (at = find_from(plan, a, NULL, at)) != NOWHERE; at++)
+        last = at;
+    if (last == NOWHERE || first == NOWHERE)
+        FAIL("%s or %s is missing", px_op_word(a), px_op_word(b));
+    if (last >= first)
+        FAIL("step %u (%s) does not come before step %u (%s)", last, px_op_word(a), first, px_op_word(b));
 }
 
 static bool attaches(enum px_op op)
@@ -241,14 +241,34 @@ static void check_stages(const struct px_plan *plan)
 /* The end of every plan, in every tier. */
 static void check_launch(const struct px_plan *plan, bool tty)
 {
-    const enum px_op order[] = {PX_OP_WAIT, PX_OP_KEYRING, PX_OP_BOUND, PX_OP_PAYLOAD, PX_OP_READY, PX_OP_SESSION, PX_OP_JOIN, PX_OP_IDS,
-                                tty ? PX_OP_TERMINAL : PX_OP_STDIO, PX_OP_CHDIR, PX_OP_LANDLOCK, PX_OP_ALLOW, PX_OP_ENFORCE,
-                                PX_OP_RLIMIT, PX_OP_SIGNALS, PX_OP_CLOSE, PX_OP_SECCOMP, PX_OP_EXEC, PX_OP_INIT};
+    const enum px_op stream = tty ? PX_OP_TERMINAL : PX_OP_STDIO;
+    const enum px_op pairs[][2] = {
+        {PX_OP_WAIT, PX_OP_PAYLOAD},        /* nobody is started before the ids are there */
+        {PX_OP_PAYLOAD, PX_OP_READY},
+        {PX_OP_SESSION, stream},            /* a terminal becomes that of the new session */
+        {PX_OP_KEYRING, PX_OP_IDS},
+        {PX_OP_BOUND, PX_OP_IDS},           /* dropping reads back what bounding has done */
+        {PX_OP_IDS, stream},                /* what is opened from here on is opened with the payload's rights */
+        {PX_OP_IDS, PX_OP_CHDIR},
+        {PX_OP_JOIN, stream},               /* and in the box's root */
+        {PX_OP_JOIN, PX_OP_CHDIR},
+        {PX_OP_JOIN, PX_OP_LANDLOCK},
+        {PX_OP_BOUND, PX_OP_LANDLOCK},      /* which needs no_new_privs */
+        {PX_OP_LANDLOCK, PX_OP_ALLOW},
+        {PX_OP_ALLOW, PX_OP_ENFORCE},
+        {PX_OP_CHDIR, PX_OP_ENFORCE},
+        {PX_OP_ENFORCE, PX_OP_CLOSE},       /* which closes the ruleset */
+        {PX_OP_ALLOW, PX_OP_RLIMIT},        /* a small number of files must not stop our own opens */
+        {PX_OP_RLIMIT, PX_OP_SECCOMP},
+        {PX_OP_SIGNALS, PX_OP_SECCOMP},
+        {PX_OP_EXEC, PX_OP_INIT},
+    };
     static const enum px_op once[] = {PX_OP_BOUND, PX_OP_PAYLOAD, PX_OP_IDS, PX_OP_CHDIR, PX_OP_LANDLOCK, PX_OP_ENFORCE, PX_OP_CLOSE,
                                       PX_OP_SECCOMP, PX_OP_EXEC, PX_OP_INIT, PX_OP_WAIT, PX_OP_JOIN, PX_OP_READY};
     uint32_t seccomp = find(plan, PX_OP_SECCOMP, NULL);
 
-    check_order(plan, order, PX_COUNT_OF(order));
+    for (size_t i = 0; i < PX_COUNT_OF(pairs); i++)
+        check_before(plan, pairs[i][0], pairs[i][1]);
     for (size_t i = 0; i < PX_COUNT_OF(once); i++)
         if (count_of(plan, once[i]) != 1)
             FAIL("%s is there %d times", px_op_word(once[i]), count_of(plan, once[i]));
@@ -260,13 +280,24 @@ static void check_launch(const struct px_plan *plan, bool tty)
 
 static void check_full(const struct px_plan *plan, bool tty)
 {
-    static const enum px_op order[] = {PX_OP_HOSTNAME, PX_OP_PRIVATE, PX_OP_WAIT, PX_OP_CGROUPNS, PX_OP_NO_USERNS, PX_OP_BOUND, PX_OP_ROOT,
-                                       PX_OP_PROC, PX_OP_SEAL, PX_OP_PIVOT, PX_OP_READY};
+    static const enum px_op pairs[][2] = {
+        {PX_OP_PRIVATE, PX_OP_ROOT},        /* no mount of ours is seen outside */
+        {PX_OP_WAIT, PX_OP_ROOT},           /* what is made belongs to the box's ids */
+        {PX_OP_WAIT, PX_OP_NO_USERNS},
+        {PX_OP_NO_USERNS, PX_OP_PAYLOAD},
+        {PX_OP_ROOT, PX_OP_MKDIR},
+        {PX_OP_PROC, PX_OP_MASK},
+        {PX_OP_MASK, PX_OP_SEAL},
+        {PX_OP_SEAL, PX_OP_PIVOT},          /* read-only before it is anybody's root */
+        {PX_OP_PIVOT, PX_OP_READY},         /* and the payload goes on in it only then */
+        {PX_OP_CGROUPNS, PX_OP_READY},
+    };
     const uint64_t namespaces = PX_CLONE_NEWUSER | PX_CLONE_NEWNS | PX_CLONE_NEWPID | PX_CLONE_NEWIPC | PX_CLONE_NEWUTS;
 
     ASSERT_EQ(plan->tier, PX_TIER_FULL);
     check_stages(plan);
-    check_order(plan, order, PX_COUNT_OF(order));
+    for (size_t i = 0; i < PX_COUNT_OF(pairs); i++)
+        check_before(plan, pairs[i][0], pairs[i][1]);
     check_launch(plan, tty);
     check_bounds(plan);
     check_devices(plan);
@@ -311,7 +342,8 @@ TEST(default_preset)
     check_places(plan);
     ASSERT(plan->own_net);
     ASSERT_EQ(count_of(plan, PX_OP_NETNS), 1);
-    ASSERT(find(plan, PX_OP_NETNS, NULL) < find(plan, PX_OP_JOIN, NULL));
+    check_before(plan, PX_OP_NETNS, PX_OP_BOUND);       /* it needs privileges */
+    check_before(plan, PX_OP_NETNS, PX_OP_JOIN);
     ASSERT_EQ(count_of(plan, PX_OP_LOOPBACK), 0);
     ASSERT_EQ(count_of(plan, PX_OP_TMPFS), 3);
     check_tmpfs(plan, "/home/sandbox", 256u * MIB, false);
@@ -363,8 +395,8 @@ TEST(session_preset)
 
     check_full(plan, false);
     ASSERT_EQ(count_of(plan, PX_OP_LOOPBACK), 1);
-    ASSERT(find(plan, PX_OP_LOOPBACK, NULL) > find(plan, PX_OP_NETNS, NULL));
-    ASSERT(find(plan, PX_OP_LOOPBACK, NULL) < find(plan, PX_OP_IDS, NULL));
+    check_before(plan, PX_OP_NETNS, PX_OP_LOOPBACK);
+    check_before(plan, PX_OP_LOOPBACK, PX_OP_IDS);
     ASSERT_EQ(find(plan, PX_OP_TMPFS, "/home/sandbox"), NOWHERE);       /* the work directory is there instead */
     const struct px_step *work = step(plan, PX_OP_BIND, "/home/sandbox");
     ASSERT_EQ(work->attr, PX_MOUNT_NOSUID | PX_MOUNT_NODEV);

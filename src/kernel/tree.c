@@ -31,13 +31,17 @@ struct level {
     char own[];                 /* its name in the level above */
 };
 
+enum purpose { STRIP, EMPTY, FIND };
+
 struct walk {
+    enum purpose purpose;
     int fd;                     /* the directory we are in */
     struct level *level;
     size_t names;
     int64_t since_sec;
-    bool removing;
-    int changed;
+    int changed;                /* FIND: 1 once something was found */
+    char *found;
+    size_t found_size;
     int err;                    /* the first thing that went wrong */
 };
 
@@ -68,6 +72,12 @@ static void strip_entry(struct walk *w, const char *name, const struct stat *st)
 {
     if (!is_set_id(st) || st->st_ctim.tv_sec < w->since_sec)
         return;
+    if (w->purpose == FIND) {
+        w->changed = 1;
+        if (px_fmt(w->found, w->found_size, "%s", name) < 0)
+            w->found[0] = '\0';
+        return;
+    }
     px_auto_fd int fd = (int)px_sys(SYS_openat, w->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     int r = fd < 0 ? fd : px_tree_strip_file(fd);
     if (r < 0)
@@ -97,7 +107,7 @@ static void visit_entry(struct walk *w, const char *name)
         return;
     if (S_ISDIR(st.st_mode)) {
         remember(w, name);
-    } else if (w->removing) {
+    } else if (w->purpose == EMPTY) {
         long r = px_sys(SYS_unlinkat, w->fd, name, 0);
         if (r < 0)
             failed(w, (int)r);
@@ -129,7 +139,7 @@ static void descend(struct walk *w, const char *name)
 {
     struct stat st;
     size_t n = strlen(name) + 1;
-    if (w->removing)            /* a directory without permissions must not stop its own removal */
+    if (w->purpose == EMPTY)    /* a directory without permissions must not stop its own removal */
         (void)px_sys(SYS_fchmodat, w->fd, name, 0700);
     px_auto_fd int fd = (int)px_sys(SYS_openat, w->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct level *level = fd < 0 || fstat(fd, &st) < 0 ? NULL : calloc(1, sizeof *level + n);
@@ -165,7 +175,7 @@ static void ascend(struct walk *w)
     } else {
         (void)px_fd_close(w->fd);
         w->fd = px_fd_take(&fd);
-        long r = w->removing ? px_sys(SYS_unlinkat, w->fd, done->own, AT_REMOVEDIR) : 0;
+        long r = w->purpose == EMPTY ? px_sys(SYS_unlinkat, w->fd, done->own, AT_REMOVEDIR) : 0;
         if (r < 0)
             failed(w, (int)r);
     }
@@ -187,6 +197,11 @@ static int run_walk(struct walk *w, int top_fd)
     read_directory(w);
     while (w->level->todo || w->level->up) {
         struct name *item = w->level->todo;
+        if (w->purpose == FIND && w->changed && item) {         /* enough: only climb back */
+            w->level->todo = item->next;
+            free(item);
+            continue;
+        }
         if (!item) {
             ascend(w);
             continue;
@@ -202,13 +217,20 @@ static int run_walk(struct walk *w, int top_fd)
 
 int px_tree_strip(int dirfd, int64_t since_sec)
 {
-    struct walk w = {.since_sec = since_sec};
+    struct walk w = {.purpose = STRIP, .since_sec = since_sec};
     int r = run_walk(&w, dirfd);
     return r < 0 ? r : w.changed;
 }
 
 int px_tree_empty(int dirfd)
 {
-    struct walk w = {.removing = true};
+    struct walk w = {.purpose = EMPTY};
     return run_walk(&w, dirfd);
+}
+
+int px_tree_find_set_id(int dirfd, char *ret_name, size_t size)
+{
+    struct walk w = {.purpose = FIND, .since_sec = INT64_MIN, .found = ret_name, .found_size = size};
+    int r = run_walk(&w, dirfd);
+    return w.changed ? 1 : r == -EACCES ? 0 : r;        /* what the caller cannot read, the box cannot either */
 }

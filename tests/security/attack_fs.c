@@ -555,38 +555,6 @@ static int a19_carry(void)
     return DONE;
 }
 
-static int overwrite(const char *path)
-{
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    char *at = fd < 0 ? MAP_FAILED : mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (at == MAP_FAILED)
-        return -1;
-    memcpy(at, "#!/bin/forged", 13);
-    return msync(at, 4096, MS_SYNC);
-}
-
-/* A set-id program that was in the workspace before: a write through a mapping leaves the bits, unlike write(2). The
- * runner sees whether forged content and bits are both there in the end. */
-static int a19_existing(void)
-{
-    (void)overwrite("/ws/setid");
-    return DONE;
-}
-
-/* The same where a walk with a depth bound does not come. */
-static int a19_existing_deep(void)
-{
-    if (chdir("/ws") < 0)
-        return failed("no workspace");
-    int top = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    for (int i = 0; i < DEEP; i++)
-        if ((mkdir("d", 0755) < 0 && errno != EEXIST) || chdir("d") < 0)
-            return failed("cannot make directories: %s", strerror(errno));
-    (void)overwrite("/ws/setid");
-    (void)renameat(top, "setid", AT_FDCWD, "setid");
-    return DONE;
-}
-
 /* The bind's own name on the host becomes a link to somewhere else before the run ends. */
 static int a19_source_swap(void)
 {
@@ -729,8 +697,6 @@ static const struct row rows[] = {
     {ATTACK, "A19_chmod", a19_chmod, WS, 0},
     {ATTACK, "A19_create", a19_create, WS, 0},
     {ATTACK, "A19_carry_over", a19_carry, WS, 0},
-    {ATTACK, "A19_existing", a19_existing, "@runner", 0},
-    {ATTACK, "A19_existing_deep", a19_existing_deep, "@runner", 0},
     {ATTACK, "A19_source_swap", a19_source_swap, "@runner", 0},
     {TWIN, "A19_twin_modes", a19_twin, WS, 0},
     {ATTACK, "A20_private", a20_private, NULL, BARE},

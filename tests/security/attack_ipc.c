@@ -62,13 +62,6 @@ static int f6_twin(void)
     return DONE;
 }
 
-static int f6_twin_mqueue(void)
-{
-    struct mq_attr attr = {.mq_maxmsg = 4, .mq_msgsize = 64};
-    return mq_open("/own", O_RDWR | O_CREAT, 0600, &attr) != (mqd_t)-1 ? DONE
-                                                                       : failed("mq_open: %s", strerror(errno));
-}
-
 static int connect_unix(const char *name, bool abstract)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -269,7 +262,6 @@ static const struct row rows[] = {
     {ATTACK, "F6_sysv", f6_sysv, NULL, BARE},
     {ATTACK, "F6_mqueue", f6_mqueue, NULL, BARE},
     {TWIN, "F6_twin_own", f6_twin, NULL, 0},
-    {TWIN, "F6_twin_mqueue", f6_twin_mqueue, NULL, 0},
     {ATTACK, "F7_abstract", f7_abstract, NULL, BARE},
     {ATTACK, "F7_abstract_loopback", f7_abstract, "--net loopback", 0},
     {ATTACK, "F7_abstract_host_net", f7_abstract, "--net host", 0},

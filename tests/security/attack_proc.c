@@ -272,13 +272,6 @@ static int b9_init_limits(void)
         return failed("no pid namespace");
     if (prlimit(1, RLIMIT_CORE, NULL, &limit) == 0 || prlimit(1, RLIMIT_CORE, &(struct rlimit){0, 0}, NULL) == 0)
         return failed("limits of pid 1 can be changed");
-    if (setpriority(PRIO_PROCESS, 1, 1) == 0)
-        return failed("the priority of pid 1 can be changed");
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(0, &one);
-    if (sched_setaffinity(1, sizeof one, &one) == 0 || syscall(SYS_ioprio_set, 1, 1, 3 << 13) == 0)
-        return failed("the scheduling of pid 1 can be changed");
     return DONE;
 }
 

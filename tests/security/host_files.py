@@ -197,63 +197,33 @@ def set_id_program(workspace):
     return path
 
 
-def not_forged(path):
-    status = path.stat()
-    forged = path.read_bytes().startswith(b"#!/bin/forged")
-    check(not (forged and status.st_mode & SET_ID),
-          f"the host has a set-id program of uid {status.st_uid} with the box's content")
+def refused(suite, source, target):
+    """A box never gets a set-id file to write: through a mapping it could change one that keeps its bit."""
+    done = suite.box(["-v", f"{source}:{target}"], "/bin/true")
+    check(done.returncode == 125 and b"PX033" in done.stderr, f"exit {done.returncode}: {shorten(done.stderr)}")
+    twin = suite.box(["-v", f"{source}:{target}:ro"], "/bin/true")
+    check(twin.returncode == 0, f"read-only: exit {twin.returncode}: {shorten(twin.stderr)}")
 
 
 @test
 def A19_existing(suite):
     workspace = suite.directory("ws")
-    path = set_id_program(workspace)
-    suite.row("attack_fs", "A19_existing", ["-v", f"{workspace}:/ws"])
-    not_forged(path)
-
-
-@test
-def A19_existing_many_binds(suite):
-    """More stripped binds than the result has room for hints."""
-    workspaces = [suite.directory("ws") for _ in range(8)]
-    paths = [set_id_program(workspace) for workspace in workspaces]
-    options = [word for i, workspace in enumerate(workspaces) for word in ("-v", f"{workspace}:/w{i}")]
-    script = ("import mmap\nfor i in range(8):\n with open(f'/w{i}/setid', 'r+b') as f:\n"
-              "  mmap.mmap(f.fileno(), 4096)[:13] = b'#!/bin/forged'")
-    result = suite.result(options, "/usr/bin/python3", "-c", script)
-    check(result["status"] == "ok", f"{result['status']}: {shorten(result['stderr'])}")
-    for path in paths:
-        not_forged(path)
+    set_id_program(workspace)
+    refused(suite, workspace, "/ws")
 
 
 @test
 def A19_existing_file_bind(suite):
-    workspace = suite.directory("ws")
-    path = set_id_program(workspace)
-    suite.row("attack_fs", "A19_existing", ["-v", f"{path}:/ws/setid"])
-    not_forged(path)
+    refused(suite, set_id_program(suite.directory("ws")), "/ws/setid")
 
 
 @test
 def A19_existing_deep(suite):
     workspace = suite.directory("ws")
-    set_id_program(workspace)
-    suite.row("attack_fs", "A19_existing_deep", ["-v", f"{workspace}:/ws"])
-    not_forged(workspace.joinpath(*["d"] * 70, "setid"))
-
-
-@test
-def A19_existing_killed(suite):
-    """The same while the box runs, and after px was killed: nobody is left to clean up."""
-    workspace = suite.directory("ws")
-    path = set_id_program(workspace)
-    process = suite.start(["-v", f"{workspace}:/ws"], "/bin/sh", "-c",
-                          "/attack/attack_fs A19_existing; echo done; sleep 30")
-    process.stdout.readline()
-    process.stdout.readline()
-    process.kill()
-    process.communicate()
-    not_forged(path)
+    deep = workspace.joinpath(*["d"] * 300)
+    deep.mkdir(parents=True)
+    set_id_program(deep)
+    refused(suite, workspace, "/ws")
 
 
 @test
