@@ -16,7 +16,8 @@ struct reader {
     int argc;
     char **argv;
     int at;                     /* the next word */
-    struct options *out;
+    const char *preset;
+    struct options *out;        /* without a policy yet in the first of two passes, which looks for the preset */
 };
 
 static int fail_usage(struct px_err *e, const char *fix, const char *fmt, const char *word)
@@ -66,17 +67,28 @@ static const char *take_value(struct reader *r, const char *behind, const char *
     return NULL;
 }
 
+static bool is_no(const char *value)
+{
+    static const char *const words[] = {"false", "no", "0", "off"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(value, words[i]) == 0)
+            return true;
+    return false;
+}
+
 static int set_field(struct reader *r, const struct px_field_info *f, const char *behind, struct px_err *e)
 {
     const char *value = f->flag ? (behind ? behind : "true") : NULL;
     if (f->absent)
-        return px_policy_set(r->out->policy, f->name, "", e);
+        return r->out->policy ? px_policy_set(r->out->policy, f->name, "", e) : 0;
     if (!f->flag && !(value = f->optional && !behind ? "" : take_value(r, behind, f->name, e)))
         return -1;
+    if (!r->out->policy)
+        return 0;
     if (px_policy_set(r->out->policy, f->name, value, e) < 0)
         return -1;
     /* Options about the caller's side are needed here as well. */
-    bool on = f->flag && strcmp(value, "false") != 0;
+    bool on = f->flag && !is_no(value);
     r->out->tty = r->out->tty || (on && strcmp(f->name, "tty") == 0);
     r->out->interactive = r->out->interactive || (on && strcmp(f->name, "interactive") == 0);
     r->out->timings = r->out->timings || (on && strcmp(f->name, "timings") == 0);
@@ -92,13 +104,13 @@ static int own_option(struct reader *r, const char *name, size_t len, const char
         const char **value;
     } rows[] = {
         {"help", &r->out->help, NULL},  {"plan", &r->out->plan, NULL},          {"json", &r->cli->json, NULL},
-        {"preset", NULL, &(const char *){NULL}}, {"report", NULL, &r->out->report}, {"command", NULL, &r->out->shell_text},
+        {"preset", NULL, &r->preset}, {"report", NULL, &r->out->report}, {"command", NULL, &r->out->shell_text},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (strlen(rows[i].name) != len || memcmp(rows[i].name, name, len) != 0)
             continue;
         if (rows[i].flag) {
-            *rows[i].flag = true;
+            *rows[i].flag = !behind || !is_no(behind);
             return 1;
         }
         *rows[i].value = take_value(r, behind, rows[i].name, e);
@@ -152,18 +164,6 @@ static bool is_option(const char *word)
     return word[0] == '-' && word[1] != '\0';
 }
 
-/* The preset comes first, wherever it stands. */
-static const char *find_preset(int argc, char **argv)
-{
-    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strncmp(argv[i], "--preset=", 9) == 0)
-            return argv[i] + 9;
-        if (strcmp(argv[i], "--preset") == 0 && i + 1 < argc)
-            return argv[i + 1];
-    }
-    return NULL;
-}
-
 static int take_command(struct reader *r, struct px_err *e)
 {
     struct options *o = r->out;
@@ -183,23 +183,29 @@ static int take_command(struct reader *r, struct px_err *e)
     return 0;
 }
 
+/* The options up to the command or "--". */
+static int read_options(struct reader *r, struct px_err *e)
+{
+    r->at = 0;
+    while (r->at < r->argc && is_option(r->argv[r->at])) {
+        const char *word = r->argv[r->at++];
+        if (strcmp(word, "--") == 0)
+            break;
+        if ((word[1] == '-' ? long_option(r, word + 2, e) : short_options(r, word + 1, e)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int parse_options(struct cli *cli, int argc, char **argv, struct options *ret_options, struct px_err *e)
 {
     struct options out = {0};
     struct reader r = {.cli = cli, .argc = argc, .argv = argv, .out = &out};
 
-    if (px_policy_new(find_preset(argc, argv), &out.policy, e) < 0)
+    /* The preset comes first, wherever it stands among the options. */
+    if (read_options(&r, e) < 0 || px_policy_new(r.preset, &out.policy, e) < 0)
         return -1;
-    while (r.at < argc && is_option(argv[r.at])) {
-        const char *word = argv[r.at++];
-        if (strcmp(word, "--") == 0)
-            break;
-        if ((word[1] == '-' ? long_option(&r, word + 2, e) : short_options(&r, word + 1, e)) < 0) {
-            free_options(&out);
-            return -1;
-        }
-    }
-    if (take_command(&r, e) < 0) {
+    if (read_options(&r, e) < 0 || take_command(&r, e) < 0) {
         free_options(&out);
         return -1;
     }

@@ -37,7 +37,8 @@ static void check_error(const struct px_err *e)
     struct px_explain text;
 
     CHECK(e->code > 0 && px_explain(e->code, &text) == 0);
-    CHECK(memchr(e->what, 0, sizeof e->what) && memchr(e->why, 0, sizeof e->why) && memchr(e->fix, 0, sizeof e->fix));
+    CHECK(memchr(e->what, 0, sizeof e->what) && memchr(e->why, 0, sizeof e->why) &&
+          memchr(e->fix, 0, sizeof e->fix));
     CHECK(e->what[0] && e->why[0]);
     for (const char *p = e->what; *p; p++)
         CHECK((unsigned char)*p >= 0x20);
@@ -52,7 +53,8 @@ static void check_command(const struct options *o, int argc, char **argv)
     for (size_t i = 0; i < o->argc; i++)
         CHECK(o->argv[i] != NULL);
     if (o->shell_text) {
-        CHECK(o->argc >= 3 && strcmp(o->argv[0], "/bin/sh") == 0 && strcmp(o->argv[1], "-c") == 0 && o->argv[2] == o->shell_text);
+        CHECK(o->argc >= 3 && strcmp(o->argv[0], "/bin/sh") == 0 && strcmp(o->argv[1], "-c") == 0 &&
+              o->argv[2] == o->shell_text);
         from += o->argc > 3;
     }
     size_t words = o->argc - from;
@@ -78,7 +80,7 @@ static void check_tail(struct cli *cli, const struct options *o, int argc, char 
     struct px_err e = {0};
 
     if (o->argc == 0 || o->shell_text)
-        return;                                 /* no command yet: more words would be options */
+        return; /* no command yet: more words would be options */
     memcpy(longer, argv, sizeof *argv * (size_t)argc);
     longer[argc] = word;
     longer[argc + 1] = other;
@@ -103,7 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!reads_files(argc, argv)) {
         if (parse_options(&cli, argc, argv, &o, &e) < 0) {
             check_error(&e);
-            CHECK(o.policy == NULL && o.argv == NULL);          /* written only on success */
+            CHECK(o.policy == NULL && o.argv == NULL); /* written only on success */
         } else {
             CHECK(o.policy != NULL);
             check_command(&o, argc, argv);

@@ -17,10 +17,11 @@ static void check_error(const struct px_err *e)
     struct px_explain text;
 
     CHECK(e->code > 0 && px_explain(e->code, &text) == 0);
-    CHECK(memchr(e->what, 0, sizeof e->what) && memchr(e->why, 0, sizeof e->why) && memchr(e->fix, 0, sizeof e->fix));
+    CHECK(memchr(e->what, 0, sizeof e->what) && memchr(e->why, 0, sizeof e->why) &&
+          memchr(e->fix, 0, sizeof e->fix));
     CHECK(e->what[0] && e->why[0] && e->fix[0]);
     for (const char *p = e->what; *p; p++)
-        CHECK((unsigned char)*p >= 0x20 || *p == '\n');         /* no terminal obeys what a stranger typed */
+        CHECK((unsigned char)*p >= 0x20 || *p == '\n'); /* no terminal obeys what a stranger typed */
 }
 
 /* A name of the table for short names, so that random bytes meet every grammar; the name itself otherwise. */
@@ -51,7 +52,7 @@ static void set_field(struct px_policy *policy, const char *name, const char *va
     struct px_err e = {0};
 
     name = field_name(name);
-    if (strcmp(name, "env-file") == 0)          /* reads files of this machine; its grammar is --env's */
+    if (strcmp(name, "env-file") == 0) /* reads files of this machine; its grammar is --env's */
         return;
     char *before = print(policy);
     if (px_policy_set(policy, name, value, &e) < 0) {

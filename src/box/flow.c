@@ -196,8 +196,10 @@ static void admit(struct px_box *box, struct px_flow *f, bool output)
         return;
     if (box->output_end)
         px_supervise_kill(box, PX_END_OUTPUT);
-    if (f->to >= 0 || box->output_end)
-        f->len = before >= f->limit ? 0 : (uint32_t)(f->limit - before);
+    if (f->to < 0 && !box->output_end)
+        return;                 /* kept, head and tail */
+    f->dropped = true;
+    f->len = before >= f->limit ? 0 : (uint32_t)(f->limit - before);
 }
 
 static bool fill(struct px_box *box, int i)
@@ -216,8 +218,8 @@ static bool fill(struct px_box *box, int i)
     f->len = (uint32_t)n;
     f->at = 0;
     admit(box, f, i > 0);
-    if (f->capture)
-        (void)px_headtail_add(&f->kept, f->chunk, (size_t)n < f->len ? (size_t)n : f->len);
+    if (f->capture && px_headtail_add(&f->kept, f->chunk, f->len) < 0)
+        f->dropped = true;
     if (f->to < 0)
         f->len = 0;
     return true;
@@ -281,6 +283,16 @@ void px_flow_ready(struct px_box *box, int i)
             forget(box, &f->to, &f->to_watched);
     }
     watch_flow(box, i);
+}
+
+bool px_flow_files(const struct px_box *box)
+{
+    for (int i = 0; i < PX_FLOW_COUNT; i++) {
+        const struct px_flow *f = &box->flow[i];
+        if (f->len > f->at ? f->to_file && f->to >= 0 : f->from_file && !f->closed && f->from >= 0)
+            return true;
+    }
+    return false;
 }
 
 bool px_flow_busy(const struct px_box *box)

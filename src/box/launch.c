@@ -75,10 +75,10 @@ static int explain_exec(const struct px_child_report *r, const char *command, st
     return -1;
 }
 
-static int explain_bind(const struct px_plan *plan, const struct px_step *s, int err, struct px_err *e)
+static int explain_bind(const struct px_plan *plan, const struct px_step *s, const char *source, int err, struct px_err *e)
 {
-    const char *source = px_plan_text(plan, s->src), *target = px_plan_text(plan, s->dst);
-    px_fail(e, PX_E_BIND, err, "cannot bind '%s' to '%s'", source, target);
+    const char *target = px_plan_text(plan, s->dst);
+    px_fail(e, PX_E_BIND, err, "cannot put '%s' at '%s'", source, target);
     if (err == -ENOENT || err == -ENOTDIR) {
         px_why(e, "The place does not exist in the box, and px makes no directory in a tree that is not its own.");
         return px_fix(e, "Create '%s' in the tree that is bound around it, or choose a place of its own, such as /workspace.", target);
@@ -98,8 +98,12 @@ static int explain(const struct px_plan *plan, const struct px_child_report *r, 
     switch ((enum px_op)s->op) {
     case PX_OP_EXEC:
         return explain_exec(r, plan->argv[0], e);
+    case PX_OP_TMPFS:
+        if (!(s->flags & PX_STEP_FOREIGN))
+            break;
+        return explain_bind(plan, s, "a tmpfs", r->err, e);
     case PX_OP_BIND:
-        return explain_bind(plan, s, r->err, e);
+        return explain_bind(plan, s, px_plan_text(plan, s->src), r->err, e);
     case PX_OP_CHDIR:
         return px_fail(e, PX_E_WORKDIR, r->err, "cannot start in '%s'", target);
     case PX_OP_OVERLAY:
@@ -138,12 +142,15 @@ static void wait_until_gone(struct px_box *box, struct px_child *child)
     uint64_t deadline = px_now_nsec() + allowed * 1000000;
     uint32_t alive;
 
-    while ((alive = __atomic_load_n(&child->alive, __ATOMIC_ACQUIRE)) != 0) {
-        const struct timespec slice = {.tv_sec = 1};
-        (void)px_sys(SYS_futex, &child->alive, FUTEX_WAIT, alive, &slice, 0, 0);
-        if (px_now_nsec() > deadline)
-            px_supervise_kill(box, PX_END_TIMEOUT);
-    }
+    /* The payload too: if pid 1 fails it may live a moment longer, on a stack that is ours to unmap. */
+    uint32_t *const both[] = {&child->alive, &child->payload_alive};
+    for (size_t i = 0; i < PX_COUNT_OF(both); i++)
+        while ((alive = __atomic_load_n(both[i], __ATOMIC_ACQUIRE)) != 0) {
+            const struct timespec slice = {.tv_sec = 1};
+            (void)px_sys(SYS_futex, both[i], FUTEX_WAIT, alive, &slice, 0, 0);
+            if (px_now_nsec() > deadline)
+                px_supervise_kill(box, PX_END_TIMEOUT);
+        }
 }
 
 static int clone_failed(int err, const struct px_plan *plan, struct px_err *e)

@@ -214,10 +214,10 @@ static int source_tree(struct px_child *c, const struct px_step *s)
     return check_source(s, px_mount_clone(AT_FDCWD, px_op_text(c, s->src), s->attr));
 }
 
-int px_op_bind(struct px_child *c, const struct px_step *s)
+/* Where somebody else may have put a link in the way, none is followed. */
+static int attach_at(struct px_child *c, const struct px_step *s, int tree)
 {
-    int tree = source_tree(c, s);
-    if (!(s->flags & PX_STEP_IDMAP))
+    if (!(s->flags & PX_STEP_FOREIGN))
         return attach(tree, px_op_text(c, s->dst));
     int r = tree < 0 ? tree : px_mount_attach(tree, AT_FDCWD, below(px_op_text(c, s->dst)));
     if (tree >= 0)
@@ -225,12 +225,17 @@ int px_op_bind(struct px_child *c, const struct px_step *s)
     return r;
 }
 
+int px_op_bind(struct px_child *c, const struct px_step *s)
+{
+    return attach_at(c, s, source_tree(c, s));
+}
+
 int px_op_tmpfs(struct px_child *c, const struct px_step *s)
 {
     uint32_t uid = 0, gid = 0;
     payload_ids(c, &uid, &gid);
     /* A shared scratch directory is sticky, a home is the payload's own. */
-    return attach(tmpfs_tree(s, s->flags & PX_STEP_OWNED ? 0755 : 01777, uid, gid), px_op_text(c, s->dst));
+    return attach_at(c, s, tmpfs_tree(s, s->flags & PX_STEP_OWNED ? 0755 : 01777, uid, gid));
 }
 
 int px_op_detach(struct px_child *c, const struct px_step *s)

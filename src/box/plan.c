@@ -532,7 +532,7 @@ int px_plan_arm(struct px_plan *plan, const struct px_idmap *map, struct px_err 
         return 0;
     for (uint32_t i = 0; i < plan->count; i++) {
         struct px_step *s = &plan->steps[i];
-        if (s->op != PX_OP_BIND || !(s->flags & PX_STEP_IDMAP))
+        if (s->op != PX_OP_BIND || !(s->flags & PX_STEP_CALLER))
             continue;
         int tree = idmapped_tree(px_plan_text(plan, s->src), s, map);
         if (tree < 0) {

@@ -274,6 +274,9 @@ static int parse_env_file(void *at, const struct px_field *field, const char *pa
         return px_fail(e, PX_E_IO, (int)n, "--%s: cannot read '%s'", field->name, path);
     if (strlen(text) != (size_t)n)
         return px_fail(e, PX_E_ENVIRONMENT, 0, "--%s: '%s' has a NUL byte in it", field->name, path);
+    for (const char *line = text; *line; line += strcspn(line, "\n") + (line[strcspn(line, "\n")] == '\n'))
+        if (*line == '=')       /* the only fault a line can have; all or nothing */
+            return px_fail(e, PX_E_ENVIRONMENT, 0, "--%s: a line of '%s' names no variable", field->name, path);
     for (char *line = text; *line;) {
         char *end = line + strcspn(line, "\n");
         char *next = *end ? end + 1 : end;
@@ -337,6 +340,17 @@ static int parse_inside(void *at, const struct px_field *field, const char *text
     return px_field_text.parse(at, field, clean, e);
 }
 
+/* A place of its own in the box, so not the root. */
+static int parse_place(void *at, const struct px_field *field, const char *text, struct px_err *e)
+{
+    char *path = NULL;
+    if (copy_target(field, text, &path, e) < 0)
+        return -1;
+    int r = px_field_text.parse(at, field, path, e);
+    free(path);
+    return r;
+}
+
 static void print_text(const void *at, const struct px_field *field, struct px_json *json)
 {
     px_field_text.print(at, field, json);
@@ -348,6 +362,7 @@ static void done_text(void *at)
 }
 
 static const struct px_field_type inside_type = {"path", parse_inside, print_text, done_text};
+static const struct px_field_type place_type = {"path", parse_place, print_text, done_text};
 
 /* Letters, digits, '-' and '.', as the kernel's and everybody's idea of a host name. */
 static int parse_hostname(void *at, const struct px_field *field, const char *text, struct px_err *e)
@@ -381,7 +396,7 @@ const struct px_field px_policy_fields[] = {
     { "overlay",      0,   TEXT,             ABSENT_AT,         ABSENT | PX_FIELD_OPTIONAL, "DIR", "make the root writable, changes kept apart", NULL },
     { "persist",      0,   TEXT,             ABSENT_AT,         ABSENT | FLAG, NULL,      "keep the overlay's changes", NULL },
     { "work-dir",     0,   TEXT,             AT(work_dir),      0,      "DIR",            "bind this directory writable and start in it", NULL },
-    { "work-target",  0,   &inside_type,     AT(work_target),   0,      "PATH",           "where --work-dir appears in the box", NULL },
+    { "work-target",  0,   &place_type,      AT(work_target),   0,      "PATH",           "where --work-dir appears in the box", NULL },
     { "bind",         'v', &bind_type,       AT(binds),         REPEAT, "SRC[:DST][:ro|rw]", "show a file or directory of the host in the box", NULL },
     { "tmpfs",        0,   &tmpfs_type,      AT(tmpfs),         REPEAT, "DST[:size=N][,noexec]", "an empty, bounded, writable directory", NULL },
     { "deny",         0,   TEXT,             ABSENT_AT,         ABSENT | REPEAT, "GLOB",  "hide files from the box", NULL },
@@ -434,15 +449,15 @@ int px_policy_put(struct px_policy *policy, const char *name, const char *value,
         px_fail(e, PX_E_USAGE, 0, "there is no field '%s'", name);
         return px_fix(e, "px-policy(5) and `px exec --help` list the fields.");
     }
+    bool number = field->type == &px_field_bytes || field->type == &px_field_msec || field->type == &px_field_count ||
+                  field->type == &px_field_milli;
+    uint64_t *place = (uint64_t *)(void *)((char *)policy + field->offset);
+    uint64_t before = number && !(field->flags & PX_FIELD_ABSENT) ? *place : 0;
     if (px_field_set(field, policy, value, e) < 0)
         return -1;
     /* A limit of nothing is never meant; "no limit" has its own word, so that it cannot happen by accident. */
-    bool number = field->type == &px_field_bytes || field->type == &px_field_msec || field->type == &px_field_count ||
-                  field->type == &px_field_milli;
-    uint64_t set = 1;
-    if (number)
-        memcpy(&set, (const char *)policy + field->offset, sizeof set);
-    if (set == 0) {
+    if (number && *place == 0) {
+        *place = before;
         px_fail(e, PX_E_VALUE, 0, "--%s: it must be more than 0", name);
         return px_fix(e, "Write unlimited if there should be no limit.");
     }

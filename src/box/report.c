@@ -108,7 +108,9 @@ static void read_cgroup(struct px_box *box, struct px_result *r)
 static void read_rlimits(struct px_box *box, struct px_result *r)
 {
     uint64_t cpu_usec = r->cpu_user_usec + r->cpu_sys_usec;
-    bool over = box->cpu_time_msec && box->cpu_time_msec != PX_UNLIMITED && cpu_usec >= box->cpu_time_msec * 1000;
+    bool set = box->cpu_time_msec && box->cpu_time_msec != PX_UNLIMITED;
+    /* The kernel counts ticks for the limit and nanoseconds for the usage; SIGXCPU comes a little early by the latter. */
+    bool over = set && cpu_usec >= box->cpu_time_msec * (r->signal == SIGXCPU ? 800 : 1000);
     if (over && (r->signal == SIGXCPU || r->signal == SIGKILL))
         hit(r, "cpu-time", "microseconds used", cpu_usec);
     if (r->signal == SIGXFSZ)
@@ -156,8 +158,10 @@ static void read_usage(struct px_box *box, struct px_result *r)
 static struct px_bytes take_output(struct px_flow *f, struct px_buf *text)
 {
     *text = PX_BUF(SIZE_MAX / 4);
-    if (px_headtail_join(&f->kept, text) < 0)
+    if (px_headtail_join(&f->kept, text) < 0) {
+        f->dropped = true;
         return (struct px_bytes){"", 0};
+    }
     return (struct px_bytes){px_buf_text(text), text->len};
 }
 
@@ -189,10 +193,10 @@ void px_report_make(struct px_box *box)
     r->out_total = box->flow[1].total;
     r->err_total = box->flow[2].total;
     for (int i = 1; i < PX_FLOW_COUNT && r->status != PX_STATUS_OUTPUT; i++)
-        if (box->flow[i].limit && box->flow[i].total > box->flow[i].limit)
+        if (box->flow[i].limit && (box->flow[i].dropped || px_headtail_truncated(&box->flow[i].kept)))
             hit(r, "output-limit", i == 1 ? "bytes on stdout" : "bytes on stderr", box->flow[i].total);
-    r->out_truncated = px_headtail_truncated(&box->flow[1].kept) || (box->flow[1].limit && r->out_total > box->flow[1].limit);
-    r->err_truncated = px_headtail_truncated(&box->flow[2].kept) || (box->flow[2].limit && r->err_total > box->flow[2].limit);
+    r->out_truncated = px_headtail_truncated(&box->flow[1].kept) || box->flow[1].dropped;
+    r->err_truncated = px_headtail_truncated(&box->flow[2].kept) || box->flow[2].dropped;
 }
 
 /* ---- as JSON ---- */

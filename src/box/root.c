@@ -1,21 +1,20 @@
-/* The file system of a box: skeleton, base, /proc, /dev, writable directories, the caller's files. */
+/* The file system of a box: skeleton, base, /proc, /dev; what the policy puts on top is in box/places.c. */
 #include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/path.h"
 #include "base/text.h"
+#include "box/places.h"
 #include "box/steps.h"
 #include "kernel/abi.h"
 
 enum {
-    RO = PX_MOUNT_RDONLY | PX_MOUNT_NOSUID | PX_MOUNT_NODEV,
-    RW = PX_MOUNT_NOSUID | PX_MOUNT_NODEV,
+    RO = PX_STEPS_RO,
+    RW = PX_STEPS_RW,
     PROC_ATTR = PX_MOUNT_NOSUID | PX_MOUNT_NODEV | PX_MOUNT_NOEXEC,
     ROOT_BYTES = 4 << 20,       /* of the skeleton: directories and a few small files */
     ROOT_INODES = 4096,
@@ -205,188 +204,7 @@ static void add_dev_mounts(struct px_plan *plan)
     pts->num = PTYS;
 }
 
-/* ---- writable directories and the caller's files ---- */
-
-static bool bound(const struct px_policy *policy, const char *target)
-{
-    for (size_t i = 0; i < policy->binds.count; i++)
-        if (px_equal(policy->binds.items[i].target, target))
-            return true;
-    return policy->work_dir && px_equal(policy->work_target, target);
-}
-
-static uint64_t inodes_for(uint64_t bytes)
-{
-    return bytes / 4096 < 1024 ? 1024 : bytes / 4096;
-}
-
-static const char scratch[] = "/.scratch";
-
-static unsigned tmpfs_attr(const struct px_tmpfs *t)
-{
-    return RW | (t->noexec ? PX_MOUNT_NOEXEC : 0);
-}
-
-/* With --disk all writable directories are parts of one tmpfs, so that the bound holds for their sum. */
-static void add_scratch_part(struct px_plan *plan, const struct px_tmpfs *t, size_t index)
-{
-    char part[64];
-    (void)px_fmt(part, sizeof part, "%s/%zu", scratch, index);
-    px_steps_dir(plan, part, 0755, PX_STEP_OWNED);
-    uint32_t src = px_steps_text(plan, part);
-    struct px_step *s = px_steps_at(plan, PX_OP_BIND, t->target);
-    s->src = src;
-    s->flags = PX_STEP_INSIDE;
-    s->attr = tmpfs_attr(t);
-}
-
-static void add_writable(struct px_plan *plan, const struct px_policy *policy)
-{
-    bool shared = policy->disk_bytes && policy->disk_bytes != PX_UNLIMITED;
-    if (shared) {
-        struct px_step *s = px_steps_at(plan, PX_OP_TMPFS, scratch);
-        s->num = policy->disk_bytes;
-        s->num2 = inodes_for(policy->disk_bytes);
-        s->attr = RW;
-    }
-    for (size_t i = 0; i < policy->tmpfs.count; i++) {
-        const struct px_tmpfs *t = &policy->tmpfs.items[i];
-        if (bound(policy, t->target))
-            continue;
-        if (shared) {
-            add_scratch_part(plan, t, i);
-            continue;
-        }
-        struct px_step *s = px_steps_at(plan, PX_OP_TMPFS, t->target);
-        s->num = t->bytes;
-        s->num2 = inodes_for(t->bytes);
-        s->attr = tmpfs_attr(t);
-        s->flags = px_equal(t->target, px_root_home) ? PX_STEP_OWNED : 0;
-    }
-    if (shared)
-        px_steps_at(plan, PX_OP_DETACH, scratch);
-}
-
-static bool within_any(const char *path, const char *const list[], size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (px_path_within(path, list[i]))
-            return true;
-    return false;
-}
-
-static int check_source(const struct px_bind *b, const struct stat *st, struct px_err *e)
-{
-    if (S_ISDIR(st->st_mode) || S_ISREG(st->st_mode))
-        return 0;
-    px_fail(e, PX_E_BIND, 0, "cannot bind '%s': it is a %s", b->source,
-            S_ISSOCK(st->st_mode) ? "socket, and a socket is a door into the host" : "device or a pipe");
-    return px_fix(e, "Bind a file or a directory.");
-}
-
-/* Whether the place belongs to the skeleton (then we make the mount point) or to somebody's tree (then it must exist). */
-static bool ours(const struct px_policy *policy, size_t index, const char *target)
-{
-    if (px_path_within(target, "/usr"))
-        return false;
-    for (size_t i = 0; i < index; i++)
-        if (px_path_within(target, policy->binds.items[i].target))
-            return false;
-    return !(policy->work_dir && px_path_within(target, policy->work_target));
-}
-
-static const struct px_tmpfs *tmpfs_around(const struct px_policy *policy, const char *target)
-{
-    for (size_t i = 0; i < policy->tmpfs.count; i++) {
-        const struct px_tmpfs *t = &policy->tmpfs.items[i];
-        if (px_path_within(target, t->target) && !px_equal(target, t->target) && !bound(policy, t->target))
-            return t;
-    }
-    return NULL;
-}
-
-/* The mount point of a bind or tmpfs, in the skeleton. */
-static void add_target(struct px_plan *plan, const char *target, bool file)
-{
-    px_steps_dirs(plan, target, !file, 0);
-    if (file && !px_steps_has(plan, PX_OP_FILE, target))
-        px_steps_file(plan, target, "");
-}
-
-static int bind_source(const struct px_bind *b, struct stat *st, struct px_err *e)
-{
-    static const char *const kernel_made[] = {"/proc", "/dev", "/sys"};
-    if (within_any(b->target, kernel_made, PX_COUNT_OF(kernel_made))) {
-        px_fail(e, PX_E_BIND, 0, "cannot bind '%s' to '%s': the box makes that directory itself", b->source, b->target);
-        return px_fix(e, "Choose another place in the box, such as /workspace.");
-    }
-    if (stat(b->source, st) < 0)
-        return px_fail(e, PX_E_BIND, errno, "cannot bind '%s'", b->source);
-    return check_source(b, st, e);
-}
-
-static int add_user_bind(struct px_plan *plan, const struct px_policy *policy, const struct px_bind *b, size_t index,
-                         struct px_err *e)
-{
-    struct stat st;
-    if (bind_source(b, &st, e) < 0)
-        return -1;
-    const struct px_tmpfs *around = tmpfs_around(policy, b->target);
-    if (around && ours(policy, index, b->target)) {     /* inside a tmpfs: made once that is mounted, the payload's own */
-        px_steps_dirs(plan, b->target, S_ISDIR(st.st_mode), PX_STEP_OWNED);
-        if (!S_ISDIR(st.st_mode))
-            px_steps_file(plan, b->target, "");
-    }
-    px_steps_bind(plan, b->source, b->target, b->writable ? RW : RO, &st)->flags |= PX_STEP_IDMAP;
-    plan->binds = true;
-    plan->writable_binds = plan->writable_binds || b->writable;
-    return 0;
-}
-
-static int compare_depth(const void *a, const void *b)
-{
-    return strcmp((*(struct px_bind *const *)a)->target, (*(struct px_bind *const *)b)->target);
-}
-
-/* The work directory first, then the binds with parents before children. */
-static int add_user_binds(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
-{
-    struct px_bind work = {.source = policy->work_dir, .target = policy->work_target, .writable = true};
-    const struct px_bind *sorted[PX_LIST_MAX];
-
-    if (policy->work_dir && add_user_bind(plan, policy, &work, 0, e) < 0)
-        return -1;
-    for (size_t i = 0; i < policy->binds.count; i++)
-        sorted[i] = &policy->binds.items[i];
-    qsort(sorted, policy->binds.count, sizeof sorted[0], compare_depth);
-    for (size_t i = 0; i < policy->binds.count; i++)
-        if (add_user_bind(plan, policy, sorted[i], (size_t)(sorted[i] - policy->binds.items), e) < 0)
-            return -1;
-    return 0;
-}
-
-/* Every mount point that lies in the skeleton; those inside a tmpfs come after its mount. */
-static int add_targets(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
-{
-    for (size_t i = 0; i < policy->tmpfs.count; i++)
-        if (!tmpfs_around(policy, policy->tmpfs.items[i].target))
-            add_target(plan, policy->tmpfs.items[i].target, false);
-    if (policy->work_dir && !tmpfs_around(policy, policy->work_target))
-        add_target(plan, policy->work_target, false);
-    for (size_t i = 0; i < policy->binds.count; i++) {
-        const struct px_bind *b = &policy->binds.items[i];
-        struct stat st;
-        if (bind_source(b, &st, e) < 0)
-            return -1;
-        if (ours(policy, i, b->target) && !tmpfs_around(policy, b->target))
-            add_target(plan, b->target, !S_ISDIR(st.st_mode));
-    }
-    if (policy->disk_bytes && policy->disk_bytes != PX_UNLIMITED)
-        px_steps_dir(plan, scratch, 0700, 0);
-    return 0;
-}
-
-int px_root_plan(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
+static int plan_with(struct px_plan *plan, const struct px_policy *policy, const struct px_places *places, struct px_err *e)
 {
     const char *dir = policy->rootfs ? policy->rootfs : px_equal(policy->base, "host") ? NULL : policy->base;
 
@@ -397,8 +215,7 @@ int px_root_plan(struct px_plan *plan, const struct px_policy *policy, struct px
     px_steps_dir(plan, "/sys", 0555, 0);
     px_steps_dir(plan, "/root", 0, 0);
     add_dev_skeleton(plan);
-    if (add_targets(plan, policy, e) < 0)
-        return -1;
+    px_places_skeleton(plan, places);
     if (!dir && !px_steps_has(plan, PX_OP_MKDIR, "/var/tmp")) {
         px_steps_dirs(plan, "/var", true, 0);
         px_steps_link(plan, "../tmp", "/var/tmp");
@@ -408,10 +225,18 @@ int px_root_plan(struct px_plan *plan, const struct px_policy *policy, struct px
         return -1;
     add_dev_mounts(plan);
     add_proc(plan);
-    add_writable(plan, policy);
-    if (add_user_binds(plan, policy, e) < 0)
-        return -1;
+    px_places_mounts(plan, places);
     px_steps_add(plan, PX_OP_SEAL)->attr = RO;
     px_steps_add(plan, PX_OP_PIVOT);
     return 0;
+}
+
+int px_root_plan(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
+{
+    struct px_places places;
+    if (px_places_init(&places, policy, e) < 0)
+        return -1;
+    int r = plan_with(plan, policy, &places, e);
+    px_places_done(&places);
+    return r;
 }

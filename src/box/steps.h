@@ -7,6 +7,12 @@
 #include <sys/stat.h>
 
 #include "box/plan.h"
+#include "kernel/abi.h"
+
+enum {                          /* attributes of every tree that is not a device */
+    PX_STEPS_RO = PX_MOUNT_RDONLY | PX_MOUNT_NOSUID | PX_MOUNT_NODEV,
+    PX_STEPS_RW = PX_MOUNT_NOSUID | PX_MOUNT_NODEV,
+};
 
 /* A text in the arena; 0 for "" and NULL. */
 uint32_t px_steps_text(struct px_plan *plan, const char *text);

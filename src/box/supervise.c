@@ -25,7 +25,7 @@
 #include "kernel/pidfd.h"
 #include "kernel/tree.h"
 
-enum { EVENT_PIDFD, EVENT_TIMER, EVENT_OOM, EVENT_FROM = 16, EVENT_TO = 32 };
+enum { EVENT_PIDFD, EVENT_TIMER, EVENT_OOM, EVENT_FILES, EVENT_FROM = 16, EVENT_TO = 32 };
 enum { GRACE_MSEC = 2000, FORCE_MSEC = 200, STUCK_MSEC = 20000, EOF_MSEC = 250, EOF_TIMES = 20 };
 
 /* ---- starting ---- */
@@ -162,6 +162,19 @@ static void watch_oom(struct px_box *box)
         (void)add_event(box, event, EVENT_OOM);
 }
 
+/* Regular files are always ready, which an epoll cannot say: an event that is always there says it for them. */
+static void watch_files(struct px_box *box)
+{
+    bool want = px_flow_files(box);
+    if (want == box->ready_watched)
+        return;
+    if (box->ready_event < 0)
+        box->ready_event = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = EVENT_FILES};
+    if (box->ready_event >= 0 && epoll_ctl(box->epoll, want ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, box->ready_event, &event) == 0)
+        box->ready_watched = want;
+}
+
 static int watch_all(struct px_box *box, struct px_err *e)
 {
     box->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -172,7 +185,11 @@ static int watch_all(struct px_box *box, struct px_err *e)
         box->deadline_nsec = box->start_nsec + box->timeout_msec * 1000000;
     set_timer(box);
     watch_oom(box);
-    return px_flow_watch(box);
+    int r = px_flow_watch(box);
+    watch_files(box);
+    if (box->tty && box->flow[0].from < 0)
+        px_supervise_end_input(box);    /* nobody will type anything */
+    return r;
 }
 
 static char **copy_argv(char *const argv[])
@@ -216,7 +233,7 @@ static int open_writable(struct px_box *box, struct px_err *e)
     const struct px_plan *plan = box->plan;
     for (uint32_t i = 0; plan->writable_binds && i < plan->count; i++) {
         const struct px_step *s = &plan->steps[i];
-        if (s->op != PX_OP_BIND || !(s->flags & PX_STEP_IDMAP) || s->attr & PX_MOUNT_RDONLY)
+        if (s->op != PX_OP_BIND || !(s->flags & PX_STEP_CALLER) || s->attr & PX_MOUNT_RDONLY)
             continue;
         int *more = realloc(box->writable, (box->writable_count + 1) * sizeof *more);
         struct stat st;
@@ -266,8 +283,9 @@ static struct px_box *new_box(struct px_plan *plan, const struct px_policy *poli
     box->file_bytes = policy->file_bytes;
     box->disk_bytes = policy->disk_bytes;
     box->output_end = policy->output_end;
+    box->reaper = plan->tier == PX_TIER_LANDLOCK;
     box->tty = policy->tty;
-    box->pidfd = box->payload = box->control = box->epoll = box->timer = box->oom_event = box->terminal = -EBADF;
+    box->pidfd = box->payload = box->control = box->epoll = box->timer = box->oom_event = box->ready_event = box->terminal = -EBADF;
     for (int i = 0; i < PX_FLOW_COUNT; i++) {
         box->flow[i].from = box->flow[i].to = -EBADF;
         box->flow[i].chunk = box->chunks[i];
@@ -317,13 +335,18 @@ static void end_with(struct px_box *box, enum px_end why)
     box->end_nsec = px_now_nsec();
 }
 
-/* pid 1 and with it everything, by the kernel's own hand. */
+/* pid 1 and with it everything, by the kernel's own hand. Without a pid namespace px-init is that hand: it gets a hang-up. */
 static void force(struct px_box *box)
 {
-    if (box->has_cgroup)
+    if (box->has_cgroup && !box->reaper)
         (void)px_cgroup_kill(&box->cgroup);
-    if (box->pidfd >= 0)
+    if (box->reaper && box->control >= 0) {
+        (void)px_sys(SYS_shutdown, box->control, SHUT_RDWR);
+        if (box->payload >= 0)
+            (void)px_pidfd_signal(box->payload, SIGKILL);
+    } else if (box->pidfd >= 0) {
         (void)px_pidfd_signal(box->pidfd, SIGKILL);
+    }
     box->forced = true;
     box->force_nsec = 0;
     box->stuck_nsec = px_now_nsec() + (uint64_t)STUCK_MSEC * 1000000;
@@ -439,6 +462,8 @@ static int dispatch(struct px_box *box, uint32_t tag, struct px_err *e)
     case EVENT_OOM:
         px_supervise_kill(box, PX_END_MEMORY);
         return 0;
+    case EVENT_FILES:           /* seen to by the caller */
+        return 0;
     default:
         px_flow_ready(box, (int)(tag & 3));
         return 0;
@@ -474,6 +499,8 @@ static int finish(struct px_box *box, struct px_err *e)
 {
     strip_binds(box);
     px_report_make(box);
+    for (int i = 0; i < PX_FLOW_COUNT; i++)     /* whoever reads what we hand on sees the end now */
+        px_flow_close(box, i);
     int r = box->has_cgroup ? px_cgroup_done(&box->cgroup) : 0;
     box->has_cgroup = false;
     px_idmap_done(&box->ids);
@@ -490,12 +517,7 @@ int px_supervise_step(struct px_box *box, int wait_msec, struct px_err *e)
     if (box->finished)
         return 0;
     struct epoll_event events[16];
-    bool files = false;
-    for (int i = 0; i < PX_FLOW_COUNT; i++) {   /* regular files are always ready and never wake an epoll */
-        struct px_flow *f = &box->flow[i];
-        bool pending = f->len > f->at;
-        files = files || (pending ? f->to_file && f->to >= 0 : f->from_file && !f->closed && f->from >= 0);
-    }
+    bool files = px_flow_files(box);
     int n = epoll_wait(box->epoll, events, 16, files || box->reaped ? 0 : wait_msec);
     if (n < 0 && errno != EINTR)
         return px_fail(e, PX_E_IO, errno, "cannot watch the box");
@@ -504,6 +526,7 @@ int px_supervise_step(struct px_box *box, int wait_msec, struct px_err *e)
             return -1;
     for (int i = 0; files && i < PX_FLOW_COUNT; i++)
         px_flow_ready(box, i);
+    watch_files(box);
     if (!box->reaped)
         return 1;
     px_flow_drain(box);
@@ -532,7 +555,7 @@ void px_supervise_free(struct px_box *box)
     if (box->has_cgroup)
         (void)px_cgroup_done(&box->cgroup);
     px_idmap_done(&box->ids);
-    int *const fds[] = {&box->pidfd, &box->payload, &box->control, &box->timer, &box->oom_event, &box->terminal, &box->epoll};
+    int *const fds[] = {&box->pidfd, &box->payload, &box->control, &box->timer, &box->oom_event, &box->ready_event, &box->terminal, &box->epoll};
     for (size_t i = 0; i < PX_COUNT_OF(fds); i++)
         *fds[i] = px_fd_close(*fds[i]);
     px_buf_done(&box->out_text);

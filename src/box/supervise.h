@@ -32,6 +32,7 @@ struct px_flow {
     bool stalled;               /* ... and the caller's pipe is full */
     bool capture;               /* keep it; `to` may be there as well */
     struct px_headtail kept;
+    bool dropped;               /* bytes were lost: over the limit, or no memory to keep them */
     uint64_t total, limit;      /* bytes seen; where the run ends or the rest is dropped; 0: no limit */
     uint32_t len, at;           /* what waits in chunk */
     char *chunk;                /* PX_CHUNK bytes at the end of the box */
@@ -51,10 +52,13 @@ struct px_box {
     /* settings taken from the policy, which may be gone by now */
     uint64_t timeout_msec, cpu_time_msec, file_bytes, disk_bytes;
     bool output_end, tty;
+    bool reaper;                /* landlock tier: px-init ends the tree, so it must not be killed before it did */
     bool sigpipe_ignored;       /* by the program that uses us, so that writes need no care */
     /* the running box */
     int pidfd;                  /* of pid 1 */
     int payload;                /* pidfd of the command */
+    int ready_event;            /* always readable; watched while a regular file has work for us */
+    bool ready_watched;
     int control, epoll, timer, oom_event, terminal;
     struct px_flow flow[PX_FLOW_COUNT];         /* in, out, err */
     enum px_end end;            /* the first event that ended it */
@@ -96,6 +100,7 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
 /* box/flow.c: moving bytes. */
 int px_flow_open(struct px_box *box, const struct px_policy *policy, const struct px_io *io, int ret_stdio[3], struct px_err *e);
 void px_flow_ready(struct px_box *box, int index);
+bool px_flow_files(const struct px_box *box);   /* a regular file has work, which no epoll will say */
 bool px_flow_busy(const struct px_box *box);    /* output still on its way */
 void px_flow_drain(struct px_box *box);         /* the box is gone: take what the pipes still hold */
 void px_flow_close(struct px_box *box, int index);

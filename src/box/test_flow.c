@@ -22,7 +22,8 @@
 static struct px_box *start(const char *text, const char *const *fields, const struct px_io *io)
 {
     const char *const argv[] = {"sh", "-c", text, NULL};
-    const struct px_host host = {.uid = geteuid(), .gid = getegid(), .landlock_abi = px_landlock_abi(), .user_namespaces = true};
+    const struct px_host host = {
+        .uid = geteuid(), .gid = getegid(), .landlock_abi = px_landlock_abi(), .user_namespaces = true};
     static const struct px_io nothing;
     struct px_policy p;
     struct px_plan *plan = NULL;
@@ -121,7 +122,8 @@ TEST(input_from_a_pipe)
 TEST(input_from_a_file)
 {
     px_auto_fd int file = make_file(1 << 20);
-    struct px_box *box = run("cat", FIELDS("output-limit", "unlimited"), &(struct px_io){.use_in = true, .in = file});
+    struct px_box *box =
+        run("cat", FIELDS("output-limit", "unlimited"), &(struct px_io){.use_in = true, .in = file});
 
     check_same(file, box->result.out.data, box->result.out.len);
     ASSERT(!box->result.out_truncated);
@@ -203,8 +205,9 @@ TEST(nothing_is_lost_to_a_slow_reader)
         _exit(write(back[1], answer, sizeof answer) == sizeof answer ? 0 : 1);
     }
     (void)close(ends[0]);
-    struct px_box *box = run("cat", NULL, &(struct px_io){.use_in = true, .in = file, .use_out = true, .out = ends[1]});
-    ASSERT_EQ(box->result.out.len, 0);          /* handed on, not kept */
+    struct px_box *box =
+        run("cat", NULL, &(struct px_io){.use_in = true, .in = file, .use_out = true, .out = ends[1]});
+    ASSERT_EQ(box->result.out.len, 0); /* handed on, not kept */
     ASSERT_EQ(box->result.out_total, 2 << 20);
     px_supervise_free(box);
     (void)close(ends[1]);
@@ -229,7 +232,8 @@ TEST(output_to_a_file)
     px_auto_fd int dir = px_test_dir();
     px_auto_fd int out = openat(dir, "out", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     struct px_box *box =
-        run("cat", FIELDS("output-limit", "unlimited"), &(struct px_io){.use_in = true, .in = in, .use_out = true, .out = out, .keep = true});
+        run("cat", FIELDS("output-limit", "unlimited"),
+            &(struct px_io){.use_in = true, .in = in, .use_out = true, .out = out, .keep = true});
 
     check_same(in, box->result.out.data, box->result.out.len);
     check_same(out, box->result.out.data, box->result.out.len);
@@ -242,8 +246,9 @@ TEST(one_descriptor_for_both_streams)
     char text[64] = "";
 
     ASSERT_OK(px_pipe(ends));
-    struct px_box *box = run("echo out; echo err >&2", NULL,
-                             &(struct px_io){.use_out = true, .out = ends[1], .use_err = true, .err = ends[1]});
+    struct px_box *box =
+        run("echo out; echo err >&2", NULL,
+            &(struct px_io){.use_out = true, .out = ends[1], .use_err = true, .err = ends[1]});
     px_supervise_free(box);
     (void)close(ends[1]);
     ASSERT_EQ(px_read_full(ends[0], text, sizeof text - 1), 8);
@@ -260,8 +265,9 @@ TEST(the_callers_descriptors_stay_as_they_were)
     ASSERT_OK(px_pipe(out));
     (void)close(in[1]);
     int before[2] = {fcntl(in[0], F_GETFL), fcntl(out[1], F_GETFL)};
-    struct px_box *box = run("readlink /proc/self/fd/1; readlink /proc/self/fd/0", NULL,
-                             &(struct px_io){.use_in = true, .in = in[0], .use_out = true, .out = out[1], .keep = true});
+    struct px_box *box =
+        run("readlink /proc/self/fd/1; readlink /proc/self/fd/0", NULL,
+            &(struct px_io){.use_in = true, .in = in[0], .use_out = true, .out = out[1], .keep = true});
     ASSERT_EQ(fcntl(in[0], F_GETFL), before[0]);
     ASSERT_EQ(fcntl(out[1], F_GETFL), before[1]);
     char name[64], target[64] = "";
@@ -283,7 +289,8 @@ TEST(a_box_that_is_gone_holds_no_copy)
 
     ASSERT_OK(px_pipe(in));
     ASSERT_OK(px_pipe(out));
-    struct px_box *box = run("echo hello", NULL, &(struct px_io){.use_in = true, .in = in[0], .use_out = true, .out = out[1]});
+    struct px_box *box =
+        run("echo hello", NULL, &(struct px_io){.use_in = true, .in = in[0], .use_out = true, .out = out[1]});
     (void)close(in[0]);
     (void)close(out[1]);
     char text[64];
@@ -315,12 +322,14 @@ TEST(head_and_tail)
 
 TEST(output_that_just_fits)
 {
-    struct px_box *box = run("head -c 1000 /dev/zero; head -c 1001 /dev/zero >&2", FIELDS("output-limit", "1000"), NULL);
+    struct px_box *box =
+        run("head -c 1000 /dev/zero; head -c 1001 /dev/zero >&2", FIELDS("output-limit", "1000"), NULL);
 
     ASSERT_EQ(box->result.out.len, 1000);
     ASSERT(!box->result.out_truncated);
     ASSERT_EQ(box->result.err_total, 1001);
-    ASSERT_EQ(box->result.err_truncated, box->result.err.len < 1001);   /* marked exactly if something is missing */
+    ASSERT_EQ(box->result.err_truncated,
+              box->result.err.len < 1001); /* marked exactly if something is missing */
     px_supervise_free(box);
 }
 
@@ -349,7 +358,8 @@ TEST(a_flood_ends_the_run_where_asked)
 
 TEST(a_flood_on_the_other_stream)
 {
-    struct px_box *box = run("echo out; yes >&2", FIELDS("output-limit", "10000", "output-end", "true"), NULL);
+    struct px_box *box =
+        run("echo out; yes >&2", FIELDS("output-limit", "10000", "output-end", "true"), NULL);
 
     ASSERT_EQ(box->result.status, PX_STATUS_OUTPUT);
     ASSERT_STR(box->result.out.data, "out\n");
@@ -363,7 +373,8 @@ TEST(a_limit_holds_for_what_is_handed_on)
     px_auto_free char *text = calloc(1, 100000);
 
     ASSERT_OK(px_pipe(ends));
-    struct px_box *box = run("seq 1 10000", FIELDS("output-limit", "1000"), &(struct px_io){.use_out = true, .out = ends[1]});
+    struct px_box *box =
+        run("seq 1 10000", FIELDS("output-limit", "1000"), &(struct px_io){.use_out = true, .out = ends[1]});
     ASSERT_EQ(box->result.out_total, 48894);
     ASSERT(box->result.out_truncated);
     px_supervise_free(box);
@@ -388,8 +399,9 @@ static void run_without_reader(void)
 
     ASSERT_OK(px_pipe(ends));
     (void)close(ends[0]);
-    struct px_box *box = run("exec yes", FIELDS("timeout", "15s"), &(struct px_io){.use_out = true, .out = ends[1]});
-    ASSERT_EQ(box->result.status, PX_STATUS_SIGNALLED);         /* the command learns it as in any pipeline */
+    struct px_box *box =
+        run("exec yes", FIELDS("timeout", "15s"), &(struct px_io){.use_out = true, .out = ends[1]});
+    ASSERT_EQ(box->result.status, PX_STATUS_SIGNALLED); /* the command learns it as in any pipeline */
     ASSERT_EQ(box->result.signal, SIGPIPE);
     px_supervise_free(box);
     (void)close(ends[1]);
@@ -399,7 +411,7 @@ TEST(a_reader_that_is_gone_kills_the_command_only)
 {
     struct sigaction now;
 
-    run_without_reader();                       /* the signal would end this process: its disposition is the default */
+    run_without_reader(); /* the signal would end this process: its disposition is the default */
     ASSERT_EQ(sigaction(SIGPIPE, NULL, &now), 0);
     ASSERT(now.sa_handler == SIG_DFL);
 }
@@ -437,12 +449,13 @@ TEST(a_full_disk_of_the_caller_is_an_error)
 {
     px_auto_fd int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
     struct px_err e = {0};
-    struct px_box *box = start("echo hello; sleep 0.1; echo again", NULL, &(struct px_io){.use_out = true, .out = full});
+    struct px_box *box =
+        start("echo hello; sleep 0.1; echo again", NULL, &(struct px_io){.use_out = true, .out = full});
 
     ASSERT_EQ(wait_for(box, &e), -1);
     ASSERT_EQ(e.code, PX_E_IO);
     ASSERT_EQ(e.sys, ENOSPC);
-    ASSERT(box->result.reason != NULL);         /* and the result is there all the same */
+    ASSERT(box->result.reason != NULL); /* and the result is there all the same */
     px_supervise_free(box);
 }
 
@@ -450,7 +463,8 @@ TEST(a_full_disk_of_the_caller_is_an_error)
 
 TEST(a_grandchild_with_the_pipe_does_not_keep_the_box)
 {
-    struct px_box *box = run("sleep 1000 & (sleep 1000 &) ; setsid sleep 1000 & echo done", FIELDS("timeout", "15s"), NULL);
+    struct px_box *box =
+        run("sleep 1000 & (sleep 1000 &) ; setsid sleep 1000 & echo done", FIELDS("timeout", "15s"), NULL);
 
     ASSERT_EQ(box->result.status, PX_STATUS_OK);
     ASSERT_STR(box->result.out.data, "done\n");
@@ -497,7 +511,8 @@ TEST(a_loop_on_the_descriptor)
 TEST(a_loop_on_the_descriptor_with_input_from_a_file)
 {
     px_auto_fd int file = make_file(300000);
-    struct px_box *box = start("cat", FIELDS("output-limit", "unlimited"), &(struct px_io){.use_in = true, .in = file});
+    struct px_box *box =
+        start("cat", FIELDS("output-limit", "unlimited"), &(struct px_io){.use_in = true, .in = file});
 
     drive(box);
     check_same(file, box->result.out.data, box->result.out.len);
@@ -508,7 +523,8 @@ TEST(a_loop_on_the_descriptor_with_output_to_a_file)
 {
     px_auto_fd int dir = px_test_dir();
     px_auto_fd int out = openat(dir, "out", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    struct px_box *box = start("head -c 3000000 /dev/zero", FIELDS("output-limit", "2m"), &(struct px_io){.use_out = true, .out = out});
+    struct px_box *box = start("head -c 3000000 /dev/zero", FIELDS("output-limit", "2m"),
+                               &(struct px_io){.use_out = true, .out = out});
     struct stat st;
 
     drive(box);

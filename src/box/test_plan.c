@@ -22,7 +22,8 @@
 
 enum { RO = PX_MOUNT_RDONLY | PX_MOUNT_NOSUID | PX_MOUNT_NODEV, NOWHERE = UINT32_MAX, MIB = 1 << 20 };
 
-static const struct px_host full_host = {.uid = 1200, .gid = 1200, .landlock_abi = 7, .user_namespaces = true};
+static const struct px_host full_host = {
+    .uid = 1200, .gid = 1200, .landlock_abi = 7, .user_namespaces = true};
 static const char *const echo_argv[] = {"echo", "hello", NULL};
 
 /* ---- making and reading plans ---- */
@@ -127,18 +128,27 @@ static void check_before(const struct px_plan *plan, enum px_op a, enum px_op b)
 
 static bool attaches(enum px_op op)
 {
-    return op == PX_OP_BIND || op == PX_OP_TMPFS || op == PX_OP_PROC || op == PX_OP_READONLY || op == PX_OP_MASK || op == PX_OP_DEVPTS;
+    return op == PX_OP_BIND || op == PX_OP_TMPFS || op == PX_OP_PROC || op == PX_OP_READONLY ||
+           op == PX_OP_MASK || op == PX_OP_DEVPTS;
 }
 
 static bool builds(enum px_op op)
 {
-    return attaches(op) || op == PX_OP_ROOT || op == PX_OP_OVERLAY || op == PX_OP_MKDIR || op == PX_OP_SYMLINK || op == PX_OP_FILE ||
-           op == PX_OP_DETACH;
+    return attaches(op) || op == PX_OP_ROOT || op == PX_OP_OVERLAY || op == PX_OP_MKDIR ||
+           op == PX_OP_SYMLINK || op == PX_OP_FILE || op == PX_OP_DETACH;
 }
 
 static bool is_base(const char *path)
 {
-    static const char *const base[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/etc/alternatives", "/etc/ld.so.cache"};
+    static const char *const base[] = {"/usr",
+                                       "/bin",
+                                       "/sbin",
+                                       "/lib",
+                                       "/lib64",
+                                       "/lib32",
+                                       "/libx32",
+                                       "/etc/alternatives",
+                                       "/etc/ld.so.cache"};
 
     for (size_t i = 0; i < PX_COUNT_OF(base); i++)
         if (strcmp(path, base[i]) == 0)
@@ -157,7 +167,8 @@ static void check_nothing_hidden(const struct px_plan *plan)
             const char *later = px_plan_text(plan, plan->steps[k].dst);
             bool in_place = plan->steps[k].op == PX_OP_READONLY && strcmp(later, target) == 0;
             if (attaches(plan->steps[k].op) && !in_place && px_path_within(target, later))
-                FAIL("%s at %s is hidden by %s at %s", px_op_word(plan->steps[i].op), target, px_op_word(plan->steps[k].op), later);
+                FAIL("%s at %s is hidden by %s at %s", px_op_word(plan->steps[i].op), target,
+                     px_op_word(plan->steps[k].op), later);
         }
     }
 }
@@ -189,13 +200,13 @@ static void check_bounds(const struct px_plan *plan)
         }
         if (s->op == PX_OP_BIND && is_base(px_plan_text(plan, s->src)))
             ASSERT_EQ(s->attr, RO);
-        if (s->op == PX_OP_BIND)        /* a set-id program never counts; a device only where it is meant */
+        if (s->op == PX_OP_BIND) /* a set-id program never counts; a device only where it is meant */
             ASSERT(s->attr & PX_MOUNT_NOSUID);
         if (s->op == PX_OP_BIND && !(s->flags & PX_STEP_DEVICE))
             ASSERT(s->attr & PX_MOUNT_NODEV);
         if (builds(s->op) && i > find(plan, PX_OP_PIVOT, NULL))
             FAIL("step %u (%s) comes after the pivot", i, px_op_word(s->op));
-        ASSERT_EQ(s->fd, -1);                   /* nothing is open yet */
+        ASSERT_EQ(s->fd, -1); /* nothing is open yet */
     }
 }
 
@@ -204,13 +215,15 @@ static void check_devices(const struct px_plan *plan)
     static const struct {
         const char *path;
         unsigned major, minor;
-    } wanted[] = {{"/dev/null", 1, 3}, {"/dev/zero", 1, 5}, {"/dev/full", 1, 7}, {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0}};
+    } wanted[] = {{"/dev/null", 1, 3},   {"/dev/zero", 1, 5},    {"/dev/full", 1, 7},
+                  {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0}};
     size_t found = 0;
 
     for (uint32_t i = 0; i < plan->count; i++) {
         const struct px_step *s = &plan->steps[i];
         const char *target = px_plan_text(plan, s->dst);
-        if (s->op != PX_OP_BIND || !(px_path_within(target, "/dev") || s->flags & PX_STEP_DEVICE) || s->flags & PX_STEP_INSIDE)
+        if (s->op != PX_OP_BIND || !(px_path_within(target, "/dev") || s->flags & PX_STEP_DEVICE) ||
+            s->flags & PX_STEP_INSIDE)
             continue;
         if (found >= PX_COUNT_OF(wanted))
             FAIL("%s is one device too many", target);
@@ -234,7 +247,8 @@ static void check_stages(const struct px_plan *plan)
     for (uint32_t i = 0; i < plan->count; i++) {
         int stage = i < plan->payload_from ? 1 : i < plan->init_at ? 2 : 3;
         if (px_op_stage(plan->steps[i].op) != stage)
-            FAIL("step %u (%s) is of stage %d", i, px_op_word(plan->steps[i].op), px_op_stage(plan->steps[i].op));
+            FAIL("step %u (%s) is of stage %d", i, px_op_word(plan->steps[i].op),
+                 px_op_stage(plan->steps[i].op));
     }
 }
 
@@ -243,28 +257,29 @@ static void check_launch(const struct px_plan *plan, bool tty)
 {
     const enum px_op stream = tty ? PX_OP_TERMINAL : PX_OP_STDIO;
     const enum px_op pairs[][2] = {
-        {PX_OP_WAIT, PX_OP_PAYLOAD},        /* nobody is started before the ids are there */
+        {PX_OP_WAIT, PX_OP_PAYLOAD}, /* nobody is started before the ids are there */
         {PX_OP_PAYLOAD, PX_OP_READY},
-        {PX_OP_SESSION, stream},            /* a terminal becomes that of the new session */
+        {PX_OP_SESSION, stream}, /* a terminal becomes that of the new session */
         {PX_OP_KEYRING, PX_OP_IDS},
-        {PX_OP_BOUND, PX_OP_IDS},           /* dropping reads back what bounding has done */
-        {PX_OP_IDS, stream},                /* what is opened from here on is opened with the payload's rights */
+        {PX_OP_BOUND, PX_OP_IDS}, /* dropping reads back what bounding has done */
+        {PX_OP_IDS, stream},      /* what is opened from here on is opened with the payload's rights */
         {PX_OP_IDS, PX_OP_CHDIR},
-        {PX_OP_JOIN, stream},               /* and in the box's root */
+        {PX_OP_JOIN, stream}, /* and in the box's root */
         {PX_OP_JOIN, PX_OP_CHDIR},
         {PX_OP_JOIN, PX_OP_LANDLOCK},
-        {PX_OP_BOUND, PX_OP_LANDLOCK},      /* which needs no_new_privs */
+        {PX_OP_BOUND, PX_OP_LANDLOCK}, /* which needs no_new_privs */
         {PX_OP_LANDLOCK, PX_OP_ALLOW},
         {PX_OP_ALLOW, PX_OP_ENFORCE},
         {PX_OP_CHDIR, PX_OP_ENFORCE},
-        {PX_OP_ENFORCE, PX_OP_CLOSE},       /* which closes the ruleset */
-        {PX_OP_ALLOW, PX_OP_RLIMIT},        /* a small number of files must not stop our own opens */
+        {PX_OP_ENFORCE, PX_OP_CLOSE}, /* which closes the ruleset */
+        {PX_OP_ALLOW, PX_OP_RLIMIT},  /* a small number of files must not stop our own opens */
         {PX_OP_RLIMIT, PX_OP_SECCOMP},
         {PX_OP_SIGNALS, PX_OP_SECCOMP},
         {PX_OP_EXEC, PX_OP_INIT},
     };
-    static const enum px_op once[] = {PX_OP_BOUND, PX_OP_PAYLOAD, PX_OP_IDS, PX_OP_CHDIR, PX_OP_LANDLOCK, PX_OP_ENFORCE, PX_OP_CLOSE,
-                                      PX_OP_SECCOMP, PX_OP_EXEC, PX_OP_INIT, PX_OP_WAIT, PX_OP_JOIN, PX_OP_READY};
+    static const enum px_op once[] = {
+        PX_OP_BOUND,   PX_OP_PAYLOAD, PX_OP_IDS,  PX_OP_CHDIR, PX_OP_LANDLOCK, PX_OP_ENFORCE, PX_OP_CLOSE,
+        PX_OP_SECCOMP, PX_OP_EXEC,    PX_OP_INIT, PX_OP_WAIT,  PX_OP_JOIN,     PX_OP_READY};
     uint32_t seccomp = find(plan, PX_OP_SECCOMP, NULL);
 
     for (size_t i = 0; i < PX_COUNT_OF(pairs); i++)
@@ -281,18 +296,16 @@ static void check_launch(const struct px_plan *plan, bool tty)
 static void check_full(const struct px_plan *plan, bool tty)
 {
     static const enum px_op pairs[][2] = {
-        {PX_OP_PRIVATE, PX_OP_ROOT},        /* no mount of ours is seen outside */
-        {PX_OP_WAIT, PX_OP_ROOT},           /* what is made belongs to the box's ids */
-        {PX_OP_WAIT, PX_OP_NO_USERNS},
-        {PX_OP_NO_USERNS, PX_OP_PAYLOAD},
-        {PX_OP_ROOT, PX_OP_MKDIR},
-        {PX_OP_PROC, PX_OP_MASK},
-        {PX_OP_MASK, PX_OP_SEAL},
-        {PX_OP_SEAL, PX_OP_PIVOT},          /* read-only before it is anybody's root */
-        {PX_OP_PIVOT, PX_OP_READY},         /* and the payload goes on in it only then */
+        {PX_OP_PRIVATE, PX_OP_ROOT}, /* no mount of ours is seen outside */
+        {PX_OP_WAIT, PX_OP_ROOT},    /* what is made belongs to the box's ids */
+        {PX_OP_WAIT, PX_OP_NO_USERNS}, {PX_OP_NO_USERNS, PX_OP_PAYLOAD},
+        {PX_OP_ROOT, PX_OP_MKDIR},     {PX_OP_PROC, PX_OP_MASK},
+        {PX_OP_MASK, PX_OP_SEAL},      {PX_OP_SEAL, PX_OP_PIVOT}, /* read-only before it is anybody's root */
+        {PX_OP_PIVOT, PX_OP_READY}, /* and the payload goes on in it only then */
         {PX_OP_CGROUPNS, PX_OP_READY},
     };
-    const uint64_t namespaces = PX_CLONE_NEWUSER | PX_CLONE_NEWNS | PX_CLONE_NEWPID | PX_CLONE_NEWIPC | PX_CLONE_NEWUTS;
+    const uint64_t namespaces =
+        PX_CLONE_NEWUSER | PX_CLONE_NEWNS | PX_CLONE_NEWPID | PX_CLONE_NEWIPC | PX_CLONE_NEWUTS;
 
     ASSERT_EQ(plan->tier, PX_TIER_FULL);
     check_stages(plan);
@@ -304,7 +317,7 @@ static void check_full(const struct px_plan *plan, bool tty)
     check_nothing_hidden(plan);
     ASSERT_EQ(plan->namespaces & namespaces, namespaces);
     ASSERT_EQ(step(plan, PX_OP_SEAL, NULL)->attr, RO);
-    ASSERT(step(plan, PX_OP_IDS, NULL)->num != 0);      /* the payload is never root, pid 1 is another id */
+    ASSERT(step(plan, PX_OP_IDS, NULL)->num != 0); /* the payload is never root, pid 1 is another id */
     ASSERT_EQ(step(plan, PX_OP_INIT, NULL)->num, 0);
     ASSERT(step(plan, PX_OP_IDS, NULL)->flags & PX_STEP_SETGROUPS);
     ASSERT(step(plan, PX_OP_WAIT, NULL)->flags & PX_STEP_SETGROUPS);
@@ -342,7 +355,7 @@ TEST(default_preset)
     check_places(plan);
     ASSERT(plan->own_net);
     ASSERT_EQ(count_of(plan, PX_OP_NETNS), 1);
-    check_before(plan, PX_OP_NETNS, PX_OP_BOUND);       /* it needs privileges */
+    check_before(plan, PX_OP_NETNS, PX_OP_BOUND); /* it needs privileges */
     check_before(plan, PX_OP_NETNS, PX_OP_JOIN);
     ASSERT_EQ(count_of(plan, PX_OP_LOOPBACK), 0);
     ASSERT_EQ(count_of(plan, PX_OP_TMPFS), 3);
@@ -380,7 +393,7 @@ TEST(untrusted_preset)
     check_tmpfs(plan, "/run", 16 * MIB, true);
     check_tmpfs(plan, "/dev/shm", 16 * MIB, true);
     check_rlimit(plan, RLIMIT_NPROC, 100, 100);
-    for (uint32_t i = 0; i < plan->count; i++) {        /* nothing that can be written can be executed */
+    for (uint32_t i = 0; i < plan->count; i++) { /* nothing that can be written can be executed */
         const struct px_step *s = &plan->steps[i];
         if ((s->op == PX_OP_TMPFS || s->op == PX_OP_BIND) && !(s->attr & PX_MOUNT_RDONLY))
             ASSERT(s->attr & PX_MOUNT_NOEXEC);
@@ -390,17 +403,17 @@ TEST(untrusted_preset)
 
 TEST(session_preset)
 {
-    px_auto_fd int dir = px_test_dir();
+    (void)px_fd_close(px_test_dir());
     struct px_plan *plan = make_plan("session", PAIRS("work-dir", px_test_dir_path()), &full_host);
 
     check_full(plan, false);
     ASSERT_EQ(count_of(plan, PX_OP_LOOPBACK), 1);
     check_before(plan, PX_OP_NETNS, PX_OP_LOOPBACK);
     check_before(plan, PX_OP_LOOPBACK, PX_OP_IDS);
-    ASSERT_EQ(find(plan, PX_OP_TMPFS, "/home/sandbox"), NOWHERE);       /* the work directory is there instead */
+    ASSERT_EQ(find(plan, PX_OP_TMPFS, "/home/sandbox"), NOWHERE); /* the work directory is there instead */
     const struct px_step *work = step(plan, PX_OP_BIND, "/home/sandbox");
     ASSERT_EQ(work->attr, PX_MOUNT_NOSUID | PX_MOUNT_NODEV);
-    ASSERT(work->flags & PX_STEP_IDMAP);
+    ASSERT(work->flags & PX_STEP_CALLER);
     ASSERT_STR(px_plan_text(plan, step(plan, PX_OP_CHDIR, NULL)->dst), "/home/sandbox");
     ASSERT(plan->binds && plan->writable_binds);
     px_plan_free(plan);
@@ -448,8 +461,9 @@ TEST(terminals)
 
 TEST(limits_become_rlimits)
 {
-    struct px_plan *plan = make_plan("default",
-                                     PAIRS("cpu-time", "1500ms", "file-size", "4k", "nofile", "unlimited", "pids", "5"), &full_host);
+    struct px_plan *plan = make_plan(
+        "default", PAIRS("cpu-time", "1500ms", "file-size", "4k", "nofile", "unlimited", "pids", "5"),
+        &full_host);
 
     check_full(plan, false);
     check_rlimit(plan, RLIMIT_CPU, 2, 3);
@@ -495,7 +509,8 @@ TEST(landlock_repeats_the_mounts)
     ASSERT_EQ(step(plan, PX_OP_ALLOW, "/tmp")->num, px_landlock_write());
     ASSERT_EQ(step(plan, PX_OP_ALLOW, "/home/sandbox")->num, px_landlock_write());
     ASSERT_EQ(find(plan, PX_OP_ALLOW, "/ro"), NOWHERE);
-    ASSERT_EQ(step(plan, PX_OP_ALLOW, "/proc")->num & (PX_LL_MAKE_REG | PX_LL_REMOVE_FILE | PX_LL_MAKE_DIR), 0);
+    ASSERT_EQ(step(plan, PX_OP_ALLOW, "/proc")->num & (PX_LL_MAKE_REG | PX_LL_REMOVE_FILE | PX_LL_MAKE_DIR),
+              0);
     ASSERT(has_word(plan->mechanisms, plan->mechanisms_count, "landlock=7"));
     px_plan_free(plan);
 }
@@ -505,7 +520,8 @@ TEST(a_kernel_without_landlock_is_named)
     const struct px_host host = {.uid = 1200, .landlock_abi = -ENOSYS, .user_namespaces = true};
     struct px_plan *plan = make_plan("default", NULL, &host);
 
-    ASSERT_EQ(count_of(plan, PX_OP_LANDLOCK) + count_of(plan, PX_OP_ALLOW) + count_of(plan, PX_OP_ENFORCE), 0);
+    ASSERT_EQ(count_of(plan, PX_OP_LANDLOCK) + count_of(plan, PX_OP_ALLOW) + count_of(plan, PX_OP_ENFORCE),
+              0);
     ASSERT(has_word(plan->missing, plan->missing_count, "landlock"));
     px_plan_free(plan);
 }
@@ -539,12 +555,16 @@ TEST(binds_are_sorted_with_parents_first)
     px_auto_fd int dir = px_test_dir();
     make_dirs(dir, PAIRS("a", "b", "c", "d"));
     make_file_at(dir, "file");
-    struct px_plan *plan = make_plan("default", PAIRS("bind", bind_text(t[0], "c", "/w/x/y:ro"), "bind", bind_text(t[1], "b", "/w/x"), "bind",
-                                                      bind_text(t[2], "a", "/w"), "bind", bind_text(t[3], "d", "/w-x"), "bind",
-                                                      bind_text(t[4], "file", "/opt/one/file:ro")), &full_host);
+    struct px_plan *plan =
+        make_plan("default",
+                  PAIRS("bind", bind_text(t[0], "c", "/w/x/y:ro"), "bind", bind_text(t[1], "b", "/w/x"),
+                        "bind", bind_text(t[2], "a", "/w"), "bind", bind_text(t[3], "d", "/w-x"), "bind",
+                        bind_text(t[4], "file", "/opt/one/file:ro")),
+                  &full_host);
 
     check_full(plan, false);
-    uint32_t w = find(plan, PX_OP_BIND, "/w"), x = find(plan, PX_OP_BIND, "/w/x"), y = find(plan, PX_OP_BIND, "/w/x/y");
+    uint32_t w = find(plan, PX_OP_BIND, "/w"), x = find(plan, PX_OP_BIND, "/w/x"),
+             y = find(plan, PX_OP_BIND, "/w/x/y");
     ASSERT(w < x && x < y && y != NOWHERE);
     ASSERT_EQ(plan->steps[y].attr, RO);
     ASSERT_EQ(plan->steps[w].attr, PX_MOUNT_NOSUID | PX_MOUNT_NODEV);
@@ -554,7 +574,7 @@ TEST(binds_are_sorted_with_parents_first)
     ASSERT(plan->steps[find(plan, PX_OP_BIND, "/opt/one/file")].flags & PX_STEP_FILE);
     struct stat st;
     ASSERT_EQ(fstatat(dir, "a", &st, 0), 0);
-    ASSERT_EQ(plan->steps[w].num, st.st_dev);           /* pinned to what was there when the plan was made */
+    ASSERT_EQ(plan->steps[w].num, st.st_dev); /* pinned to what was there when the plan was made */
     ASSERT_EQ(plan->steps[w].num2, st.st_ino);
     px_plan_free(plan);
 }
@@ -565,13 +585,16 @@ TEST(binds_inside_a_writable_directory_come_after_it)
     px_auto_fd int dir = px_test_dir();
     make_dirs(dir, PAIRS("a"));
     make_file_at(dir, "file");
-    struct px_plan *plan = make_plan("default", PAIRS("bind", bind_text(t[0], "a", "/home/sandbox/x/a"), "bind",
-                                                      bind_text(t[1], "file", "/tmp/file:ro")), &full_host);
+    struct px_plan *plan = make_plan("default",
+                                     PAIRS("bind", bind_text(t[0], "a", "/home/sandbox/x/a"), "bind",
+                                           bind_text(t[1], "file", "/tmp/file:ro")),
+                                     &full_host);
 
     check_full(plan, false);
     check_places(plan);
     uint32_t home = find(plan, PX_OP_TMPFS, "/home/sandbox"), tmp = find(plan, PX_OP_TMPFS, "/tmp");
-    ASSERT(find(plan, PX_OP_MKDIR, "/home/sandbox/x") > home && find(plan, PX_OP_MKDIR, "/home/sandbox/x/a") > home);
+    ASSERT(find(plan, PX_OP_MKDIR, "/home/sandbox/x") > home &&
+           find(plan, PX_OP_MKDIR, "/home/sandbox/x/a") > home);
     ASSERT(find(plan, PX_OP_BIND, "/home/sandbox/x/a") > find(plan, PX_OP_MKDIR, "/home/sandbox/x/a"));
     ASSERT(find(plan, PX_OP_FILE, "/tmp/file") > tmp);
     ASSERT(step(plan, PX_OP_MKDIR, "/home/sandbox/x")->flags & PX_STEP_OWNED);
@@ -583,7 +606,9 @@ TEST(a_tmpfs_inside_a_bind_is_not_lost)
     char t[512];
     px_auto_fd int dir = px_test_dir();
     make_dirs(dir, PAIRS("project", "project/cache"));
-    struct px_plan *plan = make_plan("default", PAIRS("bind", bind_text(t, "project", "/work"), "tmpfs", "/work/cache:size=1m"), &full_host);
+    struct px_plan *plan =
+        make_plan("default", PAIRS("bind", bind_text(t, "project", "/work"), "tmpfs", "/work/cache:size=1m"),
+                  &full_host);
 
     check_full(plan, false);
     ASSERT(find(plan, PX_OP_TMPFS, "/work/cache") > find(plan, PX_OP_BIND, "/work"));
@@ -594,7 +619,8 @@ TEST(a_tmpfs_inside_the_work_directory_is_not_lost)
 {
     px_auto_fd int dir = px_test_dir();
     make_dirs(dir, PAIRS("cache"));
-    struct px_plan *plan = make_plan("default", PAIRS("work-dir", px_test_dir_path(), "tmpfs", "/workspace/cache"), &full_host);
+    struct px_plan *plan =
+        make_plan("default", PAIRS("work-dir", px_test_dir_path(), "tmpfs", "/workspace/cache"), &full_host);
 
     check_full(plan, false);
     px_plan_free(plan);
@@ -607,8 +633,9 @@ TEST(a_bind_around_the_work_directory_does_not_hide_it)
     make_dirs(dir, PAIRS("outer", "outer/inner", "work"));
     char work[300];
     (void)snprintf(work, sizeof work, "%s/work", px_test_dir_path());
-    struct px_plan *plan =
-        make_plan("default", PAIRS("work-dir", work, "work-target", "/o/inner", "bind", bind_text(t, "outer", "/o")), &full_host);
+    struct px_plan *plan = make_plan(
+        "default", PAIRS("work-dir", work, "work-target", "/o/inner", "bind", bind_text(t, "outer", "/o")),
+        &full_host);
 
     check_full(plan, false);
     px_plan_free(plan);
@@ -616,7 +643,8 @@ TEST(a_bind_around_the_work_directory_does_not_hide_it)
 
 TEST(a_tmpfs_inside_a_tmpfs)
 {
-    struct px_plan *plan = make_plan("default", PAIRS("tmpfs", "/a/b:size=1m", "tmpfs", "/a:size=2m", "tmpfs", "/tmp/x"), &full_host);
+    struct px_plan *plan = make_plan(
+        "default", PAIRS("tmpfs", "/a/b:size=1m", "tmpfs", "/a:size=2m", "tmpfs", "/tmp/x"), &full_host);
 
     check_full(plan, false);
     check_places(plan);
@@ -632,13 +660,13 @@ TEST(two_binds_at_one_place)
     char t[2][512];
     px_auto_fd int dir = px_test_dir();
     make_dirs(dir, PAIRS("a", "b"));
-    struct px_policy p =
-        make_policy("default", PAIRS("bind", bind_text(t[0], "a", "/w"), "bind", bind_text(t[1], "b", "/w:ro")));
+    struct px_policy p = make_policy(
+        "default", PAIRS("bind", bind_text(t[0], "a", "/w"), "bind", bind_text(t[1], "b", "/w:ro")));
     struct px_plan *plan = NULL;
     struct px_err e = {0};
 
     if (px_plan_new(&p, echo_argv, &full_host, false, &plan, &e) >= 0)
-        check_full(plan, false);                /* one only, or it is refused */
+        check_full(plan, false); /* one only, or it is refused */
     else
         ASSERT(e.code == PX_E_BIND || e.code == PX_E_VALUE);
     px_plan_free(plan);
@@ -659,7 +687,8 @@ TEST(what_cannot_be_bound)
     refuse_plan("default", PAIRS("bind", bind_text(t[4], "a", "/dev/x")), &full_host, PX_E_BIND);
     refuse_plan("default", PAIRS("bind", bind_text(t[5], "a", "/sys")), &full_host, PX_E_BIND);
     refuse_plan("default", PAIRS("work-dir", "/nothing/here"), &full_host, PX_E_BIND);
-    refuse_plan("default", PAIRS("work-dir", px_test_dir_path(), "work-target", "/proc/x"), &full_host, PX_E_BIND);
+    refuse_plan("default", PAIRS("work-dir", px_test_dir_path(), "work-target", "/proc/x"), &full_host,
+                PX_E_BIND);
 }
 
 TEST(one_disk_for_all)
@@ -695,7 +724,7 @@ TEST(another_root)
     ASSERT_EQ(overlay->attr, RO);
     ASSERT_EQ(overlay->num2, st.st_ino);
     uint32_t at = find(plan, PX_OP_OVERLAY, NULL);
-    for (uint32_t i = 0; i < plan->count; i++)          /* the skeleton first, the mounts on top of the whole */
+    for (uint32_t i = 0; i < plan->count; i++) /* the skeleton first, the mounts on top of the whole */
         if (attaches(plan->steps[i].op))
             ASSERT(i > at);
     ASSERT_EQ(find(plan, PX_OP_BIND, "/usr"), NOWHERE);
@@ -708,7 +737,8 @@ TEST(another_root)
 
 /* ---- the weaker tier ---- */
 
-static const struct px_host bare_host = {.uid = 1200, .gid = 1200, .landlock_abi = 7, .scratch = "/tmp/px-scratch"};
+static const struct px_host bare_host = {
+    .uid = 1200, .gid = 1200, .landlock_abi = 7, .scratch = "/tmp/px-scratch"};
 
 TEST(landlock_tier)
 {
@@ -738,7 +768,7 @@ TEST(landlock_tier)
 TEST(the_weaker_tier_is_never_a_surprise)
 {
     struct px_host host = bare_host;
-    px_auto_fd int dir = px_test_dir();
+    (void)px_fd_close(px_test_dir());
 
     refuse_plan("default", NULL, &host, PX_E_USERNS);
     refuse_plan("untrusted", NULL, &host, PX_E_USERNS);
@@ -752,7 +782,7 @@ TEST(the_weaker_tier_is_never_a_surprise)
     host = bare_host;
     host.uid = host.gid = 0;
     host.is_root = true;
-    refuse_plan("default", PAIRS("require", "landlock"), &host, PX_E_TIER);     /* Landlock does not hold uid 0 */
+    refuse_plan("default", PAIRS("require", "landlock"), &host, PX_E_TIER); /* Landlock does not hold uid 0 */
 }
 
 /* What the tier cannot hold, it must not accept in silence. */
@@ -781,7 +811,7 @@ static const char *variable(const struct px_plan *plan, const char *name)
 
     for (char **v = plan->envp; *v; v++)
         if (strncmp(*v, name, n) == 0 && (*v)[n] == '=') {
-            ASSERT(found == NULL);              /* each once */
+            ASSERT(found == NULL); /* each once */
             found = *v + n + 1;
         }
     return found;
@@ -790,7 +820,8 @@ static const char *variable(const struct px_plan *plan, const char *name)
 TEST(environment)
 {
     ASSERT_EQ(setenv("SECRET", "leak", 1), 0);
-    struct px_plan *plan = make_plan("default", PAIRS("env", "HOME=/x", "env", "A=1", "env", "PATH=/p:/q"), &full_host);
+    struct px_plan *plan =
+        make_plan("default", PAIRS("env", "HOME=/x", "env", "A=1", "env", "PATH=/p:/q"), &full_host);
 
     ASSERT_STR(variable(plan, "HOME"), "/x");
     ASSERT_STR(variable(plan, "PATH"), "/p:/q");
@@ -978,7 +1009,8 @@ TEST(every_allocation_may_fail)
     char t[512];
     px_auto_fd int dir = px_test_dir();
     make_dirs(dir, PAIRS("a"));
-    struct px_policy p = make_policy("untrusted", PAIRS("bind", bind_text(t, "a", "/w"), "env", "A=1", "disk", "1m"));
+    struct px_policy p =
+        make_policy("untrusted", PAIRS("bind", bind_text(t, "a", "/w"), "env", "A=1", "disk", "1m"));
 
     for (unsigned n = 1; n < 1000; n++) {
         struct px_plan *plan = NULL;

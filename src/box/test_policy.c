@@ -43,9 +43,11 @@ static void refuse(struct px_policy *p, const char *field, const char *value, in
     if (px_policy_put(p, field, value, &e) >= 0)
         FAIL("--%s '%s' is accepted", field, value ? value : "(none)");
     if (e.code != code)
-        FAIL("--%s '%.80s' is PX%03d (%s), not PX%03d", field, value ? value : "(none)", e.code, e.what, code);
+        FAIL("--%s '%.80s' is PX%03d (%s), not PX%03d", field, value ? value : "(none)", e.code, e.what,
+             code);
     if (!e.what[0] || !e.why[0] || !e.fix[0])
-        FAIL("--%s '%.80s': what '%s', why '%s', fix '%s'", field, value ? value : "(none)", e.what, e.why, e.fix);
+        FAIL("--%s '%.80s': what '%s', why '%s', fix '%s'", field, value ? value : "(none)", e.what, e.why,
+             e.fix);
     ASSERT_EQ(px_policy_put(p, field, value, NULL), -1);
 }
 
@@ -63,7 +65,7 @@ struct row {
     const char *name, *work_target;
     int net, limits;
     uint64_t memory, cpus, pids, cpu_time, timeout, output;
-    uint64_t tmp_bytes;         /* 0: any, but one there is */
+    uint64_t tmp_bytes; /* 0: any, but one there is */
     bool noexec;
 };
 
@@ -107,9 +109,12 @@ TEST(presets_have_the_decided_values)
         {"default", "/workspace", PX_NET_NONE, PX_LIMITS_REQUIRE, 0, 0, 1024, 0, 0, 0, 64 * MIB, false},
         {"project", "/app", PX_NET_OUTBOUND, PX_LIMITS_REQUIRE, 0, 0, 4096, 0, 0, 0, 0, false},
         {"session", "/home/sandbox", PX_NET_LOOPBACK, PX_LIMITS_REQUIRE, 0, 0, 1024, 0, 10000, 0, 0, false},
-        {"worker", "/workspace", PX_NET_NONE, PX_LIMITS_REQUIRE, 0, 0, 256, 0, 30000, 50 << 10, 64 * MIB, false},
-        {"untrusted", "/workspace", PX_NET_NONE, PX_LIMITS_REQUIRE, 512u * MIB, 1000, 100, 0, 60000, MIB, 64 * MIB, true},
-        {"task", "/workspace", PX_NET_NONE, PX_LIMITS_TRY, 4096ull * MIB, 0, 256, 20000, 30000, MIB, 64 * MIB, false},
+        {"worker", "/workspace", PX_NET_NONE, PX_LIMITS_REQUIRE, 0, 0, 256, 0, 30000, 50 << 10, 64 * MIB,
+         false},
+        {"untrusted", "/workspace", PX_NET_NONE, PX_LIMITS_REQUIRE, 512u * MIB, 1000, 100, 0, 60000, MIB,
+         64 * MIB, true},
+        {"task", "/workspace", PX_NET_NONE, PX_LIMITS_TRY, 4096ull * MIB, 0, 256, 20000, 30000, MIB, 64 * MIB,
+         false},
     };
 
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
@@ -125,7 +130,7 @@ TEST(untrusted_has_its_own_directories)
     ASSERT_EQ(tmpfs_at(&p, "/var/tmp")->bytes, 32 * MIB);
     ASSERT_EQ(tmpfs_at(&p, "/run")->bytes, 16 * MIB);
     for (size_t i = 0; i < p.tmpfs.count; i++)
-        ASSERT(p.tmpfs.items[i].noexec);        /* nothing that can be written can be executed */
+        ASSERT(p.tmpfs.items[i].noexec); /* nothing that can be written can be executed */
     px_policy_done(&p);
 }
 
@@ -171,7 +176,7 @@ TEST(fields_of_the_design_that_are_not_built_are_refused)
             absent++;
         }
     ASSERT(absent > 10);
-    ASSERT_STR(p.base, "host");                 /* they share the first member's offset, which must stay untouched */
+    ASSERT_STR(p.base, "host"); /* they share the first member's offset, which must stay untouched */
     px_policy_done(&p);
 }
 
@@ -237,12 +242,14 @@ TEST(limits)
     px_policy_done(&p);
 }
 
-static const char *const number_fields[] = {"memory", "cpus", "cpu-time", "pids", "disk", "file-size", "nofile", "timeout",
-                                            "output-limit"};
+static const char *const number_fields[] = {"memory",    "cpus",   "cpu-time", "pids",        "disk",
+                                            "file-size", "nofile", "timeout",  "output-limit"};
 
 TEST(numbers_that_are_none)
 {
-    static const char *const wrong[] = {"", " ", "-1", "+1", "1 ", " 1", "1x", "0x10", "1e3", "unlimited ", "infinite", "99999999999999999999999"};
+    static const char *const wrong[] = {"",    " ",          "-1",       "+1",
+                                        "1 ",  " 1",         "1x",       "0x10",
+                                        "1e3", "unlimited ", "infinite", "99999999999999999999999"};
     struct px_policy p = preset(NULL);
 
     for (size_t i = 0; i < PX_COUNT_OF(number_fields); i++)
@@ -261,7 +268,7 @@ TEST(unlimited_is_spelled_out)
     ASSERT_EQ(p.timeout_msec, PX_UNLIMITED);
     ASSERT_EQ(p.pids, PX_UNLIMITED);
     for (size_t i = 0; i < PX_COUNT_OF(number_fields); i++)
-        refuse(&p, number_fields[i], "0", PX_E_VALUE);          /* never by accident */
+        refuse(&p, number_fields[i], "0", PX_E_VALUE); /* never by accident */
     px_policy_done(&p);
 }
 
@@ -333,8 +340,9 @@ TEST(binds)
 
 TEST(binds_that_are_none)
 {
-    static const char *const wrong[] = {"", ":", ":/b", ":/b:ro", "a", "./a", "a:ro", "/a:", "/a:b", "/a:/", "/a:/b/../c", "/a:..",
-                                        "/a::ro", "/", "/:ro", "/a:/..", "../x"};
+    static const char *const wrong[] = {"",       ":",   ":/b",  ":/b:ro", "a",          "./a",
+                                        "a:ro",   "/a:", "/a:b", "/a:/",   "/a:/b/../c", "/a:..",
+                                        "/a::ro", "/",   "/:ro", "/a:/..", "../x"};
     struct px_policy p = preset(NULL);
 
     for (size_t i = 0; i < PX_COUNT_OF(wrong); i++)
@@ -388,8 +396,20 @@ TEST(tmpfs)
 
 TEST(tmpfs_that_are_none)
 {
-    static const char *const wrong[] = {"", "x", "/", "/x/..", "/x:size=", "/x:size=0", "/x:size=-1", "/x:size=unlimited", "/x:mode=777",
-                                        "/x:noexec;size=1m", "/x:size=1m noexec", ":size=1m", "/x:,", "/x:size=99999999t"};
+    static const char *const wrong[] = {"",
+                                        "x",
+                                        "/",
+                                        "/x/..",
+                                        "/x:size=",
+                                        "/x:size=0",
+                                        "/x:size=-1",
+                                        "/x:size=unlimited",
+                                        "/x:mode=777",
+                                        "/x:noexec;size=1m",
+                                        "/x:size=1m noexec",
+                                        ":size=1m",
+                                        "/x:,",
+                                        "/x:size=99999999t"};
     struct px_policy p = preset(NULL);
     size_t before = p.tmpfs.count;
 
@@ -421,7 +441,7 @@ TEST(tmpfs_add_up_to_their_bound)
         set(&p, "tmpfs", text);
     }
     refuse(&p, "tmpfs", "/too-many", PX_E_LIMIT);
-    set(&p, "tmpfs", "/t100:size=1m");          /* replacing needs no room */
+    set(&p, "tmpfs", "/t100:size=1m"); /* replacing needs no room */
     ASSERT_EQ(p.tmpfs.count, PX_LIST_MAX);
     px_policy_done(&p);
 }
@@ -439,7 +459,7 @@ TEST(variables)
     set(&p, "env", "B=x=y z\n");
     set(&p, "env", "A=2");
     set(&p, "env", "PX_TEST_HERE");
-    set(&p, "env", "PX_TEST_NOT_HERE");         /* left out, as other tools do */
+    set(&p, "env", "PX_TEST_NOT_HERE"); /* left out, as other tools do */
     ASSERT_EQ(p.env.count, 4);
     ASSERT_STR(px_policy_env(&p, "A"), "2");
     ASSERT_STR(px_policy_env(&p, "EMPTY"), "");
@@ -512,7 +532,7 @@ TEST(files_of_variables_that_are_none)
     refuse(&p, "env-file", "", PX_E_IO);
     refuse(&p, "env-file", make_file("A=1\0B=2\n", 8), PX_E_ENVIRONMENT);
     refuse(&p, "env-file", make_file("A=1\n=2\n", 7), PX_E_ENVIRONMENT);
-    ASSERT_EQ(p.env.count, 0);                  /* a file is taken whole or not at all */
+    ASSERT_EQ(p.env.count, 0); /* a file is taken whole or not at all */
     px_policy_done(&p);
 }
 
@@ -525,7 +545,7 @@ TEST(a_file_of_variables_is_bounded)
     ASSERT(text != NULL);
     memset(text, 'A', size);
     refuse(&p, "env-file", make_file(text, size), PX_E_IO);
-    refuse(&p, "env-file", "/dev/zero", PX_E_IO);       /* without an end */
+    refuse(&p, "env-file", "/dev/zero", PX_E_IO); /* without an end */
     px_policy_done(&p);
 }
 
@@ -533,8 +553,25 @@ TEST(a_file_of_variables_is_bounded)
 
 TEST(users)
 {
-    static const char *const wrong[] = {"", "0", "0:1", "1:0", "root", "1:", ":1", "1:2:3", "+1", " 1", "1 ", "-1", "65534", "1:65534",
-                                        "4294967295", "4294967297", "99999999999999999999", "1:x", "0x1",
+    static const char *const wrong[] = {"",
+                                        "0",
+                                        "0:1",
+                                        "1:0",
+                                        "root",
+                                        "1:",
+                                        ":1",
+                                        "1:2:3",
+                                        "+1",
+                                        " 1",
+                                        "1 ",
+                                        "-1",
+                                        "65534",
+                                        "1:65534",
+                                        "4294967295",
+                                        "4294967297",
+                                        "99999999999999999999",
+                                        "1:x",
+                                        "0x1",
                                         "11111111111111111111111111111111111111111111111111"};
     struct px_policy p = preset(NULL);
 
@@ -565,7 +602,7 @@ TEST(host_names)
     refuse(&p, "hostname", "-a", PX_E_VALUE);
     refuse(&p, "hostname", ".a", PX_E_VALUE);
     refuse(&p, "hostname", "a b", PX_E_VALUE);
-    refuse(&p, "hostname", "a\n127.0.0.1 evil", PX_E_VALUE);    /* it becomes a line of /etc/hosts */
+    refuse(&p, "hostname", "a\n127.0.0.1 evil", PX_E_VALUE); /* it becomes a line of /etc/hosts */
     refuse(&p, "hostname", "\xc3\xa4", PX_E_VALUE);
     ASSERT_STR(p.hostname, "a-b.c1");
     px_policy_done(&p);
@@ -585,7 +622,7 @@ TEST(paths_inside)
     refuse(&p, "workdir", "", PX_E_VALUE);
     refuse(&p, "workdir", "/a/../b", PX_E_VALUE);
     refuse(&p, "work-target", "../b", PX_E_VALUE);
-    refuse(&p, "work-target", "/", PX_E_VALUE);         /* it would cover the whole box */
+    refuse(&p, "work-target", "/", PX_E_VALUE); /* it would cover the whole box */
     ASSERT_STR(p.workdir, "/");
     px_policy_done(&p);
 }
@@ -611,7 +648,8 @@ TEST(huge_texts)
     struct px_policy p = preset(NULL);
     size_t size = 1 << 20;
     px_auto_free char *text = malloc(size + 1);
-    static const char *const fields[] = {"bind", "tmpfs", "workdir", "work-target", "user", "hostname", "memory", "net", "tty"};
+    static const char *const fields[] = {"bind",     "tmpfs",  "workdir", "work-target", "user",
+                                         "hostname", "memory", "net",     "tty"};
 
     ASSERT(text != NULL);
     for (int k = 0; k < 3; k++) {
@@ -620,7 +658,8 @@ TEST(huge_texts)
         text[1] = 'a';
         text[size] = '\0';
         for (size_t i = 0; i < PX_COUNT_OF(fields); i++)
-            if (!(k == 0 && strncmp(fields[i], "work", 4) == 0))       /* "/a////..." is only a long way to write /a */
+            if (!(k == 0 &&
+                  strncmp(fields[i], "work", 4) == 0)) /* "/a////..." is only a long way to write /a */
                 ASSERT_EQ(px_policy_put(&p, fields[i], text, NULL), -1);
     }
     ASSERT_EQ(p.binds.count, 0);
@@ -659,9 +698,10 @@ TEST(printed_as_it_was_set)
 static int build(struct px_policy *p, const char *file)
 {
     static const char *const rows[][2] = {
-        {"base", "/base"},   {"rootfs", "/root"},      {"work-dir", "/work"}, {"work-target", "/w"}, {"bind", "/a:/b:ro"},
-        {"bind", "/c"},      {"tmpfs", "/x:size=1m"},  {"tmpfs", "/tmp"},     {"workdir", "/w"},     {"env", "A=1"},
-        {"env", "A=2"},      {"env", "PX_TEST_HERE"},  {"hostname", "name"},  {"user", "5"},         {"memory", "1m"},
+        {"base", "/base"},    {"rootfs", "/root"}, {"work-dir", "/work"},   {"work-target", "/w"},
+        {"bind", "/a:/b:ro"}, {"bind", "/c"},      {"tmpfs", "/x:size=1m"}, {"tmpfs", "/tmp"},
+        {"workdir", "/w"},    {"env", "A=1"},      {"env", "A=2"},          {"env", "PX_TEST_HERE"},
+        {"hostname", "name"}, {"user", "5"},       {"memory", "1m"},
     };
     int failed = 0;
 
@@ -700,7 +740,8 @@ TEST(every_allocation_may_fail)
 
     ASSERT_EQ(setenv("PX_TEST_HERE", "here", 1), 0);
     for (int i = 0; i < 16; i++)
-        fail_each_allocation(file);             /* until the allocator's own stores are full and nothing but a leak grows */
+        fail_each_allocation(
+            file); /* until the allocator's own stores are full and nothing but a leak grows */
     size_t before = mallinfo2().uordblks;
     fail_each_allocation(file);
     ASSERT_EQ(mallinfo2().uordblks, before);

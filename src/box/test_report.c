@@ -64,7 +64,8 @@ static void check_end(enum px_end end, int wait_status, enum px_status status, i
     px_report_make(box);
     const struct px_result *r = &box->result;
     if (r->status != status || r->exit_code != exit_code || r->signal != signal)
-        FAIL("end %d, wait status %d: %s, exit %d, signal %d", end, wait_status, px_status_name(r->status), r->exit_code, r->signal);
+        FAIL("end %d, wait status %d: %s, exit %d, signal %d", end, wait_status, px_status_name(r->status),
+             r->exit_code, r->signal);
     ASSERT(r->reason && r->reason[0]);
     ASSERT_EQ(r->timed_out, status == PX_STATUS_TIMEOUT);
     ASSERT_EQ(r->wall_nsec, 2500000000);
@@ -78,9 +79,11 @@ TEST(ends)
     check_end(PX_END_EXIT, exited(0), PX_STATUS_OK, 0, 0);
     check_end(PX_END_EXIT, exited(1), PX_STATUS_NONZERO, 1, 0);
     check_end(PX_END_EXIT, exited(255), PX_STATUS_NONZERO, 255, 0);
-    check_end(PX_END_EXIT, exited(124), PX_STATUS_NONZERO, 124, 0);     /* the number says nothing about the cause */
+    check_end(PX_END_EXIT, exited(124), PX_STATUS_NONZERO, 124,
+              0); /* the number says nothing about the cause */
     check_end(PX_END_EXIT, SIGSEGV, PX_STATUS_SIGNALLED, 128 + SIGSEGV, SIGSEGV);
-    check_end(PX_END_EXIT, SIGSEGV | 0x80, PX_STATUS_SIGNALLED, 128 + SIGSEGV, SIGSEGV);       /* with the core mark */
+    check_end(PX_END_EXIT, SIGSEGV | 0x80, PX_STATUS_SIGNALLED, 128 + SIGSEGV,
+              SIGSEGV); /* with the core mark */
     check_end(PX_END_EXIT, SIGSYS, PX_STATUS_DENIED, 128 + SIGSYS, SIGSYS);
     check_end(PX_END_TIMEOUT, 0, PX_STATUS_TIMEOUT, 124, SIGKILL);
     check_end(PX_END_KILLED, 0, PX_STATUS_SIGNALLED, 128 + SIGKILL, SIGKILL);
@@ -91,12 +94,13 @@ TEST(ends)
 
 TEST(status_names)
 {
-    static const char *const names[] = {"ok", "nonzero", "signalled", "timeout", "memory", "output", "disk", "denied", "internal"};
+    static const char *const names[] = {"ok",     "nonzero", "signalled", "timeout", "memory",
+                                        "output", "disk",    "denied",    "internal"};
 
     for (size_t i = 0; i < PX_COUNT_OF(names); i++)
         ASSERT_STR(px_status_name((enum px_status)i), names[i]);
     ASSERT_STR(px_status_name((enum px_status)99), "internal");
-    ASSERT_STR(px_status_name((enum px_status)-1), "internal");
+    ASSERT_STR(px_status_name((enum px_status) - 1), "internal");
 }
 
 static const struct px_limit_hit *find_hit(const struct px_result *r, const char *limit)
@@ -125,7 +129,7 @@ TEST(limits_that_were_hit)
     free_box(box);
 
     box = new_box(PX_END_EXIT);
-    box->report.wait_status = exited(0);        /* full, and the program coped: a success that tells of the limit */
+    box->report.wait_status = exited(0); /* full, and the program coped: a success that tells of the limit */
     box->report.disk_full = 1;
     box->disk_bytes = 1000;
     px_report_make(box);
@@ -164,7 +168,8 @@ TEST(usage_is_the_larger_of_two_accounts)
 {
     struct px_box *box = new_box(PX_END_EXIT);
 
-    box->usage = (struct rusage){.ru_utime = {1, 500000}, .ru_stime = {0, 1000}, .ru_maxrss = 1000, .ru_inblock = 2};
+    box->usage =
+        (struct rusage){.ru_utime = {1, 500000}, .ru_stime = {0, 1000}, .ru_maxrss = 1000, .ru_inblock = 2};
     box->report.user_usec = 10;
     box->report.sys_usec = 2000;
     box->report.maxrss_kib = 2000;
@@ -187,7 +192,7 @@ TEST(kept_output)
     say(box, 1, "a\0b", 3);
     px_report_make(box);
     ASSERT_EQ(box->result.out.len, 3);
-    ASSERT(memcmp(box->result.out.data, "a\0b", 4) == 0);       /* and a NUL behind it */
+    ASSERT(memcmp(box->result.out.data, "a\0b", 4) == 0); /* and a NUL behind it */
     ASSERT_EQ(box->result.out_total, 3);
     ASSERT(!box->result.out_truncated && !box->result.err_truncated);
     ASSERT_EQ(box->result.err.len, 0);
@@ -226,7 +231,8 @@ TEST(truncated_means_that_something_is_missing)
         say(box, 1, text, n);
         px_report_make(box);
         if (box->result.out_truncated != (box->result.out.len < box->result.out_total))
-            FAIL("%zu of %zu bytes are kept, and truncated is %d", box->result.out.len, n, box->result.out_truncated);
+            FAIL("%zu of %zu bytes are kept, and truncated is %d", box->result.out.len, n,
+                 box->result.out_truncated);
         free_box(box);
     }
 }
@@ -361,9 +367,12 @@ static bool is_json(const char *text)
 
 TEST(the_reader_itself)
 {
-    static const char *const good[] = {"{}", "[]", " [1, -2.5, 1e9, 0.001] ", "{\"a\":[null,true,{\"b\":\"\\u00ff\\n\"}]}", "\"\xc3\xa4\""};
-    static const char *const bad[] = {"", "{", "[1,]", "{\"a\"}", "{a:1}", "01", "1.", "\"\n\"", "\"\xff\"", "\"\\x\"", "[1] 2", "nul", "\"\\u12\"",
-                                      "\"\xed\xa0\x80\"", "{\"a\":1,}", "'a'"};
+    static const char *const good[] = {"{}", "[]", " [1, -2.5, 1e9, 0.001] ",
+                                       "{\"a\":[null,true,{\"b\":\"\\u00ff\\n\"}]}", "\"\xc3\xa4\""};
+    static const char *const bad[] = {"",      "{",   "[1,]",      "{\"a\"}",          "{a:1}",
+                                      "01",    "1.",  "\"\n\"",    "\"\xff\"",         "\"\\x\"",
+                                      "[1] 2", "nul", "\"\\u12\"", "\"\xed\xa0\x80\"", "{\"a\":1,}",
+                                      "'a'"};
 
     for (size_t i = 0; i < PX_COUNT_OF(good); i++)
         if (!is_json(good[i]))
@@ -382,13 +391,14 @@ static char *print(struct px_box *box, char *const argv[], bool exact)
     if (!is_json(json))
         FAIL("this is no JSON: %s", json);
     size_t n = strlen(json);
-    ASSERT(n > 1 && json[n - 1] == '\n' && strchr(json, '\n') == json + n - 1);         /* one object, one line */
+    ASSERT(n > 1 && json[n - 1] == '\n' && strchr(json, '\n') == json + n - 1); /* one object, one line */
     return json;
 }
 
 TEST(json_of_any_bytes)
 {
-    char all[256], *argv[] = {(char *)"prog", (char *)"\xff\xfe \"\\", (char *)"a\nb\x01\x7f", (char *)"", NULL};
+    char all[256],
+        *argv[] = {(char *)"prog", (char *)"\xff\xfe \"\\", (char *)"a\nb\x01\x7f", (char *)"", NULL};
     struct px_box *box = new_box(PX_END_EXIT);
 
     px_headtail_done(&box->flow[1].kept);
@@ -396,13 +406,14 @@ TEST(json_of_any_bytes)
     for (int i = 0; i < 256; i++)
         all[i] = (char)i;
     say(box, 1, all, sizeof all);
-    say(box, 1, "\xed\xa0\x80\xf4\x90\x80\x80\xc0\x80\xe2\x82", 12);   /* surrogate, too large, overlong, cut off */
+    say(box, 1, "\xed\xa0\x80\xf4\x90\x80\x80\xc0\x80\xe2\x82",
+        12); /* surrogate, too large, overlong, cut off */
     say(box, 2, "\x1b[2J\xf0\x9f\x98\x80", 8);
     px_report_make(box);
     for (int exact = 0; exact < 2; exact++) {
         px_auto_free char *json = print(box, argv, exact);
         ASSERT_EQ(strstr(json, "_base64\"") != NULL, exact);
-        ASSERT(strstr(json, "\xf0\x9f\x98\x80") != NULL);       /* what is valid stays as it is */
+        ASSERT(strstr(json, "\xf0\x9f\x98\x80") != NULL); /* what is valid stays as it is */
         ASSERT(strstr(json, "\x1b") == NULL);
     }
     free_box(box);
@@ -482,10 +493,33 @@ TEST(json_of_every_end)
         (void)snprintf(wanted, sizeof wanted, "\"status\":\"%s\"", px_status_name(box->result.status));
         ASSERT(strstr(json, wanted) != NULL);
         ASSERT(strstr(json, "\"schema\":1,") != NULL);
-        static const char *const keys[] = {"id", "argv", "reason", "exit_code", "signal", "timed_out", "oom_killed", "stdout", "stderr",
-                                           "truncated", "wall_s", "cpu_user_s", "cpu_sys_s", "memory_peak_bytes", "memory_source", "pids_peak",
-                                           "io_read_bytes", "io_write_bytes", "limits_hit", "denials", "hints", "changed_files", "diff",
-                                           "isolation", "tier", "mechanisms", "missing"};
+        static const char *const keys[] = {"id",
+                                           "argv",
+                                           "reason",
+                                           "exit_code",
+                                           "signal",
+                                           "timed_out",
+                                           "oom_killed",
+                                           "stdout",
+                                           "stderr",
+                                           "truncated",
+                                           "wall_s",
+                                           "cpu_user_s",
+                                           "cpu_sys_s",
+                                           "memory_peak_bytes",
+                                           "memory_source",
+                                           "pids_peak",
+                                           "io_read_bytes",
+                                           "io_write_bytes",
+                                           "limits_hit",
+                                           "denials",
+                                           "hints",
+                                           "changed_files",
+                                           "diff",
+                                           "isolation",
+                                           "tier",
+                                           "mechanisms",
+                                           "missing"};
         for (size_t i = 0; i < PX_COUNT_OF(keys); i++) {
             (void)snprintf(wanted, sizeof wanted, "\"%s\":", keys[i]);
             if (!strstr(json, wanted))

@@ -49,7 +49,7 @@ static struct px_box *start(const char *text, const char *const *fields, const s
     struct px_err e = {0};
     int r = px_box_start(policy, argv, io, &box, &e);
 
-    px_policy_free(policy);                     /* a box does not need its policy any more */
+    px_policy_free(policy); /* a box does not need its policy any more */
     if (r < 0 && (e.code == PX_E_USERNS || e.code == PX_E_IDS || e.code == PX_E_CGROUP))
         SKIP("no such box can be made here: %s", e.what);
     ASSERT_PX(r, e);
@@ -89,7 +89,8 @@ static const char *unique(void)
 {
     static char text[32];
 
-    (void)snprintf(text, sizeof text, "%d.%09llu", 7000 + getpid() % 1000, (unsigned long long)(px_now_nsec() % 1000000000));
+    (void)snprintf(text, sizeof text, "%d.%09llu", 7000 + getpid() % 1000,
+                   (unsigned long long)(px_now_nsec() % 1000000000));
     return text;
 }
 
@@ -141,7 +142,7 @@ TEST(timeout_and_kill)
     box = start("sleep 1000", NULL, NULL);
     ASSERT_EQ(px_box_kill(box, NULL), 0);
     ASSERT_EQ(px_box_wait(box, NULL), 0);
-    ASSERT_EQ(px_box_wait(box, NULL), 0);       /* once more is no mistake */
+    ASSERT_EQ(px_box_wait(box, NULL), 0); /* once more is no mistake */
     ASSERT_EQ(px_box_step(box, NULL), 0);
     ASSERT_EQ(px_box_result(box)->status, PX_STATUS_SIGNALLED);
     ASSERT_EQ(px_box_kill(box, NULL), 0);
@@ -168,7 +169,8 @@ TEST(freeing_a_running_box_leaves_nobody)
     const char *tag = unique();
     char text[200];
 
-    (void)snprintf(text, sizeof text, "trap '' TERM; (setsid sleep %s &) ; sleep %s & sleep %s", tag, tag, tag);
+    (void)snprintf(text, sizeof text, "trap '' TERM; (setsid sleep %s &) ; sleep %s & sleep %s", tag, tag,
+                   tag);
     struct px_box *box = start(text, NULL, NULL);
     while (processes_with(tag) < 3)
         (void)px_box_step(box, NULL);
@@ -403,7 +405,8 @@ static void check_same(const struct state *a, const struct state *b)
 {
     for (int i = 1; i < 65; i++) {
         ASSERT_EQ(sigismember(&a->mask, i), sigismember(&b->mask, i));
-        if (a->actions[i].sa_handler != b->actions[i].sa_handler || a->actions[i].sa_flags != b->actions[i].sa_flags)
+        if (a->actions[i].sa_handler != b->actions[i].sa_handler ||
+            a->actions[i].sa_flags != b->actions[i].sa_flags)
             FAIL("the disposition of signal %d has changed", i);
     }
     ASSERT_STR(b->cwd, a->cwd);
@@ -441,7 +444,7 @@ TEST(nothing_of_the_host_changes)
     struct state before = look(), after;
 
     struct px_box *box = start("kill -SEGV $$", NULL, NULL);
-    after = look();                             /* while it runs */
+    after = look(); /* while it runs */
     check_same(&before, &after);
     ASSERT_EQ(px_box_wait(box, NULL), 0);
     px_box_free(box);
@@ -483,7 +486,7 @@ TEST(signals_of_the_host_do_not_reach_the_box)
     ASSERT_EQ(sigprocmask(SIG_SETMASK, &all, NULL), 0);
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     for (int i = 1; i < 65; i++)
-        if (i != SIGCHLD)                       /* has a test of its own */
+        if (i != SIGCHLD) /* has a test of its own */
             (void)sigaction(i, &ignore, NULL);
     struct px_box *box = run("grep -E '^Sig(Blk|Ign)' /proc/self/status; umask", NULL);
     ASSERT_STR(px_box_result(box)->out.data, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n0022\n");
@@ -508,7 +511,9 @@ TEST(a_careful_mask_of_the_host)
 
 TEST(a_box_knows_nothing_of_the_host)
 {
-    px_auto_fd int secret = open("/etc/passwd", O_RDONLY);      /* without close-on-exec, as a careless program has it */
+    px_auto_fd int secret =
+        open("/etc/passwd", O_RDONLY); /* without close-on-exec, as a careless program has it */
+    ASSERT(secret >= 0);
 
     ASSERT_EQ(setenv("PX_TEST_SECRET", "leak", 1), 0);
     struct px_box *box = run("env; ls -l /proc/self/fd; tr '\\0' '\\n' </proc/self/environ", NULL);
@@ -601,7 +606,8 @@ TEST_DEADLINE(two_hundred_boxes_leave_no_descriptor, 60)
     int before = open_descriptors();
 
     for (int i = 0; i < 200; i++) {
-        struct px_box *box = start(i % 10 == 0 ? "sleep 1000" : "echo hello", i % 4 ? NULL : FIELDS("timeout", "5s"), NULL);
+        struct px_box *box =
+            start(i % 10 == 0 ? "sleep 1000" : "echo hello", i % 4 ? NULL : FIELDS("timeout", "5s"), NULL);
         if (i % 10)
             ASSERT_EQ(px_box_wait(box, NULL), 0);
         px_box_free(box);
@@ -624,10 +630,12 @@ static void work(struct worker *w, int round)
     struct px_box *box = NULL;
     struct px_err e = {0};
 
-    if (px_policy_new("default", &policy, &e) < 0 || px_box_start(policy, argv, NULL, &box, &e) < 0 || px_box_wait(box, &e) < 0)
+    if (px_policy_new("default", &policy, &e) < 0 || px_box_start(policy, argv, NULL, &box, &e) < 0 ||
+        px_box_wait(box, &e) < 0)
         (void)snprintf(w->wrong, sizeof w->wrong, "PX%03d %.100s: %.150s", e.code, e.what, e.why);
     else if (px_box_result(box)->exit_code != w->id || strcmp(px_box_result(box)->out.data, wanted) != 0)
-        (void)snprintf(w->wrong, sizeof w->wrong, "exit %d, '%.100s'", px_box_result(box)->exit_code, px_box_result(box)->out.data);
+        (void)snprintf(w->wrong, sizeof w->wrong, "exit %d, '%.100s'", px_box_result(box)->exit_code,
+                       px_box_result(box)->out.data);
     else
         w->done++;
     px_box_free(box);
@@ -648,7 +656,7 @@ TEST_DEADLINE(eight_threads_at_once, 60)
     struct worker workers[8] = {0};
     pthread_t threads[8];
 
-    px_box_free(run("true", NULL));             /* skips where there are no boxes */
+    px_box_free(run("true", NULL)); /* skips where there are no boxes */
     ASSERT_EQ(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), 0);
     struct state before = look();
     for (int i = 0; i < 8; i++) {
@@ -661,7 +669,7 @@ TEST_DEADLINE(eight_threads_at_once, 60)
         if (workers[i].done != 25)
             FAIL("thread %d: %d boxes, then %s", i, workers[i].done, workers[i].wrong);
     struct state after = look();
-    check_same(&before, &after);                /* and the mark of the memory, which all of them share */
+    check_same(&before, &after); /* and the mark of the memory, which all of them share */
 }
 
 static void *work_limited(void *arg)
@@ -673,7 +681,8 @@ static void *work_limited(void *arg)
         struct px_policy *policy = NULL;
         struct px_box *box = NULL;
         struct px_err e = {0};
-        if (px_policy_new("untrusted", &policy, &e) < 0 || px_box_start(policy, argv, NULL, &box, &e) < 0 || px_box_wait(box, &e) < 0)
+        if (px_policy_new("untrusted", &policy, &e) < 0 || px_box_start(policy, argv, NULL, &box, &e) < 0 ||
+            px_box_wait(box, &e) < 0)
             (void)snprintf(w->wrong, sizeof w->wrong, "PX%03d %.100s: %.150s", e.code, e.what, e.why);
         else
             w->done++;
@@ -689,7 +698,7 @@ TEST_DEADLINE(eight_threads_with_limits, 60)
     struct worker workers[8] = {0};
     pthread_t threads[8];
 
-    px_box_free(run("true", FIELDS("memory", "64m")));          /* skips where there are no groups */
+    px_box_free(run("true", FIELDS("memory", "64m"))); /* skips where there are no groups */
     for (int i = 0; i < 8; i++)
         ASSERT_EQ(pthread_create(&threads[i], NULL, work_limited, &workers[i]), 0);
     for (int i = 0; i < 8; i++)
@@ -718,7 +727,7 @@ TEST(a_box_bound_to_its_thread)
     ASSERT_EQ(pthread_create(&thread, NULL, start_and_leave, &box), 0);
     ASSERT_EQ(pthread_join(thread, NULL), 0);
     ASSERT(box != NULL);
-    ASSERT_EQ(px_box_wait(box, NULL), 0);       /* would take a thousand seconds */
+    ASSERT_EQ(px_box_wait(box, NULL), 0); /* would take a thousand seconds */
     ASSERT(px_box_result(box)->status != PX_STATUS_OK);
     px_box_free(box);
 }
@@ -754,7 +763,7 @@ TEST(a_host_without_namespaces)
     struct px_err e = {0};
 
     forbid_namespaces();
-    ASSERT_EQ(px_box_start(policy, argv, NULL, &box, &e), -1);  /* never a surprise */
+    ASSERT_EQ(px_box_start(policy, argv, NULL, &box, &e), -1); /* never a surprise */
     ASSERT_EQ(e.code, PX_E_USERNS);
     ASSERT(strstr(e.fix, "--require landlock") != NULL);
     ASSERT_EQ(px_policy_set(policy, "require", "landlock", NULL), 0);
@@ -769,7 +778,7 @@ TEST(a_host_without_namespaces)
     px_box_free(box);
     px_policy_free(policy);
     ASSERT(home[0] == '/');
-    ASSERT_EQ(access(home, F_OK), -1);          /* its home went with it */
+    ASSERT_EQ(access(home, F_OK), -1); /* its home went with it */
 }
 
 TEST(root_gets_no_weaker_tier)
@@ -793,5 +802,5 @@ TEST(root_gets_no_weaker_tier)
     bool as_root = r >= 0 && strcmp(px_box_result(box)->out.data, "0\n") == 0;
     px_box_free(box);
     px_policy_free(policy);
-    ASSERT(!as_root);                           /* Landlock does not hold the host's root */
+    ASSERT(!as_root); /* Landlock does not hold the host's root */
 }

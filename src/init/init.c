@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/sys.h"
 #include "kernel/init.h"
@@ -96,7 +97,7 @@ static void kill_children(void)
         long n = fd < 0 ? fd : px_sys(SYS_read, fd, list, sizeof list - 1);
         if (fd >= 0)
             (void)px_sys(SYS_close, fd);
-        if (n <= 0)
+        if (n < 0)
             return;
         list[n] = '\0';
         for (char *p = list; *p;) {
@@ -109,8 +110,13 @@ static void kill_children(void)
             if (pid > 1)
                 (void)px_sys(SYS_kill, pid, SIGKILL);
         }
-        while (px_sys(SYS_wait4, -1, 0, 0, 0) > 0)
+        long reaped;
+        while ((reaped = px_sys(SYS_wait4, -1, 0, WNOHANG, 0)) > 0)
             ;
+        if (reaped == -ECHILD)
+            return;
+        const struct timespec moment = {.tv_nsec = 500000};     /* the dead pass their children on to us */
+        (void)px_sys(SYS_nanosleep, &moment, 0);
     }
 }
 

@@ -135,7 +135,10 @@ static void sweep(int parent_fd)
 /* mkdir, then the lock that says it is alive. A sweeper may come between the two: then the name is gone and we try again. */
 static int make_dir(int parent_fd, const char *name, struct px_cgroup_dir *ret_dir)
 {
-    for (int attempt = 0; attempt < 5; attempt++) {
+    for (int attempt = 0; attempt < 500; attempt++) {
+        const struct timespec moment = {.tv_nsec = 200000};
+        if (attempt > 0)
+            (void)nanosleep(&moment, NULL);     /* a sweeper holds it no longer than that */
         long r = px_sys(SYS_mkdirat, parent_fd, name, 0755);
         if (r < 0 && r != -EEXIST)
             return (int)r;
@@ -208,14 +211,15 @@ static bool children_have(int dir, const bool need[PX_CG_COUNT])
     return true;
 }
 
-/* From the top of the hierarchy down to the caller's own group: the first directory where a group can be made that
- * has the controllers. An ordinary user finds the top of what was delegated to him. */
+/* From the caller's own group up: the nearest directory where a group can be made that has the controllers, so that as many as
+ * can be of the limits around the caller also hold the box. (The caller's own group holds processes, and then the kernel wants no
+ * groups with controllers below it; the one above is the usual place, on a systemd host as well.) */
 static int create_v2(const struct place *place, const bool need[PX_CG_COUNT], struct px_cgroup *cg)
 {
-    char below[sizeof place->own] = "";
-    const char *rest = place->own;
+    char below[sizeof place->own];
     int worst = -ENOENT;
 
+    memcpy(below, place->own, sizeof below);
     for (int depth = 0; depth < 64; depth++) {
         px_auto_fd int dir = open_dir(place->mount, below);
         if (dir >= 0 && px_sys(SYS_faccessat, dir, "cgroup.procs", W_OK) == 0 && children_have(dir, need)) {
@@ -227,13 +231,10 @@ static int create_v2(const struct place *place, const bool need[PX_CG_COUNT], st
         } else {
             worst = -EACCES;
         }
-        if (*rest == '\0')
+        char *slash = strrchr(below, '/');
+        if (!slash)
             break;
-        const char *end = strchr(rest + 1, '/');
-        size_t n = end ? (size_t)(end - place->own) : strlen(place->own);
-        memcpy(below, place->own, n);
-        below[n] = '\0';
-        rest = place->own + n;
+        *slash = '\0';
     }
     return worst;
 }

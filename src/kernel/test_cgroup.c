@@ -93,7 +93,8 @@ static pid_t child_in(const struct px_cgroup *cg, void (*fn)(void), int *ret_go)
     (void)close(ends[0]);
     *ret_go = ends[1];
     ASSERT_OK(px_cgroup_join(cg, pid));
-    if (cg->v2.fd >= 0 && (cg->on_v2[0] || cg->on_v2[1] || cg->on_v2[2])) {     /* v2 members are born inside; here we move */
+    if (cg->v2.fd >= 0 &&
+        (cg->on_v2[0] || cg->on_v2[1] || cg->on_v2[2])) { /* v2 members are born inside; here we move */
         char text[32];
         (void)snprintf(text, sizeof text, "%d", (int)pid);
         ASSERT_OK(px_write_file(cg->v2.fd, "cgroup.procs", text));
@@ -179,7 +180,7 @@ TEST(an_unused_group_has_used_nothing)
     ASSERT_EQ(usage.oom_kills + usage.pids_refused + usage.memory_peak, 0);
     ASSERT(usage.memory_source == NULL);
     ASSERT_EQ(px_cgroup_done(&cg), 0);
-    px_cgroup_read(&cg, &usage);                /* closed: zeroes, no crash */
+    px_cgroup_read(&cg, &usage); /* closed: zeroes, no crash */
     ASSERT_EQ(usage.pids_refused, 0);
 }
 
@@ -252,7 +253,7 @@ TEST(a_group_in_use_is_told_and_swept_later)
     ASSERT_EQ(px_cgroup_done(&cg), -EBUSY);
     ASSERT(exists(parent, "px-test-busy"));
     struct px_cgroup other = make(&pids, "test-other");
-    bool still = exists(parent, "px-test-busy");        /* rmdir refuses a group with a process in it */
+    bool still = exists(parent, "px-test-busy"); /* rmdir refuses a group with a process in it */
     ASSERT_EQ(px_cgroup_done(&other), 0);
     (void)close(go);
     ASSERT_EQ(waitpid(pid, &status, 0), pid);
@@ -323,7 +324,7 @@ TEST(failures_name_the_controller_and_leave_nothing)
     ASSERT(r < 0);
     ASSERT(which != NULL && which[0] != '\0');
     ASSERT_STR(cg.name, "untouched");
-    struct px_cgroup ok = make(&some, "test-after");    /* skips where even this cannot be had */
+    struct px_cgroup ok = make(&some, "test-after"); /* skips where even this cannot be had */
     ASSERT_STR(which, "pids");
     const struct px_cgroup_dir *dir = ok.on_v2[PX_CG_PIDS] ? &ok.v2 : &ok.v1[PX_CG_PIDS];
     ASSERT(!exists(dir->parent_fd, "px-test-absurd"));

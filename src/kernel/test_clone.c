@@ -82,11 +82,13 @@ TEST(vfork_waits)
     struct job job = {0};
     px_auto_fd int pidfd = -EBADF;
     struct px_clone_args args = {
-        .flags = PX_CLONE_VM | PX_CLONE_VFORK | PX_CLONE_PIDFD, .pidfd = (uintptr_t)&pidfd, .exit_signal = SIGCHLD,
+        .flags = PX_CLONE_VM | PX_CLONE_VFORK | PX_CLONE_PIDFD,
+        .pidfd = (uintptr_t)&pidfd,
+        .exit_signal = SIGCHLD,
     };
 
     ASSERT_OK(px_clone_run(&args, stack, sizeof stack, work, &job));
-    ASSERT_EQ(job.value, 42);                   /* already: the parent went on only after the child was gone */
+    ASSERT_EQ(job.value, 42); /* already: the parent went on only after the child was gone */
     (void)reap(pidfd);
 }
 

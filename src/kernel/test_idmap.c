@@ -122,7 +122,7 @@ TEST(a_dead_process_holds_no_range)
     if (pid == 0) {
         struct px_idmap map = choose(false);
         uint32_t mine = is_taken(index_of(&map)) ? index_of(&map) : RANGES;
-        _exit(write(ends[1], &mine, sizeof mine) == sizeof mine ? 0 : 1);       /* without px_idmap_done */
+        _exit(write(ends[1], &mine, sizeof mine) == sizeof mine ? 0 : 1); /* without px_idmap_done */
     }
     ASSERT_EQ(waitpid(pid, &status, 0), pid);
     ASSERT_EQ(read(ends[0], &index, sizeof index), sizeof index);
@@ -151,7 +151,7 @@ TEST(every_range_taken)
     struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     ASSERT_EQ(fcntl(fd, F_OFD_SETLK, &all), 0);
     ASSERT_EQ(px_idmap_choose(UID, GID, false, &map), -EUSERS);
-    ASSERT_EQ(map.lock_fd, 77);                 /* written only on success */
+    ASSERT_EQ(map.lock_fd, 77); /* written only on success */
     struct flock one = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = 4095, .l_len = 1};
     ASSERT_EQ(fcntl(fd, F_OFD_SETLK, &one), 0);
     ASSERT_OK(px_idmap_choose(UID, GID, false, &map));
@@ -190,7 +190,7 @@ TEST(an_ordinary_caller)
 
     ASSERT(map.kind != PX_IDMAP_RANGE);
     ASSERT_EQ(map.lock_fd, -EBADF);
-    ASSERT_EQ(px_idmap_host_uid(&map), geteuid());      /* with binds the payload is the caller */
+    ASSERT_EQ(px_idmap_host_uid(&map), geteuid()); /* with binds the payload is the caller */
     ASSERT_EQ(px_idmap_host_gid(&map), getegid());
     map = choose(false);
     if (map.kind == PX_IDMAP_SINGLE) {
@@ -269,12 +269,13 @@ static void check_apply(bool want_caller)
     ASSERT_EQ(waitpid(pid, &status, 0), pid);
     px_idmap_done(&map);
     ASSERT_OK(r);
-    ASSERT(again < 0);                          /* a map is written once and for all */
+    ASSERT(again < 0); /* a map is written once and for all */
     ASSERT_EQ(outside_of(uids, UID), px_idmap_host_uid(&map));
     ASSERT_EQ(outside_of(gids, GID), px_idmap_host_gid(&map));
     ASSERT(outside_of(uids, 0) != 0 && outside_of(gids, 0) != 0);
-    for (uint32_t id = 0; id < 70000; id++)     /* no id inside is host 0, and nothing beyond the range exists */
-        if (outside_of(uids, id) == 0 || outside_of(gids, id) == 0 || (id >= RANGE && outside_of(uids, id) >= 0))
+    for (uint32_t id = 0; id < 70000; id++) /* no id inside is host 0, and nothing beyond the range exists */
+        if (outside_of(uids, id) == 0 || outside_of(gids, id) == 0 ||
+            (id >= RANGE && outside_of(uids, id) >= 0))
             FAIL("inner id %u is %lld outside", id, outside_of(uids, id));
     if (map.kind == PX_IDMAP_SINGLE)
         ASSERT_STR(groups, "deny\n");
@@ -295,7 +296,7 @@ TEST(apply_to_nobody)
     struct px_idmap map = choose(false);
 
     ASSERT(px_idmap_apply(&map, 0x3fffffff) < 0);
-    ASSERT(px_idmap_apply(&map, getpid()) < 0);         /* our own namespace has its map already */
+    ASSERT(px_idmap_apply(&map, getpid()) < 0); /* our own namespace has its map already */
     px_idmap_done(&map);
 }
 
@@ -319,7 +320,7 @@ TEST(userns_for_a_mount)
         char map[256];
         if (setns(fd, CLONE_NEWUSER) < 0)
             _exit(2);
-        pid_t inner = fork();           /* only a process of the namespace shows its map as a whole */
+        pid_t inner = fork(); /* only a process of the namespace shows its map as a whole */
         if (inner == 0) {
             ASSERT_OK(px_read_file(AT_FDCWD, "/proc/self/uid_map", map, sizeof map));
             _exit(outside_of(map, 0) >= 0 && outside_of(map, 1) < 0 ? 0 : 1);

@@ -21,7 +21,7 @@
 #include "kernel/abi.h"
 
 struct place {
-    int dir;                    /* a directory with "in" and "out", each with a file "file" */
+    int dir; /* a directory with "in" and "out", each with a file "file" */
     int in, out;
 };
 
@@ -132,7 +132,8 @@ static void check_write(struct place *p, int abi)
     ASSERT(errno == EACCES || errno == EXDEV);
     ASSERT_EQ(linkat(p->out, "file", p->in, "stolen", 0), -1);
     ASSERT(errno == EACCES || errno == EXDEV);
-    ASSERT_EQ(mknodat(p->in, "null", S_IFCHR | 0666, makedev(1, 3)), -1);       /* as root it is Landlock that says no */
+    ASSERT_EQ(mknodat(p->in, "null", S_IFCHR | 0666, makedev(1, 3)),
+              -1); /* as root it is Landlock that says no */
     ASSERT(errno == EACCES || errno == EPERM);
 }
 
@@ -255,11 +256,13 @@ TEST(every_older_abi_works)
 
 TEST(sets_of_rights)
 {
-    ASSERT_EQ(px_landlock_read() & (PX_LL_WRITE_FILE | PX_LL_MAKE_REG | PX_LL_TRUNCATE | PX_LL_REMOVE_FILE), 0);
+    ASSERT_EQ(px_landlock_read() & (PX_LL_WRITE_FILE | PX_LL_MAKE_REG | PX_LL_TRUNCATE | PX_LL_REMOVE_FILE),
+              0);
     ASSERT_EQ(px_landlock_write() & (PX_LL_MAKE_CHAR | PX_LL_MAKE_BLOCK | PX_LL_IOCTL_DEV), 0);
     ASSERT_EQ(px_landlock_write() & px_landlock_read(), px_landlock_read());
     ASSERT(px_landlock_write() & PX_LL_TRUNCATE);
-    ASSERT_EQ(px_landlock_device() & (PX_LL_EXECUTE | PX_LL_MAKE_CHAR | PX_LL_MAKE_REG | PX_LL_REMOVE_FILE), 0);
+    ASSERT_EQ(px_landlock_device() & (PX_LL_EXECUTE | PX_LL_MAKE_CHAR | PX_LL_MAKE_REG | PX_LL_REMOVE_FILE),
+              0);
 }
 
 TEST(errors)

@@ -33,7 +33,7 @@ static void in_namespaces(void (*fn)(void))
     if (px_idmap_choose(1000, 1000, false, &map) < 0)
         SKIP("no ids can be had here");
     px_auto_fd int dir = px_test_dir();
-    ASSERT_EQ(fchmod(dir, 0777), 0);            /* the ids of the namespace are strangers outside */
+    ASSERT_EQ(fchmod(dir, 0777), 0); /* the ids of the namespace are strangers outside */
     ASSERT_OK(px_pipe(ready));
     ASSERT_OK(px_pipe(go));
     pid_t pid = fork();
@@ -109,7 +109,8 @@ static void check_new(void)
     struct statvfs st;
 
     ASSERT_EQ(mkdir("m", 0755), 0);
-    const struct px_mount_option options[] = {{"size", "65536"}, {"nr_inodes", "16"}, {"mode", "0751"}, {NULL, NULL}};
+    const struct px_mount_option options[] = {
+        {"size", "65536"}, {"nr_inodes", "16"}, {"mode", "0751"}, {NULL, NULL}};
     px_auto_fd int tree = px_mount_new("tmpfs", options, PX_MOUNT_NOSUID | PX_MOUNT_NODEV | PX_MOUNT_NOEXEC);
     ASSERT_OK(tree);
     ASSERT_EQ(fcntl(tree, F_GETFD), FD_CLOEXEC);
@@ -165,9 +166,9 @@ static void check_clone(void)
     ASSERT_OK(px_mount_attach(tree, AT_FDCWD, "b"));
     ASSERT_EQ(access("b/sub/file", F_OK), 0);
     ASSERT_EQ(touch("b/new"), -EROFS);
-    ASSERT_EQ(touch("b/sub/new"), -EROFS);      /* a submount too: MS_BIND would have left it writable */
+    ASSERT_EQ(touch("b/sub/new"), -EROFS); /* a submount too: MS_BIND would have left it writable */
     ASSERT_EQ(flags_of("b/sub") & (ST_RDONLY | ST_NOSUID | ST_NODEV), ST_RDONLY | ST_NOSUID | ST_NODEV);
-    ASSERT_EQ(touch("a/new"), 0);               /* the original is as it was */
+    ASSERT_EQ(touch("a/new"), 0); /* the original is as it was */
     ASSERT_EQ(touch("a/sub/new"), 0);
     ASSERT_EQ(access("b/new", F_OK), 0);
 }
@@ -245,7 +246,7 @@ static void check_targets(void)
     refuse("real/up/real", -ELOOP);
     refuse("nothing", -ENOENT);
     refuse("file/below", -ENOTDIR);
-    refuse("file", -EINVAL);                    /* a directory never covers a file */
+    refuse("file", -EINVAL); /* a directory never covers a file */
     refuse("", -ENOENT);
     ASSERT_EQ(touch("real/below/still-visible"), 0);
 }
@@ -283,7 +284,7 @@ static void check_confined(void)
     px_auto_fd int root = open("root", O_PATH | O_DIRECTORY | O_CLOEXEC);
     px_auto_fd int tree = new_tmpfs(0), other = new_tmpfs(0);
 
-    ASSERT_OK(px_mount_attach(tree, root, "/etc"));     /* absolute means below the root that was given */
+    ASSERT_OK(px_mount_attach(tree, root, "/etc")); /* absolute means below the root that was given */
     ASSERT_EQ(touch("root/etc/here"), 0);
     ASSERT(access("/etc/here", F_OK) < 0);
     ASSERT(px_mount_attach(other, root, "../outside") < 0);
@@ -302,7 +303,7 @@ static void check_twice(void)
 
     ASSERT_OK(px_mount_attach(tree, AT_FDCWD, "m"));
     ASSERT_EQ(touch("m/a"), 0);
-    attach_tmpfs("m");                          /* a second one lies on top */
+    attach_tmpfs("m"); /* a second one lies on top */
     ASSERT(access("m/a", F_OK) < 0);
     ASSERT(px_mount_attach(null, AT_FDCWD, "n") < 0);
     ASSERT_EQ(px_mount_attach(-1, AT_FDCWD, "n"), -EBADF);
@@ -333,7 +334,7 @@ static void check_pivot(void)
     ASSERT_EQ(root.st_ino, up.st_ino);
     ASSERT_EQ(fstat(here, &up), 0);
     ASSERT_EQ(root.st_dev, up.st_dev);
-    ASSERT_EQ(umount2("/", MNT_DETACH), -1);    /* and what was below it cannot be uncovered */
+    ASSERT_EQ(umount2("/", MNT_DETACH), -1); /* and what was below it cannot be uncovered */
 }
 
 TEST(pivot_leaves_nothing_of_the_old_root)
@@ -382,15 +383,15 @@ TEST(an_id_mapped_tree_shows_another_owner)
         if (r == -EINVAL)
             SKIP("the file system of the temporary directory knows no id-mapped mounts");
         ASSERT_OK(r);
-        ASSERT(px_mount_idmap(tree, userns) < 0);       /* once and for all */
+        ASSERT(px_mount_idmap(tree, userns) < 0); /* once and for all */
         ASSERT_OK(px_mount_attach(tree, AT_FDCWD, "target"));
         struct stat st;
         ASSERT_EQ(stat("target/mine", &st), 0);
         ASSERT_EQ(st.st_uid, 0x70001000);
         ASSERT_EQ(st.st_gid, 0x70001001);
         ASSERT_EQ(stat("target/other", &st), 0);
-        ASSERT_EQ(st.st_uid, 65534);            /* whoever is not in the map is nobody */
-        ASSERT_EQ(touch("target/new"), -EOVERFLOW);     /* and root itself is not in it */
+        ASSERT_EQ(st.st_uid, 65534);                /* whoever is not in the map is nobody */
+        ASSERT_EQ(touch("target/new"), -EOVERFLOW); /* and root itself is not in it */
         _exit(0);
     }
     ASSERT_EQ(waitpid(pid, &status, 0), pid);

@@ -40,7 +40,7 @@ static void check_exit(int code)
 
     (void)start(code, &pidfd, &go);
     ASSERT_EQ(px_pidfd_wait(pidfd, true, &status, NULL), 0);
-    ASSERT_EQ(status, -1);                      /* written only when somebody was reaped */
+    ASSERT_EQ(status, -1); /* written only when somebody was reaped */
     (void)close(go);
     ASSERT_EQ(px_pidfd_wait(pidfd, false, &status, NULL), 1);
     ASSERT(WIFEXITED(status));
@@ -84,7 +84,7 @@ TEST(a_whole_group)
     if (pid == 0) {
         (void)setpgid(0, 0);
         (void)close(ends[0]);
-        (void)fork();           /* both hold the write end, and both are told */
+        (void)fork(); /* both hold the write end, and both are told */
         (void)!write(ends[1], "r", 1);
         for (;;)
             (void)pause();
@@ -129,7 +129,7 @@ TEST(after_the_end)
     pid_t pid = start(3, &pidfd, &go);
 
     (void)close(go);
-    ASSERT_EQ(waitpid(pid, &status, 0), pid);   /* somebody else was faster */
+    ASSERT_EQ(waitpid(pid, &status, 0), pid); /* somebody else was faster */
     status = -1;
     ASSERT_EQ(px_pidfd_wait(pidfd, false, &status, NULL), -ECHILD);
     ASSERT_EQ(px_pidfd_wait(pidfd, true, &status, NULL), -ECHILD);
@@ -164,7 +164,7 @@ TEST(not_a_pidfd)
 
     ASSERT_EQ(px_pidfd_wait(-1, true, &status, NULL), -EINVAL);
     ASSERT_EQ(px_pidfd_wait(0, true, &status, NULL), -EBADF);
-    ASSERT_EQ(px_pidfd_wait(pidfd, true, &status, NULL), -ECHILD);     /* a process, but not ours to reap */
+    ASSERT_EQ(px_pidfd_wait(pidfd, true, &status, NULL), -ECHILD); /* a process, but not ours to reap */
     ASSERT_EQ(px_pidfd_signal(-1, SIGKILL), -EBADF);
     ASSERT_EQ(px_pidfd_signal(pidfd, 65), -EINVAL);
 }

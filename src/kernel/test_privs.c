@@ -155,7 +155,8 @@ static void check_inner_root(const struct px_idmap *map)
     int status;
     pid_t pid = fork();
     if (pid == 0) {
-        (void)execl("/bin/grep", "grep", "-q", "^CapEff:.0000000000000000$", "/proc/self/status", (char *)NULL);
+        (void)execl("/bin/grep", "grep", "-q", "^CapEff:.0000000000000000$", "/proc/self/status",
+                    (char *)NULL);
         _exit(126);
     }
     ASSERT_EQ(waitpid(pid, &status, 0), pid);
@@ -216,9 +217,10 @@ TEST(an_ordinary_caller_without_a_namespace)
     pid_t pid = fork();
 
     if (pid == 0) {
-        if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(1200, 1200, 1200) < 0 || setresuid(1200, 1200, 1200) < 0))
+        if (geteuid() == 0 &&
+            (setgroups(0, NULL) < 0 || setresgid(1200, 1200, 1200) < 0 || setresuid(1200, 1200, 1200) < 0))
             _exit(2);
-        ASSERT_EQ(px_privs_drop(geteuid(), getegid(), 0, 0), -EPERM);   /* no_new_privs is not set */
+        ASSERT_EQ(px_privs_drop(geteuid(), getegid(), 0, 0), -EPERM); /* no_new_privs is not set */
         ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         ASSERT_EQ(px_privs_drop(geteuid(), getegid(), 0, 0), 0);
         check_line("CapEff", "0000000000000000");
@@ -235,7 +237,8 @@ TEST(an_ordinary_caller_cannot)
     pid_t pid = fork();
 
     if (pid == 0) {
-        if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(1200, 1200, 1200) < 0 || setresuid(1200, 1200, 1200) < 0))
+        if (geteuid() == 0 &&
+            (setgroups(0, NULL) < 0 || setresgid(1200, 1200, 1200) < 0 || setresuid(1200, 1200, 1200) < 0))
             _exit(2);
         int bound = px_privs_bound(), dropped = px_privs_drop(geteuid() + 1, getegid(), 0, 1);
         _exit(bound == -EPERM && dropped == -EPERM ? 0 : 1);

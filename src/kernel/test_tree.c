@@ -114,8 +114,10 @@ static int as_nobody(int (*walk)(int dirfd), int dir)
     ASSERT_OK(px_pipe(ends));
     pid_t pid = fork();
     if (pid == 0) {
-        int r = setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 && setresuid(NOBODY, NOBODY, NOBODY) == 0
-                    ? walk(dir) : -ENOEXEC;
+        int r = setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
+                        setresuid(NOBODY, NOBODY, NOBODY) == 0
+                    ? walk(dir)
+                    : -ENOEXEC;
         _exit(write(ends[1], &r, sizeof r) == sizeof r ? 0 : 1);
     }
     (void)px_fd_close(ends[1]);
@@ -150,7 +152,8 @@ TEST(strip_clears_the_bits_that_count)
     make_file(dir, "plain", 0755);
     make_file(dir, "setuid", 04755);
     make_file(dir, "setgid", 02755);
-    make_file(dir, "locking", 02644);           /* setgid without execution means something else and gives nobody a group */
+    make_file(dir, "locking",
+              02644); /* setgid without execution means something else and gives nobody a group */
     make_file(sub, "both", 06777);
     make_file(sub, "setuid-data", 04600);
     ASSERT_EQ(px_tree_strip(dir, 0), 4);
@@ -202,7 +205,8 @@ TEST(strip_follows_no_link_and_waits_for_no_pipe)
     ASSERT_EQ(symlinkat("loop", dir, "loop"), 0);
     ASSERT_EQ(symlinkat("/nowhere/at/all", dir, "dangling"), 0);
     ASSERT_EQ(mkfifoat(dir, "pipe", 0777), 0);
-    ASSERT_EQ(fchmodat(dir, "pipe", 06777, 0), 0);      /* no regular file: not opened at all, or this would hang */
+    ASSERT_EQ(fchmodat(dir, "pipe", 06777, 0),
+              0); /* no regular file: not opened at all, or this would hang */
     make_socket(px_test_dir_path(), "socket");
     ASSERT_EQ(px_tree_strip(dir, 0), 0);
     ASSERT_EQ(mode_of(outside, "victim"), 04755);
@@ -216,12 +220,12 @@ TEST(strip_says_when_it_could_not_look)
     make_file(closed, "setuid", 0755);
     make_file(dir, "other", 0755);
     give_away(px_test_dir_path());
-    ASSERT_EQ(fchmodat(closed, "setuid", 04755, 0), 0);         /* afterwards: giving a file away clears the bit */
+    ASSERT_EQ(fchmodat(closed, "setuid", 04755, 0), 0); /* afterwards: giving a file away clears the bit */
     ASSERT_EQ(fchmodat(dir, "other", 04755, 0), 0);
     ASSERT_EQ(fchmod(closed, 0), 0);
     int r = as_nobody(strip_all, dir);
     ASSERT_EQ(fchmod(closed, 0755), 0);
-    ASSERT_EQ(mode_of(dir, "other"), 0755);             /* one failure does not save the rest */
+    ASSERT_EQ(mode_of(dir, "other"), 0755); /* one failure does not save the rest */
     if (r >= 0 && mode_of(closed, "setuid") == 04755)
         FAIL("a directory that cannot be read was passed over in silence: %d", r);
 }
@@ -275,7 +279,7 @@ TEST(empty_removes_everything_and_keeps_the_directory)
     ASSERT_EQ(mkfifoat(dir, "pipe", 0), 0);
     make_socket(px_test_dir_path(), "socket");
     make_file(closed, "inside", 0);
-    for (int i = 0; i < 3000; i++) {            /* more than one getdents holds, removed while it is read */
+    for (int i = 0; i < 3000; i++) { /* more than one getdents holds, removed while it is read */
         (void)snprintf(name, sizeof name, "n%d", i);
         make_file(sub, name, 0600);
     }
@@ -332,7 +336,7 @@ TEST(empty_of_a_very_deep_tree)
 TEST(empty_when_the_hoisting_names_are_taken)
 {
     px_auto_fd int dir = px_test_dir();
-    px_auto_fd int deep = make_deep(dir, 200);
+    (void)px_fd_close(make_deep(dir, 200));
     char name[48];
 
     for (int i = 0; i < 20; i++) {

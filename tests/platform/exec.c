@@ -23,7 +23,7 @@ enum { STACK = 64 * 1024 };
 struct job {
     const char *program;
     char *const *argv;
-    int fd;                     /* execveat of this where there is no program */
+    int fd; /* execveat of this where there is no program */
     uint32_t alive;
     volatile int sets_dumpable;
 };
@@ -199,7 +199,8 @@ TEST(no_handler_in_the_child)
     int pidfd = -1, status = 0;
     struct sigaction action = {.sa_handler = on_signal};
     struct px_clone_args args = {
-        .flags = PX_CLONE_VM | PX_CLONE_PIDFD | PX_CLONE_CLEAR_SIGHAND, .pidfd = (uintptr_t)&pidfd,
+        .flags = PX_CLONE_VM | PX_CLONE_PIDFD | PX_CLONE_CLEAR_SIGHAND,
+        .pidfd = (uintptr_t)&pidfd,
     };
 
     ASSERT_EQ(sigaction(SIGUSR1, &action, NULL), 0);

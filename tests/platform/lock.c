@@ -38,7 +38,7 @@ TEST(byte_locks_belong_to_the_open_file)
     ASSERT(take(b, 6));
     ASSERT(!take(a, 6));
     int c = open_file(dir);
-    (void)close(c);                             /* a POSIX lock would be gone now */
+    (void)close(c); /* a POSIX lock would be gone now */
     ASSERT(!take(b, 5));
     (void)close(a);
     ASSERT(take(b, 5));
@@ -62,10 +62,10 @@ TEST(a_lock_lives_as_long_as_its_last_holder)
     }
     (void)close(ends[0]);
     (void)close(a);
-    ASSERT(!take(b, 0));                        /* the child still has the description */
+    ASSERT(!take(b, 0)); /* the child still has the description */
     (void)close(ends[1]);
     ASSERT_EQ(waitpid(pid, &status, 0), pid);
-    ASSERT(take(b, 0));                         /* and nobody had to unlock */
+    ASSERT(take(b, 0)); /* and nobody had to unlock */
     (void)close(b);
     (void)close(dir);
 }
@@ -74,7 +74,8 @@ TEST(a_lock_lives_as_long_as_its_last_holder)
 TEST(directories_can_be_locked)
 {
     int dir = px_test_dir();
-    int a = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), b = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int a = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+        b = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     ASSERT_EQ(flock(a, LOCK_EX | LOCK_NB), 0);
     ASSERT_EQ(flock(b, LOCK_EX | LOCK_NB), -1);

@@ -70,7 +70,7 @@ static void check_root_on_root(void)
     int tree = new_tmpfs();
 
     ASSERT_EQ(syscall(429, tree, "", AT_FDCWD, "/", MOVE_FROM_FD), 0);
-    ASSERT_EQ(access("/usr", F_OK), 0);         /* our root is the mount below */
+    ASSERT_EQ(access("/usr", F_OK), 0); /* our root is the mount below */
     ASSERT_EQ(fchdir(tree), 0);
     (void)close(tree);
     ASSERT_EQ(mkdir("mark", 0755), 0);

@@ -36,12 +36,12 @@ static void enter_userns(unsigned long more, unsigned outside)
     uid_t uid = geteuid();
     gid_t gid = getegid();
 
-    if (uid == 0) {             /* limits on processes do not hold for root, so become somebody */
+    if (uid == 0) { /* limits on processes do not hold for root, so become somebody */
         if (setresgid(outside, outside, outside) < 0 || setresuid(outside, outside, outside) < 0)
             SKIP("ids cannot be changed here");
         uid = outside;
         gid = outside;
-        (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);       /* or /proc/self would be root's */
+        (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* or /proc/self would be root's */
     }
     if (unshare((int)(CLONE_NEWUSER | more)) < 0)
         SKIP("no user namespace can be made here");
@@ -84,8 +84,13 @@ static pid_t run_limited(int *ret_go, int *ret_answer)
         enter_userns(0, 61234);
         ASSERT_EQ(setrlimit(RLIMIT_NPROC, &limit), 0);
         /* Privileges over the namespace lift the limit; px gives them up before it matters, and so do we. */
-        struct { unsigned version; int pid; } header = {0x20080522, 0};
-        struct { unsigned e, p, i; } none[2] = {{0}};
+        struct {
+            unsigned version;
+            int pid;
+        } header = {0x20080522, 0};
+        struct {
+            unsigned e, p, i;
+        } none[2] = {{0}};
         ASSERT_EQ(syscall(SYS_capset, &header, none), 0);
         char made = (char)forks_possible(20);
         ASSERT_EQ(write(answer[1], &made, 1), 1);
@@ -106,18 +111,19 @@ TEST(process_limits_count_per_user_namespace)
     pid_t pids[2];
     char made[2] = {0};
 
-    for (int i = 0; i < 2; i++) {               /* the first still lives, with its limit, while the second counts */
+    for (int i = 0; i < 2; i++) { /* the first still lives, with its limit, while the second counts */
         pids[i] = run_limited(&go[i], &answer[i]);
         if (read(answer[i], &made[i], 1) != 1)
             made[i] = -1;
     }
     for (int i = 0; i < 2; i++) {
-        (void)!write(go[i], "g", 1);            /* a byte, not the end: the second child holds a copy of the first's pipe */
+        (void)!write(go[i], "g",
+                     1); /* a byte, not the end: the second child holds a copy of the first's pipe */
         (void)close(go[i]);
         (void)close(answer[i]);
         ASSERT_EQ(waitpid(pids[i], &status, 0), pids[i]);
     }
-    ASSERT_EQ(made[0], 4);                      /* itself is the fifth */
+    ASSERT_EQ(made[0], 4); /* itself is the fifth */
     ASSERT_EQ(made[1], 4);
 }
 
@@ -137,8 +143,13 @@ TEST(no_user_namespaces_below_once_the_limit_is_zero)
             _exit(0);
         }
         ASSERT_EQ(waitpid(inner, &status, 0), inner);
-        struct { unsigned version; int pid; } header = {0x20080522, 0};
-        struct { unsigned e, p, i; } none[2] = {{0}};
+        struct {
+            unsigned version;
+            int pid;
+        } header = {0x20080522, 0};
+        struct {
+            unsigned e, p, i;
+        } none[2] = {{0}};
         ASSERT_EQ(syscall(SYS_capset, &header, none), 0);
         ASSERT_EQ(write_text("/proc/sys/user/max_user_namespaces", "100"), -EACCES);
         _exit(status);
@@ -165,7 +176,7 @@ TEST(hidepid_in_a_user_namespace)
 
     if (pid == 0) {
         enter_userns(CLONE_NEWNS | CLONE_NEWPID, 61234);
-        pid_t first = fork();                   /* pid 1 of the namespace */
+        pid_t first = fork(); /* pid 1 of the namespace */
         if (first == 0) {
             int fs = (int)syscall(430 /* fsopen */, "proc", 1);
             if (fs < 0 || syscall(431 /* fsconfig */, fs, 1, "hidepid", "ptraceable", 0) < 0)
@@ -179,11 +190,16 @@ TEST(hidepid_in_a_user_namespace)
             ASSERT(shows(px_test_dir_path(), 1));
             pid_t other = fork();
             if (other == 0) {
-                struct { unsigned version; int pid; } header = {0x20080522, 0};
-                struct { unsigned e, p, i; } none[2] = {{0}};
+                struct {
+                    unsigned version;
+                    int pid;
+                } header = {0x20080522, 0};
+                struct {
+                    unsigned e, p, i;
+                } none[2] = {{0}};
                 ASSERT_EQ(syscall(SYS_capset, &header, none), 0);
                 ASSERT(shows(px_test_dir_path(), getpid()));
-                ASSERT(!shows(px_test_dir_path(), 1));          /* pid 1 has more privileges than we now */
+                ASSERT(!shows(px_test_dir_path(), 1)); /* pid 1 has more privileges than we now */
                 _exit(0);
             }
             ASSERT_EQ(waitpid(other, &status, 0), other);
@@ -205,7 +221,7 @@ TEST(privileges_in_a_new_user_namespace)
     if (pid == 0) {
         enter_userns(CLONE_NEWUTS, 61234);
         ASSERT_EQ(sethostname("inside", 6), 0);
-        ASSERT_EQ(mount("none", "/", "tmpfs", 0, NULL), -1);    /* not over the mounts of another namespace */
+        ASSERT_EQ(mount("none", "/", "tmpfs", 0, NULL), -1); /* not over the mounts of another namespace */
         ASSERT_EQ(errno, EPERM);
         _exit(0);
     }

@@ -1,0 +1,221 @@
+#include "box/places.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/err.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "box/steps.h"
+
+static const char scratch[] = "/.scratch";
+
+struct px_place {
+    const char *target;
+    const struct px_tmpfs *tmpfs;       /* NULL: a bind */
+    const char *source;                 /* of a bind, with the object that was looked at */
+    struct stat st;
+    bool writable;
+    const struct px_place *around;      /* the nearest place it lies in; NULL: the skeleton or the base */
+};
+
+/* ---- collecting ---- */
+
+static bool within_any(const char *path, const char *const list[], size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (px_path_within(path, list[i]))
+            return true;
+    return false;
+}
+
+static int check_target(const char *what, const char *target, bool tmpfs, struct px_err *e)
+{
+    static const char *const kernel_made[] = {"/proc", "/dev", "/sys"};
+    if (!within_any(target, kernel_made, PX_COUNT_OF(kernel_made)) || (tmpfs && px_equal(target, "/dev/shm")))
+        return 0;
+    px_fail(e, PX_E_BIND, 0, "cannot put %s at '%s': the box makes that directory itself", what, target);
+    return px_fix(e, "Choose another place in the box, such as /workspace.");
+}
+
+static int check_source(const char *source, struct stat *ret_st, struct px_err *e)
+{
+    if (stat(source, ret_st) < 0)
+        return px_fail(e, PX_E_BIND, errno, "cannot bind '%s'", source);
+    if (S_ISDIR(ret_st->st_mode) || S_ISREG(ret_st->st_mode))
+        return 0;
+    px_fail(e, PX_E_BIND, 0, "cannot bind '%s': it is a %s", source,
+            S_ISSOCK(ret_st->st_mode) ? "socket, and a socket is a door into the host" : "device or a pipe");
+    return px_fix(e, "Bind a file or a directory.");
+}
+
+static const struct px_place *at(const struct px_places *places, const char *target)
+{
+    for (size_t i = 0; i < places->count; i++)
+        if (px_equal(places->items[i].target, target))
+            return &places->items[i];
+    return NULL;
+}
+
+static int add_bind(struct px_places *places, const char *source, const char *target, bool writable, struct px_err *e)
+{
+    struct px_place place = {.target = target, .source = source, .writable = writable};
+    if (check_target("a bind", target, false, e) < 0 || check_source(source, &place.st, e) < 0)
+        return -1;
+    if (at(places, target)) {
+        px_fail(e, PX_E_BIND, 0, "two binds want the same place, '%s'", target);
+        return px_fix(e, "Give each bind a place of its own.");
+    }
+    places->items[places->count++] = place;
+    return 0;
+}
+
+/* A bind at the place of a tmpfs stands instead of it: so does a work directory at home. */
+static int add_tmpfs(struct px_places *places, const struct px_tmpfs *t, struct px_err *e)
+{
+    if (check_target("a tmpfs", t->target, true, e) < 0)
+        return -1;
+    if (!at(places, t->target))
+        places->items[places->count++] = (struct px_place){.target = t->target, .tmpfs = t, .writable = true};
+    return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const struct px_place *)a)->target, ((const struct px_place *)b)->target);
+}
+
+static int collect(struct px_places *places, struct px_err *e)
+{
+    const struct px_policy *policy = places->policy;
+    if (policy->work_dir && add_bind(places, policy->work_dir, policy->work_target, true, e) < 0)
+        return -1;
+    for (size_t i = 0; i < policy->binds.count; i++) {
+        const struct px_bind *b = &policy->binds.items[i];
+        if (add_bind(places, b->source, b->target, b->writable, e) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < policy->tmpfs.count; i++)
+        if (add_tmpfs(places, &policy->tmpfs.items[i], e) < 0)
+            return -1;
+    qsort(places->items, places->count, sizeof *places->items, compare);
+    for (size_t i = 0; i < places->count; i++)
+        for (size_t j = 0; j < i; j++)  /* sorted: the last that fits is the nearest */
+            if (px_path_within(places->items[i].target, places->items[j].target))
+                places->items[i].around = &places->items[j];
+    return 0;
+}
+
+int px_places_init(struct px_places *places, const struct px_policy *policy, struct px_err *e)
+{
+    size_t most = policy->binds.count + policy->tmpfs.count + 1;
+    *places = (struct px_places){.items = calloc(most, sizeof *places->items), .policy = policy};
+    if (!places->items)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
+    if (collect(places, e) == 0)
+        return 0;
+    px_places_done(places);
+    return -1;
+}
+
+void px_places_done(struct px_places *places)
+{
+    free(places->items);
+    *places = (struct px_places){0};
+}
+
+/* ---- planning ---- */
+
+/* In a tree that is not ours: the base's, or one of the caller's. */
+static bool foreign(const struct px_places *places, const struct px_place *p)
+{
+    static const char *const base[] = {"/usr", "/etc/alternatives"};
+    bool host = !places->policy->rootfs && px_equal(places->policy->base, "host");
+    return p->around ? !p->around->tmpfs : host && within_any(p->target, base, PX_COUNT_OF(base));
+}
+
+static void add_mount_point(struct px_plan *plan, const struct px_place *p, unsigned flags)
+{
+    bool file = !p->tmpfs && !S_ISDIR(p->st.st_mode);
+    px_steps_dirs(plan, p->target, !file, flags);
+    if (file && !px_steps_has(plan, PX_OP_FILE, p->target))
+        px_steps_file(plan, p->target, "");
+}
+
+static bool shared_disk(const struct px_places *places)
+{
+    return places->policy->disk_bytes != 0 && places->policy->disk_bytes != PX_UNLIMITED;
+}
+
+void px_places_skeleton(struct px_plan *plan, const struct px_places *places)
+{
+    for (size_t i = 0; i < places->count; i++)
+        if (!places->items[i].around && !foreign(places, &places->items[i]))
+            add_mount_point(plan, &places->items[i], 0);
+    if (shared_disk(places))
+        px_steps_dir(plan, scratch, 0700, 0);
+}
+
+static uint64_t inodes_for(uint64_t bytes)
+{
+    return bytes / 4096 < 1024 ? 1024 : bytes / 4096;
+}
+
+static struct px_step *add_tmpfs_step(struct px_plan *plan, const char *target, uint64_t bytes)
+{
+    struct px_step *s = px_steps_at(plan, PX_OP_TMPFS, target);
+    s->num = bytes;
+    s->num2 = inodes_for(bytes);
+    s->attr = PX_STEPS_RW;
+    return s;
+}
+
+/* With --disk all writable directories are parts of one tmpfs, so that the bound holds for their sum. */
+static struct px_step *add_scratch_part(struct px_plan *plan, const char *target, size_t index)
+{
+    char part[64];
+    (void)px_fmt(part, sizeof part, "%s/%zu", scratch, index);
+    px_steps_dir(plan, part, 0755, PX_STEP_OWNED);
+    uint32_t src = px_steps_text(plan, part);
+    struct px_step *s = px_steps_at(plan, PX_OP_BIND, target);
+    s->src = src;
+    s->flags = PX_STEP_INSIDE;
+    s->attr = PX_STEPS_RW;
+    return s;
+}
+
+static void add_place(struct px_plan *plan, const struct px_places *places, size_t index)
+{
+    const struct px_place *p = &places->items[index];
+    struct px_step *s;
+
+    if (p->around && p->around->tmpfs)          /* inside a tmpfs: made once that is mounted, the payload's own */
+        add_mount_point(plan, p, PX_STEP_OWNED);
+    if (!p->tmpfs) {
+        s = px_steps_bind(plan, p->source, p->target, p->writable ? PX_STEPS_RW : PX_STEPS_RO, &p->st);
+        s->flags |= PX_STEP_CALLER;
+        plan->binds = true;
+        plan->writable_binds = plan->writable_binds || p->writable;
+    } else if (shared_disk(places)) {
+        s = add_scratch_part(plan, p->target, index);
+    } else {
+        s = add_tmpfs_step(plan, p->target, p->tmpfs->bytes);
+        s->flags |= px_equal(p->target, px_root_home) ? PX_STEP_OWNED : 0;
+    }
+    if (p->tmpfs && p->tmpfs->noexec)
+        s->attr |= PX_MOUNT_NOEXEC;
+    if (foreign(places, p))
+        s->flags |= PX_STEP_FOREIGN;
+}
+
+void px_places_mounts(struct px_plan *plan, const struct px_places *places)
+{
+    if (shared_disk(places))
+        add_tmpfs_step(plan, scratch, places->policy->disk_bytes);
+    for (size_t i = 0; i < places->count; i++)
+        add_place(plan, places, i);
+    if (shared_disk(places))
+        px_steps_at(plan, PX_OP_DETACH, scratch);
+}

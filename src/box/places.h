@@ -1,0 +1,26 @@
+/* box/places.h - what the policy puts into the root: writable directories, the work directory, binds.
+ *
+ * Why:     these may lie inside each other in any order the user wrote them; mounted parents first, none hides another.
+ * Owns:    the sorted list. Texts are the policy's.
+ * Mustn't: make a mount point in a tree that is not ours: a place inside a bind or the base must exist there. */
+#pragma once
+
+#include <stddef.h>
+
+struct px_err;
+struct px_place;
+struct px_plan;
+struct px_policy;
+
+struct px_places {
+    struct px_place *items;     /* parents before children */
+    size_t count;
+    const struct px_policy *policy;
+};
+
+int px_places_init(struct px_places *places, const struct px_policy *policy, struct px_err *e);
+void px_places_done(struct px_places *places);
+/* The mount points that lie in the skeleton. */
+void px_places_skeleton(struct px_plan *plan, const struct px_places *places);
+/* The mounts, with the mount points that lie in a tmpfs of ours. */
+void px_places_mounts(struct px_plan *plan, const struct px_places *places);
