@@ -739,7 +739,7 @@ TEST(every_allocation_may_fail)
     const char *file = make_file("B=1\nC=2\n", 8);
 
     ASSERT_EQ(setenv("PX_TEST_HERE", "here", 1), 0);
-    for (int i = 0; i < 16; i++)
+    for (int i = 0; i < 64; i++)
         fail_each_allocation(
             file); /* until the allocator's own stores are full and nothing but a leak grows */
     size_t before = mallinfo2().uordblks;

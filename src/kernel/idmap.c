@@ -352,7 +352,7 @@ int px_idmap_apply(const struct px_idmap *map, pid_t pid)
 
 /* ---- a user namespace for an id-mapped mount ---- */
 
-static void hold_namespace(void *unused)
+__attribute__((no_sanitize("address"))) static void hold_namespace(void *unused)
 {
     (void)unused;
     const struct timespec long_enough = {.tv_sec = 60};     /* we are killed long before, unless the parent is */
