@@ -47,8 +47,11 @@ void free_options(struct options *options);
 /* cli/render.c: words for people and for programs. */
 enum { USAGE_STATUS = 2, START_STATUS = 125 };
 int say_error(const struct cli *cli, const struct px_err *e, int status);      /* returns status */
-int usage_error(const struct cli *cli, int status, const char *fix, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+/* An error of the front end's own; fix NULL takes the table's. */
+int fail(const struct cli *cli, int code, int status, const char *fix, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+#define usage_error(cli, status, fix, ...) fail(cli, 1, status, fix, __VA_ARGS__)
+int flush(void);                                /* 0 if all of stdout was written, else 1 */
 int print_text(const char *text);               /* to stdout, all of it or -1 */
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));           /* a line on stderr */
-void print_help(const struct command *command);
+int print_help(const struct command *command);      /* the exit status */

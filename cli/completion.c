@@ -98,7 +98,7 @@ int cmd_completion(struct cli *cli, int argc, char **argv)
     for (size_t i = 0; argc > 0 && i < sizeof shells / sizeof shells[0]; i++)
         if (strcmp(shells[i].name, argv[0]) == 0) {
             shells[i].print();
-            return fflush(stdout) == 0 ? 0 : 1;
+            return flush();
         }
     return usage_error(cli, USAGE_STATUS, "Write px completion bash, zsh or fish.", "px completion needs the name of a shell");
 }

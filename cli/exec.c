@@ -267,7 +267,8 @@ static int run_box(struct cli *cli, struct options *o)
     struct report report = {.dir = -1};
 
     if (o->report && open_report(o->report, &report) < 0)
-        return usage_error(cli, START_STATUS, "Name a file in a directory that exists.", "--report: cannot write '%s'", o->report);
+        return fail(cli, 7, START_STATUS, "Name a file in a directory that exists and can be written.",
+                    "cannot write the report '%s'", o->report);
     choose_io(cli, o, &io);
     (void)signal(SIGPIPE, SIG_IGN);     /* banned: a program may; the library's writes report EPIPE */
     run.signals = open_signals();
@@ -299,8 +300,7 @@ static int print_plan(struct cli *cli, struct options *o)
 static int run_command(struct cli *cli, const char *name, struct options *o)
 {
     if (o->help) {
-        print_help(find_command(name));
-        return 0;
+        return print_help(find_command(name));
     }
     if (o->argc == 0)
         return usage_error(cli, START_STATUS, "Write the command after the options: px exec -- echo hello.",

@@ -27,7 +27,7 @@ static int list(void)
     for (int code = px_explain_next(0); code; code = px_explain_next(code))
         if (px_explain(code, &row) == 0)
             printf("PX%03d  %s\n", row.code, row.what);
-    return fflush(stdout) == 0 ? 0 : 1;
+    return flush();
 }
 
 int cmd_explain(struct cli *cli, int argc, char **argv)
@@ -50,5 +50,5 @@ int cmd_explain(struct cli *cli, int argc, char **argv)
         printf("  - %.*s\n", (int)n, p);
         p += n + (p[n] == '\n');
     }
-    return fflush(stdout) == 0 ? 0 : 1;
+    return flush();
 }

@@ -46,20 +46,19 @@ int cmd_help(struct cli *cli, int argc, char **argv)
         const struct command *c = find_command(argv[0]);
         if (!c)
             return usage_error(cli, USAGE_STATUS, "Run `px help` for the list.", "there is no command '%s'", argv[0]);
-        print_help(c);
-        return 0;
+        return print_help(c);
     }
     printf("px - run code that nobody should have to trust\n\nUsage: px [--json] [-v|-q] COMMAND ...\n\nCommands:\n");
     for (const struct command *c = commands; c->name; c++)
         printf("  %-12s%s\n", c->name, c->summary);
     printf("\n`px COMMAND --help` shows the options of one with an example; px(1) has the rest.\n");
-    return fflush(stdout) == 0 ? 0 : 1;
+    return flush();
 }
 
 static int version(void)
 {
     printf("px %s\n", px_version());
-    return fflush(stdout) == 0 ? 0 : 1;
+    return flush();
 }
 
 static int unknown(const struct cli *cli, const char *name)
@@ -79,8 +78,7 @@ static int unknown(const struct cli *cli, const char *name)
 static int run(struct cli *cli, const struct command *c, int argc, char **argv)
 {
     if (!c->policy_options && argc > 0 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0)) {
-        print_help(c);
-        return 0;
+        return print_help(c);
     }
     return c->run(cli, argc, argv);
 }

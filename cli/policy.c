@@ -15,9 +15,9 @@ int cmd_policy(struct cli *cli, int argc, char **argv)
     if (parse_options(cli, argc - 1, argv + 1, &o, &e) < 0)
         return say_error(cli, &e, 1);
     if (o.help) {
-        print_help(find_command("policy"));
+        int shown = print_help(find_command("policy"));
         free_options(&o);
-        return 0;
+        return shown;
     }
     int status = px_policy_json(o.policy, &text, &e) < 0 ? say_error(cli, &e, 1) : print_text(text) < 0 ? 1 : 0;
     free(text);

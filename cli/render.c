@@ -116,9 +116,15 @@ int say_error(const struct cli *cli, const struct px_err *e, int status)
     return status;
 }
 
-int usage_error(const struct cli *cli, int status, const char *fix, const char *fmt, ...)
+int flush(void)
 {
-    struct px_err e = {.code = 1};
+    bool ok = fflush(stdout) == 0;
+    return ok && !ferror(stdout) ? 0 : 1;
+}
+
+int fail(const struct cli *cli, int code, int status, const char *fix, const char *fmt, ...)
+{
+    struct px_err e = {.code = code};
     struct px_explain row = {0};
     va_list args;
     va_start(args, fmt);
@@ -148,7 +154,7 @@ static void help_option(char letter, const char *name, const char *arg, bool opt
     printf(at <= 32 ? "%-34s%s\n" : "%s\n                                  %s\n", left, help);
 }
 
-void print_help(const struct command *command)
+int print_help(const struct command *command)
 {
     printf("px %s - %s\n\nUsage: px %s %s\n", command->name, command->summary, command->name, command->usage);
     if (command->policy_options) {
@@ -165,5 +171,5 @@ void print_help(const struct command *command)
     }
     if (command->details)
         printf("\n%s", command->details);
-    (void)fflush(stdout);
+    return flush();
 }

@@ -38,7 +38,7 @@ int px_op_begin(struct px_child *c, const struct px_step *s)
 {
     (void)s;
     const uint64_t normal[4] = {0};     /* SIG_DFL: children of a process that ignores SIGCHLD cannot be waited for */
-    (void)px_sys(SYS_umask, 022);
+    (void)px_sys(SYS_umask, 0); /* the plan's modes are meant as they are */
     long r = px_sys(SYS_rt_sigaction, SIGCHLD, normal, 0, 8);
     if (r >= 0)
         r = px_op_die_with_parent();

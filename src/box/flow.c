@@ -29,12 +29,14 @@ static int above_stdio(int fd)
     return higher;
 }
 
-static int make_pipe(int *ret_read, int *ret_write)
+/* The box's user may open its own stream again (/dev/stdout and the like), in the direction that it has anyway. */
+static int make_pipe(int *ret_read, int *ret_write, mode_t mode)
 {
     int ends[2];
     int r = px_pipe(ends);
     if (r < 0)
         return r;
+    (void)px_sys(SYS_fchmod, ends[0], mode);
     *ret_read = above_stdio(ends[0]);
     *ret_write = above_stdio(ends[1]);
     return *ret_read < 0 ? *ret_read : *ret_write < 0 ? *ret_write : 0;
@@ -54,7 +56,7 @@ static int copy_of(int fd)
 
 static int open_out(struct px_flow *f, bool use, int caller_fd, bool keep, int *ret_box_end)
 {
-    int r = make_pipe(&f->from, ret_box_end);
+    int r = make_pipe(&f->from, ret_box_end, 0222);
     if (r < 0 || (r = not_blocking(f->from)) < 0)
         return r;
     f->capture = keep || !use;
@@ -73,7 +75,7 @@ static int open_in(struct px_flow *f, bool use, int caller_fd, int *ret_box_end)
         *ret_box_end = -1;      /* the box's /dev/null */
         return 0;
     }
-    int r = make_pipe(ret_box_end, &f->to);
+    int r = make_pipe(ret_box_end, &f->to, 0444);
     if (r < 0 || (r = not_blocking(f->to)) < 0)
         return r;
     f->from = copy_of(caller_fd);
@@ -237,6 +239,10 @@ static bool empty(struct px_box *box, int i)
         if (i > 0 && !box->output_error)
             box->output_error = n == -EPIPE ? 0 : (int)n;
         px_flow_close(box, i);
+        if (box->tty && i > 0) {        /* a terminal that nobody looks at hangs up */
+            px_flow_close(box, 0);
+            box->terminal = px_fd_close(box->terminal);
+        }
         return false;
     }
     f->at += (uint32_t)n;

@@ -78,7 +78,10 @@ static int explain_exec(const struct px_child_report *r, const char *command, st
 static int explain_bind(const struct px_plan *plan, const struct px_step *s, const char *source, int err, struct px_err *e)
 {
     const char *target = px_plan_text(plan, s->dst);
-    px_fail(e, PX_E_BIND, err, "cannot put '%s' at '%s'", source, target);
+    if (source)
+        px_fail(e, PX_E_BIND, err, "cannot bind '%s' to '%s'", source, target);
+    else
+        px_fail(e, PX_E_BIND, err, "cannot mount a tmpfs on '%s'", target);
     if (err == -ENOENT || err == -ENOTDIR) {
         px_why(e, "The place does not exist in the box, and px makes no directory in a tree that is not its own.");
         return px_fix(e, "Create '%s' in the tree that is bound around it, or choose a place of its own, such as /workspace.", target);
@@ -101,7 +104,7 @@ static int explain(const struct px_plan *plan, const struct px_child_report *r, 
     case PX_OP_TMPFS:
         if (!(s->flags & PX_STEP_FOREIGN))
             break;
-        return explain_bind(plan, s, "a tmpfs", r->err, e);
+        return explain_bind(plan, s, NULL, r->err, e);
     case PX_OP_BIND:
         return explain_bind(plan, s, px_plan_text(plan, s->src), r->err, e);
     case PX_OP_CHDIR:

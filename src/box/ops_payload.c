@@ -56,6 +56,7 @@ int px_op_session(struct px_child *c, const struct px_step *s)
     (void)c;
     (void)s;
     long r = px_sys(SYS_setsid);
+    (void)px_sys(SYS_umask, 022);
     return r < 0 ? (int)r : px_op_die_with_parent();
 }
 

@@ -131,7 +131,7 @@ void px_places_done(struct px_places *places)
 /* In a tree that is not ours: the base's, or one of the caller's. */
 static bool foreign(const struct px_places *places, const struct px_place *p)
 {
-    static const char *const base[] = {"/usr", "/etc/alternatives"};
+    static const char *const base[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/etc/alternatives"};
     bool host = !places->policy->rootfs && px_equal(places->policy->base, "host");
     return p->around ? !p->around->tmpfs : host && within_any(p->target, base, PX_COUNT_OF(base));
 }
@@ -177,7 +177,7 @@ static struct px_step *add_scratch_part(struct px_plan *plan, const char *target
 {
     char part[64];
     (void)px_fmt(part, sizeof part, "%s/%zu", scratch, index);
-    px_steps_dir(plan, part, 0755, PX_STEP_OWNED);
+    px_steps_dir(plan, part, px_equal(target, px_root_home) ? 0755 : 01777, PX_STEP_OWNED);
     uint32_t src = px_steps_text(plan, part);
     struct px_step *s = px_steps_at(plan, PX_OP_BIND, target);
     s->src = src;

@@ -18,7 +18,12 @@ static uint32_t add_bytes(struct px_plan *plan, const char *data, size_t len)
 
 uint32_t px_steps_text(struct px_plan *plan, const char *text)
 {
-    return text && *text ? add_bytes(plan, text, strlen(text)) : 0;
+    const char *arena = plan->text.data;
+    if (!text || !*text)
+        return 0;
+    if (arena && text >= arena && text < arena + plan->text.len)
+        return (uint32_t)(text - arena);        /* it is there already, and the arena may move when it grows */
+    return add_bytes(plan, text, strlen(text));
 }
 
 /* The arena's sticky error also stands for "too many steps", so that builders need not check each one. */

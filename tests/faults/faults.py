@@ -42,7 +42,7 @@ CALLS = """
     rt_sigprocmask
 """.split()
 
-PR_GET_DUMPABLE, PR_SET_DUMPABLE, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC = 3, 4, 1, 2, 3, 4, 1030
+PR_SET_PDEATHSIG, PR_GET_DUMPABLE, PR_SET_DUMPABLE, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC = 1, 3, 4, 1, 2, 3, 4, 1030
 TERMINAL = (0x5401, 0x5402, 0x5413)             # TCGETS, TCSETS, TIOCGWINSZ
 
 # (call, who makes it, a condition on its arguments and text, why it may fail)
@@ -52,6 +52,8 @@ TOLERATED = [
     ("openat", "payload", lambda a, text: a[2] & 0x200000, "O_PATH: a Landlock rule that is not added grants nothing"),
     ("stat|newfstatat|fstat", "px", lambda a, text: re.match(r"/(s?bin|lib|etc)", text), "a link or file of the base is left out"),
     ("stat|newfstatat|fstat", "px", lambda a, text: re.match(r"/(bin|lib|usr)", text), "the same"),
+    ("close_range", "px", lambda a, text: a[2] != 0, "marks what px inherited; the box closes all of its own again"),
+    ("prctl", "helper", lambda a, text: a[0] == PR_SET_PDEATHSIG, "a process that holds a namespace for a moment and sees nothing"),
     ("fcntl", "px", lambda a, text: a[1] in (F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC), "px's own descriptors"),
     ("ioctl", "px", lambda a, text: a[1] in TERMINAL, "the caller's terminal, which may be none"),
     ("rt_sigprocmask", "px", lambda a, text: True, "px's own mask"),

@@ -197,6 +197,8 @@ int main(int argc, char **argv)
         job.error = strtol(argv[5], NULL, 10);
     }
     job.log = fopen(argv[1], "we");
+    if (job.log)
+        (void)setvbuf(job.log, NULL, _IOLBF, 0);    /* whoever kills us for hanging wants to know where */
     pid_t pid = job.log ? start(command) : -1;
     if (pid < 0) {
         (void)fprintf(stderr, "inject: %s\n", strerror(errno));
