@@ -28,10 +28,13 @@ static int run_steps(struct px_child *c, uint32_t from, uint32_t to, struct px_c
 
 /* ---- pid 1: ids, payload ---- */
 
-/* Half a box must not outlive its maker. The kernel forgets this at every change of ids, so it is said again. */
-int px_op_die_with_parent(void)
+/* Half a box must not outlive its maker. The kernel forgets this at every change of ids, so it is said again; and if the maker
+ * died just before it took hold, nobody else will tell us. */
+int px_op_die_with_parent(const struct px_child *c)
 {
-    return (int)px_sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    struct pollfd parent = {.fd = c->parent_fd, .events = POLLIN};
+    long r = px_sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    return r < 0 ? (int)r : px_sys(SYS_poll, &parent, 1, 0) == 0 ? 0 : -ESRCH;
 }
 
 int px_op_begin(struct px_child *c, const struct px_step *s)
@@ -40,11 +43,7 @@ int px_op_begin(struct px_child *c, const struct px_step *s)
     const uint64_t normal[4] = {0};     /* SIG_DFL: children of a process that ignores SIGCHLD cannot be waited for */
     (void)px_sys(SYS_umask, 0); /* the plan's modes are meant as they are */
     long r = px_sys(SYS_rt_sigaction, SIGCHLD, normal, 0, 8);
-    if (r >= 0)
-        r = px_op_die_with_parent();
-    /* It may have died before that took hold; then nobody will tell us. */
-    struct pollfd parent = {.fd = c->parent_fd, .events = POLLIN};
-    return r < 0 ? (int)r : px_sys(SYS_poll, &parent, 1, 0) == 0 ? 0 : -ESRCH;
+    return r < 0 ? (int)r : px_op_die_with_parent(c);
 }
 
 int px_op_wait(struct px_child *c, const struct px_step *s)
@@ -66,7 +65,7 @@ int px_op_wait(struct px_child *c, const struct px_step *s)
         r = px_sys(SYS_setresgid, 0, 0, 0);
     if (r >= 0)
         r = px_sys(SYS_setresuid, 0, 0, 0);
-    return r < 0 ? (int)r : px_op_die_with_parent();
+    return r < 0 ? (int)r : px_op_die_with_parent(c);
 }
 
 int px_op_subreaper(struct px_child *c, const struct px_step *s)
@@ -94,12 +93,14 @@ int px_op_payload(struct px_child *c, const struct px_step *s)
         .pidfd = (uintptr_t)&c->payload_fd,
         .child_tid = (uintptr_t)&c->payload_alive,
     };
-    c->payload_alive = 1;
     /* From here on another process lives in the box; nothing of us may be looked at. The parent restores its own setting. */
     long r = px_sys(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (r < 0)
         return (int)r;
+    c->payload_alive = 1;
     r = px_clone_run(&args, c->payload_stack, c->payload_stack_size, payload_main, c);
+    if (r < 0)
+        c->payload_alive = 0;
     c->payload_pid = (int)r;
     return r < 0 ? (int)r : 0;
 }

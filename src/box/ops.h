@@ -45,6 +45,6 @@ static inline void px_op_signal(uint32_t *futex)
 }
 
 /* box/child.c */
-int px_op_die_with_parent(void);
+int px_op_die_with_parent(const struct px_child *c);
 /* box/ops_payload.c */
 int px_op_send_fd(int socket, int fd);

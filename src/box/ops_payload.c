@@ -53,11 +53,10 @@ int px_op_join(struct px_child *c, const struct px_step *s)
 
 int px_op_session(struct px_child *c, const struct px_step *s)
 {
-    (void)c;
     (void)s;
     long r = px_sys(SYS_setsid);
     (void)px_sys(SYS_umask, 022);
-    return r < 0 ? (int)r : px_op_die_with_parent();
+    return r < 0 ? (int)r : px_op_die_with_parent(c);
 }
 
 int px_op_keyring(struct px_child *c, const struct px_step *s)
@@ -206,9 +205,8 @@ int px_op_signals(struct px_child *c, const struct px_step *s)
 
 int px_op_close(struct px_child *c, const struct px_step *s)
 {
-    (void)c;
     (void)s;
-    int r = px_op_die_with_parent();    /* without a pid namespace this is what binds the payload to px-init */
+    int r = px_op_die_with_parent(c);   /* without a pid namespace this is what binds the payload to px-init */
     return r < 0 ? r : (int)px_sys(SYS_close_range, 3, ~0u, 0);
 }
 

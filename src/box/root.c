@@ -145,7 +145,7 @@ static const char *const proc_masks[] = {
     "acpi", "scsi", "driver", "tty", "asound",
 };
 
-static void add_proc(struct px_plan *plan)
+static int add_proc(struct px_plan *plan, struct px_err *e)
 {
     px_steps_at(plan, PX_OP_PROC, "/proc")->attr = PROC_ATTR;
     for (size_t i = 0; i < PX_COUNT_OF(proc_readonly); i++)
@@ -153,13 +153,21 @@ static void add_proc(struct px_plan *plan)
     for (size_t i = 0; i < PX_COUNT_OF(proc_masks); i++) {
         char path[64];
         struct stat st;
-        if (px_fmt(path, sizeof path, "/proc/%s", proc_masks[i]) < 0 || stat(path, &st) < 0 || !(st.st_mode & 07))
+        if (px_fmt(path, sizeof path, "/proc/%s", proc_masks[i]) < 0)
+            continue;
+        if (stat(path, &st) < 0) {
+            if (errno == ENOENT)
+                continue;
+            return px_fail(e, PX_E_MOUNT, errno, "cannot see what '%s' is", path);
+        }
+        if (!(st.st_mode & 07))
             continue;
         struct px_step *s = px_steps_at(plan, PX_OP_MASK, path);
         /* A copy of our /dev/null has its attributes already; the empty directory must not be writable. */
         s->attr = S_ISDIR(st.st_mode) ? RO | PX_MOUNT_NOEXEC : 0;
         s->flags = S_ISDIR(st.st_mode) ? PX_STEP_DIRECTORY : 0;
     }
+    return 0;
 }
 
 static const struct {
@@ -224,7 +232,8 @@ static int plan_with(struct px_plan *plan, const struct px_policy *policy, const
     if (dir && add_overlay(plan, dir, e) < 0)
         return -1;
     add_dev_mounts(plan);
-    add_proc(plan);
+    if (add_proc(plan, e) < 0)
+        return -1;
     px_places_mounts(plan, places);
     px_steps_add(plan, PX_OP_SEAL)->attr = RO;
     px_steps_add(plan, PX_OP_PIVOT);

@@ -286,6 +286,7 @@ static struct px_box *new_box(struct px_plan *plan, const struct px_policy *poli
     box->reaper = plan->tier == PX_TIER_LANDLOCK;
     box->tty = policy->tty;
     box->pidfd = box->payload = box->control = box->epoll = box->timer = box->oom_event = box->ready_event = box->terminal = -EBADF;
+    box->scratch_lock = -EBADF;
     for (int i = 0; i < PX_FLOW_COUNT; i++) {
         box->flow[i].from = box->flow[i].to = -EBADF;
         box->flow[i].chunk = box->chunks[i];
@@ -555,7 +556,7 @@ void px_supervise_free(struct px_box *box)
     if (box->has_cgroup)
         (void)px_cgroup_done(&box->cgroup);
     px_idmap_done(&box->ids);
-    int *const fds[] = {&box->pidfd, &box->payload, &box->control, &box->timer, &box->oom_event, &box->ready_event, &box->terminal, &box->epoll};
+    int *const fds[] = {&box->pidfd, &box->payload, &box->control, &box->timer, &box->oom_event, &box->ready_event, &box->terminal, &box->scratch_lock, &box->epoll};
     for (size_t i = 0; i < PX_COUNT_OF(fds); i++)
         *fds[i] = px_fd_close(*fds[i]);
     px_buf_done(&box->out_text);

@@ -52,6 +52,7 @@ struct px_box {
     /* settings taken from the policy, which may be gone by now */
     uint64_t timeout_msec, cpu_time_msec, file_bytes, disk_bytes;
     bool output_end, tty;
+    int scratch_lock;           /* landlock tier: holds the box's home */
     bool reaper;                /* landlock tier: px-init ends the tree, so it must not be killed before it did */
     bool sigpipe_ignored;       /* by the program that uses us, so that writes need no care */
     /* the running box */

@@ -1,8 +1,11 @@
 /* engine/exec.c - the public functions of px/px.h for one command in a box. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <px/px.h>
@@ -127,15 +130,6 @@ static bool no_namespaces(const struct px_err *e)
     return e->code == PX_E_USERNS || ((e->code == PX_E_MOUNT || e->code == PX_E_NAMESPACE) && (e->sys == EPERM || e->sys == EACCES));
 }
 
-/* Home of the landlock tier: a directory that exists as long as the box. */
-static int make_scratch(char *out, size_t size, struct px_err *e)
-{
-    const char *tmp = getenv("TMPDIR");
-    if (px_fmt(out, size, "%s/px-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp") < 0 || !mkdtemp(out))
-        return px_fail(e, PX_E_IO, errno, "cannot make a home for the box");
-    return 0;
-}
-
 static void drop_scratch(const char *path)
 {
     px_auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -143,11 +137,46 @@ static void drop_scratch(const char *path)
         (void)rmdir(path);
 }
 
+/* A px that was killed could not remove its box's home. Whose lock is free is nobody's; no clock decides. */
+static void sweep_scratch(const char *tmp)
+{
+    DIR *dir = opendir(tmp);
+    struct dirent *entry;
+    for (int seen = 0; dir && seen < 10000 && (entry = readdir(dir)); seen++) {
+        char path[512];
+        struct stat st;
+        if (!px_starts_with(entry->d_name, "px-") || strlen(entry->d_name) != 9 ||
+            px_fmt(path, sizeof path, "%s/%s", tmp, entry->d_name) < 0)
+            continue;
+        px_auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0)
+            drop_scratch(path);
+    }
+    if (dir)
+        (void)closedir(dir);
+}
+
+/* Home of the landlock tier: a directory that exists as long as the box. */
+static int make_scratch(char *out, size_t size, int *ret_lock, struct px_err *e)
+{
+    const char *tmp = getenv("TMPDIR");
+    if (!tmp || *tmp != '/')
+        tmp = "/tmp";
+    sweep_scratch(tmp);
+    if (px_fmt(out, size, "%s/px-XXXXXX", tmp) < 0 || !mkdtemp(out))
+        return px_fail(e, PX_E_IO, errno, "cannot make a home for the box");
+    *ret_lock = open(out, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (*ret_lock < 0 || flock(*ret_lock, LOCK_EX | LOCK_NB) < 0)
+        return px_fail(e, PX_E_IO, errno, "cannot hold the home of the box");
+    return 0;
+}
+
 static int start_landlock(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_host *host,
                           struct px_box **ret_box, struct px_err *e)
 {
     char scratch[256];
-    if (make_scratch(scratch, sizeof scratch, e) < 0)
+    px_auto_fd int lock = -EBADF;
+    if (make_scratch(scratch, sizeof scratch, &lock, e) < 0)
         return -1;
     host->user_namespaces = false;
     host->is_root = px_idmap_caller_is_root();
@@ -155,6 +184,8 @@ static int start_landlock(const struct px_policy *policy, const char *const argv
     int r = start(policy, argv, io, host, ret_box, e);
     if (r < 0)
         drop_scratch(scratch);
+    else
+        (*ret_box)->scratch_lock = px_fd_take(&lock);
     return r;
 }
 

@@ -211,6 +211,18 @@ static bool children_have(int dir, const bool need[PX_CG_COUNT])
     return true;
 }
 
+/* Writable, and either the top of the hierarchy or without processes of its own: below a group with processes the kernel makes
+ * only groups of threads, which no box can live in. */
+static bool may_have_groups(int dir)
+{
+    char byte[2];
+    if (px_sys(SYS_faccessat, dir, "cgroup.procs", W_OK) < 0)
+        return false;
+    bool top = px_sys(SYS_faccessat, dir, "cgroup.type", F_OK) < 0;
+    ssize_t n = px_read_file(dir, "cgroup.procs", byte, sizeof byte);   /* -EFBIG: there is more than nothing */
+    return top || n == 0;
+}
+
 /* From the caller's own group up: the nearest directory where a group can be made that has the controllers, so that as many as
  * can be of the limits around the caller also hold the box. (The caller's own group holds processes, and then the kernel wants no
  * groups with controllers below it; the one above is the usual place, on a systemd host as well.) */
@@ -222,7 +234,7 @@ static int create_v2(const struct place *place, const bool need[PX_CG_COUNT], st
     memcpy(below, place->own, sizeof below);
     for (int depth = 0; depth < 64; depth++) {
         px_auto_fd int dir = open_dir(place->mount, below);
-        if (dir >= 0 && px_sys(SYS_faccessat, dir, "cgroup.procs", W_OK) == 0 && children_have(dir, need)) {
+        if (dir >= 0 && may_have_groups(dir) && children_have(dir, need)) {
             sweep(dir);
             int r = make_dir(dir, cg->name, &cg->v2);
             if (r >= 0)

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -352,12 +353,14 @@ int px_idmap_apply(const struct px_idmap *map, pid_t pid)
 
 /* ---- a user namespace for an id-mapped mount ---- */
 
-__attribute__((no_sanitize("address"))) static void hold_namespace(void *unused)
+/* Keeps a namespace alive until it is killed: by us, or because we are gone. */
+__attribute__((no_sanitize("address"))) static void hold_namespace(void *parent_pidfd)
 {
-    (void)unused;
-    const struct timespec long_enough = {.tv_sec = 60};     /* we are killed long before, unless the parent is */
+    const struct timespec long_enough = {.tv_sec = 60};
+    struct pollfd parent = {.fd = *(int *)parent_pidfd, .events = POLLIN};
     (void)px_sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    (void)px_sys(SYS_nanosleep, &long_enough, 0);
+    if (px_sys(SYS_poll, &parent, 1, 0) == 0)   /* it may have died before the line above took hold */
+        (void)px_sys(SYS_nanosleep, &long_enough, 0);
     for (;;)
         (void)px_sys(SYS_exit_group, 0);
 }
@@ -379,11 +382,14 @@ int px_idmap_userns(uint32_t file_uid, uint32_t file_gid, uint32_t host_uid, uin
 {
     char stack[4096] __attribute__((aligned(16)));
     px_auto_fd int pidfd = -EBADF;
+    px_auto_fd int parent = (int)px_sys(434 /* pidfd_open */, getpid(), 0);
+    if (parent < 0)
+        return parent;
     struct px_clone_args args = {
         .flags = PX_CLONE_NEWUSER | PX_CLONE_VM | PX_CLONE_PIDFD | PX_CLONE_CLEAR_SIGHAND,
         .pidfd = (uintptr_t)&pidfd,
     };
-    long pid = px_clone_run(&args, stack, sizeof stack, hold_namespace, NULL);
+    long pid = px_clone_run(&args, stack, sizeof stack, hold_namespace, &parent);
     if (pid < 0)
         return (int)pid;
     int fd = map_and_open((pid_t)pid, file_uid, file_gid, host_uid, host_gid);

@@ -55,9 +55,9 @@ static int verify(uint32_t uid, uint32_t gid, int bounded)
             return -EPERM;
     for (int i = 0; bounded && i <= PRIVILEGES_MAX; i++) {
         long r = px_sys(SYS_prctl, PR_CAPBSET_READ, i, 0, 0, 0);
-        if (r < 0)
+        if (r == -EINVAL)       /* past the last one that this kernel has */
             break;
-        if (r > 0)
+        if (r != 0)
             return -EPERM;
     }
     return px_sys(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? 0 : -EPERM;

@@ -187,7 +187,7 @@ def configurations(uid, top):
     os.makedirs(os.path.join(rootfs, "usr/bin"))
     shutil.copy("/usr/bin/busybox", os.path.join(rootfs, "usr/bin/busybox"))
     mounts = ["fsopen", "fsconfig", "fsmount", "move_mount", "fchdir", "openat", "newfstatat", "pivot_root", "umount2"]
-    if uid:
+    if uid or os.geteuid() != 0:        # no control group to be had
         return [(["--net", "loopback"], None)]
     return [
         (["--memory", "64m", "--net", "loopback", "--disk", "8m"], None),
@@ -267,6 +267,8 @@ def main():
                     bad[name].append(text)
                 if options.verbose:
                     print(f"# {name}: {verdict} {text}", flush=True)
+        if not options.uid and os.geteuid() == 0:       # a px that had to be killed for hanging leaves its groups to the next start
+            subprocess.run([options.px, "exec", "--memory", "64m", "--", "true"], capture_output=True, check=False)
     show(good, bad)
     print(f"{len(set(good) - set(bad))} passed, {len(bad)} failed, 0 skipped")
     return 1 if bad or not good else 0
