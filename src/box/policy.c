@@ -275,8 +275,8 @@ static int parse_env_file(void *at, const struct px_field *field, const char *pa
     if (strlen(text) != (size_t)n)
         return px_fail(e, PX_E_ENVIRONMENT, 0, "--%s: '%s' has a NUL byte in it", field->name, path);
     for (const char *line = text; *line; line += strcspn(line, "\n") + (line[strcspn(line, "\n")] == '\n'))
-        if (*line == '=')       /* the only fault a line can have; all or nothing */
-            return px_fail(e, PX_E_ENVIRONMENT, 0, "--%s: '%.*s' names no variable", field->name, (int)strcspn(line, "\r\n"), line);
+        if (*line == '=')       /* the only fault a line can have; all or nothing. It may be a secret, so it is not repeated. */
+            return px_fail(e, PX_E_ENVIRONMENT, 0, "--%s: a line of '%s' names no variable", field->name, path);
     for (char *line = text; *line;) {
         char *end = line + strcspn(line, "\n");
         char *next = *end ? end + 1 : end;
