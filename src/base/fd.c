@@ -118,3 +118,12 @@ int px_pipe(int ret_ends[2])
     ret_ends[1] = ends[1];
     return 0;
 }
+
+int px_fd_above_stdio(int fd)
+{
+    if (fd < 0 || fd > 2)
+        return fd;
+    int higher = (int)px_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
+    (void)px_fd_close(fd);
+    return higher;
+}

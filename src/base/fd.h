@@ -25,6 +25,9 @@ void px_free_done(void *pointer_to_pointer);
 void px_fd_done(int *fd);
 int px_fd_close(int fd);        /* always -EBADF: fd = px_fd_close(fd) */
 int px_fd_take(int *fd);
+/* The same file at a number above 2 (fd itself, or a copy and fd closed): for what a child must find beside its standard
+ * streams. Passes -errno through. */
+int px_fd_above_stdio(int fd);
 
 /* All return >= 0 or -errno; EINTR is retried. */
 ssize_t px_read_some(int fd, void *out, size_t size);

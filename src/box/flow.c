@@ -19,16 +19,6 @@
 
 /* ---- opening ---- */
 
-/* Descriptors that the box will hold must not be 0, 1 or 2 in the parent: the payload's dup would close them. */
-static int above_stdio(int fd)
-{
-    if (fd < 0 || fd > 2)
-        return fd;
-    int higher = (int)px_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
-    (void)px_fd_close(fd);
-    return higher;
-}
-
 /* The box's user may open its own stream again (/dev/stdout and the like), in the direction that it has anyway. */
 static int make_pipe(int *ret_read, int *ret_write, mode_t mode)
 {
@@ -37,8 +27,8 @@ static int make_pipe(int *ret_read, int *ret_write, mode_t mode)
     if (r < 0)
         return r;
     (void)px_sys(SYS_fchmod, ends[0], mode);
-    *ret_read = above_stdio(ends[0]);
-    *ret_write = above_stdio(ends[1]);
+    *ret_read = px_fd_above_stdio(ends[0]);     /* the payload's own dups must not close them */
+    *ret_write = px_fd_above_stdio(ends[1]);
     return *ret_read < 0 ? *ret_read : *ret_write < 0 ? *ret_write : 0;
 }
 

@@ -275,33 +275,18 @@ static int make_control(struct launch *l)
     long r = px_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
     if (r < 0)
         return (int)r;
-    l->box->control = ends[0];
-    l->control_child = ends[1];
-    for (int i = 0; i < 2; i++) {       /* the child moves these to 0 and 1 */
-        int *fd = i ? &l->control_child : &l->box->control;
-        if (*fd > 2)
-            continue;
-        int higher = (int)px_sys(SYS_fcntl, *fd, F_DUPFD_CLOEXEC, 3);
-        (void)px_fd_close(*fd);
-        *fd = higher;
-        if (higher < 0)
-            return higher;
-    }
-    return 0;
+    l->box->control = px_fd_above_stdio(ends[0]);
+    l->control_child = px_fd_above_stdio(ends[1]);
+    return l->box->control < 0 ? l->box->control : l->control_child < 0 ? l->control_child : 0;
 }
 
 static int open_all(struct launch *l, const struct px_policy *policy, const struct px_io *io, struct px_err *e)
 {
     int r = make_control(l);
     if (r >= 0)
-        r = l->child.init_fd = sealed_init();
-    if (r >= 0 && r < 3) {
-        r = (int)px_sys(SYS_fcntl, l->child.init_fd, F_DUPFD_CLOEXEC, 3);
-        (void)px_fd_close(l->child.init_fd);
-        l->child.init_fd = r;
-    }
+        r = l->child.init_fd = px_fd_above_stdio(sealed_init());
     if (r >= 0)
-        r = l->child.parent_fd = (int)px_sys(SYS_pidfd_open, getpid(), 0);
+        r = l->child.parent_fd = px_fd_above_stdio((int)px_sys(SYS_pidfd_open, getpid(), 0));
     if (r >= 0) {
         void *stacks = mmap(NULL, 2 * PX_CHILD_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
         l->stacks = stacks == MAP_FAILED ? NULL : stacks;
