@@ -47,7 +47,8 @@ void free_options(struct options *options);
 /* cli/render.c: words for people and for programs. */
 enum { USAGE_STATUS = 2, START_STATUS = 125 };
 int say_error(const struct cli *cli, const struct px_err *e, int status);      /* returns status */
-/* An error of the front end's own; fix NULL takes the table's. */
+/* An error of the front end's own, made (-1) or also said (status); fix NULL takes the table's. */
+int make_error(struct px_err *e, int code, const char *fix, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 int fail(const struct cli *cli, int code, int status, const char *fix, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 #define usage_error(cli, status, fix, ...) fail(cli, 1, status, fix, __VA_ARGS__)

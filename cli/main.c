@@ -63,15 +63,9 @@ static int version(void)
 
 static int unknown(const struct cli *cli, const char *name)
 {
-    struct px_err e = {.code = 3};
-    struct px_explain row = {0};
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
-        if (strcmp(later[i], name) == 0 && px_explain(3, &row) == 0) {
-            (void)snprintf(e.what, sizeof e.what, "`px %s` is not part of this build", name);
-            (void)snprintf(e.why, sizeof e.why, "%s", "The command is part of the design but not of this version.");
-            (void)snprintf(e.fix, sizeof e.fix, "%s", "Run `px help` for the commands there are.");
-            return say_error(cli, &e, USAGE_STATUS);
-        }
+        if (strcmp(later[i], name) == 0)
+            return fail(cli, 3, USAGE_STATUS, "Run `px help` for the commands there are.", "`px %s` is not part of this build", name);
     return usage_error(cli, USAGE_STATUS, "Run `px help` for the list.", "there is no command '%s'", name);
 }
 

@@ -20,20 +20,6 @@ struct reader {
     struct options *out;        /* without a policy yet in the first of two passes, which looks for the preset */
 };
 
-static int fail_usage(struct px_err *e, const char *fix, const char *fmt, const char *word)
-{
-    struct px_explain row = {0};
-    (void)px_explain(1, &row);
-    *e = (struct px_err){.code = 1};
-    (void)snprintf(e->what, sizeof e->what, fmt, word);
-    (void)snprintf(e->why, sizeof e->why, "%s", row.why ? row.why : "");
-    (void)snprintf(e->fix, sizeof e->fix, "%s", fix ? fix : row.fix ? row.fix : "");
-    for (char *p = e->what; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            *p = '?';
-    return -1;
-}
-
 static int find_field(const char *name, size_t len, struct px_field_info *ret)
 {
     for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
@@ -63,7 +49,7 @@ static const char *take_value(struct reader *r, const char *behind, const char *
         return behind;
     if (r->at < r->argc)
         return r->argv[r->at++];
-    (void)fail_usage(e, NULL, "--%s needs a value", name);
+    (void)make_error(e, 1, NULL, "--%s needs a value", name);
     return NULL;
 }
 
@@ -129,7 +115,7 @@ static int long_option(struct reader *r, const char *word, struct px_err *e)
     if (own != 0)
         return own < 0 ? -1 : 0;
     if (find_field(word, len, &f) < 0)
-        return fail_usage(e, "Run `px exec --help` for the list. A command that starts with '-' goes after `--`.",
+        return make_error(e, 1, "Run `px exec --help` for the list. A command that starts with '-' goes after `--`.",
                           "there is no option --%.200s", word);
     return set_field(r, &f, behind, e);
 }
@@ -139,7 +125,6 @@ static int short_options(struct reader *r, const char *letters, struct px_err *e
 {
     for (; *letters; letters++) {
         struct px_field_info f;
-        const char one[2] = {*letters, '\0'};
         if (*letters == 'h') {
             r->out->help = true;
             continue;
@@ -150,7 +135,7 @@ static int short_options(struct reader *r, const char *letters, struct px_err *e
             return r->out->shell_text ? 0 : -1;
         }
         if (find_letter(*letters, &f) < 0)
-            return fail_usage(e, NULL, "there is no option -%s", one);
+            return make_error(e, 1, NULL, "there is no option -%c", *letters);
         if (set_field(r, &f, f.flag ? NULL : behind, e) < 0)
             return -1;
         if (!f.flag)
@@ -170,7 +155,7 @@ static int take_command(struct reader *r, struct px_err *e)
     size_t words = (size_t)(r->argc - r->at);
     o->argv = calloc(words + 5, sizeof *o->argv);
     if (!o->argv)
-        return fail_usage(e, NULL, "%s", "out of memory");
+        return make_error(e, 4, NULL, "the command line is too long to keep");
     if (o->shell_text) {        /* sh -c TEXT sh ARG...: as a shell would */
         o->argv[o->argc++] = "/bin/sh";
         o->argv[o->argc++] = "-c";

@@ -122,20 +122,35 @@ int flush(void)
     return ok && !ferror(stdout) ? 0 : 1;
 }
 
-int fail(const struct cli *cli, int code, int status, const char *fix, const char *fmt, ...)
+static void make_error_from(struct px_err *e, int code, const char *fix, const char *fmt, va_list args)
 {
-    struct px_err e = {.code = code};
     struct px_explain row = {0};
-    va_list args;
-    va_start(args, fmt);
-    (void)vsnprintf(e.what, sizeof e.what, fmt, args);
-    va_end(args);
-    (void)px_explain(e.code, &row);
-    (void)snprintf(e.why, sizeof e.why, "%s", row.why ? row.why : "");
-    (void)snprintf(e.fix, sizeof e.fix, "%s", fix ? fix : row.fix ? row.fix : "");
-    for (char *p = e.what; *p; p++)             /* words of the command line may hold anything */
+    *e = (struct px_err){.code = code};
+    (void)px_explain(code, &row);
+    (void)vsnprintf(e->what, sizeof e->what, fmt, args);
+    (void)snprintf(e->why, sizeof e->why, "%s", row.why ? row.why : "");
+    (void)snprintf(e->fix, sizeof e->fix, "%s", fix ? fix : row.fix ? row.fix : "");
+    for (char *p = e->what; *p; p++)            /* words of the command line may hold anything */
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             *p = '?';
+}
+
+int make_error(struct px_err *e, int code, const char *fix, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    make_error_from(e, code, fix, fmt, args);
+    va_end(args);
+    return -1;
+}
+
+int fail(const struct cli *cli, int code, int status, const char *fix, const char *fmt, ...)
+{
+    struct px_err e;
+    va_list args;
+    va_start(args, fmt);
+    make_error_from(&e, code, fix, fmt, args);
+    va_end(args);
     return say_error(cli, &e, status);
 }
 

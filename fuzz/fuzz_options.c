@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../cli/render.c"
 #include "../cli/options.c"
 #include "fuzz.h"
 
