@@ -10,7 +10,7 @@ all: build/px
 build/glibc/build.ninja:
 	@meson setup --prefix $(PREFIX) build/glibc . >/dev/null || { cat build/glibc/meson-logs/meson-log.txt; exit 1; }
 build/musl/build.ninja:
-	@CC=musl-gcc CC_FOR_BUILD=gcc meson setup --native-file tools/musl.ini -Dmusl=true build/musl . >/dev/null || \
+	@CC=musl-gcc CC_FOR_BUILD=gcc meson setup --native-file tools/musl.ini -Dmusl=true -Db_staticpic=false build/musl . >/dev/null || \
 		{ cat build/musl/meson-logs/meson-log.txt; exit 1; }
 build/asan/build.ninja:
 	@meson setup -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false build/asan . >/dev/null

