@@ -17,8 +17,6 @@
 #include <termios.h>
 #include <unistd.h>
 
-extern char **environ;
-
 /* ---- the caller's terminal ---- */
 
 struct terminal {

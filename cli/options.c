@@ -99,8 +99,10 @@ static int own_option(struct reader *r, const char *name, size_t len, const char
             *rows[i].flag = !behind || !is_no(behind);
             return 1;
         }
-        *rows[i].value = take_value(r, behind, rows[i].name, e);
-        return *rows[i].value ? 1 : -1;
+        const char *value = take_value(r, behind, rows[i].name, e);
+        if (rows[i].value)
+            *rows[i].value = value;
+        return value ? 1 : -1;
     }
     return 0;
 }

@@ -58,4 +58,4 @@ struct px_child {
 
 enum { PX_CHILD_STACK = 32 * 1024 };
 
-_Noreturn void px_child_main(void *child);
+_Noreturn void px_child_main(void *arg);       /* a struct px_child */

@@ -235,7 +235,7 @@ static int receive_fd(int control)
     union {
         struct cmsghdr header;
         char room[CMSG_SPACE(sizeof(int))];
-    } room;
+    } room = {0};
     struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
     long r = px_sys(SYS_recvmsg, control, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     struct cmsghdr *c = r > 0 ? CMSG_FIRSTHDR(&message) : NULL;
@@ -271,7 +271,7 @@ static void close_child_ends(struct launch *l)
 
 static int make_control(struct launch *l)
 {
-    int ends[2];
+    int ends[2] = {-1, -1};
     long r = px_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
     if (r < 0)
         return (int)r;
@@ -288,7 +288,7 @@ static int open_all(struct launch *l, const struct px_policy *policy, const stru
     if (r >= 0)
         r = l->child.parent_fd = px_fd_above_stdio((int)px_sys(SYS_pidfd_open, getpid(), 0));
     if (r >= 0) {
-        void *stacks = mmap(NULL, 2 * PX_CHILD_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+        void *stacks = mmap(NULL, (size_t)2 * PX_CHILD_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
         l->stacks = stacks == MAP_FAILED ? NULL : stacks;
         r = l->stacks ? 0 : -ENOMEM;
     }
@@ -314,7 +314,7 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
     }
     close_child_ends(&l);
     if (l.stacks)
-        (void)munmap(l.stacks, 2 * PX_CHILD_STACK);
+        (void)munmap(l.stacks, (size_t)2 * PX_CHILD_STACK);
     /* The payload's own report is the more exact one: pid 1 only knows that it failed. */
     if (r >= 0 && l.child.payload_report.err < 0)
         r = explain(box->plan, &l.child.payload_report, e);

@@ -137,7 +137,8 @@ int px_op_terminal(struct px_child *c, const struct px_step *s)
 
 int px_op_chdir(struct px_child *c, const struct px_step *s)
 {
-    char where[4096];
+    char where[4096];           /* filled by the kernel; only its first byte is looked at */
+    where[0] = '\0';
     long r = px_sys(SYS_chdir, px_op_text(c, s->dst));
     if (r < 0)
         return (int)r;

@@ -165,7 +165,7 @@ static void fd_path(int fd, char out[48])
 /* Whether fd is what the parent saw: another object under the same name is an error, not a surprise. Closes it if not. */
 static int check_source(const struct px_step *s, int fd)
 {
-    struct stat st;
+    struct stat st = {0};
     if (fd < 0)
         return fd;
     long r = px_sys(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH);
@@ -320,7 +320,7 @@ int px_op_seal(struct px_child *c, const struct px_step *s)
 
 static bool same_place(const char *a, const char *b)
 {
-    struct stat x, y;
+    struct stat x = {0}, y = {0};
     return px_sys(SYS_newfstatat, AT_FDCWD, a, &x, 0) == 0 && px_sys(SYS_newfstatat, AT_FDCWD, b, &y, 0) == 0 &&
            x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }

@@ -84,7 +84,7 @@ extern const struct px_field px_policy_fields[];
 /* All defaults, then the preset's rows. */
 int px_policy_init(struct px_policy *policy, const char *preset, struct px_err *e);
 void px_policy_done(struct px_policy *policy);
-int px_policy_put(struct px_policy *policy, const char *field, const char *value, struct px_err *e);
+int px_policy_put(struct px_policy *policy, const char *name, const char *value, struct px_err *e);
 /* The value of a variable of the box, or NULL. */
 const char *px_policy_env(const struct px_policy *policy, const char *name);
 

@@ -182,6 +182,7 @@ static int start_landlock(const struct px_policy *policy, const char *const argv
     host->is_root = px_idmap_caller_is_root();
     host->scratch = scratch;
     int r = start(policy, argv, io, host, ret_box, e);
+    host->scratch = NULL;       /* the plan has its own copy */
     if (r < 0)
         drop_scratch(scratch);
     else

@@ -58,7 +58,7 @@ static int number(const char *text)
 static uint32_t full_directories(char **paths)
 {
     uint32_t bits = 0;
-    for (int i = 0; paths[i] && i < 32; i++) {
+    for (int i = 0; i < 32 && paths[i]; i++) {
         struct statfs fs;
         if (px_sys(SYS_statfs, paths[i], &fs) == 0 && fs.f_blocks && (fs.f_bavail == 0 || (fs.f_files && fs.f_ffree == 0)))
             bits |= 1u << i;

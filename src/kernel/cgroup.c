@@ -98,8 +98,8 @@ static int each_line(const char *file, size_t max, void (*take)(char *, struct l
 
 static int find_layout(struct layout *l)
 {
-    int r = each_line("/proc/self/mountinfo", 256 * 1024, take_mount, l);
-    return r < 0 ? r : each_line("/proc/self/cgroup", 16 * 1024, take_membership, l);
+    int r = each_line("/proc/self/mountinfo", (size_t)256 * 1024, take_mount, l);
+    return r < 0 ? r : each_line("/proc/self/cgroup", (size_t)16 * 1024, take_membership, l);
 }
 
 /* ---- directories ---- */

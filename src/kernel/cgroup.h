@@ -42,7 +42,7 @@ int px_cgroup_create(const struct px_cgroup_limits *limits, const char *id, stru
 int px_cgroup_join(const struct px_cgroup *cg, pid_t pid);
 /* For CLONE_INTO_CGROUP; -EBADF if there is no v2 group. */
 int px_cgroup_birth_fd(const struct px_cgroup *cg);
-void px_cgroup_read(const struct px_cgroup *cg, struct px_cgroup_usage *ret_usage);
+void px_cgroup_read(const struct px_cgroup *cg, struct px_cgroup_usage *u);
 int px_cgroup_kill(const struct px_cgroup *cg);         /* everything in it, at once; -ENOSYS without a v2 group */
 /* Removes the directories; waits a bounded time for dying processes. -EBUSY if one would not go. */
 int px_cgroup_done(struct px_cgroup *cg);

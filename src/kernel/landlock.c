@@ -40,7 +40,7 @@ int px_landlock_allow(int ruleset_fd, int abi, int path_fd, uint64_t access)
 {
     const uint64_t file_rights =
         PX_LL_EXECUTE | PX_LL_WRITE_FILE | PX_LL_READ_FILE | PX_LL_TRUNCATE | PX_LL_IOCTL_DEV;
-    struct stat st;
+    struct stat st = {0};
     long r = px_sys(SYS_newfstatat, path_fd, "", &st, AT_EMPTY_PATH);
     if (r < 0)
         return (int)r;

@@ -231,6 +231,7 @@ int px_tree_empty(int dirfd)
 int px_tree_find_set_id(int dirfd, char *ret_name, size_t size)
 {
     struct walk w = {.purpose = FIND, .since_sec = INT64_MIN, .found = ret_name, .found_size = size};
+    ret_name[0] = '\0';
     int r = run_walk(&w, dirfd);
     return w.changed ? 1 : r == -EACCES ? 0 : r;        /* what the caller cannot read, the box cannot either */
 }
