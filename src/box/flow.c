@@ -108,8 +108,6 @@ int px_flow_open(struct px_box *box, const struct px_policy *policy, const struc
 
 /* ---- watching ---- */
 
-enum { EVENT_FROM = 16, EVENT_TO = 32 };
-
 static void watch(struct px_box *box, int fd, bool *watched, bool *is_file, bool want, uint32_t events, uint32_t tag)
 {
     struct epoll_event event = {.events = events, .data.u32 = tag};
@@ -126,8 +124,8 @@ static void watch_flow(struct px_box *box, int i)
 {
     struct px_flow *f = &box->flow[i];
     bool pending = f->len > f->at || f->stalled;
-    watch(box, f->from, &f->from_watched, &f->from_file, !pending && !f->closed, EPOLLIN, EVENT_FROM + (uint32_t)i);
-    watch(box, f->to, &f->to_watched, &f->to_file, pending, EPOLLOUT, EVENT_TO + (uint32_t)i);
+    watch(box, f->from, &f->from_watched, &f->from_file, !pending && !f->closed, EPOLLIN, PX_EVENT_FROM + (uint32_t)i);
+    watch(box, f->to, &f->to_watched, &f->to_file, pending, EPOLLOUT, PX_EVENT_TO + (uint32_t)i);
 }
 
 int px_flow_watch(struct px_box *box)

@@ -25,7 +25,6 @@
 #include "kernel/pidfd.h"
 #include "kernel/tree.h"
 
-enum { EVENT_PIDFD, EVENT_TIMER, EVENT_OOM, EVENT_FILES, EVENT_FROM = 16, EVENT_TO = 32 };
 enum { GRACE_MSEC = 2000, FORCE_MSEC = 200, STUCK_MSEC = 20000, EOF_MSEC = 250, EOF_TIMES = 20 };
 
 /* ---- starting ---- */
@@ -139,7 +138,7 @@ static void set_timer(struct px_box *box)
         return;
     if (box->timer < 0) {
         box->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-        if (box->timer < 0 || add_event(box, box->timer, EVENT_TIMER) < 0)
+        if (box->timer < 0 || add_event(box, box->timer, PX_EVENT_TIMER) < 0)
             return;
     }
     struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at / 1000000000u), .tv_nsec = (long)(at % 1000000000u)}};
@@ -159,7 +158,7 @@ static void watch_oom(struct px_box *box)
         return;
     box->oom_event = event;
     if (px_fmt(text, sizeof text, "%d %d", event, control) >= 0 && px_write_file(group, "cgroup.event_control", text) >= 0)
-        (void)add_event(box, event, EVENT_OOM);
+        (void)add_event(box, event, PX_EVENT_OOM);
 }
 
 /* Regular files are always ready, which an epoll cannot say: an event that is always there says it for them. */
@@ -170,7 +169,7 @@ static void watch_files(struct px_box *box)
         return;
     if (box->ready_event < 0)
         box->ready_event = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
-    struct epoll_event event = {.events = EPOLLIN, .data.u32 = EVENT_FILES};
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = PX_EVENT_FILES};
     if (box->ready_event >= 0 && epoll_ctl(box->epoll, want ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, box->ready_event, &event) == 0)
         box->ready_watched = want;
 }
@@ -179,7 +178,7 @@ static int watch_all(struct px_box *box, struct px_err *e)
 {
     box->epoll = epoll_create1(EPOLL_CLOEXEC);
     /* The control socket is not watched: its report is read when pid 1 is gone, which saves a wake-up. */
-    if (box->epoll < 0 || add_event(box, box->pidfd, EVENT_PIDFD) < 0)
+    if (box->epoll < 0 || add_event(box, box->pidfd, PX_EVENT_PIDFD) < 0)
         return px_fail(e, PX_E_IO, errno, "cannot watch the box");
     if (limited(box->timeout_msec))
         box->deadline_nsec = box->start_nsec + box->timeout_msec * 1000000;
@@ -455,15 +454,15 @@ static int on_timer(struct px_box *box, struct px_err *e)
 static int dispatch(struct px_box *box, uint32_t tag, struct px_err *e)
 {
     switch (tag) {
-    case EVENT_PIDFD:
+    case PX_EVENT_PIDFD:
         (void)reap(box);
         return 0;
-    case EVENT_TIMER:
+    case PX_EVENT_TIMER:
         return on_timer(box, e);
-    case EVENT_OOM:
+    case PX_EVENT_OOM:
         px_supervise_kill(box, PX_END_MEMORY);
         return 0;
-    case EVENT_FILES:           /* seen to by the caller */
+    case PX_EVENT_FILES:           /* seen to by the caller */
         return 0;
     default:
         px_flow_ready(box, (int)(tag & 3));

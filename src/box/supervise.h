@@ -38,6 +38,9 @@ struct px_flow {
     char *chunk;                /* PX_CHUNK bytes at the end of the box */
 };
 
+/* What an event of the epoll is about; the streams add their index. */
+enum { PX_EVENT_PIDFD, PX_EVENT_TIMER, PX_EVENT_OOM, PX_EVENT_FILES, PX_EVENT_FROM = 16, PX_EVENT_TO = 32 };
+
 enum px_end { PX_END_NONE, PX_END_EXIT, PX_END_TIMEOUT, PX_END_MEMORY, PX_END_OUTPUT, PX_END_KILLED, PX_END_LOST };
 
 struct px_box {
