@@ -86,6 +86,16 @@ static int open_tty(struct px_box *box, const struct px_io *io)
     return io->use_out && out->to < 0 ? out->to : 0;
 }
 
+int px_flow_terminal(struct px_box *box)
+{
+    int r = not_blocking(box->terminal);
+    if (r < 0)
+        return r;
+    box->flow[0].to = copy_of(box->terminal);
+    box->flow[1].from = copy_of(box->terminal);
+    return box->flow[0].to < 0 ? box->flow[0].to : box->flow[1].from < 0 ? box->flow[1].from : 0;
+}
+
 int px_flow_open(struct px_box *box, const struct px_policy *policy, const struct px_io *io, int ret_stdio[3], struct px_err *e)
 {
     uint64_t keep = policy->output_bytes ? policy->output_bytes : PX_OUTPUT_DEFAULT;
@@ -128,11 +138,10 @@ static void watch_flow(struct px_box *box, int i)
     watch(box, f->to, &f->to_watched, &f->to_file, pending, EPOLLOUT, PX_EVENT_TO + (uint32_t)i);
 }
 
-int px_flow_watch(struct px_box *box)
+void px_flow_watch(struct px_box *box)
 {
     for (int i = 0; i < PX_FLOW_COUNT; i++)
         watch_flow(box, i);
-    return 0;
 }
 
 static void forget(struct px_box *box, int *fd, bool *watched)
@@ -195,7 +204,7 @@ static void admit(struct px_box *box, struct px_flow *f, bool output)
 static bool fill(struct px_box *box, int i)
 {
     struct px_flow *f = &box->flow[i];
-    if (f->closed || (f->from_file ? false : !is_ready(f->from, POLLIN)))
+    if (f->closed || (!f->from_file && !is_ready(f->from, POLLIN)))
         return false;
     ssize_t n = px_read_some(f->from, f->chunk, PX_CHUNK);
     if (n == -EAGAIN)

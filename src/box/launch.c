@@ -251,11 +251,8 @@ static int connect_terminal(struct px_box *box, struct px_err *e)
     box->terminal = receive_fd(box->control);
     if (box->terminal < 0)
         return px_fail(e, PX_E_TERMINAL, box->terminal, "the box gave no terminal");
-    long flags = px_sys(SYS_fcntl, box->terminal, F_GETFL);
-    (void)px_sys(SYS_fcntl, box->terminal, F_SETFL, flags | O_NONBLOCK);
-    box->flow[0].to = (int)px_sys(SYS_fcntl, box->terminal, F_DUPFD_CLOEXEC, 3);
-    box->flow[1].from = (int)px_sys(SYS_fcntl, box->terminal, F_DUPFD_CLOEXEC, 3);
-    return box->flow[0].to < 0 || box->flow[1].from < 0 ? px_fail(e, PX_E_TERMINAL, EMFILE, "the terminal") : 0;
+    int r = px_flow_terminal(box);
+    return r < 0 ? px_fail(e, PX_E_TERMINAL, r, "the terminal of the box cannot be used") : 0;
 }
 
 static void close_child_ends(struct launch *l)

@@ -132,7 +132,7 @@ void px_places_done(struct px_places *places)
 static bool foreign(const struct px_places *places, const struct px_place *p)
 {
     static const char *const base[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/etc/alternatives"};
-    bool host = !places->policy->rootfs && px_equal(places->policy->base, "host");
+    bool host = px_policy_root_dir(places->policy) == NULL;
     return p->around ? !p->around->tmpfs : host && within_any(p->target, base, PX_COUNT_OF(base));
 }
 
@@ -146,7 +146,7 @@ static void add_mount_point(struct px_plan *plan, const struct px_place *p, unsi
 
 static bool shared_disk(const struct px_places *places)
 {
-    return places->policy->disk_bytes != 0 && places->policy->disk_bytes != PX_UNLIMITED;
+    return px_policy_limited(places->policy->disk_bytes);
 }
 
 void px_places_skeleton(struct px_plan *plan, const struct px_places *places)

@@ -26,11 +26,6 @@
 
 static const char search_path[] = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
-static bool limited(uint64_t value)
-{
-    return value != 0 && value != PX_UNLIMITED;
-}
-
 /* ---- words of the steps ---- */
 
 static const struct {
@@ -62,18 +57,15 @@ const char *px_plan_text(const struct px_plan *plan, uint32_t offset)
     return plan->text.data + offset;
 }
 
-void px_plan_note(char list[40][64], uint32_t *count, const char *fmt, ...)
+void px_plan_note(char list[PX_MECHANISMS_MAX][PX_NAME_MAX], uint32_t *count, const char *fmt, ...)
 {
     va_list args;
-    if (*count >= 40)
+    if (*count >= PX_MECHANISMS_MAX)
         return;
     va_start(args, fmt);
-    (void)vsnprintf(list[(*count)++], 64, fmt, args);
+    (void)vsnprintf(list[(*count)++], PX_NAME_MAX, fmt, args);
     va_end(args);
 }
-
-#define HAS(plan, ...) px_plan_note((plan)->mechanisms, &(plan)->mechanisms_count, __VA_ARGS__)
-#define LACKS(plan, ...) px_plan_note((plan)->missing, &(plan)->missing_count, __VA_ARGS__)
 
 /* ---- limits ---- */
 
@@ -93,19 +85,19 @@ static void add_limits(struct px_plan *plan, const struct px_policy *policy)
     add_rlimit(plan, RLIMIT_SIGPENDING, 4096, 4096);
     add_rlimit(plan, RLIMIT_NICE, 0, 0);
     add_rlimit(plan, RLIMIT_RTPRIO, 0, 0);
-    if (limited(policy->nofile))
+    if (px_policy_limited(policy->nofile))
         add_rlimit(plan, RLIMIT_NOFILE, policy->nofile, policy->nofile);
-    if (limited(policy->file_bytes))
+    if (px_policy_limited(policy->file_bytes))
         add_rlimit(plan, RLIMIT_FSIZE, policy->file_bytes, policy->file_bytes);
-    if (limited(policy->cpu_time_msec)) {
+    if (px_policy_limited(policy->cpu_time_msec)) {
         uint64_t seconds = (policy->cpu_time_msec + 999) / 1000;
         add_rlimit(plan, RLIMIT_CPU, seconds, seconds + 1);
     }
-    if (policy->limits == PX_LIMITS_TRY && limited(policy->memory_bytes))
+    if (policy->limits == PX_LIMITS_TRY && px_policy_limited(policy->memory_bytes))
         add_rlimit(plan, RLIMIT_AS, policy->memory_bytes, policy->memory_bytes);
-    if (limited(policy->pids)) {
+    if (px_policy_limited(policy->pids)) {
         add_rlimit(plan, RLIMIT_NPROC, policy->pids, policy->pids);
-        HAS(plan, "pids=rlimit");
+        px_plan_has(plan, "pids=rlimit");
     }
 }
 
@@ -229,7 +221,7 @@ static void allow(struct px_plan *plan, const char *path, uint64_t rights, unsig
 static void add_landlock(struct px_plan *plan, const struct px_policy *policy)
 {
     if (plan->landlock_abi < 1) {
-        LACKS(plan, "landlock");
+        px_plan_lacks(plan, "landlock");
         return;
     }
     px_steps_add(plan, PX_OP_LANDLOCK)->num = (uint64_t)plan->landlock_abi;
@@ -244,9 +236,9 @@ static void add_landlock(struct px_plan *plan, const struct px_policy *policy)
         if (policy->binds.items[i].writable)
             allow(plan, policy->binds.items[i].target, px_landlock_write(), 0);
     px_steps_add(plan, PX_OP_ENFORCE);
-    HAS(plan, "landlock=%d", plan->landlock_abi);
+    px_plan_has(plan, "landlock=%d", plan->landlock_abi);
     if (plan->landlock_abi < 3)
-        LACKS(plan, "landlock: ABI %d does not hold truncation", plan->landlock_abi);
+        px_plan_lacks(plan, "landlock: ABI %d does not hold truncation", plan->landlock_abi);
 }
 
 static void add_ids(struct px_plan *plan, enum px_op op, uint32_t uid, uint32_t gid, unsigned flags)
@@ -288,7 +280,7 @@ static void add_launch(struct px_plan *plan, const char *command, const struct p
     add_limits(plan, policy);   /* late: a small number of open files must not stop our own opens */
     px_steps_add(plan, PX_OP_CLOSE);
     px_steps_add(plan, PX_OP_SECCOMP)->num = plan->writable_binds ? PX_FILTER_WORKSPACE : PX_FILTER_DEFAULT;
-    HAS(plan, "seccomp=%s", plan->writable_binds ? "workspace" : "default");
+    px_plan_has(plan, "seccomp=%s", plan->writable_binds ? "workspace" : "default");
     add_candidates(plan, policy, command);
     plan->init_at = plan->count;
     unsigned thread = bind_to_thread ? PX_STEP_THREAD : 0;
@@ -315,14 +307,14 @@ static int plan_full(struct px_plan *plan, const struct px_policy *policy, struc
     if (px_root_plan(plan, policy, e) < 0)
         return -1;
     px_steps_add(plan, PX_OP_READY);
-    HAS(plan, "namespaces=user,mount,pid,ipc,uts,cgroup%s", policy->net == PX_NET_HOST ? "" : ",net");
-    HAS(plan, "root=pivot");
-    HAS(plan, "privileges=none");
-    HAS(plan, "no_new_privs");
+    px_plan_has(plan, "namespaces=user,mount,pid,ipc,uts,cgroup%s", policy->net == PX_NET_HOST ? "" : ",net");
+    px_plan_has(plan, "root=pivot");
+    px_plan_has(plan, "privileges=none");
+    px_plan_has(plan, "no_new_privs");
     if (policy->net == PX_NET_HOST)
-        LACKS(plan, "net: the host's network is shared, as asked for");
-    if (limited(policy->disk_bytes) && plan->writable_binds)
-        LACKS(plan, "disk: writable binds are not bounded");
+        px_plan_lacks(plan, "net: the host's network is shared, as asked for");
+    if (px_policy_limited(policy->disk_bytes) && plan->writable_binds)
+        px_plan_lacks(plan, "disk: writable binds are not bounded");
     return 0;
 }
 
@@ -338,9 +330,9 @@ static int landlock_bind(const struct px_bind *b, struct px_err *e)
 /* Without namespaces: the host's root, readable where the base is and writable where granted. */
 static int plan_landlock(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
 {
-    if (policy->rootfs || !px_equal(policy->base, "host") || policy->work_dir)
+    if (px_policy_root_dir(policy) || policy->work_dir)
         return px_fail(e, PX_E_TIER, 0, "the landlock tier has no root of its own, so no other base and no work directory");
-    if (limited(policy->disk_bytes))
+    if (px_policy_limited(policy->disk_bytes))
         return px_fail(e, PX_E_TIER, 0, "the landlock tier has no tmpfs of its own, so --disk cannot hold");
     for (size_t i = 0; i < policy->binds.count; i++)
         if (landlock_bind(&policy->binds.items[i], e) < 0)
@@ -350,13 +342,13 @@ static int plan_landlock(struct px_plan *plan, const struct px_policy *policy, s
     px_steps_add(plan, PX_OP_SUBREAPER);
     px_steps_add(plan, PX_OP_PAYLOAD);
     px_steps_add(plan, PX_OP_READY);
-    HAS(plan, "no_new_privs");
-    LACKS(plan, "namespaces");
-    LACKS(plan, "root: the host's, readable where granted");
-    LACKS(plan, "net: the host's network is shared");
-    LACKS(plan, "tmpfs: home is a directory of the host without a bound");
-    LACKS(plan, "ids: the payload has the caller's own id");
-    LACKS(plan, "hostname: the host's");
+    px_plan_has(plan, "no_new_privs");
+    px_plan_lacks(plan, "namespaces");
+    px_plan_lacks(plan, "root: the host's, readable where granted");
+    px_plan_lacks(plan, "net: the host's network is shared");
+    px_plan_lacks(plan, "tmpfs: home is a directory of the host without a bound");
+    px_plan_lacks(plan, "ids: the payload has the caller's own id");
+    px_plan_lacks(plan, "hostname: the host's");
     return 0;
 }
 
@@ -378,7 +370,7 @@ static void allow_host_paths(struct px_plan *plan, const struct px_policy *polic
         plan->writable_binds = plan->writable_binds || b->writable;
     }
     px_steps_add(plan, PX_OP_ENFORCE);
-    HAS(plan, "landlock=%d", plan->landlock_abi);
+    px_plan_has(plan, "landlock=%d", plan->landlock_abi);
 }
 
 static int choose_tier(struct px_plan *plan, const struct px_policy *policy, const struct px_host *host, struct px_err *e)

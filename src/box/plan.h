@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <px/px.h>
+
 #include "base/buf.h"
 #include "box/policy.h"
 
@@ -66,9 +68,9 @@ struct px_plan {
     struct px_user caller;
     bool writable_binds;
     bool binds;                 /* any bind of the caller's files */
-    char mechanisms[40][64];    /* what is in force, for the result */
+    char mechanisms[PX_MECHANISMS_MAX][PX_NAME_MAX]; /* what is in force, for the result */
     uint32_t mechanisms_count;
-    char missing[40][64];
+    char missing[PX_MECHANISMS_MAX][PX_NAME_MAX];
     uint32_t missing_count;
 };
 
@@ -93,4 +95,8 @@ const char *px_op_word(enum px_op op);
 int px_op_code(enum px_op op);  /* enum px_code */
 int px_op_stage(enum px_op op);
 
-void px_plan_note(char list[40][64], uint32_t *count, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* A line for the result: what is in force, or what is not. */
+#define px_plan_has(plan, ...) px_plan_note((plan)->mechanisms, &(plan)->mechanisms_count, __VA_ARGS__)
+#define px_plan_lacks(plan, ...) px_plan_note((plan)->missing, &(plan)->missing_count, __VA_ARGS__)
+void px_plan_note(char list[PX_MECHANISMS_MAX][PX_NAME_MAX], uint32_t *count, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));

@@ -531,3 +531,8 @@ const char *px_policy_env(const struct px_policy *policy, const char *name)
             return policy->env.items[i] + n + 1;
     return NULL;
 }
+
+const char *px_policy_root_dir(const struct px_policy *policy)
+{
+    return policy->rootfs ? policy->rootfs : px_equal(policy->base, "host") ? NULL : policy->base;
+}

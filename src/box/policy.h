@@ -85,6 +85,14 @@ extern const struct px_field px_policy_fields[];
 int px_policy_init(struct px_policy *policy, const char *preset, struct px_err *e);
 void px_policy_done(struct px_policy *policy);
 int px_policy_put(struct px_policy *policy, const char *name, const char *value, struct px_err *e);
+/* Whether a limit was set to a number: neither never set nor "unlimited". */
+static inline bool px_policy_limited(uint64_t value)
+{
+    return value != 0 && value != PX_UNLIMITED;
+}
+
+/* The directory that becomes the root, or NULL for the host base. */
+const char *px_policy_root_dir(const struct px_policy *policy);
 /* The value of a variable of the box, or NULL. */
 const char *px_policy_env(const struct px_policy *policy, const char *name);
 

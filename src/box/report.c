@@ -108,7 +108,7 @@ static void read_cgroup(struct px_box *box, struct px_result *r)
 static void read_rlimits(struct px_box *box, struct px_result *r)
 {
     uint64_t cpu_usec = r->cpu_user_usec + r->cpu_sys_usec;
-    bool set = box->cpu_time_msec && box->cpu_time_msec != PX_UNLIMITED;
+    bool set = px_policy_limited(box->cpu_time_msec);
     /* The kernel counts ticks for the limit and nanoseconds for the usage; SIGXCPU comes a little early by the latter. */
     bool over = set && cpu_usec >= box->cpu_time_msec * (r->signal == SIGXCPU ? 800 : 1000);
     if (over && (r->signal == SIGXCPU || r->signal == SIGKILL))
@@ -123,7 +123,7 @@ static void read_disk(struct px_box *box, struct px_result *r)
         return;
     for (unsigned i = 0; i < 32; i++)
         if (box->report.disk_full & (1u << i)) {
-            hit(r, box->disk_bytes && box->disk_bytes != PX_UNLIMITED ? "disk" : "tmpfs",
+            hit(r, px_policy_limited(box->disk_bytes) ? "disk" : "tmpfs",
                 "statfs: writable directories without a block or inode left", (uint64_t)__builtin_popcount(box->report.disk_full));
             break;
         }

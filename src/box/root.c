@@ -98,7 +98,7 @@ static int add_host_base(struct px_plan *plan, const struct px_policy *policy, s
 
 static int add_root(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
 {
-    const char *dir = policy->rootfs ? policy->rootfs : px_equal(policy->base, "host") ? NULL : policy->base;
+    const char *dir = px_policy_root_dir(policy);
     struct px_step *root = px_steps_add(plan, PX_OP_ROOT);
     root->num = ROOT_BYTES;
     root->num2 = ROOT_INODES;
@@ -214,7 +214,7 @@ static void add_dev_mounts(struct px_plan *plan)
 
 static int plan_with(struct px_plan *plan, const struct px_policy *policy, const struct px_places *places, struct px_err *e)
 {
-    const char *dir = policy->rootfs ? policy->rootfs : px_equal(policy->base, "host") ? NULL : policy->base;
+    const char *dir = px_policy_root_dir(policy);
 
     if (add_root(plan, policy, e) < 0)
         return -1;

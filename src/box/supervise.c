@@ -29,11 +29,6 @@ enum { GRACE_MSEC = 2000, FORCE_MSEC = 200, STUCK_MSEC = 20000, EOF_MSEC = 250, 
 
 /* ---- starting ---- */
 
-static bool limited(uint64_t value)
-{
-    return value != 0 && value != PX_UNLIMITED;
-}
-
 static int make_id(char out[20])
 {
     uint64_t random = 0;
@@ -46,15 +41,15 @@ static int make_id(char out[20])
 static int make_cgroup(struct px_box *box, const struct px_policy *policy, struct px_err *e)
 {
     struct px_cgroup_limits limits = {
-        .memory_bytes = limited(policy->memory_bytes) ? policy->memory_bytes : 0,
-        .cpu_milli = limited(policy->cpus_milli) ? policy->cpus_milli : 0,
+        .memory_bytes = px_policy_limited(policy->memory_bytes) ? policy->memory_bytes : 0,
+        .cpu_milli = px_policy_limited(policy->cpus_milli) ? policy->cpus_milli : 0,
     };
     bool must = limits.memory_bytes || limits.cpu_milli;
     const char *which = "cgroup";
 
     if (!must && !policy->pids_counted)
         return 0;
-    limits.pids = limited(policy->pids) ? policy->pids + 1 : 0;        /* px-init is one of them */
+    limits.pids = px_policy_limited(policy->pids) ? policy->pids + 1 : 0;        /* px-init is one of them */
     int r = px_cgroup_create(&limits, box->id, &box->cgroup, &which);
     box->has_cgroup = r >= 0;
     struct px_plan *plan = box->plan;
@@ -63,18 +58,18 @@ static int make_cgroup(struct px_box *box, const struct px_policy *policy, struc
         static const char *const fields[PX_CG_COUNT] = {"memory", "pids", "cpus"};
         for (int i = 0; i < PX_CG_COUNT; i++)
             if (set[i])
-                px_plan_note(plan->mechanisms, &plan->mechanisms_count, "%s=cgroup%d", fields[i], box->cgroup.on_v2[i] ? 2 : 1);
+                px_plan_has(plan, "%s=cgroup%d", fields[i], box->cgroup.on_v2[i] ? 2 : 1);
         return 0;
     }
     if (must && policy->limits == PX_LIMITS_REQUIRE)
         return px_fail(e, PX_E_CGROUP, r, "--%s needs a cgroup, and the '%s' controller cannot be used here",
                        limits.memory_bytes ? "memory" : "cpus", which);
     if (limits.memory_bytes)
-        px_plan_note(plan->missing, &plan->missing_count, "memory: no cgroup, RLIMIT_AS per process instead");
+        px_plan_lacks(plan, "memory: no cgroup, RLIMIT_AS per process instead");
     if (limits.cpu_milli)
-        px_plan_note(plan->missing, &plan->missing_count, "cpus: no cgroup");
+        px_plan_lacks(plan, "cpus: no cgroup");
     if (!must)
-        px_plan_note(plan->missing, &plan->missing_count, "pids: no cgroup to count it, rlimit holds");
+        px_plan_lacks(plan, "pids: no cgroup to count it, rlimit holds");
     return 0;
 }
 
@@ -101,7 +96,7 @@ static int choose_ids(struct px_box *box, const struct px_policy *policy, struct
     int r = px_idmap_choose(policy->user.uid, policy->user.gid, plan->binds, &box->ids);
     if (r < 0)
         return px_fail(e, PX_E_IDS, r, "no ids can be had for the box");
-    px_plan_note(plan->mechanisms, &plan->mechanisms_count, "%s", px_idmap_name(&box->ids));
+    px_plan_has(plan, "%s", px_idmap_name(&box->ids));
     if (box->ids.kind == PX_IDMAP_SINGLE) {
         /* Only one id exists, so pid 1 has it too, and the kernel forbids changing groups. */
         for (uint32_t i = 0; i < plan->count; i++) {
@@ -113,9 +108,9 @@ static int choose_ids(struct px_box *box, const struct px_policy *policy, struct
                 s->num2 = policy->user.gid;
             }
         }
-        px_plan_note(plan->missing, &plan->missing_count, "ids: the payload has the caller's own id");
+        px_plan_lacks(plan, "ids: the payload has the caller's own id");
         if (px_sys(SYS_getgroups, 0, 0) > 0)
-            px_plan_note(plan->missing, &plan->missing_count, "groups: the caller's groups are kept");
+            px_plan_lacks(plan, "groups: the caller's groups are kept");
     }
     return px_plan_arm(plan, &box->ids, e);
 }
@@ -138,8 +133,10 @@ static void set_timer(struct px_box *box)
         return;
     if (box->timer < 0) {
         box->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-        if (box->timer < 0 || add_event(box, box->timer, PX_EVENT_TIMER) < 0)
+        if (box->timer < 0 || add_event(box, box->timer, PX_EVENT_TIMER) < 0) {
+            box->timer = px_fd_close(box->timer);
             return;
+        }
     }
     struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at / 1000000000u), .tv_nsec = (long)(at % 1000000000u)}};
     (void)timerfd_settime(box->timer, TFD_TIMER_ABSTIME, &when, NULL);
@@ -180,15 +177,17 @@ static int watch_all(struct px_box *box, struct px_err *e)
     /* The control socket is not watched: its report is read when pid 1 is gone, which saves a wake-up. */
     if (box->epoll < 0 || add_event(box, box->pidfd, PX_EVENT_PIDFD) < 0)
         return px_fail(e, PX_E_IO, errno, "cannot watch the box");
-    if (limited(box->timeout_msec))
+    if (box->timeout_msec)
         box->deadline_nsec = box->start_nsec + box->timeout_msec * 1000000;
     set_timer(box);
+    if (box->deadline_nsec && box->timer < 0)
+        return px_fail(e, PX_E_IO, EMFILE, "the timeout cannot be watched");
     watch_oom(box);
-    int r = px_flow_watch(box);
+    px_flow_watch(box);
     watch_files(box);
     if (box->tty && box->flow[0].from < 0)
         px_supervise_end_input(box);    /* nobody will type anything */
-    return r;
+    return 0;
 }
 
 static char **copy_argv(char *const argv[])
@@ -277,7 +276,7 @@ static struct px_box *new_box(struct px_plan *plan, const struct px_policy *poli
     box->plan = plan;
     box->ids.lock_fd = -EBADF;
     box->cgroup = (struct px_cgroup)PX_CGROUP_NONE;
-    box->timeout_msec = limited(policy->timeout_msec) ? policy->timeout_msec : 0;
+    box->timeout_msec = px_policy_limited(policy->timeout_msec) ? policy->timeout_msec : 0;
     box->cpu_time_msec = policy->cpu_time_msec;
     box->file_bytes = policy->file_bytes;
     box->disk_bytes = policy->disk_bytes;
@@ -418,17 +417,16 @@ static void take_report(struct px_box *box)
     }
 }
 
-static int reap(struct px_box *box)
+static void reap(struct px_box *box)
 {
     int r = px_pidfd_wait(box->pidfd, true, &box->init_status, &box->usage);
     if (r == 0)
-        return 0;
+        return;
     /* -ECHILD: the program that uses us waits for any child and was faster; px-init's own report stands in. */
     take_report(box);
     box->reaped = true;
     end_with(box, PX_END_LOST);
     (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, box->pidfd, NULL);
-    return 1;
 }
 
 static int on_timer(struct px_box *box, struct px_err *e)
@@ -455,7 +453,7 @@ static int dispatch(struct px_box *box, uint32_t tag, struct px_err *e)
 {
     switch (tag) {
     case PX_EVENT_PIDFD:
-        (void)reap(box);
+        reap(box);
         return 0;
     case PX_EVENT_TIMER:
         return on_timer(box, e);

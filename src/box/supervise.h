@@ -108,7 +108,8 @@ bool px_flow_files(const struct px_box *box);   /* a regular file has work, whic
 bool px_flow_busy(const struct px_box *box);    /* output still on its way */
 void px_flow_drain(struct px_box *box);         /* the box is gone: take what the pipes still hold */
 void px_flow_close(struct px_box *box, int index);
-int px_flow_watch(struct px_box *box);
+void px_flow_watch(struct px_box *box);
+int px_flow_terminal(struct px_box *box);        /* box->terminal is there: both of its directions */
 /* box/report.c: the result. */
 void px_report_isolation(struct px_box *box);  /* what is in force: known as soon as the box runs */
 void px_report_make(struct px_box *box);
