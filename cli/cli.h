@@ -11,6 +11,7 @@
 struct cli {
     bool json;
     int verbose;                /* -1 quiet, 0, 1 */
+    char **argv;                /* the whole command line, for handing it over */
 };
 
 struct command {
@@ -22,15 +23,16 @@ struct command {
     int (*run)(struct cli *cli, int argc, char **argv);
 };
 
-extern const struct command commands[];         /* cli/main.c, ends with a NULL name */
+extern const struct command commands[];         /* commands_launcher.c or commands_main.c; ends with a NULL name */
 const struct command *find_command(const char *name);
 
-int cmd_exec(struct cli *cli, int argc, char **argv);
-int cmd_shell(struct cli *cli, int argc, char **argv);
-int cmd_policy(struct cli *cli, int argc, char **argv);
-int cmd_explain(struct cli *cli, int argc, char **argv);
-int cmd_completion(struct cli *cli, int argc, char **argv);
-int cmd_help(struct cli *cli, int argc, char **argv);
+#define PX_COMMAND(where, name, ...) int cmd_##name(struct cli *cli, int argc, char **argv);
+#include "commands.def"
+#undef PX_COMMAND
+
+/* Whether this program is the small one and the policy needs the other; then hand_over, which returns only if it failed. */
+bool must_hand_over(const struct px_policy *policy);
+int hand_over(struct cli *cli, int argc, char **argv);
 
 /* cli/options.c: the words of a command line that fill a policy. */
 struct options {

@@ -8,7 +8,7 @@ static void each_option(void (*print)(const struct px_field_info *f))
 {
     struct px_field_info f;
     for (size_t i = 0; px_policy_field(i, &f) == 0; i++)
-        if (!f.absent)
+        if (!f.absent && !f.hidden)
             print(&f);
 }
 

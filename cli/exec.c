@@ -166,6 +166,10 @@ static void say_end(const struct cli *cli, const struct px_result *r)
         if (r->status != PX_STATUS_TIMEOUT)
             say("px: limit reached: %s (%s = %llu)", r->limits_hit[i].limit, r->limits_hit[i].counter,
                 (unsigned long long)r->limits_hit[i].value);
+    for (size_t i = 0; i < r->denials_count && (r->status != PX_STATUS_OK || cli->verbose > 0); i++)
+        if (r->denials[i].target)
+            say("px: refused: %s %s, %llu times (%s; %s)", r->denials[i].op, r->denials[i].target,
+                (unsigned long long)r->denials[i].count, r->denials[i].rule, r->denials[i].grant ? r->denials[i].grant : "no box may");
     if (cli->verbose > 0)
         say("px: %s in %.3f s, cpu %.3f s, memory %llu KiB (%s), isolation %s", px_status_name(r->status), (double)r->wall_nsec / 1e9,
             (double)(r->cpu_user_usec + r->cpu_sys_usec) / 1e6, (unsigned long long)r->memory_peak_bytes / 1024, r->memory_source,
@@ -303,6 +307,8 @@ static int run_command(struct cli *cli, const char *name, struct options *o)
     if (o->argc == 0)
         return usage_error(cli, START_STATUS, "Write the command after the options: px exec -- echo hello.",
                            "there is no command to run");
+    if (must_hand_over(o->policy))
+        return hand_over(cli, 0, NULL);
     return o->plan ? print_plan(cli, o) : run_box(cli, o);
 }
 

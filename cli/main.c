@@ -1,32 +1,8 @@
-/* px: the command line. One row per command; the work is in the library. */
+/* The command line of px and px-main: one row per command in commands.def; the work is in the library. */
 #include "cli.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static const char exec_details[] =
-    "Sizes are written 512m, 1g; times 10s, 250ms, 1m30s. The exit status is the command's own; 124 after a timeout, 125 if px\n"
-    "could not start it, 126 if it is not executable, 127 if it was not found, 128+N if signal N ended it.\n"
-    "\nExamples:\n"
-    "  px exec -- echo hello\n"
-    "  px exec --timeout 10s -m 512m -v ./project:/workspace -w /workspace -- python3 main.py\n"
-    "  px --json exec -c 'echo out; exit 3'\n";
-
-// clang-format off
-const struct command commands[] = {
-    { "exec",       "run one command in a box",           "[OPTIONS] [--] COMMAND [ARG...] | -c TEXT", exec_details, true, cmd_exec },
-    { "shell",      "a shell in a box",                   "[OPTIONS] [--] [COMMAND...]",
-      "Example:\n  px shell -v ./project:/workspace -w /workspace\n", true, cmd_shell },
-    { "policy",     "see a policy in full",               "show [--preset NAME] [OPTIONS]",
-      "Example:\n  px policy show --preset untrusted\n", false, cmd_policy },
-    { "explain",    "say more about an error",            "PXnnn",
-      "Without a code it lists all of them.\n\nExample:\n  px explain PX013\n", false, cmd_explain },
-    { "completion", "completion for a shell",             "bash|zsh|fish",
-      "Example:\n  px completion bash > ~/.local/share/bash-completion/completions/px\n", false, cmd_completion },
-    { "help",       "this list, or one command's help",   "[COMMAND]", NULL, false, cmd_help },
-    { NULL, NULL, NULL, NULL, false, NULL },
-};
-// clang-format on
 
 /* Part of the design, not of this build: refused by name, so that a script learns why. */
 static const char *const later[] = {"box", "run", "test", "sync", "status", "init", "pack", "sandbox", "file", "worker",
@@ -79,7 +55,7 @@ static int run(struct cli *cli, const struct command *c, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct cli cli = {0};
+    struct cli cli = {.argv = argv};
     int i = 1;
     for (; i < argc && argv[i][0] == '-'; i++) {
         if (strcmp(argv[i], "--json") == 0)

@@ -178,7 +178,7 @@ int print_help(const struct command *command)
         help_option('c', "command", "TEXT", false, "run TEXT with /bin/sh");
         help_option(0, "preset", "NAME", false, "start from a preset (see px policy show)");
         for (size_t i = 0; px_policy_field(i, &f) == 0; i++)
-            if (!f.absent)
+            if (!f.absent && !f.hidden)
                 help_option(f.letter, f.name, f.flag ? NULL : f.arg, f.optional, f.help);
         help_option(0, "plan", NULL, false, "print what would be done, and do nothing");
         help_option(0, "report", "FILE", false, "write the result as JSON, with the exact output");

@@ -61,6 +61,8 @@ PX_API void px_policy_free(struct px_policy *policy);
 PX_API int px_policy_set(struct px_policy *policy, const char *field, const char *value, struct px_err *e);
 /* The policy as a JSON object; free() it. */
 PX_API int px_policy_json(const struct px_policy *policy, char **ret_json, struct px_err *e);
+/* Whether it needs nothing but the engine's core: no profile to parse, no foreign runtime. */
+PX_API bool px_policy_is_small(const struct px_policy *policy);
 /* Names of the presets in order; NULL past the end. */
 PX_API const char *px_preset_name(size_t index);
 
@@ -76,6 +78,7 @@ struct px_field_info {
     bool repeat;
     bool absent;                /* known, but refused by this build */
     bool optional;              /* the value may be left out */
+    bool hidden;                /* not in any help */
 };
 PX_API int px_policy_field(size_t index, struct px_field_info *ret_info);  /* -1 past the end */
 
@@ -139,12 +142,21 @@ struct px_bytes {
     size_t len;
 };
 
-enum { PX_LIMITS_MAX = 8, PX_MECHANISMS_MAX = 40, PX_NAME_MAX = 64 };
+enum { PX_LIMITS_MAX = 8, PX_DENIALS_MAX = 24, PX_MECHANISMS_MAX = 40, PX_NAME_MAX = 64 };
 
 struct px_limit_hit {
     const char *limit;          /* "memory", "pids", "disk", ... : the field's name */
     const char *counter;        /* what was read: "memory.events oom_kill" */
     uint64_t value;             /* what it said */
+};
+
+/* What the engine itself stopped; nothing the program writes can add one. */
+struct px_denial {
+    const char *op;             /* "syscall", "fork", "memory" */
+    const char *target;         /* "mount"; NULL if there is none */
+    const char *rule;           /* "seccomp", "pids", "memory" */
+    const char *grant;          /* the option that would allow it; NULL: no box may */
+    uint64_t count;
 };
 
 struct px_result {
@@ -164,6 +176,8 @@ struct px_result {
     uint64_t io_read_bytes, io_write_bytes;
     struct px_limit_hit limits_hit[PX_LIMITS_MAX];
     size_t limits_hit_count;
+    struct px_denial denials[PX_DENIALS_MAX];
+    size_t denials_count;
     const char *tier;           /* "full" or "landlock" */
     char mechanisms[PX_MECHANISMS_MAX][PX_NAME_MAX];
     size_t mechanisms_count;

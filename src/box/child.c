@@ -119,7 +119,8 @@ int px_op_ready(struct px_child *c, const struct px_step *s)
     if (c->payload_report.err < 0)      /* it is gone; else it runs its program now */
         return c->payload_report.err;
     /* Only the parent may signal the payload: we are about to be nobody. */
-    return px_op_send_fd(c->control_fd, c->payload_fd);
+    int r = px_op_send_fd(c->control_fd, c->payload_fd);
+    return r < 0 || !c->plan->notify ? r : px_op_send_fd(c->control_fd, c->listener_fd);
 }
 
 /* ---- stage 3: pid 1 becomes px-init ---- */

@@ -49,6 +49,7 @@ struct px_child {
     char *payload_stack;
     uint64_t payload_stack_size;
     /* working state of the child */
+    int listener_fd;            /* of the system call filter, in the table that payload and pid 1 share */
     int ruleset_fd;
     int payload_pid;            /* as the box sees it */
     int payload_fd;             /* its pidfd */

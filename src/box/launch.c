@@ -321,5 +321,7 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
         r = connect_terminal(box, e);
     if (r >= 0)                 /* absent if pid 1 was killed meanwhile; then the box ends by its own pidfd */
         box->payload = receive_fd(box->control);
+    if (r >= 0 && box->plan->notify)
+        box->listener = receive_fd(box->control);
     return r;
 }

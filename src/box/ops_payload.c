@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -14,11 +15,15 @@
 #include "box/ops.h"
 #include "kernel/landlock.h"
 #include "kernel/netns.h"
+#include "kernel/notify.h"
 #include "kernel/privs.h"
 #include "kernel/seccomp.h"
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
+#endif
+#ifndef CLOSE_RANGE_CLOEXEC
+#define CLOSE_RANGE_CLOEXEC 4
 #endif
 #ifndef TIOCGPTPEER
 #define TIOCGPTPEER _IO('T', 0x41)
@@ -48,7 +53,7 @@ int px_op_join(struct px_child *c, const struct px_step *s)
     (void)s;
     px_op_signal(&c->joined);
     px_op_wait_while(&c->ready, 0);
-    return (int)px_sys(SYS_unshare, CLONE_FILES);
+    return 0;
 }
 
 int px_op_session(struct px_child *c, const struct px_step *s)
@@ -146,6 +151,33 @@ int px_op_chdir(struct px_child *c, const struct px_step *s)
     return r < 0 ? (int)r : where[0] == '/' ? 0 : -ENOENT;     /* "(unreachable)": outside our root */
 }
 
+int px_op_off(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    (void)s;
+    return 0;
+}
+
+/* Takes effect at the exec. */
+int px_op_apparmor(struct px_child *c, const struct px_step *s)
+{
+    static const char verb[] = "exec ";
+    const char *name = px_op_text(c, s->src);
+    char text[300];
+    size_t n = sizeof verb - 1, length = strlen(name);
+
+    if (length >= sizeof text - n)
+        return -ENAMETOOLONG;
+    memcpy(text, verb, n);
+    memcpy(text + n, name, length);
+    int fd = (int)px_sys(SYS_openat, AT_FDCWD, "/proc/thread-self/attr/apparmor/exec", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fd;
+    long r = px_sys(SYS_write, fd, text, n + length);
+    (void)px_sys(SYS_close, fd);
+    return r < 0 ? (int)r : 0;
+}
+
 int px_op_landlock(struct px_child *c, const struct px_step *s)
 {
     c->ruleset_fd = px_landlock_new((int)s->num);
@@ -204,19 +236,34 @@ int px_op_signals(struct px_child *c, const struct px_step *s)
     return (int)px_sys(SYS_setitimer, ITIMER_REAL, &off, 0);
 }
 
+/* The table is pid 1's as well until the exec, which gives the payload its own and closes in it all that is marked here.
+ * Nothing is opened after this but the filter's listener, which is born so marked. Number 3 is made free for it, so that
+ * the limit of open files, which is set by now, cannot stop it. */
 int px_op_close(struct px_child *c, const struct px_step *s)
 {
     (void)s;
+    enum { FIRST = 3 };
+    int *const ours[] = {&c->control_fd, &c->init_fd, &c->parent_fd, &c->payload_fd, &c->net_fd};
     int r = px_op_die_with_parent(c);   /* without a pid namespace this is what binds the payload to px-init */
-    return r < 0 ? r : (int)px_sys(SYS_close_range, 3, ~0u, 0);
+    for (unsigned i = 0; r >= 0 && i < sizeof ours / sizeof ours[0]; i++)
+        if (*ours[i] == FIRST)
+            r = *ours[i] = (int)px_sys(SYS_fcntl, FIRST, F_DUPFD_CLOEXEC, FIRST + 1);
+    if (r < 0)
+        return r;
+    (void)px_sys(SYS_close, FIRST);
+    return (int)px_sys(SYS_close_range, FIRST, ~0u, CLOSE_RANGE_CLOEXEC);
 }
 
+/* A program of the plan has a listener, in the table of descriptors that pid 1 still shares: it hands the listener on. */
 int px_op_seccomp(struct px_child *c, const struct px_step *s)
 {
-    (void)c;
-    uint16_t length = 0;
-    const struct sock_filter *program = px_seccomp_program((enum px_filter)s->num, &length);
-    return px_seccomp_load(program, length);
+    uint16_t length = (uint16_t)s->num2;
+    const struct sock_filter *program =
+        length ? (const void *)px_op_text(c, s->src) : px_seccomp_program((enum px_filter)s->num, &length);
+    if (!(s->flags & PX_STEP_LISTEN))
+        return px_seccomp_load(program, length);
+    c->listener_fd = px_notify_load(program, length);
+    return c->listener_fd < 0 ? c->listener_fd : 0;
 }
 
 /* src holds the candidates, one after the other, num of them: what a search of PATH gives, worked out by the parent. */

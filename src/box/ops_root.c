@@ -280,7 +280,7 @@ int px_op_detach(struct px_child *c, const struct px_step *s)
 int px_op_proc(struct px_child *c, const struct px_step *s)
 {
     const struct px_mount_option options[] = {{"hidepid", "ptraceable"}, {NULL, NULL}};
-    return mount_new(c, s, "proc", options);
+    return mount_new(c, s, "proc", s->flags & PX_STEP_PLAIN ? options + 1 : options);
 }
 
 int px_op_readonly(struct px_child *c, const struct px_step *s)

@@ -21,6 +21,7 @@
 #include "kernel/idmap.h"
 #include "kernel/landlock.h"
 #include "kernel/mount.h"
+#include "kernel/notify.h"
 #include "kernel/seccomp.h"
 
 
@@ -157,13 +158,30 @@ static bool overridden(const struct px_policy *policy, const char *variable)
     return px_policy_env(policy, name) != NULL;
 }
 
+/* The caller's own variables; only for a test of the check that looks for them. */
+static void leak_environment(struct px_plan *plan, uint32_t *offsets, size_t *count)
+{
+    for (char **v = environ; v && *v; v++)
+        offsets[(*count)++] = px_steps_text(plan, *v);
+}
+
+static size_t environ_count(const struct px_policy *policy)
+{
+    size_t n = 0;
+    while (px_policy_without(policy, PX_WITHOUT_ENVIRONMENT) && environ && environ[n])
+        n++;
+    return n;
+}
+
 static int add_environment(struct px_plan *plan, const struct px_policy *policy, uint32_t **ret_offsets, size_t *ret_count)
 {
     char base[8][512];
     size_t n = base_environment(plan, policy, base), count = 0;
-    uint32_t *offsets = calloc(n + policy->env.count + 1, sizeof *offsets);
+    uint32_t *offsets = calloc(n + policy->env.count + environ_count(policy) + 1, sizeof *offsets);
     if (!offsets)
         return -ENOMEM;
+    if (px_policy_without(policy, PX_WITHOUT_ENVIRONMENT))
+        leak_environment(plan, offsets, &count);
     for (size_t i = 0; i < n; i++)
         if (!overridden(policy, base[i]))
             offsets[count++] = px_steps_text(plan, base[i]);
@@ -273,14 +291,54 @@ static void add_payload(struct px_plan *plan, const struct px_policy *policy)
         px_steps_add(plan, PX_OP_STDIO);
     }
     px_steps_at(plan, PX_OP_CHDIR, working_directory(plan, policy));
+    if (policy->apparmor) {
+        uint32_t text = px_steps_text(plan, policy->apparmor);
+        px_steps_add(plan, PX_OP_APPARMOR)->src = text;
+        px_plan_has(plan, "apparmor=%.48s", policy->apparmor);
+    }
 }
 
-static void add_launch(struct px_plan *plan, const char *command, const struct px_policy *policy, bool bind_to_thread)
+static void add_listened(struct px_plan *plan, const struct sock_filter *program, uint16_t length)
 {
-    add_limits(plan, policy);   /* late: a small number of open files must not stop our own opens */
+    uint32_t copy = px_steps_program(plan, program, length);
+    struct px_step *s = px_steps_add(plan, PX_OP_SECCOMP);
+    s->src = copy;
+    s->num2 = length;
+    s->flags = plan->notify ? PX_STEP_LISTEN : 0;
+    if (!plan->notify)
+        px_plan_lacks(plan, "denials: no descriptor left to be told of them");
+    if (plan->text.err == 0 && plan->notify)
+        px_notify_patch((struct sock_filter *)(void *)(plan->text.data + copy), length, plan->own_filter);
+}
+
+/* Our own filter, or the floor that no box goes below and a user's profile on top: the kernel takes the stricter answer. */
+static void add_filter(struct px_plan *plan, const struct px_policy *policy, const struct px_host *host)
+{
+    bool workspace = plan->writable_binds;
+    plan->own_filter = px_policy_own_filter(policy);
+    plan->notify = !px_policy_limited(policy->nofile) || policy->nofile > 3;   /* the listener is number 3 for a moment */
+    if (plan->own_filter) {
+        bool strict = policy->seccomp && px_equal(policy->seccomp, "strict");
+        enum px_filter filter = strict      ? workspace ? PX_FILTER_STRICT_WORKSPACE : PX_FILTER_STRICT
+                                : workspace ? PX_FILTER_WORKSPACE
+                                            : PX_FILTER_DEFAULT;
+        uint16_t length = 0;
+        const struct sock_filter *program = px_seccomp_program(filter, &length);
+        add_listened(plan, program, length);
+        px_plan_has(plan, strict ? "seccomp=strict%s" : "seccomp=default%s", workspace ? "+workspace" : "");
+        return;
+    }
+    px_steps_add(plan, PX_OP_SECCOMP)->num = workspace ? PX_FILTER_FLOOR_WORKSPACE : PX_FILTER_FLOOR;
+    add_listened(plan, host->filter, host->filter_length);
+    px_plan_has(plan, "seccomp=profile+floor%s", workspace ? "+workspace" : "");
+}
+
+static void add_launch(struct px_plan *plan, const char *command, const struct px_policy *policy, const struct px_host *host,
+                       bool bind_to_thread)
+{
     px_steps_add(plan, PX_OP_CLOSE);
-    px_steps_add(plan, PX_OP_SECCOMP)->num = plan->writable_binds ? PX_FILTER_WORKSPACE : PX_FILTER_DEFAULT;
-    px_plan_has(plan, "seccomp=%s", plan->writable_binds ? "workspace" : "default");
+    add_limits(plan, policy);   /* late: a small number of open files must not stop our own opens */
+    add_filter(plan, policy, host);
     add_candidates(plan, policy, command);
     plan->init_at = plan->count;
     unsigned thread = bind_to_thread ? PX_STEP_THREAD : 0;
@@ -295,7 +353,11 @@ static void add_launch(struct px_plan *plan, const char *command, const struct p
 static int plan_full(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
 {
     plan->namespaces = PX_CLONE_NEWUSER | PX_CLONE_NEWNS | PX_CLONE_NEWPID | PX_CLONE_NEWIPC | PX_CLONE_NEWUTS;
-    plan->own_net = policy->net != PX_NET_HOST;
+    if (px_policy_without(policy, PX_WITHOUT_IPC))
+        plan->namespaces &= ~(uint64_t)PX_CLONE_NEWIPC;
+    if (px_policy_without(policy, PX_WITHOUT_UTS))
+        plan->namespaces &= ~(uint64_t)PX_CLONE_NEWUTS;
+    plan->own_net = policy->net != PX_NET_HOST && !px_policy_without(policy, PX_WITHOUT_NETNS);
     px_steps_add(plan, PX_OP_BEGIN);
     uint32_t name = px_steps_text(plan, policy->hostname);
     px_steps_add(plan, PX_OP_HOSTNAME)->src = name;
@@ -307,7 +369,9 @@ static int plan_full(struct px_plan *plan, const struct px_policy *policy, struc
     if (px_root_plan(plan, policy, e) < 0)
         return -1;
     px_steps_add(plan, PX_OP_READY);
-    px_plan_has(plan, "namespaces=user,mount,pid,ipc,uts,cgroup%s", policy->net == PX_NET_HOST ? "" : ",net");
+    px_plan_has(plan, "namespaces=user,mount,pid%s%s%s%s", px_policy_without(policy, PX_WITHOUT_IPC) ? "" : ",ipc",
+                px_policy_without(policy, PX_WITHOUT_UTS) ? "" : ",uts", px_policy_without(policy, PX_WITHOUT_CGROUPNS) ? "" : ",cgroup",
+                plan->own_net ? ",net" : "");
     px_plan_has(plan, "root=pivot");
     px_plan_has(plan, "privileges=none");
     px_plan_has(plan, "no_new_privs");
@@ -395,18 +459,89 @@ static int choose_tier(struct px_plan *plan, const struct px_policy *policy, con
     return 0;
 }
 
-static int refuse_absent(const struct px_policy *policy, struct px_err *e)
+static int refuse_absent(const struct px_policy *policy, const struct px_host *host, struct px_err *e)
 {
+    if (policy->apparmor && !host->apparmor) {
+        px_fail(e, PX_E_APPARMOR, 0, "--apparmor %s: this kernel does not run AppArmor", policy->apparmor);
+        return px_fix(e, "Leave --apparmor out: Landlock and seccomp are in force without it.\n"
+                         "Or boot a kernel that has AppArmor, with apparmor=1 security=apparmor.");
+    }
     if (policy->net != PX_NET_OUTBOUND)
         return 0;
     px_fail(e, PX_E_NOT_BUILT, 0, "--net outbound is not part of this build");
     return px_fix(e, "Use --net none or --net loopback; --net host shares the host's network and says so in the result.");
 }
 
+/* ---- switched off, for a test ---- */
+
+static const struct {
+    enum px_op ops[4];
+    int count;
+} lost_steps[PX_WITHOUT_COUNT] = {
+#define PX_WITHOUT(name, word, ...) \
+    [PX_WITHOUT_##name] = {{__VA_ARGS__}, (int)(sizeof((enum px_op[]){__VA_ARGS__}) / sizeof(enum px_op))},
+#include "box/without.def"
+#undef PX_WITHOUT
+};
+
+static void forget_mechanism(struct px_plan *plan, const char *word)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < plan->mechanisms_count; i++) {
+        if (px_starts_with(plan->mechanisms[i], word))
+            continue;
+        if (kept != i)
+            memcpy(plan->mechanisms[kept], plan->mechanisms[i], PX_NAME_MAX);
+        kept++;
+    }
+    plan->mechanisms_count = kept;
+}
+
+static void lose_attributes(struct px_step *s, const struct px_policy *policy)
+{
+    static const struct {
+        enum px_without what;
+        unsigned bit;
+    } rows[] = {{PX_WITHOUT_READONLY, PX_MOUNT_RDONLY},
+                {PX_WITHOUT_NOEXEC, PX_MOUNT_NOEXEC},
+                {PX_WITHOUT_NOSUID, PX_MOUNT_NOSUID},
+                {PX_WITHOUT_NODEV, PX_MOUNT_NODEV}};
+    if (s->op != PX_OP_BIND && s->op != PX_OP_TMPFS && s->op != PX_OP_ROOT && s->op != PX_OP_OVERLAY)
+        return;
+    for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
+        if (px_policy_without(policy, rows[i].what))
+            s->attr &= ~rows[i].bit;
+    if (s->op == PX_OP_TMPFS && px_policy_without(policy, PX_WITHOUT_BOUNDS))
+        s->num = s->num2 = 0;
+}
+
+static void switch_off(struct px_plan *plan, const struct px_policy *policy)
+{
+    for (int w = 0; policy->without && w < PX_WITHOUT_COUNT; w++) {
+        if (!px_policy_without(policy, w))
+            continue;
+        for (uint32_t i = 0; i < plan->count; i++)
+            for (int k = 0; k < lost_steps[w].count; k++)
+                if (plan->steps[i].op == lost_steps[w].ops[k])
+                    plan->steps[i].op = PX_OP_OFF;
+        forget_mechanism(plan, px_without_word(w));
+        px_plan_lacks(plan, "%s: switched off for a test", px_without_word(w));
+    }
+    for (uint32_t i = 0; policy->without && i < plan->count; i++) {
+        struct px_step *s = &plan->steps[i];
+        lose_attributes(s, policy);
+        if (s->op == PX_OP_PROC && px_policy_without(policy, PX_WITHOUT_HIDEPID))
+            s->flags |= PX_STEP_PLAIN;
+        if (s->op == PX_OP_BOUND && px_policy_without(policy, PX_WITHOUT_PRIVILEGES))
+            s->flags |= PX_STEP_REAPER;         /* no_new_privs alone */
+    }
+    plan->notify = plan->notify && !px_policy_without(policy, PX_WITHOUT_SECCOMP) && !px_policy_without(policy, PX_WITHOUT_NNP);
+}
+
 /* ---- the whole ---- */
 
-static int build(struct px_plan *plan, const struct px_policy *policy, const char *command, bool bind_to_thread,
-                 struct px_err *e)
+static int build(struct px_plan *plan, const struct px_policy *policy, const char *command, const struct px_host *host,
+                 bool bind_to_thread, struct px_err *e)
 {
     bool full = plan->tier == PX_TIER_FULL;
     if ((full ? plan_full : plan_landlock)(plan, policy, e) < 0)
@@ -416,7 +551,8 @@ static int build(struct px_plan *plan, const struct px_policy *policy, const cha
         add_landlock(plan, policy);
     else
         allow_host_paths(plan, policy);
-    add_launch(plan, command, policy, bind_to_thread);
+    add_launch(plan, command, policy, host, bind_to_thread);
+    switch_off(plan, policy);
     return 0;
 }
 
@@ -462,7 +598,7 @@ int px_plan_new(const struct px_policy *policy, const char *const argv[], const 
                 struct px_plan **ret_plan, struct px_err *e)
 {
     size_t argc = 0;
-    if (check_argv(argv, &argc, e) < 0 || refuse_absent(policy, e) < 0)
+    if (check_argv(argv, &argc, e) < 0 || refuse_absent(policy, host, e) < 0)
         return -1;
     struct px_plan *plan = calloc(1, sizeof *plan);
     if (plan)
@@ -473,7 +609,7 @@ int px_plan_new(const struct px_policy *policy, const char *const argv[], const 
     }
     plan->text = PX_BUF(PX_PLAN_TEXT_MAX);
     px_buf_putc(&plan->text, '\0');     /* offset 0 is the empty text */
-    if (choose_tier(plan, policy, host, e) < 0 || build(plan, policy, argv[0], bind_to_thread, e) < 0 ||
+    if (choose_tier(plan, policy, host, e) < 0 || build(plan, policy, argv[0], host, bind_to_thread, e) < 0 ||
         finish_plan(plan, policy, argv, argc, e) < 0) {
         px_plan_free(plan);
         return -1;

@@ -19,6 +19,7 @@
 
 struct px_err;
 struct px_idmap;
+struct sock_filter;
 
 enum px_op {
 #define PX_OP(name, ...) PX_OP_##name,
@@ -39,6 +40,8 @@ enum px_step_flags {
     PX_STEP_THREAD = 1 << 8,    /* INIT: die with the thread that started the box */
     PX_STEP_FOREIGN = 1 << 10,  /* BIND, TMPFS: the place lies in a tree that is not ours */
     PX_STEP_REAPER = 1 << 9,    /* INIT: there is no pid namespace to end the tree */
+    PX_STEP_PLAIN = 1 << 11,    /* PROC: without hidepid; for a test */
+    PX_STEP_LISTEN = 1 << 12,   /* SECCOMP: what it refuses is also told to the parent */
 };
 
 struct px_step {
@@ -62,6 +65,8 @@ struct px_plan {
     char **init_argv;
     uint64_t namespaces;        /* CLONE_NEW* of pid 1 */
     bool own_net;               /* the payload makes a network namespace, pid 1 follows */
+    bool notify;                /* the filter has a listener, which the parent gets */
+    bool own_filter;            /* the filter is one of ours */
     enum px_tier tier;
     int landlock_abi;
     uint32_t scratch;           /* text: home in the landlock tier */
@@ -81,6 +86,9 @@ struct px_host {
     int landlock_abi;
     bool user_namespaces;       /* assumed until the kernel says otherwise */
     const char *scratch;        /* landlock tier: an empty directory of the host that becomes home; NULL else */
+    bool apparmor;              /* the kernel has it and it is on */
+    const struct sock_filter *filter;           /* the user's own, compiled; NULL: one of ours */
+    uint16_t filter_length;
 };
 
 int px_plan_new(const struct px_policy *policy, const char *const argv[], const struct px_host *host, bool bind_to_thread,

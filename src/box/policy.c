@@ -375,12 +375,98 @@ static int parse_hostname(void *at, const struct px_field *field, const char *te
 
 static const struct px_field_type hostname_type = {"name", parse_hostname, print_text, done_text};
 
+/* ---- what holds it ---- */
+
+static int parse_runtime(void *at, const struct px_field *field, const char *text, struct px_err *e)
+{
+    static const char *const names[] = {"native", "runc", "crun", "runsc"};
+    for (size_t i = 0; i < PX_COUNT_OF(names); i++)
+        if (px_equal(text, names[i]))
+            return px_field_text.parse(at, field, text, e);
+    px_fail(e, PX_E_VALUE, 0, "--%s: there is no runtime '%s'", field->name, text);
+    return px_fix(e, "Write native, runc, crun or runsc.");
+}
+
+/* A name of ours or a file; a bare word that is neither is more likely a slip than a file. */
+static int parse_seccomp(void *at, const struct px_field *field, const char *text, struct px_err *e)
+{
+    if (px_equal(text, "default") || px_equal(text, "strict") || strchr(text, '/') || strchr(text, '.'))
+        return px_field_text.parse(at, field, text, e);
+    px_fail(e, PX_E_VALUE, 0, "--%s: there is no profile '%s'", field->name, text);
+    return px_fix(e, "Write default, strict, or the path of a profile, such as ./profile.json.");
+}
+
+/* As the kernel takes it: one word, no control characters. */
+static int parse_apparmor(void *at, const struct px_field *field, const char *text, struct px_err *e)
+{
+    for (const char *p = text; *p; p++)
+        if (*p <= ' ' || *p == 0x7f)
+            return px_fail(e, PX_E_VALUE, 0, "--%s: the name of a profile has no blanks", field->name);
+    if (*text == '\0' || strlen(text) > 255)
+        return px_fail(e, PX_E_VALUE, 0, "--%s: a profile's name has 1 to 255 characters", field->name);
+    return px_field_text.parse(at, field, text, e);
+}
+
+static const struct px_field_type runtime_type = {"name", parse_runtime, print_text, done_text};
+static const struct px_field_type seccomp_type = {"profile", parse_seccomp, print_text, done_text};
+static const struct px_field_type apparmor_type = {"name", parse_apparmor, print_text, done_text};
+
+static const char *const without_words[PX_WITHOUT_COUNT] = {
+#define PX_WITHOUT(name, word, ...) [PX_WITHOUT_##name] = word,
+#include "box/without.def"
+#undef PX_WITHOUT
+};
+
+const char *px_without_word(enum px_without what)
+{
+    return without_words[what];
+}
+
+static int parse_without(void *at, const struct px_field *field, const char *text, struct px_err *e)
+{
+    uint64_t *bits = at, more = 0;
+    for (const char *word = text; *word;) {
+        size_t n = strcspn(word, ","), i = 0;
+        while (i < PX_WITHOUT_COUNT && !(strlen(without_words[i]) == n && memcmp(without_words[i], word, n) == 0))
+            i++;
+        if (i == PX_WITHOUT_COUNT)
+            return px_fail(e, PX_E_VALUE, 0, "--%s: there is no mechanism '%.*s'", field->name, (int)(n < 64 ? n : 64), word);
+        more |= 1ull << i;
+        word += n + (word[n] == ',');
+    }
+    *bits |= more;
+    return 0;
+}
+
+static void print_without(const void *at, const struct px_field *field, struct px_json *json)
+{
+    uint64_t bits = *(const uint64_t *)at;
+    if (!bits)
+        return;
+    px_json_array(json, field->name);
+    for (size_t i = 0; i < PX_WITHOUT_COUNT; i++)
+        if (bits >> i & 1)
+            px_json_text(json, NULL, without_words[i]);
+    px_json_end(json);
+}
+
+static const struct px_field_type without_type = {"mechanisms", parse_without, print_without, NULL};
+
+bool px_policy_own_filter(const struct px_policy *policy)
+{
+    return !policy->seccomp || px_equal(policy->seccomp, "default") || px_equal(policy->seccomp, "strict");
+}
+
+bool px_policy_native(const struct px_policy *policy)
+{
+    return !policy->runtime || px_equal(policy->runtime, "native");
+}
+
 /* ---- the table ---- */
 
 static const char *const net_words[] = {"none", "loopback", "outbound", "host", NULL};
 static const char *const tier_words[] = {"full", "landlock", NULL};
 static const char *const limits_words[] = {"require", "try", NULL};
-static const char *const seccomp_words[] = {"default", NULL};
 
 #define AT(member) offsetof(struct px_policy, member)
 #define REPEAT PX_FIELD_REPEAT
@@ -424,10 +510,10 @@ const struct px_field px_policy_fields[] = {
     { "interactive",  'i', &px_field_bool,   AT(interactive),   FLAG,   NULL,             "pass standard input on", NULL },
     { "user",         'u', &user_type,       AT(user),          0,      "UID[:GID]",      "ids inside the box", NULL },
     { "hostname",     0,   &hostname_type,   AT(hostname),      0,      "NAME",           "host name inside the box", NULL },
-    { "runtime",      0,   TEXT,             ABSENT_AT,         ABSENT, "NAME",           "run through an OCI runtime", NULL },
+    { "runtime",      0,   &runtime_type,    AT(runtime),       0,      "NAME",           "native, or an OCI runtime: runc, crun, runsc", NULL },
     { "require",      0,   &px_field_choice, AT(require),       0,      "TIER",           "weakest isolation that will do: full or landlock", tier_words },
-    { "seccomp",      0,   &px_field_choice, ABSENT_AT,         ABSENT, "PROFILE|FILE",   "another system call filter", seccomp_words },
-    { "apparmor",     0,   TEXT,             ABSENT_AT,         ABSENT, "PROFILE",        "confine by an AppArmor profile", NULL },
+    { "seccomp",      0,   &seccomp_type,    AT(seccomp),       0,      "PROFILE|FILE",   "system call filter: default, strict, or a profile in JSON", NULL },
+    { "apparmor",     0,   &apparmor_type,   AT(apparmor),      0,      "PROFILE",        "confine by an AppArmor profile, too", NULL },
     { "device",       0,   TEXT,             ABSENT_AT,         ABSENT | REPEAT, "PATH",  "show a device in the box", NULL },
     { "name",         0,   TEXT,             ABSENT_AT,         ABSENT, "NAME",           "name the box", NULL },
     { "detach",       'd', TEXT,             ABSENT_AT,         ABSENT | FLAG, NULL,      "leave the box running", NULL },
@@ -436,6 +522,7 @@ const struct px_field px_policy_fields[] = {
     { "discard",      0,   TEXT,             ABSENT_AT,         ABSENT | FLAG, NULL,      "drop the changes", NULL },
     { "keep",         0,   TEXT,             ABSENT_AT,         ABSENT | FLAG, NULL,      "keep the changes for later", NULL },
     { "timings",      0,   &px_field_bool,   AT(timings),       FLAG,   NULL,             "print what each step of the start cost", NULL },
+    { "without",      0,   &without_type,    AT(without),       REPEAT | PX_FIELD_HIDDEN, "MECHANISM[,...]", "switch a mechanism off, for a test", NULL },
     { NULL, 0, NULL, 0, 0, NULL, NULL, NULL },
 };
 // clang-format on
@@ -486,7 +573,7 @@ static int set_defaults(struct px_policy *policy, struct px_err *e)
 {
     static const char *const rows[][2] = {
         {"base", "host"},         {"work-target", "/workspace"}, {"hostname", "sandbox"}, {"user", "1000:1000"},
-        {"nofile", "4096"},
+        {"nofile", "4096"},       {"runtime", "native"},         {"seccomp", "default"},
     };
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
         if (px_policy_put(policy, rows[i][0], rows[i][1], e) < 0)

@@ -17,6 +17,14 @@ enum px_net { PX_NET_NONE, PX_NET_LOOPBACK, PX_NET_OUTBOUND, PX_NET_HOST };
 enum px_tier { PX_TIER_FULL, PX_TIER_LANDLOCK };
 enum px_limits_how { PX_LIMITS_REQUIRE, PX_LIMITS_TRY };
 
+/* Mechanisms that a test may switch off by the hidden option --without, to see that a check notices it. */
+enum px_without {
+#define PX_WITHOUT(name, word, ...) PX_WITHOUT_##name,
+#include "box/without.def"
+#undef PX_WITHOUT
+    PX_WITHOUT_COUNT
+};
+
 #define PX_UNLIMITED UINT64_MAX
 
 struct px_bind {
@@ -63,6 +71,10 @@ struct px_policy {
     /* what is allowed */
     int net;                    /* enum px_net */
     int require;                /* enum px_tier: the weakest that will do */
+    char *runtime;              /* NULL or "native": ours; else an OCI runtime: "runc", "crun", "runsc" */
+    char *seccomp;              /* NULL or "default", "strict", or a profile's file */
+    char *apparmor;             /* a profile's name; NULL: none */
+    uint64_t without;           /* bits of enum px_without: switched off for a test */
     /* how much; 0 means that the field was never set, PX_UNLIMITED that it was set so */
     uint64_t memory_bytes, cpus_milli, cpu_time_msec, pids, disk_bytes, file_bytes, nofile, timeout_msec;
     uint64_t output_bytes;      /* kept per stream when captured */
@@ -90,6 +102,16 @@ static inline bool px_policy_limited(uint64_t value)
 {
     return value != 0 && value != PX_UNLIMITED;
 }
+
+static inline bool px_policy_without(const struct px_policy *policy, enum px_without what)
+{
+    return policy->without >> what & 1;
+}
+const char *px_without_word(enum px_without what);
+
+/* Whether the system call filter is one of ours, and not a file's. */
+bool px_policy_own_filter(const struct px_policy *policy);
+bool px_policy_native(const struct px_policy *policy);
 
 /* The directory that becomes the root, or NULL for the host base. */
 const char *px_policy_root_dir(const struct px_policy *policy);

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "box/supervise.h"
+#include "kernel/sysname.h"
 
 const char *px_status_name(enum px_status status)
 {
@@ -133,6 +134,33 @@ static void read_disk(struct px_box *box, struct px_result *r)
     }
 }
 
+/* ---- what was stopped ---- */
+
+static void deny(struct px_result *r, const char *op, const char *target, const char *rule, const char *grant, uint64_t count)
+{
+    if (r->denials_count < PX_DENIALS_MAX)
+        r->denials[r->denials_count++] = (struct px_denial){op, target, rule, grant, count};
+}
+
+/* From the kernel's own words: the filter's listener and the counters of the cgroup. */
+static void read_denials(struct px_box *box, struct px_result *r)
+{
+    for (size_t i = 0; i < r->limits_hit_count; i++) {
+        const struct px_limit_hit *h = &r->limits_hit[i];
+        if (strcmp(h->limit, "pids") == 0)
+            deny(r, "fork", NULL, "pids", "--pids NUMBER", h->value);
+        if (strcmp(h->limit, "memory") == 0)
+            deny(r, "memory", NULL, "memory", "--memory SIZE", h->value);
+    }
+    for (size_t i = 0; i < box->refused_count; i++) {
+        const struct px_refused *c = &box->refused[i];
+        const char *name = px_syscall_name(c->number);
+        bool never = px_syscall_never(c->number);
+        deny(r, "syscall", name ? name : "unknown", box->own_filter ? "seccomp" : "seccomp profile",
+             never ? NULL : "--seccomp FILE", c->count);
+    }
+}
+
 /* ---- usage and output ---- */
 
 static uint64_t usec(const struct timeval *t)
@@ -188,6 +216,7 @@ void px_report_make(struct px_box *box)
     read_cgroup(box, r);
     read_rlimits(box, r);
     read_disk(box, r);
+    read_denials(box, r);
     r->out = take_output(&box->flow[1], &box->out_text);
     r->err = take_output(&box->flow[2], &box->err_text);
     r->out_total = box->flow[1].total;
@@ -217,6 +246,22 @@ static void print_limits(struct px_json *j, const struct px_result *r)
         px_json_text(j, "limit", r->limits_hit[i].limit);
         px_json_text(j, "counter", r->limits_hit[i].counter);
         px_json_uint(j, "value", r->limits_hit[i].value);
+        px_json_end(j);
+    }
+    px_json_end(j);
+}
+
+static void print_denials(struct px_json *j, const struct px_result *r)
+{
+    px_json_array(j, "denials");
+    for (size_t i = 0; i < r->denials_count; i++) {
+        const struct px_denial *d = &r->denials[i];
+        px_json_object(j, NULL);
+        px_json_text(j, "op", d->op);
+        px_json_text(j, "target", d->target);
+        px_json_text(j, "rule", d->rule);
+        px_json_text(j, "grant", d->grant);
+        px_json_uint(j, "count", d->count);
         px_json_end(j);
     }
     px_json_end(j);
@@ -265,8 +310,7 @@ static void print_body(struct px_json *j, const struct px_result *r, char *const
     px_json_end(j);
     print_usage(j, r);
     print_limits(j, r);
-    px_json_array(j, "denials");        /* filled by the layers that can deny with a name: network, files */
-    px_json_end(j);
+    print_denials(j, r);
     px_json_array(j, "hints");
     for (size_t i = 0; i < r->hints_count && i < 4; i++)
         px_json_text(j, NULL, r->hints[i]);

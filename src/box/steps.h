@@ -18,6 +18,8 @@ enum {                          /* attributes of every tree that is not a device
 uint32_t px_steps_text(struct px_plan *plan, const char *text);
 /* The same for a path of the host, made absolute: the child looks from another directory than the caller. */
 uint32_t px_steps_host_path(struct px_plan *plan, const char *path);
+/* A copy of a system call filter, aligned for the kernel. */
+uint32_t px_steps_program(struct px_plan *plan, const struct sock_filter *code, uint16_t length);
 struct px_step *px_steps_add(struct px_plan *plan, enum px_op op);
 struct px_step *px_steps_at(struct px_plan *plan, enum px_op op, const char *dst);
 void px_steps_dir(struct px_plan *plan, const char *path, unsigned mode, unsigned flags);

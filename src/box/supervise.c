@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "kernel/abi.h"
+#include "kernel/notify.h"
 #include "kernel/pidfd.h"
 #include "kernel/tree.h"
 
@@ -47,7 +48,7 @@ static int make_cgroup(struct px_box *box, const struct px_policy *policy, struc
     bool must = limits.memory_bytes || limits.cpu_milli;
     const char *which = "cgroup";
 
-    if (!must && !policy->pids_counted)
+    if ((!must && !policy->pids_counted) || px_policy_without(policy, PX_WITHOUT_CGROUP))
         return 0;
     limits.pids = px_policy_limited(policy->pids) ? policy->pids + 1 : 0;        /* px-init is one of them */
     int r = px_cgroup_create(&limits, box->id, &box->cgroup, &which);
@@ -183,6 +184,8 @@ static int watch_all(struct px_box *box, struct px_err *e)
     if (box->deadline_nsec && box->timer < 0)
         return px_fail(e, PX_E_IO, EMFILE, "the timeout cannot be watched");
     watch_oom(box);
+    if (box->listener >= 0)
+        (void)add_event(box, box->listener, PX_EVENT_REFUSED);
     px_flow_watch(box);
     watch_files(box);
     if (box->tty && box->flow[0].from < 0)
@@ -276,14 +279,16 @@ static struct px_box *new_box(struct px_plan *plan, const struct px_policy *poli
     box->plan = plan;
     box->ids.lock_fd = -EBADF;
     box->cgroup = (struct px_cgroup)PX_CGROUP_NONE;
-    box->timeout_msec = px_policy_limited(policy->timeout_msec) ? policy->timeout_msec : 0;
+    bool timed = px_policy_limited(policy->timeout_msec) && !px_policy_without(policy, PX_WITHOUT_TIMEOUT);
+    box->timeout_msec = timed ? policy->timeout_msec : 0;
     box->cpu_time_msec = policy->cpu_time_msec;
     box->file_bytes = policy->file_bytes;
     box->disk_bytes = policy->disk_bytes;
     box->output_end = policy->output_end;
+    box->own_filter = plan->own_filter;
     box->reaper = plan->tier == PX_TIER_LANDLOCK;
     box->tty = policy->tty;
-    box->pidfd = box->payload = box->control = box->epoll = box->timer = box->oom_event = box->ready_event = box->terminal = -EBADF;
+    box->pidfd = box->payload = box->control = box->epoll = box->timer = box->oom_event = box->ready_event = box->terminal = box->listener = -EBADF;
     box->scratch_lock = -EBADF;
     for (int i = 0; i < PX_FLOW_COUNT; i++) {
         box->flow[i].from = box->flow[i].to = -EBADF;
@@ -449,6 +454,37 @@ static int on_timer(struct px_box *box, struct px_err *e)
     return 0;
 }
 
+static void note_refused(struct px_box *box, int number)
+{
+    for (size_t i = 0; i < box->refused_count; i++)
+        if (box->refused[i].number == number) {
+            box->refused[i].count++;
+            return;
+        }
+    if (box->refused_count < PX_DENIALS_MAX)
+        box->refused[box->refused_count++] = (struct px_refused){number, 1};
+}
+
+/* Each is answered as the filter would have; a program that asks without end only holds up itself. */
+static void on_refused(struct px_box *box)
+{
+    for (int i = 0; i < 32; i++) {
+        struct pollfd state = {.fd = box->listener, .events = POLLIN};
+        (void)px_sys(SYS_poll, &state, 1, 0);
+        if (state.revents & POLLIN) {
+            int number = px_notify_take(box->listener, box->own_filter);
+            if (number >= 0)
+                note_refused(box, number);
+            continue;
+        }
+        if (state.revents) {            /* nobody is left under the filter */
+            (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, box->listener, NULL);
+            box->listener = px_fd_close(box->listener);
+        }
+        return;
+    }
+}
+
 static int dispatch(struct px_box *box, uint32_t tag, struct px_err *e)
 {
     switch (tag) {
@@ -459,6 +495,9 @@ static int dispatch(struct px_box *box, uint32_t tag, struct px_err *e)
         return on_timer(box, e);
     case PX_EVENT_OOM:
         px_supervise_kill(box, PX_END_MEMORY);
+        return 0;
+    case PX_EVENT_REFUSED:
+        on_refused(box);
         return 0;
     case PX_EVENT_FILES:           /* seen to by the caller */
         return 0;
@@ -553,7 +592,8 @@ void px_supervise_free(struct px_box *box)
     if (box->has_cgroup)
         (void)px_cgroup_done(&box->cgroup);
     px_idmap_done(&box->ids);
-    int *const fds[] = {&box->pidfd, &box->payload, &box->control, &box->timer, &box->oom_event, &box->ready_event, &box->terminal, &box->scratch_lock, &box->epoll};
+    int *const fds[] = {&box->pidfd, &box->payload, &box->control, &box->timer, &box->oom_event, &box->ready_event, &box->terminal,
+                        &box->listener, &box->scratch_lock, &box->epoll};
     for (size_t i = 0; i < PX_COUNT_OF(fds); i++)
         *fds[i] = px_fd_close(*fds[i]);
     px_buf_done(&box->out_text);

@@ -38,8 +38,14 @@ struct px_flow {
     char *chunk;                /* PX_CHUNK bytes at the end of the box */
 };
 
+/* A system call that the filter refused, and how often. */
+struct px_refused {
+    int number;
+    uint64_t count;
+};
+
 /* What an event of the epoll is about; the streams add their index. */
-enum { PX_EVENT_PIDFD, PX_EVENT_TIMER, PX_EVENT_OOM, PX_EVENT_FILES, PX_EVENT_FROM = 16, PX_EVENT_TO = 32 };
+enum { PX_EVENT_PIDFD, PX_EVENT_TIMER, PX_EVENT_OOM, PX_EVENT_FILES, PX_EVENT_REFUSED, PX_EVENT_FROM = 16, PX_EVENT_TO = 32 };
 
 enum px_end { PX_END_NONE, PX_END_EXIT, PX_END_TIMEOUT, PX_END_MEMORY, PX_END_OUTPUT, PX_END_KILLED, PX_END_LOST };
 
@@ -64,6 +70,10 @@ struct px_box {
     int ready_event;            /* always readable; watched while a regular file has work for us */
     bool ready_watched;
     int control, epoll, timer, oom_event, terminal;
+    int listener;               /* of the system call filter: each call that it refuses */
+    bool own_filter;
+    struct px_refused refused[PX_DENIALS_MAX];
+    size_t refused_count;
     struct px_flow flow[PX_FLOW_COUNT];         /* in, out, err */
     enum px_end end;            /* the first event that ended it */
     bool reaped, finished;

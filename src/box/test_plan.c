@@ -2,6 +2,8 @@
 #include "box/plan.h"
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -253,6 +255,27 @@ static void check_stages(const struct px_plan *plan)
 }
 
 /* The end of every plan, in every tier. */
+/* The program of the plan is the profile's, with a notification in place of each plain refusal. */
+static void check_filter(const struct px_plan *plan, const struct px_step *s)
+{
+    uint16_t length = 0;
+    enum px_filter filter = plan->writable_binds ? PX_FILTER_WORKSPACE : PX_FILTER_DEFAULT;
+    const struct sock_filter *ours = px_seccomp_program(filter, &length), *its = (const void *)px_plan_text(plan, s->src);
+    int changed = 0;
+
+    ASSERT_EQ(s->num2, length);
+    ASSERT_EQ(s->src % 8, 0);
+    for (uint16_t i = 0; i < length; i++) {
+        if (memcmp(&its[i], &ours[i], sizeof its[i]) == 0)
+            continue;
+        ASSERT_EQ(ours[i].code, BPF_RET | BPF_K);
+        ASSERT(ours[i].k == (SECCOMP_RET_ERRNO | EPERM) || ours[i].k == (SECCOMP_RET_ERRNO | EAFNOSUPPORT));
+        ASSERT_EQ(its[i].k, SECCOMP_RET_USER_NOTIF);
+        changed++;
+    }
+    ASSERT(changed >= 2);
+}
+
 static void check_launch(const struct px_plan *plan, bool tty)
 {
     const enum px_op stream = tty ? PX_OP_TERMINAL : PX_OP_STDIO;
@@ -288,8 +311,9 @@ static void check_launch(const struct px_plan *plan, bool tty)
         if (count_of(plan, once[i]) != 1)
             FAIL("%s is there %d times", px_op_word(once[i]), count_of(plan, once[i]));
     ASSERT_EQ(plan->steps[seccomp + 1].op, PX_OP_EXEC);
-    ASSERT_EQ(plan->steps[seccomp - 1].op, PX_OP_CLOSE);
-    ASSERT_EQ(plan->steps[seccomp].num, plan->writable_binds ? PX_FILTER_WORKSPACE : PX_FILTER_DEFAULT);
+    ASSERT(count_of(plan, PX_OP_CLOSE) == 1);
+    ASSERT(plan->notify);
+    check_filter(plan, &plan->steps[seccomp]);
     ASSERT_EQ(count_of(plan, tty ? PX_OP_STDIO : PX_OP_TERMINAL), 0);
 }
 

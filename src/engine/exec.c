@@ -19,6 +19,7 @@
 #include "box/plan.h"
 #include "box/policy.h"
 #include "box/supervise.h"
+#include "engine/beyond.h"
 #include "kernel/idmap.h"
 #include "kernel/landlock.h"
 #include "kernel/tree.h"
@@ -70,6 +71,11 @@ PX_API int px_policy_json(const struct px_policy *policy, char **ret_json, struc
     return 0;
 }
 
+PX_API bool px_policy_is_small(const struct px_policy *policy)
+{
+    return px_policy_own_filter(policy) && px_policy_native(policy);
+}
+
 PX_API const char *px_preset_name(size_t index)
 {
     for (const struct px_preset_row *row = px_preset_rows; row->preset; row++)
@@ -81,12 +87,12 @@ PX_API const char *px_preset_name(size_t index)
 PX_API int px_policy_field(size_t index, struct px_field_info *ret_info)
 {
     for (const struct px_field *f = px_policy_fields; f->name; f++) {
-        if (f->flags & PX_FIELD_HIDDEN || index-- > 0)
+        if (index-- > 0)
             continue;
         *ret_info = (struct px_field_info){
             .name = f->name, .letter = f->letter, .type = f->type->name, .arg = f->arg, .help = f->help, .words = f->words,
             .flag = f->flags & PX_FIELD_FLAG, .repeat = f->flags & PX_FIELD_REPEAT, .absent = f->flags & PX_FIELD_ABSENT,
-            .optional = f->flags & PX_FIELD_OPTIONAL,
+            .optional = f->flags & PX_FIELD_OPTIONAL, .hidden = f->flags & PX_FIELD_HIDDEN,
         };
         return 0;
     }
@@ -95,18 +101,33 @@ PX_API int px_policy_field(size_t index, struct px_field_info *ret_info)
 
 /* ---- plan ---- */
 
-static void probe(struct px_host *host)
+static void probe(const struct px_policy *policy, struct px_host *host)
 {
-    *host = (struct px_host){
-        .uid = geteuid(), .gid = getegid(), .landlock_abi = px_landlock_abi(), .user_namespaces = true};
+    *host = (struct px_host){.uid = geteuid(), .gid = getegid(), .landlock_abi = px_landlock_abi(), .user_namespaces = true};
+    if (!policy->apparmor)
+        return;
+    char answer[4] = "";
+    host->apparmor = px_read_file(AT_FDCWD, "/sys/module/apparmor/parameters/enabled", answer, sizeof answer) > 0 && answer[0] == 'Y';
+}
+
+/* A profile of the user's becomes a program here, before anything starts. */
+static int add_filter(const struct px_policy *policy, struct px_host *host, struct sock_filter **ret_code, struct px_err *e)
+{
+    if (px_policy_own_filter(policy))
+        return 0;
+    if (px_beyond_filter(policy, ret_code, &host->filter_length, e) < 0)
+        return -1;
+    host->filter = *ret_code;
+    return 0;
 }
 
 PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[], char **ret_json, struct px_err *e)
 {
     struct px_host host;
     struct px_plan *plan = NULL;
-    probe(&host);
-    if (px_plan_new(policy, argv, &host, false, &plan, e) < 0)
+    px_auto_free struct sock_filter *filter = NULL;
+    probe(policy, &host);
+    if (add_filter(policy, &host, &filter, e) < 0 || px_plan_new(policy, argv, &host, false, &plan, e) < 0)
         return -1;
     int r = px_plan_print(plan, ret_json, e);
     px_plan_free(plan);
@@ -200,7 +221,12 @@ PX_API int px_box_start(const struct px_policy *policy, const char *const argv[]
         io = &nothing;
     if (!e)
         e = &local;
-    probe(&host);
+    if (!px_policy_native(policy))
+        return px_beyond_start(policy, argv, io, ret_box, e);
+    px_auto_free struct sock_filter *filter = NULL;
+    probe(policy, &host);
+    if (add_filter(policy, &host, &filter, e) < 0)
+        return -1;
     int r = start(policy, argv, io, &host, ret_box, e);
     if (r < 0 && policy->require == PX_TIER_LANDLOCK && no_namespaces(e))
         r = start_landlock(policy, argv, io, &host, ret_box, e);

@@ -13,6 +13,10 @@ struct sock_filter;
 enum px_filter {
     PX_FILTER_DEFAULT,
     PX_FILTER_WORKSPACE,        /* files of the caller are writable: openat2, which hides its mode, is ENOSYS */
+    PX_FILTER_STRICT,
+    PX_FILTER_STRICT_WORKSPACE,
+    PX_FILTER_FLOOR,
+    PX_FILTER_FLOOR_WORKSPACE,
 };
 
 /* Never NULL. */

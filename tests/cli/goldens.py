@@ -132,8 +132,9 @@ def publish(top, px, uid):
     for path in [place, *place.rglob("*")]:
         path.chmod(0o755)
     copy = Path(top) / "px"
-    shutil.copyfile(px, copy)
-    copy.chmod(0o755)
+    for name in ("px", "px-main"):
+        shutil.copyfile(Path(px).resolve().with_name(name), copy.with_name(name))
+        copy.with_name(name).chmod(0o755)
     work = Path(top) / "work"
     work.mkdir()
     work.chmod(0o755)

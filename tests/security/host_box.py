@@ -26,7 +26,7 @@ def B9_kill_everybody(suite):
 def C1_init_is_sealed(suite):
     if not suite.root:
         raise Skipped("only root can look at the program of pid 1")
-    process, init, _ = suite.running([], "/attack/attack_limits", "H_wait")
+    process, init, _ = suite.running([], "/attack/px-attack", "H_wait")
     try:
         fd = os.open(f"/proc/{init}/exe", os.O_RDONLY)
         seals = fcntl.fcntl(fd, fcntl.F_GET_SEALS)
@@ -47,7 +47,7 @@ def C1_init_is_sealed(suite):
 def C2_init_not_dumpable(suite):
     if suite.root:
         raise Skipped("the owner of its /proc files tells nothing where pid 1 has the box's id 0")
-    process, init, _ = suite.running([], "/attack/attack_limits", "H_wait")
+    process, init, _ = suite.running([], "/attack/px-attack", "H_wait")
     try:
         check(os.stat(f"/proc/{init}/environ").st_uid == 0,
               "pid 1 is dumpable: its /proc files belong to the payload's own id")
@@ -60,7 +60,7 @@ def C2_init_not_dumpable(suite):
 def C2_supervisor_not_dumpable(suite):
     if suite.root:
         raise Skipped("root reads any process")
-    process, _, _ = suite.running([], "/attack/attack_limits", "H_wait")
+    process, _, _ = suite.running([], "/attack/px-attack", "H_wait")
     try:
         check(os.stat(f"/proc/{process.pid}/environ").st_uid == 0, "px is dumpable while a box of the same id runs")
     finally:
@@ -70,7 +70,7 @@ def C2_supervisor_not_dumpable(suite):
 
 @test
 def C4_environment_wiped(suite):
-    process, init, payload = suite.running([], "/attack/attack_limits", "H_wait")
+    process, init, payload = suite.running([], "/attack/px-attack", "H_wait")
     try:
         token = suite.fixtures.token.encode()
         for pid in (process.pid, init, payload):
@@ -150,11 +150,11 @@ def C8_landlock_tier(suite):
     check(result["stdout"] == "RAN\n" and result["isolation"]["tier"] == "landlock", shorten(str(result)))
     missing = {word.split(":")[0] for word in result["isolation"]["missing"]}
     check({"namespaces", "root", "net"} <= missing, f"missing: {missing}")
-    for program, name in (("attack_fs", "A1_absolute_path"), ("attack_syscall", "D1_unshare"),
-                          ("attack_syscall", "D6_io_uring"), ("attack_syscall", "D3_int80"),
-                          ("attack_syscall", "D10_families"), ("attack_syscall", "D11_ioctls"),
-                          ("attack_fs", "A5_kinds"), ("attack_fs", "A4_descriptors"),
-                          ("attack_ipc", "F7_abstract"), ("attack_proc", "C4_environment")):
+    for program, name in (("px-attack", "A1_absolute_path"), ("px-attack", "D1_unshare"),
+                          ("px-attack", "D6_io_uring"), ("px-attack", "D3_int80"),
+                          ("px-attack", "D10_families"), ("px-attack", "D11_ioctls"),
+                          ("px-attack", "A5_kinds"), ("px-attack", "A4_descriptors"),
+                          ("px-attack", "F7_abstract"), ("px-attack", "C4_environment")):
         done = suite.box(options, str(suite.bin / program), name, prefix=prefix, bind=False)
         check(done.returncode == 0 and done.stdout.strip() == b"stopped",
               f"{name}: {shorten(done.stdout + done.stderr)}")
@@ -171,7 +171,7 @@ def C8_landlock_tier_victim(suite):
 @test
 def C8_landlock_tier_daemon(suite):
     mark, prefix = suite.mark(), without_userns(suite)
-    suite.box(["--require", "landlock", "-v", f"{suite.bin}:{suite.bin}:ro"], str(suite.bin / "attack_limits"),
+    suite.box(["--require", "landlock", "-v", f"{suite.bin}:{suite.bin}:ro"], str(suite.bin / "px-attack"),
               "H1_daemon", mark, prefix=prefix, bind=False)
     left = marked(mark)
     check(not left, f"{len(left)} processes outlive the box")
@@ -181,7 +181,7 @@ def C8_landlock_tier_daemon(suite):
 def C8_landlock_tier_px_killed(suite):
     mark, prefix = suite.mark(), without_userns(suite)
     command = suite.command(["--require", "landlock", "-v", f"{suite.bin}:{suite.bin}:ro"],
-                            str(suite.bin / "attack_limits"), "H2_daemons", mark, bind=False)
+                            str(suite.bin / "px-attack"), "H2_daemons", mark, bind=False)
     process = subprocess.Popen([*prefix, *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, env=suite.environment())
     check(b"ready" in process.stdout.readline(), "the box did not start")
@@ -241,7 +241,7 @@ def zero_is_not_mapped(pid):
 @test
 def E1_seen_from_the_host(suite):
     for options in ([], ["-v", f"{suite.directory('ws')}:/ws"], ["-u", "1:1"], ["-u", "65533"]):
-        process, init, payload = suite.running(options, "/attack/attack_limits", "H_wait")
+        process, init, payload = suite.running(options, "/attack/px-attack", "H_wait")
         try:
             zero_is_not_mapped(init)
             zero_is_not_mapped(payload)
@@ -263,7 +263,7 @@ def E1_seen_from_the_host(suite):
 @test
 def E1_two_boxes_differ(suite):
     needs_root(suite)
-    boxes = [suite.running([], "/attack/attack_limits", "H_wait") for _ in range(3)]
+    boxes = [suite.running([], "/attack/px-attack", "H_wait") for _ in range(3)]
     try:
         first = [zero_is_not_mapped(box[2])["uid_map"] for box in boxes]
         check(len(set(first)) == 3, f"two boxes share ids: {first}")
@@ -301,7 +301,7 @@ def E5_twin_user(suite):
 def started_with(suite, statements):
     """The row E6_signals under a caller in an odd state."""
     wrapper = f"import os, signal, sys\n{statements}\nos.execv(sys.argv[1], sys.argv[1:])\n"
-    suite.row("attack_ids", "E6_signals", ["--timeout", "10s"], prefix=(sys.executable, "-c", wrapper))
+    suite.row("px-attack", "E6_signals", ["--timeout", "10s"], prefix=(sys.executable, "-c", wrapper))
 
 
 @test
@@ -333,7 +333,7 @@ def E6_umask(suite):
 @test
 def E8_core(suite):
     workspace = suite.directory("ws")
-    suite.row("attack_ids", "E8_core", ["-v", f"{workspace}:/ws"],
+    suite.row("px-attack", "E8_core", ["-v", f"{workspace}:/ws"],
               prefix=("bash", "-c", 'ulimit -c unlimited; exec "$@"', "bash"))
     harmless(workspace)
 
@@ -352,14 +352,14 @@ def on_terminal(suite, *command):
 @test
 def F1_callers_terminal(suite):
     """px on a terminal of the caller, the box without one: it must not be able to reach the caller's."""
-    for program, name in (("attack_ipc", "F3_pts"), ("attack_fs", "A5_kinds"), ("attack_syscall", "D11_ioctls"),
-                          ("attack_fs", "A12_dev_list")):
+    for program, name in (("px-attack", "F3_pts"), ("px-attack", "A5_kinds"), ("px-attack", "D11_ioctls"),
+                          ("px-attack", "A12_dev_list")):
         on_terminal(suite, *suite.command((), f"/attack/{program}", name))
 
 
 @test
 def F1_own_terminal(suite):
-    on_terminal(suite, *suite.command(("-t",), "/attack/attack_syscall", "D11_ioctls"))
+    on_terminal(suite, *suite.command(("-t",), "/attack/px-attack", "D11_ioctls"))
 
 
 @test
@@ -373,7 +373,7 @@ def F5_control_bytes(suite):
 
 @test
 def F9_locks(suite):
-    process = suite.start([], "/attack/attack_ipc", "F9_hold")
+    process = suite.start([], "/attack/px-attack", "F9_hold")
     try:
         check(b"holding" in process.stdout.readline(), "the box did not start")
         for options in ([], [], ["-m", "64m"] if suite.root else []):
@@ -386,7 +386,7 @@ def F9_locks(suite):
 
 @test
 def G15_port_stays_inside(suite):
-    process = suite.start(["--net", "loopback"], "/attack/attack_ipc", "G15_listen")
+    process = suite.start(["--net", "loopback"], "/attack/px-attack", "G15_listen")
     try:
         check(b"listening" in process.stdout.readline(), "the box did not start")
         for address in ("127.0.0.1", "::1"):

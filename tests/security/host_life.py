@@ -18,7 +18,7 @@ from suite import LIMIT, Failed, Skipped, check, children, ended, fields, marked
 @test
 def H1_daemon(suite):
     mark = suite.mark()
-    done = suite.box([], "/attack/attack_limits", "H1_daemon", mark)
+    done = suite.box([], "/attack/px-attack", "H1_daemon", mark)
     left = marked(mark)
     check(done.returncode == 0 and not left, f"exit status {done.returncode}, {len(left)} processes outlive the box")
 
@@ -34,7 +34,7 @@ def H1_nohup(suite):
 def H2_px_killed(suite):
     for options in ([], ["-m", "64m"] if suite.root else ["--net", "loopback"]):
         mark = suite.mark()
-        process, _, _ = suite.running(options, "/attack/attack_limits", "H2_daemons", mark)
+        process, _, _ = suite.running(options, "/attack/px-attack", "H2_daemons", mark)
         check(len(marked(mark)) >= 7, "the daemons are not there")
         process.kill()
         process.communicate()
@@ -45,7 +45,7 @@ def H2_px_killed(suite):
 @test
 def H2_px_killed_stopped(suite):
     mark = suite.mark()
-    process, _, _ = suite.running([], "/attack/attack_limits", "H4_stopped", mark)
+    process, _, _ = suite.running([], "/attack/px-attack", "H4_stopped", mark)
     process.kill()
     process.communicate()
     check(not ended(mark), "stopped processes live on after px was killed")
@@ -57,7 +57,7 @@ def H2_px_killed_during_start(suite):
     mark = suite.mark()
     workspace = suite.directory("ws")
     for step in range(120):
-        process = suite.start(["-v", f"{workspace}:/ws"], "/attack/attack_limits", "H_wait", mark,
+        process = suite.start(["-v", f"{workspace}:/ws"], "/attack/px-attack", "H_wait", mark,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep((step % 60) * 0.00005)
         process.kill()
@@ -69,7 +69,7 @@ def H2_px_killed_during_start(suite):
 @test
 def H2_cgroup_swept(suite):
     needs_root(suite)
-    process, init, _ = suite.running(["-m", "64m"], "/attack/attack_limits", "H_wait")
+    process, init, _ = suite.running(["-m", "64m"], "/attack/px-attack", "H_wait")
     name = re.search(r"px-[0-9a-f]+", Path(f"/proc/{init}/cgroup").read_text())
     process.kill()
     process.communicate()
@@ -89,7 +89,7 @@ def H2_cgroup_swept(suite):
 @test
 def H3_term_ignored(suite):
     mark = suite.mark()
-    process, _, _ = suite.running([], "/attack/attack_limits", "H3_ignore", mark)
+    process, _, _ = suite.running([], "/attack/px-attack", "H3_ignore", mark)
     process.terminate()
     process.communicate(timeout=LIMIT)
     check(process.returncode == 137 and not marked(mark),
@@ -100,7 +100,7 @@ def H3_term_ignored(suite):
 def H3_timeout(suite):
     for row in ("H3_ignore", "H4_hop", "H4_stopped", "H2_daemons"):
         mark = suite.mark()
-        done = suite.box(["--timeout", "250ms"], "/attack/attack_limits", row, mark)
+        done = suite.box(["--timeout", "250ms"], "/attack/px-attack", row, mark)
         left = marked(mark)
         check(done.returncode == 124 and not left, f"{row}: exit status {done.returncode}, {len(left)} left")
 
@@ -109,20 +109,20 @@ def H3_timeout(suite):
 def H4_hop_cgroup(suite):
     needs_root(suite)
     mark = suite.mark()
-    done = suite.box(["--timeout", "250ms", "-m", "128m"], "/attack/attack_limits", "H4_hop", mark)
+    done = suite.box(["--timeout", "250ms", "-m", "128m"], "/attack/px-attack", "H4_hop", mark)
     check(done.returncode == 124 and not marked(mark), f"exit status {done.returncode}")
 
 
 @test
 def H6_pipe_held(suite):
     mark = suite.mark()
-    done = suite.box([], "/attack/attack_limits", "H6_pipe_held", mark)
+    done = suite.box([], "/attack/px-attack", "H6_pipe_held", mark)
     check(done.returncode == 0 and not marked(mark), f"exit status {done.returncode}")
 
 
 @test
 def H6_pipe_held_json(suite):
-    result = suite.result([], "/attack/attack_limits", "H6_pipe_held")
+    result = suite.result([], "/attack/px-attack", "H6_pipe_held")
     check(result["status"] == "ok", result["status"])
 
 
@@ -136,7 +136,7 @@ def H10_timeout_races_exit(suite):
 
 @test
 def H13_forged_verdict(suite):
-    done = suite.box([], "/attack/attack_limits", "H13_forge", json_result=True)
+    done = suite.box([], "/attack/px-attack", "H13_forge", json_result=True)
     result = json.loads(done.stdout)
     check((result["status"], result["exit_code"], done.returncode) == ("nonzero", 3, 3),
           f"{result['status']} {result['exit_code']} {done.returncode}")
@@ -146,7 +146,7 @@ def H13_forged_verdict(suite):
 def H13_start_failure_forged(suite):
     """A payload that ran must not be able to make px say that it never started."""
     for _ in range(30):
-        done = suite.box([], "/attack/attack_limits", "H13_starve_init")
+        done = suite.box([], "/attack/px-attack", "H13_starve_init")
         check(done.returncode != 125, f"the payload ran, and px answers: {shorten(done.stderr)}")
 
 
@@ -178,7 +178,7 @@ def I2_verdict(suite):
     """Who is ended for memory is told so, every time."""
     needs_root(suite)
     with concurrent.futures.ThreadPoolExecutor(4) as pool:     # several at once: who is faster differs then
-        run = lambda _: suite.result(["-m", "64m"], "/attack/attack_limits", "I2_anonymous")  # noqa: E731
+        run = lambda _: suite.result(["-m", "64m"], "/attack/px-attack", "I2_anonymous")  # noqa: E731
         results = list(pool.map(run, range(24)))
     for result in results:
         hit = [hit["limit"] for hit in result["limits_hit"]]
@@ -189,7 +189,7 @@ def I2_verdict(suite):
 @test
 def I3_disk_bind(suite):
     """--disk speaks of all writable directories: a writable bind is held to it, or the result says that it is not."""
-    result = suite.result(["--disk", "16m", "-v", f"{suite.directory('ws')}:/ws"], "/attack/attack_limits",
+    result = suite.result(["--disk", "16m", "-v", f"{suite.directory('ws')}:/ws"], "/attack/px-attack",
                           "I3_disk_bind")
     told = any("disk" in word for word in result["isolation"]["missing"])
     check(result["exit_code"] == 0 or told, f"{shorten(result['stdout'])}, and nothing is listed as missing")
@@ -214,7 +214,7 @@ def sample(process, seconds=LIMIT):
 @test
 def I7_flood(suite):
     for json_result in (False, True):
-        command = suite.command(("--output-limit", "256k") if json_result else (), "/attack/attack_limits",
+        command = suite.command(("--output-limit", "256k") if json_result else (), "/attack/px-attack",
                                 "I7_flood", json_result=json_result)
         with open(os.devnull, "wb") as null:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=null, stderr=null,
@@ -228,7 +228,7 @@ def I7_flood(suite):
 @test
 def I7_flood_kept_whole(suite):
     """What px keeps is what the limit says, head and tail, whatever the box writes."""
-    result = suite.result(["--output-limit", "64k"], "/attack/attack_limits", "I7_flood")
+    result = suite.result(["--output-limit", "64k"], "/attack/px-attack", "I7_flood")
     told = result["truncated"]
     check(len(result["stdout"]) < 300000 and told["stdout"] and told["stdout_bytes"] >= 100 << 20,
           f"{len(result['stdout'])} kept of {told}")
@@ -238,7 +238,7 @@ def I7_flood_kept_whole(suite):
 def I7_unread(suite):
     """Nobody reads: the box ends at its time all the same, and px does not grow."""
     mark = suite.mark()
-    process = suite.start(["--timeout", "400ms"], "/attack/attack_limits", "I7_flood", mark)
+    process = suite.start(["--timeout", "400ms"], "/attack/px-attack", "I7_flood", mark)
     try:
         process.stdout.read(1)  # it runs
         end = time.monotonic() + 10
@@ -254,27 +254,27 @@ def I7_unread(suite):
 
 @test
 def I7_end_at_limit(suite):
-    result = suite.result(["--output-limit", "64k", "--output-end"], "/attack/attack_limits", "I7_flood")
+    result = suite.result(["--output-limit", "64k", "--output-end"], "/attack/px-attack", "I7_flood")
     check(result["status"] == "output" and len(result["stdout"]) <= 65536,
           f"{result['status']}, {len(result['stdout'])} bytes")
 
 
 @test
 def I8_endless(suite):
-    check(suite.box(["--timeout", "200ms"], "/attack/attack_limits", "I8_spin").returncode == 124, "no timeout")
-    done = suite.box(["--cpu-time", "1s"], "/attack/attack_limits", "I8_spin")
+    check(suite.box(["--timeout", "200ms"], "/attack/px-attack", "I8_spin").returncode == 124, "no timeout")
+    done = suite.box(["--cpu-time", "1s"], "/attack/px-attack", "I8_spin")
     check(done.returncode in (128 + signal.SIGXCPU, 137), f"processor time: exit status {done.returncode}")
 
 
 @test
 def I11_deep(suite):
     workspace = suite.directory("ws")
-    suite.row("attack_limits", "I11_deep", ["-v", f"{workspace}:/ws"])
+    suite.row("px-attack", "I11_deep", ["-v", f"{workspace}:/ws"])
     check(not (workspace / ".px-hoisted-0").exists(), "px moved directories of the caller's tree")
 
 
 @test
 def I12_denials(suite):
-    done = suite.box([], "/attack/attack_limits", "I12_denials")
+    done = suite.box([], "/attack/px-attack", "I12_denials")
     check(done.returncode == 0 and len(done.stderr) < 1000,
           f"exit status {done.returncode}, {len(done.stderr)} bytes of messages")

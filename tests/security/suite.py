@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 LIMIT = 40                      # seconds that any one box may take before the test gives up on it
-PROGRAMS = ("attack_fs", "attack_proc", "attack_syscall", "attack_ids", "attack_ipc", "attack_limits")
+PROGRAMS = ("px-attack",)
 SET_ID = stat.S_ISUID | stat.S_ISGID
 TESTS = []
 

@@ -1,4 +1,4 @@
-/* attack_limits.c - sections H and I: staying alive after the end, and taking more than was given.
+/* attacks/limits.c - sections H and I: staying alive after the end, and taking more than was given.
  *
  * Rows that the runner drives print a line when they are in place and then stay. Everything is bounded here: at most
  * 400 processes at once, 300 MiB and 200 MiB of output, and nothing lives longer than a minute on its own. */
@@ -498,4 +498,4 @@ static const struct row rows[] = {
     {ATTACK, "I11_deep", i11_deep, "@runner", 0},
     {ATTACK, "I12_denials", i12_denials, "@runner", 0},
 };
-MAIN(rows)
+const struct table limits_table = {rows, COUNT(rows)};

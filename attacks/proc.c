@@ -1,4 +1,4 @@
-/* attack_proc.c - sections B and C: /proc, the kernel's switches, other processes, pid 1 and the caller's secrets. */
+/* attacks/proc.c - sections B and C: /proc, the kernel's switches, other processes, pid 1 and the caller's secrets. */
 #include "attack.h"
 
 #include <dirent.h>
@@ -301,7 +301,7 @@ static int c1_exe(void)
     char to[256] = "";
     if (readlink("/proc/1/exe", to, sizeof to - 1) >= 0)
         return failed("/proc/1/exe is %s", to);
-    static const char *const paths[] = {"/proc/1/exe", "/proc/self/exe", "/attack/attack_proc"};
+    static const char *const paths[] = {"/proc/1/exe", "/proc/self/exe", "/attack/px-attack"};
     for (size_t i = 0; i < COUNT(paths); i++)
         if (open(paths[i], O_WRONLY | O_CLOEXEC) >= 0 || open(paths[i], O_RDWR | O_CLOEXEC) >= 0)
             return failed("%s can be opened for writing", paths[i]);
@@ -464,4 +464,4 @@ static const struct row rows[] = {
     {ATTACK, "C4_environment", c4_environment, NULL, BARE},
     {TWIN, "C4_twin_variable", c4_twin, "-e A_GIVEN=value|with|=|and||spaces", 0},
 };
-MAIN(rows)
+const struct table proc_table = {rows, COUNT(rows)};

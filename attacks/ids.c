@@ -1,4 +1,4 @@
-/* attack_ids.c - section E: ids, privileges, groups, signals, keyrings, core dumps. */
+/* attacks/ids.c - section E: ids, privileges, groups, signals, keyrings, core dumps. */
 #include "attack.h"
 
 #include <dirent.h>
@@ -199,4 +199,4 @@ static const struct row rows[] = {
     {ATTACK, "E8_core", e8_core, "-v @WS:/ws", 0},
     {TWIN, "E1_twin_names", e_twin, NULL, 0},
 };
-MAIN(rows)
+const struct table ids_table = {rows, COUNT(rows)};

@@ -1,4 +1,4 @@
-/* attack_ipc.c - sections F and G: System V and POSIX IPC, unix sockets, locks, terminals, the network. */
+/* attacks/ipc.c - sections F and G: System V and POSIX IPC, unix sockets, locks, terminals, the network. */
 #include "attack.h"
 
 #include <arpa/inet.h>
@@ -280,4 +280,4 @@ static const struct row rows[] = {
     {TWIN, "G1_twin_loopback", g_twin, "--net loopback", 0},
     {ATTACK, "G15_listen", g15_listen, "@runner", 0},
 };
-MAIN(rows)
+const struct table ipc_table = {rows, COUNT(rows)};

@@ -1,4 +1,4 @@
-/* attack_fs.c - section A: the host's files, the mounts, /dev, set-id bits. */
+/* attacks/fs.c - section A: the host's files, the mounts, /dev, set-id bits. */
 #include "attack.h"
 
 #include <dirent.h>
@@ -293,7 +293,7 @@ static int a9_write(void)
 
 static int a9_hardlink(void)
 {
-    static const char *const files[] = {"/usr/bin/env", "/etc/passwd", "/attack/attack_fs", "/dev/null",
+    static const char *const files[] = {"/usr/bin/env", "/etc/passwd", "/attack/px-attack", "/dev/null",
                                         "/proc/self/exe"};
     for (size_t i = 0; i < COUNT(files); i++) {
         static const char *const to[] = {"/tmp/l", "/ws/l", "/dev/shm/l"};
@@ -453,7 +453,7 @@ static int a14_links(void)
             return failed("%s leads outside", dirs[i]);
     }
     char text[64];
-    if (read_text("/proc/self/comm", text, sizeof text) <= 0 || strncmp(text, "attack_fs", 9))
+    if (read_text("/proc/self/comm", text, sizeof text) <= 0 || strncmp(text, "px-attack", 9))
         return failed("/proc is not proc");
     (void)!close(
         open("/tmp/made-inside", O_WRONLY | O_CREAT | O_CLOEXEC, 0644)); /* the runner looks for it outside */
@@ -706,4 +706,4 @@ static const struct row rows[] = {
     {TWIN, "A20_twin_writing", a20_twin, NULL, 0},
     {ATTACK, "A22_source_race", a22_kind, "@runner", 0},
 };
-MAIN(rows)
+const struct table fs_table = {rows, COUNT(rows)};

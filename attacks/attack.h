@@ -1,7 +1,7 @@
-/* attack.h - what all attack programs share: the table of named rows, and words for how a row ended.
+/* attacks/attack.h - what all attacks share: the tables of named rows, and words for how a row ended.
  *
- * Why:     each row is run alone in a fresh box: `attack_fs NAME`. An attack prints `stopped`, a twin `worked`, with
- *          exit 0; anything else is a failure and says why. `attack_fs list` prints the rows with their px options.
+ * Why:     each row is run alone in a fresh box: `px-attack NAME`. An attack prints `stopped`, a twin `worked`, with
+ *          exit 0; anything else is a failure and says why. `px-attack list` prints the rows with their px options.
  * Owns:    nothing.
  * Mustn't: harm the host when px is broken: loops, allocations and writes are bounded by the rows themselves, a file of
  *          the host that turns out to be writable is only opened, and pid 1 is left alone if it is not the box's. */
@@ -114,28 +114,8 @@ static inline int read_text(const char *path, char *out, size_t size)
     return (int)have;
 }
 
-static inline int main_of(const struct row *rows, size_t count, int argc, char **argv)
-{
-    if (argc == 2 && strcmp(argv[1], "list") == 0) {
-        for (size_t i = 0; i < count; i++)
-            printf("%s\t%s\t%s\t%s\n", rows[i].kind == ATTACK ? "attack" : "twin", rows[i].name,
-                   rows[i].flags & BARE ? "bare" : "-", rows[i].options ? rows[i].options : "");
-        return 0;
-    }
-    for (size_t i = 0; argc >= 2 && i < count; i++) {
-        if (strcmp(rows[i].name, argv[1]) != 0)
-            continue;
-        int r = rows[i].run();
-        if (r == DONE)
-            printf("%s\n", rows[i].kind == ATTACK ? "stopped" : "worked");
-        return fflush(stdout) == 0 ? r : FAILED;
-    }
-    printf("no such row\n");
-    return FAILED;
-}
-
-#define MAIN(rows) \
-    int main(int argc, char **argv) \
-    { \
-        return main_of(rows, COUNT(rows), argc, argv); \
-    }
+struct table {
+    const struct row *rows;
+    size_t count;
+};
+extern const struct table fs_table, ids_table, ipc_table, limits_table, proc_table, syscall_table;

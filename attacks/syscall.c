@@ -1,4 +1,4 @@
-/* attack_syscall.c - section D: system calls, other ABIs, socket families, terminal ioctls. */
+/* attacks/syscall.c - section D: system calls, other ABIs, socket families, terminal ioctls. */
 #include "attack.h"
 
 #include <linux/filter.h>
@@ -370,7 +370,7 @@ static int d13_kept(void)
         return failed("no_new_privs or the filter is missing");
     if (prctl(PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0)
         return failed("no_new_privs can be taken back");
-    const char *again = "LD_SHOW_AUXV=1 exec /attack/attack_syscall D1_unshare >/dev/null";
+    const char *again = "LD_SHOW_AUXV=1 exec /attack/px-attack D1_unshare >/dev/null";
     return system(again) == 0 ? DONE : failed("an exec gets rid of the filter");
 }
 
@@ -444,4 +444,4 @@ static const struct row rows[] = {
     {ATTACK, "D15_mount_listing", d15_listing, NULL, BARE},
     {ATTACK, "D16_personality", d16_personality, NULL, BARE},
 };
-MAIN(rows)
+const struct table syscall_table = {rows, COUNT(rows)};

@@ -1,0 +1,45 @@
+/* The commands of the small px: what is not in it goes to px-main. */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RUN_LAUNCHER(name) cmd_##name
+#define RUN_MAIN(name) hand_over
+#define PX_COMMAND(where, name, summary, usage, policy_options, details) \
+    {#name, summary, usage, details, policy_options, RUN_##where(name)},
+
+const struct command commands[] = {
+#include "commands.def"
+    {NULL, NULL, NULL, NULL, false, NULL},
+};
+
+bool must_hand_over(const struct px_policy *policy)
+{
+    return !px_policy_is_small(policy);
+}
+
+/* Beside this program in a build, in libexec when installed. */
+int hand_over(struct cli *cli, int argc, char **argv)
+{
+    static const char *const places[] = {"px-main", "../libexec/px/px-main"};
+    char self[4096], path[4200];
+    (void)argc;
+    (void)argv;
+
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n < 0)
+        return fail(cli, 7, START_STATUS, "Mount /proc.", "px cannot find its own place");
+    self[n] = '\0';
+    *(strrchr(self, '/') + 1) = '\0';
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        (void)snprintf(path, sizeof path, "%s%s", self, places[i]);
+        (void)execv(path, cli->argv);
+        if (errno != ENOENT)
+            return fail(cli, 7, START_STATUS, NULL, "cannot run '%s'", path);
+    }
+    return fail(cli, 3, START_STATUS, "Install px as a whole (make install), or run it from its build directory.",
+                "this needs the program px-main, and it is not beside px nor in ../libexec/px");
+}

@@ -1,0 +1,17 @@
+/* engine/beyond.h - what a start may need beyond the core, and the small launcher leaves to px-main.
+ *
+ * Why:     reading a profile needs a JSON library and a runtime needs a bundle; a static launcher that starts in a tenth of a
+ *          millisecond has neither. beyond.c does the work, launcher.c refuses in the same words for every case.
+ * Owns:    nothing.
+ * Mustn't: be called for a policy that px_policy_is_small. */
+#pragma once
+
+#include <px/px.h>
+
+#include "box/plan.h"
+
+/* A user's own system call filter, compiled; *ret_code is the caller's to free(). */
+int px_beyond_filter(const struct px_policy *policy, struct sock_filter **ret_code, uint16_t *ret_length, struct px_err *e);
+/* The same box through an OCI runtime. */
+int px_beyond_start(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_box **ret_box,
+                    struct px_err *e);

@@ -1,0 +1,26 @@
+/* The launcher's half of engine/beyond.h: it hands such policies over before it comes here. */
+#include "base/err.h"
+#include "engine/beyond.h"
+
+static int refuse(struct px_err *e)
+{
+    return px_fail(e, PX_E_NOT_BUILT, 0, "this needs px-main, not the launcher");
+}
+
+int px_beyond_filter(const struct px_policy *policy, struct sock_filter **ret_code, uint16_t *ret_length, struct px_err *e)
+{
+    (void)policy;
+    (void)ret_code;
+    (void)ret_length;
+    return refuse(e);
+}
+
+int px_beyond_start(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_box **ret_box,
+                    struct px_err *e)
+{
+    (void)policy;
+    (void)argv;
+    (void)io;
+    (void)ret_box;
+    return refuse(e);
+}
