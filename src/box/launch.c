@@ -201,6 +201,7 @@ static int run_clone(struct launch *l, struct px_err *e)
         box->pidfd = -EBADF;
         return clone_failed((int)pid, box->plan, e);
     }
+    box->pid = (int)pid;
     int r = prepare_child(box, (pid_t)pid, e);
     wake(&l->child.go, r < 0 ? PX_GO_AWAY : PX_GO);
     wait_until_gone(box, &l->child);

@@ -158,7 +158,7 @@ void px_places_skeleton(struct px_plan *plan, const struct px_places *places)
         px_steps_dir(plan, scratch, 0700, 0);
 }
 
-static uint64_t inodes_for(uint64_t bytes)
+uint64_t px_places_inodes(uint64_t bytes)
 {
     return bytes / 4096 < 1024 ? 1024 : bytes / 4096;
 }
@@ -167,7 +167,7 @@ static struct px_step *add_tmpfs_step(struct px_plan *plan, const char *target, 
 {
     struct px_step *s = px_steps_at(plan, PX_OP_TMPFS, target);
     s->num = bytes;
-    s->num2 = inodes_for(bytes);
+    s->num2 = px_places_inodes(bytes);
     s->attr = PX_STEPS_RW;
     return s;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct px_err;
 struct px_place;
@@ -20,6 +21,8 @@ struct px_places {
 
 int px_places_init(struct px_places *places, const struct px_policy *policy, struct px_err *e);
 void px_places_done(struct px_places *places);
+/* How many files so many bytes of a writable directory may be. */
+uint64_t px_places_inodes(uint64_t bytes);
 /* The mount points that lie in the skeleton. */
 void px_places_skeleton(struct px_plan *plan, const struct px_places *places);
 /* The mounts, with the mount points that lie in a tmpfs of ours. */

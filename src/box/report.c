@@ -22,6 +22,14 @@ static void hit(struct px_result *r, const char *limit, const char *counter, uin
         r->limits_hit[r->limits_hit_count++] = (struct px_limit_hit){limit, counter, value};
 }
 
+static void hit_disk(const struct px_box *box, struct px_result *r)
+{
+    if (box->disk.bytes > box->disk.bytes_max)
+        hit(r, "disk", "bytes added to writable binds", box->disk.bytes);
+    else
+        hit(r, "disk", "files added to writable binds", box->disk.files);
+}
+
 /* ---- how it ended ---- */
 
 static void ended_by_itself(struct px_box *box, struct px_result *r)
@@ -61,6 +69,11 @@ static void ended_by_us(struct px_box *box, struct px_result *r)
         for (int i = 1; i < PX_FLOW_COUNT; i++)
             if (box->flow[i].limit && box->flow[i].total > box->flow[i].limit)
                 hit(r, "output-limit", i == 1 ? "bytes on stdout" : "bytes on stderr", box->flow[i].total);
+        break;
+    case PX_END_DISK:
+        r->status = PX_STATUS_DISK;
+        r->reason = "wrote more than its disk limit";
+        hit_disk(box, r);
         break;
     case PX_END_KILLED:
         r->status = PX_STATUS_SIGNALLED;
@@ -120,6 +133,11 @@ static void read_rlimits(struct px_box *box, struct px_result *r)
 
 static void read_disk(struct px_box *box, struct px_result *r)
 {
+    if (box->disk.over && r->status != PX_STATUS_DISK) {
+        r->status = PX_STATUS_DISK;
+        r->reason = "wrote more than its disk limit";
+        hit_disk(box, r);
+    }
     if (!box->have_report || !box->report.disk_full)
         return;
     for (unsigned i = 0; i < 32; i++)

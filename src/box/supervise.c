@@ -21,12 +21,13 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "box/places.h"
 #include "kernel/abi.h"
 #include "kernel/notify.h"
 #include "kernel/pidfd.h"
 #include "kernel/tree.h"
 
-enum { GRACE_MSEC = 2000, FORCE_MSEC = 200, STUCK_MSEC = 20000, EOF_MSEC = 250, EOF_TIMES = 20 };
+enum { GRACE_MSEC = 2000, FORCE_MSEC = 200, STUCK_MSEC = 20000, EOF_MSEC = 250, EOF_TIMES = 20, DISK_MSEC = 50 };
 
 /* ---- starting ---- */
 
@@ -125,7 +126,8 @@ static int add_event(struct px_box *box, int fd, uint32_t tag)
 /* The next of all that can come, on one timer. */
 static void set_timer(struct px_box *box)
 {
-    const uint64_t all[] = {box->deadline_nsec, box->grace_nsec, box->force_nsec, box->stuck_nsec, box->eof_nsec};
+    const uint64_t all[] = {box->deadline_nsec, box->grace_nsec, box->force_nsec, box->stuck_nsec,
+                            box->eof_nsec,      box->disk_nsec};
     uint64_t at = 0;
     for (size_t i = 0; i < PX_COUNT_OF(all); i++)
         if (all[i] && (at == 0 || all[i] < at))
@@ -180,8 +182,10 @@ static int watch_all(struct px_box *box, struct px_err *e)
         return px_fail(e, PX_E_IO, errno, "cannot watch the box");
     if (box->timeout_msec)
         box->deadline_nsec = box->start_nsec + box->timeout_msec * 1000000;
+    if (box->disk.on)
+        box->disk_nsec = box->start_nsec + (uint64_t)DISK_MSEC * 1000000;
     set_timer(box);
-    if (box->deadline_nsec && box->timer < 0)
+    if ((box->deadline_nsec || box->disk_nsec) && box->timer < 0)
         return px_fail(e, PX_E_IO, EMFILE, "the timeout cannot be watched");
     watch_oom(box);
     if (box->listener >= 0)
@@ -253,6 +257,8 @@ static int open_writable(struct px_box *box, struct px_err *e)
         if (refuse_set_id(fd, &st, path, e) < 0)
             return -1;
     }
+    if (box->writable_count && px_policy_limited(box->disk_bytes))
+        px_disk_start(&box->disk, box->writable, box->writable_count, box->disk_bytes, px_places_inodes(box->disk_bytes));
     return 0;
 }
 
@@ -450,6 +456,11 @@ static int on_timer(struct px_box *box, struct px_err *e)
         px_supervise_kill(box, PX_END_KILLED);
     if (box->eof_nsec && now >= box->eof_nsec)
         px_supervise_end_input(box);
+    if (box->disk_nsec && now >= box->disk_nsec) {
+        box->disk_nsec = now + (uint64_t)DISK_MSEC * 1000000;
+        if (px_disk_over(&box->disk, box->writable, box->writable_count, box->pid, now))
+            px_supervise_kill(box, PX_END_DISK);
+    }
     set_timer(box);
     return 0;
 }
@@ -535,6 +546,8 @@ static void strip_binds(struct px_box *box)
 static int finish(struct px_box *box, struct px_err *e)
 {
     strip_binds(box);
+    if (box->disk.on)           /* what came after the last look counts as well */
+        box->disk.over = px_disk_over(&box->disk, box->writable, box->writable_count, 0, px_now_nsec());
     px_report_make(box);
     for (int i = 0; i < PX_FLOW_COUNT; i++)     /* whoever reads what we hand on sees the end now */
         px_flow_close(box, i);

@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "box/child.h"
+#include "box/disk.h"
 #include "box/plan.h"
 #include "kernel/cgroup.h"
 #include "kernel/idmap.h"
@@ -47,13 +48,14 @@ struct px_refused {
 /* What an event of the epoll is about; the streams add their index. */
 enum { PX_EVENT_PIDFD, PX_EVENT_TIMER, PX_EVENT_OOM, PX_EVENT_FILES, PX_EVENT_REFUSED, PX_EVENT_FROM = 16, PX_EVENT_TO = 32 };
 
-enum px_end { PX_END_NONE, PX_END_EXIT, PX_END_TIMEOUT, PX_END_MEMORY, PX_END_OUTPUT, PX_END_KILLED, PX_END_LOST };
+enum px_end { PX_END_NONE, PX_END_EXIT, PX_END_TIMEOUT, PX_END_MEMORY, PX_END_OUTPUT, PX_END_DISK, PX_END_KILLED, PX_END_LOST };
 
 struct px_box {
     struct px_plan *plan;       /* NULL once the box runs, unless something of it is needed at the end */
     char **argv;                /* of the payload, for the result; one allocation */
     int *writable;              /* what the box may write of the caller's files, opened before it could move them */
     size_t writable_count;
+    struct px_disk disk;        /* the bound on them */
     struct px_idmap ids;
     struct px_cgroup cgroup;
     bool has_cgroup;
@@ -65,7 +67,7 @@ struct px_box {
     bool reaper;                /* landlock tier: px-init ends the tree, so it must not be killed before it did */
     bool sigpipe_ignored;       /* by the program that uses us, so that writes need no care */
     /* the running box */
-    int pidfd;                  /* of pid 1 */
+    int pid, pidfd;             /* of pid 1 */
     int payload;                /* pidfd of the command */
     int ready_event;            /* always readable; watched while a regular file has work for us */
     bool ready_watched;
@@ -88,6 +90,7 @@ struct px_box {
     uint64_t grace_nsec;        /* after a polite signal */
     uint64_t force_nsec;        /* when killing the command alone did not do */
     uint64_t stuck_nsec;        /* when even SIGKILL did not */
+    uint64_t disk_nsec;         /* when the writable binds are looked at again */
     uint64_t eof_nsec;          /* when the terminal is told again that its input has ended */
     int eof_count;
     int64_t start_realtime_sec;

@@ -31,7 +31,7 @@ struct level {
     char own[];                 /* its name in the level above */
 };
 
-enum purpose { STRIP, EMPTY, FIND };
+enum purpose { STRIP, EMPTY, FIND, MEASURE };
 
 struct walk {
     enum purpose purpose;
@@ -42,6 +42,7 @@ struct walk {
     int changed;                /* FIND: 1 once something was found */
     char *found;
     size_t found_size;
+    struct px_tree_size *size;  /* MEASURE */
     int err;                    /* the first thing that went wrong */
 };
 
@@ -86,6 +87,13 @@ static void strip_entry(struct walk *w, const char *name, const struct stat *st)
         w->changed += r;
 }
 
+/* A file with several names is counted once for each, as if it were as many: never too little. */
+static void add_size(struct px_tree_size *size, const struct stat *st)
+{
+    size->bytes += (uint64_t)st->st_blocks * 512;
+    size->files++;
+}
+
 static void remember(struct walk *w, const char *name)
 {
     size_t n = strlen(name) + 1;
@@ -105,13 +113,15 @@ static void visit_entry(struct walk *w, const char *name)
     struct stat st;
     if (fstatat(w->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return;
+    if (w->purpose == MEASURE)
+        add_size(w->size, &st);
     if (S_ISDIR(st.st_mode)) {
         remember(w, name);
     } else if (w->purpose == EMPTY) {
         long r = px_sys(SYS_unlinkat, w->fd, name, 0);
         if (r < 0)
             failed(w, (int)r);
-    } else {
+    } else if (w->purpose != MEASURE) {
         strip_entry(w, name, &st);
     }
 }
@@ -234,4 +244,15 @@ int px_tree_find_set_id(int dirfd, char *ret_name, size_t size)
     ret_name[0] = '\0';
     int r = run_walk(&w, dirfd);
     return w.changed ? 1 : r == -EACCES ? 0 : r;        /* what the caller cannot read, the box cannot either */
+}
+
+void px_tree_measure(int fd, struct px_tree_size *size)
+{
+    struct walk w = {.purpose = MEASURE, .size = size};
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return;
+    add_size(size, &st);
+    if (S_ISDIR(st.st_mode))
+        (void)run_walk(&w, fd);
 }

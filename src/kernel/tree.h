@@ -13,5 +13,10 @@ int px_tree_strip(int dirfd, int64_t since_sec);
 int px_tree_find_set_id(int dirfd, char *ret_name, size_t size);
 /* The same as strip for one file, whenever it changed: 1 if it was changed. */
 int px_tree_strip_file(int fd);
+/* Adds what a directory with everything below it, or one file, takes on its disk. What cannot be read is not counted. */
+struct px_tree_size {
+    uint64_t bytes, files;
+};
+void px_tree_measure(int fd, struct px_tree_size *size);
 /* Removes everything below dirfd; 0 or -errno of the first thing that would not go. */
 int px_tree_empty(int dirfd);
