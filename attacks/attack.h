@@ -1,7 +1,7 @@
-/* attacks/attack.h - what all attacks share: the tables of named rows, and words for how a row ended.
+/* attacks/attack.h - what all attacks share: one function a row of data/attacks.def, and words for how it ended.
  *
  * Why:     each row is run alone in a fresh box: `px-attack NAME`. An attack prints `stopped`, a twin `worked`, with
- *          exit 0; anything else is a failure and says why. `px-attack list` prints the rows with their px options.
+ *          exit 0; anything else is a failure and says why. `px-attack list` prints the table.
  * Owns:    nothing.
  * Mustn't: harm the host when px is broken: loops, allocations and writes are bounded by the rows themselves, a file of
  *          the host that turns out to be writable is only opened, and pid 1 is left alone if it is not the box's. */
@@ -25,18 +25,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum kind { ATTACK, TWIN };
-
-/* BARE marks rows that may also run without a box (`run --control`), to see that they notice it. */
-enum { BARE = 1 };
-
-struct row {
-    enum kind kind;
-    const char *name;    /* catalogue row first: A5_stdout_reopen */
-    int (*run)(void);    /* 0: stopped or worked; SKIP; else the failure was said */
-    const char *options; /* of px exec; @WS is a writable directory of the host */
-    int flags;
-};
+/* The functions of the table. 0: stopped or worked; SKIP; else the failure was said. */
+#define PX_ATTACK(name, function, ...) int function(void);
+#define PX_TWIN(name, function, ...) int function(void);
+#include "attacks.def"
+#undef PX_ATTACK
+#undef PX_TWIN
 
 enum { DONE = 0, FAILED = 1, SKIP = 77 };
 
@@ -60,10 +54,50 @@ __attribute__((format(printf, 1, 2))) static inline int skipped(const char *form
     return SKIP;
 }
 
+/* What whoever started us tells: A_SECRET, A_PORT and so on. */
 static inline const char *argument(const char *name)
 {
     const char *value = getenv(name);
     return value ? value : "";
+}
+
+/* Where the writable directory of the caller and where this program lie in the box. */
+static inline const char *workspace(void)
+{
+    const char *at = argument("A_WS");
+    return *at ? at : "/ws";
+}
+static inline const char *here(void)
+{
+    const char *at = argument("A_HERE");
+    return *at ? at : "/attack";
+}
+
+/* A name in a directory of those two; each call has room of its own for a while. */
+static inline const char *in(const char *dir, const char *name)
+{
+    static char room[8][600];
+    static int next;
+    char *out = room[next++ % 8];
+    snprintf(out, sizeof room[0], "%s/%s", dir, name);
+    return out;
+}
+
+/* Whether a comma-separated list of the caller's holds a text. */
+static inline bool told(const char *list, const char *text)
+{
+    size_t n = strlen(text);
+    for (const char *p = argument(list); *p; p += strcspn(p, ",") + (p[strcspn(p, ",")] == ','))
+        if (strcspn(p, ",") == n && memcmp(p, text, n) == 0)
+            return true;
+    return false;
+}
+
+/* Rows that look for programs of the base's know only the host's. */
+static inline bool host_base(void)
+{
+    const char *base = argument("A_BASE");
+    return !*base || strcmp(base, "host") == 0;
 }
 
 /* In a pid namespace of its own the numbers are small; without one, pid 1 is the host's and must be spared. */
@@ -114,8 +148,13 @@ static inline int read_text(const char *path, char *out, size_t size)
     return (int)have;
 }
 
-struct table {
-    const struct row *rows;
-    size_t count;
+/* look.c */
+bool listed(const char *name, const char *const list[], size_t count);
+bool granted(const char *path);                 /* the policy put something there, or above it */
+/* Every name in the directory is on the list, or granted. */
+int only(const char *path, const char *const list[], size_t count);
+
+struct seen_mount {
+    char root[512], target[512], options[256], type[64], super[512];
 };
-extern const struct table fs_table, ids_table, ipc_table, limits_table, proc_table, syscall_table;
+int each_mount(int (*check)(const struct seen_mount *m));

@@ -18,7 +18,7 @@
 
 /* ---- F3, F6 to F9 ---- */
 
-static int f3_pts(void)
+int f3_pts(void)
 {
     char path[64];
     snprintf(path, sizeof path, "/dev/pts/%s", argument("A_PTS"));
@@ -27,7 +27,34 @@ static int f3_pts(void)
     return open("/dev/tty", O_RDWR | O_CLOEXEC) < 0 ? DONE : failed("the caller's terminal can be opened");
 }
 
-static int f6_sysv(void)
+/* The terminal of a box is the one of its own devpts, by whatever name it is looked at. */
+int f4_peer(void)
+{
+    char name[64] = "";
+    struct stat named, held;
+    if (ttyname_r(0, name, sizeof name) != 0)
+        return failed("standard input is no terminal: %s", strerror(errno));
+    if (stat(name, &named) < 0 || fstat(0, &held) < 0 || named.st_rdev != held.st_rdev || named.st_dev != held.st_dev ||
+        named.st_ino != held.st_ino)
+        return failed("%s is another terminal than the one that is held", name);
+    int tty = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    return tty >= 0 && tcgetpgrp(tty) == getpgrp() ? DONE : failed("the terminal is not the box's own: %s", strerror(errno));
+}
+
+/* Nothing that could hand a descriptor over. */
+int f10_sockets(void)
+{
+    for (int fd = 0; fd < 1024; fd++) {
+        char byte, control[256];
+        struct iovec iov = {&byte, 1};
+        struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+        if (recvmsg(fd, &message, MSG_DONTWAIT) >= 0 || (errno != ENOTSOCK && errno != EBADF))
+            return failed("descriptor %d is a socket", fd);
+    }
+    return DONE;
+}
+
+int f6_sysv(void)
 {
     key_t key = (key_t)strtol(argument("A_KEY"), NULL, 10);
     if (!key)
@@ -44,14 +71,14 @@ static int f6_sysv(void)
     return DONE;
 }
 
-static int f6_mqueue(void)
+int f6_mqueue(void)
 {
     return mq_open(argument("A_QUEUE"), O_RDONLY) == (mqd_t)-1 && errno == ENOENT
                ? DONE
                : failed("the host's queue: %s", strerror(errno));
 }
 
-static int f6_twin(void)
+int f6_twin(void)
 {
     int shm = shmget(4711, 4096, IPC_CREAT | 0600), sem = semget(4711, 1, IPC_CREAT | 0600),
         msg = msgget(4711, IPC_CREAT | 0600);
@@ -72,17 +99,17 @@ static int connect_unix(const char *name, bool abstract)
     return connect(s, (struct sockaddr *)&address, len) == 0 ? s : -1;
 }
 
-static int f7_abstract(void)
+int f7_abstract(void)
 {
     return connect_unix(argument("A_MARK"), true) < 0 ? DONE : failed("the host's abstract socket answers");
 }
 
-static int f8_path(void)
+int f8_path(void)
 {
     return connect_unix(argument("A_SOCKET"), false) < 0 ? DONE : failed("the host's socket answers");
 }
 
-static int f7_twin(void)
+int f7_twin(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "\0own"};
     int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -99,11 +126,11 @@ static int f7_twin(void)
 }
 
 /* Locks all that can be locked and stays until killed; the runner starts other boxes meanwhile. */
-static int f9_hold(void)
+int f9_hold(void)
 {
-    static const char *const paths[] = {
+    const char *const paths[] = {
         "/",    "/usr",      "/usr/bin",     "/etc",  "/etc/ld.so.cache", "/etc/alternatives",
-        "/dev", "/dev/null", "/dev/tty",     "/proc", "/proc/self/exe",   "/attack",
+        "/dev", "/dev/null", "/dev/tty",     "/proc", "/proc/self/exe",   here(),
         "/sys", "/tmp",      "/home/sandbox"};
     for (size_t i = 0; i < COUNT(paths); i++) {
         int fd = open(paths[i], O_RDONLY | O_CLOEXEC);
@@ -157,13 +184,13 @@ static int unreachable(bool loopback)
         return FAILED;
     return loopback ? DONE : dial(AF_INET, SOCK_DGRAM, "127.0.0.1", port);
 }
-static int g1_none(void)
+int g1_none(void)
 {
     return unreachable(false);
 }
 
 /* With lo up a connect is decided a moment later, so ask blocking sockets; nothing listens in the box. */
-static int g1_loopback(void)
+int g1_loopback(void)
 {
     struct sockaddr_in v4 = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)atoi(argument("A_PORT"))),
@@ -181,7 +208,7 @@ static int g1_loopback(void)
     return DONE;
 }
 
-static int g1_interfaces(void)
+int g1_interfaces(void)
 {
     struct if_nameindex *list = if_nameindex();
     for (struct if_nameindex *i = list; i && i->if_index; i++)
@@ -203,7 +230,7 @@ static int g1_interfaces(void)
     return DONE;
 }
 
-static int g1_configure(void)
+int g1_configure(void)
 {
     struct ifreq request = {.ifr_name = "lo"};
     int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -215,20 +242,20 @@ static int g1_configure(void)
     return ioctl(s, SIOCSIFADDR, &request) < 0 ? DONE : failed("addresses can be set");
 }
 
-static int g5_resolver(void)
+int g5_resolver(void)
 {
     char text[256];
     int n = read_text("/etc/resolv.conf", text, sizeof text);
     return n >= 0 && !strstr(text, "nameserver") ? DONE : failed("a name server is named");
 }
 
-static int g17_icmp(void)
+int g17_icmp(void)
 {
     int s = socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP), t = socket(AF_INET6, SOCK_DGRAM, IPPROTO_ICMPV6);
     return s < 0 && t < 0 ? DONE : failed("an ICMP socket can be made");
 }
 
-static int g_twin(void)
+int g_twin(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof address;
@@ -243,7 +270,7 @@ static int g_twin(void)
 }
 
 /* Listens on the given port of the box until killed; the runner tries to reach it from the host. */
-static int g15_listen(void)
+int g15_listen(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_addr.s_addr = htonl(INADDR_ANY),
@@ -256,28 +283,3 @@ static int g15_listen(void)
     alarm(60);
     return pause();
 }
-
-static const struct row rows[] = {
-    {ATTACK, "F3_pts", f3_pts, NULL, 0},
-    {ATTACK, "F6_sysv", f6_sysv, NULL, BARE},
-    {ATTACK, "F6_mqueue", f6_mqueue, NULL, BARE},
-    {TWIN, "F6_twin_own", f6_twin, NULL, 0},
-    {ATTACK, "F7_abstract", f7_abstract, NULL, BARE},
-    {ATTACK, "F7_abstract_loopback", f7_abstract, "--net loopback", 0},
-    {ATTACK, "F7_abstract_host_net", f7_abstract, "--net host", 0},
-    {TWIN, "F7_twin_own", f7_twin, NULL, 0},
-    {ATTACK, "F8_path_socket", f8_path, NULL, BARE},
-    {ATTACK, "F9_hold", f9_hold, "@runner", 0},
-    {ATTACK, "G1_none", g1_none, NULL, BARE},
-    {ATTACK, "G1_loopback", g1_loopback, "--net loopback", BARE},
-    {ATTACK, "G1_interfaces", g1_interfaces, NULL, BARE},
-    {ATTACK, "G1_interfaces_loopback", g1_interfaces, "--net loopback", 0},
-    {ATTACK, "G1_configure", g1_configure, NULL, 0},
-    {ATTACK, "G1_configure_loopback", g1_configure, "--net loopback", 0},
-    {ATTACK, "G5_resolver", g5_resolver, NULL, 0},
-    {ATTACK, "G17_icmp", g17_icmp, NULL, 0},
-    {ATTACK, "G17_icmp_loopback", g17_icmp, "--net loopback", 0},
-    {TWIN, "G1_twin_loopback", g_twin, "--net loopback", 0},
-    {ATTACK, "G15_listen", g15_listen, "@runner", 0},
-};
-const struct table ipc_table = {rows, COUNT(rows)};

@@ -6,7 +6,7 @@
 
 /* Part of the design, not of this build: refused by name, so that a script learns why. */
 static const char *const later[] = {"box", "run", "test", "sync", "status", "init", "pack", "sandbox", "file", "worker",
-                                    "task", "mcp", "serve", "doctor", "oci"};
+                                    "task", "mcp", "serve", "oci"};
 
 const struct command *find_command(const char *name)
 {

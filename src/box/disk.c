@@ -33,7 +33,7 @@ struct nameless {
         ino_t ino;
     } seen[NAMELESS_MAX];
     size_t seen_count;
-    int left;                   /* processes that may still be looked at */
+    int process[PROCESSES_MAX], processes;      /* found so far */
 };
 
 static bool is_ours(const struct nameless *n, dev_t dev)
@@ -86,8 +86,6 @@ static void look_at_descriptor(void *arg, int pid, int dir, int number)
         add_nameless(arg, &st);
 }
 
-static void look_at_process(struct nameless *n, int pid);
-
 static void look_at_thread(void *arg, int pid, int dir, int number)
 {
     struct nameless *n = arg;
@@ -96,21 +94,25 @@ static void look_at_thread(void *arg, int pid, int dir, int number)
     if (px_fmt(path, sizeof path, "/proc/%d/task/%d/children", pid, number) < 0 ||
         px_read_file(AT_FDCWD, path, list, sizeof list) <= 0)
         return;
-    char *rest = NULL;
-    for (char *word = strtok_r(list, " \n", &rest); word; word = strtok_r(NULL, " \n", &rest)) {
+    for (const char *p = list; *p;) {
+        char word[16] = "";
+        size_t length = strcspn(p, " \n");
         uint64_t child;
-        if (px_parse_u64(word, INT32_MAX, &child) == 0)
-            look_at_process(n, (int)child);
+        memcpy(word, p, length < sizeof word ? length : 0);
+        if (px_parse_u64(word, INT32_MAX, &child) == 0 && n->processes < PROCESSES_MAX)
+            n->process[n->processes++] = (int)child;
+        p += length + strspn(p + length, " \n");
     }
 }
 
-/* The depth is that of the tree of processes, and with it bounded by their number. */
-static void look_at_process(struct nameless *n, int pid)
+/* Level by level, so that a deep tree of processes costs no stack. */
+static void look_at_processes(struct nameless *n, int init)
 {
-    if (n->left-- <= 0)
-        return;
-    each_number(pid, "fd", look_at_descriptor, n);
-    each_number(pid, "task", look_at_thread, n);
+    n->process[n->processes++] = init;
+    for (int i = 0; i < n->processes; i++) {
+        each_number(n->process[i], "fd", look_at_descriptor, n);
+        each_number(n->process[i], "task", look_at_thread, n);
+    }
 }
 
 /* ---- the whole ---- */
@@ -127,8 +129,7 @@ static void measure(const int *fds, size_t count, int init, uint64_t *ret_bytes,
         return;
     n->fds = fds;
     n->count = count;
-    n->left = PROCESSES_MAX;
-    look_at_process(n, init);
+    look_at_processes(n, init);
     *ret_bytes += n->bytes;
     *ret_files += n->files;
     free(n);

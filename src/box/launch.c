@@ -59,27 +59,27 @@ static int sealed_init(void)
 
 /* ---- words for a step that failed ---- */
 
-static int explain_exec(const struct px_child_report *r, const char *command, struct px_err *e)
+int px_launch_exec_failed(int err, bool found, const char *command, struct px_err *e)
 {
-    if (!r->found && (r->err == -ENOENT || r->err == -ENOTDIR)) {
+    if (!found && (err == -ENOENT || err == -ENOTDIR)) {
         px_fail(e, PX_E_NOT_FOUND, 0, "'%s' was not found in the box", command);
         return strchr(command, '/') ? px_why(e, "There is no such file in the box; it does not see the host's files.") : -1;
     }
-    px_fail(e, PX_E_EXEC, r->err, "'%s' could not be run", command);
-    if (r->err == -ENOENT)
+    px_fail(e, PX_E_EXEC, err, "'%s' could not be run", command);
+    if (err == -ENOENT)
         px_why(e, "The file is there, but its interpreter or loader is not in the box.");
-    if (r->err == -EACCES)
+    if (err == -EACCES)
         px_why(e, "It is a directory, is not executable, or lies on a directory mounted without execution.");
-    if (r->err == -E2BIG)
+    if (err == -E2BIG)
         px_why(e, "Its arguments and variables together are longer than the kernel passes on.");
     return -1;
 }
 
-static int explain_bind(const struct px_plan *plan, const struct px_step *s, const char *source, int err, struct px_err *e)
+int px_launch_bind_failed(const struct px_plan *plan, const struct px_step *s, int err, struct px_err *e)
 {
     const char *target = px_plan_text(plan, s->dst);
-    if (source)
-        px_fail(e, PX_E_BIND, err, "cannot bind '%s' to '%s'", source, target);
+    if (s->op == PX_OP_BIND)
+        px_fail(e, PX_E_BIND, err, "cannot bind '%s' to '%s'", px_plan_text(plan, s->src), target);
     else
         px_fail(e, PX_E_BIND, err, "cannot mount a tmpfs on '%s'", target);
     if (err == -ENOENT || err == -ENOTDIR) {
@@ -100,13 +100,13 @@ static int explain(const struct px_plan *plan, const struct px_child_report *r, 
 
     switch ((enum px_op)s->op) {
     case PX_OP_EXEC:
-        return explain_exec(r, plan->argv[0], e);
+        return px_launch_exec_failed(r->err, r->found, plan->argv[0], e);
     case PX_OP_TMPFS:
         if (!(s->flags & PX_STEP_FOREIGN))
             break;
-        return explain_bind(plan, s, NULL, r->err, e);
+        return px_launch_bind_failed(plan, s, r->err, e);
     case PX_OP_BIND:
-        return explain_bind(plan, s, px_plan_text(plan, s->src), r->err, e);
+        return px_launch_bind_failed(plan, s, r->err, e);
     case PX_OP_CHDIR:
         return px_fail(e, PX_E_WORKDIR, r->err, "cannot start in '%s'", target);
     case PX_OP_OVERLAY:
@@ -167,6 +167,12 @@ static int clone_failed(int err, const struct px_plan *plan, struct px_err *e)
     return px_fail(e, PX_E_USERNS, err, "cannot make the namespaces of the box");
 }
 
+/* Whether the payload is the command itself, and not a partner's program that will make it. */
+static bool is_command(const struct px_box *box)
+{
+    return !box->partner || !box->partner->inside;
+}
+
 /* What only the parent can do for pid 1 while that waits: id maps, and v1 groups, which know no birth inside. */
 static int prepare_child(struct px_box *box, pid_t pid, struct px_err *e)
 {
@@ -175,7 +181,7 @@ static int prepare_child(struct px_box *box, pid_t pid, struct px_err *e)
         if (r < 0)
             return px_fail(e, PX_E_IDS, r, "cannot map the ids of the box (%s)", px_idmap_name(&box->ids));
     }
-    int r = box->has_cgroup ? px_cgroup_join(&box->cgroup, pid) : 0;
+    int r = box->has_cgroup && is_command(box) ? px_cgroup_join(&box->cgroup, pid) : 0;
     return r < 0 ? px_fail(e, PX_E_CGROUP, r, "cannot put the box into its cgroup") : 0;
 }
 
@@ -187,7 +193,7 @@ static int run_clone(struct launch *l, struct px_err *e)
         .pidfd = (uintptr_t)&box->pidfd,
         .child_tid = (uintptr_t)&l->child.alive,
     };
-    int birth = box->has_cgroup ? px_cgroup_birth_fd(&box->cgroup) : -EBADF;
+    int birth = box->has_cgroup && is_command(box) ? px_cgroup_birth_fd(&box->cgroup) : -EBADF;
     if (birth >= 0) {
         args.flags |= PX_CLONE_INTO_CGROUP;
         args.cgroup = (uint64_t)birth;
@@ -305,6 +311,8 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
         .stdio = {-EBADF, -EBADF, -EBADF},
     };
     int r = open_all(&l, policy, io, e);
+    for (int i = 0; r >= 0 && i < 3 && !is_command(box); i++)
+        box->partner->stdio[i] = px_fd_take(&l.stdio[i]);
     if (r >= 0) {
         l.child.control_fd = l.control_child;
         memcpy(l.child.stdio, l.stdio, sizeof l.stdio);
@@ -318,7 +326,7 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
         r = explain(box->plan, &l.child.payload_report, e);
     if (r >= 0 && l.child.report.err < 0)
         r = explain(box->plan, &l.child.report, e);
-    if (r >= 0 && box->tty)
+    if (r >= 0 && box->tty && is_command(box))
         r = connect_terminal(box, e);
     if (r >= 0)                 /* absent if pid 1 was killed meanwhile; then the box ends by its own pidfd */
         box->payload = receive_fd(box->control);

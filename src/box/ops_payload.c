@@ -254,6 +254,14 @@ int px_op_close(struct px_child *c, const struct px_step *s)
     return (int)px_sys(SYS_close_range, FIRST, ~0u, CLOSE_RANGE_CLOEXEC);
 }
 
+/* After CLOSE: a descriptor that the program of the payload gets, as number `num` or (0) as the number that it has already.
+ * Pid 1 shares the table until the exec, but keeps nothing of it for px-init. */
+int px_op_inherit(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    return (int)(s->num ? px_sys(SYS_dup3, s->fd, s->num, 0) : px_sys(SYS_fcntl, s->fd, F_SETFD, 0));
+}
+
 /* A program of the plan has a listener, in the table of descriptors that pid 1 still shares: it hands the listener on. */
 int px_op_seccomp(struct px_child *c, const struct px_step *s)
 {

@@ -52,11 +52,12 @@ int px_op_cgroupns(struct px_child *c, const struct px_step *s)
 int px_op_no_userns(struct px_child *c, const struct px_step *s)
 {
     (void)c;
-    (void)s;
+    char room[21];
+    const char *most = px_op_digits(s->num, room);
     int fd = (int)px_sys(SYS_openat, AT_FDCWD, "/proc/sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return fd;
-    long r = px_sys(SYS_write, fd, "0", 1);
+    long r = px_sys(SYS_write, fd, most, room + 20 - most);
     (void)px_sys(SYS_close, fd);
     return r < 0 ? (int)r : 0;
 }
@@ -131,6 +132,8 @@ static void fill_tmpfs(struct tmpfs_options *o, const struct px_step *s, unsigne
 
 static void payload_ids(const struct px_child *c, uint32_t *uid, uint32_t *gid)
 {
+    *uid = c->plan->owner.uid;
+    *gid = c->plan->owner.gid;
     for (uint32_t i = c->plan->payload_from; i < c->plan->init_at; i++)
         if (c->plan->steps[i].op == PX_OP_IDS) {
             *uid = (uint32_t)c->plan->steps[i].num;
@@ -180,12 +183,12 @@ static int check_source(const struct px_step *s, int fd)
     return fd;
 }
 
-/* The given directory below a skeleton of ours (the working directory): mount points and /etc files lie on top and
- * nothing is ever created in the caller's tree. */
+/* The given directory below a skeleton of ours (the working directory, or a directory of the root for dst): mount points and
+ * /etc files lie on top and nothing is ever created in the caller's tree. */
 int px_op_overlay(struct px_child *c, const struct px_step *s)
 {
     char lower[2 * 48];
-    int skeleton = (int)px_sys(SYS_openat, AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int skeleton = (int)px_sys(SYS_openat, AT_FDCWD, below(px_op_text(c, s->dst)), O_PATH | O_DIRECTORY | O_CLOEXEC);
     int given = skeleton < 0 ? skeleton
                              : check_source(s, (int)px_sys(SYS_openat, AT_FDCWD, px_op_text(c, s->src), O_PATH | O_CLOEXEC));
     if (given < 0)
@@ -200,8 +203,8 @@ int px_op_overlay(struct px_child *c, const struct px_step *s)
     int tree = px_mount_new("overlay", options, s->attr);
     (void)px_sys(SYS_close, given);
     (void)px_sys(SYS_close, skeleton);
-    if (tree < 0)
-        return tree;
+    if (tree < 0 || s->dst)
+        return attach(tree, px_op_text(c, s->dst));
     /* The overlay holds the skeleton by itself. Left attached it would be what the pivot detaches, and the host's root would
      * stay below ours, one ".." away. */
     int dev = px_mount_clone(AT_FDCWD, "dev", s->attr);

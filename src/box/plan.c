@@ -78,7 +78,7 @@ static void add_rlimit(struct px_plan *plan, int resource, uint64_t soft, uint64
     s->num2 = hard;
 }
 
-void px_plan_limits(struct px_plan *plan, const struct px_policy *policy)
+static void add_limits(struct px_plan *plan, const struct px_policy *policy)
 {
     add_rlimit(plan, RLIMIT_CORE, 0, 0);
     add_rlimit(plan, RLIMIT_MEMLOCK, 8 << 20, 8 << 20);
@@ -112,7 +112,7 @@ static char **vector_of(struct px_plan *plan, const uint32_t *offsets, size_t co
     return v;
 }
 
-int px_plan_check(const char *const argv[], size_t *ret_count, struct px_err *e)
+static int check_argv(const char *const argv[], size_t *ret_count, struct px_err *e)
 {
     size_t n = 0;
     while (argv && argv[n] && n < PX_ARGS_MAX)
@@ -173,7 +173,7 @@ static size_t environ_count(const struct px_policy *policy)
     return n;
 }
 
-int px_plan_environment(struct px_plan *plan, const struct px_policy *policy, uint32_t **ret_offsets, size_t *ret_count)
+static int add_environment(struct px_plan *plan, const struct px_policy *policy, uint32_t **ret_offsets, size_t *ret_count)
 {
     char base[8][512];
     size_t n = base_environment(plan, policy, base), count = 0;
@@ -193,7 +193,7 @@ int px_plan_environment(struct px_plan *plan, const struct px_policy *policy, ui
 }
 
 /* Every place where the command may be, in the box's PATH, one text after the other. */
-void px_plan_candidates(struct px_plan *plan, const struct px_policy *policy, const char *command)
+static void add_candidates(struct px_plan *plan, const struct px_policy *policy, const char *command)
 {
     const char *path = px_policy_env(policy, "PATH");
     uint32_t first = (uint32_t)plan->text.len;
@@ -219,7 +219,7 @@ void px_plan_candidates(struct px_plan *plan, const struct px_policy *policy, co
     s->num = count;
 }
 
-const char *px_plan_workdir(const struct px_plan *plan, const struct px_policy *policy)
+static const char *working_directory(const struct px_plan *plan, const struct px_policy *policy)
 {
     if (policy->workdir)
         return policy->workdir;
@@ -290,7 +290,7 @@ static void add_payload(struct px_plan *plan, const struct px_policy *policy)
     } else {
         px_steps_add(plan, PX_OP_STDIO);
     }
-    px_steps_at(plan, PX_OP_CHDIR, px_plan_workdir(plan, policy));
+    px_steps_at(plan, PX_OP_CHDIR, working_directory(plan, policy));
     if (policy->apparmor) {
         uint32_t text = px_steps_text(plan, policy->apparmor);
         px_steps_add(plan, PX_OP_APPARMOR)->src = text;
@@ -337,9 +337,9 @@ static void add_launch(struct px_plan *plan, const char *command, const struct p
                        bool bind_to_thread)
 {
     px_steps_add(plan, PX_OP_CLOSE);
-    px_plan_limits(plan, policy);       /* late: a small number of open files must not stop our own opens */
+    add_limits(plan, policy);   /* late: a small number of open files must not stop our own opens */
     add_filter(plan, policy, host);
-    px_plan_candidates(plan, policy, command);
+    add_candidates(plan, policy, command);
     plan->init_at = plan->count;
     unsigned thread = bind_to_thread ? PX_STEP_THREAD : 0;
     if (plan->tier == PX_TIER_FULL)
@@ -575,7 +575,7 @@ static int finish_plan(struct px_plan *plan, const struct px_policy *policy, con
     uint32_t init[40];
     size_t env_count = 0;
 
-    if (!args || px_plan_environment(plan, policy, &env, &env_count) < 0)
+    if (!args || add_environment(plan, policy, &env, &env_count) < 0)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
     for (size_t i = 0; i < argc; i++)
         args[i] = px_steps_text(plan, argv[i]);
@@ -598,7 +598,7 @@ int px_plan_new(const struct px_policy *policy, const char *const argv[], const 
                 struct px_plan **ret_plan, struct px_err *e)
 {
     size_t argc = 0;
-    if (px_plan_check(argv, &argc, e) < 0 || refuse_absent(policy, host, e) < 0)
+    if (check_argv(argv, &argc, e) < 0 || refuse_absent(policy, host, e) < 0)
         return -1;
     struct px_plan *plan = calloc(1, sizeof *plan);
     if (plan)

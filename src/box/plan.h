@@ -19,6 +19,7 @@
 
 struct px_err;
 struct px_idmap;
+struct px_partner;
 struct sock_filter;
 
 enum px_op {
@@ -71,6 +72,8 @@ struct px_plan {
     int landlock_abi;
     uint32_t scratch;           /* text: home in the landlock tier */
     struct px_user caller;
+    struct px_partner *partner; /* who has a part in the box besides the engine (box/supervise.h); NULL: nobody */
+    struct px_user owner;       /* of what is the payload's, in a plan whose payload takes no ids of its own */
     bool writable_binds;
     bool binds;                 /* any bind of the caller's files */
     char mechanisms[PX_MECHANISMS_MAX][PX_NAME_MAX]; /* what is in force, for the result */

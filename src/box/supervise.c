@@ -265,7 +265,7 @@ static int open_writable(struct px_box *box, struct px_err *e)
 /* A hundred boxes at once are a hundred supervisors: a plan that was carried out is memory for nothing. */
 static int let_go_of_plan(struct px_box *box)
 {
-    box->argv = copy_argv(box->plan->argv);
+    box->argv = copy_argv(box->partner ? box->partner->argv : box->plan->argv);
     if (!box->argv)
         return -1;
     px_report_isolation(box);
@@ -283,6 +283,7 @@ static struct px_box *new_box(struct px_plan *plan, const struct px_policy *poli
     if (!box)
         return NULL;
     box->plan = plan;
+    box->partner = plan->partner;
     box->ids.lock_fd = -EBADF;
     box->cgroup = (struct px_cgroup)PX_CGROUP_NONE;
     bool timed = px_policy_limited(policy->timeout_msec) && !px_policy_without(policy, PX_WITHOUT_TIMEOUT);
@@ -317,6 +318,8 @@ int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, con
 {
     struct px_box *box = new_box(plan, policy);
     if (!box) {
+        if (plan->partner)
+            plan->partner->done(plan->partner);
         px_plan_free(plan);
         return px_fail(e, PX_E_MEMORY, ENOMEM, "box");
     }
@@ -325,7 +328,7 @@ int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, con
         return -1;
     }
     settle_rlimits(box, policy);
-    if (px_launch(box, policy, io, e) < 0 || watch_all(box, e) < 0 || let_go_of_plan(box) < 0) {
+    if ((box->partner && box->partner->prepare(box, policy, e) < 0) || px_launch(box, policy, io, e) < 0 || watch_all(box, e) < 0 || let_go_of_plan(box) < 0) {
         if (e && e->code == 0)
             px_fail(e, PX_E_MEMORY, ENOMEM, "box");
         px_supervise_free(box);
@@ -428,16 +431,18 @@ static void take_report(struct px_box *box)
     }
 }
 
-static void reap(struct px_box *box)
+static int reap(struct px_box *box, struct px_err *e)
 {
     int r = px_pidfd_wait(box->pidfd, true, &box->init_status, &box->usage);
     if (r == 0)
-        return;
+        return 0;
     /* -ECHILD: the program that uses us waits for any child and was faster; px-init's own report stands in. */
     take_report(box);
     box->reaped = true;
-    end_with(box, PX_END_LOST);
     (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, box->pidfd, NULL);
+    r = box->partner ? box->partner->gone(box, e) : 0;
+    end_with(box, PX_END_LOST);
+    return r;
 }
 
 static int on_timer(struct px_box *box, struct px_err *e)
@@ -500,8 +505,7 @@ static int dispatch(struct px_box *box, uint32_t tag, struct px_err *e)
 {
     switch (tag) {
     case PX_EVENT_PIDFD:
-        reap(box);
-        return 0;
+        return reap(box, e);
     case PX_EVENT_TIMER:
         return on_timer(box, e);
     case PX_EVENT_OOM:
@@ -509,6 +513,9 @@ static int dispatch(struct px_box *box, uint32_t tag, struct px_err *e)
         return 0;
     case PX_EVENT_REFUSED:
         on_refused(box);
+        return 0;
+    case PX_EVENT_PARTNER:
+        box->partner->ready(box);
         return 0;
     case PX_EVENT_FILES:           /* seen to by the caller */
         return 0;
@@ -598,6 +605,8 @@ void px_supervise_free(struct px_box *box)
         if (px_sys(SYS_poll, &gone, 1, STUCK_MSEC) > 0)
             (void)px_pidfd_wait(box->pidfd, true, &box->init_status, NULL);
     }
+    if (box->partner)
+        box->partner->done(box->partner);
     for (int i = 0; i < PX_FLOW_COUNT; i++) {
         px_flow_close(box, i);
         px_headtail_done(&box->flow[i].kept);

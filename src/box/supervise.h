@@ -46,9 +46,21 @@ struct px_refused {
 };
 
 /* What an event of the epoll is about; the streams add their index. */
-enum { PX_EVENT_PIDFD, PX_EVENT_TIMER, PX_EVENT_OOM, PX_EVENT_FILES, PX_EVENT_REFUSED, PX_EVENT_FROM = 16, PX_EVENT_TO = 32 };
+enum { PX_EVENT_PIDFD, PX_EVENT_TIMER, PX_EVENT_OOM, PX_EVENT_FILES, PX_EVENT_REFUSED, PX_EVENT_PARTNER, PX_EVENT_FROM = 16, PX_EVENT_TO = 32 };
 
 enum px_end { PX_END_NONE, PX_END_EXIT, PX_END_TIMEOUT, PX_END_MEMORY, PX_END_OUTPUT, PX_END_DISK, PX_END_KILLED, PX_END_LOST };
+
+/* Somebody above who has a part in a box: a runtime (runtime/run.c). It is the box's from px_supervise_start on, also on failure. */
+struct px_partner {
+    const char *tier;           /* of the result */
+    char *const *argv;          /* of the result: the plan's is that of the partner's own program */
+    bool inside;                /* it has its own process there, and gives it the cgroup, the streams and the terminal */
+    int stdio[3];               /* the box's ends of the streams, for that process; -EBADF: none */
+    int (*prepare)(struct px_box *box, const struct px_policy *policy, struct px_err *e);       /* all is reserved, nothing runs */
+    void (*ready)(struct px_box *box);          /* PX_EVENT_PARTNER */
+    int (*gone)(struct px_box *box, struct px_err *e);  /* pid 1 was reaped; -1 if there can be no result */
+    void (*done)(struct px_partner *partner);
+};
 
 struct px_box {
     struct px_plan *plan;       /* NULL once the box runs, unless something of it is needed at the end */
@@ -60,6 +72,7 @@ struct px_box {
     struct px_cgroup cgroup;
     bool has_cgroup;
     char id[20];
+    struct px_partner *partner; /* NULL: the engine alone */
     /* settings taken from the policy, which may be gone by now */
     uint64_t timeout_msec, cpu_time_msec, file_bytes, disk_bytes;
     bool output_end, tty;
@@ -114,6 +127,9 @@ int px_supervise_timings(const struct px_box *box, char **ret_text, struct px_er
 
 /* box/launch.c: from plan to running processes. */
 int px_launch(struct px_box *box, const struct px_policy *policy, const struct px_io *io, struct px_err *e);
+/* The words for two failures that a partner may see before or after. */
+int px_launch_exec_failed(int err, bool found, const char *command, struct px_err *e);
+int px_launch_bind_failed(const struct px_plan *plan, const struct px_step *s, int err, struct px_err *e);
 /* box/flow.c: moving bytes. */
 int px_flow_open(struct px_box *box, const struct px_policy *policy, const struct px_io *io, int ret_stdio[3], struct px_err *e);
 void px_flow_ready(struct px_box *box, int index);

@@ -202,9 +202,10 @@ bool px_idmap_caller_is_root(void)
 
 /* ---- an ordinary user ---- */
 
+/* newuidmap and newgidmap gain their right by their owner's bit, which no_new_privs takes away. */
 static bool runnable(const char *path)
 {
-    return px_sys(SYS_faccessat, AT_FDCWD, path, X_OK) == 0;
+    return px_sys(SYS_faccessat, AT_FDCWD, path, X_OK) == 0 && px_sys(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
 }
 
 static void choose_for_user(bool want_caller, struct px_idmap *map)
@@ -275,6 +276,11 @@ static int extents(const struct px_idmap *map, uint32_t id, uint32_t caller, uin
         out[0] = (struct extent){0, base, map->count};
         return 1;
     case PX_IDMAP_SUBIDS_CALLER:
+        if (id == 0) {          /* the kernel takes no empty extent */
+            out[0] = (struct extent){0, caller, 1};
+            out[1] = (struct extent){1, base, map->count - 1};
+            return 2;
+        }
         out[0] = (struct extent){0, base, id};
         out[1] = (struct extent){id, caller, 1};
         out[2] = (struct extent){id + 1, base + id, map->count - id - 1};

@@ -67,7 +67,10 @@ void px_probe_clone3(struct px_probe_ctx *c)
         px_probe_linger();
         px_probe_exit(0);
     }
-    c->row->raise = pid == -EAGAIN || pid == -ENOMEM ? PX_RAISE_PROCESSES : c->host->filtered ? PX_RAISE_OUTER_FILTER : PX_RAISE_KERNEL;
+    if (pid == -EAGAIN || pid == -ENOMEM)
+        c->row->raise = PX_RAISE_PROCESSES;
+    else
+        c->row->raise = c->host->filtered ? PX_RAISE_OUTER_FILTER : PX_RAISE_KERNEL;
     if (!px_probe_works(c, pid, "starting a process"))
         return;
     pidfd = held;

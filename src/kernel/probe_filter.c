@@ -44,7 +44,8 @@ static void inside_privileges(struct px_probe_ctx *c)
 
 void px_probe_privileges(struct px_probe_ctx *c)
 {
-    (void)px_probe_child(c, &(struct px_probe_job){.namespaces = PX_CLONE_NEWUSER | PX_CLONE_NEWUTS, .inside = inside_privileges});
+    const struct px_probe_job job = {.namespaces = PX_CLONE_NEWUSER | PX_CLONE_NEWUTS, .inside = inside_privileges};
+    (void)px_probe_child(c, &job);
 }
 
 /* ---- the filter ---- */
@@ -136,7 +137,7 @@ static void inside_foreign(struct px_probe_ctx *c)
     if (r >= 0)
         r = ask_pid(c, true, &foreign);
     if (r < 0) {
-        px_probe_unknown(c, r, "no process can be started");
+        px_probe_no_process(c, r);
         return;
     }
     if (!WIFEXITED(native) || WEXITSTATUS(native) != 0) {
@@ -147,7 +148,8 @@ static void inside_foreign(struct px_probe_ctx *c)
     if (WIFSIGNALED(foreign) && (WTERMSIG(foreign) == SIGSYS || WTERMSIG(foreign) == SIGSEGV)) {
         bool filtered = WTERMSIG(foreign) == SIGSYS;
         px_probe_say(c->row->found, filtered ? "32-bit calls are killed" : "the kernel has no 32-bit calls");
-        px_probe_say(c->row->forbidden, "getpid by the 32-bit door (int 0x80) was killed with %s", filtered ? "SIGSYS" : "SIGSEGV");
+        px_probe_say(c->row->forbidden, "getpid by the 32-bit door (int 0x80) was killed with %s",
+                     filtered ? "SIGSYS" : "SIGSEGV");
         c->row->state = PX_PROBE_ENFORCED;
         return;
     }
@@ -219,13 +221,13 @@ static void inside_notification(struct px_probe_ctx *c)
     int ready[2], pidfd = -EBADF;
     if (px_pipe(ready) < 0)
         return;
-    c->row->raise = PX_RAISE_KERNEL;
+    c->row->raise = c->host->filtered ? PX_RAISE_OUTER_FILTER : PX_RAISE_KERNEL;
     c->shared->note[NOTE_LISTENER] = -ESRCH;
     long pid = px_sys(SYS_clone, PX_CLONE_FILES | PX_CLONE_PIDFD, 0, &pidfd, 0, 0);
     if (pid == 0)
         notifying(c, ready[1]);
     if (pid < 0) {
-        px_probe_unknown(c, pid, "no process can be started");
+        px_probe_no_process(c, pid);
         return;
     }
     int status;
@@ -279,9 +281,10 @@ void px_probe_landlock(struct px_probe_ctx *c)
         return;
     }
     px_probe_say(c->row->found, "ABI %d", abi);
-    if (px_probe_child(c, &(struct px_probe_job){.inside = inside_landlock}) < 0 || c->row->state != PX_PROBE_ENFORCED || abi >= 3)
+    int r = px_probe_child(c, &(struct px_probe_job){.inside = inside_landlock});
+    if (r < 0 || c->row->state != PX_PROBE_ENFORCED || abi >= 3)
         return;
     c->row->state = PX_PROBE_DEGRADED;
-    c->row->raise = PX_RAISE_KERNEL;
+    c->row->raise = PX_RAISE_LANDLOCK_ABI;
     px_probe_say(c->row->why, "ABI %d does not hold truncation; the landlock tier needs ABI 3 (Linux 6.2)", abi);
 }

@@ -44,13 +44,14 @@ void px_probe_user(struct px_probe_ctx *c)
     const struct px_probe_job job = {.namespaces = PX_CLONE_NEWUSER, .inside = inside_user};
     (void)px_probe_child(c, &job);
     c->host->userns = c->row->state == PX_PROBE_ENFORCED;
-    if (!c->host->userns && c->row->raise == PX_RAISE_NONE)
-        c->row->raise = px_probe_userns_raise(c->host, -EPERM);
+    if (!c->host->userns && c->host->filtered)
+        px_probe_inside(c->host, "this process already runs under a seccomp filter that refuses user namespaces: "
+                                 "run px outside of it");
 }
 
 /* ---- ids ---- */
 
-enum { NOTE_OUTER_UID };
+enum { NOTE_OUTER_UID, NOTE_IS_ROOT };
 
 static void inside_ids(struct px_probe_ctx *c)
 {
@@ -69,8 +70,9 @@ static void inside_ids(struct px_probe_ctx *c)
         return;
     int64_t outer = c->shared->note[NOTE_OUTER_UID];
     if (outer > 0)
-        px_probe_say(c->row->permitted, "being uid %u inside worked; its ids begin at %lld outside", map->uid, (long long)outer);
-    if (outer == 0 && px_idmap_caller_is_root()) {
+        px_probe_say(c->row->permitted, "being uid %u inside worked; its ids begin at %lld outside", map->uid,
+                     (long long)outer);
+    if (c->shared->note[NOTE_IS_ROOT]) {
         px_probe_say(c->row->why, "an id inside is the host's 0");
         return;
     }
@@ -86,8 +88,10 @@ static void outside_ids(struct px_probe_ctx *c, pid_t pid)
     if (px_fmt(path, sizeof path, "/proc/%d/status", (int)pid) < 0 || px_read_file(AT_FDCWD, path, text, sizeof text) < 0)
         return;
     const char *line = strstr(text, "\nUid:");
-    if (line && sscanf(line, "\nUid: %lld", &uid) == 1)
+    if (line && sscanf(line, "\nUid: %lld", &uid) == 1) {
         c->shared->note[NOTE_OUTER_UID] = uid;
+        c->shared->note[NOTE_IS_ROOT] = uid == 0 && px_idmap_caller_is_root();
+    }
 }
 
 void px_probe_id_map(struct px_probe_ctx *c)
@@ -98,8 +102,12 @@ void px_probe_id_map(struct px_probe_ctx *c)
     c->row->raise = c->host->root ? PX_RAISE_RANGE : PX_RAISE_SUBIDS;
     if (r < 0) {
         px_probe_say(c->row->why, "no ids can be had for a box (%s)", px_probe_errno(r).text);
+        if (r == -ENOENT)
+            c->row->raise = PX_RAISE_NO_PROC;
         return;
     }
+    if (map.kind != PX_IDMAP_SINGLE && !c->host->root && c->host->no_new_privs)
+        c->row->raise = PX_RAISE_NO_NEW_PRIVS;
     c->host->map = map;
     px_probe_say(c->row->found, "%s", strchr(px_idmap_name(&map), '=') + 1);
     (void)px_probe_child(c, &job);
@@ -112,6 +120,10 @@ void px_probe_id_map(struct px_probe_ctx *c)
 void px_probe_own_ids(struct px_probe_ctx *c)
 {
     const struct px_idmap *map = &c->host->map;
+    if (!c->host->userns) {
+        px_probe_say(c->row->why, "without a user namespace a box has the caller's own id");
+        return;
+    }
     px_probe_say(c->row->found, "%u %s", map->count, map->count == 1 ? "id" : "ids");
     if (map->kind != PX_IDMAP_SINGLE) {
         px_probe_say(c->row->permitted, "uid %u inside is uid %u outside, which is nobody's", map->uid, px_idmap_host_uid(map));
@@ -130,7 +142,7 @@ enum { NOTE_BEFORE, NOTE_AFTER };
 
 static int64_t device_of(const char *path)
 {
-    struct stat st;
+    struct stat st = {0};
     return px_sys(SYS_newfstatat, AT_FDCWD, path, &st, 0) < 0 ? -1 : (int64_t)st.st_dev;
 }
 
@@ -138,7 +150,7 @@ static int64_t device_of(const char *path)
 static const char *some_directory(void)
 {
     static const char *const candidates[] = {"/tmp", "/dev", "/usr"};
-    struct stat st;
+    struct stat st = {0};
     for (size_t i = 0; i < PX_COUNT_OF(candidates); i++)
         if (px_sys(SYS_newfstatat, AT_FDCWD, candidates[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
             return candidates[i];
@@ -164,7 +176,9 @@ static void outside_mount(struct px_probe_ctx *c, pid_t pid)
     const char *place = some_directory();
     const int64_t *note = c->shared->note;
     int64_t seen = device_of(place);
-    if (note[NOTE_AFTER] != note[NOTE_BEFORE] && seen == note[NOTE_BEFORE]) {
+    if (note[NOTE_AFTER] == note[NOTE_BEFORE]) {
+        px_probe_say(c->row->why, "unknown: the mount inside on %s was not seen inside", place);
+    } else if (seen == note[NOTE_BEFORE]) {
         px_probe_say(c->row->forbidden, "the mount inside on %s was not seen outside", place);
         c->row->state = PX_PROBE_ENFORCED;
     } else {
@@ -196,8 +210,11 @@ static void inside_pid(struct px_probe_ctx *c)
         px_probe_linger();
         px_probe_exit(0);
     }
-    long r = pid < 0 ? pid : px_sys(SYS_kill, pid, SIGKILL);
-    if (!px_probe_works(c, r, "being process 1 and ending a child of its own"))
+    if (pid < 0) {
+        px_probe_no_process(c, pid);
+        return;
+    }
+    if (!px_probe_works(c, px_sys(SYS_kill, pid, SIGKILL), "being process 1 and ending a child of its own"))
         return;
     (void)px_probe_reap(pidfd, &status);
     long outer = (long)c->shared->note[NOTE_OUTER_PID];
@@ -232,7 +249,8 @@ static void inside_ipc(struct px_probe_ctx *c)
         return;
     /* With the first segment of each namespace the two may have the same number; ours is gone once it is detached. */
     (void)px_sys(SYS_shmdt, at);
-    if (px_probe_refused(c, px_sys(SYS_shmat, c->shared->note[NOTE_SEGMENT], 0, SHM_RDONLY), EINVAL, EIDRM, "using a segment of the host"))
+    long outer = px_sys(SYS_shmat, c->shared->note[NOTE_SEGMENT], 0, SHM_RDONLY);
+    if (px_probe_refused(c, outer, EINVAL, EIDRM, "using a segment of the host"))
         c->row->state = PX_PROBE_ENFORCED;
 }
 
@@ -311,7 +329,7 @@ static void inside_cgroup(struct px_probe_ctx *c)
         px_probe_say(c->row->why, "the place of the caller's groups is seen in a new cgroup namespace");
         return;
     }
-    px_probe_say(c->row->forbidden, only_roots(before) ? "nothing above its own group is seen (the caller is in the top group itself)"
+    px_probe_say(c->row->forbidden, only_roots(before) ? "nothing above its own group is seen; the caller is in the top group"
                                                        : "the place of the caller's group was not seen inside");
     c->row->state = PX_PROBE_ENFORCED;
 }
@@ -339,11 +357,17 @@ static long nest(void)
 
 static void inside_nesting(struct px_probe_ctx *c)
 {
-    if (!px_probe_works(c, nest(), "making a user namespace inside, before it is forbidden,"))
+    long first = nest();
+    if (first == -EAGAIN) {
+        px_probe_no_process(c, first);
+        return;
+    }
+    if (!px_probe_works(c, first, "making a user namespace inside, before it is forbidden,"))
         return;
     int r = px_write_file(AT_FDCWD, "/proc/sys/user/max_user_namespaces", "0");
     if (r < 0) {
-        px_probe_say(c->row->why, "/proc/sys/user/max_user_namespaces cannot be written inside (%s)", px_probe_errno(r).text);
+        px_probe_say(c->row->why, "/proc/sys/user/max_user_namespaces cannot be written inside (%s)",
+                     px_probe_errno(r).text);
         c->row->raise = PX_RAISE_PROC;
     } else if (px_probe_refused(c, nest(), ENOSPC, 0, "making one after max_user_namespaces was set to 0 inside")) {
         c->row->state = PX_PROBE_ENFORCED;

@@ -13,6 +13,7 @@ struct px_cgroup;
 /* Lies in memory that the child and the parent share. */
 struct px_probe_shared {
     struct px_probe_row row;
+    bool starved;               /* an act failed for want of a descriptor, which says nothing about the mechanism */
     int64_t note[4];            /* whatever the two sides of one probe have to tell each other */
 };
 
@@ -22,11 +23,14 @@ struct px_probe_ctx {
     struct px_probe_row *row;   /* shared->row */
     int socket;                 /* this side's end while a child lives */
     int status;                 /* of the last child, as wait has it */
+    void *own;                  /* of the job that runs, for a probe whose sides need more than numbers */
 };
 
 struct px_probe_job {
+    unsigned msec;              /* how long it may take; 0: 5 s */
     uint64_t namespaces;        /* PX_CLONE_NEW*; with NEWUSER the child is its id 0, or its only id */
     const struct px_cgroup *cgroup;     /* the child lives in it; NULL: none */
+    void *own;                  /* becomes c->own */
     void (*inside)(struct px_probe_ctx *c);             /* in the child */
     void (*outside)(struct px_probe_ctx *c, pid_t pid); /* in the parent, while the child waits in px_probe_meet */
 };
@@ -53,6 +57,7 @@ bool px_probe_works(struct px_probe_ctx *c, long r, const char *act);
 /* The forbidden act: true if it failed with one of the two errors; what failed otherwise proves nothing. */
 bool px_probe_refused(struct px_probe_ctx *c, long r, int want, int also, const char *act);
 void px_probe_unknown(struct px_probe_ctx *c, long r, const char *what);
+void px_probe_no_process(struct px_probe_ctx *c, long r);
 
 /* A number in a small file of /proc or /sys; -1 if it is not there or not a number. */
 int64_t px_probe_number(const char *path);
@@ -108,4 +113,5 @@ void px_probe_tiocsti(struct px_probe_ctx *c);
 void px_probe_fuse(struct px_probe_ctx *c);
 void px_probe_loop(struct px_probe_ctx *c);
 void px_probe_surroundings(struct px_probe_host *host); /* fills filtered and inside */
+void px_probe_inside(struct px_probe_host *host, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 enum px_raise px_probe_userns_raise(const struct px_probe_host *host, int r);   /* why a user namespace failed with r */

@@ -26,15 +26,30 @@ struct program {
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
+#define PROGRAM(name)                           \
+    do {                                        \
+        *ret_len = COUNT_OF(px_filter_##name);  \
+        return px_filter_##name;                \
+    } while (0)
+
 /* Not a table: that would need a relocation, and so writable memory at start. */
 const struct sock_filter *px_seccomp_program(enum px_filter filter, uint16_t *ret_len)
 {
-    if (filter == PX_FILTER_DEFAULT) {
-        *ret_len = COUNT_OF(px_filter_default);
-        return px_filter_default;
+    switch (filter) {
+    case PX_FILTER_DEFAULT:
+        PROGRAM(default);
+    case PX_FILTER_STRICT:
+        PROGRAM(strict);
+    case PX_FILTER_STRICT_WORKSPACE:
+        PROGRAM(strict_workspace);
+    case PX_FILTER_FLOOR:
+        PROGRAM(floor);
+    case PX_FILTER_FLOOR_WORKSPACE:
+        PROGRAM(floor_workspace);
+    case PX_FILTER_WORKSPACE:
+        break;
     }
-    *ret_len = COUNT_OF(px_filter_workspace);
-    return px_filter_workspace;
+    PROGRAM(workspace);
 }
 
 int px_seccomp_load(const struct sock_filter *program, uint16_t len)

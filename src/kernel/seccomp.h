@@ -10,12 +10,13 @@
 /* As in <linux/filter.h>, which not every C library can see; callers only hand it on. */
 struct sock_filter;
 
+/* Each once plain and once for a box that can write files of the caller: there openat2, which hides its mode, is ENOSYS. */
 enum px_filter {
     PX_FILTER_DEFAULT,
-    PX_FILTER_WORKSPACE,        /* files of the caller are writable: openat2, which hides its mode, is ENOSYS */
-    PX_FILTER_STRICT,
+    PX_FILTER_WORKSPACE,
+    PX_FILTER_STRICT,           /* for code that only computes */
     PX_FILTER_STRICT_WORKSPACE,
-    PX_FILTER_FLOOR,
+    PX_FILTER_FLOOR,            /* what no box may do: goes with a program of the user's own */
     PX_FILTER_FLOOR_WORKSPACE,
 };
 

@@ -30,11 +30,30 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "harness/bpf.h"
 #include "harness/test.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-static const enum px_filter filters[] = {PX_FILTER_DEFAULT, PX_FILTER_WORKSPACE};
+static const enum px_filter filters[] = {
+    PX_FILTER_DEFAULT, PX_FILTER_WORKSPACE, PX_FILTER_STRICT, PX_FILTER_STRICT_WORKSPACE,
+    PX_FILTER_FLOOR, PX_FILTER_FLOOR_WORKSPACE,
+};
+
+static bool is_strict(enum px_filter filter)
+{
+    return filter == PX_FILTER_STRICT || filter == PX_FILTER_STRICT_WORKSPACE;
+}
+
+static bool is_floor(enum px_filter filter)
+{
+    return filter == PX_FILTER_FLOOR || filter == PX_FILTER_FLOOR_WORKSPACE;
+}
+
+static bool is_for_workspace(enum px_filter filter)
+{
+    return filter == PX_FILTER_WORKSPACE || filter == PX_FILTER_STRICT_WORKSPACE || filter == PX_FILTER_FLOOR_WORKSPACE;
+}
 
 /* ---- the model ---- */
 
@@ -43,6 +62,7 @@ enum {
     NO_PERMISSION = SECCOMP_RET_ERRNO | EPERM,
     NO_SUCH_CALL = SECCOMP_RET_ERRNO | ENOSYS,
     NO_SUCH_FAMILY = SECCOMP_RET_ERRNO | EAFNOSUPPORT,
+    NO_SUCH_PROTOCOL = SECCOMP_RET_ERRNO | EPROTONOSUPPORT,
 };
 
 /* clang-format off */
@@ -80,15 +100,77 @@ static bool is_refused(uint32_t nr)
         return nr > 335 && nr < SYS_pidfd_send_signal;          /* numbers x86-64 has never used, after uretprobe */
     }
 }
+
+/* What a user's own profile may open although the default filter refuses it. */
+static bool is_open_to_profiles(uint32_t nr)
+{
+    switch (nr) {
+    case SYS_ptrace: case SYS_process_vm_readv: case SYS_process_vm_writev: case SYS_process_madvise:
+    case SYS_process_mrelease: case SYS_name_to_handle_at: case SYS_capset:
+    case SYS_mbind: case SYS_move_pages: case SYS_migrate_pages: case SYS_set_mempolicy:
+    case SYS_set_mempolicy_home_node:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Features that code which only computes can do without, and acts that it has no business with. */
+static uint32_t model_taken_by_strict(uint32_t nr)
+{
+    switch (nr) {
+    /* System V objects and POSIX queues */
+    case SYS_shmget: case SYS_shmat: case SYS_shmdt: case SYS_shmctl: case SYS_semget: case SYS_semop: case SYS_semtimedop:
+    case SYS_semctl: case SYS_msgget: case SYS_msgsnd: case SYS_msgrcv: case SYS_msgctl: case SYS_mq_open: case SYS_mq_unlink:
+    case SYS_mq_timedsend: case SYS_mq_timedreceive: case SYS_mq_notify: case SYS_mq_getsetattr:
+    /* asynchronous input and output, watching files, moving pages between pipes, packets in bulk */
+    case SYS_io_setup: case SYS_io_destroy: case SYS_io_submit: case SYS_io_cancel: case SYS_io_getevents: case 333:
+    case SYS_inotify_init: case SYS_inotify_init1: case SYS_inotify_add_watch: case SYS_inotify_rm_watch:
+    case SYS_splice: case SYS_tee: case SYS_vmsplice: case SYS_recvmmsg: case SYS_sendmmsg:
+    /* filters and keys of its own, placement of memory, what the page cache holds, relics */
+    case SYS_seccomp: case 444: case 445: case 446: case SYS_pkey_alloc: case SYS_pkey_free: case SYS_pkey_mprotect:
+    case SYS_get_mempolicy: case 451: case SYS_remap_file_pages: case SYS_set_thread_area: case SYS_get_thread_area:
+    case SYS_epoll_ctl_old: case SYS_epoll_wait_old:
+        return NO_SUCH_CALL;
+    /* the scheduler, and writing back the whole machine's files */
+    case SYS_setpriority: case SYS_sched_setparam: case SYS_sched_setscheduler: case SYS_sched_setattr:
+    case SYS_sched_setaffinity: case SYS_ioprio_set: case SYS_sync: case SYS_syncfs:
+        return NO_PERMISSION;
+    default:
+        return SECCOMP_RET_ALLOW;
+    }
+}
 /* clang-format on */
 
-static uint32_t model_socket(int family, int type, int protocol)
+static uint32_t model_internet(int type, int protocol)
 {
     int base_type = type & 0xf;
-    bool allowed = family == AF_UNIX || (family == AF_NETLINK && protocol == 0) ||
-                   ((family == AF_INET || family == AF_INET6) && (base_type == SOCK_STREAM || base_type == SOCK_DGRAM));
+    static const int harmless[] = {0, 6, 17, 1, 58};            /* any, TCP, UDP, ping of either family */
 
-    return allowed ? SECCOMP_RET_ALLOW : NO_SUCH_FAMILY;
+    if (base_type != SOCK_STREAM && base_type != SOCK_DGRAM)
+        return NO_SUCH_FAMILY;
+    for (size_t i = 0; i < COUNT_OF(harmless); i++)
+        if (protocol == harmless[i])
+            return SECCOMP_RET_ALLOW;
+    return NO_SUCH_PROTOCOL;
+}
+
+static uint32_t model_socket(enum px_filter filter, int family, int type, int protocol)
+{
+    if (family == AF_UNIX)
+        return SECCOMP_RET_ALLOW;
+    if (is_strict(filter))
+        return NO_SUCH_FAMILY;
+    if (family == AF_INET || family == AF_INET6)
+        return model_internet(type, protocol);
+    return family == AF_NETLINK && protocol == 0 ? SECCOMP_RET_ALLOW : NO_SUCH_FAMILY;
+}
+
+static uint32_t model_prctl(enum px_filter filter, uint32_t option)
+{
+    bool refused = option == PR_SET_MM || option == PR_SET_PTRACER || (is_strict(filter) && option == PR_SET_SECCOMP);
+
+    return refused ? NO_PERMISSION : SECCOMP_RET_ALLOW;
 }
 
 static uint32_t model_ioctl(unsigned command)
@@ -118,23 +200,30 @@ static uint32_t model_open(int flags, uint16_t mode)
     return creates ? model_mode(mode) : SECCOMP_RET_ALLOW;
 }
 
+static uint32_t model_number(enum px_filter filter, uint32_t nr)
+{
+    if (is_refused(nr) && !(is_floor(filter) && is_open_to_profiles(nr)))
+        return NO_PERMISSION;
+    return is_strict(filter) ? model_taken_by_strict(nr) : SECCOMP_RET_ALLOW;
+}
+
 /* Each argument is cut to the type the kernel gives it. */
 static uint32_t model_native(enum px_filter filter, uint32_t nr, const uint64_t *args)
 {
-    uint32_t a = (uint32_t)args[0], b = (uint32_t)args[1], c = (uint32_t)args[2], d = (uint32_t)args[3];
+    uint32_t a = (uint32_t)args[0], b = (uint32_t)args[1], c = (uint32_t)args[2], d = (uint32_t)args[3], e = (uint32_t)args[4];
 
     switch (nr) {
     case SYS_clone3:
         return NO_SUCH_CALL;
     case SYS_openat2:
-        return filter == PX_FILTER_WORKSPACE ? NO_SUCH_CALL : SECCOMP_RET_ALLOW;
+        return is_for_workspace(filter) ? NO_SUCH_CALL : SECCOMP_RET_ALLOW;
     case SYS_clone:
         return a & (0x20000 | 0x2000000 | 0x4000000 | 0x8000000 | 0x10000000 | 0x20000000 | 0x40000000)
                    ? NO_PERMISSION : SECCOMP_RET_ALLOW;
     case SYS_ioctl:
         return model_ioctl(b);
     case SYS_socket:
-        return model_socket((int)a, (int)b, (int)c);
+        return model_socket(filter, (int)a, (int)b, (int)c);
     case SYS_socketpair:
         return a == AF_UNIX ? SECCOMP_RET_ALLOW : NO_SUCH_FAMILY;
     case SYS_personality:
@@ -142,7 +231,9 @@ static uint32_t model_native(enum px_filter filter, uint32_t nr, const uint64_t 
     case SYS_prlimit64:
         return a == 0 ? SECCOMP_RET_ALLOW : NO_PERMISSION;
     case SYS_prctl:
-        return a == PR_SET_MM || a == PR_SET_PTRACER ? NO_PERMISSION : SECCOMP_RET_ALLOW;
+        return model_prctl(filter, a);
+    case SYS_renameat2:
+        return e & 4 ? NO_PERMISSION : SECCOMP_RET_ALLOW;       /* RENAME_WHITEOUT */
     case SYS_chmod:
     case SYS_fchmod:
     case SYS_creat:
@@ -159,7 +250,7 @@ static uint32_t model_native(enum px_filter filter, uint32_t nr, const uint64_t 
     case SYS_openat:
         return model_open((int)c, (uint16_t)d);
     default:
-        return is_refused(nr) ? NO_PERMISSION : SECCOMP_RET_ALLOW;
+        return model_number(filter, nr);
     }
 }
 
@@ -179,7 +270,7 @@ static uint32_t model(enum px_filter filter, const struct seccomp_data *data)
 /* The calls whose arguments the policy looks at. */
 static const uint32_t ruled[] = {
     SYS_clone, SYS_ioctl, SYS_socket, SYS_socketpair, SYS_personality, SYS_prlimit64, SYS_prctl, SYS_chmod, SYS_fchmod,
-    SYS_creat, SYS_fchmodat, 452, SYS_mknod, SYS_mknodat, SYS_open, SYS_openat,
+    SYS_creat, SYS_fchmodat, 452, SYS_mknod, SYS_mknodat, SYS_open, SYS_openat, SYS_renameat2,
 };
 
 static bool is_ruled(uint32_t nr)
@@ -190,73 +281,25 @@ static bool is_ruled(uint32_t nr)
     return false;
 }
 
-/* ---- the interpreter: classic BPF, as much of it as the kernel's own walk over the numbers understands ---- */
+/* ---- interpreter against model ---- */
 
-struct outcome {
-    uint32_t action;
-    bool looked_at_arguments;
-    bool broken;                /* an unknown instruction, or a jump or load out of bounds */
-};
-
-static bool jump_taken(const struct sock_filter *insn, uint32_t accumulator)
+static struct px_bpf_outcome interpret(enum px_filter filter, const struct seccomp_data *data)
 {
-    switch (BPF_OP(insn->code)) {
-    case BPF_JEQ:
-        return accumulator == insn->k;
-    case BPF_JGT:
-        return accumulator > insn->k;
-    case BPF_JGE:
-        return accumulator >= insn->k;
-    default:
-        return accumulator & insn->k;
-    }
-}
-
-static struct outcome interpret(enum px_filter filter, const struct seccomp_data *data)
-{
-    struct outcome out = {.broken = false};
     uint16_t len = 0;
     const struct sock_filter *code = px_seccomp_program(filter, &len);
-    uint32_t accumulator = 0;
 
-    for (uint32_t at = 0; at < len; at++) {
-        const struct sock_filter *insn = &code[at];
-
-        switch (insn->code) {
-        case BPF_LD | BPF_W | BPF_ABS:
-            if (insn->k % 4 != 0 || insn->k > sizeof *data - 4)
-                return (struct outcome){.broken = true};
-            memcpy(&accumulator, (const char *)data + insn->k, sizeof accumulator);
-            out.looked_at_arguments |= insn->k >= offsetof(struct seccomp_data, instruction_pointer);
-            break;
-        case BPF_ALU | BPF_AND | BPF_K:
-            accumulator &= insn->k;
-            break;
-        case BPF_JMP | BPF_JEQ | BPF_K:
-        case BPF_JMP | BPF_JGT | BPF_K:
-        case BPF_JMP | BPF_JGE | BPF_K:
-        case BPF_JMP | BPF_JSET | BPF_K:
-            at += jump_taken(insn, accumulator) ? insn->jt : insn->jf;
-            break;
-        case BPF_RET | BPF_K:
-            out.action = insn->k;
-            return out;
-        default:
-            return (struct outcome){.broken = true};
-        }
-    }
-    return (struct outcome){.broken = true};
+    return px_bpf_run(code, len, data);
 }
 
 static bool agrees_in(enum px_filter filter, const struct seccomp_data *data)
 {
-    struct outcome out = interpret(filter, data);
+    struct px_bpf_outcome out = interpret(filter, data);
     uint32_t expected = model(filter, data);
 
     if (!out.broken && out.action == expected)
         return true;
-    (void)fprintf(stderr, "filter %d, arch %x, call %d(%llx, %llx, %llx, %llx): %s%x instead of %x\n", (int)filter,
-                  data->arch, data->nr, data->args[0], data->args[1], data->args[2], data->args[3],
+    (void)fprintf(stderr, "filter %d, arch %x, call %d(%llx, %llx, %llx, %llx, %llx): %s%x instead of %x\n", (int)filter,
+                  data->arch, data->nr, data->args[0], data->args[1], data->args[2], data->args[3], data->args[4],
                   out.broken ? "broken, " : "", out.action, expected);
     return false;
 }
@@ -287,7 +330,8 @@ static uint64_t next_random(uint64_t *state)
 }
 
 static const uint32_t telling[] = {
-    0, 1, 2, 3, 4, 5, 9, 10, 11, 15, 16, 17, 28, 35, 36, 38, 40, 0x59616d61, 0x59616d62,
+    0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 15, 16, 17, 22, 28, 33, 35, 36, 38, 40, 58, 115, 132, 136, 256, 262,
+    0x59616d61, 0x59616d62,
     0xffffffff, 0xfffffffe, 0x7fffffff,
     TIOCSTI, TIOCSTI - 1, TIOCSTI + 1, TIOCLINUX, TIOCCONS, TIOCCONS + 1, TIOCSETD, TIOCSETD + 1, TCGETS, TIOCGWINSZ,
     SOCK_STREAM | SOCK_CLOEXEC, SOCK_DGRAM | SOCK_NONBLOCK, SOCK_RAW | SOCK_CLOEXEC, SOCK_SEQPACKET | SOCK_NONBLOCK,
@@ -314,7 +358,7 @@ static void fill(struct seccomp_data *data, uint64_t *state)
         data->args[i] = pick(state);
 }
 
-/* ---- interpreter against model ---- */
+/* ---- the programs ---- */
 
 TEST(seccomp_programs_are_short_and_end)
 {
@@ -403,7 +447,7 @@ TEST(seccomp_socket_families)
 
     for (uint32_t family = 0; family < 64; family++)
         for (uint32_t type = 0; type < 32; type++)
-            for (uint32_t protocol = 0; protocol < 34; protocol++) {
+            for (uint32_t protocol = 0; protocol < (family == AF_INET || family == AF_INET6 ? 300 : 34); protocol++) {
                 uint64_t high = (uint64_t)garbage[next_random(&state) % COUNT_OF(garbage)] << 32;
                 struct seccomp_data data = native_call(SYS_socket);
                 data.args[0] = high | family;
@@ -503,16 +547,40 @@ static struct end in_child(long (*function)(const void *arg), const void *arg)
 
 struct attempt {
     long nr;
-    long args[4];
+    long args[5];
     long expected;
 };
 
-static long attempt_filtered(const void *arg)
+static long attempt_filtered(const struct attempt *a, enum px_filter filter)
 {
-    const struct attempt *a = arg;
-    int r = load(PX_FILTER_WORKSPACE);
+    int r = load(filter);
 
-    return r < 0 ? -10000 + r : px_sys(a->nr, a->args[0], a->args[1], a->args[2], a->args[3]);
+    return r < 0 ? -10000 + r : px_sys(a->nr, a->args[0], a->args[1], a->args[2], a->args[3], a->args[4]);
+}
+
+static long attempt_default(const void *arg)
+{
+    return attempt_filtered(arg, PX_FILTER_WORKSPACE);
+}
+
+static long attempt_strict(const void *arg)
+{
+    return attempt_filtered(arg, PX_FILTER_STRICT);
+}
+
+static long attempt_floor(const void *arg)
+{
+    return attempt_filtered(arg, PX_FILTER_FLOOR_WORKSPACE);
+}
+
+static void check_attempts(long (*function)(const void *arg), const struct attempt *attempts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct end end = in_child(function, &attempts[i]);
+        ASSERT_EQ(end.signal, 0);
+        if (end.value != attempts[i].expected)
+            FAIL("attempt %zu, call %ld: %ld instead of %ld", i, attempts[i].nr, end.value, attempts[i].expected);
+    }
 }
 
 static long high(uint32_t low)
@@ -553,15 +621,62 @@ TEST(seccomp_kernel_enforces)
         {SYS_personality, {0x40000}, -EPERM},
         {SYS_prctl, {PR_SET_PTRACER, -1}, -EPERM},
         {SYS_ptrace, {0}, -EPERM},
+        {SYS_renameat2, {AT_FDCWD, (long)"/proc/none", AT_FDCWD, (long)"/proc/other", 4}, -EPERM},
+        {SYS_renameat2, {AT_FDCWD, (long)"/proc/none", AT_FDCWD, (long)"/proc/other", high(4 | 1)}, -EPERM},
+        {SYS_renameat2, {AT_FDCWD, (long)"/proc/none/a", AT_FDCWD, (long)"/proc/none/b", 1}, -ENOENT},
+        {SYS_socket, {AF_INET, SOCK_STREAM, 262}, -EPROTONOSUPPORT},
+        {SYS_socket, {AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 132}, -EPROTONOSUPPORT},
+        {SYS_socket, {AF_INET, high(SOCK_DGRAM), high(136)}, -EPROTONOSUPPORT},
         {0x40000000 | SYS_getpid, {0}, -ENOSYS},
         {HIGHEST + 1, {0}, -ENOSYS},
     };
-    for (size_t i = 0; i < COUNT_OF(attempts); i++) {
-        struct end end = in_child(attempt_filtered, &attempts[i]);
-        ASSERT_EQ(end.signal, 0);
-        ASSERT_EQ(end.value, attempts[i].expected);
-    }
+    check_attempts(attempt_default, attempts, COUNT_OF(attempts));
     (void)close(file);
+}
+
+TEST(seccomp_kernel_enforces_strict)
+{
+    static const struct attempt attempts[] = {
+        {SYS_socket, {AF_INET, SOCK_STREAM, 0}, -EAFNOSUPPORT},
+        {SYS_socket, {AF_NETLINK, SOCK_RAW, 0}, -EAFNOSUPPORT},
+        {SYS_socket, {AF_UNIX, SOCK_RDM, 0}, -ESOCKTNOSUPPORT},
+        {SYS_shmget, {0, 4096, 01600}, -ENOSYS},
+        {SYS_semget, {0, 1, 01600}, -ENOSYS},
+        {SYS_mq_open, {0}, -ENOSYS},
+        {SYS_io_setup, {1, 0}, -ENOSYS},
+        {SYS_inotify_init1, {0}, -ENOSYS},
+        {SYS_splice, {-1, 0, -1, 0, 1}, -ENOSYS},
+        {SYS_seccomp, {1, 0, 0}, -ENOSYS},
+        {SYS_prctl, {PR_SET_SECCOMP, 2, 0}, -EPERM},
+        {SYS_prctl, {PR_GET_SECCOMP}, 2},
+        {SYS_sched_setaffinity, {0}, -EPERM},
+        {SYS_setpriority, {0, 0, 5}, -EPERM},
+        {SYS_syncfs, {-1}, -EPERM},
+        {SYS_openat2, {AT_FDCWD, 0, 0, 0}, -EINVAL},
+        {SYS_unshare, {CLONE_NEWUSER}, -EPERM},
+    };
+    check_attempts(attempt_strict, attempts, COUNT_OF(attempts));
+}
+
+TEST(seccomp_kernel_enforces_the_floor)
+{
+    static const struct attempt attempts[] = {
+        {SYS_unshare, {CLONE_NEWUSER}, -EPERM},
+        {SYS_clone, {CLONE_NEWUSER | SIGCHLD}, -EPERM},
+        {SYS_clone3, {0}, -ENOSYS},
+        {SYS_openat2, {AT_FDCWD}, -ENOSYS},
+        {SYS_io_uring_setup, {1}, -EPERM},
+        {SYS_socket, {AF_VSOCK, SOCK_STREAM, 0}, -EAFNOSUPPORT},
+        {SYS_chmod, {(long)"/proc/none", 04755}, -EPERM},
+        {SYS_chmod, {(long)"/proc/none", 0755}, -ENOENT},
+        {SYS_ioctl, {-1, TIOCSTI, 0}, -EPERM},
+        {SYS_keyctl, {0}, -EPERM},
+        {SYS_prlimit64, {1, 0, 0, 0}, -EPERM},
+        {SYS_mount, {0}, -EPERM},
+        {SYS_ptrace, {2, 0, 0, 0}, -ESRCH},
+        {HIGHEST + 1, {0}, -ENOSYS},
+    };
+    check_attempts(attempt_floor, attempts, COUNT_OF(attempts));
 }
 
 static long i386_getpid(const void *filtered)
@@ -592,18 +707,19 @@ static long make_thread(const void *arg)
     void *result = NULL;
     char token = 0;
 
-    (void)arg;
-    if (load(PX_FILTER_DEFAULT) < 0 || pthread_create(&thread, NULL, answer, &token) != 0)
+    if (load(*(const enum px_filter *)arg) < 0 || pthread_create(&thread, NULL, answer, &token) != 0)
         return 1;
     return pthread_join(thread, &result) == 0 && result == &token ? 0 : 2;
 }
 
 TEST(seccomp_threads_still_start)
 {
-    struct end end = in_child(make_thread, NULL);
+    for (size_t i = 0; i < COUNT_OF(filters); i++) {
+        struct end end = in_child(make_thread, &filters[i]);
 
-    ASSERT_EQ(end.signal, 0);
-    ASSERT_EQ(end.value, 0);
+        ASSERT_EQ(end.signal, 0);
+        ASSERT_EQ(end.value, 0);
+    }
 }
 
 static void *unshare_when_told(void *arg)
@@ -644,8 +760,7 @@ static long spawn_shell(const void *arg)
     int status = 0;
     pid_t child = 0;
 
-    (void)arg;
-    if (load(PX_FILTER_DEFAULT) < 0 || posix_spawn(&child, "/bin/sh", NULL, NULL, argv, envp) != 0 ||
+    if (load(*(const enum px_filter *)arg) < 0 || posix_spawn(&child, "/bin/sh", NULL, NULL, argv, envp) != 0 ||
         waitpid(child, &status, 0) != child || !WIFEXITED(status))
         return -1;
     return WEXITSTATUS(status);
@@ -653,10 +768,12 @@ static long spawn_shell(const void *arg)
 
 TEST(seccomp_posix_spawn_works)
 {
-    struct end end = in_child(spawn_shell, NULL);
+    for (size_t i = 0; i < COUNT_OF(filters); i++) {
+        struct end end = in_child(spawn_shell, &filters[i]);
 
-    ASSERT_EQ(end.signal, 0);
-    ASSERT_EQ(end.value, 7);
+        ASSERT_EQ(end.signal, 0);
+        ASSERT_EQ(end.value, 7);
+    }
 }
 
 static long ask_for_mode(const void *arg)

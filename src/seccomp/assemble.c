@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "seccomp/rules.h"
 
@@ -180,30 +181,42 @@ static void emit_condition(struct work *w, const struct px_condition *c, int yes
 
 /* ---- decisions ---- */
 
-static void emit_rule(struct work *w, const struct px_rule *rule, int no)
+/* Conditions before `shared` lead to `no` if they do not hold, the others to `late`. */
+static void emit_rule(struct work *w, const struct px_rule *rule, unsigned shared, int no, int late)
 {
     for (unsigned i = 0; i < rule->count; i++) {
         bool last = i + 1u == rule->count;
         int yes = last ? answer(w, rule->action) : new_label(w);
 
-        emit_condition(w, &rule->condition[i], yes, no);
+        emit_condition(w, &rule->condition[i], yes, i < shared ? no : late);
         if (!last)
             place(w, yes);
     }
 }
 
+/* Whether each condition of rule a is also one of rule b, in the same place. */
+static bool is_prefix(const struct px_rule *a, const struct px_rule *b)
+{
+    return a->count < b->count && memcmp(a->condition, b->condition, a->count * sizeof a->condition[0]) == 0;
+}
+
+/* A rule that asks less than the one before needs no instructions: how far that one went is its answer. */
 static void emit_decision(struct work *w, int index)
 {
     const struct px_decision *d = &w->calls->decision[index];
 
     place(w, index);
-    for (uint32_t i = 0; i < d->count && w->err == 0; i++) {
-        bool last = i + 1 == d->count;
+    for (uint32_t i = 0; i < d->count && w->err == 0;) {
+        const struct px_rule *rule = px_calls_rule(w->calls, d, i++);
+        const struct px_rule *next = i < d->count ? px_calls_rule(w->calls, d, i) : NULL;
+        bool contained = next && is_prefix(next, rule);
+        bool last = (contained ? i + 1 : i) == d->count;
         int no = last ? answer(w, d->otherwise) : new_label(w);
 
-        emit_rule(w, px_calls_rule(w->calls, d, i), no);
+        emit_rule(w, rule, contained ? next->count : 0, no, contained ? answer(w, next->action) : no);
         if (!last)
             place(w, no);
+        i += contained;
     }
 }
 

@@ -92,7 +92,7 @@ static const struct {
 #undef PX_SYSCALL
 };
 
-_Static_assert(PX_FILTER_STRICT == 2 && PX_FILTER_FLOOR == 4, "a filter's number is its column and whether it is for a workspace");
+_Static_assert(PX_FILTER_STRICT == 2 && PX_FILTER_FLOOR == 4, "two filters to a column, the second one for a workspace");
 
 const char *px_builtin_row(unsigned index, uint32_t *ret_number)
 {

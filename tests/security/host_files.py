@@ -96,7 +96,7 @@ def A11_node_in_bind(suite):
     workspace = suite.directory("ws")
     os.mknod(workspace / "zero", 0o666 | stat.S_IFCHR, os.makedev(1, 5))
     os.chmod(workspace / "zero", 0o666)
-    suite.row("px-attack", "A11_node_in_bind", ["-v", f"{workspace}:/ws"])
+    suite.row("px-attack", "A11_node_in_bind", ["-v", f"{workspace}:/device"])
 
 
 def make_root(suite, name):

@@ -1,9 +1,10 @@
 """What all rows share: the objects that lie in reach of an attack, the boxes, the answers.
 
-Rows of the C programs without `@runner` are run as they are. Those that need somebody outside the box are functions
-with the name of a catalogue row in host_files.py, host_box.py and host_life.py; they raise Failed or Skipped.
+Rows of data/attacks.def that need nobody outside the box are run as they are. For the others there are functions with the
+name of a catalogue row in host_*.py; they raise Failed or Skipped.
 Everything is bounded: each box has a time limit, nothing is measured."""
 
+import collections
 import concurrent.futures
 import ctypes
 import hashlib
@@ -23,6 +24,9 @@ LIMIT = 40                      # seconds that any one box may take before the t
 PROGRAMS = ("px-attack",)
 SET_ID = stat.S_ISUID | stat.S_ISGID
 TESTS = []
+
+
+Row = collections.namedtuple("Row", "program kind name how tiers bare options held_by broken_by")
 
 
 class Failed(Exception):
@@ -138,6 +142,8 @@ class Fixtures:
         self.sem = self.libc.semget(self.key, 1, 0o1666)
         self.queue = "/" + self.mark
         self.mq = self.libc.mq_open(self.queue.encode(), os.O_RDWR | os.O_CREAT, 0o666, None)
+        # In the session keyring, which every process below has unless somebody takes it away.
+        self.planted = self.libc.syscall(248, b"user", self.mark.encode(), b"x", ctypes.c_long(1), ctypes.c_long(-3))
         free = socket.create_server(("127.0.0.1", 0))
         self.free = free.getsockname()[1]
         free.close()
@@ -151,6 +157,7 @@ class Fixtures:
                 "A_SOCKET": self.secret.parent / "socket",
             "A_TOKEN": "".join(chr(ord(c) + 1) for c in self.token),
                 "A_PTS": os.path.basename(os.ttyname(self.pty[1])), "A_FREE": self.free,
+            "A_KEYNAME": self.mark if self.planted > 0 else "", "A_PLACES": "/home/sandbox,/tmp,/dev/shm",
         }
 
     def remove(self):
@@ -160,6 +167,8 @@ class Fixtures:
         self.libc.msgctl(self.msg, 0, None)
         self.libc.semctl(self.sem, 0, 0)
         self.libc.mq_unlink(self.queue.encode())
+        if self.planted > 0:
+            self.libc.syscall(250, ctypes.c_long(9), ctypes.c_long(self.planted), ctypes.c_long(-3))    # KEYCTL_UNLINK
         for path in self.files + [path.with_name("inside-" + self.mark) for path in self.files]:
             path.unlink(missing_ok=True)
 
@@ -270,41 +279,37 @@ class Suite:
     def mark(self):
         return "pxmark" + secrets.token_hex(8)
 
-    # -- rows of the C programs
+    # -- rows of data/attacks.def
 
     def rows(self):
         for program in PROGRAMS:
             listing = subprocess.run([self.bin / program, "list"], capture_output=True, text=True, check=True).stdout
             for line in listing.splitlines():
-                kind, name, bare, options = line.split("\t")
-                yield program, kind, name, bare == "bare", options
+                yield Row(program, *line.split("\t"))
 
-    def plain_row(self, program, kind, name, options):
-        words = [word.replace("|", " ") for word in options.split()]
-        if words[:1] == ["@memory"]:
-            return self.memory_row(program, name)
-        if words[:1] == ["@root"]:
-            if not self.root:
-                raise Skipped("needs a cgroup, which an ordinary user has not")
-            words = words[1:]
-        workspace = self.directory("ws") if any("@WS" in word for word in words) else None
-        words = [word.replace("@WS", str(workspace)) for word in words]
-        self.stopped(self.box(words, f"/attack/{program}", name), b"stopped" if kind == "attack" else b"worked")
+    def plain_row(self, row):
+        if row.how in ("CGROUP", "MEMORY") and not self.root:
+            raise Skipped("needs a cgroup, which an ordinary user has not")
+        workspace = self.directory("ws") if "@WS" in row.options else None
+        words = ["--" + word.replace("@WS", str(workspace)).replace("@AT", "/ws").replace("|", " ")
+                 for word in row.options.split()]
+        if row.how == "MEMORY":
+            return self.memory_row(row, words)
+        self.stopped(self.box(words, f"/attack/{row.program}", row.name),
+                     b"stopped" if row.kind == "attack" else b"worked")
         if workspace:
             harmless(workspace)
         return None
 
-    def memory_row(self, program, name):
-        if not self.root:
-            raise Skipped("needs a cgroup, which an ordinary user has not")
-        result = self.result(["-m", "64m"], f"/attack/{program}", name)
+    def memory_row(self, row, words):
+        result = self.result(words, f"/attack/{row.program}", row.name)
         check(result["exit_code"] == 137 or result["stdout"].strip() == "stopped",
               f"status {result['status']}, exit {result['exit_code']}: {shorten(result['stdout'])}")
         check(result["memory_peak_bytes"] <= 80 << 20, f"peak {result['memory_peak_bytes']}")
 
-    def bare_row(self, program, kind, name):
+    def bare_row(self, row):
         environment = {**self.environment(), **{key: str(value) for key, value in self.values.items()}}
-        done = subprocess.run([self.bin / program, name], env=environment, capture_output=True, timeout=LIMIT,
+        done = subprocess.run([self.bin / row.program, row.name], env=environment, capture_output=True, timeout=LIMIT,
                               check=False, cwd=self.top)
         if done.returncode == 0:
             raise Skipped("this host stops it without a box, so it proves nothing here")
@@ -320,13 +325,12 @@ class Suite:
         before = self.world()
         try:
             with concurrent.futures.ThreadPoolExecutor(4) as pool:
-                for program, kind, name, bare, options in self.rows():
+                for row in self.rows():
                     if self.arguments.control:
-                        if bare and kind == "attack":
-                            pool.submit(self.attempt, name, lambda p=program, k=kind, n=name: self.bare_row(p, k, n))
-                    elif not options.startswith("@runner"):
-                        pool.submit(self.attempt, name, lambda p=program, k=kind, n=name,
-                                    o=options: self.plain_row(p, k, n, o))
+                        if row.bare == "bare" and row.kind == "attack":
+                            pool.submit(self.attempt, row.name, lambda r=row: self.bare_row(r))
+                    elif row.how in ("PLAIN", "FILTER", "CGROUP", "MEMORY"):
+                        pool.submit(self.attempt, row.name, lambda r=row: self.plain_row(r))
                 if not self.arguments.control:
                     for function in TESTS:
                         pool.submit(self.attempt, function.__name__, lambda f=function: f(self))

@@ -1,0 +1,96 @@
+/* attacks/tmp.c - A20: directories that a box can write are its own, and bounded. */
+#include "attack.h"
+
+/* ---- A20: private and bounded ---- */
+
+int a20_private(void)
+{
+    static const char *const dirs[] = {"/tmp", "/var/tmp", "/dev/shm", "/home/sandbox"};
+    for (size_t i = 0; i < COUNT(dirs); i++) {
+        char path[256];
+        snprintf(path, sizeof path, "%s/%s", dirs[i], argument("A_MARK"));
+        if (access(path, F_OK) == 0)
+            return failed("%s of the host is visible", dirs[i]);
+        snprintf(path, sizeof path, "%s/inside-%s", dirs[i], argument("A_MARK"));
+        (void)!close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644)); /* the runner looks for it outside */
+    }
+    return DONE;
+}
+
+/* "size=0k" is how a tmpfs without a bound says so. */
+static bool bounded(const char *super)
+{
+    return strstr(super, "size=") && !strstr(super, "size=0k") && strstr(super, "nr_inodes=") && !strstr(super, "nr_inodes=0");
+}
+
+static int check_bound(const struct seen_mount *m)
+{
+    if (strncmp(m->options, "ro", 2) == 0 || !strcmp(m->type, "proc") || !strcmp(m->type, "devpts") ||
+        !strcmp(m->type, "devtmpfs"))
+        return DONE;
+    if (!granted(m->target) && strcmp(m->target, workspace()))
+        return failed("%s is writable", m->target);
+    return strcmp(m->type, "tmpfs") || bounded(m->super) ? DONE : failed("%s is not bounded: %s", m->target, m->super);
+}
+int a20_bounded(void)
+{
+    return each_mount(check_bound);
+}
+
+static long fill(const char *path, long megabytes)
+{
+    static char block[1 << 20];
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    long done = 0;
+    memset(block, 'x', sizeof block);
+    for (; fd >= 0 && done < megabytes; done++)
+        if (write(fd, block, sizeof block) != sizeof block)
+            break;
+    close(fd);
+    return done;
+}
+
+int a20_fill(void)
+{
+    long tmp = fill("/tmp/f", 20), shm = fill("/dev/shm/f", 20);
+    return tmp <= 8 && shm <= 8 ? DONE : failed("%ld MiB in /tmp, %ld MiB in /dev/shm", tmp, shm);
+}
+
+int a20_inodes(void)
+{
+    int n = 0;
+    for (char path[64]; n < 5000; n++) {
+        snprintf(path, sizeof path, "/small/%d", n);
+        int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+        if (fd < 0)
+            break;
+        close(fd);
+    }
+    return n < 5000 ? DONE : failed("%d files in a tmpfs of 1 MiB", n);
+}
+
+int a20_twin(void)
+{
+    static const char *const dirs[] = {"/tmp", "/var/tmp", "/dev/shm", "/home/sandbox"};
+    for (size_t i = 0; i < COUNT(dirs); i++) {
+        char path[64];
+        snprintf(path, sizeof path, "%s/f", dirs[i]);
+        if (fill(path, 1) != 1 || unlink(path) < 0)
+            return failed("%s: %s", dirs[i], strerror(errno));
+    }
+    return DONE;
+}
+
+/* Not even this program, which does run from elsewhere. */
+int a20_noexec(void)
+{
+    static const char copy[] = "/dev/shm/copy";
+    char block[65536];
+    int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = open(copy, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+    for (ssize_t n; (n = read(from, block, sizeof block)) > 0;)
+        if (write(to, block, (size_t)n) != n)
+            return failed("cannot copy: %s", strerror(errno));
+    close(to);
+    execl(copy, copy, "H3_twin_timeout", NULL);
+    return errno == EACCES ? DONE : failed("a program in /dev/shm: %s", strerror(errno));
+}

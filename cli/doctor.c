@@ -1,0 +1,133 @@
+/* px doctor: what this host can enforce, as a table for a person or as JSON. */
+#include "cli.h"
+
+#include <px/doctor.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char below[] = "                             ";
+static const char green[] = "\033[32m", yellow[] = "\033[33m", red[] = "\033[31m", plain[] = "";
+
+static bool colourful(void)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    return isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+}
+
+static void print_line(const char *colour, const char *group, const char *name, const char *state, const char *need,
+                       const char *text)
+{
+    char line[2048];
+    int n = snprintf(line, sizeof line, "%-11s%-19s%s%-9s%s %-13s %s", group, name, colour, state, *colour ? "\033[0m" : "",
+                     need, text);
+    while (n > 0 && (size_t)n < sizeof line && line[n - 1] == ' ')
+        line[--n] = '\0';
+    printf("%s\n", line);
+}
+
+static const char *state_colour(const char *state)
+{
+    return state[0] == 'e' ? green : state[0] == 'd' ? yellow : red;    /* enforced, degraded, absent */
+}
+
+static void print_row(const struct px_doctor_row *row, bool colour, bool verbose)
+{
+    char text[512];
+    (void)snprintf(text, sizeof text, "%s%s%s", row->found, *row->found && *row->why ? "; " : "", row->why);
+    print_line(colour ? state_colour(row->state) : plain, row->group, row->name, row->state, row->needed_for, text);
+    if (!verbose)
+        return;
+    if (*row->permitted)
+        printf("%spermitted: %s\n", below, row->permitted);
+    if (*row->forbidden)
+        printf("%sforbidden: %s\n", below, row->forbidden);
+    if (*row->raise)
+        printf("%sraise: %s\n", below, row->raise);
+}
+
+static void print_box(const struct px_doctor_box *box, bool colour)
+{
+    char name[64], text[1400];
+    if (box->require)
+        (void)snprintf(name, sizeof name, "require %s", box->require);
+    else
+        (void)snprintf(name, sizeof name, "preset %s", box->preset);
+    if (box->starts)
+        (void)snprintf(text, sizeof text, "tier %s", box->tier);
+    else
+        (void)snprintf(text, sizeof text, "PX%03d %s", box->code, box->why);
+    print_line(!colour ? plain : box->starts ? green : red, "boxes", name, box->starts ? "starts" : "refused",
+               box->require ? box->require : "", text);
+}
+
+static void print_table(const struct px_doctor *doctor, bool verbose)
+{
+    const struct px_doctor_verdict *v = px_doctor_verdict(doctor);
+    bool colour = colourful();
+    printf("%s, Linux %s\n", v->distribution, v->kernel);
+    for (size_t i = 0; px_doctor_inside(doctor, i); i++)
+        printf("%s\n", px_doctor_inside(doctor, i));
+    printf("\n");
+    print_line(plain, "GROUP", "WHAT", "STATE", "NEEDED FOR", "FOUND");
+    for (size_t i = 0; px_doctor_row(doctor, i); i++)
+        print_row(px_doctor_row(doctor, i), colour, verbose);
+    for (size_t i = 0; px_doctor_box(doctor, i); i++)
+        print_box(px_doctor_box(doctor, i), colour);
+    printf("\n");
+    for (size_t i = 0; px_doctor_raise(doctor, i); i++)
+        printf("%s  - %s.\n", i ? "" : "What would raise it:\n", px_doctor_raise(doctor, i));
+    if (px_doctor_raise(doctor, 0))
+        printf("\n");
+}
+
+static int show(const struct cli *cli, const struct px_doctor *doctor)
+{
+    const struct px_doctor_verdict *v = px_doctor_verdict(doctor);
+    if (cli->verbose >= 0)
+        print_table(doctor, cli->verbose > 0);
+    printf("tier: %s%s%s\n", v->tier, *v->raise ? "; to raise it: " : "", v->raise);
+    return flush() == 0 && v->full ? 0 : 1;
+}
+
+static int show_json(const struct cli *cli, const struct px_doctor *doctor)
+{
+    struct px_err e = {0};
+    char *text = NULL;
+    if (px_doctor_json(doctor, &text, &e) < 0)
+        return say_error(cli, &e, 1);
+    int written = print_text(text);
+    free(text);
+    return written == 0 && px_doctor_verdict(doctor)->full ? 0 : 1;
+}
+
+/* The options of px itself may also stand behind the command. */
+static int read_words(struct cli *cli, int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            cli->json = true;
+        else if (strcmp(argv[i], "-v") == 0 || strcmp(argv[i], "--verbose") == 0)
+            cli->verbose = 1;
+        else if (strcmp(argv[i], "-q") == 0 || strcmp(argv[i], "--quiet") == 0)
+            cli->verbose = -1;
+        else
+            return usage_error(cli, USAGE_STATUS, "Write px doctor [--json] [-v|-q].", "px doctor does not know '%s'", argv[i]);
+    }
+    return 0;
+}
+
+int cmd_doctor(struct cli *cli, int argc, char **argv)
+{
+    struct px_err e = {0};
+    struct px_doctor *doctor = NULL;
+    int status = read_words(cli, argc, argv);
+    if (status != 0)
+        return status;
+    if (px_doctor_run(&doctor, &e) < 0)
+        return say_error(cli, &e, 1);
+    status = cli->json ? show_json(cli, doctor) : show(cli, doctor);
+    px_doctor_free(doctor);
+    return status;
+}

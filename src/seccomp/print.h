@@ -1,0 +1,19 @@
+/* seccomp/print.h - a filter as text, in the containers' JSON format.
+ *
+ * Why:     people want to see what is in force, and an OCI runtime has to be given the same filter.
+ * Owns:    nothing; the caller's writer gets the bytes.
+ * Mustn't: print a filter that allows more than the program in force. What the format cannot say is said more strictly, and a
+ *          comment tells. */
+#pragma once
+
+#include <px/px.h>
+
+#include "kernel/seccomp.h"
+
+struct px_json;
+struct px_profile;
+
+/* The filter alone, or with a profile what both together allow (the filter is a floor then). An object named `name`, NULL at
+ * the top or in a list. The writer's own errors stay in its buffer. */
+int px_seccomp_print(enum px_filter filter, const struct px_profile *profile, struct px_json *out, const char *name,
+                     struct px_err *e);
