@@ -55,8 +55,7 @@ int e1_change(void)
 /* What belongs to the host's root shows as nobody's. */
 int e1_owner(void)
 {
-    static const char *const paths[] = {"/proc/sys/kernel/core_pattern", "/usr/bin/env", "/usr", "/proc/meminfo",
-                                        "/dev/null"};
+    static const char *const paths[] = {"/usr", "/proc/sys/kernel/core_pattern", "/usr/bin/env", "/proc/meminfo", "/dev/null"};
     for (size_t i = 0; i < COUNT(paths); i++) {
         struct stat st;
         if (stat(paths[i], &st) < 0)
@@ -67,16 +66,39 @@ int e1_owner(void)
     return DONE;
 }
 
+/* Its loader's words, as long as it takes to read them; some of these programs then wait for a while. */
+static void first_words(const char *path, char *out, size_t size)
+{
+    int ends[2];
+    size_t have = 0;
+    out[0] = '\0';
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return;
+    pid_t pid = fork();
+    if (pid == 0) {
+        char *const argv[] = {(char *)path, (char *)"--help", NULL}, *const environment[] = {(char *)"LD_SHOW_AUXV=1", NULL};
+        dup2(open("/dev/null", O_RDWR), 0);
+        dup2(ends[1], 1);
+        dup2(0, 2);
+        execve(path, argv, environment);
+        _exit(99);
+    }
+    close(ends[1]);
+    for (ssize_t n; have + 1 < size && (n = read(ends[0], out + have, size - 1 - have)) > 0;) {
+        out[have += (size_t)n] = '\0';
+        if (strstr(out, "AT_SECURE:") && strstr(out, "AT_EUID:") && strstr(out, "AT_EGID:") && strstr(out, "AT_EXECFN:"))
+            break;
+    }
+    close(ends[0]);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
 /* A set-id program that took effect would not let its loader print, and would print other ids. */
 static int show(const char *path)
 {
-    char command[600], text[8192] = "";
-    snprintf(command, sizeof command, "LD_SHOW_AUXV=1 %s --help </dev/null 2>/dev/null", path);
-    FILE *p = popen(command, "r");
-    size_t n = p ? fread(text, 1, sizeof text - 1, p) : 0;
-    text[n] = '\0';
-    if (p)
-        pclose(p);
+    char text[8192];
+    first_words(path, text, sizeof text);
     char *secure = strstr(text, "AT_SECURE:"), *euid = strstr(text, "AT_EUID:"), *egid = strstr(text, "AT_EGID:");
     if (!secure || !euid || !egid)
         return failed("%s ran as a privileged program", path);

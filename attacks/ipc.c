@@ -58,7 +58,7 @@ int f6_sysv(void)
 {
     key_t key = (key_t)strtol(argument("A_KEY"), NULL, 10);
     if (!key)
-        return failed("no key given");
+        return skipped("the caller has no System V IPC to plant");
     if (shmget(key, 0, 0) >= 0 || msgget(key, 0) >= 0 || semget(key, 0, 0) >= 0)
         return failed("an object of the host with key %d can be had", key);
     struct shm_info info;
@@ -73,6 +73,8 @@ int f6_sysv(void)
 
 int f6_mqueue(void)
 {
+    if (!*argument("A_QUEUE"))
+        return skipped("the caller has no message queue to plant");
     return mq_open(argument("A_QUEUE"), O_RDONLY) == (mqd_t)-1 && errno == ENOENT
                ? DONE
                : failed("the host's queue: %s", strerror(errno));
@@ -86,6 +88,9 @@ int f6_twin(void)
     if (at == (char *)-1 || sem < 0 || msg < 0)
         return failed("System V IPC: %s", strerror(errno));
     *at = 'x';
+    (void)shmctl(shm, IPC_RMID, NULL); /* nothing is left if it was the host's after all */
+    (void)semctl(sem, 0, IPC_RMID);
+    (void)msgctl(msg, IPC_RMID, NULL);
     return DONE;
 }
 
@@ -165,7 +170,7 @@ static int dial(int family, int type, const char *address, int port)
 
 static int unreachable(bool loopback)
 {
-    static const char *const v4[] = {"169.254.169.254", "10.0.2.2",        "192.0.2.1", "8.8.8.8",
+    static const char *const v4[] = {"169.254.169.254", "10.0.2.2",        "192.0.2.1", "198.51.100.1",
                                      "172.17.0.1",      "255.255.255.255", "224.0.0.1"};
     static const char *const v6[] = {"fe80::1", "2001:db8::1", "ff02::1", "::ffff:169.254.169.254"};
     int port = atoi(argument("A_PORT"));
@@ -249,10 +254,25 @@ int g5_resolver(void)
     return n >= 0 && !strstr(text, "nameserver") ? DONE : failed("a name server is named");
 }
 
-int g17_icmp(void)
+/* Ping and what speaks over UDP, past anything that only looks at TCP. */
+int g17_datagrams(void)
 {
-    int s = socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP), t = socket(AF_INET6, SOCK_DGRAM, IPPROTO_ICMPV6);
-    return s < 0 && t < 0 ? DONE : failed("an ICMP socket can be made");
+    static const struct {
+        int protocol;
+        const char *address;
+        int port;
+    } ways[] = {{IPPROTO_ICMP, "127.0.0.1", 0}, {IPPROTO_ICMP, "192.0.2.1", 0}, {0, "127.0.0.1", 0}, {0, "192.0.2.1", 443}};
+    static const char echo[8] = {8 /* echo request */};
+    for (size_t i = 0; i < COUNT(ways); i++) {
+        int port = ways[i].port || ways[i].protocol ? ways[i].port : atoi(argument("A_PORT"));
+        struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+        inet_pton(AF_INET, ways[i].address, &to.sin_addr);
+        int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, ways[i].protocol);
+        if (s >= 0 && sendto(s, echo, sizeof echo, 0, (struct sockaddr *)&to, sizeof to) >= 0)
+            return failed("a datagram of protocol %d went to %s", ways[i].protocol, ways[i].address);
+        close(s);
+    }
+    return DONE;
 }
 
 int g_twin(void)

@@ -432,7 +432,7 @@ int c4_secrets(void)
     static char text[1 << 20];
     const char *raised = argument("A_TOKEN");
     if (strlen(raised) < 16)
-        return failed("no token given");
+        return skipped("the caller planted no secret");
     for (int pid = 1; pid < 300; pid++)
         for (size_t i = 0; i < COUNT(files); i++) {
             char path[64];

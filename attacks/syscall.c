@@ -317,8 +317,10 @@ int d10_protocols(void)
     static const unsigned long families[] = {AF_INET, AF_INET6};
     for (size_t i = 0; i < COUNT(kinds); i++)
         for (size_t k = 0; k < COUNT(families); k++)
-            if (no_socket(kinds[i].name, families[k], kinds[i].type, kinds[i].protocol))
-                return FAILED;
+            if (syscall(SYS_socket, families[k], kinds[i].type, kinds[i].protocol) >= 0)
+                return failed("%s can be made", kinds[i].name);
+            else if (errno != EPROTONOSUPPORT && errno != EAFNOSUPPORT && errno != EPERM)
+                return failed("%s got past the filter: %s", kinds[i].name, strerror(errno));
     return DONE;
 }
 

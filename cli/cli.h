@@ -56,5 +56,6 @@ int fail(const struct cli *cli, int code, int status, const char *fix, const cha
 #define usage_error(cli, status, fix, ...) fail(cli, 1, status, fix, __VA_ARGS__)
 int flush(void);                                /* 0 if all of stdout was written, else 1 */
 int print_text(const char *text);               /* to stdout, all of it or -1 */
+void say_warnings(const struct cli *cli, const struct px_policy *policy);
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));           /* a line on stderr */
 int print_help(const struct command *command);      /* the exit status */

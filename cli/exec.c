@@ -309,6 +309,7 @@ static int run_command(struct cli *cli, const char *name, struct options *o)
                            "there is no command to run");
     if (must_hand_over(o->policy))
         return hand_over(cli, 0, NULL);
+    say_warnings(cli, o->policy);
     return o->plan ? print_plan(cli, o) : run_box(cli, o);
 }
 

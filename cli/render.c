@@ -21,6 +21,20 @@ static int write_all(int fd, const char *text, size_t len)
     return 0;
 }
 
+void say_warnings(const struct cli *cli, const struct px_policy *policy)
+{
+    char *text = NULL;
+    struct px_err ignored = {0};        /* a profile that cannot be read is an error of its own, a moment later */
+    if (cli->verbose < 0 || px_policy_warnings(policy, &text, &ignored) < 0 || !text)
+        return;
+    for (char *line = text; *line;) {
+        size_t n = strcspn(line, "\n");
+        say("px: warning: %.*s", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+    free(text);
+}
+
 int print_text(const char *text)
 {
     return write_all(STDOUT_FILENO, text, strlen(text));

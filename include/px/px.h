@@ -61,6 +61,11 @@ PX_API void px_policy_free(struct px_policy *policy);
 PX_API int px_policy_set(struct px_policy *policy, const char *field, const char *value, struct px_err *e);
 /* The policy as a JSON object; free() it. */
 PX_API int px_policy_json(const struct px_policy *policy, char **ret_json, struct px_err *e);
+/* What its author should know, a line each, or NULL if there is nothing: names in a profile that no kernel has, and the like.
+ * free() it. */
+PX_API int px_policy_warnings(const struct px_policy *policy, char **ret_text, struct px_err *e);
+/* The system call filter in force, in the containers' JSON format; free() it. Not in the launcher. */
+PX_API int px_policy_seccomp(const struct px_policy *policy, char **ret_json, struct px_err *e);
 /* Whether it needs nothing but the engine's core: no profile to parse, no foreign runtime. */
 PX_API bool px_policy_is_small(const struct px_policy *policy);
 /* Names of the presets in order; NULL past the end. */

@@ -353,6 +353,8 @@ static void add_launch(struct px_plan *plan, const char *command, const struct p
 static int plan_full(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
 {
     plan->namespaces = PX_CLONE_NEWUSER | PX_CLONE_NEWNS | PX_CLONE_NEWPID | PX_CLONE_NEWIPC | PX_CLONE_NEWUTS;
+    if (px_policy_without(policy, PX_WITHOUT_PIDNS))
+        plan->namespaces &= ~(uint64_t)PX_CLONE_NEWPID;
     if (px_policy_without(policy, PX_WITHOUT_IPC))
         plan->namespaces &= ~(uint64_t)PX_CLONE_NEWIPC;
     if (px_policy_without(policy, PX_WITHOUT_UTS))
@@ -369,7 +371,8 @@ static int plan_full(struct px_plan *plan, const struct px_policy *policy, struc
     if (px_root_plan(plan, policy, e) < 0)
         return -1;
     px_steps_add(plan, PX_OP_READY);
-    px_plan_has(plan, "namespaces=user,mount,pid%s%s%s%s", px_policy_without(policy, PX_WITHOUT_IPC) ? "" : ",ipc",
+    px_plan_has(plan, "namespaces=user,mount%s%s%s%s%s", px_policy_without(policy, PX_WITHOUT_PIDNS) ? "" : ",pid",
+                px_policy_without(policy, PX_WITHOUT_IPC) ? "" : ",ipc",
                 px_policy_without(policy, PX_WITHOUT_UTS) ? "" : ",uts", px_policy_without(policy, PX_WITHOUT_CGROUPNS) ? "" : ",cgroup",
                 plan->own_net ? ",net" : "");
     px_plan_has(plan, "root=pivot");
@@ -515,8 +518,17 @@ static void lose_attributes(struct px_step *s, const struct px_policy *policy)
         s->num = s->num2 = 0;
 }
 
+/* Without a pid namespace the kernel lets nobody mount a /proc. */
+static void show_host_proc(struct px_step *s)
+{
+    struct stat st = {0};
+    (void)stat("/proc", &st);
+    *s = (struct px_step){.op = PX_OP_BIND, .fd = s->fd, .src = s->dst, .dst = s->dst, .num = st.st_dev, .num2 = st.st_ino};
+}
+
 static void switch_off(struct px_plan *plan, const struct px_policy *policy)
 {
+    plan->owner = policy->user;         /* of the box's directories, also if nobody takes that id */
     for (int w = 0; policy->without && w < PX_WITHOUT_COUNT; w++) {
         if (!px_policy_without(policy, w))
             continue;
@@ -530,8 +542,12 @@ static void switch_off(struct px_plan *plan, const struct px_policy *policy)
     for (uint32_t i = 0; policy->without && i < plan->count; i++) {
         struct px_step *s = &plan->steps[i];
         lose_attributes(s, policy);
+        if (s->op == PX_OP_PROC && px_policy_without(policy, PX_WITHOUT_PIDNS))
+            show_host_proc(s);
         if (s->op == PX_OP_PROC && px_policy_without(policy, PX_WITHOUT_HIDEPID))
             s->flags |= PX_STEP_PLAIN;
+        if (s->op == PX_OP_DEVPTS && px_policy_without(policy, PX_WITHOUT_BOUNDS))
+            s->num = 1 << 20;
         if (s->op == PX_OP_BOUND && px_policy_without(policy, PX_WITHOUT_PRIVILEGES))
             s->flags |= PX_STEP_REAPER;         /* no_new_privs alone */
     }

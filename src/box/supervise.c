@@ -392,7 +392,9 @@ int px_supervise_signal(struct px_box *box, int signal)
         px_supervise_kill(box, PX_END_KILLED);
         return 0;
     }
-    int r = px_pidfd_signal_group(box->payload, signal);
+    /* A partner's program passes it on by itself; others in its group would die of it. */
+    bool alone = box->partner && !box->partner->inside;
+    int r = alone ? px_pidfd_signal(box->payload, signal) : px_pidfd_signal_group(box->payload, signal);
     if ((signal == SIGTERM || signal == SIGHUP) && box->grace_nsec == 0) {
         box->grace_nsec = px_now_nsec() + (uint64_t)GRACE_MSEC * 1000000;
         set_timer(box);

@@ -1,19 +1,85 @@
 #include "engine/beyond.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
 #include "base/err.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "runtime/run.h"
+#include "seccomp/print.h"
+#include "seccomp/profile.h"
+
+enum { INSTRUCTION = 8, PRINT_MAX = 16 << 20 };
 
 int px_beyond_filter(const struct px_policy *policy, struct sock_filter **ret_code, uint16_t *ret_length, struct px_err *e)
 {
-    (void)ret_code;
-    (void)ret_length;
-    return px_fail(e, PX_E_NOT_BUILT, 0, "--seccomp %s is not part of this build", policy->seccomp);
+    struct px_profile *profile = NULL;
+    uint16_t length = 0;
+    if (px_profile_read(policy->seccomp, &profile, e) < 0)
+        return -1;
+    const struct sock_filter *program = px_profile_program(profile, &length);
+    void *copy = malloc((size_t)length * INSTRUCTION);
+    if (copy)
+        memcpy(copy, program, (size_t)length * INSTRUCTION);
+    px_profile_free(profile);
+    if (!copy)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "--seccomp");
+    *ret_code = copy;
+    *ret_length = length;
+    return 0;
 }
 
-int px_beyond_start(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_box **ret_box,
-                    struct px_err *e)
+int px_beyond_warnings(const struct px_policy *policy, char **ret_text, struct px_err *e)
 {
-    (void)argv;
-    (void)io;
-    (void)ret_box;
-    return px_fail(e, PX_E_NOT_BUILT, 0, "--runtime %s is not part of this build", policy->runtime);
+    px_auto_buf struct px_buf out = PX_BUF(1 << 20);
+    struct px_profile *profile = NULL;
+    if (px_policy_own_filter(policy))
+        return 0;
+    if (px_profile_read(policy->seccomp, &profile, e) < 0)
+        return -1;
+    const char *text;
+    for (size_t i = 0; (text = px_profile_warning(profile, i)); i++)
+        px_buf_printf(&out, "%s\n", text);
+    px_profile_free(profile);
+    *ret_text = out.len && out.err == 0 ? px_buf_take(&out) : NULL;
+    return 0;
+}
+
+int px_beyond_start(const struct px_policy *policy, const char *const argv[], const struct px_host *host, const struct px_io *io,
+                    struct px_box **ret_box, struct px_err *e)
+{
+    return px_runtime_start(policy, argv, host, io, ret_box, e);
+}
+
+/* ---- what px policy show --seccomp prints ---- */
+
+static enum px_filter filter_of(const struct px_policy *policy)
+{
+    bool workspace = policy->work_dir;
+    for (size_t i = 0; i < policy->binds.count; i++)
+        workspace = workspace || policy->binds.items[i].writable;
+    if (!px_policy_own_filter(policy))
+        return workspace ? PX_FILTER_FLOOR_WORKSPACE : PX_FILTER_FLOOR;
+    if (policy->seccomp && px_equal(policy->seccomp, "strict"))
+        return workspace ? PX_FILTER_STRICT_WORKSPACE : PX_FILTER_STRICT;
+    return workspace ? PX_FILTER_WORKSPACE : PX_FILTER_DEFAULT;
+}
+
+PX_API int px_policy_seccomp(const struct px_policy *policy, char **ret_json, struct px_err *e)
+{
+    px_auto_buf struct px_buf out = PX_BUF(PRINT_MAX);
+    struct px_json j = {.out = &out, .pretty = true};
+    struct px_profile *profile = NULL;
+    if (!px_policy_own_filter(policy) && px_profile_read(policy->seccomp, &profile, e) < 0)
+        return -1;
+    int r = px_seccomp_print(filter_of(policy), profile, &j, NULL, e);
+    px_profile_free(profile);
+    px_buf_putc(&out, '\n');
+    if (r < 0 || out.err < 0)
+        return r < 0 ? r : px_fail(e, PX_E_MEMORY, out.err, "the filter is too large to print");
+    *ret_json = px_buf_take(&out);
+    return 0;
 }

@@ -12,6 +12,8 @@
 
 /* A user's own system call filter, compiled; *ret_code is the caller's to free(). */
 int px_beyond_filter(const struct px_policy *policy, struct sock_filter **ret_code, uint16_t *ret_length, struct px_err *e);
+/* What the user should know of his profile, a line each; *ret_text stays NULL if there is nothing. */
+int px_beyond_warnings(const struct px_policy *policy, char **ret_text, struct px_err *e);
 /* The same box through an OCI runtime. */
-int px_beyond_start(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_box **ret_box,
-                    struct px_err *e);
+int px_beyond_start(const struct px_policy *policy, const char *const argv[], const struct px_host *host, const struct px_io *io,
+                    struct px_box **ret_box, struct px_err *e);

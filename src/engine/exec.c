@@ -71,6 +71,12 @@ PX_API int px_policy_json(const struct px_policy *policy, char **ret_json, struc
     return 0;
 }
 
+PX_API int px_policy_warnings(const struct px_policy *policy, char **ret_text, struct px_err *e)
+{
+    *ret_text = NULL;
+    return px_beyond_warnings(policy, ret_text, e);
+}
+
 PX_API bool px_policy_is_small(const struct px_policy *policy)
 {
     return px_policy_own_filter(policy) && px_policy_native(policy);
@@ -221,12 +227,12 @@ PX_API int px_box_start(const struct px_policy *policy, const char *const argv[]
         io = &nothing;
     if (!e)
         e = &local;
-    if (!px_policy_native(policy))
-        return px_beyond_start(policy, argv, io, ret_box, e);
     px_auto_free struct sock_filter *filter = NULL;
     probe(policy, &host);
     if (add_filter(policy, &host, &filter, e) < 0)
         return -1;
+    if (!px_policy_native(policy))
+        return px_beyond_start(policy, argv, &host, io, ret_box, e);
     int r = start(policy, argv, io, &host, ret_box, e);
     if (r < 0 && policy->require == PX_TIER_LANDLOCK && no_namespaces(e))
         r = start_landlock(policy, argv, io, &host, ret_box, e);

@@ -15,11 +15,20 @@ int px_beyond_filter(const struct px_policy *policy, struct sock_filter **ret_co
     return refuse(e);
 }
 
-int px_beyond_start(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_box **ret_box,
-                    struct px_err *e)
+int px_beyond_warnings(const struct px_policy *policy, char **ret_text, struct px_err *e)
+{
+    (void)policy;
+    (void)ret_text;
+    (void)e;
+    return 0;
+}
+
+int px_beyond_start(const struct px_policy *policy, const char *const argv[], const struct px_host *host, const struct px_io *io,
+                    struct px_box **ret_box, struct px_err *e)
 {
     (void)policy;
     (void)argv;
+    (void)host;
     (void)io;
     (void)ret_box;
     return refuse(e);

@@ -90,11 +90,12 @@ struct px_surroundings {
     const char *tier;           /* "full", "landlock", "oci:crun" */
     unsigned in;                /* the PX_IN_ bit of it */
     bool no_listener;           /* refused calls are not told */
-    bool tmp_noexec, net_shared, own_filter, no_landlock, groups_kept;
+    bool tmp_noexec, net_shared, own_filter, no_landlock, groups_kept, single_id;
 };
 
 struct px_verdict {
     enum px_check_result result;
+    bool not_started;           /* there was no box to judge */
     struct px_buf proof, reason;
 };
 

@@ -88,9 +88,6 @@ static int make_stand_ins(int top)
         {"echo/sh", "#!/bin/echo\n", 0755},
         {"passwd", "stranger:x:1000:1000::/:/bin/sh\n", 0644},
         {"resolv.conf", "nameserver 192.0.2.53\n", 0644},
-        {"deny.json",
-         "{\"defaultAction\": \"SCMP_ACT_ALLOW\", \"syscalls\": [{\"names\": [\"shmget\", \"semget\", \"msgget\"],"
-         " \"action\": \"SCMP_ACT_ERRNO\"}]}\n", 0644},
         {"input", "content of the host\n", 0644},
     };
     int r = 0;
@@ -199,10 +196,10 @@ static void make_others(struct px_fixtures *f)
     if (f->terminal >= 0)
         (void)unlockpt(f->terminal);
     f->planted = px_sys(SYS_add_key, "user", f->mark, "x", 1, SESSION_KEYRING);
-    /* The one descriptor that is not closed on exec, on purpose: it must not arrive in a box all the same. */
+    /* Two descriptors that are not closed on exec, on purpose: they must not arrive in a box all the same. */
     f->leaked = open(f->top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (f->leaked >= 0)
-        (void)fcntl(f->leaked, F_SETFD, 0);
+    (void)fcntl(f->leaked, F_SETFD, 0);
+    (void)fcntl(f->path_socket, F_SETFD, 0);
 }
 
 /* ---- removing ---- */
@@ -304,7 +301,7 @@ static int name_all(struct px_fixtures *f, const char *secret)
         return -errno;
     if (secret && px_fmt(f->token, sizeof f->token, "%s", secret) < 0)
         return -ENAMETOOLONG;
-    return px_fmt(f->mark, sizeof f->mark, "%s", strrchr(f->top, '/') + 1) < 0 || px_fmt(f->queue, sizeof f->queue, "%s", f->mark) < 0 ||
+    return px_fmt(f->mark, sizeof f->mark, "px-mark-%s", strrchr(f->top, '-') + 1) < 0 || px_fmt(f->queue, sizeof f->queue, "%s", f->mark) < 0 ||
                    px_fmt(f->digits, sizeof f->digits, "%010u", random) < 0
                ? -ENAMETOOLONG : 0;
 }

@@ -119,6 +119,8 @@ TEST(names_and_numbers_belong_together)
     ASSERT_EQ(px_syscall_number("ptrace"), SYS_ptrace);
     ASSERT_EQ(px_syscall_number("no such call"), -1);
     ASSERT(px_syscall_name(100000) == NULL);
+    ASSERT(px_syscall_never(SYS_mount));
+    ASSERT(!px_syscall_never(SYS_shmget));
     for (int i = 0; i < 1024; i++)
         if (px_syscall_name(i))
             ASSERT_EQ(px_syscall_number(px_syscall_name(i)), i);

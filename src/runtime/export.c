@@ -1,0 +1,83 @@
+/* The public function of px/runtime.h: the native plan of this host as a config.json that anybody can run. */
+#include <px/runtime.h>
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/text.h"
+#include "box/plan.h"
+#include "kernel/idmap.h"
+#include "runtime/bundle.h"
+#include "runtime/kind.h"
+
+enum { ROOT_BASE = 0x70000000, ROOT_COUNT = 65536 };    /* the first range of root's block: see kernel/idmap.c */
+
+/* As px would map them, in numbers of the host: a runtime starts from there. No id is ever the host's 0. */
+static int choose_ids(const struct px_policy *policy, const struct px_plan *plan, struct px_bundle *b, struct px_err *e)
+{
+    struct px_idmap map;
+    const uint32_t uid = policy->user.uid, gid = policy->user.gid;
+    b->uid = uid;
+    b->gid = gid;
+    b->extents = 1;
+    if (geteuid() == 0) {
+        b->uids[0] = b->gids[0] = (struct px_extent){0, ROOT_BASE, ROOT_COUNT};
+        return 0;
+    }
+    int r = px_idmap_choose(uid, gid, plan->binds, &map);
+    if (r < 0)
+        return px_fail(e, PX_E_IDS, r, "no ids can be had for the box");
+    px_idmap_done(&map);
+    if (map.kind == PX_IDMAP_SINGLE) {          /* runc wants uid 0 in the map; crun does not mind */
+        b->uid = px_equal(policy->runtime, "crun") ? uid : 0;
+        b->gid = px_equal(policy->runtime, "crun") ? gid : 0;
+        b->uids[0] = (struct px_extent){b->uid, map.caller_uid, 1};
+        b->gids[0] = (struct px_extent){b->gid, map.caller_gid, 1};
+        return 0;
+    }
+    b->uids[0] = (struct px_extent){0, map.uid_base, map.count};
+    b->gids[0] = (struct px_extent){0, map.gid_base, map.count};
+    if (map.kind == PX_IDMAP_SUBIDS_CALLER) {
+        const struct px_extent uids[] = {{0, map.uid_base, uid}, {uid, map.caller_uid, 1}, {uid + 1, map.uid_base + uid, map.count - uid - 1}};
+        const struct px_extent gids[] = {{0, map.gid_base, gid}, {gid, map.caller_gid, 1}, {gid + 1, map.gid_base + gid, map.count - gid - 1}};
+        b->extents = PX_EXTENTS_MAX;
+        memcpy(b->uids, uids, sizeof uids);
+        memcpy(b->gids, gids, sizeof gids);
+    }
+    return 0;
+}
+
+static int check_format(const char *to, struct px_err *e)
+{
+    if (px_equal(to, "oci"))
+        return 0;
+    px_fail(e, PX_E_VALUE, 0, "a policy cannot be exported to '%s'", to ? to : "");
+    return px_fix(e, "Write --to oci.");
+}
+
+PX_API int px_policy_export(const struct px_policy *policy, const char *const argv[], const char *to, char **ret_text,
+                            struct px_err *e)
+{
+    struct px_policy plain = *policy;           /* borrows every text */
+    const struct px_host host = {.uid = geteuid(), .gid = getegid(), .user_namespaces = true, .apparmor = true};
+    px_auto_buf struct px_buf out = PX_BUF(64 << 20);
+    struct px_bundle b = {.policy = policy, .exported = true, .terminal = policy->tty};
+    struct px_plan *plan = NULL;
+
+    if (!px_policy_own_filter(policy))
+        plain.seccomp = NULL;   /* a profile is read when it is printed; for the plan any filter will do */
+    if (check_format(to, e) < 0 || px_plan_new(&plain, argv, &host, false, &plan, e) < 0)
+        return -1;
+    b.plan = plan;
+    int r = choose_ids(policy, plan, &b, e);
+    if (r >= 0)
+        r = px_bundle_print(&b, &out, e);
+    px_plan_free(plan);
+    if (r >= 0)
+        *ret_text = px_buf_take(&out);
+    return r;
+}
