@@ -58,6 +58,8 @@ int e1_owner(void)
     static const char *const paths[] = {"/usr", "/proc/sys/kernel/core_pattern", "/usr/bin/env", "/proc/meminfo", "/dev/null"};
     for (size_t i = 0; i < COUNT(paths); i++) {
         struct stat st;
+        if (stat(paths[i], &st) < 0 && !host_base())
+            continue;
         if (stat(paths[i], &st) < 0)
             return failed("%s: %s", paths[i], strerror(errno));
         if (st.st_uid == 0 || st.st_uid == getuid())
@@ -160,20 +162,30 @@ int e4_privileges(void)
     for (int cap = 0; cap < 41; cap++)
         if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) == 0)
             return failed("privilege %d was raised", cap);
+    return DONE;
+}
+
+/* A uid 0, should one ever be had, gains nothing by it. */
+int e4_securebits(void)
+{
     int bits = prctl(PR_GET_SECUREBITS);
-    if ((bits & 0xf) != 0xf || prctl(PR_SET_SECUREBITS, 0) == 0)
-        return failed("securebits are %x", bits);
-    return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? DONE : failed("no_new_privs is off");
+    return (bits & 0xf) == 0xf && prctl(PR_SET_SECUREBITS, 0) < 0 ? DONE : failed("securebits are %x", bits);
 }
 
 /* The runner starts px with ignored and blocked signals, a timer and an odd umask. */
 int e6_signals(void)
 {
-    static const char *const sets[] = {"SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt"};
-    for (size_t i = 0; i < COUNT(sets); i++) {
-        unsigned long long bits = 1;
-        if (status_value(sets[i], &bits) < 0 || bits)
-            return failed("%s is %llx", sets[i], bits);
+    sigset_t blocked, pending;
+    if (sigprocmask(SIG_SETMASK, NULL, &blocked) < 0 || sigpending(&pending) < 0)
+        return failed("signals cannot be asked for");
+    for (int number = 1; number < 65; number++) {
+        struct sigaction now = {0};
+        if (number == 32 || number == 33) /* the C library's own */
+            continue;
+        if (sigismember(&blocked, number) || sigismember(&pending, number))
+            return failed("signal %d is blocked or pending", number);
+        if (sigaction(number, NULL, &now) == 0 && now.sa_handler != SIG_DFL)
+            return failed("signal %d is ignored", number);
     }
     struct itimerval timer = {0};
     getitimer(ITIMER_REAL, &timer);

@@ -81,7 +81,7 @@ int px_fixtures_tell(const struct px_fixtures *f, struct px_policy *policy, stru
 int px_fixtures_count(const char *text);
 bool px_fixtures_reachable(unsigned port);              /* on the host's loopback */
 /* What a box did to it all the same; NULL: nothing. */
-const char *px_fixtures_harm(const struct px_fixtures *f);
+const char *px_fixtures_harm(const struct px_fixtures *f, bool net_shared);
 
 /* ---- verify_judge.c: from a result to a verdict ---- */
 
@@ -90,7 +90,7 @@ struct px_surroundings {
     const char *tier;           /* "full", "landlock", "oci:crun" */
     unsigned in;                /* the PX_IN_ bit of it */
     bool no_listener;           /* refused calls are not told */
-    bool tmp_noexec, net_shared, own_filter, no_landlock, groups_kept, single_id;
+    bool tmp_noexec, net_shared, own_filter, strict, no_landlock, groups_kept, single_id;
 };
 
 struct px_verdict {

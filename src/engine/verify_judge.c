@@ -131,6 +131,8 @@ static void judge_filter(const struct px_result *r, const struct px_surroundings
 
 static void judge_memory(const struct px_result *r, struct px_verdict *v)
 {
+    if (r->exit_code == 77)
+        px_judge_fail(v, PX_CHECK_SKIPPED, "this box has no such memory");
     if (r->status != PX_STATUS_MEMORY && !(r->exit_code == 0 && holds(r->out, "stopped")))
         unexpected(v, r, "it was neither ended for memory nor stopped");
     if (r->memory_peak_bytes > (80ull << 20))
@@ -165,6 +167,8 @@ static void judge_attack(const struct px_verify_row *row, const struct px_result
         return;
     case PX_HOW_READY:
     case PX_HOW_PORT:           /* was in place and was ended: px_verify_run saw to it */
+        if (r->exit_code == 77)
+            px_judge_fail(v, PX_CHECK_SKIPPED, "this box cannot do that at all");
         return;
     case PX_HOW_COUNTED:
         counted = refused_by_filter(r, "unshare");
@@ -238,6 +242,7 @@ void px_judge_promise(const struct px_verify_row *row, const struct px_surroundi
     if (v->result != PX_CHECK_FAILED)
         return;
     (void)px_verify_each(row->held_by, '+', look_at_layer, &layers);
-    if (!(row->tiers & s->in) || !layers.present)
+    bool by_design = s->strict && row->kind == PX_CHECK_TWIN;   /* it refuses some of what programs may do elsewhere */
+    if (!(row->tiers & s->in) || !layers.present || by_design)
         v->result = PX_CHECK_DIFFERS;
 }

@@ -251,7 +251,7 @@ static int start_program(struct run *run, struct slot *slot, const struct px_io 
     if (row->kind == PX_CHECK_SHELL) {
         const char *act = row->sides[slot->side].text;
         if (*row->needs)
-            px_buf_printf(&line, "command -v %s >/dev/null || exit 77\n", row->needs);
+            px_buf_printf(&line, "%s %s >/dev/null || exit 77\n", *row->needs == '/' ? "test -e" : "command -v", row->needs);
         px_buf_puts(&line, act);
         expand(run, slot, px_buf_text(&line), line.len, false, &text);
         const char *const argv[] = {"sh", "-c", px_buf_text(&text), NULL};
@@ -331,10 +331,13 @@ static void judge_files(struct run *run, struct slot *slot)
 /* Its processes can be seen now, so that not seeing them later means something; then it is ended. */
 static void look_at_ready(struct run *run, struct slot *slot)
 {
-    char line[256];
-    char mark[96];
-    if (slot->told < 0 || slot->seen || px_read_some(slot->told, line, sizeof line) <= 0)
+    char line[256], mark[96];
+    ssize_t n = slot->told < 0 || slot->seen ? 0 : px_read_some(slot->told, line, sizeof line - 1);
+    if (n <= 0)
         return;
+    line[n] = '\0';
+    if (!px_starts_with(line, "ready\n") && !px_starts_with(line, "listening\n"))
+        return;                 /* it says why it cannot */
     slot->seen = px_fmt(mark, sizeof mark, "%s-%s-", run->fixtures.mark, slot->trial->row->name) >= 0 && px_fixtures_count(mark) > 0;
     if (slot->trial->row->how == PX_HOW_PORT && px_fixtures_reachable(run->fixtures.free_port))
         px_judge_fail(&slot->trial->verdict, PX_CHECK_FAILED, "its port is open on the host");
@@ -601,7 +604,7 @@ static void report_done(struct run *run)
 static void add_untouched(struct run *run)
 {
     struct px_check *check = &run->checks[run->report->count++];
-    const char *harm = run->ask->self_test ? NULL : px_fixtures_harm(&run->fixtures);
+    const char *harm = run->ask->self_test ? NULL : px_fixtures_harm(&run->fixtures, run->s.net_shared || run->s.in == PX_IN_LANDLOCK);
     *check = (struct px_check){.name = "nothing_was_touched", .category = "security", .held_by = "all"};
     check->result = run->stopped || run->ask->self_test ? PX_CHECK_SKIPPED : harm ? PX_CHECK_FAILED : PX_CHECK_PASSED;
     if (run->stopped || run->ask->self_test)
@@ -702,6 +705,7 @@ static void learn(struct run *run, const struct px_policy *p, const struct px_re
     s->tier = run->tier;
     s->in = px_equal(r->tier, "full") ? PX_IN_FULL : px_equal(r->tier, "landlock") ? PX_IN_LANDLOCK : PX_IN_OCI;
     s->own_filter = !px_policy_own_filter(p);
+    s->strict = px_equal(p->seccomp, "strict");
     s->no_listener = is_missing(r, "denials") || s->in == PX_IN_OCI || s->own_filter;
     s->net_shared = p->net == PX_NET_HOST;
     s->no_landlock = !is_in_force(r, "landlock") && !px_policy_without(p, PX_WITHOUT_LANDLOCK);

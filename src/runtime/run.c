@@ -411,9 +411,12 @@ static void add_notes(struct px_plan *plan, const struct px_runtime_kind *kind)
     px_plan_lacks(plan, "pid 1: it has the command's own id");
     if (!kind->own_kernel)
         return;
-    px_plan_lacks(plan, "denials: runsc has no way to tell them");
-    px_plan_lacks(plan, "pids: runsc does not hold it");
-    px_plan_lacks(plan, "status: exit 128+N may be a signal or the command's own");
+    px_plan_lacks(plan, "pids: not held inside");
+    px_plan_lacks(plan, "proc: hidepid and masks are the runtime's own");
+    px_plan_lacks(plan, "dev: can be written to");
+    px_plan_lacks(plan, "denials: not told");
+    px_plan_lacks(plan, "signals: they end the box");
+    px_plan_lacks(plan, "status: 128+N is a signal or the command's own");
 }
 
 static int stage(struct run *run, const struct px_policy *policy, const char *const argv[], const struct px_host *host,

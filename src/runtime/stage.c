@@ -86,15 +86,21 @@ static const struct px_step *tmpfs_on(const struct px_plan *plan, const char *pa
     return NULL;
 }
 
-/* A directory, link or file of the skeleton, or a mount point in a tmpfs. What lies in /dev the runtime makes itself. */
+/* What lies in /dev a runtime makes itself; but one with its own kernel looks for mount points in what it is given. */
+static bool left_to_runtime(const struct px_stage *st, const struct px_step *s)
+{
+    const char *path = px_plan_text(st->native, s->dst);
+    return px_path_within(path, "/dev") && !px_equal(path, "/dev") && !(s->op == PX_OP_MKDIR && st->kind->own_kernel);
+}
+
+/* A directory, link or file of the skeleton, or a mount point in a tmpfs. */
 static void copy_entry(struct px_stage *st, const struct px_step *s)
 {
     struct px_plan *plan = st->plan;
     const char *path = px_plan_text(st->native, s->dst), *content = px_plan_text(st->native, s->src);
     const struct px_step *tmpfs = tmpfs_on(st->native, path);
     char target[PATH_MAX];
-    if ((px_path_within(path, "/dev") && !px_equal(path, "/dev")) || px_bundle_detached(st->native, path) ||
-        staged(st, path, target, sizeof target) < 0)
+    if (left_to_runtime(st, s) || px_bundle_detached(st->native, path) || staged(st, path, target, sizeof target) < 0)
         return;
     if (s->op == PX_OP_SYMLINK)
         px_steps_link(plan, content, target);

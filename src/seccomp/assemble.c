@@ -208,8 +208,8 @@ static void emit_decision(struct work *w, int index)
     place(w, index);
     for (uint32_t i = 0; i < d->count && w->err == 0;) {
         const struct px_rule *rule = px_calls_rule(w->calls, d, i++);
-        const struct px_rule *next = i < d->count ? px_calls_rule(w->calls, d, i) : NULL;
-        bool contained = next && is_prefix(next, rule);
+        const struct px_rule *next = px_calls_rule(w->calls, d, i < d->count ? i : 0);
+        bool contained = i < d->count && is_prefix(next, rule);
         bool last = (contained ? i + 1 : i) == d->count;
         int no = last ? answer(w, d->otherwise) : new_label(w);
 

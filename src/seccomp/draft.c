@@ -94,7 +94,8 @@ static int wrong(const struct reader *r, const char *member, const char *fmt, ..
     va_start(args, fmt);
     (void)vsnprintf(words, sizeof words, fmt, args);
     va_end(args);
-    return px_fail(r->e, PX_E_PROFILE, 0, "profile '%s': %s %s", r->name, px_buf_text(&place), words);
+    (void)px_fail(r->e, PX_E_PROFILE, 0, "profile '%s': %s %s", r->name, px_buf_text(&place), words);
+    return -1;
 }
 
 static int no_memory(const struct reader *r)
@@ -138,9 +139,10 @@ static int read_text(const struct reader *r, json_t *object, const char *name, c
 
     if (!value)
         return 0;
-    if (!json_is_string(value))
+    const char *text = json_string_value(value);
+    if (!text)
         return wrong(r, name, "must be a text");
-    *ret_text = json_string_value(value);
+    *ret_text = text;
     return 1;
 }
 
@@ -729,7 +731,7 @@ static int fold_numbers(const struct reader *r, const char *text, size_t len, st
 int px_draft_read(const char *text, size_t len, const char *name, struct px_draft *ret_draft, struct px_err *e)
 {
     struct reader r = {.draft = ret_draft, .name = name, .entry = NOWHERE, .arg = NOWHERE, .e = e};
-    px_auto_buf struct px_buf folded = PX_BUF(2 * PX_DRAFT_BYTES_MAX);
+    px_auto_buf struct px_buf folded = PX_BUF((size_t)2 * PX_DRAFT_BYTES_MAX);
     json_error_t error;
 
     *ret_draft = (struct px_draft){0};

@@ -146,7 +146,7 @@ static int compare_names(const void *a, const void *b)
 /* Names of the calls whose group is this one, or is plain with this action. */
 static void print_names(const struct printer *p, const struct group *one, uint32_t action)
 {
-    const char *names[PX_CALLS_MAX];
+    const char *names[PX_CALLS_MAX] = {NULL};
     size_t count = 0;
 
     for (uint16_t n = 0; n < p->own.numbers; n++) {

@@ -39,6 +39,7 @@ struct oracle {
     int highest;                /* of the calls that are named; -1: none */
     struct oracle_rule *rule;
     size_t rules;
+    bool overlap;               /* rules about one call may have different actions and hold together */
     struct sock_filter *code;   /* libseccomp's program */
     uint32_t length;
 };
@@ -169,6 +170,28 @@ static inline json_t *oracle_load(const char *text)
 
 /* ---- libseccomp, as runc and crun use it ---- */
 
+/* Whether libseccomp can be asked about a call. 2.5.4 goes wrong, or does not come to an end, where one of several rules about it
+ * compares by order: [a1 <= 1] or [a1 < 0x100000001] does not let 0x4000001 through. One rule, or any number of equalities, it
+ * gets right; but where rules with different actions overlap, its answer is a matter of order. */
+static inline bool oracle_is_reliable(const struct oracle *o, int number)
+{
+    uint32_t action = 0;
+    unsigned alternatives = 0;
+    bool ordered = false, mixed = false;
+
+    for (size_t i = 0; i < o->rules; i++) {
+        const struct oracle_rule *rule = &o->rule[i];
+        if (!rule->about[number])
+            continue;
+        mixed = mixed || (alternatives > 0 && rule->action != action);
+        action = rule->action;
+        alternatives += rule->any ? rule->conditions : 1;
+        for (unsigned k = 0; k < rule->conditions; k++)
+            ordered = ordered || (rule->condition[k].op != SCMP_CMP_EQ && rule->condition[k].op != SCMP_CMP_MASKED_EQ);
+    }
+    return !(ordered && alternatives > 1) && !(o->overlap && mixed);
+}
+
 static inline void oracle_add(scmp_filter_ctx ctx, const struct oracle_rule *rule, int number)
 {
     struct scmp_arg_cmp compare[ORACLE_ARGS];
@@ -205,20 +228,20 @@ static inline void oracle_compile(struct oracle *o)
     scmp_filter_ctx ctx = seccomp_init(o->otherwise);
 
     ASSERT(ctx != NULL);
-    for (size_t i = 0; i < o->rules; i++)
-        for (int n = 0; n < ORACLE_CALLS && o->rule[i].action != o->otherwise; n++)
-            if (o->rule[i].about[n])
+    for (int n = 0; n < ORACLE_CALLS; n++)
+        for (size_t i = 0; i < o->rules && oracle_is_reliable(o, n); i++)
+            if (o->rule[i].about[n] && o->rule[i].action != o->otherwise)
                 oracle_add(ctx, &o->rule[i], n);
     oracle_export(o, ctx);
     seccomp_release(ctx);
 }
 
-static inline void oracle_init(struct oracle *o, const char *text)
+static inline void oracle_init(struct oracle *o, const char *text, bool overlap)
 {
     json_t *document = oracle_load(text), *entry;
     size_t i;
 
-    *o = (struct oracle){.highest = -1, .rule = calloc(ORACLE_RULES, sizeof *o->rule)};
+    *o = (struct oracle){.highest = -1, .overlap = overlap, .rule = calloc(ORACLE_RULES, sizeof *o->rule)};
     ASSERT(o->rule != NULL);
     o->otherwise = oracle_action(json_string_value(json_object_get(document, "defaultAction")),
                                  json_object_get(document, "defaultErrnoRet"));
@@ -296,28 +319,6 @@ static inline uint32_t oracle_verdict(const struct oracle *o, const struct secco
     if (best)
         return best->action;
     return by_errno && o->highest >= 0 && data->nr > o->highest ? SECCOMP_RET_ERRNO | ENOSYS : o->otherwise;
-}
-
-/* Whether libseccomp can be asked about a call. 2.5.4 goes wrong where one of several rules about it compares by order:
- * [a1 <= 1] or [a1 < 0x100000001] does not let 0x4000001 through. One rule, or any number of equalities, it gets right; but
- * where rules with different actions overlap, its answer is a matter of order. */
-static inline bool oracle_is_reliable(const struct oracle *o, int number, bool overlap)
-{
-    uint32_t action = 0;
-    unsigned alternatives = 0;
-    bool ordered = false, mixed = false;
-
-    for (size_t i = 0; i < o->rules; i++) {
-        const struct oracle_rule *rule = &o->rule[i];
-        if (!rule->about[number])
-            continue;
-        mixed = mixed || (alternatives > 0 && rule->action != action);
-        action = rule->action;
-        alternatives += rule->any ? rule->conditions : 1;
-        for (unsigned k = 0; k < rule->conditions; k++)
-            ordered = ordered || (rule->condition[k].op != SCMP_CMP_EQ && rule->condition[k].op != SCMP_CMP_MASKED_EQ);
-    }
-    return !(ordered && alternatives > 1) && !(overlap && mixed);
 }
 
 /* ---- values to try ---- */

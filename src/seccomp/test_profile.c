@@ -82,7 +82,7 @@ static void check_libseccomp(const struct oracle *o, const struct seccomp_data *
     ASSERT(!theirs.broken);
     if (data->nr > o->highest)
         ASSERT(oracle_rank(action) <= oracle_rank(theirs.action));
-    else if (oracle_is_reliable(o, data->nr, true) && action != theirs.action)
+    else if (oracle_is_reliable(o, data->nr) && action != theirs.action)
         FAIL("call %d(%llx, %llx, %llx, %llx, %llx, %llx): %x, and %x for libseccomp", data->nr, data->args[0], data->args[1],
              data->args[2], data->args[3], data->args[4], data->args[5], action, theirs.action);
 }
@@ -104,7 +104,7 @@ static void check_meaning(const char *text, int tries, uint64_t *state)
     struct px_profile *p = parsed_as_is(text);
     struct oracle o;
 
-    oracle_init(&o, text);
+    oracle_init(&o, text, true);
     for (int n = 0; n <= ORACLE_HIGHEST + 20; n++) {
         int some = n <= ORACLE_HIGHEST ? tries : 1;
         for (int i = 0; i < some; i++) {
