@@ -233,6 +233,29 @@ PX_API int px_box_start(const struct px_policy *policy, const char *const argv[]
     return r;
 }
 
+PX_API int px_box_stay(const struct px_policy *policy, struct px_box **ret_home, struct px_err *e)
+{
+    static const struct px_io nothing = {0};
+    px_auto_free struct sock_filter *filter = NULL;
+    struct px_plan *plan = NULL;
+    struct px_host host;
+    if (!px_policy_native(policy))
+        return px_fail(e, PX_E_NOT_BUILT, 0, "--runtime %s is not part of this build for a box that stays", policy->runtime);
+    probe(policy, &host);
+    if (add_filter(policy, &host, &filter, e) < 0 || px_plan_stay(policy, &host, false, &plan, e) < 0)
+        return -1;
+    return px_supervise_start(plan, policy, &nothing, ret_home, e);
+}
+
+PX_API int px_box_exec(struct px_box *home, const struct px_policy *command, const char *const argv[], const struct px_io *io,
+                       struct px_box **ret_box, struct px_err *e)
+{
+    static const struct px_io nothing = {0};
+    if (home->control < 0 || home->reaped)
+        return px_fail(e, PX_E_GONE, 0, "the box has ended");
+    return px_supervise_exec(home, command, argv, io ? io : &nothing, ret_box, e);
+}
+
 PX_API int px_box_fd(const struct px_box *box)
 {
     return box->epoll;
