@@ -19,6 +19,7 @@ struct message {
     uint32_t version, size;
     char id[20];
     uint32_t keep_ids;
+    struct px_err refused;      /* code 0: here is one */
     uint32_t mechanisms, missing;
     char mechanism[PX_MECHANISMS_MAX][PX_NAME_MAX], lacks[PX_MECHANISMS_MAX][PX_NAME_MAX];
 };
@@ -45,6 +46,13 @@ int px_home_send(int socket, const struct px_box *home)
     return n < 0 ? (int)n : 0;
 }
 
+int px_home_refuse(int socket, const struct px_err *why)
+{
+    struct message m = {.version = VERSION, .size = sizeof m, .refused = *why};
+    long n = px_sys(SYS_sendto, socket, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
+    return n < 0 ? (int)n : 0;
+}
+
 static int receive(int socket, struct message *m, int fds[FDS])
 {
     struct iovec iov = {.iov_base = m, .iov_len = sizeof *m};
@@ -57,7 +65,7 @@ static int receive(int socket, struct message *m, int fds[FDS])
     struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
     if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(FDS * sizeof(int)))
         memcpy(fds, CMSG_DATA(c), FDS * sizeof(int));
-    return n == sizeof *m && m->version == VERSION && m->size == sizeof *m && fds[0] >= 0 ? 0 : n < 0 ? (int)n : -EPROTO;
+    return n == sizeof *m && m->version == VERSION && m->size == sizeof *m && (fds[0] >= 0 || m->refused.code) ? 0 : n < 0 ? (int)n : -EPROTO;
 }
 
 static void fill(struct px_box *home, const struct message *m)
@@ -84,12 +92,14 @@ int px_home_receive(int socket, int msec, struct px_box **ret_home, struct px_er
         r = -ETIMEDOUT;
     if (r == 0)
         r = receive(socket, m, fds);
-    if (r < 0) {
+    if (r < 0 || m->refused.code) {
+        if (r == 0 && e)
+            *e = m->refused;
         for (int i = 0; i < FDS; i++)
             (void)px_fd_close(fds[i]);
         free(home);
         free(m);
-        return px_fail(e, PX_E_GONE, r, "no box was handed over");
+        return r == 0 ? -1 : px_fail(e, PX_E_GONE, r == -EPROTO ? 0 : r, "no box was handed over");
     }
     fill(home, m);
     home->control = fds[0];

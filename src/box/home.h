@@ -11,5 +11,7 @@ struct px_err;
 
 /* Sends what it takes to use the box over a SEQPACKET socket; 0 or -errno. */
 int px_home_send(int socket, const struct px_box *home);
+/* Sends in its place why there is none. */
+int px_home_refuse(int socket, const struct px_err *why);
 /* Receives it: a home that can run commands, and that ends here without ending there. Waits at most msec. */
 int px_home_receive(int socket, int msec, struct px_box **ret_home, struct px_err *e);

@@ -54,6 +54,8 @@ struct px_box {
     struct px_box *home;        /* the box that stays in which this is a command; NULL: it has a box of its own */
     int inside_pid;             /* as px-init of the home knows it */
     bool keep_ids;              /* a home: there is only one id */
+    bool owns_home;             /* the home is this command's alone, and goes with it */
+    int pool;                   /* the queue that the home came from, to be told when it is used up; borrowed */
     bool guest;                 /* a home that another process made, and cleans up after */
     uint64_t oom_before;        /* kills in the home's cgroup before this command */
     struct px_plan *plan;       /* NULL once the box runs, unless something of it is needed at the end */
