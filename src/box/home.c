@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "base/time.h"
 #include "box/supervise.h"
 
 enum { VERSION = 1, FDS = 2 };
@@ -65,6 +66,8 @@ static int receive(int socket, struct message *m, int fds[FDS])
     struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
     if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(FDS * sizeof(int)))
         memcpy(fds, CMSG_DATA(c), FDS * sizeof(int));
+    if (n == -EINTR)
+        n = -EAGAIN;
     return n == sizeof *m && m->version == VERSION && m->size == sizeof *m && (fds[0] >= 0 || m->refused.code) ? 0 : n < 0 ? (int)n : -EPROTO;
 }
 
@@ -88,10 +91,16 @@ int px_home_receive(int socket, int msec, struct px_box **ret_home, struct px_er
     struct px_box *home = px_supervise_guest();
     int r = m && home ? 0 : -ENOMEM;
 
-    if (r == 0 && px_sys(SYS_poll, &ready, 1, msec) <= 0)
-        r = -ETIMEDOUT;
-    if (r == 0)
-        r = receive(socket, m, fds);
+    uint64_t end = px_now_nsec() + (uint64_t)msec * 1000000;
+    while (r == 0 && (r = receive(socket, m, fds)) == -EAGAIN) {
+        uint64_t now = px_now_nsec();   /* another thread may have taken what we were woken for */
+        if (now >= end) {
+            r = -ETIMEDOUT;
+            break;
+        }
+        (void)px_sys(SYS_poll, &ready, 1, (int)((end - now) / 1000000) + 1);
+        r = 0;
+    }
     if (r < 0 || m->refused.code) {
         if (r == 0 && e)
             *e = m->refused;
