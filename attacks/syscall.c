@@ -62,7 +62,7 @@ int d2_clone3(void)
 /* The second layer: even without the filter no user namespace could be made. */
 int d1_max(void)
 {
-    char text[64];
+    char text[64] = "";
     return read_text("/proc/sys/user/max_user_namespaces", text, sizeof text) > 0 && atoi(text) == 0
                ? DONE
                : failed("max_user_namespaces is %s", text);

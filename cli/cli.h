@@ -16,7 +16,7 @@ struct cli {
 
 struct command {
     const char *name;
-    const char *summary;
+    const char *summary;        /* NULL: not for people */
     const char *usage;          /* after "px NAME" */
     const char *details;        /* the body of --help below the options */
     bool policy_options;        /* takes the fields of a policy */

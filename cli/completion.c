@@ -30,7 +30,8 @@ static void bash_choices(const struct px_field_info *f)
 static void print_commands(const char *separator)
 {
     for (const struct command *c = commands; c->name; c++)
-        printf("%s%s", c == commands ? "" : separator, c->name);
+        if (c->summary)
+            printf("%s%s", c == commands ? "" : separator, c->name);
 }
 
 static void bash(void)
@@ -85,7 +86,8 @@ static void fish_option(const struct px_field_info *f)
 static void fish(void)
 {
     for (const struct command *c = commands; c->name; c++)
-        printf("complete -c px -n __fish_use_subcommand -f -a %s -d '%s'\n", c->name, c->summary);
+        if (c->summary)
+            printf("complete -c px -n __fish_use_subcommand -f -a %s -d '%s'\n", c->name, c->summary);
     each_option(fish_option);
 }
 

@@ -26,7 +26,8 @@ int cmd_help(struct cli *cli, int argc, char **argv)
     }
     printf("px - run code that nobody should have to trust\n\nUsage: px [--json] [-v|-q] COMMAND ...\n\nCommands:\n");
     for (const struct command *c = commands; c->name; c++)
-        printf("  %-12s%s\n", c->name, c->summary);
+        if (c->summary)
+            printf("  %-12s%s\n", c->name, c->summary);
     printf("\n`px COMMAND --help` shows the options of one with an example; px(1) has the rest.\n");
     return flush();
 }

@@ -113,6 +113,14 @@ PX_API int px_box_start(const struct px_policy *policy, const char *const argv[]
 /* Until the box is gone: copies streams, enforces limits. 0 when px_box_result() is final. */
 PX_API int px_box_wait(struct px_box *box, struct px_err *e);
 
+/* A box that stays: it has no command of its own, and keeps its files, processes and network until it is killed or freed (or
+ * this process ends). px_box_exec runs commands in it, several at once if need be; each is a px_box of its own with its own
+ * result, and must be freed before the home. Of `command` count what belongs to a command: environment, working directory,
+ * terminal, timeout, output limit, and limits of a process, which can only be narrower than the home's. */
+PX_API int px_box_stay(const struct px_policy *policy, struct px_box **ret_home, struct px_err *e);
+PX_API int px_box_exec(struct px_box *home, const struct px_policy *command, const char *const argv[], const struct px_io *io,
+                       struct px_box **ret_box, struct px_err *e);
+
 /* For event loops: poll this descriptor for reading; whenever it is ready call px_box_step, which never blocks and returns
  * 1 while the box lives, 0 when it is gone and the result final, -1 with an error. */
 PX_API int px_box_fd(const struct px_box *box);

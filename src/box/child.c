@@ -148,6 +148,25 @@ int px_op_init(struct px_child *c, const struct px_step *s)
     return (int)px_sys(SYS_execveat, keep[1], "", c->plan->init_argv, no_environment, AT_EMPTY_PATH);
 }
 
+/* As INIT, for a box without a payload: px-init starts commands on request, so it keeps the privileges for that. */
+int px_op_stay(struct px_child *c, const struct px_step *s)
+{
+    static const int keep[] = {0, 1, 2};        /* control socket, image of px-init, filters */
+    char *const no_environment[] = {0};
+    long r = px_op_keyring(c, s);
+    if (r >= 0)
+        r = s->flags & PX_STEP_SETGROUPS ? px_privs_bound_starter() : px_op_bound(c, s);
+    if (r >= 0 && !(s->flags & PX_STEP_SETGROUPS))
+        r = px_op_ids(c, s);
+    if (r < 0 || (r = px_sys(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0)) < 0 ||
+        (r = px_sys(SYS_prctl, PR_SET_PDEATHSIG, s->flags & PX_STEP_THREAD ? SIGKILL : 0, 0, 0, 0)) < 0)
+        return (int)r;
+    if ((r = px_sys(SYS_dup3, c->control_fd, keep[0], 0)) < 0 || (r = px_sys(SYS_dup3, c->init_fd, keep[1], O_CLOEXEC)) < 0 ||
+        (r = px_sys(SYS_dup3, c->filter_fd, keep[2], 0)) < 0 || (r = px_sys(SYS_close_range, 3, ~0u, 0)) < 0)
+        return (int)r;
+    return (int)px_sys(SYS_execveat, keep[1], "", c->plan->init_argv, no_environment, AT_EMPTY_PATH);
+}
+
 /* ---- the interpreter ---- */
 
 static px_op_fn *const apply[PX_OP_COUNT] = {

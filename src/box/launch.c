@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -235,10 +236,9 @@ static int clone_quietly(struct launch *l, struct px_err *e)
     return r;
 }
 
-static int receive_fd(int control)
+int px_launch_receive_fd(int control, void *data, size_t size)
 {
-    char byte;
-    struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+    struct iovec iov = {.iov_base = data, .iov_len = size};
     union {
         struct cmsghdr header;
         char room[CMSG_SPACE(sizeof(int))];
@@ -253,6 +253,12 @@ static int receive_fd(int control)
     return fd;
 }
 
+static int receive_fd(int control)
+{
+    char byte;
+    return px_launch_receive_fd(control, &byte, 1);
+}
+
 static int connect_terminal(struct px_box *box, struct px_err *e)
 {
     box->terminal = receive_fd(box->control);
@@ -265,6 +271,7 @@ static int connect_terminal(struct px_box *box, struct px_err *e)
 static void close_child_ends(struct launch *l)
 {
     l->control_child = px_fd_close(l->control_child);
+    l->child.filter_fd = px_fd_close(l->child.filter_fd);
     l->child.init_fd = px_fd_close(l->child.init_fd);
     l->child.parent_fd = px_fd_close(l->child.parent_fd);
     for (int i = 0; i < 3; i++)
@@ -284,6 +291,32 @@ static int make_control(struct launch *l)
     return l->box->control < 0 ? l->box->control : l->control_child < 0 ? l->control_child : 0;
 }
 
+/* What px-init of a box that stays loads: the bytes of the STAY step, from the start of a file of their own. */
+static int filter_file(const struct px_plan *plan)
+{
+    const struct px_step *s = &plan->steps[plan->count - 1];
+    px_auto_fd int fd = (int)px_sys(SYS_memfd_create, "px-filters", MFD_CLOEXEC);
+    if (fd < 0)
+        return fd;
+    int r = px_write_full(fd, px_plan_text(plan, s->src), s->attr);
+    if (r >= 0)
+        r = (int)px_sys(SYS_lseek, fd, 0, SEEK_SET);
+    return r < 0 ? r : px_fd_take(&fd);
+}
+
+/* A box that stays says that it takes commands now, or what it could not do. */
+static int wait_for_init(struct px_box *box, struct px_err *e)
+{
+    struct px_init_started started = {0};
+    struct pollfd ready = {.fd = box->control, .events = POLLIN};
+    long r = px_sys(SYS_poll, &ready, 1, SETUP_MSEC_MAX);
+    if (r > 0)
+        r = px_sys(SYS_recvfrom, box->control, &started, sizeof started, MSG_DONTWAIT, 0, 0);
+    if (r != sizeof started)
+        return px_fail(e, PX_E_CLONE, 0, "pid 1 of the box did not come up");
+    return started.err < 0 ? px_fail(e, PX_E_SECCOMP, started.err, "pid 1 of the box could not load the filter") : 0;
+}
+
 static int open_all(struct launch *l, const struct px_policy *policy, const struct px_io *io, struct px_err *e)
 {
     int r = make_control(l);
@@ -296,16 +329,19 @@ static int open_all(struct launch *l, const struct px_policy *policy, const stru
         l->stacks = stacks == MAP_FAILED ? NULL : stacks;
         r = l->stacks ? 0 : -ENOMEM;
     }
+    if (r >= 0 && l->box->plan->stays)
+        r = l->child.filter_fd = px_fd_above_stdio(filter_file(l->box->plan));
     if (r < 0)
         return px_fail(e, PX_E_CLONE, r, "cannot prepare the box");
-    return px_flow_open(l->box, policy, io, l->stdio, e);
+    return l->box->plan->stays ? 0 : px_flow_open(l->box, policy, io, l->stdio, e);
 }
 
 int px_launch(struct px_box *box, const struct px_policy *policy, const struct px_io *io, struct px_err *e)
 {
     struct launch l = {
         .box = box,
-        .child = {.plan = box->plan, .go = PX_GO_WAIT, .init_fd = -EBADF, .parent_fd = -EBADF, .ruleset_fd = -EBADF, .stamps = box->stamps,
+        .child = {.plan = box->plan, .go = PX_GO_WAIT, .init_fd = -EBADF, .parent_fd = -EBADF, .ruleset_fd = -EBADF, .filter_fd = -EBADF,
+                  .payload_fd = -EBADF, .net_fd = -EBADF, .stamps = box->stamps,
                   .rows = io->rows ? io->rows : 24, .cols = io->cols ? io->cols : 80},
         .control_child = -EBADF,
         .stdio = {-EBADF, -EBADF, -EBADF},
@@ -326,6 +362,8 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
         r = explain(box->plan, &l.child.payload_report, e);
     if (r >= 0 && l.child.report.err < 0)
         r = explain(box->plan, &l.child.report, e);
+    if (box->plan->stays)
+        return r < 0 ? r : wait_for_init(box, e);
     if (r >= 0 && box->tty && is_command(box))
         r = connect_terminal(box, e);
     if (r >= 0)                 /* absent if pid 1 was killed meanwhile; then the box ends by its own pidfd */

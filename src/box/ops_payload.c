@@ -243,7 +243,7 @@ int px_op_close(struct px_child *c, const struct px_step *s)
 {
     (void)s;
     enum { FIRST = 3 };
-    int *const ours[] = {&c->control_fd, &c->init_fd, &c->parent_fd, &c->payload_fd, &c->net_fd};
+    int *const ours[] = {&c->control_fd, &c->init_fd, &c->parent_fd, &c->payload_fd, &c->net_fd, &c->filter_fd};
     int r = px_op_die_with_parent(c);   /* without a pid namespace this is what binds the payload to px-init */
     for (unsigned i = 0; r >= 0 && i < sizeof ours / sizeof ours[0]; i++)
         if (*ours[i] == FIRST)

@@ -130,17 +130,6 @@ static void fill_tmpfs(struct tmpfs_options *o, const struct px_step *s, unsigne
         o->list[i] = list[i];
 }
 
-static void payload_ids(const struct px_child *c, uint32_t *uid, uint32_t *gid)
-{
-    *uid = c->plan->owner.uid;
-    *gid = c->plan->owner.gid;
-    for (uint32_t i = c->plan->payload_from; i < c->plan->init_at; i++)
-        if (c->plan->steps[i].op == PX_OP_IDS) {
-            *uid = (uint32_t)c->plan->steps[i].num;
-            *gid = (uint32_t)c->plan->steps[i].num2;
-        }
-}
-
 int px_op_root(struct px_child *c, const struct px_step *s)
 {
     (void)c;
@@ -221,11 +210,8 @@ int px_op_mkdir(struct px_child *c, const struct px_step *s)
     long r = px_sys(SYS_mkdirat, AT_FDCWD, path, s->attr);
     if (r == -EEXIST)
         return 0;
-    if (r >= 0 && s->flags & PX_STEP_OWNED) {
-        uint32_t uid = 0, gid = 0;
-        payload_ids(c, &uid, &gid);
-        r = px_sys(SYS_fchownat, AT_FDCWD, path, uid, gid, AT_SYMLINK_NOFOLLOW);
-    }
+    if (r >= 0 && s->flags & PX_STEP_OWNED)
+        r = px_sys(SYS_fchownat, AT_FDCWD, path, c->plan->owner.uid, c->plan->owner.gid, AT_SYMLINK_NOFOLLOW);
     return (int)r;
 }
 
@@ -265,11 +251,10 @@ int px_op_bind(struct px_child *c, const struct px_step *s)
 
 int px_op_tmpfs(struct px_child *c, const struct px_step *s)
 {
-    uint32_t uid = 0, gid = 0;
-    payload_ids(c, &uid, &gid);
+    const struct px_user *user = &c->plan->owner;
     /* A shared scratch directory is sticky, a home is the payload's own. */
     struct tmpfs_options options;
-    fill_tmpfs(&options, s, s->flags & PX_STEP_OWNED ? 0755 : 01777, uid, gid);
+    fill_tmpfs(&options, s, s->flags & PX_STEP_OWNED ? 0755 : 01777, user->uid, user->gid);
     return mount_new(c, s, "tmpfs", options.list);
 }
 

@@ -19,6 +19,7 @@
 #include "box/steps.h"
 #include "kernel/abi.h"
 #include "kernel/idmap.h"
+#include "kernel/init.h"
 #include "kernel/landlock.h"
 #include "kernel/mount.h"
 #include "kernel/notify.h"
@@ -219,7 +220,7 @@ static void add_candidates(struct px_plan *plan, const struct px_policy *policy,
     s->num = count;
 }
 
-static const char *working_directory(const struct px_plan *plan, const struct px_policy *policy)
+const char *px_plan_workdir(const struct px_plan *plan, const struct px_policy *policy)
 {
     if (policy->workdir)
         return policy->workdir;
@@ -267,13 +268,18 @@ static void add_ids(struct px_plan *plan, enum px_op op, uint32_t uid, uint32_t 
     s->flags = (uint16_t)flags;
 }
 
-static void add_payload(struct px_plan *plan, const struct px_policy *policy)
+static void add_network(struct px_plan *plan, const struct px_policy *policy)
 {
-    plan->payload_from = plan->count;
     if (plan->own_net)
         px_steps_add(plan, PX_OP_NETNS);
     if (policy->net == PX_NET_LOOPBACK && plan->own_net)
         px_steps_add(plan, PX_OP_LOOPBACK);
+}
+
+static void add_payload(struct px_plan *plan, const struct px_policy *policy)
+{
+    plan->payload_from = plan->count;
+    add_network(plan, policy);
     bool full = plan->tier == PX_TIER_FULL;
     px_steps_add(plan, PX_OP_SESSION);
     px_steps_add(plan, PX_OP_KEYRING);
@@ -290,7 +296,7 @@ static void add_payload(struct px_plan *plan, const struct px_policy *policy)
     } else {
         px_steps_add(plan, PX_OP_STDIO);
     }
-    px_steps_at(plan, PX_OP_CHDIR, working_directory(plan, policy));
+    px_steps_at(plan, PX_OP_CHDIR, px_plan_workdir(plan, policy));
     if (policy->apparmor) {
         uint32_t text = px_steps_text(plan, policy->apparmor);
         px_steps_add(plan, PX_OP_APPARMOR)->src = text;
@@ -348,6 +354,32 @@ static void add_launch(struct px_plan *plan, const char *command, const struct p
         add_ids(plan, PX_OP_INIT, plan->caller.uid, plan->caller.gid, PX_STEP_REAPER); /* it must outlive us to end the tree */
 }
 
+/* px-init loads the filter before its first command, or in each command where it is a user's: that may refuse what px-init needs. */
+static void add_stay(struct px_plan *plan, const struct px_policy *policy, const struct px_host *host, bool bind_to_thread)
+{
+    bool own = px_policy_own_filter(policy), strict = own && policy->seccomp && px_equal(policy->seccomp, "strict");
+    bool workspace = plan->writable_binds;
+    enum px_filter filter = !own     ? workspace ? PX_FILTER_FLOOR_WORKSPACE : PX_FILTER_FLOOR
+                            : strict ? workspace ? PX_FILTER_STRICT_WORKSPACE : PX_FILTER_STRICT
+                            : workspace ? PX_FILTER_WORKSPACE
+                                        : PX_FILTER_DEFAULT;
+    uint16_t length = 0;
+    const struct sock_filter *program = px_seccomp_program(filter, &length);
+    const struct px_init_filters head = {.own = length, .command = own ? 0 : host->filter_length};
+
+    plan->payload_from = plan->init_at = plan->count;
+    add_landlock(plan, policy);
+    px_steps_add(plan, PX_OP_CLOSE);
+    uint32_t at = px_steps_bytes(plan, &head, sizeof head);
+    (void)px_steps_bytes(plan, program, (size_t)length * PX_STEPS_INSTRUCTION);
+    (void)px_steps_bytes(plan, host->filter, (size_t)head.command * PX_STEPS_INSTRUCTION);
+    add_ids(plan, PX_OP_STAY, 0, 0, PX_STEP_SETGROUPS | (bind_to_thread ? PX_STEP_THREAD : 0u));
+    plan->steps[plan->count - 1].src = at;
+    plan->steps[plan->count - 1].attr = (uint32_t)(plan->text.len - at);
+    px_plan_has(plan, "seccomp=%s%s", own ? strict ? "strict" : "default" : "profile+floor", workspace ? "+workspace" : "");
+    px_plan_lacks(plan, "denials: not told in a box that stays");
+}
+
 /* ---- tiers ---- */
 
 static int plan_full(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
@@ -367,10 +399,14 @@ static int plan_full(struct px_plan *plan, const struct px_policy *policy, struc
     px_steps_add(plan, PX_OP_WAIT)->flags = PX_STEP_SETGROUPS;
     px_steps_add(plan, PX_OP_CGROUPNS);
     px_steps_add(plan, PX_OP_NO_USERNS);
-    px_steps_add(plan, PX_OP_PAYLOAD);
+    if (plan->stays)
+        add_network(plan, policy);
+    else
+        px_steps_add(plan, PX_OP_PAYLOAD);
     if (px_root_plan(plan, policy, e) < 0)
         return -1;
-    px_steps_add(plan, PX_OP_READY);
+    if (!plan->stays)
+        px_steps_add(plan, PX_OP_READY);
     px_plan_has(plan, "namespaces=user,mount%s%s%s%s%s", px_policy_without(policy, PX_WITHOUT_PIDNS) ? "" : ",pid",
                 px_policy_without(policy, PX_WITHOUT_IPC) ? "" : ",ipc",
                 px_policy_without(policy, PX_WITHOUT_UTS) ? "" : ",uts", px_policy_without(policy, PX_WITHOUT_CGROUPNS) ? "" : ",cgroup",
@@ -446,6 +482,7 @@ static int choose_tier(struct px_plan *plan, const struct px_policy *policy, con
     plan->landlock_abi = host->landlock_abi;
     plan->scratch = px_steps_text(plan, host->scratch);
     plan->caller = (struct px_user){host->uid, host->gid};
+    plan->owner = policy->user;         /* also if nobody takes that id */
     if (plan->tier == PX_TIER_FULL)
         return 0;
     if (host->is_root) {
@@ -528,7 +565,6 @@ static void show_host_proc(struct px_step *s)
 
 static void switch_off(struct px_plan *plan, const struct px_policy *policy)
 {
-    plan->owner = policy->user;         /* of the box's directories, also if nobody takes that id */
     for (int w = 0; policy->without && w < PX_WITHOUT_COUNT; w++) {
         if (!px_policy_without(policy, w))
             continue;
@@ -562,6 +598,11 @@ static int build(struct px_plan *plan, const struct px_policy *policy, const cha
     bool full = plan->tier == PX_TIER_FULL;
     if ((full ? plan_full : plan_landlock)(plan, policy, e) < 0)
         return -1;
+    if (plan->stays) {
+        add_stay(plan, policy, host, bind_to_thread);
+        switch_off(plan, policy);
+        return 0;
+    }
     add_payload(plan, policy);
     if (full)
         add_landlock(plan, policy);
@@ -578,7 +619,7 @@ static int add_init_argv(struct px_plan *plan, const struct px_policy *policy, u
     size_t n = 0;
     offsets[n++] = px_steps_text(plan, "px-init");
     offsets[n++] = px_steps_text(plan, "0");
-    offsets[n++] = px_steps_text(plan, plan->tier == PX_TIER_FULL ? "p" : "r");
+    offsets[n++] = px_steps_text(plan, plan->stays ? "s" : plan->tier == PX_TIER_FULL ? "p" : "r");
     for (size_t i = 0; plan->tier == PX_TIER_FULL && i < policy->tmpfs.count && i < 32; i++)
         offsets[n++] = px_steps_text(plan, policy->tmpfs.items[i].target);
     return (int)n;
@@ -610,28 +651,79 @@ static int finish_plan(struct px_plan *plan, const struct px_policy *policy, con
     return 0;
 }
 
+static struct px_plan *new_plan(void)
+{
+    struct px_plan *plan = calloc(1, sizeof *plan);
+    if (plan)
+        plan->steps = calloc(PX_STEPS_MAX, sizeof *plan->steps);
+    if (!plan || !plan->steps) {
+        px_plan_free(plan);
+        return NULL;
+    }
+    plan->text = PX_BUF(PX_PLAN_TEXT_MAX);
+    px_buf_putc(&plan->text, '\0');     /* offset 0 is the empty text */
+    return plan;
+}
+
+/* Hands it out if all went well. */
+static int give_plan(struct px_plan *plan, int r, struct px_plan **ret_plan)
+{
+    if (r < 0)
+        px_plan_free(plan);
+    else
+        *ret_plan = plan;
+    return r;
+}
+
 int px_plan_new(const struct px_policy *policy, const char *const argv[], const struct px_host *host, bool bind_to_thread,
                 struct px_plan **ret_plan, struct px_err *e)
 {
     size_t argc = 0;
     if (check_argv(argv, &argc, e) < 0 || refuse_absent(policy, host, e) < 0)
         return -1;
-    struct px_plan *plan = calloc(1, sizeof *plan);
-    if (plan)
-        plan->steps = calloc(PX_STEPS_MAX, sizeof *plan->steps);
-    if (!plan || !plan->steps) {
-        px_plan_free(plan);
+    struct px_plan *plan = new_plan();
+    if (!plan)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
-    }
-    plan->text = PX_BUF(PX_PLAN_TEXT_MAX);
-    px_buf_putc(&plan->text, '\0');     /* offset 0 is the empty text */
-    if (choose_tier(plan, policy, host, e) < 0 || build(plan, policy, argv[0], host, bind_to_thread, e) < 0 ||
-        finish_plan(plan, policy, argv, argc, e) < 0) {
-        px_plan_free(plan);
+    int r = choose_tier(plan, policy, host, e) < 0 || build(plan, policy, argv[0], host, bind_to_thread, e) < 0 ||
+                    finish_plan(plan, policy, argv, argc, e) < 0
+                ? -1
+                : 0;
+    return give_plan(plan, r, ret_plan);
+}
+
+int px_plan_stay(const struct px_policy *policy, const struct px_host *host, bool bind_to_thread, struct px_plan **ret_plan,
+                 struct px_err *e)
+{
+    static const char *const none[] = {NULL};
+    if (refuse_absent(policy, host, e) < 0)
         return -1;
-    }
-    *ret_plan = plan;
-    return 0;
+    if (policy->apparmor)
+        return px_fail(e, PX_E_NOT_BUILT, 0, "--apparmor is not part of this build for a box that stays");
+    struct px_plan *plan = new_plan();
+    if (!plan)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
+    plan->stays = true;
+    int r = choose_tier(plan, policy, host, e);
+    if (r >= 0 && plan->tier != PX_TIER_FULL)
+        r = px_fail(e, PX_E_TIER, 0, "a box that stays needs namespaces");
+    if (r >= 0)
+        r = build(plan, policy, NULL, host, bind_to_thread, e);
+    if (r >= 0)
+        r = finish_plan(plan, policy, none, 0, e);
+    return give_plan(plan, r, ret_plan);
+}
+
+int px_plan_command(const struct px_policy *policy, const char *const argv[], struct px_plan **ret_plan, struct px_err *e)
+{
+    size_t argc = 0;
+    if (check_argv(argv, &argc, e) < 0)
+        return -1;
+    struct px_plan *plan = new_plan();
+    if (!plan)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
+    add_limits(plan, policy);
+    add_candidates(plan, policy, argv[0]);
+    return give_plan(plan, finish_plan(plan, policy, argv, argc, e), ret_plan);
 }
 
 void px_plan_free(struct px_plan *plan)
@@ -697,7 +789,7 @@ static void print_step(const struct px_plan *plan, const struct px_step *s, stru
     px_json_object(j, NULL);
     px_json_text(j, "op", px_op_word(s->op));
     px_json_int(j, "stage", px_op_stage(s->op));
-    if (s->src && s->op != PX_OP_EXEC && s->op != PX_OP_FILE)
+    if (s->src && s->op != PX_OP_EXEC && s->op != PX_OP_FILE && s->op != PX_OP_SECCOMP && s->op != PX_OP_STAY)
         px_json_text(j, "source", px_plan_text(plan, s->src));
     if (s->dst)
         px_json_text(j, "target", px_plan_text(plan, s->dst));

@@ -66,14 +66,15 @@ struct px_plan {
     char **init_argv;
     uint64_t namespaces;        /* CLONE_NEW* of pid 1 */
     bool own_net;               /* the payload makes a network namespace, pid 1 follows */
+    bool stays;                 /* no payload: commands come later */
     bool notify;                /* the filter has a listener, which the parent gets */
     bool own_filter;            /* the filter is one of ours */
     enum px_tier tier;
     int landlock_abi;
     uint32_t scratch;           /* text: home in the landlock tier */
     struct px_user caller;
+    struct px_user owner;       /* of the box's directories: who the payload is */
     struct px_partner *partner; /* who has a part in the box besides the engine (box/supervise.h); NULL: nobody */
-    struct px_user owner;       /* of what is the payload's, in a plan whose payload takes no ids of its own */
     bool writable_binds;
     bool binds;                 /* any bind of the caller's files */
     char mechanisms[PX_MECHANISMS_MAX][PX_NAME_MAX]; /* what is in force, for the result */
@@ -96,11 +97,17 @@ struct px_host {
 
 int px_plan_new(const struct px_policy *policy, const char *const argv[], const struct px_host *host, bool bind_to_thread,
                 struct px_plan **ret_plan, struct px_err *e);
+/* A box that stays, without a command yet; and what one of its commands needs: limits, candidates, arguments, environment. */
+int px_plan_stay(const struct px_policy *policy, const struct px_host *host, bool bind_to_thread, struct px_plan **ret_plan,
+                 struct px_err *e);
+int px_plan_command(const struct px_policy *policy, const char *const argv[], struct px_plan **ret_plan, struct px_err *e);
 void px_plan_free(struct px_plan *plan);
 /* Opens what needs the privileges of a root caller: id-mapped trees. */
 int px_plan_arm(struct px_plan *plan, const struct px_idmap *map, struct px_err *e);
 int px_plan_print(const struct px_plan *plan, char **ret_json, struct px_err *e);
 
+/* Where a command starts. */
+const char *px_plan_workdir(const struct px_plan *plan, const struct px_policy *policy);
 const char *px_plan_text(const struct px_plan *plan, uint32_t offset);
 const char *px_op_word(enum px_op op);
 int px_op_code(enum px_op op);  /* enum px_code */

@@ -583,7 +583,7 @@ static int set_defaults(struct px_policy *policy, struct px_err *e)
 
 int px_policy_init(struct px_policy *policy, const char *preset, struct px_err *e)
 {
-    *policy = (struct px_policy){0};
+    *policy = (struct px_policy){.said = PX_BUF(8 << 20)};
     const struct px_preset_row *row = find_preset(preset ? preset : "default");
     if (!row) {
         char names[256];
@@ -603,9 +603,18 @@ int px_policy_init(struct px_policy *policy, const char *preset, struct px_err *
     return r;
 }
 
+void px_policy_tell(const struct px_policy *policy, struct px_buf *out)
+{
+    px_buf_add(out, policy->preset, strlen(policy->preset) + 1);
+    px_buf_add(out, policy->said.data, policy->said.len);
+    if (policy->said.err < 0)
+        out->err = policy->said.err;
+}
+
 void px_policy_done(struct px_policy *policy)
 {
     free(policy->preset);
+    px_buf_done(&policy->said);
     px_field_done(px_policy_fields, policy);
     *policy = (struct px_policy){0};
 }

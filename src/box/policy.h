@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/field.h"
 
 struct px_err;
@@ -83,6 +84,7 @@ struct px_policy {
     bool pids_counted;          /* the caller named a process limit, so a cgroup should count it too */
     /* how it is run */
     bool tty, interactive, timings;
+    struct px_buf said;         /* every field that was set after the preset, with its value, each with its NUL */
 };
 
 enum {
@@ -96,6 +98,8 @@ extern const struct px_field px_policy_fields[];
 /* All defaults, then the preset's rows. */
 int px_policy_init(struct px_policy *policy, const char *preset, struct px_err *e);
 void px_policy_done(struct px_policy *policy);
+/* Everything it takes to make the same policy in another process: the preset, then `said`. */
+void px_policy_tell(const struct px_policy *policy, struct px_buf *out);
 int px_policy_put(struct px_policy *policy, const char *name, const char *value, struct px_err *e);
 /* Whether a limit was set to a number: neither never set nor "unlimited". */
 static inline bool px_policy_limited(uint64_t value)

@@ -222,6 +222,38 @@ void px_report_isolation(struct px_box *box)
         memcpy(r->missing[r->missing_count++], plan->missing[i], PX_NAME_MAX);
 }
 
+static uint64_t oom_kills(const struct px_box *home)
+{
+    struct px_cgroup_usage u = {0};
+    if (home->has_cgroup)
+        px_cgroup_read(&home->cgroup, &u);
+    return u.oom_kills;
+}
+
+void px_report_home(struct px_box *box)
+{
+    const struct px_result *from = &box->home->result;
+    struct px_result *to = &box->result;
+    to->tier = from->tier;
+    to->mechanisms_count = from->mechanisms_count;
+    to->missing_count = from->missing_count;
+    memcpy(to->mechanisms, from->mechanisms, sizeof to->mechanisms);
+    memcpy(to->missing, from->missing, sizeof to->missing);
+    box->oom_before = oom_kills(box->home);
+}
+
+/* The home's limit holds for all of its commands: a kill since this one began, and this one killed, belong together. */
+static void read_home(struct px_box *box, struct px_result *r)
+{
+    uint64_t kills = box->home ? oom_kills(box->home) - box->oom_before : 0;
+    if (!kills || r->signal != SIGKILL || box->end != PX_END_EXIT)
+        return;
+    r->oom_killed = true;
+    r->status = PX_STATUS_MEMORY;
+    r->reason = "used more than its memory limit";
+    hit(r, "memory", "oom_kill", kills);
+}
+
 void px_report_make(struct px_box *box)
 {
     struct px_result *r = &box->result;
@@ -232,6 +264,7 @@ void px_report_make(struct px_box *box)
         ended_by_us(box, r);
     read_usage(box, r);
     read_cgroup(box, r);
+    read_home(box, r);
     read_rlimits(box, r);
     read_disk(box, r);
     read_denials(box, r);

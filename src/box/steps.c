@@ -27,14 +27,18 @@ uint32_t px_steps_text(struct px_plan *plan, const char *text)
 }
 
 /* The arena's sticky error also stands for "too many steps", so that builders need not check each one. */
-uint32_t px_steps_program(struct px_plan *plan, const struct sock_filter *code, uint16_t length)
+uint32_t px_steps_bytes(struct px_plan *plan, const void *data, size_t length)
 {
-    enum { INSTRUCTION = 8 };
-    while (plan->text.err == 0 && plan->text.len % INSTRUCTION)
+    while (plan->text.err == 0 && plan->text.len % PX_STEPS_INSTRUCTION)
         px_buf_putc(&plan->text, '\0');
     uint32_t at = (uint32_t)plan->text.len;
-    px_buf_add(&plan->text, code, (size_t)length * INSTRUCTION);
+    px_buf_add(&plan->text, data, length);
     return at;
+}
+
+uint32_t px_steps_program(struct px_plan *plan, const struct sock_filter *code, uint16_t length)
+{
+    return px_steps_bytes(plan, code, (size_t)length * PX_STEPS_INSTRUCTION);
 }
 
 struct px_step *px_steps_add(struct px_plan *plan, enum px_op op)

@@ -18,6 +18,9 @@ enum {                          /* attributes of every tree that is not a device
 uint32_t px_steps_text(struct px_plan *plan, const char *text);
 /* The same for a path of the host, made absolute: the child looks from another directory than the caller. */
 uint32_t px_steps_host_path(struct px_plan *plan, const char *path);
+enum { PX_STEPS_INSTRUCTION = 8 };      /* bytes of one in a system call filter */
+/* Bytes in the arena, aligned for instructions. */
+uint32_t px_steps_bytes(struct px_plan *plan, const void *data, size_t length);
 /* A copy of a system call filter, aligned for the kernel. */
 uint32_t px_steps_program(struct px_plan *plan, const struct sock_filter *code, uint16_t length);
 struct px_step *px_steps_add(struct px_plan *plan, enum px_op op);

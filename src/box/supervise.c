@@ -103,9 +103,10 @@ static int choose_ids(struct px_box *box, const struct px_policy *policy, struct
         /* Only one id exists, so pid 1 has it too, and the kernel forbids changing groups. */
         for (uint32_t i = 0; i < plan->count; i++) {
             struct px_step *s = &plan->steps[i];
-            if (s->op == PX_OP_WAIT || s->op == PX_OP_IDS || s->op == PX_OP_INIT)
+            bool init = s->op == PX_OP_INIT || s->op == PX_OP_STAY;
+            if (s->op == PX_OP_WAIT || s->op == PX_OP_IDS || init)
                 s->flags &= (uint16_t)~PX_STEP_SETGROUPS;
-            if (s->op == PX_OP_INIT) {
+            if (init) {
                 s->num = policy->user.uid;
                 s->num2 = policy->user.gid;
             }
@@ -177,8 +178,10 @@ static void watch_files(struct px_box *box)
 static int watch_all(struct px_box *box, struct px_err *e)
 {
     box->epoll = epoll_create1(EPOLL_CLOEXEC);
-    /* The control socket is not watched: its report is read when pid 1 is gone, which saves a wake-up. */
-    if (box->epoll < 0 || add_event(box, box->pidfd, PX_EVENT_PIDFD) < 0)
+    /* The control socket is not watched: its report is read when pid 1 is gone, which saves a wake-up. A command in a home has
+     * nothing else: its own socket brings the report, or hangs up with the home. */
+    if (box->epoll < 0 ||
+        (box->home ? add_event(box, box->control, PX_EVENT_REPLY) : add_event(box, box->pidfd, PX_EVENT_PIDFD)) < 0)
         return px_fail(e, PX_E_IO, errno, "cannot watch the box");
     if (box->timeout_msec)
         box->deadline_nsec = box->start_nsec + box->timeout_msec * 1000000;
@@ -197,7 +200,7 @@ static int watch_all(struct px_box *box, struct px_err *e)
     return 0;
 }
 
-static char **copy_argv(char *const argv[])
+char **px_supervise_copy_argv(char *const argv[])
 {
     size_t count = 0, bytes = 0;
     for (; argv[count]; count++)
@@ -265,10 +268,11 @@ static int open_writable(struct px_box *box, struct px_err *e)
 /* A hundred boxes at once are a hundred supervisors: a plan that was carried out is memory for nothing. */
 static int let_go_of_plan(struct px_box *box)
 {
-    box->argv = copy_argv(box->partner ? box->partner->argv : box->plan->argv);
+    box->argv = px_supervise_copy_argv(box->partner ? box->partner->argv : box->plan->argv);
     if (!box->argv)
         return -1;
     px_report_isolation(box);
+    box->keep_ids = box->ids.kind == PX_IDMAP_SINGLE;
     bool needed = box->stamps || box->plan->tier != PX_TIER_FULL;
     if (!needed) {
         px_plan_free(box->plan);
@@ -277,30 +281,48 @@ static int let_go_of_plan(struct px_box *box)
     return 0;
 }
 
-static struct px_box *new_box(struct px_plan *plan, const struct px_policy *policy)
+static struct px_box *empty_box(void)
 {
     struct px_box *box = calloc(1, sizeof *box);
     if (!box)
         return NULL;
-    box->plan = plan;
-    box->partner = plan->partner;
     box->ids.lock_fd = -EBADF;
     box->cgroup = (struct px_cgroup)PX_CGROUP_NONE;
+    int *const fds[] = {&box->pidfd, &box->payload,     &box->control,  &box->epoll,    &box->timer,
+                        &box->oom_event, &box->ready_event, &box->terminal, &box->listener, &box->scratch_lock};
+    for (size_t i = 0; i < PX_COUNT_OF(fds); i++)
+        *fds[i] = -EBADF;
+    for (int i = 0; i < PX_FLOW_COUNT; i++) {
+        box->flow[i].from = box->flow[i].to = -EBADF;
+        box->flow[i].chunk = box->chunks[i];
+    }
+    return box;
+}
+
+struct px_box *px_supervise_guest(void)
+{
+    struct px_box *box = empty_box();
+    if (box)
+        box->guest = true;
+    return box;
+}
+
+static struct px_box *new_box(struct px_plan *plan, const struct px_policy *policy)
+{
+    struct px_box *box = empty_box();
+    if (!box)
+        return NULL;
+    box->plan = plan;
+    box->partner = plan ? plan->partner : NULL;
     bool timed = px_policy_limited(policy->timeout_msec) && !px_policy_without(policy, PX_WITHOUT_TIMEOUT);
     box->timeout_msec = timed ? policy->timeout_msec : 0;
     box->cpu_time_msec = policy->cpu_time_msec;
     box->file_bytes = policy->file_bytes;
     box->disk_bytes = policy->disk_bytes;
     box->output_end = policy->output_end;
-    box->own_filter = plan->own_filter;
-    box->reaper = plan->tier == PX_TIER_LANDLOCK;
+    box->own_filter = plan && plan->own_filter;
+    box->reaper = plan && plan->tier == PX_TIER_LANDLOCK;
     box->tty = policy->tty;
-    box->pidfd = box->payload = box->control = box->epoll = box->timer = box->oom_event = box->ready_event = box->terminal = box->listener = -EBADF;
-    box->scratch_lock = -EBADF;
-    for (int i = 0; i < PX_FLOW_COUNT; i++) {
-        box->flow[i].from = box->flow[i].to = -EBADF;
-        box->flow[i].chunk = box->chunks[i];
-    }
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
     box->start_realtime_sec = now.tv_sec;
@@ -308,7 +330,7 @@ static struct px_box *new_box(struct px_plan *plan, const struct px_policy *poli
     void *handler[4] = {0};
     (void)px_sys(SYS_rt_sigaction, SIGPIPE, 0, handler, 8);
     box->sigpipe_ignored = handler[0] == (void *)SIG_IGN;
-    if (policy->timings)
+    if (policy->timings && plan)
         box->stamps = calloc(plan->count, sizeof *box->stamps);
     return box;
 }
@@ -338,6 +360,22 @@ int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, con
     return 0;
 }
 
+int px_supervise_exec(struct px_box *home, const struct px_policy *policy, const char *const argv[], const struct px_io *io,
+                      struct px_box **ret_box, struct px_err *e)
+{
+    struct px_box *box = new_box(NULL, policy);
+    if (!box)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "box");
+    box->home = home;
+    if (make_id(box->id) < 0 || px_command_start(box, policy, argv, io, e) < 0 || watch_all(box, e) < 0) {
+        px_supervise_free(box);
+        return -1;
+    }
+    px_report_home(box);
+    *ret_box = box;
+    return 0;
+}
+
 /* ---- ending ---- */
 
 static void end_with(struct px_box *box, enum px_end why)
@@ -351,6 +389,8 @@ static void end_with(struct px_box *box, enum px_end why)
 /* pid 1 and with it everything, by the kernel's own hand. Without a pid namespace px-init is that hand: it gets a hang-up. */
 static void force(struct px_box *box)
 {
+    if (box->home)              /* only ever the command: the home and the others in it stay */
+        (void)px_command_signal(box, SIGKILL);
     if (box->has_cgroup && !box->reaper)
         (void)px_cgroup_kill(&box->cgroup);
     if (box->reaper && box->control >= 0) {
@@ -376,7 +416,7 @@ void px_supervise_kill(struct px_box *box, enum px_end why)
     box->deadline_nsec = box->grace_nsec = 0;
     if (box->forced || box->force_nsec)
         return;
-    if (box->payload < 0 || px_pidfd_signal(box->payload, SIGKILL) < 0) {
+    if (box->home || box->payload < 0 || px_pidfd_signal(box->payload, SIGKILL) < 0) {
         force(box);
         return;
     }
@@ -394,7 +434,9 @@ int px_supervise_signal(struct px_box *box, int signal)
     }
     /* A partner's program passes it on by itself; others in its group would die of it. */
     bool alone = box->partner && !box->partner->inside;
-    int r = alone ? px_pidfd_signal(box->payload, signal) : px_pidfd_signal_group(box->payload, signal);
+    int r = box->home ? px_command_signal(box, signal)
+            : alone ? px_pidfd_signal(box->payload, signal)
+                    : px_pidfd_signal_group(box->payload, signal);
     if ((signal == SIGTERM || signal == SIGHUP) && box->grace_nsec == 0) {
         box->grace_nsec = px_now_nsec() + (uint64_t)GRACE_MSEC * 1000000;
         set_timer(box);
@@ -445,6 +487,15 @@ static int reap(struct px_box *box, struct px_err *e)
     r = box->partner ? box->partner->gone(box, e) : 0;
     end_with(box, PX_END_LOST);
     return r;
+}
+
+/* The report, or the end of the home without one. */
+static void on_reply(struct px_box *box)
+{
+    take_report(box);
+    end_with(box, PX_END_LOST);
+    box->reaped = true;
+    (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, box->control, NULL);
 }
 
 static int on_timer(struct px_box *box, struct px_err *e)
@@ -512,6 +563,9 @@ static int dispatch(struct px_box *box, uint32_t tag, struct px_err *e)
         return on_timer(box, e);
     case PX_EVENT_OOM:
         px_supervise_kill(box, PX_END_MEMORY);
+        return 0;
+    case PX_EVENT_REPLY:
+        on_reply(box);
         return 0;
     case PX_EVENT_REFUSED:
         on_refused(box);
@@ -601,7 +655,9 @@ void px_supervise_free(struct px_box *box)
 {
     if (!box)
         return;
-    if (box->pidfd >= 0 && !box->reaped) {
+    if (box->home && box->control >= 0 && !box->reaped)
+        force(box);
+    if (box->pidfd >= 0 && !box->reaped && !box->guest) {
         struct pollfd gone = {.fd = box->pidfd, .events = POLLIN};
         force(box);
         if (px_sys(SYS_poll, &gone, 1, STUCK_MSEC) > 0)

@@ -46,7 +46,8 @@ struct px_refused {
 };
 
 /* What an event of the epoll is about; the streams add their index. */
-enum { PX_EVENT_PIDFD, PX_EVENT_TIMER, PX_EVENT_OOM, PX_EVENT_FILES, PX_EVENT_REFUSED, PX_EVENT_PARTNER, PX_EVENT_FROM = 16, PX_EVENT_TO = 32 };
+enum { PX_EVENT_PIDFD, PX_EVENT_TIMER, PX_EVENT_OOM, PX_EVENT_FILES, PX_EVENT_REFUSED, PX_EVENT_PARTNER, PX_EVENT_REPLY,
+       PX_EVENT_FROM = 16, PX_EVENT_TO = 32 };
 
 enum px_end { PX_END_NONE, PX_END_EXIT, PX_END_TIMEOUT, PX_END_MEMORY, PX_END_OUTPUT, PX_END_DISK, PX_END_KILLED, PX_END_LOST };
 
@@ -63,6 +64,13 @@ struct px_partner {
 };
 
 struct px_box {
+    struct px_box *home;        /* the box that stays in which this is a command; NULL: it has a box of its own */
+    int inside_pid;             /* as px-init of the home knows it */
+    bool keep_ids;              /* a home: there is only one id */
+    bool owns_home;             /* the home is this command's alone, and goes with it */
+    int pool;                   /* the queue that the home came from, to be told when it is used up; borrowed */
+    bool guest;                 /* a home that another process made, and cleans up after */
+    uint64_t oom_before;        /* kills in the home's cgroup before this command */
     struct px_plan *plan;       /* NULL once the box runs, unless something of it is needed at the end */
     char **argv;                /* of the payload, for the result; one allocation */
     int *writable;              /* what the box may write of the caller's files, opened before it could move them */
@@ -117,15 +125,26 @@ struct px_box {
 
 int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, const struct px_io *io, struct px_box **ret_box,
                        struct px_err *e);      /* takes the plan, also on failure */
+/* One more command in a box that stays. The home must live as long as the command does. */
+int px_supervise_exec(struct px_box *home, const struct px_policy *policy, const char *const argv[], const struct px_io *io,
+                      struct px_box **ret_box, struct px_err *e);
 int px_supervise_step(struct px_box *box, int wait_msec, struct px_err *e);    /* 1 alive, 0 gone, -1 */
 int px_supervise_signal(struct px_box *box, int signal);
 void px_supervise_kill(struct px_box *box, enum px_end why);
 void px_supervise_end_input(struct px_box *box);       /* of a terminal */
 int px_supervise_resize(struct px_box *box, unsigned short rows, unsigned short cols);
 void px_supervise_free(struct px_box *box);
+struct px_box *px_supervise_guest(void);        /* an empty one, for box/home.c */
+char **px_supervise_copy_argv(char *const argv[]);      /* one allocation */
 int px_supervise_timings(const struct px_box *box, char **ret_text, struct px_err *e);
 
+/* box/command.c: asking px-init of the home. */
+int px_command_start(struct px_box *box, const struct px_policy *policy, const char *const argv[], const struct px_io *io,
+                     struct px_err *e);
+int px_command_signal(struct px_box *box, int signal);
 /* box/launch.c: from plan to running processes. */
+/* A descriptor with the message it came with; -EPROTO if there was none. */
+int px_launch_receive_fd(int control, void *data, size_t size);
 int px_launch(struct px_box *box, const struct px_policy *policy, const struct px_io *io, struct px_err *e);
 /* The words for two failures that a partner may see before or after. */
 int px_launch_exec_failed(int err, bool found, const char *command, struct px_err *e);
@@ -141,5 +160,6 @@ void px_flow_watch(struct px_box *box);
 int px_flow_terminal(struct px_box *box);        /* box->terminal is there: both of its directions */
 /* box/report.c: the result. */
 void px_report_isolation(struct px_box *box);  /* what is in force: known as soon as the box runs */
+void px_report_home(struct px_box *box);        /* the same for a command, from its home */
 void px_report_make(struct px_box *box);
 int px_report_json(const struct px_result *r, char *const argv[], bool exact, char **ret_json, struct px_err *e);

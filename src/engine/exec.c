@@ -20,6 +20,8 @@
 #include "box/policy.h"
 #include "box/supervise.h"
 #include "engine/beyond.h"
+#include "engine/pool.h"
+#include "engine/stay.h"
 #include "kernel/idmap.h"
 #include "kernel/landlock.h"
 #include "kernel/tree.h"
@@ -47,12 +49,54 @@ PX_API void px_policy_free(struct px_policy *policy)
     free(policy);
 }
 
+static void note_said(struct px_policy *policy, const char *field, const char *value)
+{
+    static const char *const paths[] = {"bind", "work-dir", "rootfs", "base", "env-file", "seccomp"};
+    struct px_buf *said = &policy->said;
+    char here[4096];
+    bool relative = false;
+    value = value ? value : "true";
+    for (size_t i = 0; i < PX_COUNT_OF(paths); i++)
+        relative = relative || (px_equal(field, paths[i]) && value[0] != '/' && (value[0] == '.' || strchr(value, '/')));
+    const char *variable = px_equal(field, "env") && !strchr(value, '=') ? px_policy_env(policy, value) : NULL;
+    if (px_equal(field, "env") && !strchr(value, '=') && !variable)
+        return;                 /* the caller does not have it */
+    px_buf_add(said, field, strlen(field) + 1);
+    if (relative && getcwd(here, sizeof here))
+        px_buf_printf(said, "%s/", here);
+    px_buf_add(said, value, strlen(value));
+    if (variable)
+        px_buf_printf(said, "=%s", variable);
+    px_buf_putc(said, '\0');
+}
+
 PX_API int px_policy_set(struct px_policy *policy, const char *field, const char *value, struct px_err *e)
 {
     if (px_policy_put(policy, field, value, e) < 0)
         return -1;
     if (px_equal(field, "pids"))
         policy->pids_counted = true;    /* a limit that somebody named should also be counted */
+    note_said(policy, field, value);
+    return 0;
+}
+
+/* Another process of the same user must come to the same policy by it: paths from here are made absolute, and a variable that
+ * was passed on by its name goes with its value. */
+int px_policy_copy(const struct px_policy *policy, struct px_policy **ret_copy, struct px_err *e)
+{
+    struct px_policy *copy = NULL;
+    if (px_policy_new(policy->preset, &copy, e) < 0)
+        return -1;
+    const char *p = policy->said.data, *end = p + policy->said.len;
+    while (p < end) {
+        const char *value = p + strlen(p) + 1;
+        if (px_policy_set(copy, p, value, e) < 0) {
+            px_policy_free(copy);
+            return -1;
+        }
+        p = value + strlen(value) + 1;
+    }
+    *ret_copy = copy;
     return 0;
 }
 
@@ -239,6 +283,34 @@ PX_API int px_box_start(const struct px_policy *policy, const char *const argv[]
     return r;
 }
 
+int px_stay(const struct px_policy *policy, bool bound, struct px_box **ret_home, struct px_err *e)
+{
+    static const struct px_io nothing = {0};
+    px_auto_free struct sock_filter *filter = NULL;
+    struct px_plan *plan = NULL;
+    struct px_host host;
+    if (!px_policy_native(policy))
+        return px_fail(e, PX_E_NOT_BUILT, 0, "--runtime %s is not part of this build for a box that stays", policy->runtime);
+    probe(policy, &host);
+    if (add_filter(policy, &host, &filter, e) < 0 || px_plan_stay(policy, &host, bound, &plan, e) < 0)
+        return -1;
+    return px_supervise_start(plan, policy, &nothing, ret_home, e);
+}
+
+PX_API int px_box_stay(const struct px_policy *policy, struct px_box **ret_home, struct px_err *e)
+{
+    return px_stay(policy, false, ret_home, e);
+}
+
+PX_API int px_box_exec(struct px_box *home, const struct px_policy *command, const char *const argv[], const struct px_io *io,
+                       struct px_box **ret_box, struct px_err *e)
+{
+    static const struct px_io nothing = {0};
+    if (home->control < 0 || home->reaped)
+        return px_fail(e, PX_E_GONE, 0, "the box has ended");
+    return px_supervise_exec(home, command, argv, io ? io : &nothing, ret_box, e);
+}
+
 PX_API int px_box_fd(const struct px_box *box)
 {
     return box->epoll;
@@ -295,6 +367,10 @@ PX_API void px_box_free(struct px_box *box)
 {
     if (!box)
         return;
+    if (box->owns_home) {
+        px_pool_let_go(box);
+        return;
+    }
     bool landlock = box->plan && box->plan->tier == PX_TIER_LANDLOCK;
     px_auto_free char *scratch = landlock ? strdup(px_plan_text(box->plan, box->plan->scratch)) : NULL;
     px_supervise_free(box);

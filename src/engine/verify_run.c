@@ -154,23 +154,26 @@ static int tell_grants(struct slot *slot, struct px_err *e)
     return tell(slot, e, "A_PLACES", px_buf_text(&places)) < 0 ? -1 : tell(slot, e, "A_NAMES", px_buf_text(&names));
 }
 
+static int tell_number(struct slot *slot, struct px_err *e, const char *name, unsigned value)
+{
+    char text[16];
+    (void)px_fmt(text, sizeof text, "%u", value);
+    return tell(slot, e, name, text);
+}
+
 static int add_program(struct run *run, struct slot *slot, struct px_err *e)
 {
-    char text[32];
     const struct px_policy *p = slot->policy;
+    bool callers = run->s.in == PX_IN_LANDLOCK;         /* that tier has no ids of its own */
     px_auto_buf struct px_buf bind = PX_BUF(TEXT_MAX);
     px_buf_printf(&bind, "%s/bin:%s:ro", run->fixtures.top, run->here);
-    if (tell_grants(slot, e) < 0 || px_fixtures_tell(&run->fixtures, slot->policy, e) < 0 ||
-        px_policy_set(slot->policy, "bind", px_buf_text(&bind), e) < 0 || tell(slot, e, "A_HERE", run->here) < 0)
-        return -1;
-    (void)px_fmt(text, sizeof text, "%u", p->user.uid);
-    if (tell(slot, e, "A_UID", text) < 0)
-        return -1;
-    (void)px_fmt(text, sizeof text, "%u", p->user.gid);
-    if (tell(slot, e, "A_GID", text) < 0)
-        return -1;
-    (void)px_fmt(text, sizeof text, "%d", run->ask->self_test ? STAY_BROKEN_SEC : STAY_SEC);
-    return tell(slot, e, "A_STAY", text) < 0 || tell(slot, e, "A_BASE", px_policy_root_dir(p) ? "other" : "host") < 0 ? -1 : 0;
+    return tell_grants(slot, e) < 0 || px_fixtures_tell(&run->fixtures, slot->policy, e) < 0 ||
+                   px_policy_set(slot->policy, "bind", px_buf_text(&bind), e) < 0 || tell(slot, e, "A_HERE", run->here) < 0 ||
+                   tell_number(slot, e, "A_UID", callers ? geteuid() : p->user.uid) < 0 ||
+                   tell_number(slot, e, "A_GID", callers ? getegid() : p->user.gid) < 0 ||
+                   tell_number(slot, e, "A_STAY", run->ask->self_test ? STAY_BROKEN_SEC : STAY_SEC) < 0 ||
+                   tell(slot, e, "A_BASE", px_policy_root_dir(p) ? "other" : "host") < 0
+               ? -1 : 0;
 }
 
 static int make_policy(struct run *run, struct slot *slot, struct px_err *e)
@@ -770,7 +773,10 @@ static int find_surroundings(struct run *run, struct px_err *e)
             *e = first;
         end_side(run, &slot);
     }
-    return r == 0 ? 0 : -1;
+    if (r != 0 || !run->ask->self_test || run->s.in == PX_IN_FULL)
+        return r == 0 ? 0 : -1;
+    px_fail(e, PX_E_TIER, 0, "the self-test switches off what the full tier has, and the boxes here are of tier %s", run->tier);
+    return px_fix(e, "Leave --self-test out, or --runtime and --require.");
 }
 
 static void free_run(struct run *run)

@@ -5,7 +5,9 @@
  * Owns:    descriptor 0, the control socket: one report goes out, and its hang-up means that the supervisor is gone.
  * Mustn't: read anything the payload can write, except exit statuses from the kernel.
  *
- *     px-init PAYLOAD-PID p|r [WRITABLE-DIRECTORY...]      p: the box has its own pid namespace; r: px-init is a subreaper */
+ *     px-init PAYLOAD-PID p|r|s [WRITABLE-DIRECTORY...]
+ *
+ * p: the box has its own pid namespace; r: px-init is a subreaper; s: there is no payload, commands come over the socket. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,6 +20,7 @@
 #include <time.h>
 
 #include "base/sys.h"
+#include "init/command.h"
 #include "kernel/init.h"
 
 enum { CONTROL = 0 };
@@ -173,11 +176,88 @@ static _Noreturn void serve(char **argv)
     }
 }
 
+/* ---- a box that stays ---- */
+
+/* Exec brought the two privileges that starting a command as somebody else takes; no program of the box inherits them. */
+static void keep_to_ourselves(void)
+{
+    struct {
+        uint32_t version;
+        int32_t pid;
+    } header = {.version = 0x20080522};
+    struct {
+        uint32_t effective, permitted, inheritable;
+    } data[2] = {{0}};
+    if (px_sys(SYS_capget, &header, data) < 0)
+        leave(125);
+    data[0].inheritable = data[1].inheritable = 0;
+    if (px_sys(SYS_capset, &header, data) < 0)
+        leave(125);
+}
+
+/* The socket and the filter move out of the way: 0, 1 and 2 are nobody's, for the commands that have no stream. */
+static int make_room(int *ret_filter)
+{
+    enum { ABOVE = 16 };
+    int control = (int)px_sys(SYS_fcntl, CONTROL, F_DUPFD_CLOEXEC, ABOVE);
+    *ret_filter = (int)px_sys(SYS_fcntl, 2, F_DUPFD_CLOEXEC, ABOVE);
+    int null = (int)px_sys(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);
+    if (control < 0 || *ret_filter < 0 || null < 0)
+        leave(125);
+    for (int i = 0; i < 3; i++)
+        if (null != i && px_sys(SYS_dup3, null, i, 0) < 0)
+            leave(125);
+    if (null > 2)
+        (void)px_sys(SYS_close, null);
+    else
+        (void)px_sys(SYS_fcntl, null, F_SETFD, 0);
+    return control;
+}
+
+static void reap_all(void)
+{
+    int status = 0;
+    long pid;
+    struct rusage used;
+    while ((pid = px_sys(SYS_wait4, -1, &status, WNOHANG, &used)) > 0)
+        px_command_ended((int)pid, status, &used);
+}
+
+static _Noreturn void stay(void)
+{
+    const uint64_t child = 1ull << (SIGCHLD - 1);
+    int filter = -1;
+    (void)px_sys(SYS_prctl, 4 /* PR_SET_DUMPABLE */, 0, 0, 0, 0);
+    keep_to_ourselves();
+    int control = make_room(&filter);
+    int events = (int)px_sys(SYS_signalfd4, -1, &child, 8, O_CLOEXEC | O_NONBLOCK);
+    struct px_init_started ready = {.err = events < 0 ? events : px_command_filters(filter), .stage = PX_INIT_FILTER};
+    (void)px_sys(SYS_close, filter);
+    (void)px_sys(SYS_sendto, control, &ready, sizeof ready, MSG_NOSIGNAL, 0, 0);
+    if (ready.err < 0)
+        leave(125);
+    for (;;) {
+        struct pollfd fds[2] = {{.fd = events, .events = POLLIN}, {.fd = control, .events = POLLIN}};
+        long n = px_sys(SYS_poll, fds, 2, -1);
+        if (n <= 0)
+            continue;
+        if (fds[0].revents) {
+            char drained[128 * 4];
+            (void)px_sys(SYS_read, events, drained, sizeof drained);
+            reap_all();
+        }
+        if (fds[1].revents && px_command_take(control) < 0)
+            leave(0);           /* whoever kept the box is gone */
+    }
+}
+
 __attribute__((used)) static _Noreturn void start(long *stack)
 {
     char **argv = (char **)(stack + 1);
     if (stack[0] < 3)
         leave(125);
+    if (argv[2][0] == 's')
+        stay();
     serve(argv);
 }
 

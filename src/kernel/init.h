@@ -1,7 +1,14 @@
-/* kernel/init.h - what px-init (pid 1 of a box) says over the control socket, once, when the payload is gone.
+/* kernel/init.h - what is said over the sockets of px-init, pid 1 of a box.
  *
- * Why:     a wait status and what was used cannot be read from outside once the namespace is gone.
- * Mustn't: be trusted from anything but our own end of the socket, which only pid 1 ever holds. */
+ * Why:     a wait status and what was used cannot be read from outside once the namespace is gone; and a box that stays takes
+ *          one command after the other, started from inside.
+ * Mustn't: be trusted from anything but our own end of a socket, which no program of the box ever holds.
+ *
+ *     a box of one command         px-init --> report, once, when the payload is gone
+ *     a box that stays             px-init --> started {0}: it takes requests now
+ *                                  request + descriptors --> px-init
+ *                                  on the request's own reply socket: [the terminal,] started + pidfd, and last a report
+ */
 #pragma once
 
 #include <stdint.h>
@@ -10,4 +17,50 @@ struct px_init_report {
     int32_t wait_status;        /* of the payload */
     uint32_t disk_full;         /* bit N: the Nth writable directory of the plan had no room left */
     uint64_t user_usec, sys_usec, maxrss_kib, read_blocks, write_blocks;
+};
+
+enum { PX_INIT_TEXT_MAX = 64 << 10, PX_INIT_WORDS_MAX = 8192, PX_INIT_COMMANDS_MAX = 512, PX_INIT_RLIMITS_MAX = 16 };
+
+enum px_init_flags {
+    PX_INIT_TTY = 1 << 0,       /* on a terminal of its own; the master is sent back first */
+    PX_INIT_IN = 1 << 1,        /* which of the streams follow as descriptors; the others are /dev/null */
+    PX_INIT_OUT = 1 << 2,
+    PX_INIT_ERR = 1 << 3,
+    PX_INIT_FILE = 1 << 4,      /* the texts did not fit: they are in a file, the descriptor after the reply socket */
+    PX_INIT_KEEP_IDS = 1 << 5,  /* there is only one id */
+    PX_INIT_SIGNAL = 1 << 6,    /* no new command: `signal` for the group of the running one with that pid */
+};
+
+struct px_init_rlimit {
+    uint32_t resource, unused;
+    uint64_t soft, hard;
+};
+
+/* Followed by the texts, each with its NUL: directory, places of the program, arguments, environment. Descriptors: reply socket,
+ * file of texts, stdin, stdout, stderr; those that the flags name. */
+struct px_init_request {
+    uint32_t flags;
+    uint32_t uid, gid;
+    uint32_t places, argc, envc;
+    uint32_t length;            /* of the texts */
+    uint16_t rows, cols;
+    int32_t pid, signal;
+    uint32_t rlimits;
+    struct px_init_rlimit rlimit[PX_INIT_RLIMITS_MAX];
+};
+
+enum px_init_stage { PX_INIT_PREPARE, PX_INIT_TERMINAL, PX_INIT_IDS, PX_INIT_CHDIR, PX_INIT_FILTER, PX_INIT_EXEC };
+
+struct px_init_started {
+    int32_t err;                /* 0, or -errno */
+    uint32_t stage;             /* where it failed */
+    uint32_t found;             /* EXEC: the file was there */
+    int32_t pid;                /* as the box sees it */
+};
+
+/* In the file that px-init finds as descriptor 2: the filter that it loads itself and, if length is not 0, one more for each
+ * command; instructions follow. */
+struct px_init_filters {
+    uint16_t own, command;
+    uint32_t unused;
 };

@@ -7,12 +7,15 @@
 
 #ifndef PR_CAP_AMBIENT
 #define PR_CAP_AMBIENT 47
+#define PR_CAP_AMBIENT_RAISE 2
 #define PR_CAP_AMBIENT_CLEAR_ALL 4
 #endif
 
 enum {
     PRIVILEGES_MAX = 63,        /* the kernel's sets have 64 bits; it answers EINVAL past its last one */
     SECUREBITS_ALL = 0x2f,      /* NOROOT, NO_SETUID_FIXUP and their locks, KEEP_CAPS locked off */
+    SECUREBITS_STARTER = 0xeb,  /* as above, but a change of ids takes all privileges away, and no more can become ambient */
+    STARTER = 1 << 5 | 1 << 6 | 1 << 7, /* CAP_KILL, CAP_SETGID, CAP_SETUID */
     CAP_VERSION_3 = 0x20080522,
 };
 
@@ -24,12 +27,37 @@ struct cap_data {
     uint32_t effective, permitted, inheritable;
 };
 
-int px_privs_bound(void)
+static int drop_bounding_set(void)
 {
     long r = 0;
     for (int i = 0; i <= PRIVILEGES_MAX && r >= 0; i++)
         r = px_sys(SYS_prctl, PR_CAPBSET_DROP, i, 0, 0, 0);
-    if (r < 0 && r != -EINVAL)
+    return r == -EINVAL ? 0 : (int)r;
+}
+
+int px_privs_bound_starter(void)
+{
+    struct cap_header header = {.version = CAP_VERSION_3};
+    struct cap_data data[2] = {{0}};
+    long r = px_sys(SYS_capget, &header, data);
+    data[0].inheritable = STARTER;
+    data[1].inheritable = 0;
+    if (r < 0 || (r = px_sys(SYS_capset, &header, data)) < 0)
+        return (int)r;
+    if ((r = px_sys(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)) < 0)
+        return (int)r;
+    for (int i = 0; i < 32; i++)
+        if (STARTER >> i & 1 && (r = px_sys(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, i, 0, 0)) < 0)
+            return (int)r;
+    if ((r = drop_bounding_set()) < 0 || (r = px_sys(SYS_prctl, PR_SET_SECUREBITS, SECUREBITS_STARTER, 0, 0, 0)) < 0)
+        return (int)r;
+    return (int)px_sys(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+int px_privs_bound(void)
+{
+    long r = drop_bounding_set();
+    if (r < 0)
         return (int)r;
     if ((r = px_sys(SYS_prctl, PR_SET_SECUREBITS, SECUREBITS_ALL, 0, 0, 0)) < 0)
         return (int)r;

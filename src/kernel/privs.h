@@ -9,6 +9,9 @@
 /* Bounding set emptied, securebits locked, ambient set cleared, no_new_privs set; privileges in use stay for now.
  * Inherited by everything started afterwards. */
 int px_privs_bound(void);
+/* The same for pid 1 of a box that stays, which keeps what it takes to start a command as another user and to signal it, also
+ * across its exec. */
+int px_privs_bound_starter(void);
 /* Becomes uid:gid with no groups (unless may_setgroups is 0) and no privilege in any set; -EPERM if reading back disagrees.
  * `bounded` is 0 where px_privs_bound could not be called: then the bounding set is left to no_new_privs. */
 int px_privs_drop(uint32_t uid, uint32_t gid, int may_setgroups, int bounded);

@@ -404,6 +404,15 @@ static int wait_for_start(struct px_box *box, struct px_err *e)
     return run->failed ? start_failed(run, e) : 0;
 }
 
+static void forget(struct px_plan *plan, const char *mechanism)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < plan->mechanisms_count; i++)
+        if (!px_starts_with(plan->mechanisms[i], mechanism))
+            memmove(plan->mechanisms[kept++], plan->mechanisms[i], PX_NAME_MAX);
+    plan->mechanisms_count = kept;
+}
+
 /* What differs from the native box, beyond what its own plan says. */
 static void add_notes(struct px_plan *plan, const struct px_runtime_kind *kind)
 {
@@ -411,6 +420,7 @@ static void add_notes(struct px_plan *plan, const struct px_runtime_kind *kind)
     px_plan_lacks(plan, "pid 1: it has the command's own id");
     if (!kind->own_kernel)
         return;
+    forget(plan, "pids=");
     px_plan_lacks(plan, "pids: not held inside");
     px_plan_lacks(plan, "proc: hidepid and masks are the runtime's own");
     px_plan_lacks(plan, "dev: can be written to");
@@ -497,6 +507,7 @@ int px_runtime_start(const struct px_policy *policy, const char *const argv[], c
         px_supervise_free(box);
         return -1;
     }
+    px_plan_free(px_take(&run->native));        /* it only served to start, and to say why not */
     *ret_box = box;
     return 0;
 }

@@ -30,5 +30,8 @@ struct px_draft {
 /* text is a whole file, and a NUL behind it; name is what the user calls it. On failure the draft is empty. */
 int px_draft_read(const char *text, size_t len, const char *name, struct px_draft *ret_draft, struct px_err *e);
 void px_draft_done(struct px_draft *d);
+/* 0 or -ENOMEM. The rule is empty, and good until the next one is added. */
+int px_draft_add_rule(struct px_draft *d, struct px_rule **ret_rule);
+int px_draft_add_use(struct px_draft *d, uint16_t number, uint16_t rule);
 /* Out of memory loses the words, not the count. */
 void px_draft_warn(struct px_draft *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

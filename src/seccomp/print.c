@@ -67,6 +67,17 @@ static bool is_like_default(const struct printer *p, uint32_t action)
     return action == p->otherwise || (is_errno(action) && is_errno(p->otherwise));
 }
 
+static bool has_equalities_only(const struct px_rule *rule)
+{
+    bool only = true;
+
+    for (unsigned i = 0; i < rule->count; i++)
+        only = only && rule->condition[i].compare == PX_COMPARE_IN;
+    return only;
+}
+
+/* libseccomp is known to go wrong where one of several rules about a call compares by order; such rules are taken apart into
+ * equalities. */
 static bool is_verbatim(const struct printer *p, const struct group *g)
 {
     const struct px_decision *own = &p->own.decision[g->own];
@@ -74,10 +85,12 @@ static bool is_verbatim(const struct printer *p, const struct group *g)
     if (!p->users || own->count > 0 || own->otherwise != SECCOMP_RET_ALLOW)
         return false;
     const struct px_decision *d = &p->users->decision[g->users];
-    bool same = d->count > 0 && is_like_default(p, d->otherwise);
-    for (uint32_t i = 1; same && i < d->count; i++)
-        same = px_calls_rule(p->users, d, i)->action == px_calls_rule(p->users, d, 0)->action;
-    return same;
+    bool fits = d->count > 0 && is_like_default(p, d->otherwise);
+    for (uint32_t i = 0; fits && i < d->count; i++) {
+        const struct px_rule *rule = px_calls_rule(p->users, d, i);
+        fits = d->count == 1 || (has_equalities_only(rule) && rule->action == px_calls_rule(p->users, d, 0)->action);
+    }
+    return fits;
 }
 
 static void find_names(struct printer *p)

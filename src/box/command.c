@@ -1,0 +1,226 @@
+/* A command in a box that stays: the request to px-init, and its first answer. */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/sys.h"
+#include "box/steps.h"
+#include "box/supervise.h"
+
+enum { ANSWER_MSEC_MAX = 60 * 1000, FDS_MAX = 5 };
+
+struct request {
+    struct px_init_request head;
+    struct px_buf text;
+    int fds[FDS_MAX];
+    size_t fd_count;
+};
+
+/* ---- the request ---- */
+
+static uint32_t add_words(struct px_buf *text, char *const words[])
+{
+    uint32_t n = 0;
+    for (; words[n]; n++)
+        px_buf_add(text, words[n], strlen(words[n]) + 1);
+    return n;
+}
+
+/* The candidates of the EXEC step stand in the plan's arena one after the other. */
+static void add_places(struct request *r, const struct px_plan *plan, const struct px_step *s)
+{
+    const char *place = px_plan_text(plan, s->src);
+    for (uint64_t i = 0; i < s->num; i++) {
+        size_t n = strlen(place) + 1;
+        px_buf_add(&r->text, place, n);
+        place += n;
+    }
+    r->head.places = (uint32_t)s->num;
+}
+
+static void add_limit(struct request *r, const struct px_step *s)
+{
+    if (r->head.rlimits < PX_INIT_RLIMITS_MAX)
+        r->head.rlimit[r->head.rlimits++] = (struct px_init_rlimit){.resource = s->attr, .soft = s->num, .hard = s->num2};
+}
+
+static int fill(struct request *r, const struct px_box *box, const struct px_policy *policy, const struct px_plan *plan)
+{
+    const char *directory = px_plan_workdir(plan, policy);
+    px_buf_add(&r->text, directory, strlen(directory) + 1);
+    for (uint32_t i = 0; i < plan->count; i++) {
+        if (plan->steps[i].op == PX_OP_RLIMIT)
+            add_limit(r, &plan->steps[i]);
+        if (plan->steps[i].op == PX_OP_EXEC)
+            add_places(r, plan, &plan->steps[i]);
+    }
+    r->head.argc = add_words(&r->text, plan->argv);
+    r->head.envc = add_words(&r->text, plan->envp);
+    r->head.uid = policy->user.uid;
+    r->head.gid = policy->user.gid;
+    r->head.flags = (box->tty ? PX_INIT_TTY : 0) | (box->home->keep_ids ? PX_INIT_KEEP_IDS : 0);
+    r->head.length = (uint32_t)r->text.len;
+    return r->text.err;
+}
+
+static void add_fd(struct request *r, int fd, uint32_t flag)
+{
+    if (fd < 0)
+        return;
+    r->fds[r->fd_count++] = fd;
+    r->head.flags |= flag;
+}
+
+/* Texts that are longer than a message go into a file that px-init maps. */
+static int text_file(const struct px_buf *text)
+{
+    px_auto_fd int fd = (int)px_sys(SYS_memfd_create, "px-request", 1u /* MFD_CLOEXEC */);
+    if (fd < 0)
+        return fd;
+    int r = px_write_full(fd, text->data, text->len);
+    return r < 0 ? r : px_fd_take(&fd);
+}
+
+static int send_request(int control, const struct request *r)
+{
+    bool file = r->head.flags & PX_INIT_FILE;
+    struct iovec iov[2] = {{.iov_base = (void *)&r->head, .iov_len = sizeof r->head},
+                           {.iov_base = r->text.data, .iov_len = file ? 0 : r->text.len}};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
+    } room = {.header = {.cmsg_len = CMSG_LEN(r->fd_count * sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    memcpy(CMSG_DATA(&room.header), r->fds, r->fd_count * sizeof(int));
+    struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2};
+    if (r->fd_count) {
+        m.msg_control = &room;
+        m.msg_controllen = CMSG_SPACE(r->fd_count * sizeof(int));
+    }
+    long n;
+    do
+        n = px_sys(SYS_sendmsg, control, &m, MSG_NOSIGNAL);
+    while (n == -EINTR);
+    return n < 0 ? (int)n : 0;
+}
+
+/* ---- the answer ---- */
+
+static int wait_for(int socket)
+{
+    struct pollfd ready = {.fd = socket, .events = POLLIN};
+    long r;
+    do
+        r = px_sys(SYS_poll, &ready, 1, ANSWER_MSEC_MAX);
+    while (r == -EINTR);
+    return r < 0 ? (int)r : r == 0 ? -ETIMEDOUT : 0;
+}
+
+static int explain(const struct px_init_started *s, const char *command, const char *directory, struct px_err *e)
+{
+    switch ((enum px_init_stage)s->stage) {
+    case PX_INIT_CHDIR:
+        return px_fail(e, PX_E_WORKDIR, s->err, "cannot start in '%s'", directory);
+    case PX_INIT_TERMINAL:
+        return px_fail(e, PX_E_TERMINAL, s->err, "the box gave no terminal");
+    case PX_INIT_EXEC:
+        if (!s->found && (s->err == -ENOENT || s->err == -ENOTDIR))
+            return px_fail(e, PX_E_NOT_FOUND, 0, "'%s' was not found in the box", command);
+        return px_fail(e, PX_E_EXEC, s->err, "'%s' could not be run", command);
+    default:
+        return px_fail(e, PX_E_CLONE, s->err, "the box cannot start one more command");
+    }
+}
+
+static int take_terminal(struct px_box *box, struct px_err *e)
+{
+    char data[sizeof(struct px_init_started)];
+    int r = wait_for(box->control);
+    box->terminal = r < 0 ? r : px_launch_receive_fd(box->control, data, sizeof data);
+    if (box->terminal < 0)
+        return px_fail(e, PX_E_TERMINAL, box->terminal, "the box gave no terminal");
+    r = px_flow_terminal(box);
+    return r < 0 ? px_fail(e, PX_E_TERMINAL, r, "the terminal of the box cannot be used") : 0;
+}
+
+static int take_answer(struct px_box *box, const char *command, const char *directory, struct px_err *e)
+{
+    struct px_init_started started = {.err = -EPIPE};
+    int r = wait_for(box->control);
+    if (r >= 0)
+        box->payload = px_launch_receive_fd(box->control, &started, sizeof started);
+    if (r < 0)
+        return px_fail(e, PX_E_CLONE, r, "the box does not answer");
+    if (started.err == -EPIPE && box->payload < 0)
+        return px_fail(e, PX_E_GONE, 0, "the box has ended");
+    if (started.err < 0)
+        return explain(&started, command, directory, e);
+    box->inside_pid = started.pid;
+    return 0;
+}
+
+/* ---- the whole ---- */
+
+static int ask(struct px_box *box, struct request *r, const int stdio[3], struct px_err *e)
+{
+    int ends[2];
+    long n = px_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
+    if (n < 0)
+        return px_fail(e, PX_E_IO, (int)n, "cannot ask the box");
+    box->control = ends[0];
+    px_auto_fd int theirs = ends[1], file = -EBADF;
+    add_fd(r, theirs, 0);
+    if (r->text.len > PX_INIT_TEXT_MAX) {
+        file = text_file(&r->text);
+        add_fd(r, file, PX_INIT_FILE);
+        n = file;
+    }
+    for (int i = 0; i < 3; i++)
+        add_fd(r, stdio[i], PX_INIT_IN << i);
+    if (n >= 0)
+        n = send_request(box->home->control, r);
+    if (n == -EPIPE || n == -ECONNRESET)
+        return px_fail(e, PX_E_GONE, 0, "the box has ended");
+    return n < 0 ? px_fail(e, PX_E_IO, (int)n, "cannot ask the box") : 0;
+}
+
+int px_command_start(struct px_box *box, const struct px_policy *policy, const char *const argv[], const struct px_io *io,
+                     struct px_err *e)
+{
+    struct px_plan *plan = NULL;
+    struct request r = {.head = {.rows = io->rows ? io->rows : 24, .cols = io->cols ? io->cols : 80}, .text = PX_BUF(PX_PLAN_TEXT_MAX)};
+    int stdio[3] = {-EBADF, -EBADF, -EBADF};
+
+    if (px_plan_command(policy, argv, &plan, e) < 0)
+        return -1;
+    int result = px_flow_open(box, policy, io, stdio, e);
+    if (result >= 0 && fill(&r, box, policy, plan) < 0)
+        result = px_fail(e, PX_E_LIMIT, 0, "the command is too large for a box");
+    if (result >= 0)
+        result = ask(box, &r, stdio, e);
+    for (int i = 0; i < 3; i++)
+        (void)px_fd_close(stdio[i]);
+    if (result >= 0 && box->tty)
+        result = take_terminal(box, e);
+    if (result >= 0)
+        result = take_answer(box, argv[0], px_plan_workdir(plan, policy), e);
+    if (result >= 0) {
+        box->argv = px_supervise_copy_argv(plan->argv);
+        result = box->argv ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "box");
+    }
+    px_buf_done(&r.text);
+    px_plan_free(plan);
+    return result;
+}
+
+int px_command_signal(struct px_box *box, int signal)
+{
+    struct request r = {.head = {.flags = PX_INIT_SIGNAL, .pid = box->inside_pid, .signal = signal}, .text = PX_BUF(1)};
+    return send_request(box->home->control, &r);
+}

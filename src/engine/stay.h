@@ -1,0 +1,10 @@
+/* engine/stay.h - a box that stays, for the engine's own use cases. */
+#pragma once
+
+#include <stdbool.h>
+
+#include <px/px.h>
+
+int px_policy_copy(const struct px_policy *policy, struct px_policy **ret_copy, struct px_err *e);
+/* px_box_stay; if bound, the box also dies with the calling thread, by the kernel's hand. */
+int px_stay(const struct px_policy *policy, bool bound, struct px_box **ret_home, struct px_err *e);

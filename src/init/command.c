@@ -1,0 +1,409 @@
+#include "init/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <termios.h>
+
+#include "base/sys.h"
+#include "kernel/init.h"
+
+#ifndef TIOCGPTPEER
+#define TIOCGPTPEER _IO('T', 0x41)
+#endif
+
+enum { FDS_MAX = 5, STACK = 16 << 10, INSTRUCTION = 8, PROGRAM_MAX = 4096 };
+
+/* All of it lies still: no memory is ever asked for. Pages that no request needed are never touched. */
+static struct {
+    struct px_init_request request;
+    char text[PX_INIT_TEXT_MAX];
+} message;
+static char *words[PX_INIT_WORDS_MAX + 4];
+static char stack[STACK] __attribute__((aligned(16)));
+static struct {
+    int pid, reply;
+} running[PX_INIT_COMMANDS_MAX];
+static char program[PROGRAM_MAX * INSTRUCTION] __attribute__((aligned(8)));
+static uint16_t program_length;         /* of each command's own filter; 0: none */
+
+/* ---- the request, taken apart ---- */
+
+struct command {
+    const struct px_init_request *request;
+    char *text;                 /* the directory, then the places of the program */
+    char **argv, **envp;
+    int reply, stream[3];       /* -1: none */
+    struct px_init_started started;
+};
+
+/* The texts must hold exactly as many NULs as the request counts; then no pointer leaves them. */
+static int split(struct command *c, char *text, uint32_t length)
+{
+    const struct px_init_request *r = c->request;
+    uint64_t want = 1 + (uint64_t)r->places + r->argc + r->envc, seen = 0;
+    uint32_t at = 0, n = 0;
+    if (want + 2 > PX_INIT_WORDS_MAX || r->places == 0 || r->argc == 0)
+        return -E2BIG;
+    for (uint32_t i = 0; i < length; i++)
+        seen += text[i] == '\0';
+    if (seen != want || length == 0 || text[length - 1] != '\0')
+        return -EBADMSG;
+    c->text = text;
+    for (uint64_t i = 0; i < want; i++) {
+        if (i == 1 + (uint64_t)r->places)
+            c->argv = &words[n];
+        if (i == 1 + (uint64_t)r->places + r->argc) {
+            words[n++] = NULL;
+            c->envp = &words[n];
+        }
+        if (i >= 1 + (uint64_t)r->places)
+            words[n++] = text + at;
+        while (text[at++])
+            ;
+    }
+    if (r->envc == 0) {
+        words[n++] = NULL;
+        c->envp = &words[n];
+    }
+    words[n] = NULL;
+    return 0;
+}
+
+/* ---- the child, which shares our memory until its exec ---- */
+
+static int send_fd(int socket, const void *data, size_t size, int fd)
+{
+    struct iovec iov = {.iov_base = (void *)data, .iov_len = size};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    *(int *)(void *)CMSG_DATA(&control.header) = fd;
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.room};
+    if (fd < 0)
+        m.msg_control = NULL, m.msg_controllen = 0;
+    long r = px_sys(SYS_sendmsg, socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return r < 0 ? (int)r : 0;
+}
+
+static int take_terminal(const struct command *c)
+{
+    int unlock = 0;
+    struct winsize size = {.ws_row = c->request->rows, .ws_col = c->request->cols};
+    int master = (int)px_sys(SYS_openat, AT_FDCWD, "/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (master < 0)
+        return master;
+    long r = px_sys(SYS_ioctl, master, TIOCSPTLCK, &unlock);
+    if (r >= 0)
+        r = px_sys(SYS_ioctl, master, TIOCSWINSZ, &size);
+    int terminal = r < 0 ? (int)r : (int)px_sys(SYS_ioctl, master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (terminal < 0)
+        return terminal;
+    if ((r = px_sys(SYS_ioctl, terminal, TIOCSCTTY, 0)) < 0)
+        return (int)r;
+    for (int i = 0; i < 3; i++)
+        if ((r = px_sys(SYS_dup3, terminal, i, 0)) < 0)
+            return (int)r;
+    return send_fd(c->reply, "t", 1, master);
+}
+
+static int take_streams(const struct command *c)
+{
+    long r = 0;
+    for (int i = 0; i < 3 && r >= 0; i++)
+        if (c->stream[i] >= 0)
+            r = px_sys(SYS_dup3, c->stream[i], i, 0);
+    return (int)r;
+}
+
+static int take_ids(const struct px_init_request *request)
+{
+    if (request->flags & PX_INIT_KEEP_IDS)
+        return 0;
+    long r = px_sys(SYS_setresgid, request->gid, request->gid, request->gid);
+    return r < 0 ? (int)r : (int)px_sys(SYS_setresuid, request->uid, request->uid, request->uid);
+}
+
+/* Only ever lowered. */
+static int take_limits(const struct px_init_request *request)
+{
+    for (uint32_t i = 0; i < request->rlimits && i < PX_INIT_RLIMITS_MAX; i++) {
+        const struct px_init_rlimit *want = &request->rlimit[i];
+        struct rlimit now = {0};
+        long r = px_sys(SYS_prlimit64, 0, want->resource, 0, &now);
+        if (r < 0)
+            return (int)r;
+        if (now.rlim_max > want->hard)
+            now.rlim_max = want->hard;
+        now.rlim_cur = want->soft < now.rlim_max ? want->soft : now.rlim_max;
+        if ((r = px_sys(SYS_prlimit64, 0, want->resource, &now, 0)) < 0)
+            return (int)r;
+    }
+    return 0;
+}
+
+static int run_program(struct command *c, char *place)
+{
+    const uint64_t none = 0;
+    int answer = (int)px_sys(SYS_rt_sigprocmask, SIG_SETMASK, &none, 0, 8);
+    if (answer < 0)
+        return answer;
+    answer = -ENOENT;
+    for (uint32_t i = 0; i < c->request->places; i++) {
+        long r = px_sys(SYS_execve, place, c->argv, c->envp);
+        if ((r == -ENOENT && px_sys(SYS_faccessat, AT_FDCWD, place, 0) == 0) || (r != -ENOENT && r != -ENOTDIR))
+            c->started.found = 1;
+        if (c->started.found && answer == -ENOENT)
+            answer = (int)r;
+        if (c->started.found && r != -EACCES)
+            break;
+        while (*place++)
+            ;
+    }
+    return answer;
+}
+
+static int load_own_filter(void)
+{
+    const struct {
+        uint16_t length;
+        const void *code;
+    } request = {program_length, program};
+    return program_length ? (int)px_sys(SYS_seccomp, 1 /* SET_MODE_FILTER */, 0, &request) : 0;
+}
+
+static int become(struct command *c)
+{
+    char *place = c->text;
+    (void)px_sys(SYS_setsid);
+    (void)px_sys(SYS_umask, 022);
+    c->started.stage = PX_INIT_IDS;
+    int r = take_limits(c->request);
+    if (r >= 0)
+        r = take_ids(c->request);
+    if (r < 0)
+        return r;
+    c->started.stage = PX_INIT_TERMINAL;
+    if ((r = c->request->flags & PX_INIT_TTY ? take_terminal(c) : take_streams(c)) < 0)
+        return r;
+    c->started.stage = PX_INIT_CHDIR;
+    if ((r = (int)px_sys(SYS_chdir, c->text)) < 0)
+        return r;
+    c->started.stage = PX_INIT_FILTER;
+    if ((r = load_own_filter()) < 0)
+        return r;
+    c->started.stage = PX_INIT_EXEC;
+    while (*place++)
+        ;
+    return run_program(c, place);
+}
+
+static _Noreturn void child_main(struct command *c)
+{
+    c->started.err = become(c);
+    for (;;)
+        (void)px_sys(SYS_exit_group, 127);
+}
+
+/* The old call, whose flags the filter can see. We sleep until the child has its own memory: both use `c`. */
+static long start_child(struct command *c, int *ret_pidfd)
+{
+    long ret;
+    register long pidfd __asm__("rdx") = (long)ret_pidfd;
+    register long tid __asm__("r10") = 0;
+    register long tls __asm__("r8") = 0;
+    register void (*entry)(struct command *) __asm__("r12") = child_main;
+    register struct command *pointer __asm__("r13") = c;
+    __asm__ volatile("syscall\n\t"
+                     "test %%rax, %%rax\n\t"
+                     "jnz 1f\n\t"
+                     "xor %%ebp, %%ebp\n\t"
+                     "mov %%r13, %%rdi\n\t"
+                     "call *%%r12\n\t"
+                     "hlt\n"
+                     "1:"
+                     : "=a"(ret)
+                     : "0"((long)SYS_clone), "D"((long)(CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD)), "S"(stack + sizeof stack - 16),
+                       "r"(pidfd), "r"(tid), "r"(tls), "r"(entry), "r"(pointer)
+                     : "rcx", "r11", "memory");
+    return ret;
+}
+
+/* ---- from request to running ---- */
+
+static int free_row(void)
+{
+    for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++)
+        if (running[i].pid == 0)
+            return i;
+    return -1;
+}
+
+/* The reply socket stays open if the command runs. */
+static bool start(struct command *c, char *text, uint32_t length)
+{
+    int row = free_row(), pidfd = -1;
+    c->started.err = row < 0 ? -EAGAIN : split(c, text, length);
+    if (c->started.err == 0) {
+        long pid = start_child(c, &pidfd);
+        c->started.pid = (int32_t)pid;
+        if (pid < 0)
+            c->started.err = (int32_t)pid;
+        else if (c->started.err < 0)
+            (void)px_sys(SYS_wait4, pid, 0, 0, 0);      /* it could not become the program */
+    }
+    bool runs = c->started.err == 0;
+    if (runs) {
+        running[row].pid = c->started.pid;
+        running[row].reply = c->reply;
+    }
+    (void)send_fd(c->reply, &c->started, sizeof c->started, runs ? pidfd : -1);
+    if (pidfd >= 0)
+        (void)px_sys(SYS_close, pidfd);
+    return runs;
+}
+
+/* Descriptors of a request in the order of the flags. -1 if there are not as many as they name. */
+static int sort_fds(struct command *c, const int *fds, int count, int *ret_file)
+{
+    static const uint32_t flag[3] = {PX_INIT_IN, PX_INIT_OUT, PX_INIT_ERR};
+    int at = 0;
+    c->reply = count > at ? fds[at++] : -1;
+    *ret_file = c->request->flags & PX_INIT_FILE ? count > at ? fds[at++] : -2 : -1;
+    for (int i = 0; i < 3; i++)
+        c->stream[i] = c->request->flags & flag[i] ? count > at ? fds[at++] : -2 : -1;
+    return c->reply < 0 || *ret_file == -2 || c->stream[0] == -2 || c->stream[1] == -2 || c->stream[2] == -2 ? -1 : 0;
+}
+
+/* Only a command of ours that still runs: its number cannot have come to mean another group before we reaped it. */
+static void signal_group(const struct px_init_request *request)
+{
+    for (int i = 0; request->pid > 1 && i < PX_INIT_COMMANDS_MAX; i++)
+        if (running[i].pid == request->pid)
+            (void)px_sys(SYS_kill, -request->pid, request->signal);
+}
+
+static bool start_from_file(struct command *c, int file)
+{
+    uint32_t length = c->request->length;
+    long at = px_sys(SYS_mmap, 0, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+    if (at < 0 && at >= -4095)
+        return false;
+    bool runs = start(c, (char *)at, length);
+    (void)px_sys(SYS_munmap, at, length);
+    return runs;
+}
+
+static void serve(long n, const int *fds, int count)
+{
+    struct command c = {.request = &message.request, .reply = -1};
+    const long head = (long)sizeof message.request;
+    int file = -1;
+    bool runs = false;
+    if (n >= head && c.request->flags & PX_INIT_SIGNAL)
+        signal_group(c.request);
+    else if (n >= head && sort_fds(&c, fds, count, &file) == 0)
+        runs = file >= 0                                ? start_from_file(&c, file)
+               : n == head + (long)c.request->length ? start(&c, message.text, c.request->length)
+                                                        : false;
+    for (int i = 0; i < count; i++)
+        if (!runs || fds[i] != c.reply)
+            (void)px_sys(SYS_close, fds[i]);
+}
+
+int px_command_take(int control)
+{
+    struct iovec iov = {.iov_base = &message, .iov_len = sizeof message};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
+    } room = {0};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
+    long n = px_sys(SYS_recvmsg, control, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (n == -EAGAIN || n == -EINTR)
+        return 0;
+    if (n <= 0)
+        return -1;
+    int fds[FDS_MAX], count = 0;
+    struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+    if (h && h->cmsg_type == SCM_RIGHTS) {
+        count = (int)((h->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        for (int i = 0; i < count && i < FDS_MAX; i++)
+            fds[i] = ((int *)(void *)CMSG_DATA(h))[i];
+        count = count < FDS_MAX ? count : FDS_MAX;
+    }
+    serve(n, fds, count);
+    return 0;
+}
+
+/* ---- its end ---- */
+
+static uint64_t usec(const struct timeval *t)
+{
+    return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
+}
+
+void px_command_ended(int pid, int wait_status, const struct rusage *used)
+{
+    for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++) {
+        if (running[i].pid != pid)
+            continue;
+        struct px_init_report r = {
+            .wait_status = wait_status,
+            .user_usec = usec(&used->ru_utime),
+            .sys_usec = usec(&used->ru_stime),
+            .maxrss_kib = (uint64_t)used->ru_maxrss,
+            .read_blocks = (uint64_t)used->ru_inblock,
+            .write_blocks = (uint64_t)used->ru_oublock,
+        };
+        (void)px_sys(SYS_sendto, running[i].reply, &r, sizeof r, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
+        (void)px_sys(SYS_close, running[i].reply);
+        running[i].pid = 0;
+        return;
+    }
+}
+
+/* ---- filters ---- */
+
+static long read_all(int fd, void *to, size_t size)
+{
+    size_t have = 0;
+    while (have < size) {
+        long n = px_sys(SYS_read, fd, (char *)to + have, size - have);
+        if (n <= 0)
+            return n < 0 ? n : -EBADMSG;
+        have += (size_t)n;
+    }
+    return 0;
+}
+
+int px_command_filters(int fd)
+{
+    struct px_init_filters f;
+    long r = read_all(fd, &f, sizeof f);
+    if (r < 0)
+        return (int)r;
+    if (f.own > PROGRAM_MAX || f.command > PROGRAM_MAX)
+        return -E2BIG;
+    if ((r = read_all(fd, program, (size_t)f.own * INSTRUCTION)) < 0)
+        return (int)r;
+    program_length = f.own;
+    if ((r = load_own_filter()) < 0)
+        return (int)r;
+    program_length = 0;
+    if ((r = read_all(fd, program, (size_t)f.command * INSTRUCTION)) < 0)
+        return (int)r;
+    program_length = f.command;
+    return 0;
+}

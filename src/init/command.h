@@ -1,0 +1,12 @@
+/* init/command.h - one command of a box that stays, from its request to its report. Part of px-init: raw calls only. */
+#pragma once
+
+#include <stdint.h>
+
+/* Takes one request from the control socket; 0, or -1 when the supervisor is gone. */
+int px_command_take(int control);
+/* Tells whoever waits for it that a process has ended. Nobody may. */
+struct rusage;
+void px_command_ended(int pid, int wait_status, const struct rusage *used);
+/* Loads what the file holds; 0 or -errno. */
+int px_command_filters(int fd);
