@@ -13,8 +13,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { INTERRUPTED = 130 };
-
 /* The words that are about the verification; all others are about the policy. */
 struct request {
     const char *only, *junit, *jobs, *guard;
@@ -27,6 +25,7 @@ struct asked {
     int argc;                   /* of the policy's words */
     char **argv;
     bool colour;
+    int signals;
 };
 
 /* ---- the command line ---- */
@@ -76,7 +75,8 @@ static int split_words(struct asked *asked, int argc, char **argv, struct px_err
 static int check_words(const struct options *o, struct px_err *e)
 {
     if (o->argc > 0 || o->shell_text)
-        return make_error(e, 1, "Write options only: px sandbox verify --preset untrusted.", "px sandbox verify runs commands of its own");
+        return make_error(e, 1, "Write options only: px sandbox verify --preset untrusted.",
+                          "px sandbox verify runs commands of its own");
     if (o->tty || o->interactive || o->plan || o->report || o->timings)
         return make_error(e, 1, "Leave -t, -i, --plan, --report and --timings out; --json and --junit FILE give reports.",
                           "px sandbox verify chooses the streams of its boxes itself");
@@ -117,25 +117,27 @@ static void on_check(void *user, const struct px_check *c)
     const char *text = c->reason ? c->reason : c->proof ? c->proof : "";
     if (asked->cli->json || (asked->cli->verbose < 0 && c->result != PX_CHECK_FAILED))
         return;
-    printf("%s%-8s%s%-26s %s%s\n", asked->colour ? colour_for(c->result) : "", word_for(c->result), asked->colour ? "\033[0m" : "",
-           c->name, *text ? "- " : "", text);
+    printf("%s%-8s%s%-26s %s%s\n", asked->colour ? colour_for(c->result) : "", word_for(c->result),
+           asked->colour ? "\033[0m" : "", c->name, *text ? "- " : "", text);
     if (asked->cli->verbose > 0)
         printf("        held by %s, %.3f s%s%s\n", c->held_by, (double)c->nsec / 1e9, c->reason && c->proof ? "; " : "",
                c->reason && c->proof ? c->proof : "");
     (void)fflush(stdout);
 }
 
-static int print_differences(const struct px_verify_report *report)
+/* What holds elsewhere and not here, because nobody promised it here. */
+static void print_differences(const struct px_verify_report *report)
 {
     size_t n = 0;
     for (size_t i = 0; i < report->count; i++)
         n += report->checks[i].result == PX_CHECK_DIFFERS;
     if (n > 0)
-        printf("\n%zu of them differ: tier %s, runtime %s and this policy do not promise\n", n, report->tier, report->runtime);
+        printf("\n%zu differ: tier %s, runtime %s and this policy do not promise them\n", n, report->tier, report->runtime);
     for (size_t i = 0; n > 0 && i < report->count; i++)
         if (report->checks[i].result == PX_CHECK_DIFFERS)
-            printf("  %-26s held by %s\n", report->checks[i].name, report->checks[i].held_by);
-    return 0;
+            printf("  %-26s - %.160s\n", report->checks[i].name, report->checks[i].reason ? report->checks[i].reason : "");
+    if (n > 0)
+        printf("\n");
 }
 
 static int print_list(const struct asked *asked)
@@ -170,10 +172,17 @@ static int write_junit(const char *path, const char *text)
     return -1;
 }
 
+/* As a shell says it of a program that a signal ended. */
+static int stop_status(int signals)
+{
+    struct signalfd_siginfo info;
+    return read(signals, &info, sizeof info) == sizeof info ? 128 + (int)info.ssi_signo : 1;
+}
+
 static int answer(const struct asked *asked, const struct px_verify_report *report, struct px_err *e)
 {
     char *text = NULL;
-    int status = report->stopped ? INTERRUPTED : report->failed ? 1 : 0;
+    int status = report->stopped ? stop_status(asked->signals) : report->failed ? 1 : 0;
     if (asked->request.junit) {
         if (px_verify_junit(report, &text, e) < 0)
             return say_error(asked->cli, e, 1);
@@ -191,8 +200,8 @@ static int answer(const struct asked *asked, const struct px_verify_report *repo
         free(text);
         return status;
     }
-    (void)print_differences(report);
-    printf("%s%zu passed, %zu failed, %zu skipped\n", asked->cli->verbose < 0 ? "" : "\n", report->passed, report->failed, report->skipped);
+    print_differences(report);
+    printf("%zu passed, %zu failed, %zu skipped\n", report->passed, report->failed, report->skipped);
     return flush() ? 1 : status;
 }
 
@@ -265,13 +274,14 @@ static int verify(struct asked *asked, const struct options *o)
     struct px_verify ask = {.make_policy = fresh_policy, .on_check = on_check, .user = asked, .attack = attack,
                             .only = asked->request.only, .self_test = asked->request.self_test};
     unsigned guard = 0;
-    if (check_words(o, &e) < 0 || number(asked->request.jobs, 64, &ask.jobs, &e) < 0 || number(asked->request.guard, 3600, &guard, &e) < 0)
+    if (check_words(o, &e) < 0 || number(asked->request.jobs, 64, &ask.jobs, &e) < 0 ||
+        number(asked->request.guard, 3600, &guard, &e) < 0)
         return say_error(asked->cli, &e, USAGE_STATUS);
     if (find_attack(attack, sizeof attack, &e) < 0)
         return say_error(asked->cli, &e, 1);
     ask.guard_msec = (uint64_t)guard * 1000;
     ask.secret = prepare(secret, sizeof secret);
-    ask.stop = open_signals();
+    ask.stop = asked->signals = open_signals();
     ask.use_stop = ask.stop >= 0;
     if (px_verify_run(&ask, &report, &e) < 0)
         return say_error(asked->cli, &e, 1);
@@ -304,6 +314,7 @@ int cmd_sandbox(struct cli *cli, int argc, char **argv)
         return cmd_verify(cli, argc - 1, argv + 1);
     for (size_t i = 0; argc > 0 && i < sizeof later / sizeof later[0]; i++)
         if (strcmp(later[i], argv[0]) == 0)
-            return fail(cli, 3, USAGE_STATUS, "Run `px help` for the commands there are.", "`px sandbox %s` is not part of this build", argv[0]);
+            return fail(cli, 3, USAGE_STATUS, "Run `px help` for the commands there are.",
+                        "`px sandbox %s` is not part of this build", argv[0]);
     return usage_error(cli, USAGE_STATUS, "Write px sandbox verify [OPTIONS].", "px sandbox knows only: verify");
 }

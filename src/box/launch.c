@@ -125,10 +125,13 @@ static int explain(const struct px_plan *plan, const struct px_child_report *r, 
 
 /* ---- the clone ---- */
 
+enum { INIT, PARENT, FILTER, LENT };
+
 struct launch {
     struct px_box *box;
     struct px_child child;
     int control_child;          /* the box's end */
+    int lent[LENT];             /* to the child, which has them in a table of its own and may move them there */
     int stdio[3];
     char *stacks;               /* of pid 1 and the payload; given back once they have left */
 };
@@ -271,9 +274,8 @@ static int connect_terminal(struct px_box *box, struct px_err *e)
 static void close_child_ends(struct launch *l)
 {
     l->control_child = px_fd_close(l->control_child);
-    l->child.filter_fd = px_fd_close(l->child.filter_fd);
-    l->child.init_fd = px_fd_close(l->child.init_fd);
-    l->child.parent_fd = px_fd_close(l->child.parent_fd);
+    for (int i = 0; i < LENT; i++)
+        l->lent[i] = px_fd_close(l->lent[i]);
     for (int i = 0; i < 3; i++)
         l->stdio[i] = px_fd_close(l->stdio[i]);
     for (uint32_t i = 0; i < l->box->plan->count; i++)
@@ -321,16 +323,16 @@ static int open_all(struct launch *l, const struct px_policy *policy, const stru
 {
     int r = make_control(l);
     if (r >= 0)
-        r = l->child.init_fd = px_fd_above_stdio(sealed_init());
+        r = l->lent[INIT] = px_fd_above_stdio(sealed_init());
     if (r >= 0)
-        r = l->child.parent_fd = px_fd_above_stdio((int)px_sys(SYS_pidfd_open, getpid(), 0));
+        r = l->lent[PARENT] = px_fd_above_stdio((int)px_sys(SYS_pidfd_open, getpid(), 0));
     if (r >= 0) {
         void *stacks = mmap(NULL, (size_t)2 * PX_CHILD_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
         l->stacks = stacks == MAP_FAILED ? NULL : stacks;
         r = l->stacks ? 0 : -ENOMEM;
     }
     if (r >= 0 && l->box->plan->stays)
-        r = l->child.filter_fd = px_fd_above_stdio(filter_file(l->box->plan));
+        r = l->lent[FILTER] = px_fd_above_stdio(filter_file(l->box->plan));
     if (r < 0)
         return px_fail(e, PX_E_CLONE, r, "cannot prepare the box");
     return l->box->plan->stays ? 0 : px_flow_open(l->box, policy, io, l->stdio, e);
@@ -344,6 +346,7 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
                   .payload_fd = -EBADF, .net_fd = -EBADF, .stamps = box->stamps,
                   .rows = io->rows ? io->rows : 24, .cols = io->cols ? io->cols : 80},
         .control_child = -EBADF,
+        .lent = {-EBADF, -EBADF, -EBADF},
         .stdio = {-EBADF, -EBADF, -EBADF},
     };
     int r = open_all(&l, policy, io, e);
@@ -351,6 +354,9 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
         box->partner->stdio[i] = px_fd_take(&l.stdio[i]);
     if (r >= 0) {
         l.child.control_fd = l.control_child;
+        l.child.init_fd = l.lent[INIT];
+        l.child.parent_fd = l.lent[PARENT];
+        l.child.filter_fd = l.lent[FILTER];
         memcpy(l.child.stdio, l.stdio, sizeof l.stdio);
         r = clone_quietly(&l, e);
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,12 +16,12 @@
 #include "base/fd.h"
 #include "base/field.h"
 #include "base/json.h"
+#include "base/sys.h"
 #include "base/text.h"
 #include "box/plan.h"
 #include "box/policy.h"
 #include "box/supervise.h"
 #include "engine/beyond.h"
-#include "engine/pool.h"
 #include "engine/stay.h"
 #include "kernel/idmap.h"
 #include "kernel/landlock.h"
@@ -234,12 +235,18 @@ static int make_scratch(char *out, size_t size, int *ret_lock, struct px_err *e)
     if (!tmp || *tmp != '/')
         tmp = "/tmp";
     sweep_scratch(tmp);
-    if (px_fmt(out, size, "%s/px-XXXXXX", tmp) < 0 || !mkdtemp(out))
-        return px_fail(e, PX_E_IO, errno, "cannot make a home for the box");
-    *ret_lock = open(out, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (*ret_lock < 0 || flock(*ret_lock, LOCK_EX | LOCK_NB) < 0)
-        return px_fail(e, PX_E_IO, errno, "cannot hold the home of the box");
-    return 0;
+    for (int tries = 0; tries < 100; tries++) {
+        struct stat st;
+        if (px_fmt(out, size, "%s/px-XXXXXX", tmp) < 0 || !mkdtemp(out))
+            return px_fail(e, PX_E_IO, errno, "cannot make a home for the box");
+        /* Until it is locked it is nobody's, and the sweep of another box that starts now may take it: then the next one. */
+        px_auto_fd int fd = open(out, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0) {
+            *ret_lock = px_fd_take(&fd);
+            return 0;
+        }
+    }
+    return px_fail(e, PX_E_IO, EBUSY, "cannot hold the home of the box");
 }
 
 static int start_landlock(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_host *host,
@@ -363,12 +370,22 @@ PX_API int px_box_timings(const struct px_box *box, char **ret_text, struct px_e
     return px_supervise_timings(box, ret_text, e);
 }
 
+/* A box that came from a pool: the next one is made when this one has been answered for, not beside it. */
+static void let_go(struct px_box *box)
+{
+    struct px_box *home = box->home;
+    int queue = box->pool;
+    px_supervise_free(box);
+    px_supervise_free(home);
+    (void)px_sys(SYS_sendto, queue, "n", 1, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
+}
+
 PX_API void px_box_free(struct px_box *box)
 {
     if (!box)
         return;
     if (box->owns_home) {
-        px_pool_let_go(box);
+        let_go(box);
         return;
     }
     bool landlock = box->plan && box->plan->tier == PX_TIER_LANDLOCK;

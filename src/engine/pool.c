@@ -205,16 +205,6 @@ PX_API int px_pool_stay(struct px_pool *pool, struct px_box **ret_home, struct p
     return r;
 }
 
-/* The next box is made when this one has been answered for, not beside it. */
-void px_pool_let_go(struct px_box *box)
-{
-    struct px_box *home = box->home;
-    int queue = box->pool;
-    px_supervise_free(box);
-    px_supervise_free(home);
-    used_up(queue);
-}
-
 PX_API int px_pool_box(struct px_pool *pool, const char *const argv[], const struct px_io *io, struct px_box **ret_box,
                        struct px_err *e)
 {

@@ -14,9 +14,6 @@
 
 enum { PX_POOL_VERSION = 1, PX_POOL_READY_MAX = 256, PX_POOL_TEXT_MAX = 60 << 10 };
 
-struct px_box;
-void px_pool_let_go(struct px_box *box);        /* px_box_free for a box that came from a pool */
-
 struct px_pool_order {
     uint32_t version, ready;
     uint32_t length;            /* of the policy's text, which follows: its preset, then fields and values, each with its NUL */

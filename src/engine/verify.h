@@ -105,4 +105,5 @@ void px_judge_result(const struct px_verify_row *row, int side, const struct px_
 void px_judge_error(const struct px_verify_row *row, const struct px_err *error, struct px_verdict *v);
 /* A failure of what is not promised here becomes a difference. */
 void px_judge_promise(const struct px_verify_row *row, const struct px_surroundings *s, struct px_verdict *v);
-__attribute__((format(printf, 3, 4))) void px_judge_fail(struct px_verdict *v, enum px_check_result result, const char *fmt, ...);
+void px_judge_fail(struct px_verdict *v, enum px_check_result result, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));

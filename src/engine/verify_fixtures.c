@@ -134,9 +134,15 @@ static int make_files(struct px_fixtures *f, const char *attack)
 
 /* ---- sockets, IPC, a terminal, a key ---- */
 
+static struct sockaddr_in loopback(unsigned port)
+{
+    return (struct sockaddr_in){
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port)};
+}
+
 static int bind_inet(int type, unsigned *port)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)*port)};
+    struct sockaddr_in at = loopback(*port);
     socklen_t len = sizeof at;
     px_auto_fd int fd = socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || getsockname(fd, (struct sockaddr *)&at, &len) < 0 ||
@@ -154,7 +160,8 @@ static int bind_unix(const char *name, bool abstract)
         return -ENAMETOOLONG;
     memcpy(at.sun_path + abstract, name, n);
     px_auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&at, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + 1)) < 0 || listen(fd, 16) < 0)
+    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + 1);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) < 0 || listen(fd, 16) < 0)
         return -errno;
     return px_fd_take(&fd);
 }
@@ -244,7 +251,8 @@ void px_fixtures_remove(struct px_fixtures *f)
         (void)px_pidfd_signal(f->victim_fd, SIGKILL);
         (void)px_pidfd_wait(f->victim_fd, false, &status, NULL);
     }
-    int *const fds[] = {&f->victim_fd, &f->life, &f->leaked, &f->terminal, &f->abstract, &f->path_socket, &f->udp, &f->tcp, &f->top_fd};
+    int *const fds[] = {&f->victim_fd, &f->life, &f->leaked, &f->terminal, &f->abstract, &f->path_socket, &f->udp, &f->tcp,
+                        &f->top_fd};
     for (size_t i = 0; i < PX_COUNT_OF(fds); i++)
         *fds[i] = px_fd_close(*fds[i]);
 }
@@ -301,9 +309,10 @@ static int name_all(struct px_fixtures *f, const char *secret)
         return -errno;
     if (secret && px_fmt(f->token, sizeof f->token, "%s", secret) < 0)
         return -ENAMETOOLONG;
-    return px_fmt(f->mark, sizeof f->mark, "px-mark-%s", strrchr(f->top, '-') + 1) < 0 || px_fmt(f->queue, sizeof f->queue, "%s", f->mark) < 0 ||
-                   px_fmt(f->digits, sizeof f->digits, "%010u", random) < 0
-               ? -ENAMETOOLONG : 0;
+    if (px_fmt(f->mark, sizeof f->mark, "px-mark-%s", strrchr(f->top, '-') + 1) < 0 ||
+        px_fmt(f->queue, sizeof f->queue, "%s", f->mark) < 0 || px_fmt(f->digits, sizeof f->digits, "%010u", random) < 0)
+        return -ENAMETOOLONG;
+    return 0;
 }
 
 int px_fixtures_make(struct px_fixtures *f, const char *attack, const char *secret, struct px_err *e)
@@ -379,7 +388,9 @@ static int set(struct px_policy *policy, struct px_err *e, const char *fmt, ...)
     va_start(args, fmt);
     int n = vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    return n < 0 || (size_t)n >= sizeof text ? px_fail(e, PX_E_LIMIT, 0, "a name is too long") : px_policy_set(policy, "env", text, e);
+    if (n < 0 || (size_t)n >= sizeof text)
+        return px_fail(e, PX_E_LIMIT, 0, "a name is too long");
+    return px_policy_set(policy, "env", text, e);
 }
 
 int px_fixtures_tell(const struct px_fixtures *f, struct px_policy *policy, struct px_err *e)
@@ -396,7 +407,8 @@ int px_fixtures_tell(const struct px_fixtures *f, struct px_policy *policy, stru
                    set(policy, e, "A_FREE=%u", f->free_port) < 0 || set(policy, e, "A_MARK=%s", f->mark) < 0 ||
                    set(policy, e, "A_KEY=%d", f->shm >= 0 && f->msg >= 0 && f->sem >= 0 ? f->key : 0) < 0 ||
                    set(policy, e, "A_QUEUE=%s%s", f->has_queue ? "/" : "", f->has_queue ? f->queue : "") < 0 ||
-                   set(policy, e, "A_KEYNAME=%s", f->planted >= 0 ? f->mark : "") < 0 || set(policy, e, "A_TOKEN=%s", raised) < 0 ||
+                   set(policy, e, "A_KEYNAME=%s", f->planted >= 0 ? f->mark : "") < 0 ||
+                   set(policy, e, "A_TOKEN=%s", raised) < 0 ||
                    set(policy, e, "A_PTS=%u", pts) < 0 || set(policy, e, "A_ADDRESSES=%s", px_buf_text(&addresses)) < 0
                ? -1 : 0;
 }
@@ -410,7 +422,8 @@ int px_fixtures_count(const char *text)
     struct dirent *entry;
     while (dir && (entry = readdir(dir))) {
         char path[64], line[4096];
-        if (entry->d_name[0] < '0' || entry->d_name[0] > '9' || px_fmt(path, sizeof path, "/proc/%s/cmdline", entry->d_name) < 0)
+        if (entry->d_name[0] < '0' || entry->d_name[0] > '9' ||
+            px_fmt(path, sizeof path, "/proc/%s/cmdline", entry->d_name) < 0)
             continue;
         px_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
         ssize_t n = fd < 0 ? fd : px_read_full(fd, line, sizeof line);
@@ -423,7 +436,7 @@ int px_fixtures_count(const char *text)
 
 bool px_fixtures_reachable(unsigned port)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port)};
+    struct sockaddr_in at = loopback(port);
     px_auto_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     return fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof at) == 0;
 }
@@ -440,7 +453,8 @@ const char *px_fixtures_harm(const struct px_fixtures *f, bool net_shared)
     char byte;
     if (px_sys(SYS_poll, &gone, 1, 0) != 0)
         return "a process of the caller's is gone";
-    if (!has_text(f->top_fd, "secret", secret_text) || !has_text(f->top_fd, "bin/sacrifice", "x") || !has_text(f->top_fd, "input", "content of the host\n"))
+    if (!has_text(f->top_fd, "secret", secret_text) || !has_text(f->top_fd, "bin/sacrifice", "x") ||
+        !has_text(f->top_fd, "input", "content of the host\n"))
         return "a file of the caller's was changed";
     if (!net_shared && recv(f->udp, &byte, 1, MSG_DONTWAIT | MSG_PEEK) >= 0)
         return "a datagram came out of a box";

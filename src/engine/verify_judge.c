@@ -57,14 +57,17 @@ static bool same(struct px_bytes bytes, const char *text)
     return bytes.len == strlen(text) && memcmp(bytes.data, text, bytes.len) == 0;
 }
 
-/* "said ...": what a person wants to see when a word is missing. */
+/* How it ended and what it said: what a person wants to see first. */
 static void unexpected(struct px_verdict *v, const struct px_result *r, const char *what)
 {
     px_auto_buf struct px_buf said = PX_BUF(2048);
+    char end[64];
+    (void)snprintf(end, sizeof end, "exit status %d", r->exit_code);
     quote_line(&said, r->out);
     px_buf_puts(&said, r->out.len && r->err.len ? " / " : "");
     quote_line(&said, r->err);
-    px_judge_fail(v, PX_CHECK_FAILED, "%s; %s with %d, said: %s", what, r->reason, r->exit_code, said.len ? px_buf_text(&said) : "nothing");
+    px_judge_fail(v, PX_CHECK_FAILED, "%s (%s)%s%s", what, r->status <= PX_STATUS_NONZERO ? end : r->reason, said.len ? ": " : "",
+                  px_buf_text(&said));
 }
 
 /* ---- a shell's side ---- */
@@ -76,7 +79,8 @@ static bool exit_fits(const struct px_side *expected, const struct px_result *r,
     return expected->exit == PX_EXIT_REFUSED ? r->exit_code != 0 : r->exit_code == expected->exit;
 }
 
-static void judge_side(const struct px_side *expected, const struct px_result *r, const struct px_surroundings *s, struct px_verdict *v)
+static void judge_side(const struct px_side *expected, const struct px_result *r, const struct px_surroundings *s,
+                       struct px_verdict *v)
 {
     const char *const words[] = {expected->says, expected->says_too};
     char what[400];
@@ -147,7 +151,8 @@ static void judge_flood(const struct px_result *r, struct px_verdict *v)
         px_judge_fail(v, PX_CHECK_FAILED, "%zu bytes of a flood were kept with 64 KiB allowed", r->out.len);
 }
 
-static void judge_attack(const struct px_verify_row *row, const struct px_result *r, const struct px_surroundings *s, struct px_verdict *v)
+static void judge_attack(const struct px_verify_row *row, const struct px_result *r, const struct px_surroundings *s,
+                         struct px_verdict *v)
 {
     const struct px_denial *counted;
     switch (row->how) {
@@ -173,7 +178,8 @@ static void judge_attack(const struct px_verify_row *row, const struct px_result
     case PX_HOW_COUNTED:
         counted = refused_by_filter(r, "unshare");
         if (!counted || counted->count != REFUSALS)
-            px_judge_fail(v, PX_CHECK_FAILED, "%llu of %d refused calls were counted", counted ? (unsigned long long)counted->count : 0, REFUSALS);
+            px_judge_fail(v, PX_CHECK_FAILED, "%llu of %d refused calls were counted",
+                          counted ? (unsigned long long)counted->count : 0, REFUSALS);
         return;
     default:
         break;

@@ -42,8 +42,12 @@ PX_API int px_verify_json(const struct px_verify_report *report, char **ret_json
     px_json_end(&j);
     px_json_array(&j, "differs");
     for (size_t i = 0; i < report->count; i++)
-        if (report->checks[i].result == PX_CHECK_DIFFERS)
-            px_json_text(&j, NULL, report->checks[i].name);
+        if (report->checks[i].result == PX_CHECK_DIFFERS) {
+            px_json_object(&j, NULL);
+            px_json_text(&j, "name", report->checks[i].name);
+            px_json_text(&j, "reason", report->checks[i].reason);
+            px_json_end(&j);
+        }
     px_json_end(&j);
     px_json_uint(&j, "passed", report->passed);
     px_json_uint(&j, "failed", report->failed);
@@ -92,12 +96,18 @@ static void put_attribute(struct px_buf *out, const char *name, const char *valu
     px_buf_putc(out, '"');
 }
 
+static void put_time(struct px_buf *out, uint64_t nsec)
+{
+    unsigned long long msec = nsec / 1000000;
+    px_buf_printf(out, " time=\"%llu.%03llu\">", msec / 1000, msec % 1000);
+}
+
 static void put_case(struct px_buf *out, const struct px_check *c)
 {
     px_buf_puts(out, "    <testcase");
     put_attribute(out, "classname", c->category);
     put_attribute(out, "name", c->name);
-    px_buf_printf(out, " time=\"%llu.%03llu\">", (unsigned long long)(c->nsec / 1000000000), (unsigned long long)(c->nsec / 1000000 % 1000));
+    put_time(out, c->nsec);
     if (c->result != PX_CHECK_PASSED) {
         px_buf_puts(out, c->result == PX_CHECK_FAILED ? "<failure" : "<skipped");
         px_auto_buf struct px_buf message = PX_BUF(8192);
@@ -119,8 +129,10 @@ PX_API int px_verify_junit(const struct px_verify_report *report, char **ret_xml
     for (size_t i = 0; i < report->count; i++)
         nsec += report->checks[i].nsec;
     px_buf_puts(&out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"px sandbox verify\"");
-    px_buf_printf(&out, " tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\" time=\"%llu.%03llu\">\n    <properties>", report->count,
-                  report->failed, report->skipped, (unsigned long long)(nsec / 1000000000), (unsigned long long)(nsec / 1000000 % 1000));
+    px_buf_printf(&out, " tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\"", report->count, report->failed,
+                  report->skipped);
+    put_time(&out, nsec);
+    px_buf_puts(&out, "\n    <properties>");
     const struct {
         const char *name, *value;
     } properties[] = {{"preset", report->preset}, {"base", report->base}, {"runtime", report->runtime}, {"tier", report->tier}};

@@ -275,8 +275,6 @@ static void take(struct px_box *box, struct heard *h)
         on_ended(box, h);
         break;
     }
-    for (int i = 0; i < PX_START_CARRIES_MAX; i++)
-        (void)px_fd_close(h->fds[i]);
 }
 
 static void ready(struct px_box *box)
@@ -287,9 +285,11 @@ static void ready(struct px_box *box)
         int r = hear(run->socket, &h);
         if (r == -EAGAIN)
             return;
-        if (r > 0) {
+        if (r > 0)
             take(box, &h);
-        } else {
+        for (int k = 0; k < PX_START_CARRIES_MAX; k++)  /* what nobody took */
+            (void)px_fd_close(h.fds[k]);
+        if (r == 0) {
             (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, run->socket, NULL);
             run->socket = px_fd_close(run->socket);
         }

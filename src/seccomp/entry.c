@@ -70,7 +70,7 @@ static int refuse_action(const struct px_reader *r, const char *member, const ch
 }
 
 int px_entry_action(const struct px_reader *r, json_t *object, const char *member, const char *errno_member,
-                       const char *errno_text_member, uint32_t *ret_action)
+                    const char *errno_text_member, uint32_t *ret_action)
 {
     const char *name = NULL;
     uint64_t number = EPERM;
@@ -156,7 +156,7 @@ enum { CONDITIONS_MAX = 64 };   /* of one entry; only PX_ARGUMENTS of them can b
 /* The rules of one entry: one, or one for each condition. */
 static int read_conditions(struct px_reader *r, json_t *entry, uint32_t action)
 {
-    struct px_condition conditions[CONDITIONS_MAX];
+    struct px_condition conditions[CONDITIONS_MAX] = {{0}};
     json_t *args = NULL;
 
     if (px_reader_array(r, entry, "args", &args) < 0)

@@ -24,7 +24,7 @@ static void add_place(const struct px_reader *r, struct px_buf *out, const char 
     if (r->group)
         (void)px_buf_printf(out, "%s%s", out->len > start ? "." : "", r->group);
     if (member)
-        (void)px_buf_printf(out, "%s%s", out->len > start ? "." : "", member);
+        (void)px_buf_printf(out, "%s%.80s", out->len > start ? "." : "", member);    /* it may be the file's own word */
     else if (out->len == start)
         (void)px_buf_puts(out, "the profile");
 }

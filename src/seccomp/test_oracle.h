@@ -170,9 +170,9 @@ static inline json_t *oracle_load(const char *text)
 
 /* ---- libseccomp, as runc and crun use it ---- */
 
-/* Whether libseccomp can be asked about a call. 2.5.4 goes wrong, or does not come to an end, where one of several rules about it
- * compares by order: [a1 <= 1] or [a1 < 0x100000001] does not let 0x4000001 through. One rule, or any number of equalities, it
- * gets right; but where rules with different actions overlap, its answer is a matter of order. */
+/* Whether libseccomp can be asked about a call. 2.5.4 goes wrong, or does not come to an end, where one of several rules
+ * about it compares by order: [a1 <= 1] or [a1 < 0x100000001] does not let 0x4000001 through. One rule, or any number of
+ * equalities, it gets right; but where rules with different actions overlap, its answer is a matter of order. */
 static inline bool oracle_is_reliable(const struct oracle *o, int number)
 {
     uint32_t action = 0;
