@@ -49,8 +49,8 @@ static const char *pick(struct input *in, const char *const *words, size_t count
 
 static const char *const actions[] = {"ALLOW", "ERRNO", "KILL", "KILL_PROCESS", "TRAP", "LOG", "KILL_THREAD", "TRACE"};
 static const char *const ops[] = {"NE", "LT", "LE", "EQ", "GE", "GT", "MASKED_EQ"};
-static const char *const names[] = {"read", "ioctl", "clone", "socket", "prctl", "personality", "open", "chmod", "statx", "keyctl",
-                                    "nonsense", "stat64"};
+static const char *const names[] = {"read", "ioctl", "clone", "socket", "prctl", "personality",
+                                    "open", "chmod", "statx", "keyctl", "nonsense", "stat64"};
 
 static void add_entry(struct px_buf *out, struct input *in)
 {

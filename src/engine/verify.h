@@ -20,7 +20,7 @@ enum px_check_how {             /* the words of attacks.def */
     PX_HOW_PORT, PX_HOW_TIMEOUT, PX_HOW_FORGED, PX_HOW_FLOOD, PX_HOW_COUNTED, PX_HOW_SUITE,
 };
 
-enum { PX_IN_FULL = 1, PX_IN_LANDLOCK = 2, PX_IN_OCI = 4 };
+enum { PX_IN_FULL = 1, PX_IN_LANDLOCK = 2, PX_IN_OCI = 4, PX_IN_GVISOR = 8 };
 
 enum { PX_EXIT_REFUSED = -1 };
 

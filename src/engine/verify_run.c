@@ -72,15 +72,27 @@ static bool is_in_force(const struct px_result *r, const char *what)
     return false;
 }
 
+static unsigned tier_bit(const char *tier)
+{
+    static const struct {
+        const char *tier;
+        unsigned bit;
+    } rows[] = {{"full", PX_IN_FULL}, {"landlock", PX_IN_LANDLOCK}, {"oci:runsc", PX_IN_GVISOR}};
+    for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
+        if (px_equal(tier, rows[i].tier))
+            return rows[i].bit;
+    return PX_IN_OCI;
+}
+
 static void learn(struct px_verify_run *run, const struct px_policy *p, const struct px_result *r)
 {
     struct px_surroundings *s = &run->s;
     (void)px_fmt(run->tier, sizeof run->tier, "%s", r->tier);
     s->tier = run->tier;
-    s->in = px_equal(r->tier, "full") ? PX_IN_FULL : px_equal(r->tier, "landlock") ? PX_IN_LANDLOCK : PX_IN_OCI;
+    s->in = tier_bit(r->tier);
     s->own_filter = !px_policy_own_filter(p);
     s->strict = px_equal(p->seccomp, "strict");
-    s->no_listener = is_missing(r, "denials") || s->in == PX_IN_OCI || s->own_filter;
+    s->no_listener = is_missing(r, "denials") || s->in & (PX_IN_OCI | PX_IN_GVISOR) || s->own_filter;
     s->net_shared = p->net == PX_NET_HOST;
     s->no_landlock = !is_in_force(r, "landlock") && !px_policy_without(p, PX_WITHOUT_LANDLOCK);
     s->groups_kept = is_missing(r, "groups");

@@ -4,7 +4,8 @@
 
 #include "base/text.h"
 
-enum { F = PX_IN_FULL, L = PX_IN_LANDLOCK, O = PX_IN_OCI, FL = F | L, FO = F | O, FLO = F | L | O };
+enum { F = PX_IN_FULL, L = PX_IN_LANDLOCK, O = PX_IN_OCI, G = PX_IN_GVISOR };
+enum { FL = F | L, FO = F | O, FG = F | G, FLO = F | L | O, FLG = F | L | G, FOG = F | O | G, FLOG = F | L | O | G };
 
 #define REFUSED PX_EXIT_REFUSED
 #define SIDE(...) {__VA_ARGS__}

@@ -437,6 +437,8 @@ static void put_annotations(struct printer *p)
         px_buf_puts(&text, " disk");
     if (policy->output_bytes && policy->output_bytes != PX_UNLIMITED)
         px_buf_puts(&text, " output-limit");
+    if (text.err < 0)
+        p->j->out->err = text.err;
     px_json_object(p->j, "annotations");
     px_json_text(p->j, "px.not-in-this-file", px_buf_text(&text));
     px_json_end(p->j);

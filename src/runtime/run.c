@@ -112,6 +112,7 @@ static void choose_ids(const struct px_box *box, const struct px_policy *policy,
 static void settle_single(struct px_box *box)
 {
     box->ids.uid = box->ids.gid = 0;
+    box->plan->owner = (struct px_user){0, 0};
     for (uint32_t i = 0; i < box->plan->count; i++)
         if (box->plan->steps[i].op == PX_OP_INIT)
             box->plan->steps[i].num = box->plan->steps[i].num2 = 0;

@@ -1,5 +1,5 @@
-/* tests/harness/bpf.h - an interpreter of seccomp programs: classic BPF, as much of it as the kernel's own walk over the numbers
- * understands, and BPF_ALU | BPF_AND.
+/* tests/harness/bpf.h - an interpreter of seccomp programs: classic BPF, as much of it as the kernel's own walk over the
+ * numbers understands.
  *
  * Why:     a filter is tried with every number and millions of arguments without loading it.
  * Mustn't: be linked into the product, or share code with what makes the programs. */

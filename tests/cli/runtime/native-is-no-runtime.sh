@@ -1,0 +1,1 @@
+"$PX" --json exec --runtime native -- true | jq -r .isolation.tier

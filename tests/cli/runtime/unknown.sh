@@ -1,0 +1,2 @@
+says "$PX" exec --runtime docker -- true
+says "$PX" exec --runtime '' -- true
