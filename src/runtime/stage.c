@@ -38,8 +38,9 @@ static int add_words(const char **argv, int count, const char *const words[])
 
 static void make_argv(const struct px_stage *st, const char *program, const char *log, const char *name, const char **argv)
 {
+    static const char state[] = PX_BUNDLE_STATE;
     const struct px_runtime_kind *kind = st->kind;
-    int n = add_words(argv, 0, (const char *const[]){program, "--root", PX_BUNDLE_STATE, "--log", log, NULL});
+    int n = add_words(argv, 0, (const char *const[]){program, "--root", state, "--log", log, NULL});
     n = add_words(argv, n, kind->options);
     if (kind->own_kernel)       /* its network is its own, or passed through */
         argv[n++] = st->native->own_net ? "--network=none" : "--network=host";

@@ -385,7 +385,7 @@ static uint32_t full_directories(const struct start *s)
     const char *path = at(s, s->orders->directories);
     uint32_t bits = 0;
     for (uint32_t i = 0; i < 32 && i < s->orders->directories_count; i++) {
-        struct statfs fs;
+        struct statfs fs = {0};
         if (px_sys(SYS_statfs, path, &fs) == 0 && fs.f_blocks && (fs.f_bavail == 0 || (fs.f_files && fs.f_ffree == 0)))
             bits |= 1u << i;
         while (*path++)

@@ -8,26 +8,26 @@ import stat
 import subprocess
 from pathlib import Path
 
-from suite import SET_ID, check, children, needs_root, shorten, test
+from suite import SET_ID, check, children, everywhere, needs_root, shorten, test
 
 
 LEAK = 'exec 3<"$0" 9<"$0" 57<>"$0/secret" 200<"$0"; exec "$@"'
 
 
-@test
+@everywhere
 def A4_leaked_descriptors(suite):
-    suite.row("px-attack", "A4_descriptors", prefix=("bash", "-c", LEAK, str(suite.top)))
+    suite.row("A4_descriptors", prefix=("bash", "-c", LEAK, str(suite.top)))
 
 
 @test
 def A4_leaked_with_tty(suite):
-    suite.row("px-attack", "A4_descriptors", ["-t"], prefix=("bash", "-c", LEAK, str(suite.top)))
+    suite.row("A4_descriptors", ["-t"], prefix=("bash", "-c", LEAK, str(suite.top)))
 
 
 @test
 def A4_init_has_only_its_socket(suite):
     process = subprocess.Popen(["bash", "-c", LEAK, str(suite.top),
-                                *suite.command((), "/attack/px-attack", "H_wait")],
+                                *suite.command((), suite.program, "H_wait")],
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                env=suite.environment())
     try:
@@ -43,39 +43,39 @@ def A4_init_has_only_its_socket(suite):
         process.communicate()
 
 
-@test
+@everywhere
 def A5_stdout_reopen(suite):
     path = suite.directory("stdout") / "file"
     path.write_text("SECRET BEFORE\n")
     with open(path, "r+b") as file:
         file.seek(0, os.SEEK_END)
-        done = suite.box([], "/attack/px-attack", "A5_stdout_reopen", stdout=file)
+        done = suite.box([], suite.program, "A5_stdout_reopen", stdout=file)
     text = path.read_text()
     check(done.returncode == 0 and text == "SECRET BEFORE\nstopped\n",
           f"exit status {done.returncode}: {shorten(text)}")
 
 
-@test
+@everywhere
 def A5_stdin_reopen(suite):
     path = suite.directory("stdin") / "file"
     path.write_text("content of the host\n")
     with open(path, "r+b") as file:
-        suite.row("px-attack", "A5_stdin_reopen", ["-i"], stdin=file)
+        suite.row("A5_stdin_reopen", ["-i"], stdin=file)
     check(path.read_text() == "content of the host\n", "standard input was written to")
 
 
-@test
+@everywhere
 def A5_twin_streams(suite):
     path = suite.directory("stdin") / "file"
     path.write_text("content of the host\n")
     with open(path, "rb") as file:
-        suite.stopped(suite.box(["-i"], "/attack/px-attack", "A5_twin_stdin", stdin=file), b"worked")
+        suite.stopped(suite.box(["-i"], suite.program, "A5_twin_stdin", stdin=file), b"worked")
 
 
 @test
 def A6_workdir_magic_link(suite):
     for place in ("/proc/self/fd/9", "/proc/self/fd/200", "/proc/self/cwd/..", "/proc/1/cwd", "/proc/self/root"):
-        done = suite.box(["-w", place], "/attack/px-attack", "A6_cwd", prefix=("bash", "-c", LEAK, str(suite.top)))
+        done = suite.box(["-w", place], suite.program, "A6_cwd", prefix=("bash", "-c", LEAK, str(suite.top)))
         check(done.returncode == 125 or done.stdout.strip() == b"stopped",
               f"{place}: {shorten(done.stdout + done.stderr)}")
 
@@ -86,7 +86,7 @@ def A9_submount(suite):
     outer = suite.directory("ro")
     (outer / "sub").mkdir()
     script = 'mount -t tmpfs none "$0/sub" && echo x >"$0/sub/here" && exec "$@"'
-    suite.row("px-attack", "A9_submount", ["-v", f"{outer}:/ro:ro"],
+    suite.row("A9_submount", ["-v", f"{outer}:/ro:ro"],
               prefix=("unshare", "-m", "sh", "-c", script, str(outer)))
 
 
@@ -96,7 +96,7 @@ def A11_node_in_bind(suite):
     workspace = suite.directory("ws")
     os.mknod(workspace / "zero", 0o666 | stat.S_IFCHR, os.makedev(1, 5))
     os.chmod(workspace / "zero", 0o666)
-    suite.row("px-attack", "A11_node_in_bind", ["-v", f"{workspace}:/device"])
+    suite.row("A11_node_in_bind", ["-v", f"{workspace}:/device"])
 
 
 def make_root(suite, name):
@@ -114,7 +114,7 @@ def A14_rootfs_links(suite):
         (root / name).symlink_to(outside)
     outside.chmod(0o777)
     work = suite.directory("ws")
-    suite.row("px-attack", "A14_rootfs_links", ["--rootfs", str(root), "--work-dir", str(work)], bind=False)
+    suite.row("A14_rootfs_links", ["--rootfs", str(root), "--work-dir", str(work)], bind=False)
     check(os.listdir(outside) == ["outside"], f"made outside: {os.listdir(outside)}")
 
 
@@ -129,7 +129,7 @@ def A14_rootfs_inner_links(suite):
                  "etc/resolv.conf", "dev/console"):
         (root / name).symlink_to(outside / "outside")
     outside.chmod(0o777)
-    suite.row("px-attack", "A14_rootfs_links", ["--rootfs", str(root)], bind=False)
+    suite.row("A14_rootfs_links", ["--rootfs", str(root)], bind=False)
     check(os.listdir(outside) == ["outside"] and (outside / "outside").read_text() == "x",
           "something was made or written outside")
 
@@ -151,14 +151,14 @@ def A14_rootfs_node(suite):
     root = make_root(suite, "rootfs")
     os.mknod(root / "zero", 0o666 | stat.S_IFCHR, os.makedev(1, 5))
     os.chmod(root / "zero", 0o666)
-    suite.row("px-attack", "A14_rootfs_node", ["--rootfs", str(root)], bind=False)
+    suite.row("A14_rootfs_node", ["--rootfs", str(root)], bind=False)
 
 
 @test
 def A14_twin_rootfs(suite):
     root = make_root(suite, "rootfs")
     (root / "own").write_text("x")
-    suite.row("px-attack", "A6_cwd", ["--rootfs", str(root)], bind=False)
+    suite.row("A6_cwd", ["--rootfs", str(root)], bind=False)
 
 
 @test
@@ -173,13 +173,13 @@ def A15_overlay_xattr(suite):
     for space in ("trusted", "user"):
         os.setxattr(root / "visible", f"{space}.overlay.redirect", b"/elsewhere")
         os.setxattr(root / "copied", f"{space}.overlay.metacopy", b"")
-    suite.row("px-attack", "A15_overlay_xattr", ["--rootfs", str(root)], bind=False)
+    suite.row("A15_overlay_xattr", ["--rootfs", str(root)], bind=False)
 
 
 @test
 def A17_propagation(suite):
     mounts = Path("/proc/self/mountinfo").read_text().count(str(suite.top))
-    process, _, payload = suite.running(["-v", f"{suite.directory('ws')}:/ws"], "/attack/px-attack", "H_wait")
+    process, _, payload = suite.running(["-v", f"{suite.directory('ws')}:/ws"], suite.program, "H_wait")
     try:
         inside = Path(f"/proc/{payload}/mountinfo").read_text() if suite.root else ""
         check("shared:" not in inside and "master:" not in inside, "a mount of the box propagates")
@@ -231,7 +231,7 @@ def A19_source_swap(suite):
     outer, victim = suite.directory("outer"), suite.directory("victim")
     (outer / "inner").mkdir()
     path = set_id_program(victim)
-    suite.row("px-attack", "A19_source_swap", ["-v", f"{outer}:/o", "-v", f"{outer}/inner:/i", "-e",
+    suite.row("A19_source_swap", ["-v", f"{outer}:/o", "-v", f"{outer}/inner:/i", "-e",
                                                f"A_VICTIM={victim}"])
     check(path.stat().st_mode & SET_ID == stat.S_ISUID,
           "px changed a file that was never bound, where a link of the box led it")
@@ -278,7 +278,7 @@ def A22_source_race(suite):
     bound = 0
     try:
         for _ in range(250):
-            done = suite.box(["-v", f"{top}/file:/it"], "/attack/px-attack", "A22_source_race")
+            done = suite.box(["-v", f"{top}/file:/it"], suite.program, "A22_source_race")
             check(done.returncode in (0, 125), shorten(done.stdout + done.stderr))
             bound += done.returncode == 0
     finally:

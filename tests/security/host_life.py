@@ -9,32 +9,32 @@ import subprocess
 import time
 from pathlib import Path
 
-from suite import LIMIT, Failed, Skipped, check, children, ended, fields, marked, needs_root, shorten, test
+from suite import LIMIT, Failed, Skipped, check, children, ended, everywhere, fields, marked, needs_root, shorten, test
 
 
 # ---- H: life and death ----------------------------------------------------------------------------------------------
 
 
-@test
+@everywhere
 def H1_daemon(suite):
     mark = suite.mark()
-    done = suite.box([], "/attack/px-attack", "H1_daemon", mark)
+    done = suite.box([], suite.program, "H1_daemon", mark)
     left = marked(mark)
     check(done.returncode == 0 and not left, f"exit status {done.returncode}, {len(left)} processes outlive the box")
 
 
-@test
+@everywhere
 def H1_nohup(suite):
     mark = suite.mark()
     suite.box([], "/bin/sh", "-c", f"nohup setsid sh -c 'sleep 50; : {mark}' >/dev/null 2>&1 & sleep 0.1")
     check(not marked(mark), "a process outlives the box")
 
 
-@test
+@everywhere
 def H2_px_killed(suite):
     for options in ([], ["-m", "64m"] if suite.root else ["--net", "loopback"]):
         mark = suite.mark()
-        process, _, _ = suite.running(options, "/attack/px-attack", "H2_daemons", mark)
+        process, _, _ = suite.running(options, suite.program, "H2_daemons", mark)
         check(len(marked(mark)) >= 7, "the daemons are not there")
         process.kill()
         process.communicate()
@@ -42,22 +42,22 @@ def H2_px_killed(suite):
         check(not left, f"{left} processes live on after px was killed")
 
 
-@test
+@everywhere
 def H2_px_killed_stopped(suite):
     mark = suite.mark()
-    process, _, _ = suite.running([], "/attack/px-attack", "H4_stopped", mark)
+    process, _, _ = suite.running([], suite.program, "H4_stopped", mark)
     process.kill()
     process.communicate()
     check(not ended(mark), "stopped processes live on after px was killed")
 
 
-@test
-def H2_px_killed_during_start(suite):
+@everywhere
+def H5_px_killed_during_start(suite):
     """kill -9 at many moments of the start, also before pid 1 has its orders: nothing may be left waiting for ever."""
     mark = suite.mark()
-    workspace = suite.directory("ws")
+    options = [] if suite.landlock else ["-v", f"{suite.directory('ws')}:/ws"]
     for step in range(120):
-        process = suite.start(["-v", f"{workspace}:/ws"], "/attack/px-attack", "H_wait", mark,
+        process = suite.start(options, suite.program, "H_wait", mark,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep((step % 60) * 0.00005)
         process.kill()
@@ -69,7 +69,7 @@ def H2_px_killed_during_start(suite):
 @test
 def H2_cgroup_swept(suite):
     needs_root(suite)
-    process, init, _ = suite.running(["-m", "64m"], "/attack/px-attack", "H_wait")
+    process, init, _ = suite.running(["-m", "64m"], suite.program, "H_wait")
     name = re.search(r"px-[0-9a-f]+", Path(f"/proc/{init}/cgroup").read_text())
     process.kill()
     process.communicate()
@@ -86,21 +86,21 @@ def H2_cgroup_swept(suite):
     raise Failed(f"{left()} are left")
 
 
-@test
+@everywhere
 def H3_term_ignored(suite):
     mark = suite.mark()
-    process, _, _ = suite.running([], "/attack/px-attack", "H3_ignore", mark)
+    process, _, _ = suite.running([], suite.program, "H3_ignore", mark)
     process.terminate()
     process.communicate(timeout=LIMIT)
     check(process.returncode == 137 and not marked(mark),
           f"exit status {process.returncode}, {len(marked(mark))} left")
 
 
-@test
+@everywhere
 def H3_timeout(suite):
     for row in ("H3_ignore", "H4_hop", "H4_stopped", "H2_daemons"):
         mark = suite.mark()
-        done = suite.box(["--timeout", "250ms"], "/attack/px-attack", row, mark)
+        done = suite.box(["--timeout", "250ms"], suite.program, row, mark)
         left = marked(mark)
         check(done.returncode == 124 and not left, f"{row}: exit status {done.returncode}, {len(left)} left")
 
@@ -109,24 +109,24 @@ def H3_timeout(suite):
 def H4_hop_cgroup(suite):
     needs_root(suite)
     mark = suite.mark()
-    done = suite.box(["--timeout", "250ms", "-m", "128m"], "/attack/px-attack", "H4_hop", mark)
+    done = suite.box(["--timeout", "250ms", "-m", "128m"], suite.program, "H4_hop", mark)
     check(done.returncode == 124 and not marked(mark), f"exit status {done.returncode}")
 
 
-@test
+@everywhere
 def H6_pipe_held(suite):
     mark = suite.mark()
-    done = suite.box([], "/attack/px-attack", "H6_pipe_held", mark)
+    done = suite.box([], suite.program, "H6_pipe_held", mark)
     check(done.returncode == 0 and not marked(mark), f"exit status {done.returncode}")
 
 
-@test
+@everywhere
 def H6_pipe_held_json(suite):
-    result = suite.result([], "/attack/px-attack", "H6_pipe_held")
+    result = suite.result([], suite.program, "H6_pipe_held")
     check(result["status"] == "ok", result["status"])
 
 
-@test
+@everywhere
 def H10_timeout_races_exit(suite):
     for _ in range(30):
         result = suite.result(["--timeout", "20ms"], "/bin/sleep", "0.012")
@@ -134,9 +134,9 @@ def H10_timeout_races_exit(suite):
         check(answer in (("ok", 0, False), ("timeout", 124, True)), f"a mixed answer: {answer}")
 
 
-@test
+@everywhere
 def H13_forged_verdict(suite):
-    done = suite.box([], "/attack/px-attack", "H13_forge", json_result=True)
+    done = suite.box([], suite.program, "H13_forge", json_result=True)
     result = json.loads(done.stdout)
     check((result["status"], result["exit_code"], done.returncode) == ("nonzero", 3, 3),
           f"{result['status']} {result['exit_code']} {done.returncode}")
@@ -146,11 +146,11 @@ def H13_forged_verdict(suite):
 def H13_start_failure_forged(suite):
     """A payload that ran must not be able to make px say that it never started."""
     for _ in range(30):
-        done = suite.box([], "/attack/px-attack", "H13_starve_init")
+        done = suite.box([], suite.program, "H13_starve_init")
         check(done.returncode != 125, f"the payload ran, and px answers: {shorten(done.stderr)}")
 
 
-@test
+@everywhere
 def H13_twin_status(suite):
     for code in (0, 1, 42, 255):
         check(suite.box([], "/bin/sh", "-c", f"exit {code}").returncode == code, f"status {code} did not come out")
@@ -178,7 +178,7 @@ def I2_verdict(suite):
     """Who is ended for memory is told so, every time."""
     needs_root(suite)
     with concurrent.futures.ThreadPoolExecutor(4) as pool:     # several at once: who is faster differs then
-        run = lambda _: suite.result(["-m", "64m"], "/attack/px-attack", "I2_anonymous")  # noqa: E731
+        run = lambda _: suite.result(["-m", "64m"], suite.program, "I2_anonymous")  # noqa: E731
         results = list(pool.map(run, range(24)))
     for result in results:
         hit = [hit["limit"] for hit in result["limits_hit"]]
@@ -189,7 +189,7 @@ def I2_verdict(suite):
 @test
 def I3_disk_bind(suite):
     """--disk speaks of all writable directories: a writable bind is watched, and the box ended."""
-    result = suite.result(["--disk", "16m", "-v", f"{suite.directory('ws')}:/ws"], "/attack/px-attack",
+    result = suite.result(["--disk", "16m", "-v", f"{suite.directory('ws')}:/ws"], suite.program,
                           "I3_disk_bind")
     check(result["status"] == "disk" and result["limits_hit"][0]["limit"] == "disk",
           f"status {result['status']}: {shorten(result['stdout'])}")
@@ -211,10 +211,10 @@ def sample(process, seconds=LIMIT):
     return seen
 
 
-@test
+@everywhere
 def I7_flood(suite):
     for json_result in (False, True):
-        command = suite.command(("--output-limit", "256k") if json_result else (), "/attack/px-attack",
+        command = suite.command(("--output-limit", "256k") if json_result else (), suite.program,
                                 "I7_flood", json_result=json_result)
         with open(os.devnull, "wb") as null:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=null, stderr=null,
@@ -225,20 +225,20 @@ def I7_flood(suite):
         check(max(seen) < 24 << 20, f"px grew to {max(seen) >> 20} MiB")
 
 
-@test
+@everywhere
 def I7_flood_kept_whole(suite):
     """What px keeps is what the limit says, head and tail, whatever the box writes."""
-    result = suite.result(["--output-limit", "64k"], "/attack/px-attack", "I7_flood")
+    result = suite.result(["--output-limit", "64k"], suite.program, "I7_flood")
     told = result["truncated"]
     check(len(result["stdout"]) < 300000 and told["stdout"] and told["stdout_bytes"] >= 100 << 20,
           f"{len(result['stdout'])} kept of {told}")
 
 
-@test
+@everywhere
 def I7_unread(suite):
     """Nobody reads: the box ends at its time all the same, and px does not grow."""
     mark = suite.mark()
-    process = suite.start(["--timeout", "400ms"], "/attack/px-attack", "I7_flood", mark)
+    process = suite.start(["--timeout", "400ms"], suite.program, "I7_flood", mark)
     try:
         process.stdout.read(1)  # it runs
         end = time.monotonic() + 10
@@ -252,29 +252,29 @@ def I7_unread(suite):
     check(process.wait(timeout=LIMIT) == 124, f"exit status {process.returncode}")
 
 
-@test
+@everywhere
 def I7_end_at_limit(suite):
-    result = suite.result(["--output-limit", "64k", "--output-end"], "/attack/px-attack", "I7_flood")
+    result = suite.result(["--output-limit", "64k", "--output-end"], suite.program, "I7_flood")
     check(result["status"] == "output" and len(result["stdout"]) <= 65536,
           f"{result['status']}, {len(result['stdout'])} bytes")
 
 
-@test
+@everywhere
 def I8_endless(suite):
-    check(suite.box(["--timeout", "200ms"], "/attack/px-attack", "I8_spin").returncode == 124, "no timeout")
-    done = suite.box(["--cpu-time", "1s"], "/attack/px-attack", "I8_spin")
+    check(suite.box(["--timeout", "200ms"], suite.program, "I8_spin").returncode == 124, "no timeout")
+    done = suite.box(["--cpu-time", "1s"], suite.program, "I8_spin")
     check(done.returncode in (128 + signal.SIGXCPU, 137), f"processor time: exit status {done.returncode}")
 
 
 @test
 def I11_deep(suite):
     workspace = suite.directory("ws")
-    suite.row("px-attack", "I11_deep", ["-v", f"{workspace}:/ws"])
+    suite.row("I11_deep", ["-v", f"{workspace}:/ws"])
     check(not (workspace / ".px-hoisted-0").exists(), "px moved directories of the caller's tree")
 
 
-@test
+@everywhere
 def I12_denials(suite):
-    done = suite.box([], "/attack/px-attack", "I12_denials")
+    done = suite.box([], suite.program, "I12_denials")
     check(done.returncode == 0 and len(done.stderr) < 1000,
           f"exit status {done.returncode}, {len(done.stderr)} bytes of messages")

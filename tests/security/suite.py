@@ -1,7 +1,8 @@
 """What all rows share: the objects that lie in reach of an attack, the boxes, the answers.
 
 Rows of data/attacks.def that need nobody outside the box are run as they are. For the others there are functions with the
-name of a catalogue row in host_*.py; they raise Failed or Skipped.
+name of a catalogue row in host_*.py; they raise Failed or Skipped. The suite runs as root, as an ordinary user, and as one
+who cannot make a user namespace, so that boxes are of the landlock tier.
 Everything is bounded: each box has a time limit, nothing is measured."""
 
 import collections
@@ -22,11 +23,12 @@ from pathlib import Path
 
 LIMIT = 40                      # seconds that any one box may take before the test gives up on it
 PROGRAMS = ("px-attack",)
+IN_PLACE = ("PLAIN", "FILTER", "CGROUP", "MEMORY")    # rows of data/attacks.def that need nobody outside the box
 SET_ID = stat.S_ISUID | stat.S_ISGID
 TESTS = []
 
 
-Row = collections.namedtuple("Row", "program kind name how tiers bare options held_by broken_by")
+Row = collections.namedtuple("Row", "kind name how tiers bare options held_by broken_by")
 
 
 class Failed(Exception):
@@ -38,7 +40,20 @@ class Skipped(Exception):
 
 
 def test(function):
+    """A function with the name of a catalogue row, for the full tier."""
+    function.tiers = "F"
     TESTS.append(function)
+    return function
+
+
+def everywhere(function):
+    """The same, for the landlock tier as well."""
+    test(function).tiers = "FL"
+    return function
+
+
+def landlock_only(function):
+    test(function).tiers = "L"
     return function
 
 
@@ -181,8 +196,12 @@ class Suite:
         self.where, self.arguments = where, arguments
         self.px, self.bin = str(where / "px"), where / "bin"
         self.root = os.geteuid() == 0
-        self.who = "root" if self.root else "user"
+        self.landlock = bool(arguments.landlock)        # nobody can make a user namespace where we are
+        self.who = "landlock" if self.landlock else "root" if self.root else "user"
+        self.tier = "L" if self.landlock else "F"
+        self.program = str(self.bin / "px-attack") if self.landlock else "/attack/px-attack"
         self.counts = [0, 0, 0]
+        self.outcomes = {}
         self.lock = threading.Lock()
         self.serial = 0
 
@@ -192,6 +211,7 @@ class Suite:
         word, index = {"ok": ("ok", 0), "fail": ("not ok", 1), "skip": ("skip", 2)}[outcome]
         with self.lock:
             self.counts[index] += 1
+            self.outcomes[name] = outcome
             if outcome != "ok" or self.arguments.verbose:
                 print(f"{word} {self.who}/{name}" + (f": {why}" if why else ""), flush=True)
 
@@ -225,9 +245,10 @@ class Suite:
 
     def command(self, options=(), *payload, json_result=False, bind=True, program=None):
         values = [word for name, value in self.values.items() for word in ("-e", f"{name}={value}")]
-        binds = ["-v", f"{self.bin}:/attack:ro"] if bind else []
-        return [program or self.px, *(["--json"] if json_result else []), "exec", *binds, *values, *options, "--",
-                *payload]
+        binds = ["-v", f"{self.bin}:{os.path.dirname(self.program)}:ro"] if bind else []
+        tier = ["--require", "landlock"] if self.landlock else []
+        return [program or self.px, *(["--json"] if json_result else []), "exec", *tier, *binds, *values, *options,
+                "--", *payload]
 
     def box(self, options, *payload, prefix=(), stdin=subprocess.DEVNULL, json_result=False, bind=True, **more):
         command = [*prefix, *self.command(options, *payload, json_result=json_result, bind=bind)]
@@ -273,8 +294,8 @@ class Suite:
         check(done.returncode == 0 and done.stdout is not None and done.stdout.strip().endswith(word),
               f"exit status {done.returncode}: {shorten((done.stdout or b'') + done.stderr)}")
 
-    def row(self, program, name, options=(), **more):
-        self.stopped(self.box(options, f"/attack/{program}", name, **more))
+    def row(self, name, options=(), **more):
+        self.stopped(self.box(options, self.program, name, **more))
 
     def mark(self):
         return "pxmark" + secrets.token_hex(8)
@@ -285,31 +306,32 @@ class Suite:
         for program in PROGRAMS:
             listing = subprocess.run([self.bin / program, "list"], capture_output=True, text=True, check=True).stdout
             for line in listing.splitlines():
-                yield Row(program, *line.split("\t"))
+                yield Row(*line.split("\t"))
 
     def plain_row(self, row):
         if row.how in ("CGROUP", "MEMORY") and not self.root:
             raise Skipped("needs a cgroup, which an ordinary user has not")
         workspace = self.directory("ws") if "@WS" in row.options else None
-        words = ["--" + word.replace("@WS", str(workspace)).replace("@AT", "/ws").replace("|", " ")
+        place = str(workspace) if self.landlock else "/ws"
+        words = ["--" + word.replace("@WS", str(workspace)).replace("@AT", place).replace("|", " ")
                  for word in row.options.split()]
+        words += ["-e", f"A_WS={place}"] if workspace else []
         if row.how == "MEMORY":
             return self.memory_row(row, words)
-        self.stopped(self.box(words, f"/attack/{row.program}", row.name),
-                     b"stopped" if row.kind == "attack" else b"worked")
+        self.stopped(self.box(words, self.program, row.name), b"stopped" if row.kind == "attack" else b"worked")
         if workspace:
             harmless(workspace)
         return None
 
     def memory_row(self, row, words):
-        result = self.result(words, f"/attack/{row.program}", row.name)
+        result = self.result(words, self.program, row.name)
         check(result["exit_code"] == 137 or result["stdout"].strip() == "stopped",
               f"status {result['status']}, exit {result['exit_code']}: {shorten(result['stdout'])}")
         check(result["memory_peak_bytes"] <= 80 << 20, f"peak {result['memory_peak_bytes']}")
 
     def bare_row(self, row):
         environment = {**self.environment(), **{key: str(value) for key, value in self.values.items()}}
-        done = subprocess.run([self.bin / row.program, row.name], env=environment, capture_output=True, timeout=LIMIT,
+        done = subprocess.run([self.bin / "px-attack", row.name], env=environment, capture_output=True, timeout=LIMIT,
                               check=False, cwd=self.top)
         if done.returncode == 0:
             raise Skipped("this host stops it without a box, so it proves nothing here")
@@ -322,6 +344,9 @@ class Suite:
         self.top.chmod(0o755)
         self.fixtures = Fixtures(self.top)
         self.values = self.fixtures.values()
+        self.values["A_HERE"] = os.path.dirname(self.program)
+        if self.landlock:
+            self.values.update({"A_UID": os.geteuid(), "A_GID": os.getegid()})
         before = self.world()
         try:
             with concurrent.futures.ThreadPoolExecutor(4) as pool:
@@ -329,10 +354,10 @@ class Suite:
                     if self.arguments.control:
                         if row.bare == "bare" and row.kind == "attack":
                             pool.submit(self.attempt, row.name, lambda r=row: self.bare_row(r))
-                    elif row.how in ("PLAIN", "FILTER", "CGROUP", "MEMORY"):
+                    elif row.how in IN_PLACE and self.tier in row.tiers:
                         pool.submit(self.attempt, row.name, lambda r=row: self.plain_row(r))
-                if not self.arguments.control:
-                    for function in TESTS:
+                for function in TESTS:
+                    if not self.arguments.control and self.tier in function.tiers:
                         pool.submit(self.attempt, function.__name__, lambda f=function: f(self))
             if not self.arguments.control:
                 self.attempt("A20_nothing_left", self.nothing_left)
@@ -358,6 +383,8 @@ class Suite:
         after = self.world()
         for name, value in before.items():
             check(after[name] == value, f"{name} is not what it was")
+        if self.landlock:       # which shares the host's network, and says so
+            return
         try:
             got = self.fixtures.udp.recv(100)
         except BlockingIOError:

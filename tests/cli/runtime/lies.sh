@@ -1,13 +1,10 @@
 # A runtime that makes another container than it was told to: px-start looks for itself, and the command never runs.
 need unshare crun jq
-cat >"$TMP/fake" <<FAKE
+cat >"$TMP/fake" <<'FAKE'
 #!/bin/sh
 jq '.process.capabilities.bounding = ["CAP_CHOWN"]' /bundle/config.json >/bundle/other && cat /bundle/other >/bundle/config.json
-exec "$TMP/real" "\$@"
+exec /usr/local/libexec/real "$@"
 FAKE
-chmod 755 "$TMP/fake"
-cp "$(command -v crun)" "$TMP/real"
-place=$(command -v crun)
 own=(-m)
 [ "$AS" = root ] || own=(-rm)
 status=0
@@ -15,11 +12,11 @@ status=0
 # shellcheck disable=SC2016
 unshare "${own[@]}" bash -eu -c '
     mount -t tmpfs tmpfs /usr/local
-    mkdir -p /usr/local/libexec
+    mkdir /usr/local/libexec
     cp "$2" /usr/local/libexec/real
-    sed "s|^exec .*|exec /usr/local/libexec/real \"\$@\"|" "$1" >/usr/local/libexec/fake
+    cp "$1" /usr/local/libexec/fake
     chmod 755 /usr/local/libexec/fake
-    mount --bind /usr/local/libexec/fake "$4"
-    "$3" exec --runtime crun -- echo it ran' bash "$TMP/fake" "$TMP/real" "$PX" "$place" 2>"$TMP/err" || status=$?
+    mount --bind /usr/local/libexec/fake "$2"
+    "$3" exec --runtime crun -- echo it ran' bash "$TMP/fake" "$(command -v crun)" "$PX" 2>"$TMP/err" || status=$?
 sed -n '1p' "$TMP/err"
 echo "exit $status"

@@ -2,7 +2,7 @@
 need runc crun
 for runtime in runc crun; do
     word=$(unique)
-    "$PX" --json exec --runtime $runtime --timeout 5s -c "echo before; trap '' TERM; (setsid sleep $word &) ; sleep $word" |
+    "$PX" --json exec --runtime $runtime --timeout 8s -c "echo before; trap '' TERM; (setsid sleep $word &) ; sleep $word" |
         jq -c '[.status, .exit_code, .timed_out, .stdout, .limits_hit[0].limit]'
     until_gone "sleep $word"
 done

@@ -6,7 +6,7 @@ import os, pty, sys
 pid, fd = pty.fork()
 if pid == 0:
     os.execv(sys.argv[1], [sys.argv[1], "exec", "-t", "--runtime", sys.argv[2], "--", "/bin/bash", "-c",
-                           "tty; stty size; [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo terminal; [ $(ps -o tpgid= -p $$) = $(ps -o pgid= -p $$) ] && echo foreground; exit 5"])
+                           "tty; stty size; [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo terminal; set -- $(cat /proc/$$/stat); [ $5 = $8 ] && echo foreground; exit 5"])
 text = b""
 while True:
     try:
