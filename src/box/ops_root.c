@@ -251,10 +251,11 @@ int px_op_bind(struct px_child *c, const struct px_step *s)
 
 int px_op_tmpfs(struct px_child *c, const struct px_step *s)
 {
+    const bool plain = s->flags & PX_STEP_PLAIN;
     const struct px_user *user = &c->plan->owner;
     /* A shared scratch directory is sticky, a home is the payload's own. */
     struct tmpfs_options options;
-    fill_tmpfs(&options, s, s->flags & PX_STEP_OWNED ? 0755 : 01777, user->uid, user->gid);
+    fill_tmpfs(&options, s, plain || s->flags & PX_STEP_OWNED ? 0755 : 01777, plain ? 0 : user->uid, plain ? 0 : user->gid);
     return mount_new(c, s, "tmpfs", options.list);
 }
 

@@ -41,7 +41,7 @@ enum px_step_flags {
     PX_STEP_THREAD = 1 << 8,    /* INIT: die with the thread that started the box */
     PX_STEP_FOREIGN = 1 << 10,  /* BIND, TMPFS: the place lies in a tree that is not ours */
     PX_STEP_REAPER = 1 << 9,    /* INIT: there is no pid namespace to end the tree */
-    PX_STEP_PLAIN = 1 << 11,    /* PROC: without hidepid; for a test */
+    PX_STEP_PLAIN = 1 << 11,    /* PROC: without hidepid; TMPFS: nobody's but pid 1's */
     PX_STEP_LISTEN = 1 << 12,   /* SECCOMP: what it refuses is also told to the parent */
 };
 

@@ -174,9 +174,8 @@ static void read_denials(struct px_box *box, struct px_result *r)
     for (size_t i = 0; i < box->refused_count; i++) {
         const struct px_refused *c = &box->refused[i];
         const char *name = px_syscall_name(c->number);
-        bool never = px_syscall_never(c->number);
         deny(r, "syscall", name ? name : "unknown", box->own_filter ? "seccomp" : "seccomp profile",
-             never ? NULL : "--seccomp FILE", c->count);
+             px_syscall_grant(c->number, box->strict), c->count);
     }
 }
 

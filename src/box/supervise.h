@@ -94,7 +94,7 @@ struct px_box {
     bool ready_watched;
     int control, epoll, timer, oom_event, terminal;
     int listener;               /* of the system call filter: each call that it refuses */
-    bool own_filter;
+    bool own_filter, strict;
     struct px_refused refused[PX_DENIALS_MAX];
     size_t refused_count;
     struct px_flow flow[PX_FLOW_COUNT];         /* in, out, err */

@@ -303,9 +303,11 @@ static int name_all(struct px_fixtures *f, const char *secret)
         *f->top = '\0';
         return -errno;
     }
-    f->top_fd = open(f->top, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     (void)!getrandom(&random, sizeof random, 0);
-    if (f->top_fd < 0 || fchmod(f->top_fd, 0755) < 0)
+    if (chmod(f->top, 0755) < 0)        /* whatever the umask is */
+        return -errno;
+    f->top_fd = open(f->top, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (f->top_fd < 0)
         return -errno;
     if (secret && px_fmt(f->token, sizeof f->token, "%s", secret) < 0)
         return -ENAMETOOLONG;

@@ -6,9 +6,9 @@
 /* Short texts in the rows: no pointers, so no relocations. */
 static const struct {
     short number;
-    char name[30], floor[14];
+    char name[30], usual[14], floor[14];
 } calls[] = {
-#define PX_SYSCALL(name, number, by_default, strict, floor) {number, #name, #floor},
+#define PX_SYSCALL(name, number, by_default, strict, floor) {number, #name, #by_default, #floor},
 #include "syscalls.def"
 #undef PX_SYSCALL
 };
@@ -29,10 +29,17 @@ int px_syscall_number(const char *name)
     return -1;
 }
 
-bool px_syscall_never(int number)
+/* What the floor refuses, alone or by the same look at its arguments as the default filter, stays refused. */
+const char *px_syscall_grant(int number, bool strict)
 {
-    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
-        if (calls[i].number == number)
-            return strcmp(calls[i].floor, "DENY") == 0 || strcmp(calls[i].floor, "NOSYS") == 0;
-    return true;
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        if (calls[i].number != number)
+            continue;
+        if (strict && strcmp(calls[i].usual, "ALLOW") == 0)
+            return "--seccomp default";
+        bool never = strcmp(calls[i].floor, "DENY") == 0 || strcmp(calls[i].floor, "NOSYS") == 0;
+        bool same = strcmp(calls[i].floor, "ALLOW") != 0 && strcmp(calls[i].floor, calls[i].usual) == 0;
+        return never || same ? NULL : "--seccomp FILE";
+    }
+    return NULL;
 }

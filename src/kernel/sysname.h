@@ -7,5 +7,5 @@
 const char *px_syscall_name(int number);
 /* -1 if the table does not have it. */
 int px_syscall_number(const char *name);
-/* No box may make this call, whatever its profile says. */
-bool px_syscall_never(int number);
+/* The option that would allow a call that our filter refused: another profile, or NULL where no box may make it. */
+const char *px_syscall_grant(int number, bool strict);

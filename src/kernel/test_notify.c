@@ -119,8 +119,10 @@ TEST(names_and_numbers_belong_together)
     ASSERT_EQ(px_syscall_number("ptrace"), SYS_ptrace);
     ASSERT_EQ(px_syscall_number("no such call"), -1);
     ASSERT(px_syscall_name(100000) == NULL);
-    ASSERT(px_syscall_never(SYS_mount));
-    ASSERT(!px_syscall_never(SYS_shmget));
+    ASSERT(px_syscall_grant(SYS_mount, false) == NULL);
+    ASSERT(px_syscall_grant(SYS_chmod, false) == NULL);         /* the set-id bits, which the floor refuses too */
+    ASSERT_STR(px_syscall_grant(SYS_ptrace, false), "--seccomp FILE");
+    ASSERT_STR(px_syscall_grant(SYS_shmget, true), "--seccomp default");
     for (int i = 0; i < 1024; i++)
         if (px_syscall_name(i))
             ASSERT_EQ(px_syscall_number(px_syscall_name(i)), i);

@@ -48,6 +48,18 @@ bool px_bundle_detached(const struct px_plan *plan, const char *path)
     return false;
 }
 
+unsigned px_bundle_shift(uint32_t shift, uint32_t count, uint32_t apart, struct px_extent out[PX_EXTENTS_MAX])
+{
+    if (apart == 0) {
+        out[0] = (struct px_extent){0, shift, count - shift};
+        return 1;
+    }
+    out[0] = (struct px_extent){0, shift, apart - shift};
+    out[1] = (struct px_extent){apart - shift, apart, 1};
+    out[2] = (struct px_extent){apart - shift + 1, apart + 1, count - apart - 1};
+    return PX_EXTENTS_MAX;
+}
+
 /* ---- small words ---- */
 
 /* A path or an argument of the user's. JSON is Unicode; other bytes would come out as something else. */
@@ -306,7 +318,8 @@ static void put_mounts(struct printer *p)
     begin_mount(p, "/dev", "tmpfs", "tmpfs");
     px_json_text(p->j, NULL, "mode=0755");
     px_json_text(p->j, NULL, "size=65536");
-    end_mount(p, (p->b->own_kernel ? 0 : PX_MOUNT_RDONLY) | PX_MOUNT_NOSUID | PX_MOUNT_NOEXEC);
+    /* Devices are bound into it, each with attributes of its own. */
+    end_mount(p, (p->b->own_kernel ? 0 : PX_MOUNT_RDONLY | PX_MOUNT_NODEV) | PX_MOUNT_NOSUID | PX_MOUNT_NOEXEC);
     for (uint32_t i = 0; i < p->b->plan->count; i++)
         put_mount(p, i);
     px_json_end(p->j);

@@ -47,4 +47,8 @@ bool px_bundle_beside(const struct px_plan *plan, const char *tmpfs);
 /* Whether the native box never shows this path by its own name. */
 bool px_bundle_detached(const struct px_plan *plan, const char *path);
 
+/* The container's ids as those around it, shifted; how many extents. `apart` is one of those around that the map there has on its
+ * own (0: none): an extent must lie in one of the map around it. */
+unsigned px_bundle_shift(uint32_t shift, uint32_t count, uint32_t apart, struct px_extent out[PX_EXTENTS_MAX]);
+
 int px_bundle_print(const struct px_bundle *bundle, struct px_buf *out, struct px_err *e);

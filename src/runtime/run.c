@@ -93,19 +93,24 @@ static int open_ends(struct run *run, int *ret_socket, int *ret_log)
     return *ret_log < 0 ? *ret_log : r;
 }
 
-/* The container's ids are those around it, shifted by one: its root is not the runtime, and none of its ids is a 0 of anybody's.
- * Where there is only one id it is the command's, and the runtime's as well. */
+/* With a shift the container's root is not the runtime, and none of its ids is a 0 of anybody's. Where there is only one id it is
+ * the command's, and the runtime's as well. policy is that of the processes around. */
 static void choose_ids(const struct px_box *box, const struct px_policy *policy, const struct px_runtime_kind *kind,
                        struct px_bundle *b)
 {
-    bool single = box->ids.kind == PX_IDMAP_SINGLE;
+    bool single = box->ids.kind == PX_IDMAP_SINGLE, apart = box->ids.kind == PX_IDMAP_SUBIDS_CALLER && !kind->own_kernel;
     bool root = kind->own_kernel || (single && kind->root_inside);
-    uint32_t shift = kind->own_kernel ? 0 : SHIFT;
+    uint32_t shift = kind->own_kernel ? 0 : SHIFT, count = box->ids.count;
     b->uid = root ? 0 : policy->user.uid - shift;
     b->gid = root ? 0 : policy->user.gid - shift;
-    b->extents = 1;
-    b->uids[0] = single ? (struct px_extent){b->uid, 0, 1} : (struct px_extent){0, shift, box->ids.count - shift};
-    b->gids[0] = single ? (struct px_extent){b->gid, 0, 1} : (struct px_extent){0, shift, box->ids.count - shift};
+    if (single) {
+        b->extents = 1;
+        b->uids[0] = (struct px_extent){b->uid, 0, 1};
+        b->gids[0] = (struct px_extent){b->gid, 0, 1};
+        return;
+    }
+    b->extents = px_bundle_shift(shift, count, apart ? policy->user.uid : 0, b->uids);
+    (void)px_bundle_shift(shift, count, apart ? policy->user.gid : 0, b->gids);
 }
 
 /* A single id is 0 around the container, where the runtime wants to be root, and so is px-init. */

@@ -192,20 +192,25 @@ static void add_cgroup_view(struct px_plan *plan, bool seen)
         px_steps_bind(plan, tree, tree, PX_STEPS_RO | PX_MOUNT_NOEXEC, &st);
 }
 
+static void add_own_tmpfs(struct px_plan *plan, const char *path)
+{
+    px_steps_dir(plan, path, 0755, 0);
+    struct px_step *s = px_steps_at(plan, PX_OP_TMPFS, path);
+    s->num = BUNDLE_BYTES;
+    s->num2 = BUNDLE_INODES;
+    s->attr = PX_STEPS_RW;
+    s->flags = PX_STEP_PLAIN;
+}
+
 static void add_bundle(struct px_stage *st)
 {
     struct px_plan *plan = st->plan;
     const struct px_plan *native = st->native;
 
-    px_steps_dir(plan, PX_BUNDLE_DIR, 0755, 0);
-    struct px_step *tmpfs = px_steps_at(plan, PX_OP_TMPFS, PX_BUNDLE_DIR);
-    tmpfs->num = BUNDLE_BYTES;
-    tmpfs->num2 = BUNDLE_INODES;
-    tmpfs->attr = PX_STEPS_RW;
-    tmpfs->flags = PX_STEP_OWNED;
+    add_own_tmpfs(plan, PX_BUNDLE_DIR);
     px_steps_dir(plan, PX_BUNDLE_BINDS, 0755, 0);
     px_steps_dir(plan, PX_BUNDLE_BESIDE, 0755, 0);
-    px_steps_dir(plan, PX_BUNDLE_ROOTFS, 0755, 0);
+    add_own_tmpfs(plan, PX_BUNDLE_ROOTFS);      /* of its own: the container sees the path of its root in its file system */
     add_start(st);
     for (uint32_t i = 0; i < native->count; i++) {
         const struct px_step *s = &native->steps[i];

@@ -252,6 +252,23 @@ TEST(apparmor_is_the_runtimes_to_apply)
     json_decref(c);
 }
 
+/* The kernel takes an extent only if one of the map around holds all of it. */
+TEST(shifted_ids_meet_those_around_one_to_one)
+{
+    struct px_extent out[PX_EXTENTS_MAX];
+    ASSERT_EQ(px_bundle_shift(1, 65536, 0, out), 1);
+    ASSERT(out[0].inside == 0 && out[0].outside == 1 && out[0].count == 65535);
+    ASSERT_EQ(px_bundle_shift(1, 65536, 1001, out), 3);
+    uint32_t inside = 0;
+    for (int i = 0; i < 3; i++) {
+        ASSERT_EQ(out[i].inside, inside);
+        ASSERT_EQ(out[i].outside, inside + 1);
+        inside += out[i].count;
+    }
+    ASSERT_EQ(inside, 65535);
+    ASSERT(out[1].inside == 1000 && out[1].outside == 1001 && out[1].count == 1);
+}
+
 /* ---- an export ---- */
 
 TEST(an_export_holds_the_command_and_its_limits)

@@ -285,3 +285,32 @@ def A22_source_race(suite):
         racer.kill()
         racer.wait()
     check(bound or racer.returncode == -signal.SIGKILL, "the race did not run")
+
+
+@test
+def A16_no_upper_to_share(suite):
+    """Two boxes on one upper directory would need an upper: there is none in this version, and asking for one is an error."""
+    for option in ("--overlay", f"--overlay={suite.directory('upper')}", "--persist"):
+        done = suite.box([option], "/bin/echo", "RAN")
+        check(done.returncode == 125 and b"RAN" not in done.stdout and b"PX003" in done.stderr,
+              f"{option}: exit status {done.returncode}")
+    root = make_root(suite, "rootfs")
+    done = suite.box(["--rootfs", str(root)], "/attack/px-attack", "A9_write_content", bind=False)
+    check(sorted(os.listdir(root)) == ["attack"], f"a box wrote into its root: {os.listdir(root)}")
+
+
+@test
+def B11_fake_proc(suite):
+    """A root with a /proc of its own making: px writes ids, limits and labels to the kernel's and never there."""
+    root = make_root(suite, "rootfs")
+    fakes = ("self/uid_map", "self/gid_map", "self/setgroups", "self/oom_score_adj", "sys/user/max_user_namespaces",
+             "thread-self/attr/exec", "1/uid_map", "sysrq-trigger")
+    for name in fakes:
+        path = root / "proc" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("untouched")
+        path.chmod(0o666)
+    for row in ("E1_map", "D1_max_user_namespaces", "B2_sysrq"):
+        suite.row(row, ["--rootfs", str(root)], bind=False)
+    wrong = [name for name in fakes if (root / "proc" / name).read_text() != "untouched"]
+    check(not wrong, f"px wrote to {wrong}")

@@ -98,7 +98,16 @@ def H3_term_ignored(suite):
 
 @everywhere
 def H3_timeout(suite):
-    for row in ("H3_ignore", "H4_hop", "H4_stopped", "H2_daemons"):
+    ends_in_time(suite, "H3_ignore", "H2_daemons")
+
+
+@everywhere
+def H4_timeout(suite):
+    ends_in_time(suite, "H4_hop", "H4_stopped")
+
+
+def ends_in_time(suite, *rows):
+    for row in rows:
         mark = suite.mark()
         done = suite.box(["--timeout", "250ms"], suite.program, row, mark)
         left = marked(mark)
@@ -155,6 +164,106 @@ def H13_twin_status(suite):
     for code in (0, 1, 42, 255):
         check(suite.box([], "/bin/sh", "-c", f"exit {code}").returncode == code, f"status {code} did not come out")
     check(suite.box([], "/bin/sh", "-c", "kill -TERM $$").returncode == 143, "the signal did not come out")
+
+
+@test
+def H9_never_by_number(suite):
+    """px ends boxes where kill, tkill and tgkill are refused to it: it knows processes by descriptors alone."""
+    for number in ("62", "200", "234"):
+        mark = suite.mark()
+        done = suite.box(["--timeout", "250ms"], suite.program, "H2_daemons", mark,
+                         prefix=(suite.bin / "fault", number, "1"))
+        check(done.returncode == 124 and not marked(mark), f"call {number}: exit status {done.returncode}")
+
+
+def timer_clocks(pid):
+    clocks = []
+    for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+        text = Path(f"/proc/{pid}/fdinfo/{fd}").read_text()
+        clocks += re.findall(r"^clockid: (\d+)$", text, re.M)
+    return clocks
+
+
+@test
+def H11_clock_jump(suite):
+    """The deadline is on a clock that nobody can set: number 7 is CLOCK_BOOTTIME."""
+    needs_root(suite)           # px is not dumpable, so nobody else can look
+    process, _, _ = suite.running(["--timeout", "50s"], suite.program, "H_wait")
+    try:
+        check(timer_clocks(process.pid) == ["7"], f"timers run on clocks {timer_clocks(process.pid)}")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@test
+def H12_suspend(suite):
+    """A clock that counts the time asleep: an offset in a time namespace stands in for it, the timeout is the same."""
+    needs_root(suite)
+    prefix = ("unshare", "--time", "--boottime", "1000000", "--fork")
+    if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode:
+        raise Skipped("no time namespace can be made")
+    result = suite.result(["--timeout", "300ms"], "/bin/sleep", "30", prefix=prefix)
+    check(result["timed_out"] and result["wall_s"] < 25, f"{result['status']} after {result['wall_s']} s")
+    result = suite.result(["--timeout", "30s"], "/bin/true", prefix=prefix)
+    check(result["status"] == "ok", result["status"])
+
+
+@test
+def H14_frozen(suite):
+    """A process that cannot die: px gives up after its bound and says so, and never calls it a success."""
+    needs_root(suite)
+    freezer = Path("/sys/fs/cgroup/freezer")
+    if not (freezer / "cgroup.procs").exists():
+        raise Skipped("there is no freezer (cgroup v1) to hold a process with")
+    group = freezer / f"px-security-{os.getpid()}"
+    process, init, payload = suite.running(["--timeout", "1s"], suite.program, "H_wait")
+    try:
+        group.mkdir()
+        for pid in (payload, init):
+            (group / "cgroup.procs").write_text(str(pid))
+        (group / "freezer.state").write_text("FROZEN")
+        _, err = process.communicate(timeout=LIMIT + 30)
+        check(process.returncode == 125 and b"PX021" in err, f"exit status {process.returncode}: {shorten(err)}")
+    except OSError as error:
+        raise Skipped(f"the freezer cannot be used: {error}") from None
+    finally:
+        thaw(group)
+        process.kill()
+        process.communicate()
+
+
+def thaw(group):
+    try:
+        (group / "freezer.state").write_text("THAWED")
+    except OSError:
+        pass
+    for _ in range(400):
+        try:
+            group.rmdir()
+            return
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(0.05)
+
+
+@test
+def C5_init_killed(suite):
+    """The one helper that a box has is pid 1: with it goes the box, and the answer is no success."""
+    mark = suite.mark()
+    process, init, _ = suite.running([], suite.program, "H2_daemons", mark)
+    try:
+        fd = os.pidfd_open(init)
+        signal.pidfd_send_signal(fd, signal.SIGKILL)
+        os.close(fd)
+    except PermissionError:
+        process.kill()
+        process.communicate()
+        raise Skipped("this caller may not signal pid 1") from None
+    process.communicate(timeout=LIMIT)
+    left = ended(mark)
+    check(process.returncode != 0 and not left, f"exit status {process.returncode}, {left} processes left")
 
 
 # ---- I: limits ------------------------------------------------------------------------------------------------------

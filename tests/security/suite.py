@@ -253,9 +253,9 @@ class Suite:
     def box(self, options, *payload, prefix=(), stdin=subprocess.DEVNULL, json_result=False, bind=True, **more):
         command = [*prefix, *self.command(options, *payload, json_result=json_result, bind=bind)]
         more.setdefault("stdout", subprocess.PIPE)
+        more.setdefault("cwd", self.top)
         return subprocess.run(command, stdin=stdin, stderr=subprocess.PIPE, env=self.environment(), timeout=LIMIT,
-                              check=False,
-                              cwd=self.top, **more)
+                              check=False, **more)
 
     def result(self, options, *payload, **more):
         done = self.box(options, *payload, json_result=True, **more)

@@ -1,5 +1,5 @@
 # Environment, directory, name, privileges, descriptors: as in a native box.
-need runc crun
+need runc crun ps
 cat >"$TMP/look" <<'LOOK'
 cd /
 env | sort

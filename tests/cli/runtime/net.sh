@@ -1,4 +1,5 @@
 need runc crun
+[ -x /usr/bin/python3 ] || skip "there is no /usr/bin/python3 here"
 cat >"$TMP/look" <<'LOOK'
 import os, socket
 print(sorted(os.listdir("/sys/class/net")) if os.path.isdir("/sys/class/net") else len(open("/proc/net/dev").readlines()) - 2)
