@@ -328,8 +328,9 @@ int b9_twin(void)
 int c1_exe(void)
 {
     char to[256] = "";
-    if (readlink("/proc/1/exe", to, sizeof to - 1) >= 0)
-        return failed("/proc/1/exe is %s", to);
+    for (int i = 0; i < 5; i++, usleep(10000)) /* pid 1 may still be on its way to what it will be */
+        if (readlink("/proc/1/exe", to, sizeof to - 1) >= 0)
+            return failed("/proc/1/exe is %s", to);
     const char *const paths[] = {"/proc/1/exe", "/proc/self/exe", in(here(), "px-attack")};
     for (size_t i = 0; i < COUNT(paths); i++)
         if (open(paths[i], O_WRONLY | O_CLOEXEC) >= 0 || open(paths[i], O_RDWR | O_CLOEXEC) >= 0)

@@ -9,7 +9,7 @@
 #include "base/time.h"
 #include "engine/verify_run.h"
 
-enum { JOBS = 2, JOBS_MAX = 64, LOOK_MSEC = 1000, TRIALS_PER_ROW = 5 };
+enum { JOBS = 2, JOBS_MAX = 64, LOOK_MSEC = 1000, TRIALS_PER_ROW = 5, TRIES = 5 };
 
 /* ---- which trials ---- */
 
@@ -147,10 +147,31 @@ static int find_surroundings(struct px_verify_run *run, struct px_err *e)
 
 /* ---- trials ---- */
 
+static void begin_trial(struct px_verify_run *run, struct px_slot *slot, struct px_trial *t);
+
+static void drop_verdict(struct px_verdict *v)
+{
+    px_buf_done(&v->proof);
+    px_buf_done(&v->reason);
+}
+
+/* A broken box may still win a race once: pid 1 is not what it will be while the program starts. */
+static bool try_again(const struct px_verify_run *run, struct px_trial *t)
+{
+    bool held = t->verdict.result == PX_CHECK_PASSED && !t->kept;
+    return run->ask->self_test && held && !run->stopped && ++t->tries < TRIES;
+}
+
 static void finish_trial(struct px_verify_run *run, struct px_slot *slot)
 {
     struct px_trial *t = slot->trial;
     px_judge_promise(t->row, &run->s, &t->verdict);
+    if (try_again(run, t)) {
+        drop_verdict(&t->verdict);
+        run->active--;
+        begin_trial(run, slot, t);
+        return;
+    }
     t->nsec = px_now_nsec() - slot->start_nsec;
     t->done = true;
     slot->trial = NULL;

@@ -18,6 +18,7 @@ struct px_trial {
     uint64_t kept;              /* self-test: the one layer that was left in force */
     const char *more;           /* options on top of the row's */
     bool done;
+    int tries;
     struct px_verdict verdict;
     uint64_t nsec;
 };

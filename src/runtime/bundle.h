@@ -30,8 +30,8 @@ enum { PX_EXTENTS_MAX = 3 };
 struct px_bundle {
     const struct px_plan *plan; /* of the native box */
     const struct px_policy *policy;
-    bool exported;              /* for somebody's own hands: the host's paths, the command itself, limits for the runtime to hold */
-    bool own_kernel;            /* of the runtime's: the root is made read-only for it, and a device on a read-only /dev cannot be written */
+    bool exported;              /* for somebody's own hands: the host's paths, the command itself, limits for the runtime */
+    bool own_kernel;            /* the root is made read-only for it; a device on a read-only /dev cannot be written there */
     bool net_made;              /* so is the network namespace: the container keeps the one around it */
     bool terminal;              /* the runtime makes it */
     uint32_t uid, gid;          /* of the command, in the container */
@@ -41,14 +41,14 @@ struct px_bundle {
 
 /* The path of a bind's source in PX_BUNDLE_DIR; index is that of its step in the plan. */
 int px_bundle_source(unsigned index, char *out, unsigned long size);
-/* Whether a tmpfs of the native box is not left to the runtime but made in PX_BUNDLE_BESIDE: one with mount points in it, which have
- * to belong to the command, or one whose parts are shown in several places. */
+/* Whether a tmpfs of the native box is not left to the runtime but made in PX_BUNDLE_BESIDE: one with mount points in it, which
+ * have to belong to the command, or one whose parts are shown in several places. */
 bool px_bundle_beside(const struct px_plan *plan, const char *tmpfs);
 /* Whether the native box never shows this path by its own name. */
 bool px_bundle_detached(const struct px_plan *plan, const char *path);
 
-/* The container's ids as those around it, shifted; how many extents. `apart` is one of those around that the map there has on its
- * own (0: none): an extent must lie in one of the map around it. */
+/* The container's ids as those around it, shifted; how many extents. `apart` is one of those around that the map there has on
+ * its own (0: none): an extent must lie in one of the map around it. */
 unsigned px_bundle_shift(uint32_t shift, uint32_t count, uint32_t apart, struct px_extent out[PX_EXTENTS_MAX]);
 
 int px_bundle_print(const struct px_bundle *bundle, struct px_buf *out, struct px_err *e);

@@ -2,7 +2,6 @@
 #include <px/runtime.h>
 
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -15,6 +14,14 @@
 #include "runtime/kind.h"
 
 enum { ROOT_BASE = 0x70000000, ROOT_COUNT = 65536 };    /* the first range of root's block: see kernel/idmap.c */
+
+/* A range in which one id is the caller's. */
+static void split(struct px_extent out[PX_EXTENTS_MAX], uint32_t base, uint32_t id, uint32_t caller, uint32_t count)
+{
+    out[0] = (struct px_extent){0, base, id};
+    out[1] = (struct px_extent){id, caller, 1};
+    out[2] = (struct px_extent){id + 1, base + id, count - id - 1};
+}
 
 /* As px would map them, in numbers of the host: a runtime starts from there. No id is ever the host's 0. */
 static int choose_ids(const struct px_policy *policy, const struct px_plan *plan, struct px_bundle *b, struct px_err *e)
@@ -42,11 +49,9 @@ static int choose_ids(const struct px_policy *policy, const struct px_plan *plan
     b->uids[0] = (struct px_extent){0, map.uid_base, map.count};
     b->gids[0] = (struct px_extent){0, map.gid_base, map.count};
     if (map.kind == PX_IDMAP_SUBIDS_CALLER) {
-        const struct px_extent uids[] = {{0, map.uid_base, uid}, {uid, map.caller_uid, 1}, {uid + 1, map.uid_base + uid, map.count - uid - 1}};
-        const struct px_extent gids[] = {{0, map.gid_base, gid}, {gid, map.caller_gid, 1}, {gid + 1, map.gid_base + gid, map.count - gid - 1}};
+        split(b->uids, map.uid_base, uid, map.caller_uid, map.count);
+        split(b->gids, map.gid_base, gid, map.caller_gid, map.count);
         b->extents = PX_EXTENTS_MAX;
-        memcpy(b->uids, uids, sizeof uids);
-        memcpy(b->gids, gids, sizeof gids);
     }
     return 0;
 }

@@ -48,7 +48,8 @@ static bool unknown_there(uint32_t resource)
     return resource == RLIMIT_MSGQUEUE || resource == RLIMIT_SIGPENDING || resource == RLIMIT_NICE || resource == RLIMIT_RTPRIO;
 }
 
-static void add_limits(const struct px_plan *native, bool own_kernel, bool counted, struct px_start_orders *o, struct px_buf *out)
+static void add_limits(const struct px_plan *native, bool own_kernel, bool counted, struct px_start_orders *o,
+                       struct px_buf *out)
 {
     o->limits = align(out);
     for (uint32_t i = 0; i < native->count; i++) {
@@ -105,7 +106,8 @@ static void add_filters(const struct px_plan *native, bool listen, struct px_sta
     }
 }
 
-static void add_texts_of(const struct px_plan *native, const struct px_runtime_kind *kind, struct px_start_orders *o, struct px_buf *out)
+static void add_texts_of(const struct px_plan *native, const struct px_runtime_kind *kind, struct px_start_orders *o,
+                         struct px_buf *out)
 {
     o->argv = add_texts(out, native->argv, &o->argv_count);
     o->envp = add_texts(out, native->envp, &o->envp_count);

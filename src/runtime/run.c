@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -33,6 +34,7 @@ enum {
     LOG_MAX = 64 * 1024,        /* the end of it */
     START_MSEC_MAX = 60 * 1000, /* of a box without a timeout */
     CHILD_FD = 10,              /* numbers that no other descriptor of the child's needs */
+    FAILED_STATUS = 128,        /* of runsc */
     SHIFT = 1,                  /* from the container's ids to those around it */
 };
 
@@ -93,8 +95,8 @@ static int open_ends(struct run *run, int *ret_socket, int *ret_log)
     return *ret_log < 0 ? *ret_log : r;
 }
 
-/* With a shift the container's root is not the runtime, and none of its ids is a 0 of anybody's. Where there is only one id it is
- * the command's, and the runtime's as well. policy is that of the processes around. */
+/* With a shift the container's root is not the runtime, and none of its ids is a 0 of anybody's. Where there is only one id it
+ * is the command's, and the runtime's as well. policy is that of the processes around. */
 static void choose_ids(const struct px_box *box, const struct px_policy *policy, const struct px_runtime_kind *kind,
                        struct px_bundle *b)
 {
@@ -138,7 +140,8 @@ static int prepare(struct px_box *box, const struct px_policy *policy, struct px
         box->plan->owner = policy->user;
     if (b.uid == 0)
         px_plan_lacks(box->plan, "user: %s needs uid 0 inside; it has no privileges", kind->name);
-    const struct px_orders given = {.uid = b.uid, .gid = b.gid, .rows = run->rows, .cols = run->cols, .counted = box->has_cgroup};
+    const struct px_orders given = {
+        .uid = b.uid, .gid = b.gid, .rows = run->rows, .cols = run->cols, .counted = box->has_cgroup};
     px_orders_print(run->native, kind, &given, &orders);
     if (px_bundle_print(&b, &config, e) < 0)
         return -1;
@@ -189,7 +192,7 @@ static int join(struct px_box *box, pid_t pid)
 }
 
 /* Lets the command come into being, with its standard streams; ours of them are not needed any more. */
-static void answer(struct px_box *box)
+static int answer(struct px_box *box)
 {
     struct run *run = run_of(box);
     unsigned char given = 0;
@@ -211,21 +214,26 @@ static void answer(struct px_box *box)
         m.msg_control = &control;
         m.msg_controllen = CMSG_SPACE((size_t)count * sizeof fds[0]);
     }
-    (void)px_sys(SYS_sendmsg, run->socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    long r = px_sys(SYS_sendmsg, run->socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
     for (int i = 0; i < 3; i++)
         run->partner.stdio[i] = px_fd_close(run->partner.stdio[i]);
+    return r < 0 ? (int)r : 0;
+}
+
+/* px-start waits until it is killed. */
+static void fail_start(struct run *run, enum px_start_step step, int err)
+{
+    run->failed = true;
+    run->failure = (struct px_start_message){.step = step, .err = err};
 }
 
 static void on_hello(struct px_box *box, const struct heard *h)
 {
-    struct run *run = run_of(box);
     int r = !box->has_cgroup ? 0 : h->pid > 0 ? join(box, h->pid) : -ESRCH;
-    if (r >= 0) {
-        answer(box);
-        return;
-    }
-    run->failed = true;         /* and px-start waits until it is killed */
-    run->failure = (struct px_start_message){.err = r};
+    if (r < 0)
+        fail_start(run_of(box), PX_START_CGROUP, r);
+    else if ((r = answer(box)) < 0)
+        fail_start(run_of(box), PX_START_PROCESS, r);
 }
 
 static void watch(struct px_box *box, int fd, uint32_t tag)
@@ -331,7 +339,8 @@ static int start_failed(const struct run *run, struct px_err *e)
     case PX_START_WORKDIR:
         for (uint32_t i = 0; i < run->native->count; i++)
             if (run->native->steps[i].op == PX_OP_CHDIR)
-                return px_fail(e, PX_E_WORKDIR, f->err, "cannot start in '%s'", px_plan_text(run->native, run->native->steps[i].dst));
+                return px_fail(e, PX_E_WORKDIR, f->err, "cannot start in '%s'",
+                               px_plan_text(run->native, run->native->steps[i].dst));
         break;
     case PX_START_IDS:
         return px_fail(e, PX_E_RUNTIME, 0, "%s gave the box other ids than it was told to", name);
@@ -344,13 +353,15 @@ static int start_failed(const struct run *run, struct px_err *e)
     case PX_START_STDIO:
     case PX_START_TERMINAL:
         return px_fail(e, PX_E_TERMINAL, f->err, "the terminal of the box cannot be used");
+    case PX_START_RLIMIT:
+        return px_fail(e, PX_E_PRIVS, f->err, "a limit cannot be set in the box");
     case PX_START_PROCESS:
         return px_fail(e, PX_E_CLONE, f->err, "cannot start a process in the box");
+    case PX_START_CGROUP:
+        return px_fail(e, PX_E_CGROUP, f->err, "cannot put the box into its cgroup");
     default:
         break;
     }
-    if (f->step == 0)
-        return px_fail(e, PX_E_CGROUP, f->err, "cannot put the box into its cgroup");
     return px_fail(e, PX_E_RUNTIME, f->err, "the box was not as it should be when %s had made it", name);
 }
 
@@ -372,7 +383,10 @@ static int gone(struct px_box *box, struct px_err *e)
         box->end = box->end == PX_END_EXIT ? PX_END_LOST : box->end;
         return 0;
     }
-    return box->end == PX_END_EXIT && read_log(run, words, sizeof words) ? runtime_failed(run, e) : 0;
+    /* Of its own failure it writes into its log, which the command cannot. */
+    bool failed = box->end == PX_END_EXIT && box->have_report && WIFEXITED(box->report.wait_status) &&
+                  WEXITSTATUS(box->report.wait_status) == FAILED_STATUS;
+    return failed && read_log(run, words, sizeof words) ? runtime_failed(run, e) : 0;
 }
 
 static void done(struct px_partner *partner)
@@ -465,8 +479,8 @@ static struct run *new_run(const struct px_policy *policy, struct px_err *e)
         px_fail(e, PX_E_MEMORY, ENOMEM, "box");
     if (!run)
         return NULL;
-    run->partner = (struct px_partner){
-        .tier = kind->tier, .inside = kind->socket, .stdio = {-EBADF, -EBADF, -EBADF}, .prepare = prepare, .ready = ready, .gone = gone, .done = done};
+    run->partner = (struct px_partner){.tier = kind->tier, .inside = kind->socket, .stdio = {-EBADF, -EBADF, -EBADF},
+                                       .prepare = prepare, .ready = ready, .gone = gone, .done = done};
     run->kind = kind;
     run->socket = run->log = -EBADF;
     return run;
@@ -486,8 +500,8 @@ static struct px_policy policy_around(const struct px_policy *policy, const stru
     return around;
 }
 
-int px_runtime_start(const struct px_policy *policy, const char *const argv[], const struct px_host *host, const struct px_io *io,
-                     struct px_box **ret_box, struct px_err *e)
+int px_runtime_start(const struct px_policy *policy, const char *const argv[], const struct px_host *host,
+                     const struct px_io *io, struct px_box **ret_box, struct px_err *e)
 {
     struct run *run = new_run(policy, e);
     struct px_box *box = NULL;

@@ -65,8 +65,17 @@ static struct px_step *add_content(struct px_plan *plan, const char *path, unsig
     return s;
 }
 
+/* Joined in out, or the plan's sticky error. */
+static int joined(struct px_stage *st, const char *dir, const char *path, char out[PATH_MAX])
+{
+    int r = px_fmt(out, PATH_MAX, "%s%s", dir, path);
+    if (r < 0 && st->plan->text.err == 0)
+        st->plan->text.err = -E2BIG;
+    return r;
+}
+
 /* A path of the native box in the bundle: in its root, or beside it if it lies in a tmpfs that is there. */
-static int staged(const struct px_stage *st, const char *path, char *out, size_t size)
+static int staged(struct px_stage *st, const char *path, char out[PATH_MAX])
 {
     const struct px_plan *native = st->native;
     bool beside = false;
@@ -75,7 +84,7 @@ static int staged(const struct px_stage *st, const char *path, char *out, size_t
         if (native->steps[i].op == PX_OP_TMPFS && !px_equal(path, tmpfs) && px_path_within(path, tmpfs))
             beside = true;
     }
-    return px_fmt(out, size, "%s%s", beside ? PX_BUNDLE_BESIDE : PX_BUNDLE_ROOTFS, path);
+    return joined(st, beside ? PX_BUNDLE_BESIDE : PX_BUNDLE_ROOTFS, path, out);
 }
 
 /* A mount point that a tmpfs will cover. runc gives the tmpfs the mode of what it covers. */
@@ -101,7 +110,7 @@ static void copy_entry(struct px_stage *st, const struct px_step *s)
     const char *path = px_plan_text(st->native, s->dst), *content = px_plan_text(st->native, s->src);
     const struct px_step *tmpfs = tmpfs_on(st->native, path);
     char target[PATH_MAX];
-    if (left_to_runtime(st, s) || px_bundle_detached(st->native, path) || staged(st, path, target, sizeof target) < 0)
+    if (left_to_runtime(st, s) || px_bundle_detached(st->native, path) || staged(st, path, target) < 0)
         return;
     if (s->op == PX_OP_SYMLINK)
         px_steps_link(plan, content, target);
@@ -116,7 +125,7 @@ static void copy_tmpfs(struct px_stage *st, const struct px_step *s)
 {
     const char *path = px_plan_text(st->native, s->dst);
     char target[PATH_MAX];
-    if (!px_bundle_beside(st->native, path) || px_fmt(target, sizeof target, PX_BUNDLE_BESIDE "%s", path) < 0)
+    if (!px_bundle_beside(st->native, path) || joined(st, PX_BUNDLE_BESIDE, path, target) < 0)
         return;
     px_steps_dirs(st->plan, target, true, 0);
     struct px_step *copy = px_steps_at(st->plan, PX_OP_TMPFS, target);
@@ -130,7 +139,7 @@ static void copy_tmpfs(struct px_stage *st, const struct px_step *s)
 static void copy_part(struct px_stage *st, const struct px_step *s)
 {
     char path[PATH_MAX];
-    if (px_fmt(path, sizeof path, PX_BUNDLE_BESIDE "%s", px_plan_text(st->native, s->src)) < 0)
+    if (joined(st, PX_BUNDLE_BESIDE, px_plan_text(st->native, s->src), path) < 0)
         return;
     uint32_t at = px_steps_text(st->plan, path);
     struct px_step *copy = px_steps_add(st->plan, PX_OP_BIND);

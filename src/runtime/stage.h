@@ -6,9 +6,9 @@
  *   container       px-start     pid 1; applies what no runtime does, runs the command
  *                   the command
  *
- * Why:     a runtime that runs in a box of ours needs no privilege of the host, whoever calls: it is bound to px by life and death,
- *          sees no file but those it has to show, and everything it makes is on a tmpfs that goes with it. Nothing is left on the
- *          host by a crash, so there is nothing to sweep.
+ * Why:     a runtime that runs in a box of ours needs no privilege of the host, whoever calls: it is bound to px by life and
+ *          death, sees no file but those it has to show, and everything it makes is on a tmpfs that goes with it. Nothing is
+ *          left on the host by a crash, so there is nothing to sweep.
  * Owns:    the texts, in the plan.
  * Mustn't: make a mount point in a tree of the caller's, nor let a runtime do it. */
 #pragma once

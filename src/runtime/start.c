@@ -1,10 +1,10 @@
 /* px-start - pid 1 of a container that an OCI runtime has made: looks whether it is as asked for, runs the command, reports.
  *
- * Why:     without it the command would be pid 1, which no signal without a handler reaches and which has to reap; and a runtime
- *          cannot tell an exit status from a signal, or its own failure from the command's.
+ * Why:     without it the command would be pid 1, which no signal without a handler reaches and which has to reap; and a
+ *          runtime cannot tell an exit status from a signal, or its own failure from the command's.
  * Owns:    the socket of runtime/start.h, if there is one; it comes as descriptor 3.
- * Mustn't: read anything the command can write, except exit statuses from the kernel. It has the command's ids but is not dumpable,
- *          and the command's filter knows no ptrace.
+ * Mustn't: read anything the command can write, except exit statuses from the kernel. It has the command's ids but is not
+ *          dumpable, and the command's filter knows no ptrace.
  *
  *     px-start         with its orders in /.px/orders */
 #include <errno.h>
@@ -507,7 +507,8 @@ static char **vector_of(const struct start *s, uint32_t offset, uint32_t count)
 static int signal_events(void)
 {
     /* What a terminal or a runtime may send, and the ends of children. */
-    static const int taken[] = {SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP, SIGALRM};
+    static const int taken[] = {SIGCHLD, SIGHUP,   SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
+                                SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP, SIGALRM};
     uint64_t mask = 0;
     for (unsigned i = 0; i < sizeof taken / sizeof taken[0]; i++)
         mask |= 1ull << (taken[i] - 1);

@@ -83,6 +83,7 @@ enum px_start_step {
     PX_START_RLIMIT,
     PX_START_SECCOMP,
     PX_START_EXEC,
+    PX_START_CGROUP,            /* never said: the supervisor's own part */
 };
 
 struct px_start_message {

@@ -76,7 +76,8 @@ static json_t *at(json_t *value, const char *path)
         ASSERT(n < sizeof word);
         memcpy(word, path, n);
         word[n] = '\0';
-        value = json_is_array(value) && px_parse_u64(word, 1000, &index) == 0 ? json_array_get(value, index) : json_object_get(value, word);
+        bool number = json_is_array(value) && px_parse_u64(word, 1000, &index) == 0;
+        value = number ? json_array_get(value, index) : json_object_get(value, word);
         path += n + (path[n] == '.');
     }
     return value;

@@ -14,7 +14,8 @@ static const char *last(const char *text)
 
 TEST(the_last_message_counts)
 {
-    ASSERT_STR(last("{\"level\":\"warning\",\"msg\":\"first\",\"time\":\"t\"}\n{\"level\":\"error\",\"msg\":\"second\"}\n"), "second");
+    ASSERT_STR(last("{\"level\":\"warning\",\"msg\":\"first\",\"time\":\"t\"}\n"
+                    "{\"level\":\"error\",\"msg\":\"second\"}\n"), "second");
     ASSERT_STR(last("{\"msg\": \"with a blank\", \"level\": \"error\"}"), "with a blank");
     ASSERT_STR(last("{\"msg\":\"kept\"}\nnot json\n\n"), "kept");
 }

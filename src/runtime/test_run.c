@@ -31,7 +31,8 @@ static void need(const char *runtime)
         SKIP("there is no %s here", runtime);
 }
 
-static int start(const char *runtime, const char *const *pairs, const char *const argv[], struct px_box **ret_box, struct px_err *e)
+static int start(const char *runtime, const char *const *pairs, const char *const argv[], struct px_box **ret_box,
+                 struct px_err *e)
 {
     const struct px_host host = {
         .uid = geteuid(), .gid = getegid(), .landlock_abi = px_landlock_abi(), .user_namespaces = true};

@@ -86,8 +86,9 @@ TEST(what_confines_the_command_is_not_for_the_runtime)
 {
     static const enum px_op gone[] = {PX_OP_HOSTNAME, PX_OP_CGROUPNS, PX_OP_READONLY, PX_OP_MASK,    PX_OP_BOUND,   PX_OP_IDS,
                                       PX_OP_LANDLOCK, PX_OP_ALLOW,    PX_OP_ENFORCE,  PX_OP_RLIMIT,  PX_OP_SECCOMP};
-    static const enum px_op kept[] = {PX_OP_BEGIN,   PX_OP_PRIVATE, PX_OP_WAIT,    PX_OP_NO_USERNS, PX_OP_ROOT, PX_OP_PROC, PX_OP_PIVOT,
-                                      PX_OP_SESSION, PX_OP_KEYRING, PX_OP_SIGNALS, PX_OP_STDIO,     PX_OP_CLOSE, PX_OP_EXEC, PX_OP_INIT};
+    static const enum px_op kept[] = {PX_OP_BEGIN, PX_OP_PRIVATE, PX_OP_WAIT,    PX_OP_NO_USERNS, PX_OP_ROOT,
+                                      PX_OP_PROC,  PX_OP_PIVOT,   PX_OP_SESSION, PX_OP_KEYRING,   PX_OP_SIGNALS,
+                                      PX_OP_STDIO, PX_OP_CLOSE,   PX_OP_EXEC,    PX_OP_INIT};
     struct staged s;
     make_stage(&s, "crun", NULL);
     const struct px_plan *plan = s.stage.plan;
