@@ -61,7 +61,7 @@ PX_API void px_policy_free(struct px_policy *policy);
 PX_API int px_policy_set(struct px_policy *policy, const char *field, const char *value, struct px_err *e);
 /* The policy as a JSON object; free() it. */
 PX_API int px_policy_json(const struct px_policy *policy, char **ret_json, struct px_err *e);
-/* Whether it needs nothing but the engine's core: no profile to parse, no foreign runtime. */
+/* Whether it needs nothing but the engine's core: no profile to parse, no foreign runtime, no keeper. */
 PX_API bool px_policy_is_small(const struct px_policy *policy);
 /* Names of the presets in order; NULL past the end. */
 PX_API const char *px_preset_name(size_t index);

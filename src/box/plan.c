@@ -373,11 +373,27 @@ static void add_stay(struct px_plan *plan, const struct px_policy *policy, const
     uint32_t at = px_steps_bytes(plan, &head, sizeof head);
     (void)px_steps_bytes(plan, program, (size_t)length * PX_STEPS_INSTRUCTION);
     (void)px_steps_bytes(plan, host->filter, (size_t)head.command * PX_STEPS_INSTRUCTION);
+    if (own) {                  /* not counted in the head unless px_plan_spare_init says so */
+        const struct sock_filter *spare = px_seccomp_spare_init(&length);
+        (void)px_steps_bytes(plan, spare, (size_t)length * PX_STEPS_INSTRUCTION);
+    }
     add_ids(plan, PX_OP_STAY, 0, 0, PX_STEP_SETGROUPS | (bind_to_thread ? PX_STEP_THREAD : 0u));
     plan->steps[plan->count - 1].src = at;
     plan->steps[plan->count - 1].attr = (uint32_t)(plan->text.len - at);
     px_plan_has(plan, "seccomp=%s%s", own ? strict ? "strict" : "default" : "profile+floor", workspace ? "+workspace" : "");
     px_plan_lacks(plan, "denials: not told in a box that stays");
+}
+
+void px_plan_spare_init(struct px_plan *plan)
+{
+    const struct px_step *s = &plan->steps[plan->count - 1];
+    struct px_init_filters head;
+    if (!plan->stays || plan->text.err < 0)
+        return;
+    memcpy(&head, plan->text.data + s->src, sizeof head);
+    if (head.command == 0)      /* a user's own profile has its place there */
+        (void)px_seccomp_spare_init(&head.command);
+    memcpy(plan->text.data + s->src, &head, sizeof head);
 }
 
 /* ---- tiers ---- */

@@ -117,7 +117,7 @@ PX_API int px_policy_json(const struct px_policy *policy, char **ret_json, struc
 
 PX_API bool px_policy_is_small(const struct px_policy *policy)
 {
-    return px_policy_own_filter(policy) && px_policy_native(policy);
+    return px_policy_own_filter(policy) && px_policy_native(policy) && !policy->detach;
 }
 
 PX_API const char *px_preset_name(size_t index)
@@ -265,6 +265,10 @@ PX_API int px_box_start(const struct px_policy *policy, const char *const argv[]
         io = &nothing;
     if (!e)
         e = &local;
+    if (policy->detach) {
+        px_fail(e, PX_E_USAGE, 0, "a detached command needs a box that stays");
+        return px_fix(e, "Use px_keeper_new() and px_living_detach() of px/living.h, or px exec -d.");
+    }
     if (!px_policy_native(policy))
         return px_beyond_start(policy, argv, io, ret_box, e);
     px_auto_free struct sock_filter *filter = NULL;
@@ -361,7 +365,7 @@ PX_API void px_box_free(struct px_box *box)
 {
     if (!box)
         return;
-    if (box->owns_home) {
+    if (box->pool) {
         px_pool_let_go(box);
         return;
     }
