@@ -184,7 +184,7 @@ int main(int argc, char **argv)
     if (argc < 2 || read_words(argv + 1, &job) < 0)
         fprintf(stderr, "usage: libpx_engine pool|living|hold [-j N] [-n N] PX [FIELD=VALUE]... -- COMMAND ARG...\n%s\n", job.err.what);
     else if (px_engine_new(job.px, &job.engine, &job.err) == 0 &&
-             px_pool_new(job.engine, job.policy, READY, &job.pool, &job.err) == 0)
+             px_pool_new(job.engine, job.policy, strcmp(job.mode, "hold") == 0 ? 1 : READY, &job.pool, &job.err) == 0)
         status = strcmp(job.mode, "hold") == 0 ? hold(&job) : time_commands(&job);
     if (job.err.code != 0)
         fprintf(stderr, "libpx_engine: %s\n", job.err.what);

@@ -44,26 +44,26 @@ static int open_pair(struct pair *p, const char *px, const char *stress)
                : 0;
 }
 
-/* One wait for both; the hostile one is served whenever it has something. */
+/* One wait for both; the hostile one is served whenever it has something. 1 while the box lives, or, without one, until the
+ * attack has said that it is at work. */
 static int step(struct pair *p, struct px_box *box)
 {
+    char said[1 << 16];
     struct pollfd fds[3] = {{.fd = p->hostile ? px_box_fd(p->hostile) : -1, .events = POLLIN},
-                            {.fd = box ? px_box_fd(box) : -1, .events = POLLIN},
-                            {.fd = box ? -1 : p->up[0], .events = POLLIN}};
-    if (poll(fds, 3, -1) < 0)
+                            {.fd = p->up[0], .events = POLLIN},
+                            {.fd = box ? px_box_fd(box) : -1, .events = POLLIN}};
+    if (poll(fds, 3, -1) < 0 || (fds[0].revents && px_box_step(p->hostile, &p->err) < 0))
         return -1;
-    if (fds[0].revents && px_box_step(p->hostile, &p->err) < 0)
-        return -1;
-    if (fds[2].revents)
-        return 0;
-    return fds[1].revents ? px_box_step(box, &p->err) : 1;
+    ssize_t n = fds[1].revents ? read(p->up[0], said, sizeof said) : 0;
+    if (!box)
+        return n == 0 ? 1 : n >= 3 && memcmp(said, "up\n", 3) == 0 ? 0 : -1;
+    return fds[2].revents ? px_box_step(box, &p->err) : 1;
 }
 
 static int attack_begins(struct pair *p)
 {
     const char *const argv[] = {"/stress", "attack", p->attack, NULL};
     const struct px_io io = {.use_out = true, .out = p->null, .use_err = true, .err = p->up[1]};
-    char line[4096];
     int r;
     if (strcmp(p->attack, "none") == 0)
         return 0;
@@ -72,7 +72,7 @@ static int attack_begins(struct pair *p)
         return -1;
     while ((r = step(p, NULL)) > 0)
         ;
-    return r < 0 || read(p->up[0], line, 3) != 3 || memcmp(line, "up\n", 3) != 0 ? -1 : 0;
+    return r;
 }
 
 static void attack_ends(struct pair *p)

@@ -13,6 +13,8 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <px/living.h>
@@ -96,6 +98,7 @@ static _Noreturn void keep(struct cli *cli, const struct px_policy *policy, int 
 /* ---- starting one ---- */
 
 struct started {
+    pid_t pid;                  /* of the keeper, which is our child as long as we are here */
     int talk;                   /* closed without a word, the box ends */
     struct ready ready;
 };
@@ -111,6 +114,7 @@ static int start_keeper(struct cli *cli, const struct px_policy *policy, struct 
         keep(cli, policy, ends[1]);
     (void)close(ends[1]);
     ret->talk = ends[0];
+    ret->pid = pid;
     if (pid < 0)
         return make_error(e, 19, NULL, "px cannot start a keeper");
     struct pollfd answer = {.fd = ends[0], .events = POLLIN};
@@ -131,6 +135,19 @@ static int let_live(struct cli *cli, const struct started *s)
     if (send(s->talk, "k", 1, MSG_NOSIGNAL) == 1)
         return 0;
     return fail(cli, 40, 1, NULL, "box '%s' ended just after its start", s->ready.name);
+}
+
+/* What was started will not be told of, so it goes; and who asked for it learns that when it is gone. */
+static void take_back(struct started *s)
+{
+    const struct timespec moment = {.tv_nsec = 10000000};
+    enum { TIMES = 3000 };
+    if (s->talk < 0)
+        return;
+    (void)close(s->talk);
+    s->talk = -1;
+    for (int i = 0; s->pid > 0 && i < TIMES && waitpid(s->pid, NULL, WNOHANG) == 0; i++)
+        (void)nanosleep(&moment, NULL);
 }
 
 static int say_started(const struct cli *cli, const struct started *s, unsigned command)
@@ -161,8 +178,8 @@ static int box_start(struct cli *cli, int argc, char **argv)
         status = say_error(cli, &e, 1);
     else
         status = say_started(cli, &s, 0) ? 1 : let_live(cli, &s);
-    if (s.talk >= 0)
-        (void)close(s.talk);
+    if (status)
+        take_back(&s);
     free_options(&o);
     return status;
 }
@@ -199,8 +216,8 @@ int run_detached(struct cli *cli, struct options *o)
         status = say_error(cli, &e, status_for(&e));
     else
         status = say_started(cli, &s, command) ? START_STATUS : let_live(cli, &s);
-    if (s.talk >= 0)
-        (void)close(s.talk);
+    if (status)
+        take_back(&s);
     return status;
 }
 

@@ -29,7 +29,9 @@ int box_copy(struct cli *cli, int argc, char **argv)
     int status = 0, left = box_words(cli, usage, words, argc, argv, &status);
     if (left < 0)
         return status;
-    bool out = left == 2 && split(argv[0], name, &path[0]), in = left == 2 && !out && split(argv[1], name, &path[1]);
+    bool in = left == 2 && split(argv[1], name, &path[1]), out = left == 2 && split(argv[0], name, &path[0]);
+    if (in && out)
+        return usage_error(cli, USAGE_STATUS, "Copy it out of the one, then into the other.", "px box copy does not copy from box to box");
     if (!out && !in)
         return usage_error(cli, USAGE_STATUS, usage, "px box copy needs two places, one of them in a box");
     int r = px_living_open(NULL, name, &living, &e);

@@ -22,6 +22,7 @@ int cmd_engine(struct cli *cli, int argc, char **argv)
     enum { SOCKET = 3 };
     struct px_err e = {0};
     (void)argv;
+    (void)syscall(436 /* close_range */, SOCKET + 1, ~0u, 0);   /* whatever else the caller had open and did not mark */
     if (argc != 0 || fcntl(SOCKET, F_SETFD, FD_CLOEXEC) < 0)
         return usage_error(cli, USAGE_STATUS, "It is started by px_engine_new() of libpx.", "px engine has nobody to serve");
     allow_many_files();

@@ -7,6 +7,7 @@ is measured. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last "N
 
 import argparse
 import importlib.util
+import io
 import json
 import os
 import secrets
@@ -14,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 import time
@@ -436,6 +438,100 @@ def many_detached(world):
     state = world.show("m")
     check(len(state["commands"]) == 32 and state["commands_run"] == 40, f"{len(state['commands'])} are remembered of {state['commands_run']}")
     check(len(list((world.home / "run/boxes/m").iterdir())) <= 2 + 64, "logs of forgotten commands are left")
+
+
+# ---- files ----------------------------------------------------------------------------------------------------------
+
+
+@test
+def copies(world):
+    """A tree with odd names, empty files and one larger than any buffer goes in and comes out as it was."""
+    tree = world.top / "tree"
+    (tree / "a b" / ("n" * 200) / ("m" * 200)).mkdir(parents=True)
+    (tree / "-dash").write_text("dash")
+    (tree / "a b" / "new\nline").write_text("x")
+    (tree / "empty").write_text("")
+    (tree / "a b" / ("n" * 200) / ("m" * 200) / "deep").write_bytes(os.urandom(3_000_001))
+    (tree / "run").write_text("#!/bin/sh\n")
+    (tree / "run").chmod(0o755)
+    world.box("start", "--name", "c")
+    world.box("copy", str(tree), "c:/tmp/there")
+    world.box("copy", "c:/tmp/there", str(world.top / "back"))
+    done = subprocess.run(["diff", "-r", str(tree), str(world.top / "back")], capture_output=True, text=True, check=False)
+    check(done.returncode == 0, f"it is not what it was: {done.stdout}{done.stderr}")
+    check((world.top / "back/run").stat().st_mode & 0o777 == 0o755, "a mode is lost")
+    os.mkfifo(tree / "pipe")            # is left out, and nobody waits for it
+    world.box("copy", str(tree), "c:/tmp/again")
+
+
+def archive(*members):
+    """tar of (name, type, fields, data)."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for name, kind, fields, data in members:
+            info = tarfile.TarInfo(name)
+            info.type, info.size, info.mode = kind, len(data), 0o6777
+            for key, value in fields.items():
+                setattr(info, key, value)
+            tar.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+@test
+def hostile_archives(world):
+    """The box's own tar is whatever the box wants: nothing it sends leaves the target, and what fails leaves nothing."""
+    top = ("t", tarfile.DIRTYPE, {}, b"")
+    link = {"linkname": "../../../../etc"}
+    endless = bytearray(archive(("t", tarfile.REGTYPE, {}, b"x" * 4096)))
+    endless[124:136] = b"77777777777\0"           # 8 GiB announced; the sum is made right again
+    endless[148:156] = b" " * 8
+    endless[148:156] = b"%06o\0 " % sum(endless[:512])
+    refused = {
+        "parent": archive(top, ("t/../../escape", tarfile.REGTYPE, {}, b"x")),
+        "outside": archive(top, ("../escape", tarfile.REGTYPE, {}, b"x")),
+        "absolute": archive(top, (str(world.top / "escape"), tarfile.REGTYPE, {}, b"x")),
+        "unasked": archive(top, ("other/escape", tarfile.REGTYPE, {}, b"x")),
+        "sibling": archive(top, ("tt", tarfile.REGTYPE, {}, b"x")),
+        "hard link out": archive(top, ("t/h", tarfile.LNKTYPE, {"linkname": "../../etc/passwd"}, b"")),
+        "hard link absolute": archive(top, ("t/h", tarfile.LNKTYPE, {"linkname": "/etc/passwd"}, b"")),
+        "hard link to another": archive(top, ("t/h", tarfile.LNKTYPE, {"linkname": "escape"}, b"")),
+        "twice": archive(top, ("t/f", tarfile.REGTYPE, {}, b"1"), ("t/f", tarfile.REGTYPE, {}, b"2")),
+        "file as directory": archive(top, ("t/f", tarfile.REGTYPE, {}, b"1"), ("t/f/g", tarfile.REGTYPE, {}, b"2")),
+        "nothing": b"",
+        "noise": secrets.token_bytes(5000),
+        "cut off": archive(top, ("t/f", tarfile.REGTYPE, {}, b"x" * 5000))[:3000],
+        "endless": bytes(endless) + b"x" * 2_000_000,
+    }
+    harmless = archive(top, ("t/l", tarfile.SYMTYPE, link, b""), ("t/l/evil", tarfile.REGTYPE, {}, b"x"), ("t/dev", tarfile.CHRTYPE, {}, b""),
+                       ("t/pipe", tarfile.FIFOTYPE, {}, b""), ("t/suid", tarfile.REGTYPE, {}, b"x"))
+    world.box("start", "--name", "h", "-e", "PATH=/tmp/bin:/usr/bin:/bin")
+    world.out("h", "mkdir /tmp/bin; printf '#!/bin/sh\ncat /tmp/evil\n' >/tmp/bin/tar; chmod 755 /tmp/bin/tar")
+    (world.top / "place").mkdir()
+    before = sorted(os.listdir(world.top))
+    for name, data in [*refused.items(), ("harmless", harmless)]:
+        subprocess.run([world.px, "box", "exec", "h", "-i", "-c", "cat >/tmp/evil"], input=data, env=world.environment, cwd=world.top, timeout=LIMIT_S,
+                       check=True)
+        done = world.box("copy", "--max-size", "1m", "h:/tmp/t", str(world.top / "place"), status=0 if name == "harmless" else 1)
+        check(sorted(os.listdir(world.top)) == before, f"{name}: {os.listdir(world.top)}")
+        check(name == "harmless" or os.listdir(world.top / "place") == [], f"{name} left {os.listdir(world.top / 'place')}: {done.stderr}")
+    got = world.top / "place" / "t"
+    check(sorted(os.listdir(got)) == ["l", "suid"] and (got / "l/evil").read_text() == "x", f"{os.listdir(got)}")
+    check(not (got / "l").is_symlink() and (got / "suid").stat().st_mode & 0o7000 == 0, "a link or a set-id bit came through")
+
+
+@test
+def memory(world):
+    """One command that takes it all ends the box, and every user of it is told."""
+    if os.geteuid() != 0:
+        raise Skip("needs a cgroup, which an ordinary user has not")
+    world.box("start", "--name", "m", "-m", "64m")
+    other = world.spawn("box", "exec", "m", "--", "sh", "-c", "echo up; sleep 1000")
+    check(other.stdout.readline() == "up\n", "it does not start")
+    done = world.box("exec", "m", "--", "sh", "-c", "x=$(head -c 100000000 /dev/zero | tr '\\0' x); echo done", status=None)
+    check(done.returncode == 137 and "memory limit" in done.stderr, f"{done.returncode} {done.stderr}")
+    _, err = other.communicate(timeout=LIMIT_S)
+    check(other.returncode == 137 and "memory limit" in err, f"{other.returncode} {err}")
+    world.gone("m")
 
 
 # ---- who may --------------------------------------------------------------------------------------------------------

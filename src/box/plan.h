@@ -66,6 +66,7 @@ struct px_plan {
     uint64_t namespaces;        /* CLONE_NEW* of pid 1 */
     bool own_net;               /* the payload makes a network namespace, pid 1 follows */
     bool stays;                 /* no payload: commands come later */
+    const int *image;           /* of px-init, if the caller shares one among its boxes; borrowed */
     bool notify;                /* the filter has a listener, which the parent gets */
     bool own_filter;            /* the filter is one of ours */
     enum px_tier tier;

@@ -534,7 +534,7 @@ const struct px_field px_policy_fields[] = {
     { "device",       0,   TEXT,             ABSENT_AT,         ABSENT | REPEAT, "PATH",  "show a device in the box", NULL },
     { "name",         0,   &box_name_type,   AT(name),          0,      "NAME",           "with --detach: name the box", NULL },
     { "detach",       'd', &px_field_bool,   AT(detach),        FLAG,   NULL,             "leave the command running in a box that stays", NULL },
-    { "idle",         0,   &px_field_msec,   AT(idle_msec),     0,      "TIME",           "end a box that stays after this long without a command", NULL },
+    { "idle",         0,   &px_field_msec,   AT(idle_msec),     0,      "TIME",           "end a box that stays once no command ran for this long", NULL },
     { "max-life",     0,   &px_field_msec,   AT(max_life_msec), 0,      "TIME",           "end a box that stays after this long", NULL },
     { "changes",      0,   TEXT,             ABSENT_AT,         ABSENT, "DIR",            "run on a copy and show what changed", NULL },
     { "apply",        0,   TEXT,             ABSENT_AT,         ABSENT | FLAG, NULL,      "apply the changes", NULL },

@@ -135,6 +135,8 @@ int px_command_signal_pid(const struct px_box *home, int inside_pid, int signal)
 /* box/launch.c: from plan to running processes. */
 /* A descriptor with the message it came with; -EPROTO if there was none. */
 int px_launch_receive_fd(int control, void *data, size_t size);
+/* The sealed image of px-init, for a caller that makes many boxes: they can share it (plan.image). A descriptor or -errno. */
+int px_launch_image(void);
 int px_launch(struct px_box *box, const struct px_policy *policy, const struct px_io *io, struct px_err *e);
 /* box/flow.c: moving bytes. */
 int px_flow_open(struct px_box *box, const struct px_policy *policy, const struct px_io *io, int ret_stdio[3], struct px_err *e);

@@ -50,6 +50,7 @@ struct made {
 
 struct factory {
     int user, epoll;
+    int image;                  /* of px-init, one for all */
     struct watched watched;
     struct pool *pools;
     struct made *made;
@@ -128,7 +129,7 @@ static void make(struct factory *f, struct pool *p)
     struct px_box *home = NULL;
     struct px_err e = {0};
     p->wanted--;
-    if (px_stay(p->policy, true, &home, &e) >= 0) {
+    if (px_stay_with(p->policy, true, f->image >= 0 ? &f->image : NULL, &home, &e) >= 0) {
         give(f, p, home);
         return;
     }
@@ -307,8 +308,9 @@ static void round_of(struct factory *f, int wait_msec)
 
 PX_API int px_engine_serve(int socket, struct px_err *e)
 {
-    struct factory f = {.user = socket, .epoll = epoll_create1(EPOLL_CLOEXEC), .watched = {USER}};
+    struct factory f = {.user = socket, .epoll = epoll_create1(EPOLL_CLOEXEC), .image = px_launch_image(), .watched = {USER}};
     if (f.epoll < 0 || watch(&f, socket, &f.watched) < 0) {
+        (void)px_fd_close(f.image);
         (void)px_fd_close(f.epoll);
         return px_fail(e, PX_E_IO, errno, "the engine cannot watch its socket");
     }
@@ -322,6 +324,7 @@ PX_API int px_engine_serve(int socket, struct px_err *e)
         (void)px_pidfd_signal(m->home->pidfd, SIGKILL);
     while (f.made)
         forget(f.made);
+    (void)px_fd_close(f.image);
     (void)px_fd_close(f.epoll);
     return 0;
 }

@@ -472,15 +472,16 @@ static int watch_all(struct px_keeper *k, struct watched *w, int stop_fd)
         r = watch(w, stop_fd, STOP, NULL);
     if (r >= 0)
         r = watch(w, k->starter, STARTER, NULL);
-    if (r >= 0 && k->users_count < PX_KEEPER_USERS_MAX)
-        r = watch(w, k->listener, DOOR, NULL);
-    for (struct px_keep_user *u = k->users; u && r >= 0; u = u->next)
-        r = watch(w, u->socket, USER, u);
     for (struct px_keep_guest *g = k->guests; g && r >= 0; g = g->next)
         r = watch(w, g->pidfd, GUEST, g);
     for (struct px_keep_command *c = k->commands; c && r >= 0; c = c->next)
         for (int i = 0; c->box && i < 3 && r >= 0; i++)
             r = watch(w, i == 2 ? px_box_fd(c->box) : c->pipe[i], COMMAND, c);
+    /* After them: whoever asks what runs gets no answer that was right a moment ago. */
+    for (struct px_keep_user *u = k->users; u && r >= 0; u = u->next)
+        r = watch(w, u->socket, USER, u);
+    if (r >= 0 && k->users_count < PX_KEEPER_USERS_MAX)
+        r = watch(w, k->listener, DOOR, NULL);
     return r;
 }
 
@@ -528,6 +529,7 @@ static void dispatch(struct px_keeper *k, const struct what *what)
         break;
     case GUEST:
         g->pidfd = px_fd_close(g->pidfd);
+        drop_guests(k, false);
         break;
     case COMMAND:
         if (px_keep_command_step(c))
@@ -549,7 +551,6 @@ static void settle(struct px_keeper *k)
         k->users_count--;
         drop_user(u);
     }
-    drop_guests(k, false);
     px_keep_command_forget_old(k);
     uint64_t now = px_now_nsec();
     bool busy = k->guests_count || px_keep_command_running(k);

@@ -217,7 +217,7 @@ static int take_answer(void *user, const char *data, size_t size, struct px_err 
 int px_keep_there(struct px_living *l, const char *path, struct px_keep_there *ret, struct px_err *e)
 {
     static const char script[] = "[ -e \"$1\" ] && printf e; [ -d \"$1\" ] && printf d; [ -f \"$1\" ] && printf f\n"
-                                 "command -v tar >/dev/null 2>&1 && printf t; exit 0";
+                                 "IFS=:; for d in $PATH; do [ -x \"$d/tar\" ] && printf t && break; done; exit 0";
     const char *const argv[] = {"sh", "-c", script, "sh", path, NULL};
     struct answer a = {.length = 0};
     const struct px_keep_stream how = {.take = take_answer, .user = &a};

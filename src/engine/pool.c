@@ -91,8 +91,6 @@ static int spawn(const char *program, int socket, pid_t *ret_pid)
     (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
     r = posix_spawn_file_actions_adddup2(&actions, socket, SOCKET_IN_CHILD);
     if (r == 0)
-        r = posix_spawn_file_actions_addclosefrom_np(&actions, SOCKET_IN_CHILD + 1);
-    if (r == 0)
         r = posix_spawn(ret_pid, program, &actions, &attributes, argv, none);
     (void)posix_spawn_file_actions_destroy(&actions);
     (void)posix_spawnattr_destroy(&attributes);

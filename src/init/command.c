@@ -41,7 +41,7 @@ static struct {
 static char program[PROGRAM_MAX * INSTRUCTION] __attribute__((aligned(8)));
 static uint16_t program_length;         /* of each command's own filter; 0: none */
 static uint32_t sharing;                /* 1 while a child uses our memory; cleared by the kernel */
-static int owner = -1;                  /* the control socket */
+static int owner;                       /* the control socket */
 
 /* ---- the request, taken apart ---- */
 
