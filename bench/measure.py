@@ -16,8 +16,10 @@ NULL = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": sub
 class Launcher:
     """A process that answers the requests of bench.h; ends when its standard input does."""
 
-    def __init__(self, row, site):
+    def __init__(self, row, site, threads=1):
         command = row.command if row.serves else [site.launch, *row.command]
+        if row.threads:
+            command = [*command[:2], "-j", str(threads), *command[2:]]
         self.process = subprocess.Popen([*row.prefix, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True, bufsize=1)
 
@@ -30,9 +32,12 @@ class Launcher:
             raise OSError("the launcher ended")
         return [int(word) for word in line.split()]
 
+    def several(self, times):
+        self.ask(f"run {times}")
+        return [self.answer() for _ in range(times)]
+
     def once(self):
-        self.ask("run 1")
-        return self.answer()
+        return self.several(1)[0]
 
     def close(self):
         with contextlib.suppress(OSError):
@@ -72,7 +77,7 @@ def launchers(rows, site, each=1):
         for row in rows:
             if row.note:
                 continue
-            made = [Launcher(row, site) for _ in range(each)]
+            made = [Launcher(row, site, each)] if row.threads else [Launcher(row, site) for _ in range(each)]
             for launcher in made:
                 stack.callback(launcher.close)
             if warm(made[0], row):
@@ -80,20 +85,20 @@ def launchers(rows, site, each=1):
         yield ready
 
 
-def latency(rows, site, rounds):
-    """Every row once a round, in an order that changes: what one row leaves to the kernel to clean up falls on all the
-    others alike. Returns {name: ([nanoseconds], failed)}."""
+def latency(rows, site, rounds, times=1):
+    """Every row once a round (or so many times in a row), in an order that changes: what one row leaves to the kernel to
+    clean up falls on all the others alike. Returns {name: ([nanoseconds], failed)}."""
     order_of = random.Random(1)
     with launchers(rows, site) as ready:
         samples = {name: [] for name in ready}
         failed = dict.fromkeys(ready, 0)
         for _ in range(rounds):
             for name in order_of.sample(list(ready), len(ready)):
-                nsec, status = ready[name][0].once()
-                if status == 0:
-                    samples[name].append(nsec)
-                else:
-                    failed[name] += 1
+                for nsec, status in ready[name][0].several(times):
+                    if status == 0:
+                        samples[name].append(nsec)
+                    else:
+                        failed[name] += 1
     return {name: (samples[name], failed[name]) for name in samples}
 
 
@@ -196,6 +201,27 @@ def memory(row, payload, count):
         return None
     finally:
         end_boxes(started, payload)
+
+
+def living(row, count):
+    """Boxes that stay, all of one engine: what they take, engine and pid 1 of each, and how fast they come. The program that uses
+    them is counted by itself."""
+    process = subprocess.Popen(row.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        words = process.stdout.readline().split()
+        if len(words) != 2 or int(words[1]) != count:
+            row.note = f"fails: {words[1] if len(words) == 2 else 0} of {count} boxes answer"
+            return None
+        supervisors = [pid for pid in descendants() if pid != process.pid]
+        return {"pss_kib": sum(map(pss_kib, supervisors)) / count, "processes": len(supervisors) / count,
+                "user_kib": pss_kib(process.pid) / count, "per_s": count * 1e9 / int(words[0])}
+    except OSError as error:
+        row.note = "needs root to read it" if isinstance(error, PermissionError) else f"fails: {error}"
+        return None
+    finally:
+        process.stdin.close()
+        process.wait()
+        process.stdout.close()
 
 
 def steps_table(px, payload, runs=21):

@@ -51,6 +51,17 @@ def latency_results(rows, samples):
     return [finish(row, found.get(row.name)) for row in rows]
 
 
+def neighbour_results(rows, samples):
+    """As latency_results; the first row is the box that has no hostile neighbour."""
+    results = latency_results(rows, samples)
+    alone = results[0].get("p99_ms")
+    for row, result in zip(rows, results):
+        if alone and "p99_ms" in result:
+            result["p99_x_alone"] = result["p99_ms"] / alone
+            result["verdict"] = verdict(row.goals, result)
+    return results
+
+
 def throughput_results(rows, by_jobs):
     """by_jobs is {launchers: {name: runs a second}}; the goals are about the most launchers."""
     most = max(by_jobs)
@@ -84,6 +95,11 @@ def table(results, columns, head="row"):
 def latency_table(results, head, base):
     table(results, [("p50 ms", "p50_ms", 3), ("p99 ms", "p99_ms", 3), ("p99/p50", "p99_over_p50", 2),
                     (f"x {base}", "x_base", 2), ("x bwrap", "x_bwrap", 2)], head)
+
+
+def neighbour_table(results):
+    table(results, [("p50 ms", "p50_ms", 3), ("p99 ms", "p99_ms", 3), ("p50 x alone", "x_base", 2), ("p99 x alone", "p99_x_alone", 2)],
+          "a command while the box beside it")
 
 
 def throughput_table(results, jobs):

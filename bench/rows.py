@@ -17,6 +17,10 @@ TAIL = ("p99_over_p50", "<=", 2.5)
 NO_NET_GOALS = [("x_base", "<=", 2.5), TAIL]
 NET_GOALS = [("x_base", "<=", 3.3), ("x_bwrap", "<=", 0.55), TAIL]
 PYTHON_GOALS = [("x_base", "<=", 1.12)]
+POOL_GOALS = [("x_base", "<=", 1.6), TAIL]
+WARM_GOALS = [("x_base", "<=", 1.4), TAIL]      # the same without a network namespace to make
+LIVING_GOALS = [("x_base", "<=", 1.3), TAIL]
+NEIGHBOUR_GOALS = [("p99_x_alone", "<=", 2.0)]
 MEMORY_GOALS = [("pss_kib", "<=", 48)]
 CGROUP2_GOALS = [("extra_ms", "<=", 0.2)]
 
@@ -35,6 +39,7 @@ class Row:
     note: str = ""              # why the row is left out; empty if it is measured
     prefix: list = dataclasses.field(default_factory=list)  # goes before all else and is not timed
     serves: bool = False        # the command answers the requests of bench.h itself
+    threads: bool = False       # ... and takes the place of several launchers by -j, its second word
     peer: str = ""              # the row that "x bwrap" refers to
 
 
@@ -49,6 +54,9 @@ class Site:
         musl = os.path.join(self.out, "limit-musl")
         self.limit = musl if os.path.exists(musl) else os.path.join(self.out, "limit")
         self.libpx_start = os.path.join(self.out, "libpx_start")
+        self.libpx_engine = os.path.join(self.out, "libpx_engine")
+        self.neighbour = os.path.join(self.out, "neighbour")
+        self.stress = os.path.join(build, "glibc", "tests", "stress")
         self.px = os.path.join(build, "px")
         self.px_glibc = os.path.join(build, "glibc", "px")
 
@@ -83,6 +91,23 @@ class Site:
         return Row(" ".join(["libpx", *fields]), command, note=note, serves=True,
                    peer="bwrap, no net" if "net=host" in fields else "bwrap, net")
 
+    def engine_row(self, mode, payload, *fields, goals=()):
+        """A box of a pool, or one more command in a box that stays."""
+        command = [self.libpx_engine, mode, self.px_glibc, *fields, "--", *payload]
+        note = "" if os.path.exists(self.libpx_engine) and os.path.exists(self.px_glibc) else "left out: not built"
+        return Row(" ".join([f"libpx {mode}", *fields]), command, list(goals), note, serves=True, threads=True,
+                   peer="bwrap, no net" if "net=host" in fields else "bwrap, net")
+
+    def hold_row(self, count):
+        command = [self.libpx_engine, "hold", "-n", str(count), self.px_glibc, "--", *TRUE]
+        note = "" if os.path.exists(self.libpx_engine) and os.path.exists(self.px_glibc) else "left out: not built"
+        return Row(f"{count} boxes that stay", command, MEMORY_GOALS, note, serves=True)
+
+    def neighbour_row(self, name, attack, goals=()):
+        command = [self.neighbour, self.px_glibc, self.stress, attack, *TRUE]
+        note = "" if os.path.exists(self.neighbour) and os.path.exists(self.stress) else "left out: not built"
+        return Row(name, command, list(goals), note, serves=True)
+
     def memory_limit_row(self, payload):
         row = self.px_row(payload, "--memory", "64m")
         if not row.note and os.geteuid() != 0:
@@ -98,6 +123,8 @@ class Site:
         if os.path.exists(self.px_glibc):
             rows += [self.px_row(TRUE, "--net", "host", px=self.px_glibc, suffix=" (glibc)"),
                      self.px_row(TRUE, px=self.px_glibc, suffix=" (glibc)")]
+        rows += [self.engine_row("pool", TRUE, "net=host", goals=WARM_GOALS), self.engine_row("pool", TRUE, goals=POOL_GOALS),
+                 self.engine_row("living", TRUE, goals=LIVING_GOALS)]
         return rows + [self.libpx_row(TRUE, "net=host"), self.libpx_row(TRUE), self.bwrap_row(TRUE, False),
                        self.bwrap_row(TRUE, True), self.oci_row("crun", "--cgroup-manager=disabled"),
                        self.oci_row("runc")]
@@ -109,10 +136,22 @@ class Site:
         return [Row("vfork+exec", TRUE), self.limit_row(TRUE, False), self.limit_row(TRUE, True),
                 self.px_row(TRUE, "--net", "host", goals=[("x_bwrap", ">=", 2.5)]),
                 self.px_row(TRUE, goals=[("x_bwrap", ">=", 2.0)]),
+                self.engine_row("pool", TRUE, "net=host", goals=[("x_bwrap", ">=", 2.5)]),
+                self.engine_row("pool", TRUE, goals=[("x_bwrap", ">=", 2.0)]), self.engine_row("living", TRUE),
                 self.bwrap_row(TRUE, False), self.bwrap_row(TRUE, True)]
 
     def memory_rows(self):
         return [self.limit_row(SLEEP, True), self.px_row(SLEEP, goals=MEMORY_GOALS), self.bwrap_row(SLEEP, True)]
+
+    def living_rows(self, counts):
+        return [self.hold_row(count) for count in counts]
+
+    def neighbour_rows(self):
+        """The first is what the others are held against: nobody beside it."""
+        return [self.neighbour_row("nobody", "none")] + [
+            self.neighbour_row(name, attack, NEIGHBOUR_GOALS)
+            for name, attack in (("floods its output", "flood"), ("forks to its limit", "fork"), ("executes over and over", "exec"),
+                                 ("stops itself and its group", "stop-self"), ("asks for what is denied", "denied"))]
 
     def make_root(self):
         for name in ("usr", "proc", "dev", "tmp"):

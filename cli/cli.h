@@ -40,11 +40,32 @@ struct options {
     const char *shell_text;     /* -c */
     const char *report;
     bool plan, help, timings, tty, interactive;
+    bool detach;                /* leave it running */
+    bool keeps, idle;           /* something was said that only counts for a box that stays; --idle was */
     const char **argv;          /* the command; NULL-terminated, to be freed */
     size_t argc;
 };
 int parse_options(struct cli *cli, int argc, char **argv, struct options *ret_options, struct px_err *e);
+/* The same on top of a policy, which it takes also when it fails, and only with the fields that are named. */
+int parse_options_onto(struct cli *cli, int argc, char **argv, struct px_policy *policy, const char *const *fields,
+                       struct options *ret_options, struct px_err *e);
 void free_options(struct options *options);
+
+/* cli/run.c: a command on the caller's streams, from its start to its answer. */
+struct run {
+    int (*start)(void *user, const struct px_io *io, struct px_box **ret_box, struct px_err *e);
+    void (*ended)(void *user, const struct px_result *result);  /* after the answer; may be NULL */
+    void *user;
+};
+int run_on_streams(struct cli *cli, const struct options *o, const struct run *how);    /* the exit status */
+int status_for(const struct px_err *e);         /* of a command that could not be started */
+void close_inherited(void);
+void open_missing_stdio(void);
+void wipe_environment(void);
+void release_stack(void);
+
+/* cli/box.c, and in the launcher nothing but the way there: px exec -d. */
+int run_detached(struct cli *cli, struct options *o);
 
 /* cli/render.c: words for people and for programs. */
 enum { USAGE_STATUS = 2, START_STATUS = 125 };

@@ -21,6 +21,12 @@ bool must_hand_over(const struct px_policy *policy)
     return !px_policy_is_small(policy);
 }
 
+int run_detached(struct cli *cli, struct options *o)
+{
+    (void)o;
+    return hand_over(cli, 0, NULL);
+}
+
 /* Beside this program in a build, in libexec when installed. */
 int hand_over(struct cli *cli, int argc, char **argv)
 {

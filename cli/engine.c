@@ -4,15 +4,28 @@
 #include <px/engine.h>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+/* A box takes a few descriptors, and there may be thousands of them. */
+static void allow_many_files(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 int cmd_engine(struct cli *cli, int argc, char **argv)
 {
     enum { SOCKET = 3 };
     struct px_err e = {0};
     (void)argv;
+    (void)syscall(436 /* close_range */, SOCKET + 1, ~0u, 0);   /* whatever else the caller had open and did not mark */
     if (argc != 0 || fcntl(SOCKET, F_SETFD, FD_CLOEXEC) < 0)
         return usage_error(cli, USAGE_STATUS, "It is started by px_engine_new() of libpx.", "px engine has nobody to serve");
+    allow_many_files();
     (void)!chdir("/");         /* banned: a program may */
     return px_engine_serve(SOCKET, &e) < 0 ? say_error(cli, &e, 1) : 0;
 }

@@ -17,6 +17,7 @@ struct reader {
     char **argv;
     int at;                     /* the next word */
     const char *preset;
+    const char *const *fields;  /* only these may be said; NULL: all */
     struct options *out;        /* without a policy yet in the first of two passes, which looks for the preset */
 };
 
@@ -62,9 +63,23 @@ static bool is_no(const char *value)
     return false;
 }
 
+/* In a box that is there, most things are as they are. */
+static int check_allowed(const struct reader *r, const char *name, struct px_err *e)
+{
+    for (const char *const *f = r->fields; f; f++) {
+        if (!*f)
+            return make_error(e, 1, "Say it when the box is started: px box start.", "--%s is the box's, not a command's", name);
+        if (strcmp(*f, name) == 0)
+            return 0;
+    }
+    return 0;
+}
+
 static int set_field(struct reader *r, const struct px_field_info *f, const char *behind, struct px_err *e)
 {
     const char *value = f->flag ? (behind ? behind : "true") : NULL;
+    if (check_allowed(r, f->name, e) < 0)
+        return -1;
     if (f->absent)
         return r->out->policy ? px_policy_set(r->out->policy, f->name, "", e) : 0;
     if (!f->flag && !(value = f->optional && !behind ? "" : take_value(r, behind, f->name, e)))
@@ -78,6 +93,9 @@ static int set_field(struct reader *r, const struct px_field_info *f, const char
     r->out->tty = r->out->tty || (on && strcmp(f->name, "tty") == 0);
     r->out->interactive = r->out->interactive || (on && strcmp(f->name, "interactive") == 0);
     r->out->timings = r->out->timings || (on && strcmp(f->name, "timings") == 0);
+    r->out->detach = r->out->detach || (on && strcmp(f->name, "detach") == 0);
+    r->out->idle = r->out->idle || strcmp(f->name, "idle") == 0;
+    r->out->keeps = r->out->keeps || r->out->idle || strcmp(f->name, "name") == 0 || strcmp(f->name, "max-life") == 0;
     return 0;
 }
 
@@ -193,6 +211,22 @@ int parse_options(struct cli *cli, int argc, char **argv, struct options *ret_op
     if (read_options(&r, e) < 0 || px_policy_new(r.preset, &out.policy, e) < 0)
         return -1;
     if (read_options(&r, e) < 0 || take_command(&r, e) < 0) {
+        free_options(&out);
+        return -1;
+    }
+    *ret_options = out;
+    return 0;
+}
+
+int parse_options_onto(struct cli *cli, int argc, char **argv, struct px_policy *policy, const char *const *fields,
+                       struct options *ret_options, struct px_err *e)
+{
+    struct options out = {.policy = policy};
+    struct reader r = {.cli = cli, .argc = argc, .argv = argv, .fields = fields, .out = &out};
+    int done = read_options(&r, e);
+    if (done >= 0 && r.preset)
+        done = make_error(e, 1, "Say it when the box is started: px box start.", "--preset is the box's, not a command's");
+    if (done < 0 || take_command(&r, e) < 0) {
         free_options(&out);
         return -1;
     }

@@ -66,7 +66,7 @@ PX_API int px_policy_json(const struct px_policy *policy, char **ret_json, struc
 PX_API int px_policy_warnings(const struct px_policy *policy, char **ret_text, struct px_err *e);
 /* The system call filter in force, in the containers' JSON format; free() it. Not in the launcher. */
 PX_API int px_policy_seccomp(const struct px_policy *policy, char **ret_json, struct px_err *e);
-/* Whether it needs nothing but the engine's core: no profile to parse, no foreign runtime. */
+/* Whether it needs nothing but the engine's core: no profile to parse, no foreign runtime, no keeper. */
 PX_API bool px_policy_is_small(const struct px_policy *policy);
 /* Names of the presets in order; NULL past the end. */
 PX_API const char *px_preset_name(size_t index);

@@ -11,10 +11,12 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/sys.h"
+#include "base/text.h"
+#include "base/time.h"
 #include "box/steps.h"
 #include "box/supervise.h"
 
-enum { ANSWER_MSEC_MAX = 60 * 1000, FDS_MAX = 5 };
+enum { ANSWER_MSEC_MAX = 60 * 1000, SIGNAL_MSEC_MAX = 1000, SLICE_MSEC = 100, FDS_MAX = 5 };
 
 struct request {
     struct px_init_request head;
@@ -45,10 +47,21 @@ static void add_places(struct request *r, const struct px_plan *plan, const stru
     r->head.places = (uint32_t)s->num;
 }
 
-static void add_limit(struct request *r, const struct px_step *s)
+/* Where a cgroup holds the home's memory, the bound on each process that stands in for one steps back, as in any box. */
+static bool held_by_cgroup(const struct px_box *home, const struct px_step *s)
 {
+    for (size_t i = 0; s->attr == RLIMIT_AS && i < home->result.mechanisms_count; i++)
+        if (px_starts_with(home->result.mechanisms[i], "memory=cgroup"))
+            return true;
+    return false;
+}
+
+static void add_limit(struct request *r, const struct px_box *home, const struct px_step *s)
+{
+    uint64_t max = s->attr == RLIMIT_NOFILE && home->keep_ids ? px_supervise_files_max() : UINT64_MAX;
     if (r->head.rlimits < PX_INIT_RLIMITS_MAX)
-        r->head.rlimit[r->head.rlimits++] = (struct px_init_rlimit){.resource = s->attr, .soft = s->num, .hard = s->num2};
+        r->head.rlimit[r->head.rlimits++] = (struct px_init_rlimit){
+            .resource = s->attr, .soft = s->num < max ? s->num : max, .hard = s->num2 < max ? s->num2 : max};
 }
 
 static int fill(struct request *r, const struct px_box *box, const struct px_policy *policy, const struct px_plan *plan)
@@ -56,18 +69,22 @@ static int fill(struct request *r, const struct px_box *box, const struct px_pol
     const char *directory = px_plan_workdir(plan, policy);
     px_buf_add(&r->text, directory, strlen(directory) + 1);
     for (uint32_t i = 0; i < plan->count; i++) {
-        if (plan->steps[i].op == PX_OP_RLIMIT)
-            add_limit(r, &plan->steps[i]);
+        if (plan->steps[i].op == PX_OP_RLIMIT && !held_by_cgroup(box->home, &plan->steps[i]))
+            add_limit(r, box->home, &plan->steps[i]);
         if (plan->steps[i].op == PX_OP_EXEC)
             add_places(r, plan, &plan->steps[i]);
     }
+    const struct px_step any = {.attr = RLIMIT_NOFILE, .num = RLIM_INFINITY, .num2 = RLIM_INFINITY};
+    if (box->home->keep_ids)    /* also where the policy has no limit */
+        add_limit(r, box->home, &any);
     r->head.argc = add_words(&r->text, plan->argv);
     r->head.envc = add_words(&r->text, plan->envp);
     r->head.uid = policy->user.uid;
     r->head.gid = policy->user.gid;
     r->head.flags = (box->tty ? PX_INIT_TTY : 0) | (box->home->keep_ids ? PX_INIT_KEEP_IDS : 0);
     r->head.length = (uint32_t)r->text.len;
-    return r->text.err;
+    uint64_t words = 3 + (uint64_t)r->head.places + r->head.argc + r->head.envc;
+    return r->text.err < 0 ? r->text.err : words > PX_INIT_WORDS_MAX ? -E2BIG : 0;
 }
 
 static void add_fd(struct request *r, int fd, uint32_t flag)
@@ -88,7 +105,7 @@ static int text_file(const struct px_buf *text)
     return r < 0 ? r : px_fd_take(&fd);
 }
 
-static int send_request(int control, const struct request *r)
+static int send_request(int control, const struct request *r, uint64_t wait_msec)
 {
     bool file = r->head.flags & PX_INIT_FILE;
     struct iovec iov[2] = {{.iov_base = (void *)&r->head, .iov_len = sizeof r->head},
@@ -103,10 +120,13 @@ static int send_request(int control, const struct request *r)
         m.msg_control = &room;
         m.msg_controllen = CMSG_SPACE(r->fd_count * sizeof(int));
     }
-    long n;
-    do
-        n = px_sys(SYS_sendmsg, control, &m, MSG_NOSIGNAL);
-    while (n == -EINTR);
+    /* The socket is shared with every other user of the box, so it stays as it is, and a full one is waited for with a bound. */
+    struct pollfd room_again = {.fd = control, .events = POLLOUT};
+    long n = px_sys(SYS_sendmsg, control, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    for (uint64_t end = px_now_nsec() + wait_msec * 1000000; (n == -EAGAIN || n == -EINTR) && px_now_nsec() < end;) {
+        (void)px_sys(SYS_poll, &room_again, 1, SLICE_MSEC);
+        n = px_sys(SYS_sendmsg, control, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
     return n < 0 ? (int)n : 0;
 }
 
@@ -184,7 +204,7 @@ static int ask(struct px_box *box, struct request *r, const int stdio[3], struct
     for (int i = 0; i < 3; i++)
         add_fd(r, stdio[i], PX_INIT_IN << i);
     if (n >= 0)
-        n = send_request(box->home->control, r);
+        n = send_request(box->home->control, r, ANSWER_MSEC_MAX);
     if (n == -EPIPE || n == -ECONNRESET)
         return px_fail(e, PX_E_GONE, 0, "the box has ended");
     return n < 0 ? px_fail(e, PX_E_IO, (int)n, "cannot ask the box") : 0;
@@ -219,8 +239,13 @@ int px_command_start(struct px_box *box, const struct px_policy *policy, const c
     return result;
 }
 
+int px_command_signal_pid(const struct px_box *home, int inside_pid, int signal)
+{
+    struct request r = {.head = {.flags = PX_INIT_SIGNAL, .pid = inside_pid, .signal = signal}, .text = PX_BUF(1)};
+    return send_request(home->control, &r, SIGNAL_MSEC_MAX);
+}
+
 int px_command_signal(struct px_box *box, int signal)
 {
-    struct request r = {.head = {.flags = PX_INIT_SIGNAL, .pid = box->inside_pid, .signal = signal}, .text = PX_BUF(1)};
-    return send_request(box->home->control, &r);
+    return px_command_signal_pid(box->home, box->inside_pid, signal);
 }

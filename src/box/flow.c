@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -201,12 +202,24 @@ static void admit(struct px_box *box, struct px_flow *f, bool output)
     f->len = before >= f->limit ? 0 : (uint32_t)(f->limit - before);
 }
 
+/* How much may be read of what somebody else may go on writing; 0: the end. */
+static size_t share(const struct px_flow *f, size_t want)
+{
+    return f->bounded && f->rest < want ? (size_t)f->rest : want;
+}
+
+static void take_share(struct px_flow *f, size_t taken)
+{
+    if (f->bounded)
+        f->rest -= taken < f->rest ? taken : f->rest;
+}
+
 static bool fill(struct px_box *box, int i)
 {
     struct px_flow *f = &box->flow[i];
     if (f->closed || (!f->from_file && !is_ready(f->from, POLLIN)))
         return false;
-    ssize_t n = px_read_some(f->from, f->chunk, PX_CHUNK);
+    ssize_t n = share(f, PX_CHUNK) ? px_read_some(f->from, f->chunk, share(f, PX_CHUNK)) : 0;
     if (n == -EAGAIN)
         return false;
     if (n <= 0) {               /* the end, or EIO: a terminal whose other side is gone */
@@ -216,6 +229,7 @@ static bool fill(struct px_box *box, int i)
     }
     f->len = (uint32_t)n;
     f->at = 0;
+    take_share(f, (size_t)n);
     admit(box, f, i > 0);
     if (f->capture && px_headtail_add(&f->kept, f->chunk, f->len) < 0)
         f->dropped = true;
@@ -252,7 +266,8 @@ static bool move_pages(struct px_box *box, int i)
     f->stalled = false;
     if (f->closed || !is_ready(f->from, POLLIN))
         return false;
-    ssize_t n = (ssize_t)px_sys(SYS_splice, f->from, 0, f->to, 0, 1 << 20, 2 /* SPLICE_F_NONBLOCK */);
+    size_t want = share(f, 1 << 20);
+    ssize_t n = want ? (ssize_t)px_sys(SYS_splice, f->from, 0, f->to, 0, want, 2 /* SPLICE_F_NONBLOCK */) : 0;
     if (n == -EAGAIN) {
         f->stalled = true;
         return false;
@@ -266,6 +281,7 @@ static bool move_pages(struct px_box *box, int i)
         forget(box, &f->from, &f->from_watched);
     }
     f->total += (uint64_t)n;
+    take_share(f, (size_t)n);
     return n > 0;
 }
 
@@ -306,7 +322,21 @@ bool px_flow_busy(const struct px_box *box)
     return false;
 }
 
-/* All writers are dead, so the pipes hold a bounded rest; whoever passed a write end out of the box gains nothing. */
+void px_flow_bound(struct px_box *box)
+{
+    for (int i = 1; i < PX_FLOW_COUNT; i++) {
+        struct px_flow *f = &box->flow[i];
+        int there = 0;
+        if (f->closed || f->from < 0)
+            continue;
+        (void)is_ready(f->from, POLLIN);        /* a terminal counts what it has only once it was asked */
+        f->bounded = px_sys(SYS_ioctl, f->from, FIONREAD, &there) >= 0;
+        f->rest = (uint64_t)there;
+    }
+}
+
+/* All writers are dead, or what they write is not the command's any more, so the pipes hold a bounded rest; whoever passed a
+ * write end out of the box gains nothing. */
 void px_flow_drain(struct px_box *box)
 {
     for (int i = 1; i < PX_FLOW_COUNT; i++) {

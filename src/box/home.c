@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -13,29 +13,51 @@
 #include "base/time.h"
 #include "box/supervise.h"
 
-enum { VERSION = 1, FDS = 2 };
+enum { VERSION = 2, FDS = 2 };
 
-/* Both sides are of one version of px, or refuse each other. */
+/* Both sides are of one version of px, or refuse each other. Of the words only as much is sent as there is: a few hundred bytes,
+ * so that many boxes find room in one socket. */
 struct message {
-    uint32_t version, size;
+    uint32_t version, length;   /* of what follows the head */
     char id[20];
-    uint32_t keep_ids;
-    struct px_err refused;      /* code 0: here is one */
+    uint32_t keep_ids, refused; /* refused: no box, and `why` follows */
     uint32_t mechanisms, missing;
-    char mechanism[PX_MECHANISMS_MAX][PX_NAME_MAX], lacks[PX_MECHANISMS_MAX][PX_NAME_MAX];
+    union {
+        char words[2 * PX_MECHANISMS_MAX * PX_NAME_MAX];        /* mechanisms, then what is missing; each with its NUL */
+        struct px_err why;
+    } rest;
 };
+
+enum { HEAD = offsetof(struct message, rest) };
+
+/* ---- sending ---- */
+
+static size_t add_words(char *out, const char words[][PX_NAME_MAX], size_t count)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t n = strnlen(words[i], PX_NAME_MAX - 1);
+        memcpy(out + at, words[i], n);
+        out[at + n] = '\0';
+        at += n + 1;
+    }
+    return at;
+}
 
 int px_home_send(int socket, const struct px_box *home)
 {
-    struct message m = {.version = VERSION, .size = sizeof m, .keep_ids = home->keep_ids};
     const struct px_result *r = &home->result;
+    struct message m;
+    memset(&m, 0, HEAD);
+    m.version = VERSION;
+    m.keep_ids = home->keep_ids;
     memcpy(m.id, home->id, sizeof m.id);
     m.mechanisms = (uint32_t)r->mechanisms_count;
     m.missing = (uint32_t)r->missing_count;
-    memcpy(m.mechanism, r->mechanisms, sizeof m.mechanism);
-    memcpy(m.lacks, r->missing, sizeof m.lacks);
+    m.length = (uint32_t)add_words(m.rest.words, r->mechanisms, m.mechanisms);
+    m.length += (uint32_t)add_words(m.rest.words + m.length, r->missing, m.missing);
 
-    struct iovec iov = {.iov_base = &m, .iov_len = sizeof m};
+    struct iovec iov = {.iov_base = &m, .iov_len = HEAD + m.length};
     const int fds[FDS] = {home->control, home->pidfd};
     union {
         struct cmsghdr header;
@@ -49,11 +71,42 @@ int px_home_send(int socket, const struct px_box *home)
 
 int px_home_refuse(int socket, const struct px_err *why)
 {
-    struct message m = {.version = VERSION, .size = sizeof m, .refused = *why};
-    long n = px_sys(SYS_sendto, socket, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
+    struct message m;
+    memset(&m, 0, HEAD);
+    m.version = VERSION;
+    m.refused = 1;
+    m.length = sizeof m.rest.why;
+    m.rest.why = *why;
+    long n = px_sys(SYS_sendto, socket, &m, HEAD + m.length, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
     return n < 0 ? (int)n : 0;
 }
 
+/* ---- receiving ---- */
+
+/* As many as came: a process at its limit of descriptors gets fewer than were sent, and must not lose those. */
+static int take_fds(struct msghdr *message, int fds[FDS])
+{
+    struct cmsghdr *c = CMSG_FIRSTHDR(message);
+    size_t count = c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+    for (size_t i = 0; i < count && i < FDS; i++)
+        memcpy(&fds[i], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+    return message->msg_flags & MSG_CTRUNC ? -EMFILE : count == FDS ? 0 : -EPROTO;
+}
+
+static bool is_whole(const struct message *m, long n)
+{
+    uint64_t nuls = 0;
+    if (n < HEAD || m->version != VERSION || n != HEAD + (long)m->length)
+        return false;
+    if (m->refused)
+        return m->length == sizeof m->rest.why;
+    for (uint32_t i = 0; i < m->length; i++)
+        nuls += m->rest.words[i] == '\0';
+    return m->mechanisms <= PX_MECHANISMS_MAX && m->missing <= PX_MECHANISMS_MAX &&
+           nuls == (uint64_t)m->mechanisms + m->missing && (m->length == 0 || m->rest.words[m->length - 1] == '\0');
+}
+
+/* 0, -EAGAIN: nothing there yet, -EPROTO: the other side has left or speaks another language, -EMFILE. */
 static int receive(int socket, struct message *m, int fds[FDS])
 {
     struct iovec iov = {.iov_base = m, .iov_len = sizeof *m};
@@ -63,57 +116,77 @@ static int receive(int socket, struct message *m, int fds[FDS])
     } room = {0};
     struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room.room};
     long n = px_sys(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(FDS * sizeof(int)))
-        memcpy(fds, CMSG_DATA(c), FDS * sizeof(int));
-    if (n == -EINTR)
-        n = -EAGAIN;
-    return n == sizeof *m && m->version == VERSION && m->size == sizeof *m && (fds[0] >= 0 || m->refused.code) ? 0 : n < 0 ? (int)n : -EPROTO;
+    if (n <= 0)
+        return n == -EINTR ? -EAGAIN : n < 0 ? (int)n : -EPROTO;
+    int r = take_fds(&message, fds);
+    if (!is_whole(m, n))
+        return -EPROTO;
+    return m->refused ? 0 : r;
 }
 
-static void fill(struct px_box *home, const struct message *m)
+static const char *take_words(const char *from, char words[][PX_NAME_MAX], size_t count)
 {
+    for (size_t i = 0; i < count; i++) {
+        size_t n = strlen(from);
+        memcpy(words[i], from, n < PX_NAME_MAX ? n + 1 : PX_NAME_MAX);
+        words[i][PX_NAME_MAX - 1] = '\0';
+        from += n + 1;
+    }
+    return from;
+}
+
+static struct px_box *to_home(const struct message *m, const int fds[FDS])
+{
+    struct px_box *home = px_supervise_guest();
+    if (!home)
+        return NULL;
     struct px_result *r = &home->result;
     memcpy(home->id, m->id, sizeof home->id);
     home->keep_ids = m->keep_ids;
+    home->control = fds[0];
+    home->pidfd = fds[1];
     r->tier = "full";
-    r->mechanisms_count = m->mechanisms < PX_MECHANISMS_MAX ? m->mechanisms : PX_MECHANISMS_MAX;
-    r->missing_count = m->missing < PX_MECHANISMS_MAX ? m->missing : PX_MECHANISMS_MAX;
-    memcpy(r->mechanisms, m->mechanism, sizeof r->mechanisms);
-    memcpy(r->missing, m->lacks, sizeof r->missing);
+    r->mechanisms_count = m->mechanisms;
+    r->missing_count = m->missing;
+    (void)take_words(take_words(m->rest.words, r->mechanisms, m->mechanisms), r->missing, m->missing);
+    return home;
+}
+
+int px_home_take(int socket, struct px_box **ret_home, struct px_err *e)
+{
+    int fds[FDS] = {-EBADF, -EBADF};
+    struct message m;
+    int r = receive(socket, &m, fds);
+    if (r == -EAGAIN)
+        return 0;
+    if (r == 0 && !m.refused) {
+        *ret_home = to_home(&m, fds);
+        if (*ret_home)
+            return 1;
+        r = -ENOMEM;
+    }
+    for (int i = 0; i < FDS; i++)
+        (void)px_fd_close(fds[i]);
+    if (r == 0) {
+        if (e)
+            *e = m.rest.why;
+        return -1;
+    }
+    if (r == -ENOMEM || r == -EMFILE)
+        return px_fail(e, r == -ENOMEM ? PX_E_MEMORY : PX_E_IO, r, "a box was ready, but this process has no room for it");
+    return px_fail(e, PX_E_GONE, r == -EPROTO ? 0 : r, "no box was handed over");
 }
 
 int px_home_receive(int socket, int msec, struct px_box **ret_home, struct px_err *e)
 {
     struct pollfd ready = {.fd = socket, .events = POLLIN};
-    int fds[FDS] = {-EBADF, -EBADF};
-    struct message *m = calloc(1, sizeof *m);
-    struct px_box *home = px_supervise_guest();
-    int r = m && home ? 0 : -ENOMEM;
-
     uint64_t end = px_now_nsec() + (uint64_t)msec * 1000000;
-    while (r == 0 && (r = receive(socket, m, fds)) == -EAGAIN) {
+    int r;
+    while ((r = px_home_take(socket, ret_home, e)) == 0) {
         uint64_t now = px_now_nsec();   /* another thread may have taken what we were woken for */
-        if (now >= end) {
-            r = -ETIMEDOUT;
-            break;
-        }
+        if (now >= end)
+            return px_fail(e, PX_E_GONE, ETIMEDOUT, "no box was handed over");
         (void)px_sys(SYS_poll, &ready, 1, (int)((end - now) / 1000000) + 1);
-        r = 0;
     }
-    if (r < 0 || m->refused.code) {
-        if (r == 0 && e)
-            *e = m->refused;
-        for (int i = 0; i < FDS; i++)
-            (void)px_fd_close(fds[i]);
-        free(home);
-        free(m);
-        return r == 0 ? -1 : px_fail(e, PX_E_GONE, r == -EPROTO ? 0 : r, "no box was handed over");
-    }
-    fill(home, m);
-    home->control = fds[0];
-    home->pidfd = fds[1];
-    free(m);
-    *ret_home = home;
-    return 0;
+    return r < 0 ? -1 : 0;
 }

@@ -13,5 +13,8 @@ struct px_err;
 int px_home_send(int socket, const struct px_box *home);
 /* Sends in its place why there is none. */
 int px_home_refuse(int socket, const struct px_err *why);
-/* Receives it: a home that can run commands, and that ends here without ending there. Waits at most msec. */
+/* Takes it if it is there: 1, 0 if nothing is, -1 with an error. A home that can run commands, and that ends here without ending
+ * there. */
+int px_home_take(int socket, struct px_box **ret_home, struct px_err *e);
+/* Waits for it, at most msec; 0 or -1. */
 int px_home_receive(int socket, int msec, struct px_box **ret_home, struct px_err *e);

@@ -41,7 +41,7 @@
 enum { MFD_EXECUTABLE = 0x10, SETUP_MSEC_MAX = 60 * 1000 };
 
 /* The image of px-init that nothing can change, not even through /proc/1/exe. */
-static int sealed_init(void)
+int px_launch_image(void)
 {
     int fd = (int)px_sys(SYS_memfd_create, "px-init", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXECUTABLE);
     if (fd == -EINVAL)          /* before Linux 6.3 */
@@ -319,11 +319,16 @@ static int wait_for_init(struct px_box *box, struct px_err *e)
     return started.err < 0 ? px_fail(e, PX_E_SECCOMP, started.err, "pid 1 of the box could not load the filter") : 0;
 }
 
+static int open_image(const struct px_plan *plan)
+{
+    return plan->image ? (int)px_sys(SYS_fcntl, *plan->image, F_DUPFD_CLOEXEC, 3) : px_launch_image();
+}
+
 static int open_all(struct launch *l, const struct px_policy *policy, const struct px_io *io, struct px_err *e)
 {
     int r = make_control(l);
     if (r >= 0)
-        r = l->lent[INIT] = px_fd_above_stdio(sealed_init());
+        r = l->lent[INIT] = px_fd_above_stdio(open_image(l->box->plan));
     if (r >= 0)
         r = l->lent[PARENT] = px_fd_above_stdio((int)px_sys(SYS_pidfd_open, getpid(), 0));
     if (r >= 0) {

@@ -113,7 +113,7 @@ static char **vector_of(struct px_plan *plan, const uint32_t *offsets, size_t co
     return v;
 }
 
-static int check_argv(const char *const argv[], size_t *ret_count, struct px_err *e)
+int px_plan_check(const char *const argv[], size_t *ret_count, struct px_err *e)
 {
     size_t n = 0;
     while (argv && argv[n] && n < PX_ARGS_MAX)
@@ -373,11 +373,27 @@ static void add_stay(struct px_plan *plan, const struct px_policy *policy, const
     uint32_t at = px_steps_bytes(plan, &head, sizeof head);
     (void)px_steps_bytes(plan, program, (size_t)length * PX_STEPS_INSTRUCTION);
     (void)px_steps_bytes(plan, host->filter, (size_t)head.command * PX_STEPS_INSTRUCTION);
+    if (own) {                  /* not counted in the head unless px_plan_spare_init says so */
+        const struct sock_filter *spare = px_seccomp_spare_init(&length);
+        (void)px_steps_bytes(plan, spare, (size_t)length * PX_STEPS_INSTRUCTION);
+    }
     add_ids(plan, PX_OP_STAY, 0, 0, PX_STEP_SETGROUPS | (bind_to_thread ? PX_STEP_THREAD : 0u));
     plan->steps[plan->count - 1].src = at;
     plan->steps[plan->count - 1].attr = (uint32_t)(plan->text.len - at);
     px_plan_has(plan, "seccomp=%s%s", own ? strict ? "strict" : "default" : "profile+floor", workspace ? "+workspace" : "");
     px_plan_lacks(plan, "denials: not told in a box that stays");
+}
+
+void px_plan_spare_init(struct px_plan *plan)
+{
+    const struct px_step *s = &plan->steps[plan->count - 1];
+    struct px_init_filters head;
+    if (!plan->stays || plan->text.err < 0)
+        return;
+    memcpy(&head, plan->text.data + s->src, sizeof head);
+    if (head.command == 0)      /* a user's own profile has its place there */
+        (void)px_seccomp_spare_init(&head.command);
+    memcpy(plan->text.data + s->src, &head, sizeof head);
 }
 
 /* ---- tiers ---- */
@@ -679,7 +695,7 @@ int px_plan_new(const struct px_policy *policy, const char *const argv[], const 
                 struct px_plan **ret_plan, struct px_err *e)
 {
     size_t argc = 0;
-    if (check_argv(argv, &argc, e) < 0 || refuse_absent(policy, host, e) < 0)
+    if (px_plan_check(argv, &argc, e) < 0 || refuse_absent(policy, host, e) < 0)
         return -1;
     struct px_plan *plan = new_plan();
     if (!plan)
@@ -716,7 +732,7 @@ int px_plan_stay(const struct px_policy *policy, const struct px_host *host, boo
 int px_plan_command(const struct px_policy *policy, const char *const argv[], struct px_plan **ret_plan, struct px_err *e)
 {
     size_t argc = 0;
-    if (check_argv(argv, &argc, e) < 0)
+    if (px_plan_check(argv, &argc, e) < 0)
         return -1;
     struct px_plan *plan = new_plan();
     if (!plan)

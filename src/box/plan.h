@@ -67,6 +67,7 @@ struct px_plan {
     uint64_t namespaces;        /* CLONE_NEW* of pid 1 */
     bool own_net;               /* the payload makes a network namespace, pid 1 follows */
     bool stays;                 /* no payload: commands come later */
+    const int *image;           /* of px-init, if the caller shares one among its boxes; borrowed */
     bool notify;                /* the filter has a listener, which the parent gets */
     bool own_filter;            /* the filter is one of ours */
     enum px_tier tier;
@@ -101,11 +102,15 @@ int px_plan_new(const struct px_policy *policy, const char *const argv[], const 
 int px_plan_stay(const struct px_policy *policy, const struct px_host *host, bool bind_to_thread, struct px_plan **ret_plan,
                  struct px_err *e);
 int px_plan_command(const struct px_policy *policy, const char *const argv[], struct px_plan **ret_plan, struct px_err *e);
+/* A box that stays turns out to have one id only: its commands get a filter that spares pid 1. */
+void px_plan_spare_init(struct px_plan *plan);
 void px_plan_free(struct px_plan *plan);
 /* Opens what needs the privileges of a root caller: id-mapped trees. */
 int px_plan_arm(struct px_plan *plan, const struct px_idmap *map, struct px_err *e);
 int px_plan_print(const struct px_plan *plan, char **ret_json, struct px_err *e);
 
+/* How many words a command has; an error if none, or too many. */
+int px_plan_check(const char *const argv[], size_t *ret_count, struct px_err *e);
 /* Where a command starts. */
 const char *px_plan_workdir(const struct px_plan *plan, const struct px_policy *policy);
 const char *px_plan_text(const struct px_plan *plan, uint32_t offset);

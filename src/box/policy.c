@@ -375,6 +375,23 @@ static int parse_hostname(void *at, const struct px_field *field, const char *te
 
 static const struct px_field_type hostname_type = {"name", parse_hostname, print_text, done_text};
 
+/* ---- a box that stays ---- */
+
+bool px_policy_name_ok(const char *name)
+{
+    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
+    return n > 0 && n < PX_BOX_NAME_MAX && name[n] == '\0' && name[0] != '-';
+}
+
+static int parse_box_name(void *at, const struct px_field *field, const char *text, struct px_err *e)
+{
+    if (px_policy_name_ok(text))
+        return px_field_text.parse(at, field, text, e);
+    return px_fail(e, PX_E_NAME, 0, "--%s: '%.80s' is not a name for a box", field->name, text);
+}
+
+static const struct px_field_type box_name_type = {"name", parse_box_name, print_text, done_text};
+
 /* ---- what holds it ---- */
 
 static int parse_runtime(void *at, const struct px_field *field, const char *text, struct px_err *e)
@@ -515,8 +532,10 @@ const struct px_field px_policy_fields[] = {
     { "seccomp",      0,   &seccomp_type,    AT(seccomp),       0,      "PROFILE|FILE",   "system call filter: default, strict, or a profile in JSON", NULL },
     { "apparmor",     0,   &apparmor_type,   AT(apparmor),      0,      "PROFILE",        "confine by an AppArmor profile, too", NULL },
     { "device",       0,   TEXT,             ABSENT_AT,         ABSENT | REPEAT, "PATH",  "show a device in the box", NULL },
-    { "name",         0,   TEXT,             ABSENT_AT,         ABSENT, "NAME",           "name the box", NULL },
-    { "detach",       'd', TEXT,             ABSENT_AT,         ABSENT | FLAG, NULL,      "leave the box running", NULL },
+    { "name",         0,   &box_name_type,   AT(name),          0,      "NAME",           "with --detach: name the box", NULL },
+    { "detach",       'd', &px_field_bool,   AT(detach),        FLAG,   NULL,             "leave the command running in a box that stays", NULL },
+    { "idle",         0,   &px_field_msec,   AT(idle_msec),     0,      "TIME",           "end a box that stays once no command ran for this long", NULL },
+    { "max-life",     0,   &px_field_msec,   AT(max_life_msec), 0,      "TIME",           "end a box that stays after this long", NULL },
     { "changes",      0,   TEXT,             ABSENT_AT,         ABSENT, "DIR",            "run on a copy and show what changed", NULL },
     { "apply",        0,   TEXT,             ABSENT_AT,         ABSENT | FLAG, NULL,      "apply the changes", NULL },
     { "discard",      0,   TEXT,             ABSENT_AT,         ABSENT | FLAG, NULL,      "drop the changes", NULL },

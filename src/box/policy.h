@@ -84,12 +84,17 @@ struct px_policy {
     bool pids_counted;          /* the caller named a process limit, so a cgroup should count it too */
     /* how it is run */
     bool tty, interactive, timings;
+    /* a box that stays */
+    char *name;                 /* NULL: one is made up */
+    bool detach;
+    uint64_t idle_msec, max_life_msec;
     struct px_buf said;         /* every field that was set after the preset, with its value, each with its NUL */
 };
 
 enum {
     PX_LIST_MAX = 256,          /* binds, tmpfs */
     PX_ENV_MAX = 4096,
+    PX_BOX_NAME_MAX = 64,       /* with its NUL */
     PX_OUTPUT_DEFAULT = 1 << 20,
 };
 
@@ -113,6 +118,8 @@ static inline bool px_policy_without(const struct px_policy *policy, enum px_wit
 }
 const char *px_without_word(enum px_without what);
 
+/* [a-z0-9][a-z0-9-]{0,62} */
+bool px_policy_name_ok(const char *name);
 /* Whether the system call filter is one of ours, and not a file's. */
 bool px_policy_own_filter(const struct px_policy *policy);
 bool px_policy_native(const struct px_policy *policy);

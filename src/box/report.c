@@ -86,7 +86,7 @@ static void ended_by_us(struct px_box *box, struct px_result *r)
         break;
     default:
         r->status = PX_STATUS_INTERNAL;
-        r->reason = "pid 1 of the box died without a report";
+        r->reason = box->home ? "its box ended before it" : "pid 1 of the box died without a report";
         break;
     }
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -90,6 +91,28 @@ static void settle_rlimits(struct px_box *box, const struct px_policy *policy)
     }
 }
 
+/* The kernel counts the descriptors that are on their way through sockets by user, and refuses to send one more to whoever may have
+ * fewer files open than there are. A box with the caller's own id that leaves many on their way would stop every socket of the
+ * caller's, our own to the other boxes first: so it can never have more than half of what the caller may. */
+uint64_t px_supervise_files_max(void)
+{
+    struct rlimit now = {.rlim_cur = RLIM_INFINITY};
+    (void)px_sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &now);
+    return now.rlim_cur / 2;
+}
+
+static void share_files(struct px_plan *plan)
+{
+    uint64_t max = px_supervise_files_max();
+    for (uint32_t i = 0; i < plan->count; i++) {
+        struct px_step *s = &plan->steps[i];
+        if (s->op != PX_OP_RLIMIT || s->attr != RLIMIT_NOFILE || s->num2 <= max)
+            continue;
+        s->num = s->num2 = max;
+        px_plan_lacks(plan, "nofile: half of the caller's, whose id it has");
+    }
+}
+
 static int choose_ids(struct px_box *box, const struct px_policy *policy, struct px_err *e)
 {
     struct px_plan *plan = box->plan;
@@ -111,6 +134,8 @@ static int choose_ids(struct px_box *box, const struct px_policy *policy, struct
                 s->num2 = policy->user.gid;
             }
         }
+        px_plan_spare_init(plan);
+        share_files(plan);
         px_plan_lacks(plan, "ids: the payload has the caller's own id");
         if (px_sys(SYS_getgroups, 0, 0) > 0)
             px_plan_lacks(plan, "groups: the caller's groups are kept");
@@ -281,9 +306,10 @@ static int let_go_of_plan(struct px_box *box)
     return 0;
 }
 
-static struct px_box *empty_box(void)
+/* A home moves no bytes itself, and there may be thousands of them. */
+static struct px_box *empty_box(bool streams)
 {
-    struct px_box *box = calloc(1, sizeof *box);
+    struct px_box *box = calloc(1, streams ? sizeof *box : offsetof(struct px_box, chunks));
     if (!box)
         return NULL;
     box->ids.lock_fd = -EBADF;
@@ -294,14 +320,14 @@ static struct px_box *empty_box(void)
         *fds[i] = -EBADF;
     for (int i = 0; i < PX_FLOW_COUNT; i++) {
         box->flow[i].from = box->flow[i].to = -EBADF;
-        box->flow[i].chunk = box->chunks[i];
+        box->flow[i].chunk = streams ? box->chunks[i] : NULL;
     }
     return box;
 }
 
 struct px_box *px_supervise_guest(void)
 {
-    struct px_box *box = empty_box();
+    struct px_box *box = empty_box(false);
     if (box)
         box->guest = true;
     return box;
@@ -309,7 +335,7 @@ struct px_box *px_supervise_guest(void)
 
 static struct px_box *new_box(struct px_plan *plan, const struct px_policy *policy)
 {
-    struct px_box *box = empty_box();
+    struct px_box *box = empty_box(!plan || !plan->stays);
     if (!box)
         return NULL;
     box->plan = plan;
@@ -390,8 +416,10 @@ static void end_with(struct px_box *box, enum px_end why)
 /* pid 1 and with it everything, by the kernel's own hand. Without a pid namespace px-init is that hand: it gets a hang-up. */
 static void force(struct px_box *box)
 {
-    if (box->home)              /* only ever the command: the home and the others in it stay */
-        (void)px_command_signal(box, SIGKILL);
+    /* Only ever the command: the home and the others in it stay. Its leader alone only if pid 1 cannot listen: a leader that is dead
+     * already has no number by which the rest of its group could be killed. */
+    if (box->home && px_command_signal(box, SIGKILL) < 0 && box->payload >= 0)
+        (void)px_pidfd_signal(box->payload, SIGKILL);
     if (box->has_cgroup && !box->reaper)
         (void)px_cgroup_kill(&box->cgroup);
     if (box->reaper && box->control >= 0) {
@@ -496,6 +524,7 @@ static void on_reply(struct px_box *box)
     take_report(box);
     end_with(box, PX_END_LOST);
     box->reaped = true;
+    px_flow_bound(box);
     (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, box->control, NULL);
 }
 

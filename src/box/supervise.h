@@ -33,6 +33,8 @@ struct px_flow {
     bool stalled;               /* ... and the caller's pipe is full */
     bool capture;               /* keep it; `to` may be there as well */
     struct px_headtail kept;
+    bool bounded;               /* the command is gone, but others of its home may hold the pipe: only `rest` is still its own */
+    uint64_t rest;
     bool dropped;               /* bytes were lost: over the limit, or no memory to keep them */
     uint64_t total, limit;      /* bytes seen; where the run ends or the rest is dropped; 0: no limit */
     uint32_t len, at;           /* what waits in chunk */
@@ -67,8 +69,9 @@ struct px_box {
     struct px_box *home;        /* the box that stays in which this is a command; NULL: it has a box of its own */
     int inside_pid;             /* as px-init of the home knows it */
     bool keep_ids;              /* a home: there is only one id */
-    bool owns_home;             /* the home is this command's alone, and goes with it */
-    int pool;                   /* the queue that the home came from, to be told when it is used up; borrowed */
+    struct px_pool *pool;       /* the home came from there, is this command's alone, and goes with it */
+    void (*let_go)(struct px_box *box);         /* px_box_free for a box that came from there */
+    bool ordered;               /* the pool has been asked for the next one already */
     bool guest;                 /* a home that another process made, and cleans up after */
     uint64_t oom_before;        /* kills in the home's cgroup before this command */
     struct px_plan *plan;       /* NULL once the box runs, unless something of it is needed at the end */
@@ -136,15 +139,19 @@ int px_supervise_resize(struct px_box *box, unsigned short rows, unsigned short 
 void px_supervise_free(struct px_box *box);
 struct px_box *px_supervise_guest(void);        /* an empty one, for box/home.c */
 char **px_supervise_copy_argv(char *const argv[]);      /* one allocation */
+uint64_t px_supervise_files_max(void);  /* that a process of a box with the caller's own id may have open */
 int px_supervise_timings(const struct px_box *box, char **ret_text, struct px_err *e);
 
 /* box/command.c: asking px-init of the home. */
 int px_command_start(struct px_box *box, const struct px_policy *policy, const char *const argv[], const struct px_io *io,
                      struct px_err *e);
 int px_command_signal(struct px_box *box, int signal);
+int px_command_signal_pid(const struct px_box *home, int inside_pid, int signal);      /* any command of the home */
 /* box/launch.c: from plan to running processes. */
 /* A descriptor with the message it came with; -EPROTO if there was none. */
 int px_launch_receive_fd(int control, void *data, size_t size);
+/* The sealed image of px-init, for a caller that makes many boxes: they can share it (plan.image). A descriptor or -errno. */
+int px_launch_image(void);
 int px_launch(struct px_box *box, const struct px_policy *policy, const struct px_io *io, struct px_err *e);
 /* The words for two failures that a partner may see before or after. */
 int px_launch_exec_failed(int err, bool found, const char *command, struct px_err *e);
@@ -155,6 +162,7 @@ void px_flow_ready(struct px_box *box, int index);
 bool px_flow_files(const struct px_box *box);   /* a regular file has work, which no epoll will say */
 bool px_flow_busy(const struct px_box *box);    /* output still on its way */
 void px_flow_drain(struct px_box *box);         /* the box is gone: take what the pipes still hold */
+void px_flow_bound(struct px_box *box);         /* a command of a home has ended: what is there now is all that will be taken */
 void px_flow_close(struct px_box *box, int index);
 void px_flow_watch(struct px_box *box);
 int px_flow_terminal(struct px_box *box);        /* box->terminal is there: both of its directions */

@@ -124,7 +124,7 @@ PX_API int px_policy_warnings(const struct px_policy *policy, char **ret_text, s
 
 PX_API bool px_policy_is_small(const struct px_policy *policy)
 {
-    return px_policy_own_filter(policy) && px_policy_native(policy);
+    return px_policy_own_filter(policy) && px_policy_native(policy) && !policy->detach;
 }
 
 PX_API const char *px_preset_name(size_t index)
@@ -279,6 +279,10 @@ PX_API int px_box_start(const struct px_policy *policy, const char *const argv[]
         io = &nothing;
     if (!e)
         e = &local;
+    if (policy->detach) {
+        px_fail(e, PX_E_USAGE, 0, "a detached command needs a box that stays");
+        return px_fix(e, "Use px_keeper_new() and px_living_detach() of px/living.h, or px exec -d.");
+    }
     px_auto_free struct sock_filter *filter = NULL;
     probe(policy, &host);
     if (add_filter(policy, &host, &filter, e) < 0)
@@ -291,7 +295,7 @@ PX_API int px_box_start(const struct px_policy *policy, const char *const argv[]
     return r;
 }
 
-int px_stay(const struct px_policy *policy, bool bound, struct px_box **ret_home, struct px_err *e)
+int px_stay_with(const struct px_policy *policy, bool bound, const int *image, struct px_box **ret_home, struct px_err *e)
 {
     static const struct px_io nothing = {0};
     px_auto_free struct sock_filter *filter = NULL;
@@ -302,7 +306,13 @@ int px_stay(const struct px_policy *policy, bool bound, struct px_box **ret_home
     probe(policy, &host);
     if (add_filter(policy, &host, &filter, e) < 0 || px_plan_stay(policy, &host, bound, &plan, e) < 0)
         return -1;
+    plan->image = image;
     return px_supervise_start(plan, policy, &nothing, ret_home, e);
+}
+
+int px_stay(const struct px_policy *policy, bool bound, struct px_box **ret_home, struct px_err *e)
+{
+    return px_stay_with(policy, bound, NULL, ret_home, e);
 }
 
 PX_API int px_box_stay(const struct px_policy *policy, struct px_box **ret_home, struct px_err *e)
@@ -371,22 +381,12 @@ PX_API int px_box_timings(const struct px_box *box, char **ret_text, struct px_e
     return px_supervise_timings(box, ret_text, e);
 }
 
-/* A box that came from a pool: the next one is made when this one has been answered for, not beside it. */
-static void let_go(struct px_box *box)
-{
-    struct px_box *home = box->home;
-    int queue = box->pool;
-    px_supervise_free(box);
-    px_supervise_free(home);
-    (void)px_sys(SYS_sendto, queue, "n", 1, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
-}
-
 PX_API void px_box_free(struct px_box *box)
 {
     if (!box)
         return;
-    if (box->owns_home) {
-        let_go(box);
+    if (box->let_go) {
+        box->let_go(box);
         return;
     }
     bool landlock = box->plan && box->plan->tier == PX_TIER_LANDLOCK;

@@ -1,5 +1,6 @@
 /* The engine's side: boxes made ahead of time, and cleaned up after their users have let go of them. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,6 +18,7 @@
 #include "box/supervise.h"
 #include "engine/pool.h"
 #include "engine/stay.h"
+#include "kernel/pidfd.h"
 
 /* What an event is about: each watched thing begins with one of these. */
 enum kind { USER, QUEUE, BOX };
@@ -25,12 +27,18 @@ struct watched {
     enum kind kind;
 };
 
+enum { AGAIN_MSEC = 200 };
+
+enum fullness { ROOM, QUEUE_FULL, OUT_OF_ROOM };
+
 struct pool {
     struct watched watched;
     struct pool *next;
     struct px_policy *policy;
     int queue;
-    unsigned wanted;            /* how many are still to be made */
+    uint64_t wanted;            /* how many are still to be made */
+    struct px_box *spare;       /* made, but the queue had no room for it */
+    enum fullness full;         /* none are made until it has */
     bool gone;                  /* its user has left; freed at the end of the round */
 };
 
@@ -42,6 +50,7 @@ struct made {
 
 struct factory {
     int user, epoll;
+    int image;                  /* of px-init, one for all */
     struct watched watched;
     struct pool *pools;
     struct made *made;
@@ -65,37 +74,86 @@ static void forget(struct made *m)
     free(m);
 }
 
-/* The user has the control socket now, and only the user: when it is closed there, pid 1 ends. */
-static int hand_out(struct factory *f, struct pool *pool, struct px_box *home)
+/* Room comes when the user takes something out, which we hear of by an order; or the socket says so. What no socket says (too many
+ * descriptors are on their way, the kernel has no memory) is tried again after a while. */
+static void set_full(struct factory *f, struct pool *p, enum fullness full)
+{
+    struct epoll_event event = {.events = full == QUEUE_FULL ? EPOLLIN | EPOLLOUT : EPOLLIN, .data.ptr = &p->watched};
+    if (p->full != full && epoll_ctl(f->epoll, EPOLL_CTL_MOD, p->queue, &event) < 0 && full == QUEUE_FULL)
+        full = OUT_OF_ROOM;
+    p->full = full;
+}
+
+/* Nothing is lost by a queue that takes nothing now. */
+static void came_back(struct factory *f, struct pool *p, int err)
+{
+    if (err == -EPIPE || err == -ECONNRESET)
+        p->gone = true;
+    else
+        set_full(f, p, err == -EAGAIN ? QUEUE_FULL : OUT_OF_ROOM);
+}
+
+/* The user has the control socket now, and only the user. Watched before it is given away: a box that the user has and we do not
+ * watch would never be cleaned up after. */
+static int hand_out(struct factory *f, struct pool *p, struct px_box *home)
 {
     struct made *m = calloc(1, sizeof *m);
-    if (!m || px_home_send(pool->queue, home) < 0) {
+    if (!m)
+        return -ENOMEM;
+    *m = (struct made){.watched = {BOX}, .next = f->made, .at = &f->made, .home = home};
+    int r = watch(f, px_box_fd(home), &m->watched);
+    if (r >= 0 && (r = px_home_send(p->queue, home)) < 0)
+        (void)epoll_ctl(f->epoll, EPOLL_CTL_DEL, px_box_fd(home), NULL);
+    if (r < 0) {
         free(m);
-        px_box_free(home);
-        return -1;
+        return r;
     }
     home->control = px_fd_close(home->control);
-    *m = (struct made){.watched = {BOX}, .next = f->made, .at = &f->made, .home = home};
     if (f->made)
         f->made->at = &m->next;
     f->made = m;
-    return watch(f, px_box_fd(home), &m->watched);
+    return 0;
 }
 
-/* One at a time, so that a question is never kept waiting by more than one box. */
+static void give(struct factory *f, struct pool *p, struct px_box *home)
+{
+    int r = hand_out(f, p, home);
+    if (r < 0) {
+        p->spare = home;
+        came_back(f, p, r);
+    }
+}
+
+static void make(struct factory *f, struct pool *p)
+{
+    struct px_box *home = NULL;
+    struct px_err e = {0};
+    p->wanted--;
+    if (px_stay_with(p->policy, true, f->image >= 0 ? &f->image : NULL, &home, &e) >= 0) {
+        give(f, p, home);
+        return;
+    }
+    int r = px_home_refuse(p->queue, &e);
+    if (r < 0) {
+        p->wanted++;            /* tried again, and said then */
+        came_back(f, p, r);
+    }
+}
+
+/* One at a time, so that a question is never kept waiting by more than one box; each pool in its turn. */
 static bool make_one(struct factory *f)
 {
-    for (struct pool *p = f->pools; p; p = p->next) {
-        struct px_box *home = NULL;
-        struct px_err e = {0};
-        if (p->wanted == 0 || p->gone)
+    for (struct pool **at = &f->pools; *at; at = &(*at)->next) {
+        struct pool *p = *at;
+        if (p->wanted == 0 || p->full != ROOM || p->gone)
             continue;
-        p->wanted--;
-        if (px_stay(p->policy, true, &home, &e) < 0) {
-            (void)px_home_refuse(p->queue, &e);
-            return true;
-        }
-        (void)hand_out(f, p, home);
+        *at = p->next;          /* the last in the line from now on */
+        struct pool **end = at;
+        while (*end)
+            end = &(*end)->next;
+        p->next = NULL;
+        *end = p;
+        make(f, p);
         return true;
     }
     return false;
@@ -130,11 +188,22 @@ static struct px_policy *read_policy(const char *text, size_t length, struct px_
     return policy;
 }
 
+/* A box waits for its command as long as it takes: the timeout is the command's. */
+static struct px_policy *policy_of_homes(const char *text, size_t length, struct px_err *e)
+{
+    struct px_policy *policy = read_policy(text, length, e);
+    if (policy && px_policy_set(policy, "timeout", "unlimited", e) < 0) {
+        px_policy_free(policy);
+        return NULL;
+    }
+    return policy;
+}
+
 static void add_pool(struct factory *f, const struct px_pool_order *order, const char *text, int queue)
 {
     struct px_err e = {0};
     struct pool *p = calloc(1, sizeof *p);
-    struct px_policy *policy = p ? read_policy(text, order->length, &e) : NULL;
+    struct px_policy *policy = p ? policy_of_homes(text, order->length, &e) : NULL;
     if (!policy || watch(f, queue, &p->watched) < 0) {
         if (e.code == 0)
             px_fail(&e, PX_E_MEMORY, ENOMEM, "pool");
@@ -148,37 +217,50 @@ static void add_pool(struct factory *f, const struct px_pool_order *order, const
     f->pools = p;
 }
 
+/* An order with its queue. One that came without, or in part, is nobody's: its user sees the queue hang up. */
 static void on_user(struct factory *f)
 {
     static const size_t room = sizeof(struct px_pool_order) + PX_POOL_TEXT_MAX;
-    char *message = malloc(room);
-    if (!message)
-        return;
-    int queue = px_launch_receive_fd(f->user, message, room);
-    const struct px_pool_order *order = (const void *)message;
-    if (queue == -EPROTO)       /* a hang-up, or nonsense: its user is gone either way */
+    px_auto_free char *message = malloc(room);
+    struct iovec iov = {.iov_base = message, .iov_len = message ? room : 0};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.room};
+    long n = px_sys(SYS_recvmsg, f->user, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    px_auto_fd int queue = -EBADF;
+    struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+    if (c && c->cmsg_type == SCM_RIGHTS)
+        memcpy(&queue, CMSG_DATA(c), sizeof queue);
+    if (n == 0 || (n < 0 && n != -EAGAIN && n != -EINTR && n != -ENOMEM))
         f->done = true;
-    else if (order->version == PX_POOL_VERSION && order->length > 0 && order->length <= PX_POOL_TEXT_MAX &&
-             order->ready <= PX_POOL_READY_MAX)
-        add_pool(f, order, message + sizeof *order, queue);
-    else
-        (void)px_fd_close(queue);
-    free(message);
+    const struct px_pool_order *order = (const void *)message;
+    if (message && queue >= 0 && n >= (long)sizeof *order && order->version == PX_POOL_VERSION &&
+        order->ready <= PX_POOL_READY_MAX && n == (long)(sizeof *order + order->length))
+        add_pool(f, order, message + sizeof *order, px_fd_take(&queue));
 }
 
-static void on_queue(struct pool *p)
+static void try_again(struct factory *f, struct pool *p)
 {
-    char byte;
-    for (;;) {
-        long n = px_sys(SYS_recvfrom, p->queue, &byte, 1, MSG_DONTWAIT, 0, 0);
-        if (n == -EAGAIN || n == -EINTR)
-            return;
-        if (n <= 0) {
-            p->gone = true;
-            return;
-        }
-        p->wanted += p->wanted < PX_POOL_READY_MAX;
-    }
+    struct px_box *spare = p->spare;
+    p->spare = NULL;
+    set_full(f, p, ROOM);
+    if (spare)
+        give(f, p, spare);
+}
+
+/* More are wanted, there is room again, or the user has left. */
+static void on_queue(struct factory *f, struct pool *p)
+{
+    uint32_t more;
+    long n;
+    while ((n = px_sys(SYS_recvfrom, p->queue, &more, sizeof more, MSG_DONTWAIT, 0, 0)) == sizeof more)
+        p->wanted += more;
+    if (n == -EAGAIN || n == -EINTR)
+        try_again(f, p);
+    else
+        p->gone = true;
 }
 
 static void drop_pools(struct factory *f, bool all)
@@ -190,6 +272,7 @@ static void drop_pools(struct factory *f, bool all)
             continue;
         }
         *at = p->next;
+        px_box_free(p->spare);
         (void)px_fd_close(p->queue);
         px_policy_free(p->policy);
         free(p);
@@ -198,26 +281,36 @@ static void drop_pools(struct factory *f, bool all)
 
 /* ---- the loop ---- */
 
+static void dispatch(struct factory *f, struct watched *what)
+{
+    if (what->kind == USER)
+        on_user(f);
+    else if (what->kind == QUEUE)
+        on_queue(f, (struct pool *)(void *)what);
+    else
+        on_box((struct made *)(void *)what);
+}
+
 static void round_of(struct factory *f, int wait_msec)
 {
     struct epoll_event events[32];
+    for (struct pool *p = f->pools; p && wait_msec < 0; p = p->next)
+        if (p->full == OUT_OF_ROOM)
+            wait_msec = AGAIN_MSEC;
     int n = epoll_wait(f->epoll, events, 32, wait_msec);
-    for (int i = 0; i < n; i++) {
-        struct watched *what = events[i].data.ptr;
-        if (what->kind == USER)
-            on_user(f);
-        else if (what->kind == QUEUE)
-            on_queue((struct pool *)(void *)what);
-        else
-            on_box((struct made *)(void *)what);
-    }
+    for (int i = 0; i < n; i++)
+        dispatch(f, events[i].data.ptr);
+    for (struct pool *p = f->pools; p && n == 0; p = p->next)
+        if (p->full == OUT_OF_ROOM)
+            try_again(f, p);
     drop_pools(f, false);
 }
 
 PX_API int px_engine_serve(int socket, struct px_err *e)
 {
-    struct factory f = {.user = socket, .epoll = epoll_create1(EPOLL_CLOEXEC), .watched = {USER}};
+    struct factory f = {.user = socket, .epoll = epoll_create1(EPOLL_CLOEXEC), .image = px_launch_image(), .watched = {USER}};
     if (f.epoll < 0 || watch(&f, socket, &f.watched) < 0) {
+        (void)px_fd_close(f.image);
         (void)px_fd_close(f.epoll);
         return px_fail(e, PX_E_IO, errno, "the engine cannot watch its socket");
     }
@@ -227,8 +320,11 @@ PX_API int px_engine_serve(int socket, struct px_err *e)
         busy = !f.done && make_one(&f);
     }
     drop_pools(&f, true);
+    for (struct made *m = f.made; m; m = m->next)       /* all at once, then one after the other */
+        (void)px_pidfd_signal(m->home->pidfd, SIGKILL);
     while (f.made)
         forget(f.made);
+    (void)px_fd_close(f.image);
     (void)px_fd_close(f.epoll);
     return 0;
 }

@@ -229,3 +229,200 @@ TEST(an_engine_that_dies_takes_its_boxes_along_and_says_so)
     px_engine_free(engine);
     px_policy_free(policy);
 }
+
+/* ---- what is ready ---- */
+
+static int children(int pid, int *ret_pids, int max)
+{
+    char path[64];
+    int n = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
+    FILE *f = fopen(path, "re");
+    while (f && n < max && fscanf(f, "%d", &ret_pids[n]) == 1)
+        n++;
+    if (f)
+        fclose(f);
+    return n;
+}
+
+/* Until the deadline of the test. */
+static void wait_for_children(int pid, int count)
+{
+    int pids[300];
+    while (children(pid, pids, 300) != count)
+        usleep(5000);
+}
+
+TEST_DEADLINE(as_many_are_ready_as_were_asked_for, 120)
+{
+    enum { READY = 200 };       /* more than fit into a queue at once, at the sizes that most systems allow */
+    struct px_policy *policy = policy_of("net", "host");
+    struct px_engine *engine = NULL;
+    struct px_pool *pool = NULL;
+
+    open_pool(policy, READY, &engine, &pool);
+    int pid = only_child();
+    wait_for_children(pid, READY);
+    for (int i = 0; i < READY + 20; i++) {
+        struct px_box *box = run(pool, "echo one of many");
+        ASSERT_STR(px_box_result(box)->out.data, "one of many\n");
+        px_box_free(box);
+    }
+    wait_for_children(pid, READY);
+    px_pool_free(pool);
+    wait_for_children(pid, 0);
+    px_engine_free(engine);
+    px_policy_free(policy);
+}
+
+TEST(a_ready_box_outlasts_the_timeout_of_its_command)
+{
+    struct px_policy *policy = policy_of("timeout", "500ms");
+    struct px_engine *engine = NULL;
+    struct px_pool *pool = NULL;
+    struct px_box *box = NULL;
+    struct px_err e = {0};
+    const char *argv[] = {"sleep", "1000", NULL};
+
+    open_pool(policy, 1, &engine, &pool);
+    wait_for_children(only_child(), 1);
+    usleep(700000);
+    ASSERT_PX(px_pool_box(pool, argv, NULL, &box, &e), e);
+    ASSERT_PX(px_box_wait(box, &e), e);
+    ASSERT_EQ(px_box_result(box)->status, PX_STATUS_TIMEOUT);
+    px_box_free(box);
+    px_pool_free(pool);
+    px_engine_free(engine);
+    px_policy_free(policy);
+}
+
+TEST(one_thread_may_use_more_at_once_than_are_ready)
+{
+    enum { COUNT = 6 };
+    struct px_policy *policy = policy_of(NULL, NULL);
+    struct px_engine *engine = NULL;
+    struct px_pool *pool = NULL;
+    struct px_box *boxes[COUNT] = {0};
+    struct px_err e = {0};
+    const char *argv[] = {"/bin/sh", "-c", "read line; echo $line", NULL};
+    int ends[2];
+
+    open_pool(policy, 1, &engine, &pool);
+    ASSERT_EQ(pipe(ends), 0);
+    const struct px_io io = {.use_in = true, .in = ends[0]};
+    for (int i = 0; i < COUNT; i++)
+        ASSERT_PX(px_pool_box(pool, argv, &io, &boxes[i], &e), e);
+    close(ends[0]);
+    close(ends[1]);
+    for (int i = 0; i < COUNT; i++) {
+        ASSERT_PX(px_box_wait(boxes[i], &e), e);
+        px_box_free(boxes[i]);
+    }
+    wait_for_children(only_child(), 1);         /* and no more than that are kept afterwards */
+    px_pool_free(pool);
+    px_engine_free(engine);
+    px_policy_free(policy);
+}
+
+TEST(boxes_may_outlive_their_pool_and_its_engine)
+{
+    struct px_policy *policy = policy_of(NULL, NULL);
+    struct px_engine *engine = NULL;
+    struct px_pool *pool = NULL;
+    struct px_box *box = NULL, *home = NULL;
+    struct px_err e = {0};
+    const char *argv[] = {"/bin/sh", "-c", "read line; echo $line", NULL};
+    int ends[2];
+
+    open_pool(policy, 3, &engine, &pool);
+    ASSERT_EQ(pipe(ends), 0);
+    const struct px_io io = {.use_in = true, .in = ends[0]};
+    ASSERT_PX(px_pool_box(pool, argv, &io, &box, &e), e);
+    ASSERT_PX(px_pool_stay(pool, &home, &e), e);
+    px_pool_free(pool);
+    wait_for_children(only_child(), 2);         /* those that were ready are gone */
+    ASSERT_EQ(write(ends[1], "said\n", 5), 5);
+    ASSERT_PX(px_box_wait(box, &e), e);
+    ASSERT_STR(px_box_result(box)->out.data, "said\n");
+    px_box_free(box);
+    px_engine_free(engine);
+    ASSERT_PX(px_box_wait(home, &e), e);        /* its box went with the engine */
+    px_box_free(home);
+    close(ends[0]);
+    close(ends[1]);
+    px_policy_free(policy);
+}
+
+TEST(a_home_of_a_pool_can_be_killed_and_waited_for)
+{
+    struct px_policy *policy = policy_of(NULL, NULL);
+    struct px_engine *engine = NULL;
+    struct px_pool *pool = NULL;
+    struct px_box *box = NULL, *home = NULL;
+    struct px_err e = {0};
+    const char *argv[] = {"sleep", "1000", NULL};
+
+    open_pool(policy, 1, &engine, &pool);
+    ASSERT_PX(px_pool_stay(pool, &home, &e), e);
+    ASSERT_EQ(px_box_step(home, &e), 1);
+    ASSERT_PX(px_box_exec(home, policy, argv, NULL, &box, &e), e);
+    ASSERT_EQ(px_box_kill(home, &e), 0);
+    ASSERT_PX(px_box_wait(home, &e), e);
+    ASSERT_STR(px_box_result(home)->reason, "killed by the caller");
+    ASSERT_PX(px_box_wait(box, &e), e);
+    ASSERT_EQ(px_box_result(box)->status, PX_STATUS_INTERNAL);
+    px_box_free(box);
+    ASSERT(px_box_exec(home, policy, argv, NULL, &box, &e) < 0);
+    ASSERT_EQ(e.code, 40);
+    px_box_free(home);
+    px_pool_free(pool);
+    px_engine_free(engine);
+    px_policy_free(policy);
+}
+
+TEST(what_died_while_it_was_ready_is_not_handed_out)
+{
+    struct px_policy *policy = policy_of(NULL, NULL);
+    struct px_engine *engine = NULL;
+    struct px_pool *pool = NULL;
+    struct px_box *box = NULL;
+    struct px_err e = {0};
+    const char *argv[] = {"echo", "fresh", NULL};
+    int pids[300];
+
+    open_pool(policy, 3, &engine, &pool);
+    int pid = only_child();
+    wait_for_children(pid, 3);
+    for (int n = children(pid, pids, 300); n > 0; n--)
+        ASSERT_EQ(kill(pids[n - 1], SIGKILL), 0);
+    wait_for_children(pid, 0);
+    int r = px_pool_box(pool, argv, NULL, &box, &e);
+    if (r < 0 && e.code == 19)          /* the last of them was not ready yet: that it failed is told once */
+        r = px_pool_box(pool, argv, NULL, &box, &e);
+    ASSERT_PX(r, e);
+    ASSERT_PX(px_box_wait(box, &e), e);
+    ASSERT_STR(px_box_result(box)->out.data, "fresh\n");
+    px_box_free(box);
+    wait_for_children(pid, 3);
+    px_pool_free(pool);
+    px_engine_free(engine);
+    px_policy_free(policy);
+}
+
+TEST(each_pool_has_its_turn)
+{
+    struct px_policy *policy = policy_of(NULL, NULL), *bad = policy_of("bind", "/nonexistent/place:/it");
+    struct px_engine *engine = NULL;
+    struct px_pool *pool = NULL, *other = NULL;
+    struct px_err e = {0};
+
+    open_pool(policy, 1, &engine, &pool);
+    ASSERT_PX(px_pool_new(engine, bad, 256, &other, &e), e);     /* always has work, and none of it succeeds */
+    for (int i = 0; i < 5; i++)
+        px_box_free(run(pool, "true"));
+    px_pool_free(other);
+    px_pool_free(pool);
+    px_engine_free(engine);
+    px_policy_free(policy);
+    px_policy_free(bad);
+}

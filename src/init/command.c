@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -11,9 +13,11 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <termios.h>
+#include <time.h>
 
 #include "base/sys.h"
 #include "kernel/init.h"
@@ -22,7 +26,7 @@
 #define TIOCGPTPEER _IO('T', 0x41)
 #endif
 
-enum { FDS_MAX = 5, STACK = 16 << 10, INSTRUCTION = 8, PROGRAM_MAX = 4096 };
+enum { FDS_MAX = 5, STACK = 16 << 10, INSTRUCTION = 8, PROGRAM_MAX = 4096, SLICE_NSEC = 5000000, STOPS_MAX = 20 };
 
 /* All of it lies still: no memory is ever asked for. Pages that no request needed are never touched. */
 static struct {
@@ -36,6 +40,8 @@ static struct {
 } running[PX_INIT_COMMANDS_MAX];
 static char program[PROGRAM_MAX * INSTRUCTION] __attribute__((aligned(8)));
 static uint16_t program_length;         /* of each command's own filter; 0: none */
+static uint32_t sharing;                /* 1 while a child uses our memory; cleared by the kernel */
+static int owner;                       /* the control socket */
 
 /* ---- the request, taken apart ---- */
 
@@ -189,9 +195,7 @@ static int become(struct command *c)
     (void)px_sys(SYS_setsid);
     (void)px_sys(SYS_umask, 022);
     c->started.stage = PX_INIT_IDS;
-    int r = take_limits(c->request);
-    if (r >= 0)
-        r = take_ids(c->request);
+    int r = take_ids(c->request);
     if (r < 0)
         return r;
     c->started.stage = PX_INIT_TERMINAL;
@@ -199,6 +203,11 @@ static int become(struct command *c)
         return r;
     c->started.stage = PX_INIT_CHDIR;
     if ((r = (int)px_sys(SYS_chdir, c->text)) < 0)
+        return r;
+    /* After the terminal: whether a descriptor may be sent is decided by the sender's limit of open files, and by how many another
+     * box of the same user has on their way. */
+    c->started.stage = PX_INIT_IDS;
+    if ((r = take_limits(c->request)) < 0)
         return r;
     c->started.stage = PX_INIT_FILTER;
     if ((r = load_own_filter()) < 0)
@@ -216,12 +225,12 @@ static _Noreturn void child_main(struct command *c)
         (void)px_sys(SYS_exit_group, 127);
 }
 
-/* The old call, whose flags the filter can see. We sleep until the child has its own memory: both use `c`. */
-static long start_child(struct command *c, int *ret_pidfd)
+/* The old call, whose flags the filter can see. Until the kernel clears `sharing` the child uses our memory, and `c`. */
+static long clone_child(struct command *c, int *ret_pidfd)
 {
     long ret;
     register long pidfd __asm__("rdx") = (long)ret_pidfd;
-    register long tid __asm__("r10") = 0;
+    register long tid __asm__("r10") = (long)&sharing;
     register long tls __asm__("r8") = 0;
     register void (*entry)(struct command *) __asm__("r12") = child_main;
     register struct command *pointer __asm__("r13") = c;
@@ -234,10 +243,49 @@ static long start_child(struct command *c, int *ret_pidfd)
                      "hlt\n"
                      "1:"
                      : "=a"(ret)
-                     : "0"((long)SYS_clone), "D"((long)(CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD)), "S"(stack + sizeof stack - 16),
+                     : "0"((long)SYS_clone), "D"((long)(CLONE_VM | CLONE_PIDFD | CLONE_CHILD_CLEARTID | SIGCHLD)), "S"(stack + sizeof stack - 16),
                        "r"(pidfd), "r"(tid), "r"(tls), "r"(entry), "r"(pointer)
                      : "rcx", "r11", "memory");
     return ret;
+}
+
+static bool is_stopped(int pid)
+{
+    siginfo_t info = {0};
+    return px_sys(SYS_waitid, P_PID, pid, &info, WSTOPPED | WNOHANG, 0) == 0 && info.si_pid == pid;
+}
+
+/* From the moment that the child has the ids of the box, the programs of the box can stop it, again and again. With CLONE_VFORK we
+ * would sleep for as long as they like, deaf to everything, the end of our owner too. So a stopped child is woken a few times and
+ * then killed: -EAGAIN. */
+static int wait_until_gone(int pid)
+{
+    const struct timespec slice = {.tv_nsec = SLICE_NSEC};
+    int stops = 0;
+    uint32_t now;
+    while ((now = __atomic_load_n(&sharing, __ATOMIC_ACQUIRE)) != 0) {
+        struct pollfd gone = {.fd = owner};
+        if (px_sys(SYS_futex, &sharing, FUTEX_WAIT, now, &slice, 0, 0) != -ETIMEDOUT)
+            continue;
+        if (px_sys(SYS_poll, &gone, 1, 0) > 0)
+            for (;;)
+                (void)px_sys(SYS_exit_group, 0);
+        if (is_stopped(pid))
+            (void)px_sys(SYS_kill, pid, stops++ < STOPS_MAX ? SIGCONT : SIGKILL);
+    }
+    return stops > STOPS_MAX ? -EAGAIN : 0;
+}
+
+static long start_child(struct command *c, int *ret_pidfd)
+{
+    sharing = 1;
+    long pid = clone_child(c, ret_pidfd);
+    int r = pid < 0 ? 0 : wait_until_gone((int)pid);
+    if (r < 0) {
+        c->started.stage = PX_INIT_PREPARE;
+        c->started.err = r;
+    }
+    return pid;
 }
 
 /* ---- from request to running ---- */
@@ -250,19 +298,27 @@ static int free_row(void)
     return -1;
 }
 
+/* It will not run: whoever asked learns why. */
+static bool refuse(struct command *c, int err)
+{
+    c->started.err = err;
+    (void)send_fd(c->reply, &c->started, sizeof c->started, -1);
+    return false;
+}
+
 /* The reply socket stays open if the command runs. */
 static bool start(struct command *c, char *text, uint32_t length)
 {
     int row = free_row(), pidfd = -1;
-    c->started.err = row < 0 ? -EAGAIN : split(c, text, length);
-    if (c->started.err == 0) {
-        long pid = start_child(c, &pidfd);
-        c->started.pid = (int32_t)pid;
-        if (pid < 0)
-            c->started.err = (int32_t)pid;
-        else if (c->started.err < 0)
-            (void)px_sys(SYS_wait4, pid, 0, 0, 0);      /* it could not become the program */
-    }
+    int r = row < 0 ? -EAGAIN : split(c, text, length);
+    if (r < 0)
+        return refuse(c, r);
+    long pid = start_child(c, &pidfd);
+    c->started.pid = (int32_t)pid;
+    if (pid < 0)
+        c->started.err = (int32_t)pid;
+    else if (c->started.err < 0)
+        (void)px_sys(SYS_wait4, pid, 0, 0, 0);          /* it could not become the program */
     bool runs = c->started.err == 0;
     if (runs) {
         running[row].pid = c->started.pid;
@@ -297,9 +353,12 @@ static void signal_group(const struct px_init_request *request)
 static bool start_from_file(struct command *c, int file)
 {
     uint32_t length = c->request->length;
-    long at = px_sys(SYS_mmap, 0, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+    struct stat st;
+    long at = px_sys(SYS_fstat, file, &st);
+    if (at >= 0)                /* past the end of the file a touch would be our death */
+        at = st.st_size < (long)length ? -EBADMSG : px_sys(SYS_mmap, 0, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
     if (at < 0 && at >= -4095)
-        return false;
+        return refuse(c, (int)at);
     bool runs = start(c, (char *)at, length);
     (void)px_sys(SYS_munmap, at, length);
     return runs;
@@ -313,10 +372,12 @@ static void serve(long n, const int *fds, int count)
     bool runs = false;
     if (n >= head && c.request->flags & PX_INIT_SIGNAL)
         signal_group(c.request);
-    else if (n >= head && sort_fds(&c, fds, count, &file) == 0)
-        runs = file >= 0                                ? start_from_file(&c, file)
+    else if (n >= head && sort_fds(&c, fds, count, &file) < 0)
+        runs = refuse(&c, -EMFILE);     /* fewer descriptors came than were sent: we have no room for more */
+    else if (n >= head)
+        runs = file >= 0                             ? start_from_file(&c, file)
                : n == head + (long)c.request->length ? start(&c, message.text, c.request->length)
-                                                        : false;
+                                                     : refuse(&c, -EBADMSG);
     for (int i = 0; i < count; i++)
         if (!runs || fds[i] != c.reply)
             (void)px_sys(SYS_close, fds[i]);
@@ -330,6 +391,7 @@ int px_command_take(int control)
         char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
     } room = {0};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
+    owner = control;
     long n = px_sys(SYS_recvmsg, control, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n == -EAGAIN || n == -EINTR)
         return 0;
@@ -349,6 +411,27 @@ int px_command_take(int control)
 
 /* ---- its end ---- */
 
+int px_command_watch(struct pollfd *fds)
+{
+    int n = 0;
+    for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++)
+        if (running[i].pid && running[i].reply >= 0)
+            fds[n++] = (struct pollfd){.fd = running[i].reply}; /* a hang-up is told without being asked for */
+    return n;
+}
+
+void px_command_left(int reply)
+{
+    for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++) {
+        if (!running[i].pid || running[i].reply != reply)
+            continue;
+        (void)px_sys(SYS_kill, -running[i].pid, SIGKILL);
+        (void)px_sys(SYS_close, reply);
+        running[i].reply = -1;
+        return;
+    }
+}
+
 static uint64_t usec(const struct timeval *t)
 {
     return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
@@ -367,8 +450,10 @@ void px_command_ended(int pid, int wait_status, const struct rusage *used)
             .read_blocks = (uint64_t)used->ru_inblock,
             .write_blocks = (uint64_t)used->ru_oublock,
         };
-        (void)px_sys(SYS_sendto, running[i].reply, &r, sizeof r, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
-        (void)px_sys(SYS_close, running[i].reply);
+        if (running[i].reply >= 0) {
+            (void)px_sys(SYS_sendto, running[i].reply, &r, sizeof r, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
+            (void)px_sys(SYS_close, running[i].reply);
+        }
         running[i].pid = 0;
         return;
     }

@@ -5,6 +5,11 @@
 
 /* Takes one request from the control socket; 0, or -1 when the supervisor is gone. */
 int px_command_take(int control);
+/* Adds the reply sockets of what runs, PX_INIT_COMMANDS_MAX at most; how many. */
+struct pollfd;
+int px_command_watch(struct pollfd *fds);
+/* Whoever asked for it is gone, and with it the command's clock and the reader of its output: its group is killed. */
+void px_command_left(int reply);
 /* Tells whoever waits for it that a process has ended. Nobody may. */
 struct rusage;
 void px_command_ended(int pid, int wait_status, const struct rusage *used);

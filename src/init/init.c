@@ -223,6 +223,27 @@ static void reap_all(void)
         px_command_ended((int)pid, status, &used);
 }
 
+/* One turn: hang-ups first, while a number still means the command that it meant when we looked. */
+static void turn(int events, int control)
+{
+    static struct pollfd fds[2 + PX_INIT_COMMANDS_MAX];
+    fds[0] = (struct pollfd){.fd = events, .events = POLLIN};
+    fds[1] = (struct pollfd){.fd = control, .events = POLLIN};
+    int watched = px_command_watch(fds + 2);
+    if (px_sys(SYS_poll, fds, 2 + watched, -1) <= 0)
+        return;
+    for (int i = 2; i < 2 + watched; i++)
+        if (fds[i].revents)
+            px_command_left(fds[i].fd);
+    if (fds[0].revents) {
+        char drained[128 * 4];
+        (void)px_sys(SYS_read, events, drained, sizeof drained);
+        reap_all();
+    }
+    if (fds[1].revents && px_command_take(control) < 0)
+        leave(0);               /* whoever kept the box is gone */
+}
+
 static _Noreturn void stay(void)
 {
     const uint64_t child = 1ull << (SIGCHLD - 1);
@@ -236,19 +257,8 @@ static _Noreturn void stay(void)
     (void)px_sys(SYS_sendto, control, &ready, sizeof ready, MSG_NOSIGNAL, 0, 0);
     if (ready.err < 0)
         leave(125);
-    for (;;) {
-        struct pollfd fds[2] = {{.fd = events, .events = POLLIN}, {.fd = control, .events = POLLIN}};
-        long n = px_sys(SYS_poll, fds, 2, -1);
-        if (n <= 0)
-            continue;
-        if (fds[0].revents) {
-            char drained[128 * 4];
-            (void)px_sys(SYS_read, events, drained, sizeof drained);
-            reap_all();
-        }
-        if (fds[1].revents && px_command_take(control) < 0)
-            leave(0);           /* whoever kept the box is gone */
-    }
+    for (;;)
+        turn(events, control);
 }
 
 __attribute__((used)) static _Noreturn void start(long *stack)

@@ -111,7 +111,11 @@ static int take_range(uint32_t *ret_index)
     px_auto_fd int fd = px_open_beneath(dir, "ids", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
     if (fd < 0)
         return fd;
-    uint32_t start = (uint32_t)px_sys(SYS_gettid) % BLOCK_RANGES;
+    /* Anywhere: a process with a thousand boxes that began at the same place each time would try a thousand first. */
+    uint32_t start = 0;
+    if (px_sys(SYS_getrandom, &start, sizeof start, 0) != sizeof start)
+        start = (uint32_t)px_sys(SYS_gettid);
+    start %= BLOCK_RANGES;
     for (uint32_t i = 0; i < BLOCK_RANGES; i++) {
         uint32_t index = (start + i) % BLOCK_RANGES;
         struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = index, .l_len = 1};

@@ -19,7 +19,7 @@ struct px_init_report {
     uint64_t user_usec, sys_usec, maxrss_kib, read_blocks, write_blocks;
 };
 
-enum { PX_INIT_TEXT_MAX = 64 << 10, PX_INIT_WORDS_MAX = 8192, PX_INIT_COMMANDS_MAX = 512, PX_INIT_RLIMITS_MAX = 16 };
+enum { PX_INIT_TEXT_MAX = 64 << 10, PX_INIT_WORDS_MAX = 72 << 10, PX_INIT_COMMANDS_MAX = 512, PX_INIT_RLIMITS_MAX = 16 };
 
 enum px_init_flags {
     PX_INIT_TTY = 1 << 0,       /* on a terminal of its own; the master is sent back first */

@@ -52,6 +52,27 @@ const struct sock_filter *px_seccomp_program(enum px_filter filter, uint16_t *re
     PROGRAM(workspace);
 }
 
+const struct sock_filter *px_seccomp_spare_init(uint16_t *ret_len)
+{
+    enum { LOAD = 0x20, EQUAL = 0x15, RETURN = 0x06, NUMBER = 0, FIRST = 16, REFUSE = 0x00050001 /* EPERM */, ALLOW = 0x7fff0000 };
+    static const struct sock_filter code[] = {
+        {LOAD, 0, 0, NUMBER},
+        {EQUAL, 6, 0, SYS_kill},
+        {EQUAL, 5, 0, SYS_tkill},
+        {EQUAL, 4, 0, SYS_tgkill},
+        {EQUAL, 3, 0, SYS_rt_sigqueueinfo},
+        {EQUAL, 2, 0, SYS_rt_tgsigqueueinfo},
+        {EQUAL, 1, 0, 434 /* pidfd_open */},
+        {RETURN, 0, 0, ALLOW},
+        {LOAD, 0, 0, FIRST},
+        {EQUAL, 0, 1, 1},
+        {RETURN, 0, 0, REFUSE},
+        {RETURN, 0, 0, ALLOW},
+    };
+    *ret_len = COUNT_OF(code);
+    return code;
+}
+
 int px_seccomp_load(const struct sock_filter *program, uint16_t len)
 {
     const struct program request = {.len = len, .code = program};

@@ -23,6 +23,10 @@ enum px_filter {
 /* Never NULL. */
 const struct sock_filter *px_seccomp_program(enum px_filter filter, uint16_t *ret_len);
 
+/* A second filter for a box whose only id is pid 1's as well, and where Landlock cannot tell the two apart: no signals to pid 1.
+ * The kernel keeps them from having an effect; nothing should hang on that alone. */
+const struct sock_filter *px_seccomp_spare_init(uint16_t *ret_len);
+
 /* Filters every thread of this process, and what it executes, for good. -EPERM unless no_new_privs is set, which a
  * privileged process could do without: a set-user-id program would then start with a filter that it does not expect. */
 int px_seccomp_load(const struct sock_filter *program, uint16_t len);

@@ -1,0 +1,70 @@
+/* Options of the small verbs of px box. */
+#include "box.h"
+
+#include <string.h>
+
+static const struct box_word *find_word(const struct box_word *words, const char *text)
+{
+    for (const struct box_word *w = words; w && w->name; w++) {
+        size_t n = strlen(w->name);
+        if (strncmp(text, w->name, n) == 0 && (text[n] == '\0' || (text[n] == '=' && w->value)))
+            return w;
+        if (w->letter && text[0] == '-' && text[1] == w->letter && text[2] == '\0')
+            return w;
+    }
+    return NULL;
+}
+
+/* One option at argv[*at]; 0, or -1 and it was said what is wrong. */
+static int take_word(struct cli *cli, const char *usage, const struct box_word *words, int argc, char **argv, int *at, int *ret_status)
+{
+    const char *text = argv[*at];
+    const struct box_word *w = find_word(words, text);
+    if (strcmp(text, "--json") == 0) {
+        cli->json = true;
+        return 0;
+    }
+    if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0) {
+        *ret_status = print_help(find_command("box"));
+        return -1;
+    }
+    if (w && w->flag) {
+        *w->flag = true;
+        return 0;
+    }
+    const char *behind = w ? strchr(text, '=') : NULL;
+    if (w && (behind || *at + 1 < argc)) {
+        *w->value = behind ? behind + 1 : argv[++*at];
+        return 0;
+    }
+    *ret_status = w ? usage_error(cli, USAGE_STATUS, usage, "%s needs a value", text)
+                    : usage_error(cli, USAGE_STATUS, usage, "there is no option %.200s here", text);
+    return -1;
+}
+
+int box_words(struct cli *cli, const char *usage, const struct box_word *words, int argc, char **argv, int *ret_status)
+{
+    int left = 0, only_words = 0;
+    for (int i = 0; i < argc; i++) {
+        if (!only_words && strcmp(argv[i], "--") == 0)
+            only_words = 1;
+        else if (only_words || argv[i][0] != '-' || argv[i][1] == '\0')
+            argv[left++] = argv[i];
+        else if (take_word(cli, usage, words, argc, argv, &i, ret_status) < 0)
+            return -1;
+    }
+    return left;
+}
+
+unsigned box_number(const char *text)
+{
+    unsigned value = 0;
+    if (*text == '\0' || strlen(text) > 9)
+        return 0;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9')
+            return 0;
+        value = value * 10 + (unsigned)(*text - '0');
+    }
+    return value;
+}

@@ -1,0 +1,604 @@
+/* The keeper of a box: makes it, serves its users, ends it and cleans up. One process, one loop, no thread. */
+#include "engine/keep.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "box/home.h"
+#include "engine/keeper.h"
+#include "engine/stay.h"
+#include "kernel/pidfd.h"
+
+enum { MSEC = 1000000, GRACE_SLICE_MSEC = 20, END_SLICES = 500, MESSAGES_AT_ONCE = 16 };
+
+static uint64_t limit_nsec(uint64_t msec)
+{
+    return px_policy_limited(msec) ? msec * MSEC : 0;
+}
+
+/* ---- making ---- */
+
+/* The home itself has no clock of its own but ours, and no stream. */
+static int make_home(struct px_keeper *k, struct px_err *e)
+{
+    struct px_policy policy = *k->policy;
+    policy.timeout_msec = 0;
+    policy.tty = policy.interactive = policy.timings = false;
+    return px_stay(&policy, true, &k->home, e);
+}
+
+static int write_defaults(struct px_keeper *k, struct px_err *e)
+{
+    px_auto_buf struct px_buf text = PX_BUF(PX_KEEP_TEXT_MAX);
+    struct px_policy policy = *k->policy;
+    policy.tty = policy.interactive = false;
+    px_keep_pack(&policy, !k->home->has_cgroup, &text);
+    k->defaults = text.err < 0 ? text.err : px_keep_text_file(text.data, text.len);
+    return k->defaults < 0 ? px_fail(e, PX_E_LIMIT, k->defaults, "cannot write down what the commands of the box start from") : 0;
+}
+
+static int open_door(struct px_keeper *k, struct px_err *e)
+{
+    k->listener = px_keep_listen(k->place.dir);
+    return k->listener < 0 ? px_fail(e, PX_E_IO, k->listener, "box '%s' cannot be made reachable", k->place.name) : 0;
+}
+
+PX_API int px_keeper_new(const char *home, const struct px_policy *policy, struct px_keeper **ret_keeper, struct px_err *e)
+{
+    struct px_keeper *k = calloc(1, sizeof *k);
+    if (!k)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "keeper");
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    *k = (struct px_keeper){.place = PX_KEEP_NOWHERE, .policy = policy, .listener = -EBADF, .defaults = -EBADF, .starter = -EBADF,
+                            .started_sec = now.tv_sec, .idle_nsec = limit_nsec(policy->idle_msec),
+                            .max_life_nsec = limit_nsec(policy->max_life_msec)};
+    k->started_nsec = k->idle_since_nsec = px_now_nsec();
+    if (px_keep_claim(home, policy->name, &k->place, e) < 0 || make_home(k, e) < 0 || write_defaults(k, e) < 0 ||
+        open_door(k, e) < 0) {
+        px_keeper_free(k);
+        return -1;
+    }
+    *ret_keeper = k;
+    return 0;
+}
+
+PX_API const char *px_keeper_name(const struct px_keeper *keeper)
+{
+    return keeper->place.name;
+}
+
+PX_API const char *px_keeper_id(const struct px_keeper *keeper)
+{
+    return keeper->home->id;
+}
+
+/* ---- answers ---- */
+
+static void answer(struct px_keep_user *u, const struct px_keep_message *m, int fd)
+{
+    struct px_keep_message copy = *m;
+    copy.kind = PX_KEEP_ANSWER;
+    if (px_keep_send(u->socket, &copy, fd) < 0)
+        u->gone = true;         /* it does not read, or is not there */
+}
+
+static void answer_text(struct px_keep_user *u, struct px_keep_message *m, const char *text, size_t length)
+{
+    px_auto_fd int fd = px_keep_text_file(text, length);
+    if (fd < 0)
+        px_fail(&m->err, PX_E_IO, fd, "the keeper cannot write its answer");
+    answer(u, m, fd);
+}
+
+static void answer_end(struct px_keep_user *u, const struct px_keep_command *c)
+{
+    struct px_keep_message m = {.command = c->number, .number = c->exit_code, .err = c->failed};
+    u->waits_for = 0;
+    if (c->result)
+        answer_text(u, &m, c->result, strlen(c->result));
+    else
+        answer(u, &m, -EBADF);
+}
+
+/* ---- requests ---- */
+
+static void on_home(struct px_keeper *k, struct px_keep_user *u)
+{
+    struct px_keep_message m = {0};
+    if (px_home_send(u->socket, k->home) < 0) {
+        u->gone = true;
+        return;
+    }
+    u->took_home = true;
+    if (k->idle_since_nsec)
+        k->idle_since_nsec = px_now_nsec();
+    answer(u, &m, k->defaults);
+}
+
+static void on_began(struct px_keeper *k, const struct px_keep_message *m, int *fd)
+{
+    struct px_keep_guest *g = k->guests_count < PX_KEEPER_GUESTS_MAX ? calloc(1, sizeof *g) : NULL;
+    struct timespec now;
+    if (!g || *fd < 0) {
+        free(g);
+        return;
+    }
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    *g = (struct px_keep_guest){.next = k->guests, .number = ++k->numbers, .pid = m->number, .pidfd = px_fd_take(fd),
+                                .started_sec = now.tv_sec};
+    /* A few words are enough to know it by; the message has room for them where an answer has its error. */
+    g->length = strnlen(m->err.what, sizeof m->err.what);
+    g->text = malloc(g->length + 1);
+    if (g->text)
+        memcpy(g->text, m->err.what, g->length + 1);
+    else
+        g->length = 0;
+    for (size_t i = 0; i < g->length; i++)
+        g->text[i] = g->text[i] == '\n' ? '\0' : g->text[i];
+    k->guests = g;
+    k->guests_count++;
+}
+
+static void on_info(const struct px_keeper *k, struct px_keep_user *u, const struct px_keep_message *m)
+{
+    px_auto_buf struct px_buf text = PX_BUF(PX_KEEP_TEXT_MAX);
+    struct px_keep_message a = {0};
+    if ((m->kind == PX_KEEP_LOOK ? px_keep_look(k, m->number, &text) : px_keep_info(k, m->number, &text)) < 0)
+        px_fail(&a.err, PX_E_LIMIT, text.err, "box '%s' has too much to tell", k->place.name);
+    answer_text(u, &a, text.data, text.err < 0 ? 0 : text.len);
+}
+
+/* Through pid 1, which knows whether the number still is the command's. */
+static int signal_commands(const struct px_keeper *k, unsigned number, int signal)
+{
+    int got = 0;
+    for (const struct px_keep_guest *g = k->guests; g; g = g->next)
+        if (number == 0 || g->number == number)
+            got += px_command_signal_pid(k->home, g->pid, signal) >= 0;
+    for (const struct px_keep_command *c = k->commands; c; c = c->next)
+        if (c->box && (number == 0 || c->number == number))
+            got += px_command_signal_pid(k->home, c->pid, signal) >= 0;
+    return got;
+}
+
+static void on_signal(const struct px_keeper *k, struct px_keep_user *u, const struct px_keep_message *m, bool one)
+{
+    struct px_keep_message a = {0};
+    a.number = one ? px_keep_signal_inside(k->home->pid, k->home->pidfd, (int)m->command, m->number)
+                   : signal_commands(k, m->command, m->number);
+    if (a.number == 0 && m->command)
+        px_fail(&a.err, PX_E_GONE, 0, one ? "box '%s' has no process %u" : "box '%s' has no running command %u", k->place.name, m->command);
+    if (a.err.code)
+        px_fix(&a.err, "px box show %s lists what runs.", k->place.name);
+    answer(u, &a, -EBADF);
+}
+
+static void on_run(struct px_keeper *k, struct px_keep_user *u, int fd)
+{
+    px_auto_buf struct px_buf text = PX_BUF(PX_KEEP_TEXT_MAX);
+    struct px_keep_message a = {0};
+    int r = px_keep_text_read(fd, &text);
+    if (r < 0)
+        px_fail(&a.err, PX_E_LIMIT, r, "the command could not be read");
+    else
+        (void)px_keep_command_run(k, text.data, text.len, &a.command, &a.err);
+    answer(u, &a, -EBADF);
+}
+
+/* The one that was asked for, or an answer that there is none. */
+static struct px_keep_command *wanted(struct px_keeper *k, struct px_keep_user *u, const struct px_keep_message *m)
+{
+    struct px_keep_command *c = px_keep_command_find(k, m->command);
+    struct px_keep_message a = {0};
+    if (c)
+        return c;
+    if (m->command)
+        px_fail(&a.err, PX_E_GONE, 0, "box '%s' has no detached command %u", k->place.name, m->command);
+    else
+        px_fail(&a.err, PX_E_GONE, 0, "box '%s' has no detached command", k->place.name);
+    px_why(&a.err, "Only commands that were started with -d have a log, and only the latest %d that ended.", PX_KEEPER_ENDED_MAX);
+    px_fix(&a.err, "px box show %s lists them. px box exec -d starts one.", k->place.name);
+    answer(u, &a, -EBADF);
+    return NULL;
+}
+
+static void on_wait(struct px_keep_user *u, const struct px_keep_command *c)
+{
+    if (c->box)
+        u->waits_for = c->number;
+    else
+        answer_end(u, c);
+}
+
+static void on_input(struct px_keep_user *u, struct px_keep_command *c, bool end)
+{
+    struct px_keep_message a = {.command = c->number};
+    if (end)
+        c->input = px_fd_close(c->input);
+    else if (c->input < 0) {
+        px_fail(&a.err, PX_E_GONE, 0, "command %u has no standard input", c->number);
+        px_why(&a.err, "It has ended, its input was closed, or it was started without -i.");
+        px_fix(&a.err, "Start it with -d -i, or leave -i out to see its output.");
+    }
+    answer(u, &a, end ? -EBADF : c->input);
+}
+
+static void begin_end(struct px_keeper *k, const char *why);
+
+/* A box that ends takes no more commands. */
+static bool too_late(const struct px_keeper *k, struct px_keep_user *u, const struct px_keep_message *m)
+{
+    struct px_err e = {0};
+    if (!k->why[0] || (m->kind != PX_KEEP_HOME && m->kind != PX_KEEP_RUN))
+        return false;
+    px_fail(&e, PX_E_GONE, 0, "box '%s' is being ended", k->place.name);
+    const struct px_keep_message a = {.err = e};
+    if (m->kind == PX_KEEP_RUN)
+        answer(u, &a, -EBADF);
+    else if (px_home_refuse(u->socket, &e) < 0)
+        u->gone = true;
+    return true;
+}
+
+static void on_message(struct px_keeper *k, struct px_keep_user *u, const struct px_keep_message *m, int *fd)
+{
+    struct px_keep_command *c;
+    if (too_late(k, u, m))
+        return;
+    switch ((enum px_keep_kind)m->kind) {
+    case PX_KEEP_HOME:
+        on_home(k, u);
+        break;
+    case PX_KEEP_BEGAN:
+        on_began(k, m, fd);
+        break;
+    case PX_KEEP_INFO:
+    case PX_KEEP_LOOK:
+        on_info(k, u, m);
+        break;
+    case PX_KEEP_SIGNAL:
+    case PX_KEEP_SIGNAL_PROCESS:
+        on_signal(k, u, m, m->kind == PX_KEEP_SIGNAL_PROCESS);
+        break;
+    case PX_KEEP_RUN:
+        on_run(k, u, *fd);
+        break;
+    case PX_KEEP_WAIT:
+        if ((c = wanted(k, u, m)))
+            on_wait(u, c);
+        break;
+    case PX_KEEP_INPUT:
+    case PX_KEEP_END_INPUT:
+        if ((c = wanted(k, u, m)))
+            on_input(u, c, m->kind == PX_KEEP_END_INPUT);
+        break;
+    case PX_KEEP_STOP:
+        u->wants_stop = true;
+        begin_end(k, "stopped by its owner");
+        break;
+    default:
+        u->gone = true;         /* of another version, or no px at all */
+        break;
+    }
+}
+
+static void on_user(struct px_keeper *k, struct px_keep_user *u)
+{
+    for (int i = 0; i < MESSAGES_AT_ONCE && !u->gone; i++) {
+        struct px_keep_message m;
+        px_auto_fd int fd = -EBADF;
+        int r = px_keep_receive(u->socket, &m, &fd);
+        if (r == -EAGAIN)
+            return;
+        if (r <= 0)
+            u->gone = true;
+        else
+            on_message(k, u, &m, &fd);
+    }
+}
+
+static void on_door(struct px_keeper *k)
+{
+    px_auto_fd int socket = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (socket < 0 || !px_keep_trusts(socket, false))
+        return;
+    struct px_keep_user *u = calloc(1, sizeof *u);
+    if (!u)
+        return;
+    *u = (struct px_keep_user){.next = k->users, .socket = px_fd_take(&socket)};
+    k->users = u;
+    k->users_count++;
+}
+
+/* ---- the end ---- */
+
+static size_t anybody_left(const struct px_keeper *k)
+{
+    px_auto_free struct px_keep_process *list = NULL;
+    return px_keep_processes(k->home->pid, &list) + k->guests_count + px_keep_command_running(k);
+}
+
+static void begin_end(struct px_keeper *k, const char *why)
+{
+    if (k->why[0])
+        return;
+    if (px_fmt(k->why, sizeof k->why, "%s", why) < 0)
+        (void)px_fmt(k->why, sizeof k->why, "ended");
+    k->kill_nsec = px_now_nsec();
+    if (k->home->reaped || !anybody_left(k))
+        return;
+    k->kill_nsec += (uint64_t)PX_KEEP_GRACE_MSEC * MSEC;
+    (void)signal_commands(k, 0, SIGTERM);
+    (void)px_keep_signal_inside(k->home->pid, k->home->pidfd, 0, SIGTERM);
+    (void)px_keep_signal_inside(k->home->pid, k->home->pidfd, 0, SIGCONT);      /* who is stopped cannot take leave */
+}
+
+static void drop_user(struct px_keep_user *u)
+{
+    (void)px_fd_close(u->socket);
+    free(u);
+}
+
+static void drop_guests(struct px_keeper *k, bool all)
+{
+    for (struct px_keep_guest **at = &k->guests; *at;) {
+        struct px_keep_guest *g = *at;
+        if (!all && g->pidfd >= 0) {
+            at = &g->next;
+            continue;
+        }
+        *at = g->next;
+        k->guests_count--;
+        (void)px_fd_close(g->pidfd);
+        free(g->text);
+        free(g);
+    }
+}
+
+static void tell_waiting(struct px_keeper *k, const struct px_keep_command *c)
+{
+    for (struct px_keep_user *u = k->users; u; u = u->next)
+        if (u->waits_for == c->number && !u->gone)
+            answer_end(u, c);
+}
+
+/* Pid 1 is gone, so every command learns its end from its own socket; the bound is for our mistakes. */
+static void end_commands(struct px_keeper *k)
+{
+    for (struct px_keep_command *c = k->commands; c; c = c->next) {
+        for (int i = 0; c->box && i < END_SLICES; i++) {
+            struct pollfd ready = {.fd = px_box_fd(c->box), .events = POLLIN};
+            (void)px_sys(SYS_poll, &ready, 1, i == 0 ? 0 : GRACE_SLICE_MSEC);
+            (void)px_keep_command_step(c);
+        }
+        if (!c->box)
+            tell_waiting(k, c);
+    }
+}
+
+/* From here on nothing of the box is left but the answers to those who asked for that. */
+static void end_box(struct px_keeper *k)
+{
+    if (k->home && px_box_kill(k->home, NULL) == 0 && px_box_wait(k->home, &k->stuck) == 0)
+        k->stuck = (struct px_err){0};
+    end_commands(k);
+    while (k->commands) {
+        struct px_keep_command *c = k->commands;
+        k->commands = c->next;
+        px_keep_command_free(c);
+    }
+    drop_guests(k, true);
+    px_box_free(k->home);
+    k->home = NULL;
+    k->listener = px_fd_close(k->listener);
+    k->defaults = px_fd_close(k->defaults);
+    k->starter = px_fd_close(k->starter);
+    px_keep_let_go(&k->place);
+}
+
+static void say_goodbye(struct px_keeper *k)
+{
+    struct px_keep_message bye = {.kind = PX_KEEP_BYE}, done = {.err = k->stuck};
+    (void)px_fail(&bye.err, PX_E_GONE, 0, "%s", k->why[0] ? k->why : "its keeper ended");
+    while (k->users) {
+        struct px_keep_user *u = k->users;
+        k->users = u->next;
+        if (u->took_home)
+            (void)px_keep_send(u->socket, &bye, -EBADF);
+        if (u->wants_stop)
+            answer(u, &done, -EBADF);
+        drop_user(u);
+    }
+}
+
+PX_API void px_keeper_free(struct px_keeper *keeper)
+{
+    if (!keeper)
+        return;
+    end_box(keeper);
+    say_goodbye(keeper);
+    free(keeper);
+}
+
+/* ---- the loop ---- */
+
+enum kind { DOOR, STOP, STARTER, HOME, USER, GUEST, COMMAND };
+
+struct watched {
+    struct pollfd *fds;
+    struct what {
+        enum kind kind;
+        void *who;
+    } *what;
+    size_t count, room;
+};
+
+static int watch(struct watched *w, int fd, enum kind kind, void *who)
+{
+    if (fd < 0)
+        return 0;
+    if (w->count == w->room) {
+        size_t room = w->room ? 2 * w->room : 32;
+        struct pollfd *fds = realloc(w->fds, room * sizeof *fds);
+        w->fds = fds ? fds : w->fds;
+        struct what *what = fds ? realloc(w->what, room * sizeof *what) : NULL;
+        if (!what)
+            return -ENOMEM;
+        w->what = what;
+        w->room = room;
+    }
+    w->fds[w->count] = (struct pollfd){.fd = fd, .events = POLLIN};
+    w->what[w->count++] = (struct what){kind, who};
+    return 0;
+}
+
+static int watch_all(struct px_keeper *k, struct watched *w, int stop_fd)
+{
+    w->count = 0;
+    int r = watch(w, px_box_fd(k->home), HOME, NULL);
+    if (r >= 0 && !k->why[0])
+        r = watch(w, stop_fd, STOP, NULL);
+    if (r >= 0)
+        r = watch(w, k->starter, STARTER, NULL);
+    for (struct px_keep_guest *g = k->guests; g && r >= 0; g = g->next)
+        r = watch(w, g->pidfd, GUEST, g);
+    for (struct px_keep_command *c = k->commands; c && r >= 0; c = c->next)
+        for (int i = 0; c->box && i < 3 && r >= 0; i++)
+            r = watch(w, i == 2 ? px_box_fd(c->box) : c->pipe[i], COMMAND, c);
+    /* After them: whoever asks what runs gets no answer that was right a moment ago. */
+    for (struct px_keep_user *u = k->users; u && r >= 0; u = u->next)
+        r = watch(w, u->socket, USER, u);
+    if (r >= 0 && k->users_count < PX_KEEPER_USERS_MAX)
+        r = watch(w, k->listener, DOOR, NULL);
+    return r;
+}
+
+static void on_home_event(struct px_keeper *k)
+{
+    struct px_err e = {0};
+    if (px_box_step(k->home, &e) > 0)
+        return;
+    const struct px_result *r = px_box_result(k->home);
+    begin_end(k, e.code ? e.what : r->status == PX_STATUS_INTERNAL ? "its pid 1 was killed" : r->reason);
+    k->kill_nsec = px_now_nsec();
+}
+
+/* Nobody knows of a box whose starter died before it said what it had started. */
+static void on_starter(struct px_keeper *k)
+{
+    char byte;
+    long n = px_sys(SYS_recvfrom, k->starter, &byte, 1, MSG_DONTWAIT, 0, 0);
+    if (n == -EAGAIN || n == -EINTR)
+        return;
+    k->starter = px_fd_close(k->starter);
+    if (n <= 0)
+        begin_end(k, "its starter ended before it was there");
+}
+
+static void dispatch(struct px_keeper *k, const struct what *what)
+{
+    struct px_keep_command *c = what->who;
+    struct px_keep_guest *g = what->who;
+    switch (what->kind) {
+    case DOOR:
+        on_door(k);
+        break;
+    case STOP:
+        begin_end(k, "its keeper was asked to stop");
+        break;
+    case STARTER:
+        on_starter(k);
+        break;
+    case HOME:
+        on_home_event(k);
+        break;
+    case USER:
+        on_user(k, what->who);
+        break;
+    case GUEST:
+        g->pidfd = px_fd_close(g->pidfd);
+        drop_guests(k, false);
+        break;
+    case COMMAND:
+        if (px_keep_command_step(c))
+            tell_waiting(k, c);
+        break;
+    }
+}
+
+/* After a round: who left is dropped, and the clocks are looked at. */
+static void settle(struct px_keeper *k)
+{
+    for (struct px_keep_user **at = &k->users; *at;) {
+        struct px_keep_user *u = *at;
+        if (!u->gone) {
+            at = &u->next;
+            continue;
+        }
+        *at = u->next;
+        k->users_count--;
+        drop_user(u);
+    }
+    px_keep_command_forget_old(k);
+    uint64_t now = px_now_nsec();
+    bool busy = k->guests_count || px_keep_command_running(k);
+    k->idle_since_nsec = busy ? 0 : k->idle_since_nsec ? k->idle_since_nsec : now;
+    if (k->max_life_nsec && now - k->started_nsec >= k->max_life_nsec)
+        begin_end(k, "it has reached its max-life");
+    if (k->idle_nsec && k->idle_since_nsec && now - k->idle_since_nsec >= k->idle_nsec)
+        begin_end(k, "it was idle for too long");
+}
+
+static int next_msec(const struct px_keeper *k)
+{
+    const uint64_t all[] = {k->max_life_nsec ? k->started_nsec + k->max_life_nsec : 0,
+                            k->idle_nsec && k->idle_since_nsec ? k->idle_since_nsec + k->idle_nsec : 0};
+    uint64_t at = 0, now = px_now_nsec();
+    if (k->why[0])
+        return GRACE_SLICE_MSEC;
+    for (size_t i = 0; i < 2; i++)
+        if (all[i] && (at == 0 || all[i] < at))
+            at = all[i];
+    if (at == 0)
+        return -1;
+    uint64_t msec = at > now ? (at - now) / MSEC + 1 : 0;
+    return msec < 1 << 30 ? (int)msec : 1 << 30;
+}
+
+static bool is_over(const struct px_keeper *k)
+{
+    return k->why[0] && (k->home->reaped || px_now_nsec() >= k->kill_nsec || !anybody_left(k));
+}
+
+PX_API int px_keeper_run(struct px_keeper *keeper, int stop_fd, int starter_fd, struct px_err *e)
+{
+    struct watched w = {0};
+    int r = 0;
+    keeper->starter = starter_fd;
+    while (!is_over(keeper) && (r = watch_all(keeper, &w, stop_fd)) >= 0) {
+        if (px_sys(SYS_poll, w.fds, w.count, next_msec(keeper)) > 0)
+            for (size_t i = 0; i < w.count; i++)
+                if (w.fds[i].revents)
+                    dispatch(keeper, &w.what[i]);
+        settle(keeper);
+    }
+    free(w.fds);
+    free(w.what);
+    if (r < 0)
+        px_fail(e, PX_E_MEMORY, r, "the keeper of box '%s' cannot go on", keeper->place.name);
+    end_box(keeper);
+    say_goodbye(keeper);
+    return r < 0 ? -1 : 0;
+}

@@ -1,0 +1,210 @@
+/* Messages between a keeper and the users of its box: one fixed struct each, with one descriptor at most. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "engine/keep.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+#ifndef F_ADD_SEALS
+#define F_ADD_SEALS 1033
+#define F_SEAL_SEAL 1
+#define F_SEAL_SHRINK 2
+#define F_SEAL_GROW 4
+#define F_SEAL_WRITE 8
+#endif
+enum { MEMORY_FILE = 1 | 2 /* MFD_CLOEXEC | MFD_ALLOW_SEALING */, FDS_MAX = 8 };
+
+/* ---- sending and receiving ---- */
+
+int px_keep_send(int socket, const struct px_keep_message *m, int fd)
+{
+    struct px_keep_message copy = *m;
+    copy.version = PX_KEEP_VERSION;
+    struct iovec iov = {.iov_base = &copy, .iov_len = sizeof copy};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } room = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    memcpy(CMSG_DATA(&room.header), &fd, sizeof fd);
+    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+    if (fd >= 0) {
+        message.msg_control = &room;
+        message.msg_controllen = sizeof room.room;
+    }
+    long n;
+    do
+        n = px_sys(SYS_sendmsg, socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (n == -EINTR);
+    return n < 0 ? (int)n : 0;
+}
+
+/* The first is ours, whatever else came with it is closed. */
+static int take_fds(struct msghdr *message)
+{
+    int first = -EBADF;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+            if (first < 0)
+                first = fd;
+            else
+                (void)px_fd_close(fd);
+        }
+    }
+    return first;
+}
+
+static void end_texts(struct px_err *e)
+{
+    e->what[sizeof e->what - 1] = e->why[sizeof e->why - 1] = e->fix[sizeof e->fix - 1] = '\0';
+}
+
+int px_keep_receive(int socket, struct px_keep_message *m, int *ret_fd)
+{
+    struct iovec iov = {.iov_base = m, .iov_len = sizeof *m};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
+    } room = {0};
+    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room.room};
+    long n = px_sys(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (n == -EAGAIN || n == -EINTR)
+        return -EAGAIN;
+    int fd = n > 0 ? take_fds(&message) : -EBADF;
+    if (n != sizeof *m || message.msg_flags & MSG_TRUNC || m->version != PX_KEEP_VERSION) {
+        (void)px_fd_close(fd);
+        return 0;
+    }
+    end_texts(&m->err);
+    *ret_fd = fd;
+    return 1;
+}
+
+int px_keep_await(int socket, int msec, struct px_keep_message *m, int *ret_fd)
+{
+    uint64_t end = px_now_nsec() + (uint64_t)msec * 1000000;
+    struct pollfd ready = {.fd = socket, .events = POLLIN};
+    for (;;) {
+        int r = px_keep_receive(socket, m, ret_fd);
+        if (r != -EAGAIN)
+            return r;
+        uint64_t now = px_now_nsec();
+        if (now >= end)
+            return -ETIMEDOUT;
+        (void)px_sys(SYS_poll, &ready, 1, (int)((end - now) / 1000000) + 1);
+    }
+}
+
+/* ---- long texts ---- */
+
+int px_keep_text_file(const char *text, size_t length)
+{
+    px_auto_fd int fd = (int)px_sys(SYS_memfd_create, "px-text", MEMORY_FILE);
+    if (fd < 0)
+        return fd;
+    int r = px_write_full(fd, text, length);
+    if (r >= 0)
+        r = (int)px_sys(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+    return r < 0 ? r : px_fd_take(&fd);
+}
+
+/* By position: the file may be in other hands at the same time. */
+int px_keep_text_read(int fd, struct px_buf *out)
+{
+    char chunk[4096];
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return -EPROTO;
+    for (off_t at = 0; at < st.st_size;) {
+        ssize_t n = pread(fd, chunk, sizeof chunk, at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? -errno : -EPROTO;
+        if (px_buf_add(out, chunk, (size_t)n) < 0)
+            return out->err;
+        at += n;
+    }
+    return 0;
+}
+
+/* ---- who is there ---- */
+
+/* How confined a process is: how many pid namespaces deep below our /proc, and under how many filters. */
+struct confined {
+    int depth, no_new_privs, filters;
+};
+
+static int number_at(const char *text, const char *key)
+{
+    const char *line = strstr(text, key);
+    uint64_t value = 0;
+    char digits[16] = "";
+    if (!line)
+        return 0;
+    line += strlen(key);
+    line += strspn(line, " \t");
+    size_t n = strspn(line, "0123456789");
+    if (n >= sizeof digits)
+        return -1;
+    memcpy(digits, line, n);
+    return px_parse_u64(digits, 1 << 20, &value) < 0 ? -1 : (int)value;
+}
+
+static int read_confined(const char *process, struct confined *ret)
+{
+    char path[64], text[8192];
+    if (px_fmt(path, sizeof path, "/proc/%s/status", process) < 0)
+        return -EINVAL;
+    ssize_t n = px_read_file(AT_FDCWD, path, text, sizeof text);
+    if (n < 0)
+        return (int)n;
+    const char *ids = strstr(text, "\nNSpid:");
+    *ret = (struct confined){.no_new_privs = number_at(text, "\nNoNewPrivs:"), .filters = number_at(text, "\nSeccomp_filters:")};
+    for (ids = ids ? ids + 7 : "\n"; *ids && *ids != '\n'; ids++)
+        ret->depth += *ids == '\t';
+    return 0;
+}
+
+/* A directory that is bound into a box brings the socket with it, and without subordinate ids the box's user is the owner: so
+ * it also counts where a process lives. Its descriptor says that its number still means the same. */
+bool px_keep_trusts(int socket, bool confined_too)
+{
+    struct ucred peer = {0};
+    struct confined theirs, ours;
+    char process[24];
+    socklen_t size = sizeof peer, fd_size = sizeof(int);
+    px_auto_fd int pidfd = -EBADF;
+    int fd = -1;
+
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != geteuid() || peer.pid <= 0)
+        return false;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &fd_size) == 0)
+        pidfd = fd;
+    else if (errno != ENOPROTOOPT)
+        return false;
+    if (px_fmt(process, sizeof process, "%d", (int)peer.pid) < 0 || read_confined("self", &ours) < 0 ||
+        read_confined(process, &theirs) < 0)
+        return false;
+    struct pollfd gone = {.fd = pidfd, .events = POLLIN};
+    if (pidfd >= 0 && px_sys(SYS_poll, &gone, 1, 0) != 0)
+        return false;
+    return theirs.depth == ours.depth &&
+           (confined_too || (theirs.no_new_privs <= ours.no_new_privs && theirs.filters <= ours.filters));
+}

@@ -1,0 +1,17 @@
+/* engine/living.h - a connection with the keeper of a box, as its user has it.
+ *
+ * Owns:    its descriptors and the box that was handed over.
+ * Mustn't: be shared by threads. */
+#pragma once
+
+#include "engine/keep.h"
+
+struct px_living {
+    char name[PX_BOX_NAME_MAX];
+    int boxes, dir, socket;
+    int defaults;               /* what commands start from; with home */
+    struct px_box *home;        /* NULL until a command needs it */
+    bool waits;                 /* a question is out that is answered when a command ends */
+    bool stops;                 /* it was asked to stop */
+    char why[512];              /* the box has ended */
+};

@@ -1,0 +1,257 @@
+"""The same attacks in boxes that stay, and those that only such a box invites: pid 1 that listens, neighbours, the keeper."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+from suite import LIMIT, Failed, Skipped, check, children, fields, marked, shorten, test
+
+ROWS_EACH = 12                  # pid numbers stay small, as some rows want them
+
+
+class Living:
+    """A box with a name in a PX_HOME of its own; gone when the block is left."""
+
+    def __init__(self, suite, *options):
+        self.suite = suite
+        self.home = suite.directory("px-home")
+        self.home.chmod(0o700)
+        self.options = options
+
+    def px(self, *words, stdin=subprocess.DEVNULL, check_status=None, **more):
+        done = subprocess.run([self.suite.px, *words], stdin=stdin, capture_output=True, timeout=LIMIT, check=False,
+                              cwd=self.suite.top, env={**self.suite.environment(), "PX_HOME": str(self.home)}, **more)
+        if check_status is not None:
+            check(done.returncode == check_status, f"px {words[:3]}: exit status {done.returncode}: {shorten(done.stdout + done.stderr)}")
+        return done
+
+    def exec(self, *payload, options=()):
+        return self.px("box", "exec", "l", *options, "--", *payload)
+
+    def start(self, *payload):
+        return subprocess.Popen([self.suite.px, "box", "exec", "l", "--", *payload], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, cwd=self.suite.top, env={**self.suite.environment(), "PX_HOME": str(self.home)})
+
+    def show(self):
+        return json.loads(self.px("--json", "box", "show", "l", check_status=0).stdout)
+
+    def __enter__(self):
+        values = [word for name, value in self.suite.values.items() for word in ("-e", f"{name}={value}")]
+        self.px("box", "start", "--name", "l", "-v", f"{self.suite.bin}:/attack:ro", *values, *self.options, check_status=0)
+        return self
+
+    def __exit__(self, *_):
+        self.px("box", "stop", "--all")
+
+
+def plain_rows(suite):
+    return [(program, kind, name) for program, kind, name, _, options in suite.rows() if options == ""]
+
+
+@test
+def L1_rows(suite):
+    """Every attack and twin that needs no options, as a command of a box that stays."""
+    rows, wrong = plain_rows(suite), []
+    for first in range(0, len(rows), ROWS_EACH):
+        with Living(suite) as box:
+            for program, kind, name in rows[first:first + ROWS_EACH]:
+                done = box.exec(f"/attack/{program}", name)
+                try:
+                    suite.stopped(done, b"stopped" if kind == "attack" else b"worked")
+                except Skipped:
+                    continue
+                except Failed as why:
+                    wrong.append(f"{name}: {why}")
+    check(not wrong, "; ".join(wrong))
+
+
+@test
+def L2_pid_1(suite):
+    """pid 1 waits for requests; nothing in the box can signal, see, trace or name it."""
+    script = ("for s in 1 2 9 15 19 17 34; do kill -$s 1 2>/dev/null; done\n"
+              "cat /proc/1/cmdline /proc/1/environ /proc/1/maps /proc/1/status 2>/dev/null\n"
+              "ls /proc/1/fd /proc/1/ns /proc/1/root/ 2>/dev/null; ls -d /proc/1 2>/dev/null; echo end")
+    with Living(suite) as box:
+        done = box.exec("/bin/sh", "-c", script)
+        check(done.returncode == 0 and done.stdout.strip() == b"end", f"pid 1 shows: {shorten(done.stdout + done.stderr)}")
+        check(box.exec("/bin/echo", "alive").stdout == b"alive\n", "pid 1 does not serve any more")
+
+
+@test
+def L3_privileges(suite):
+    """No command inherits what pid 1 needs to start it: no privilege, no group, no descriptor, and under the same filter."""
+    with Living(suite) as box:
+        text = box.exec("/bin/sh", "-c", "cat /proc/self/status; ls /proc/self/fd").stdout.decode()
+        for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+            check(re.search(rf"^{name}:\s+0+$", text, re.M), f"{name} is not empty")
+        check(re.search(r"^NoNewPrivs:\s+1$", text, re.M) and re.search(r"^Seccomp:\s+2$", text, re.M), "no filter")
+        check(text.rstrip().endswith("0\n1\n2\n3"), f"descriptors: {shorten(text[-60:])}")
+
+
+@test
+def L4_neighbours(suite):
+    """Two commands of one box are one user, but neither can reach into pid 1's dealings with the other: no descriptor, no memory
+    of the moment before its exec."""
+    script = ("while :; do for p in /proc/[0-9]*; do ls -l $p/fd 2>/dev/null; cat $p/maps 2>/dev/null; done | "
+              "grep -aE 'px-init|px-text|px-request|px-filters|eventpoll|signalfd' && echo FOUND; done")
+    with Living(suite) as box:
+        spy = box.start("/bin/sh", "-c", script)
+        for _ in range(40):
+            check(box.exec("/bin/true").returncode == 0, "a command fails beside a spy")
+        spy.terminate()
+        out, _ = spy.communicate(timeout=LIMIT)
+        check(b"FOUND" not in out, f"a spy saw: {shorten(out)}")
+
+
+@test
+def L5_stop_the_newcomer(suite):
+    """A command that stops and kills everything it can, all the time, holds up its own box at most; stopping it always works."""
+    mark = suite.mark()
+    with Living(suite) as box:
+        bully = box.start("/bin/sh", "-c", f": {mark}; while :; do kill -STOP -1; kill -KILL -1; done 2>/dev/null")
+        deadline = time.monotonic() + LIMIT
+        while not marked(mark) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        done = box.px("box", "stop", "l")
+        check(done.returncode == 0, f"it cannot be stopped: {shorten(done.stderr)}")
+        bully.communicate(timeout=LIMIT)
+        check(not marked(mark), "the bully is left")
+
+
+def connect_script(path):
+    return ("import socket,sys\ns=socket.socket(socket.AF_UNIX,socket.SOCK_SEQPACKET)\n"
+            f"s.settimeout(20)\ntry:\n s.connect({str(path)!r})\nexcept OSError as e:\n print('refused',e.errno);sys.exit()\n"
+            "print('connected')\n"
+            "try:\n s.send(b'x'*64)\n print('answer',len(s.recv(65536)))\nexcept OSError as e:\n print('error',e.errno)\n")
+
+
+@test
+def L6_keeper_from_inside(suite):
+    """The owner's own directory bound into a box brings the keepers' sockets with it: they answer nobody who lives in a box."""
+    if not os.path.exists("/usr/bin/python3"):
+        raise Skipped("no python3 for the box")
+    with Living(suite, "-v", f"{suite.top}:/top") as box:
+        path = Path("/top", box.home.relative_to(suite.top), "run/boxes/l/socket")
+        done = box.exec("/usr/bin/python3", "-c", connect_script(path))
+        check(done.returncode == 0 and (b"refused" in done.stdout or b"answer 0" in done.stdout or b"error" in done.stdout),
+              f"the keeper answers: {shorten(done.stdout + done.stderr)}")
+        check(box.exec("/bin/echo", "alive").stdout == b"alive\n", "the keeper does not serve any more")
+        # And not a whole message either: the twin outside gets an answer to the same question.
+        inside = box.exec("/usr/bin/python3", "-c", question_script(path))
+        check(b"answered" not in inside.stdout, f"the keeper answers a box: {shorten(inside.stdout)}")
+        outside = subprocess.run(["/usr/bin/python3", "-c", question_script(box.home / "run/boxes/l/socket")], capture_output=True,
+                                 timeout=LIMIT, check=False)
+        check(b"answered" in outside.stdout, f"the twin outside gets no answer: {shorten(outside.stdout + outside.stderr)}")
+
+
+def question_script(path):
+    """INFO, as keep.h has it: version, kind, command, number, and room for an error of code, errno and three texts."""
+    return ("import socket,struct\ns=socket.socket(socket.AF_UNIX,socket.SOCK_SEQPACKET)\ns.settimeout(20)\n"
+            "size=16+4+4+512+512+768\n"
+            f"try:\n s.connect({str(path)!r})\n s.send(struct.pack('IIIi',1,3,0,0).ljust(size,b'\\0'))\n"
+            " print('answered' if len(s.recv(65536))==size else 'nothing')\nexcept OSError as e:\n print('error',e.errno)\n")
+
+
+@test
+def L7_keeper_gone(suite):
+    """kill -9 of the keeper takes everything in the box along, also what hides in sessions of its own or is stopped."""
+    mark = suite.mark()
+    box = Living(suite)
+    with box:
+        box.px("box", "exec", "l", "-d", "--", "/bin/sh", "-c",
+               f"setsid sh -c 'sleep 1000; : {mark}' & setsid sh -c 'kill -STOP $$; : {mark}' & sleep 1000; : {mark}", check_status=0)
+        user = box.start("/bin/sh", "-c", f"sleep 1000; : {mark}")
+        deadline = time.monotonic() + LIMIT
+        while len(marked(mark)) < 5 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        state = box.show()
+        os.kill(state["keeper_pid"], signal.SIGKILL)
+        _, err = user.communicate(timeout=LIMIT)
+        check(user.returncode == 137, f"a user of the box ends with {user.returncode}: {shorten(err)}")
+        while marked(mark) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        check(not marked(mark), "processes outlive the keeper")
+        check(b"PX041" in box.exec("/bin/true").stderr, "the box is still spoken of")
+        check(os.listdir(box.home / "run/boxes") == [], "its directory is left")
+
+
+@test
+def L8_flood(suite):
+    """A box whose commands flood, forget their readers and close nothing: the others in it keep their answers."""
+    with Living(suite, "--pids", "200") as box:
+        flood = [box.start("/bin/sh", "-c", "yes 2>/dev/null") for _ in range(3)]
+        fork = box.start("/bin/sh", "-c", "while :; do sleep 100 & done 2>/dev/null")
+        try:
+            deadline, good = time.monotonic() + LIMIT, 0
+            while good < 5 and time.monotonic() < deadline:      # the process limit may refuse one now and then
+                done = box.exec("/bin/echo", "alive")
+                good += done.stdout == b"alive\n"
+                check(done.returncode in (0, 125, 126), f"exit status {done.returncode}: {shorten(done.stderr)}")
+                if done.returncode:
+                    fork.terminate()
+            check(good == 5, "no command gets through")
+            check(box.px("box", "stop", "l").returncode == 0, "it cannot be stopped")
+        finally:
+            for process in [*flood, fork]:
+                process.kill()
+                process.communicate()
+
+
+@test
+def L9_other_user(suite):
+    """Nobody but its owner: not even the name of a box can be learnt, and root's boxes are root's."""
+    if not suite.root:
+        raise Skipped("needs root to be somebody else")
+    with Living(suite) as box:
+        other = ["setpriv", "--reuid=1201", "--regid=1201", "--clear-groups", "--"]
+        for words in (["box", "list"], ["box", "exec", "l", "--", "true"], ["box", "stop", "l"], ["box", "start", "--name", "x"]):
+            done = subprocess.run([*other, suite.px, *words], capture_output=True, timeout=LIMIT, check=False,
+                                  env={"PX_HOME": str(box.home), "PATH": os.environ["PATH"]})
+            check(done.returncode != 0 and b"PX007" in done.stderr, f"px {words}: {done.returncode} {shorten(done.stderr + done.stdout)}")
+        check(box.exec("/bin/echo", "alive").stdout == b"alive\n", "the box is gone")
+
+
+@test
+def L10_pid_1_killed(suite):
+    """kill -9 of pid 1 from outside: bounded, told, and nothing is left."""
+    with Living(suite) as box:
+        user = box.start("/bin/sleep", "1000")
+        deadline = time.monotonic() + LIMIT
+        while box.show()["commands_running"] < 1 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        state = box.show()
+        check("px-init" in Path(f"/proc/{state['pid']}/cmdline").read_text() and fields(state["pid"])["NSpid"][-1] == "1", "not pid 1")
+        keeper_children = children(state["keeper_pid"])
+        check(keeper_children == [state["pid"]], f"the keeper has other children: {keeper_children}")
+        os.kill(state["pid"], signal.SIGKILL)
+        _, err = user.communicate(timeout=LIMIT)
+        check(user.returncode == 137 and b"pid 1" in err, f"exit status {user.returncode}: {shorten(err)}")
+        while os.listdir(box.home / "run/boxes") and time.monotonic() < deadline:
+            time.sleep(0.02)
+        check(os.listdir(box.home / "run/boxes") == [], "its directory is left")
+
+
+def crowd(box, count, work):
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@test
+def L11_crowd(suite):
+    """Many users of one box at once: each gets its own output and its own status, nobody another's."""
+    wrong = []
+    with Living(suite) as box:
+        def work(number):
+            done = box.exec("/bin/sh", "-c", f"echo {number}; exit {number}")
+            if done.stdout != f"{number}\n".encode() or done.returncode != number:
+                wrong.append(f"{number}: {done.returncode} {shorten(done.stdout + done.stderr)}")
+        crowd(box, 24, work)
+    check(not wrong, "; ".join(wrong))
