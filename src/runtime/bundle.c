@@ -101,10 +101,12 @@ static void put_list(struct printer *p, const char *name, enum px_op op)
 
 static void put_capabilities(struct printer *p)
 {
-    static const char *const sets[] = {"bounding", "effective", "inheritable", "permitted", "ambient"};
+    static const char *const sets[] = {"bounding", "effective", "permitted", "inheritable", "ambient"};
     px_json_object(p->j, "capabilities");
     for (size_t i = 0; i < PX_COUNT_OF(sets); i++) {
         px_json_array(p->j, sets[i]);
+        if (p->b->other_ids && i < 3)
+            px_json_text(p->j, NULL, "CAP_SETFCAP");
         px_json_end(p->j);
     }
     px_json_end(p->j);

@@ -12,11 +12,10 @@ static const char *const crun_options[] = {"--log-format", "json", "--cgroup-man
 static const char *const runsc_options[] = {"--log-format=json", "--rootless", "--platform=ptrace", "--ignore-cgroups", NULL};
 
 static const struct px_runtime_kind kinds[] = {
-    {.name = "runc", .tier = "oci:runc", .package = "runc", .socket = true, .root_inside = true, .sees_cgroups = true,
+    {.name = "runc", .tier = "oci:runc", .package = "runc", .socket = true, .sees_cgroups = true,
      .options = runc_options},
     {.name = "crun", .tier = "oci:crun", .package = "crun", .socket = true, .options = crun_options},
-    {.name = "runsc", .tier = "oci:runsc", .package = "runsc", .root_inside = true, .own_kernel = true,
-     .options = runsc_options},
+    {.name = "runsc", .tier = "oci:runsc", .package = "runsc", .own_kernel = true, .options = runsc_options},
     {.name = NULL},
 };
 

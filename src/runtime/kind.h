@@ -15,7 +15,6 @@ struct px_runtime_kind {
     const char *tier;           /* of the result */
     const char *package;        /* of Debian */
     bool socket;                /* hands descriptors on to the container, so px-start can talk */
-    bool root_inside;           /* wants the container's uid 0 in the map, even where there is only one id */
     bool sees_cgroups;          /* wants to see a cgroup tree, though it need not write to it */
     bool own_kernel;            /* system calls do not reach the host's: no Landlock, no listener, its own /dev and /proc */
     const char *const *options; /* before its command */

@@ -36,10 +36,17 @@ static uint32_t add_texts(struct px_buf *out, char *const list[], uint32_t *ret_
     return at;
 }
 
-/* Where a cgroup counts, its bound is met first; where none does, px-start is one of the processes that the limit counts. */
-static uint64_t processes(uint64_t limit, bool counted)
+/* The kernel counts the processes of an id in a user namespace: px-start is one of them, unless the command has a namespace to
+ * itself. */
+static bool has_other_ids(const struct px_orders *given)
 {
-    return limit + (counted ? COUNTED_SPARE : 1);
+    return given->command_uid != given->uid || given->command_gid != given->gid;
+}
+
+/* Where a cgroup counts, its bound is met first. */
+static uint64_t processes(uint64_t limit, const struct px_orders *given)
+{
+    return limit + (given->counted ? COUNTED_SPARE : has_other_ids(given) ? 0 : 1);
 }
 
 /* Limits on what a kernel of a runtime's own does not have, and so refuses to set. */
@@ -48,17 +55,17 @@ static bool unknown_there(uint32_t resource)
     return resource == RLIMIT_MSGQUEUE || resource == RLIMIT_SIGPENDING || resource == RLIMIT_NICE || resource == RLIMIT_RTPRIO;
 }
 
-static void add_limits(const struct px_plan *native, bool own_kernel, bool counted, struct px_start_orders *o,
+static void add_limits(const struct px_plan *native, bool own_kernel, const struct px_orders *given, struct px_start_orders *o,
                        struct px_buf *out)
 {
     o->limits = align(out);
     for (uint32_t i = 0; i < native->count; i++) {
         const struct px_step *s = &native->steps[i];
         struct px_start_limit limit = {.resource = s->attr, .soft = s->num, .hard = s->num2};
-        if (s->op != PX_OP_RLIMIT || (s->attr == RLIMIT_AS && counted) || (own_kernel && unknown_there(s->attr)))
+        if (s->op != PX_OP_RLIMIT || (s->attr == RLIMIT_AS && given->counted) || (own_kernel && unknown_there(s->attr)))
             continue;
         if (s->attr == RLIMIT_NPROC)
-            limit.soft = limit.hard = processes(s->num, counted);
+            limit.soft = limit.hard = processes(s->num, given);
         px_buf_add(out, &limit, sizeof limit);
         o->limits_count++;
     }
@@ -133,10 +140,12 @@ void px_orders_print(const struct px_plan *native, const struct px_runtime_kind 
                      struct px_buf *out)
 {
     struct px_start_orders o = {
-        .socket = kind->socket, .uid = given->uid, .gid = given->gid, .rows = given->rows, .cols = given->cols};
+        .socket = kind->socket, .uid = given->uid, .gid = given->gid, .rows = given->rows, .cols = given->cols,
+        .other_ids = has_other_ids(given),
+        .command_uid = given->command_uid, .command_gid = given->command_gid};
     px_buf_add(out, &o, sizeof o);      /* its place; filled at the end */
     add_texts_of(native, kind, &o, out);
-    add_limits(native, kind->own_kernel, given->counted, &o, out);
+    add_limits(native, kind->own_kernel, given, &o, out);
     if (!kind->own_kernel)
         add_rules(native, &o, out);
     add_filters(native, kind->socket, &o, out);

@@ -14,6 +14,7 @@ struct px_runtime_kind;
 
 struct px_orders {
     uint32_t uid, gid;          /* that the container must have */
+    uint32_t command_uid, command_gid;  /* that the command gets, where they are others */
     uint32_t rows, cols;        /* of a terminal */
     bool counted;               /* a cgroup counts the processes, so that the limit of the same kind steps back */
 };

@@ -96,33 +96,36 @@ static int open_ends(struct run *run, int *ret_socket, int *ret_log)
 }
 
 /* With a shift the container's root is not the runtime, and none of its ids is a 0 of anybody's. Where there is only one id it
- * is the command's, and the runtime's as well. policy is that of the processes around. */
+ * is the runtime's and the container's root; px-start gives it the command's number. policy is that of the processes around. */
 static void choose_ids(const struct px_box *box, const struct px_policy *policy, const struct px_runtime_kind *kind,
                        struct px_bundle *b)
 {
     bool single = box->ids.kind == PX_IDMAP_SINGLE, apart = box->ids.kind == PX_IDMAP_SUBIDS_CALLER && !kind->own_kernel;
-    bool root = kind->own_kernel || (single && kind->root_inside);
     uint32_t shift = kind->own_kernel ? 0 : SHIFT, count = box->ids.count;
-    b->uid = root ? 0 : policy->user.uid - shift;
-    b->gid = root ? 0 : policy->user.gid - shift;
+    b->uid = single ? 0 : policy->user.uid - shift;
+    b->gid = single ? 0 : policy->user.gid - shift;
     if (single) {
         b->extents = 1;
-        b->uids[0] = (struct px_extent){b->uid, 0, 1};
-        b->gids[0] = (struct px_extent){b->gid, 0, 1};
+        b->uids[0] = b->gids[0] = (struct px_extent){0, 0, 1};
         return;
     }
     b->extents = px_bundle_shift(shift, count, apart ? policy->user.uid : 0, b->uids);
     (void)px_bundle_shift(shift, count, apart ? policy->user.gid : 0, b->gids);
 }
 
-/* A single id is 0 around the container, where the runtime wants to be root, and so is px-init. */
+/* A single id is 0 around the container, where the runtime wants to be root, and so is px-init. px-start makes two more user
+ * namespaces to give it another number. */
 static void settle_single(struct px_box *box)
 {
     box->ids.uid = box->ids.gid = 0;
     box->plan->owner = (struct px_user){0, 0};
-    for (uint32_t i = 0; i < box->plan->count; i++)
-        if (box->plan->steps[i].op == PX_OP_INIT)
-            box->plan->steps[i].num = box->plan->steps[i].num2 = 0;
+    for (uint32_t i = 0; i < box->plan->count; i++) {
+        struct px_step *s = &box->plan->steps[i];
+        if (s->op == PX_OP_INIT)
+            s->num = s->num2 = 0;
+        if (s->op == PX_OP_NO_USERNS)
+            s->num += 2;
+    }
 }
 
 static int prepare(struct px_box *box, const struct px_policy *policy, struct px_err *e)
@@ -138,10 +141,13 @@ static int prepare(struct px_box *box, const struct px_policy *policy, struct px
         settle_single(box);
     else
         box->plan->owner = policy->user;
-    if (b.uid == 0)
-        px_plan_lacks(box->plan, "user: %s needs uid 0 inside; it has no privileges", kind->name);
-    const struct px_orders given = {
-        .uid = b.uid, .gid = b.gid, .rows = run->rows, .cols = run->cols, .counted = box->has_cgroup};
+    struct px_orders given = {.uid = b.uid, .gid = b.gid, .command_uid = b.uid, .command_gid = b.gid, .rows = run->rows,
+                              .cols = run->cols, .counted = box->has_cgroup};
+    if (box->ids.kind == PX_IDMAP_SINGLE && !kind->own_kernel) {
+        b.other_ids = true;
+        given.command_uid = policy->user.uid - SHIFT;
+        given.command_gid = policy->user.gid - SHIFT;
+    }
     px_orders_print(run->native, kind, &given, &orders);
     if (px_bundle_print(&b, &config, e) < 0)
         return -1;
@@ -346,6 +352,8 @@ static int start_failed(const struct run *run, struct px_err *e)
         return px_fail(e, PX_E_RUNTIME, 0, "%s gave the box other ids than it was told to", name);
     case PX_START_PRIVILEGES:
         return px_fail(e, PX_E_RUNTIME, 0, "%s left privileges in the box", name);
+    case PX_START_OTHER_IDS:
+        return px_fail(e, PX_E_IDS, f->err, "the command cannot have its own ids in the box");
     case PX_START_LANDLOCK:
         return px_fail(e, PX_E_LANDLOCK, f->err, "Landlock cannot be applied in the box");
     case PX_START_SECCOMP:
@@ -441,6 +449,7 @@ static void add_notes(struct px_plan *plan, const struct px_runtime_kind *kind)
     if (!kind->own_kernel)
         return;
     forget(plan, "pids=");
+    px_plan_lacks(plan, "user: it is uid 0 inside, without privileges");
     px_plan_lacks(plan, "pids: not held inside");
     px_plan_lacks(plan, "proc: hidepid and masks are the runtime's own");
     px_plan_lacks(plan, "dev: can be written to");

@@ -28,6 +28,7 @@
 #include "base/sys.h"
 #include "kernel/landlock.h"
 #include "kernel/notify.h"
+#include "kernel/privs.h"
 #include "runtime/start.h"
 
 #ifndef SYS_close_range
@@ -125,6 +126,7 @@ static _Noreturn void give_up(const struct start *s, const struct px_start_messa
         [PX_START_PROCESS] = "px: the command's process cannot be made\n",
         [PX_START_STDIO] = "px: the standard streams cannot be opened\n",
         [PX_START_TERMINAL] = "px: the terminal cannot be used\n",
+        [PX_START_OTHER_IDS] = "px: the ids of the command cannot be had\n",
         [PX_START_WORKDIR] = "px: the working directory cannot be entered\n",
         [PX_START_LANDLOCK] = "px: Landlock cannot be applied\n",
         [PX_START_RLIMIT] = "px: a limit cannot be set\n",
@@ -160,8 +162,11 @@ static bool has_ids(const struct px_start_orders *o)
     return true;
 }
 
-static bool has_no_privileges(void)
+/* None, but for the one that renaming an id takes. */
+static bool has_no_privileges(const struct px_start_orders *o)
 {
+    enum { SETFCAP = 31 };
+    const uint32_t allowed = o->other_ids ? 1u << SETFCAP : 0;
     struct {
         uint32_t version;
         int32_t pid;
@@ -169,14 +174,14 @@ static bool has_no_privileges(void)
     uint32_t sets[6] = {0};
     if (px_sys(SYS_capget, &header, sets) < 0)
         return false;
-    for (int i = 0; i < 6; i++)
-        if (sets[i])
+    for (int i = 0; i < 6; i++)         /* effective, permitted, inheritable: the low 32, then the others */
+        if (i < 2 ? sets[i] & ~allowed : sets[i])
             return false;
     for (int i = 0; i <= PRIVILEGES_MAX; i++) {
         long r = px_sys(SYS_prctl, PR_CAPBSET_READ, i, 0, 0, 0);
         if (r == -EINVAL)       /* past the last one that this kernel has */
             break;
-        if (r != 0)
+        if (r != 0 && !(o->other_ids && i == SETFCAP))
             return false;
     }
     return px_sys(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
@@ -204,6 +209,56 @@ static void reset_signals(void)
     for (int i = 1; i <= 64; i++)
         if (i != SIGKILL && i != SIGSTOP)
             (void)px_sys(SYS_rt_sigaction, i, &normal, 0, 8);
+}
+
+static long put_file(const char *path, const char *text, size_t len)
+{
+    int fd = (int)px_sys(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC);
+    long r = fd < 0 ? fd : px_sys(SYS_write, fd, text, len);
+    (void)px_sys(SYS_close, fd);
+    return r < 0 ? r : 0;
+}
+
+/* "INSIDE OUTSIDE 1" */
+static long put_map(const char *path, uint32_t inside, uint32_t outside)
+{
+    char text[32];
+    char *p = text + sizeof text;
+    const uint32_t numbers[] = {1, outside, inside};
+    for (int i = 0; i < 3; i++) {
+        uint32_t n = numbers[i];
+        if (i)
+            *--p = ' ';
+        do
+            *--p = (char)('0' + n % 10);
+        while ((n /= 10));
+    }
+    return put_file(path, p, (size_t)(text + sizeof text - p));
+}
+
+static long rename_ids(uint32_t uid, uint32_t gid, uint32_t from_uid, uint32_t from_gid)
+{
+    long r = px_sys(SYS_unshare, CLONE_NEWUSER);
+    if (r >= 0)
+        r = put_file("/proc/thread-self/setgroups", "deny", 4);
+    if (r >= 0)
+        r = put_map("/proc/thread-self/uid_map", uid, from_uid);
+    return r < 0 ? r : put_map("/proc/thread-self/gid_map", gid, from_gid);
+}
+
+/* Where the caller has one id, a runtime wants it to be the container's root. The command has it by its own numbers, in a user
+ * namespace below; with one more between, so that none of its ids is a 0 of anybody's. The privileges that come with a namespace
+ * are given up as in a native box. */
+static long take_other_ids(const struct px_start_orders *o)
+{
+    enum { BETWEEN = 1 };
+    (void)px_sys(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);       /* until the exec: the maps are files of our own */
+    long r = rename_ids(BETWEEN, BETWEEN, o->uid, o->gid);
+    if (r >= 0)
+        r = rename_ids(o->command_uid, o->command_gid, BETWEEN, BETWEEN);
+    if (r >= 0)
+        r = px_privs_bound();
+    return r < 0 ? r : px_privs_drop(o->command_uid, o->command_gid, 0, 1);
 }
 
 static long apply_landlock(const struct start *s)
@@ -321,6 +376,8 @@ static _Noreturn void become(const struct start *s)
         stop(s, PX_START_STDIO, r, false);
     (void)px_sys(SYS_umask, 022);
     reset_signals();
+    if (o->other_ids && (r = take_other_ids(o)) < 0)
+        stop(s, PX_START_OTHER_IDS, r, false);
     if ((r = px_sys(SYS_chdir, at(s, o->workdir))) < 0)
         stop(s, PX_START_WORKDIR, r, false);
     if (o->landlock_abi && (r = apply_landlock(s)) < 0)
@@ -520,7 +577,7 @@ static void prepare(struct start *s)
     const struct px_start_orders *o = s->orders;
     if (!has_ids(o))
         fail(s, PX_START_IDS, -EPERM);
-    if (!has_no_privileges())
+    if (!has_no_privileges(o))
         fail(s, PX_START_PRIVILEGES, -EPERM);
     s->events = signal_events();
     s->argv = vector_of(s, o->argv, o->argv_count);

@@ -46,6 +46,8 @@ struct px_start_orders {
     uint32_t terminal;          /* enum px_start_terminal */
     uint32_t rows, cols;
     uint32_t uid, gid;          /* that the container must have */
+    uint32_t other_ids;         /* where only one id exists, the command has it by other numbers: */
+    uint32_t command_uid, command_gid;
     uint32_t workdir;           /* text */
     uint32_t limits, limits_count;              /* struct px_start_limit */
     uint32_t directories, directories_count;    /* texts one after the other: whose fill level is reported */
@@ -78,6 +80,7 @@ enum px_start_step {
     PX_START_PROCESS,
     PX_START_STDIO,
     PX_START_TERMINAL,
+    PX_START_OTHER_IDS,
     PX_START_WORKDIR,
     PX_START_LANDLOCK,
     PX_START_RLIMIT,

@@ -26,7 +26,8 @@ static const struct px_start_orders *orders_of(const char *runtime, const char *
     struct px_policy policy;
     struct px_plan *plan = NULL;
     struct px_err e = {0};
-    const struct px_orders given = {.uid = 1000, .gid = 1001, .rows = 24, .cols = 80, .counted = counted};
+    const struct px_orders given = {
+        .uid = 1000, .gid = 1001, .command_uid = 1000, .command_gid = 1001, .rows = 24, .cols = 80, .counted = counted};
     ASSERT_PX(px_policy_init(&policy, NULL, &e), e);
     for (; pairs && pairs[0]; pairs += 2)
         ASSERT_PX(px_policy_put(&policy, pairs[0], pairs[1], &e), e);
@@ -65,7 +66,7 @@ TEST(texts_are_kept_byte_for_byte)
     const struct px_start_orders *o = orders_of("crun", PAIRS("env", "BYTES=\x80\x01", "workdir", "/tmp"), false, &out);
     bool found = false;
     ASSERT_EQ(o->size, out.len);
-    ASSERT(o->socket && o->uid == 1000 && o->gid == 1001 && o->terminal == PX_START_NO_TERMINAL);
+    ASSERT(o->socket && o->uid == 1000 && o->gid == 1001 && o->terminal == PX_START_NO_TERMINAL && !o->other_ids);
     ASSERT_EQ(o->argv_count, 3);
     ASSERT_STR(text(o, o->argv, o->argv_count, 2), "\xff\xfe");
     for (uint32_t i = 0; i < o->envp_count; i++)
@@ -144,6 +145,25 @@ TEST(without_a_mechanism_there_is_none)
     px_auto_buf struct px_buf out = PX_BUF(1 << 20);
     const struct px_start_orders *o = orders_of("crun", PAIRS("without", "seccomp,landlock,rlimits"), false, &out);
     ASSERT(o->filters[0].length == 0 && o->landlock_abi == 0 && o->limits_count == 0);
+}
+
+/* Where there is one id only, the command has it by its own number, and a count of processes to itself. */
+TEST(a_single_id_is_renamed)
+{
+    px_auto_buf struct px_buf out = PX_BUF(1 << 20);
+    struct px_policy policy;
+    struct px_plan *plan = NULL;
+    struct px_err e = {0};
+    const struct px_orders given = {.command_uid = 1500, .command_gid = 1600};
+    ASSERT_PX(px_policy_init(&policy, NULL, &e), e);
+    ASSERT_PX(px_policy_put(&policy, "pids", "10", &e), e);
+    ASSERT_PX(px_plan_new(&policy, argv_bytes, &host, false, &plan, &e), e);
+    px_orders_print(plan, px_runtime_find("runc", &e), &given, &out);
+    const struct px_start_orders *o = (const void *)out.data;
+    ASSERT(o->other_ids && o->uid == 0 && o->gid == 0 && o->command_uid == 1500 && o->command_gid == 1600);
+    ASSERT_EQ(limit_of(o, RLIMIT_NPROC)->soft, 10);
+    px_plan_free(plan);
+    px_policy_done(&policy);
 }
 
 TEST(a_bound_is_remembered)
