@@ -42,7 +42,11 @@ class Launcher:
     def close(self):
         with contextlib.suppress(OSError):
             self.process.stdin.close()
-        self.process.wait()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
         self.process.stdout.close()
 
 
@@ -220,7 +224,11 @@ def living(row, count):
         return None
     finally:
         process.stdin.close()
-        process.wait()
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
         process.stdout.close()
 
 

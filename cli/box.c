@@ -46,6 +46,8 @@ static int leave_caller(int talk)
 static void rename_process(char **argv, const char *name)
 {
     char *first = argv[0], *last = argv[0];
+    if (!first)
+        return;
     for (char **a = argv; *a; a++)
         last = *a + strlen(*a);
     size_t room = (size_t)(last - first);
@@ -172,8 +174,10 @@ static int box_start(struct cli *cli, int argc, char **argv)
     if (o.help)
         status = print_help(find_command("box"));
     else if (o.argc || o.tty || o.interactive || o.detach || o.report || o.plan)
-        status = usage_error(cli, USAGE_STATUS, "Start it, then run commands in it: px box exec NAME -- COMMAND.\n"
-                             "Or start one with a command: px exec -d -- COMMAND.", "px box start takes no command, and nothing that is a command's");
+        status = usage_error(cli, USAGE_STATUS,
+                             "Start it, then run commands in it: px box exec NAME -- COMMAND.\n"
+                             "Or start one with a command: px exec -d -- COMMAND.",
+                             "px box start takes no command, and nothing that is a command's");
     else if (start_keeper(cli, o.policy, &s, &e) < 0)
         status = say_error(cli, &e, 1);
     else
@@ -184,7 +188,8 @@ static int box_start(struct cli *cli, int argc, char **argv)
     return status;
 }
 
-static int detach_in(const char *name, const char *const argv[], const struct options *o, unsigned *ret_command, struct px_err *e)
+static int detach_in(const char *name, const char *const argv[], const struct options *o, unsigned *ret_command,
+                     struct px_err *e)
 {
     struct px_living *living = NULL;
     struct px_policy *policy = NULL;
@@ -224,8 +229,9 @@ int run_detached(struct cli *cli, struct options *o)
 /* ---- commands in one ---- */
 
 /* What a command may have of its own; everything else is the box's. */
-static const char *const command_fields[] = {"tty", "interactive", "env", "env-file", "workdir", "timeout", "output-limit", "output-end",
-                                             "detach", NULL};
+static const char *const command_fields[] = {"tty",     "interactive",  "env",        "env-file", "workdir",
+                                             "timeout", "output-limit", "output-end", "detach",   NULL};
+static const char exec_usage[] = "Write px box exec NAME [OPTIONS] [--] COMMAND.";
 
 struct in_box {
     struct px_living *living;
@@ -268,19 +274,18 @@ static int box_exec(struct cli *cli, int argc, char **argv)
     struct px_policy *policy = NULL;
     struct in_box in = {.o = &o};
     if (argc == 0 || argv[0][0] == '-')
-        return usage_error(cli, START_STATUS, "Write px box exec NAME [OPTIONS] [--] COMMAND.", "the name of the box comes first");
+        return usage_error(cli, START_STATUS, exec_usage, "the name of the box comes first");
     int r = px_living_open(NULL, argv[0], &in.living, &e);
     if (r >= 0)
         r = px_living_policy(in.living, &policy, &e);
     if (r >= 0)
         r = parse_options_onto(cli, argc - 1, argv + 1, policy, command_fields, &o, &e);
-    int status = r < 0 ? say_error(cli, &e, START_STATUS)
-                 : o.help ? print_help(find_command("box"))
-                 : o.plan ? usage_error(cli, START_STATUS, NULL, "--plan is for px exec")
-                 : o.argc == 0
-                     ? usage_error(cli, START_STATUS, "Write px box exec NAME [OPTIONS] [--] COMMAND.", "there is no command to run")
-                 : o.detach ? exec_detached(cli, argv[0], in.living, &o)
-                            : run_on_streams(cli, &o, &(struct run){start_command, on_ended, &in});
+    int status = r < 0         ? say_error(cli, &e, START_STATUS)
+                 : o.help      ? print_help(find_command("box"))
+                 : o.plan      ? usage_error(cli, START_STATUS, NULL, "--plan is for px exec")
+                 : o.argc == 0 ? usage_error(cli, START_STATUS, exec_usage, "there is no command to run")
+                 : o.detach    ? exec_detached(cli, argv[0], in.living, &o)
+                               : run_on_streams(cli, &o, &(struct run){start_command, on_ended, &in});
     free_options(&o);
     px_living_close(in.living);
     return status;
@@ -303,6 +308,8 @@ int cmd_box(struct cli *cli, int argc, char **argv)
     for (size_t i = 0; argc > 0 && i < sizeof verbs / sizeof verbs[0]; i++)
         if (strcmp(verbs[i].name, argv[0]) == 0)
             return verbs[i].run(cli, argc - 1, argv + 1);
-    return usage_error(cli, USAGE_STATUS, "Write px box start, exec, list, show, logs, attach, copy, signal or stop.\n"
-                       "px box --help says more.", argc > 0 ? "px box knows no '%s'" : "px box needs to know what to do%s", argc > 0 ? argv[0] : "");
+    return usage_error(cli, USAGE_STATUS,
+                       "Write px box start, exec, list, show, logs, attach, copy, signal or stop.\n"
+                       "px box --help says more.",
+                       argc > 0 ? "px box knows no '%s'" : "px box needs to know what to do%s", argc > 0 ? argv[0] : "");
 }

@@ -23,8 +23,8 @@ struct box_word {
     bool *flag;                 /* set, or */
     const char **value;         /* takes a value */
 };
-/* Takes the options out of argv and returns how many words are left in front of it; -1: it was said what is wrong (or --help was
- * printed), and *ret_status is the exit status. */
+/* Takes the options out of argv and returns how many words are left in front of it; -1: it was said what is wrong (or --help
+ * was printed), and *ret_status is the exit status. */
 int box_words(struct cli *cli, const char *usage, const struct box_word *words, int argc, char **argv, int *ret_status);
 /* A decimal number from 1 on; 0 if it is none. */
 unsigned box_number(const char *text);

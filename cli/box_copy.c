@@ -31,12 +31,14 @@ int box_copy(struct cli *cli, int argc, char **argv)
         return status;
     bool in = left == 2 && split(argv[1], name, &path[1]), out = left == 2 && split(argv[0], name, &path[0]);
     if (in && out)
-        return usage_error(cli, USAGE_STATUS, "Copy it out of the one, then into the other.", "px box copy does not copy from box to box");
+        return usage_error(cli, USAGE_STATUS, "Copy it out of the one, then into the other.",
+                           "px box copy does not copy from box to box");
     if (!out && !in)
         return usage_error(cli, USAGE_STATUS, usage, "px box copy needs two places, one of them in a box");
     int r = px_living_open(NULL, name, &living, &e);
     if (r >= 0)
-        r = out ? px_living_copy_out(living, path[0], argv[1], max, &skipped, &e) : px_living_copy_in(living, argv[0], path[1], &e);
+        r = out ? px_living_copy_out(living, path[0], argv[1], max, &skipped, &e)
+                : px_living_copy_in(living, argv[0], path[1], &e);
     px_living_close(living);
     if (r < 0)
         return say_error(cli, &e, 1);

@@ -43,8 +43,9 @@ static int show_new(struct follow *f, struct px_err *e)
     char chunk[16384];
     int moved = 0;
     for (int i = PX_STDOUT; i <= PX_STDERR; i++) {
+        enum px_stream stream = (enum px_stream)i;
         long n = 0;
-        while (f->stream[i] && (n = px_living_log(f->living, f->command, (enum px_stream)i, &f->at[i], chunk, sizeof chunk, e)) > 0) {
+        while (f->stream[i] && (n = px_living_log(f->living, f->command, stream, &f->at[i], chunk, sizeof chunk, e)) > 0) {
             if (f->at[i].gap && !f->said_gap) {
                 say("px: the oldest output is not there any more");
                 f->said_gap = true;
@@ -94,7 +95,8 @@ static int follow(struct follow *f, char **ret_json, struct px_err *e)
             return -1;
         if (f->input >= 0)
             pass_input(f, moved ? 0 : SLICE_MSEC / 2);
-        int r = px_living_wait(f->living, f->command, moved ? 0 : f->input >= 0 ? SLICE_MSEC / 2 : SLICE_MSEC, &status, ret_json, e);
+        int msec = moved ? 0 : f->input >= 0 ? SLICE_MSEC / 2 : SLICE_MSEC;
+        int r = px_living_wait(f->living, f->command, msec, &status, ret_json, e);
         if (r < 0)
             return -1;
         if (r > 0)
@@ -120,7 +122,8 @@ static int find_command_of(struct px_living *living, const char *name, const cha
         return 0;
     }
     return make_error(e, 40, "px box show NAME lists them. Start one: px box exec NAME -d -- COMMAND.",
-                      wanted ? "box '%s' has no detached command %s" : "box '%s' has no detached command%s", name, wanted ? wanted : "");
+                      wanted ? "box '%s' has no detached command %s" : "box '%s' has no detached command%s", name,
+                      wanted ? wanted : "");
 }
 
 static int open_follow(struct follow *f, const char *name, const char *wanted, struct px_err *e)
@@ -147,8 +150,9 @@ int box_logs(struct cli *cli, int argc, char **argv)
     static const char usage[] = "Write px box logs NAME [-f] [--stdout | --stderr] [--command NUMBER].";
     bool on = false, only_out = false, only_err = false;
     const char *command = NULL;
-    const struct box_word words[] = {{"--follow", 'f', &on, NULL}, {"--stdout", 0, &only_out, NULL}, {"--stderr", 0, &only_err, NULL},
-                                     {"--command", 0, NULL, &command}, {NULL, 0, NULL, NULL}};
+    const struct box_word words[] = {{"--follow", 'f', &on, NULL},        {"--stdout", 0, &only_out, NULL},
+                                     {"--stderr", 0, &only_err, NULL},    {"--command", 0, NULL, &command},
+                                     {NULL, 0, NULL, NULL}};
     struct px_err e = {0};
     struct follow f;
     char *json = NULL;
@@ -174,7 +178,8 @@ int box_attach(struct cli *cli, int argc, char **argv)
     static const char usage[] = "Write px box attach NAME [-i] [--command NUMBER].";
     bool with_input = false;
     const char *command = NULL;
-    const struct box_word words[] = {{"--interactive", 'i', &with_input, NULL}, {"--command", 0, NULL, &command}, {NULL, 0, NULL, NULL}};
+    const struct box_word words[] = {{"--interactive", 'i', &with_input, NULL}, {"--command", 0, NULL, &command},
+                                     {NULL, 0, NULL, NULL}};
     struct px_err e = {0};
     struct follow f;
     char *json = NULL;

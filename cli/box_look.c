@@ -47,7 +47,7 @@ static const char *size(uint64_t bytes, char out[24])
 static void list_one(const char *name, bool json, bool first)
 {
     struct px_living *living = NULL;
-    struct px_living_state s;
+    struct px_living_state s = {0};
     struct px_err e = {0};
     char *text = NULL, a[24], m[24];
     int r = px_living_open(NULL, name, &living, &e);
@@ -100,7 +100,8 @@ static void show_commands(const struct px_living_command *list, size_t count)
         char state[24] = "running";
         if (!list[i].running)
             (void)snprintf(state, sizeof state, "exit %d", list[i].exit_code);
-        printf("%-8u %-9s %6d %-10s  %s\n", list[i].number, list[i].detached ? "detached" : "attended", list[i].pid, state, list[i].text);
+        printf("%-8u %-9s %6d %-10s  %s\n", list[i].number, list[i].detached ? "detached" : "attended", list[i].pid, state,
+               list[i].text);
     }
 }
 
@@ -109,14 +110,16 @@ static void show_processes(const struct px_living_process *list, size_t count)
     printf("\n%6s %6s %6s %9s  %s\n", "PID", "PARENT", "AGE", "MEMORY", "COMMAND LINE");
     for (size_t i = 0; i < count; i++) {
         char a[24], m[24];
-        printf("%6d %6d %6s %9s  %s\n", list[i].pid, list[i].parent, age(list[i].age_msec, a), size(list[i].rss_bytes, m), list[i].text);
+        printf("%6d %6d %6s %9s  %s\n", list[i].pid, list[i].parent, age(list[i].age_msec, a), size(list[i].rss_bytes, m),
+               list[i].text);
     }
 }
 
 static void show_state(const struct px_living_state *s)
 {
     char a[24], b[24], m[24];
-    printf("name       %s\nid         %s\nstate      %s\npreset     %s\n", s->name, s->id, s->stopping ? "stopping" : "running", s->preset);
+    printf("name       %s\nid         %s\n", s->name, s->id);
+    printf("state      %s\npreset     %s\n", s->stopping ? "stopping" : "running", s->preset);
     printf("age        %s, at most %s\n", age(s->age_msec, a), limit(s->max_life_msec, b));
     printf("idle       %s, at most %s\n", s->idle_for_msec ? age(s->idle_for_msec, a) : "no", limit(s->idle_msec, b));
     printf("commands   %u running, %u run\n", s->commands_running, s->commands_run);
@@ -175,9 +178,9 @@ static int signal_number(const char *text)
     static const struct {
         const char *name;
         int number;
-    } names[] = {{"HUP", SIGHUP},   {"INT", SIGINT},   {"QUIT", SIGQUIT}, {"KILL", SIGKILL}, {"TERM", SIGTERM}, {"USR1", SIGUSR1},
-                 {"USR2", SIGUSR2}, {"STOP", SIGSTOP}, {"CONT", SIGCONT}, {"TSTP", SIGTSTP}, {"ABRT", SIGABRT}, {"ALRM", SIGALRM},
-                 {"PIPE", SIGPIPE}, {"CHLD", SIGCHLD}, {"WINCH", SIGWINCH}};
+    } names[] = {{"HUP", SIGHUP},   {"INT", SIGINT},   {"QUIT", SIGQUIT}, {"KILL", SIGKILL},  {"TERM", SIGTERM},
+                 {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"STOP", SIGSTOP}, {"CONT", SIGCONT},  {"TSTP", SIGTSTP},
+                 {"ABRT", SIGABRT}, {"ALRM", SIGALRM}, {"PIPE", SIGPIPE}, {"CHLD", SIGCHLD},  {"WINCH", SIGWINCH}};
     unsigned number = box_number(text);
     if (number)
         return number <= 64 ? (int)number : -1;
@@ -210,7 +213,8 @@ static int send_signal(struct cli *cli, const char *name, int number, const char
 
 int box_signal(struct cli *cli, int argc, char **argv)
 {
-    static const char usage[] = "Write px box signal NAME SIGNAL [--command NUMBER | --process PID], such as px box signal build TERM.";
+    static const char usage[] = "Write px box signal NAME SIGNAL [--command NUMBER | --process PID], such as "
+                                "px box signal build TERM.";
     const char *command = NULL, *process = NULL;
     const struct box_word words[] = {{"--command", 0, NULL, &command}, {"--process", 0, NULL, &process}, {NULL, 0, NULL, NULL}};
     int status = 0, left = box_words(cli, usage, words, argc, argv, &status);

@@ -16,7 +16,8 @@ static const struct box_word *find_word(const struct box_word *words, const char
 }
 
 /* One option at argv[*at]; 0, or -1 and it was said what is wrong. */
-static int take_word(struct cli *cli, const char *usage, const struct box_word *words, int argc, char **argv, int *at, int *ret_status)
+static int take_word(struct cli *cli, const char *usage, const struct box_word *words, int argc, char **argv, int *at,
+                     int *ret_status)
 {
     const char *text = argv[*at];
     const struct box_word *w = find_word(words, text);

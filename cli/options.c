@@ -68,7 +68,8 @@ static int check_allowed(const struct reader *r, const char *name, struct px_err
 {
     for (const char *const *f = r->fields; f; f++) {
         if (!*f)
-            return make_error(e, 1, "Say it when the box is started: px box start.", "--%s is the box's, not a command's", name);
+            return make_error(e, 1, "Say it when the box is started: px box start.", "--%s is the box's, not a command's",
+                              name);
         if (strcmp(*f, name) == 0)
             return 0;
     }

@@ -80,7 +80,8 @@ static void correct_sums(unsigned char *data, size_t size)
 static size_t guided_archive(const uint8_t *data, size_t size, unsigned char *out, size_t room)
 {
     static const char types[] = "0005L1Kx27g";
-    static const char *const texts[] = {"a", "a/b", "../x", "/etc", "./a//c/", "..", "a/../..", "9 path=z\n", "11 path=../\n", "10 size=3\n", ""};
+    static const char *const texts[] = {"a",  "a/b",     "../x",        "/etc",           "./a//c/",      "",
+                                        "..", "a/../..", "9 path=z\n", "11 path=../\n", "10 size=3\n"};
     size_t at = 0;
 
     for (size_t i = 0; i + 1 < size && at + 2 * PX_TAR_BLOCK <= room; i += 2) {

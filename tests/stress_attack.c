@@ -88,10 +88,12 @@ static void be_alone(char **argv)
 static void stop_itself(char **argv)
 {
     (void)argv;
+    say_up();                   /* first: there may be no later */
     if (fork() == 0)
         for (;;)
             (void)kill(0, SIGSTOP);
-    stay();
+    for (;;)
+        (void)pause();
 }
 
 /* Whatever comes to life beside it, also a command that is only just being made. */

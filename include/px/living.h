@@ -44,8 +44,8 @@ PX_API int px_living_exec(struct px_living *living, const struct px_policy *comm
 /* Why the box ended, if it ended while a command of ours ran; "" if that is not known. */
 PX_API const char *px_living_why(struct px_living *living);
 
-/* The box in numbers; its commands (those that run, and the latest detached ones); its processes but pid 1. free() the lists. Texts
- * of the box are shortened and safe for a terminal. */
+/* The box in numbers; its commands (those that run, and the latest detached ones); its processes but pid 1. free() the lists.
+ * Texts of the box are shortened and safe for a terminal. */
 struct px_living_state {
     char name[64], id[20], preset[32];
     bool stopping;
@@ -71,16 +71,18 @@ struct px_living_process {
     char text[256];
 };
 PX_API int px_living_state(struct px_living *living, struct px_living_state *ret_state, struct px_err *e);
-PX_API int px_living_commands(struct px_living *living, struct px_living_command **ret_list, size_t *ret_count, struct px_err *e);
-PX_API int px_living_processes(struct px_living *living, struct px_living_process **ret_list, size_t *ret_count, struct px_err *e);
+PX_API int px_living_commands(struct px_living *living, struct px_living_command **ret_list, size_t *ret_count,
+                              struct px_err *e);
+PX_API int px_living_processes(struct px_living *living, struct px_living_process **ret_list, size_t *ret_count,
+                               struct px_err *e);
 /* As one JSON object; free() it. With `all` also its commands, its processes, its isolation and its policy. */
 PX_API int px_living_info(struct px_living *living, bool all, char **ret_json, struct px_err *e);
 /* To the process groups of the command with that number, or of all (0); *ret_count commands were there to get it. */
 PX_API int px_living_signal(struct px_living *living, int signal, unsigned command, unsigned *ret_count, struct px_err *e);
 /* To one process, by its number in the box. Never to pid 1. */
 PX_API int px_living_signal_process(struct px_living *living, int signal, int pid, struct px_err *e);
-/* SIGTERM to every process in it, 2 s later SIGKILL. px_living_stop returns when nothing of it is left; px_living_ask_stop at once,
- * so that several boxes can end at the same time. */
+/* SIGTERM to every process in it, 2 s later SIGKILL. px_living_stop returns when nothing of it is left; px_living_ask_stop at
+ * once, so that several boxes can end at the same time. */
 PX_API int px_living_ask_stop(struct px_living *living, struct px_err *e);
 PX_API int px_living_stop(struct px_living *living, struct px_err *e);
 
@@ -110,9 +112,9 @@ PX_API long px_living_log(struct px_living *living, unsigned command, enum px_st
 
 /* Copies a file or a directory into the box or out of it, through a command in it (tar; for a single file sh and cat will do).
  * An existing directory as the target gets the source into it; what else is there is replaced by a file, and never merged with
- * a directory. Relative paths of the box begin in the directory of its commands. From the box only regular files and directories
- * come, without set-id bits and no more than size_max ("512m"; NULL: 4g); *ret_skipped counts what was left out: links, devices.
- * On failure nothing is left on the host. */
+ * a directory. Relative paths of the box begin in the directory of its commands. From the box only regular files and
+ * directories come, without set-id bits and no more than size_max ("512m"; NULL: 4g); *ret_skipped counts what was left out:
+ * links, devices. On failure nothing is left on the host. */
 PX_API int px_living_copy_in(struct px_living *living, const char *host_path, const char *box_path, struct px_err *e);
 PX_API int px_living_copy_out(struct px_living *living, const char *box_path, const char *host_path, const char *size_max,
                               uint64_t *ret_skipped, struct px_err *e);
@@ -124,13 +126,14 @@ PX_API int px_living_list(const char *home, char ***ret_names, size_t *ret_count
 
 /* ---- keeping one ---- */
 
-/* Makes the box. The policy is borrowed until the keeper is freed; of it count everything that counts for a box; "timeout" and "output-limit" are what its commands start
- * from; "name", "idle" and "max-life" are the keeper's. */
+/* Makes the box. The policy is borrowed until the keeper is freed; of it counts everything that counts for a box; "timeout" and
+ * "output-limit" are what its commands start from; "name", "idle" and "max-life" are the keeper's. */
 PX_API int px_keeper_new(const char *home, const struct px_policy *policy, struct px_keeper **ret_keeper, struct px_err *e);
 PX_API const char *px_keeper_name(const struct px_keeper *keeper);
 PX_API const char *px_keeper_id(const struct px_keeper *keeper);
-/* Serves until the box has ended and everything of it is removed. A readable stop_fd (-1: none) is a request to stop. starter_fd (-1:
- * none), which it takes, is a socket of whoever has it started: a byte on it lets the box live, a hang-up before that ends it. */
+/* Serves until the box has ended and everything of it is removed. A readable stop_fd (-1: none) is a request to stop.
+ * starter_fd (-1: none), which it takes, is a socket of whoever has it started: a byte on it lets the box live, a hang-up
+ * before that ends it. */
 PX_API int px_keeper_run(struct px_keeper *keeper, int stop_fd, int starter_fd, struct px_err *e);
 /* Ends the box if it still runs. */
 PX_API void px_keeper_free(struct px_keeper *keeper);

@@ -120,7 +120,7 @@ static int send_request(int control, const struct request *r, uint64_t wait_msec
         m.msg_control = &room;
         m.msg_controllen = CMSG_SPACE(r->fd_count * sizeof(int));
     }
-    /* The socket is shared with every other user of the box, so it stays as it is, and a full one is waited for with a bound. */
+    /* The socket is shared with every other user of the box, so it stays as it is; a full one is waited for, with a bound. */
     struct pollfd room_again = {.fd = control, .events = POLLOUT};
     long n = px_sys(SYS_sendmsg, control, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
     for (uint64_t end = px_now_nsec() + wait_msec * 1000000; (n == -EAGAIN || n == -EINTR) && px_now_nsec() < end;) {
@@ -189,7 +189,7 @@ static int take_answer(struct px_box *box, const char *command, const char *dire
 
 static int ask(struct px_box *box, struct request *r, const int stdio[3], struct px_err *e)
 {
-    int ends[2];
+    int ends[2] = {-EBADF, -EBADF};
     long n = px_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
     if (n < 0)
         return px_fail(e, PX_E_IO, (int)n, "cannot ask the box");

@@ -47,7 +47,8 @@ static void free_policy(struct px_policy *p)
 
 static struct px_box *stay(const char *const *fields)
 {
-    const struct px_host host = {.uid = geteuid(), .gid = getegid(), .landlock_abi = px_landlock_abi(), .user_namespaces = true};
+    const struct px_host host = {
+        .uid = geteuid(), .gid = getegid(), .landlock_abi = px_landlock_abi(), .user_namespaces = true};
     static const struct px_io nothing;
     struct px_policy *p = new_policy(fields);
     struct px_plan *plan = NULL;
@@ -62,8 +63,8 @@ static struct px_box *stay(const char *const *fields)
     return home;
 }
 
-static int try_exec(struct px_box *home, const char *const *argv, const char *const *fields, const struct px_io *io, struct px_box **ret,
-                    struct px_err *e)
+static int try_exec(struct px_box *home, const char *const *argv, const char *const *fields, const struct px_io *io,
+                    struct px_box **ret, struct px_err *e)
 {
     static const struct px_io nothing;
     struct px_policy *p = new_policy(fields);
@@ -158,7 +159,8 @@ TEST(no_command_has_anything_of_pid_1)
     struct px_box *home = stay(NULL);
     expect(home, "grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status | cut -f2 | sort | uniq -c | tr -s ' '",
            " 5 0000000000000000\n 1 1\n 1 2\n");
-    expect(home, "ls /proc/self/fd | tr '\\n' ' '; cat /proc/1/cmdline 2>/dev/null; ls /proc/1 2>/dev/null; echo", "0 1 2 3 \n");
+    expect(home, "ls /proc/self/fd | tr '\\n' ' '; cat /proc/1/cmdline 2>/dev/null; ls /proc/1 2>/dev/null; echo",
+           "0 1 2 3 \n");
     expect(home, "for s in 1 9 15 17 19; do kill -$s 1 2>/dev/null && echo $s; done; echo end", "end\n");
     px_supervise_free(home);
 }
@@ -183,7 +185,8 @@ TEST(a_terminal)
 {
     struct px_box *home = stay(NULL), *box = NULL;
     struct px_err e = {0};
-    ASSERT_PX(try_exec(home, FIELDS("sh", "-c", "tty; stty size"), FIELDS("tty", "true"), &(struct px_io){.rows = 33, .cols = 99}, &box, &e), e);
+    const struct px_io io = {.rows = 33, .cols = 99};
+    ASSERT_PX(try_exec(home, FIELDS("sh", "-c", "tty; stty size"), FIELDS("tty", "true"), &io, &box, &e), e);
     finish(box);
     ASSERT_STR(box->result.out.data, "/dev/pts/0\r\n33 99\r\n");
     px_supervise_free(box);
@@ -409,8 +412,9 @@ static int send_raw(int control, const void *data, size_t size, const int *fds, 
     return sendmsg(control, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* Sends it with a reply socket and `more` descriptors; what comes back: 0 or -errno of an answer, 1 for a hang-up without one. */
-static int ask_raw(struct px_box *home, const struct px_init_request *head, const char *text, size_t length, const int *more, size_t count)
+/* Sends it with a reply socket and `more` descriptors; what comes back: 0 or -errno of an answer, 1 for a hang-up. */
+static int ask_raw(struct px_box *home, const struct px_init_request *head, const char *text, size_t length, const int *more,
+                   size_t count)
 {
     struct forged f = {.head = *head};
     int ends[2], fds[16];
@@ -435,8 +439,9 @@ static const char plain[] = "/\0/bin/true\0true";
 
 static struct px_init_request plain_head(const struct px_box *home)
 {
-    return (struct px_init_request){.flags = home->keep_ids ? PX_INIT_KEEP_IDS : 0, .uid = 1000, .gid = 1000, .places = 1, .argc = 1,
-                                    .length = sizeof plain};
+    return (struct px_init_request){
+        .flags = home->keep_ids ? PX_INIT_KEEP_IDS : 0, .uid = 1000, .gid = 1000, .places = 1, .argc = 1,
+        .length = sizeof plain};
 }
 
 TEST(a_plain_request_is_understood)

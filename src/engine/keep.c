@@ -45,7 +45,7 @@ static int write_defaults(struct px_keeper *k, struct px_err *e)
     policy.tty = policy.interactive = false;
     px_keep_pack(&policy, !k->home->has_cgroup, &text);
     k->defaults = text.err < 0 ? text.err : px_keep_text_file(text.data, text.len);
-    return k->defaults < 0 ? px_fail(e, PX_E_LIMIT, k->defaults, "cannot write down what the commands of the box start from") : 0;
+    return k->defaults < 0 ? px_fail(e, PX_E_LIMIT, k->defaults, "cannot write down what commands of the box start from") : 0;
 }
 
 static int open_door(struct px_keeper *k, struct px_err *e)
@@ -61,8 +61,8 @@ PX_API int px_keeper_new(const char *home, const struct px_policy *policy, struc
         return px_fail(e, PX_E_MEMORY, ENOMEM, "keeper");
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    *k = (struct px_keeper){.place = PX_KEEP_NOWHERE, .policy = policy, .listener = -EBADF, .defaults = -EBADF, .starter = -EBADF,
-                            .started_sec = now.tv_sec, .idle_nsec = limit_nsec(policy->idle_msec),
+    *k = (struct px_keeper){.place = PX_KEEP_NOWHERE, .policy = policy, .listener = -EBADF, .defaults = -EBADF,
+                            .starter = -EBADF, .started_sec = now.tv_sec, .idle_nsec = limit_nsec(policy->idle_msec),
                             .max_life_nsec = limit_nsec(policy->max_life_msec)};
     k->started_nsec = k->idle_since_nsec = px_now_nsec();
     if (px_keep_claim(home, policy->name, &k->place, e) < 0 || make_home(k, e) < 0 || write_defaults(k, e) < 0 ||
@@ -179,7 +179,8 @@ static void on_signal(const struct px_keeper *k, struct px_keep_user *u, const s
     a.number = one ? px_keep_signal_inside(k->home->pid, k->home->pidfd, (int)m->command, m->number)
                    : signal_commands(k, m->command, m->number);
     if (a.number == 0 && m->command)
-        px_fail(&a.err, PX_E_GONE, 0, one ? "box '%s' has no process %u" : "box '%s' has no running command %u", k->place.name, m->command);
+        px_fail(&a.err, PX_E_GONE, 0, one ? "box '%s' has no process %u" : "box '%s' has no running command %u", k->place.name,
+                m->command);
     if (a.err.code)
         px_fix(&a.err, "px box show %s lists what runs.", k->place.name);
     answer(u, &a, -EBADF);
@@ -208,7 +209,8 @@ static struct px_keep_command *wanted(struct px_keeper *k, struct px_keep_user *
         px_fail(&a.err, PX_E_GONE, 0, "box '%s' has no detached command %u", k->place.name, m->command);
     else
         px_fail(&a.err, PX_E_GONE, 0, "box '%s' has no detached command", k->place.name);
-    px_why(&a.err, "Only commands that were started with -d have a log, and only the latest %d that ended.", PX_KEEPER_ENDED_MAX);
+    px_why(&a.err, "Only commands that were started with -d have a log, and only the latest %d that ended.",
+           PX_KEEPER_ENDED_MAX);
     px_fix(&a.err, "px box show %s lists them. px box exec -d starts one.", k->place.name);
     answer(u, &a, -EBADF);
     return NULL;
@@ -452,8 +454,10 @@ static int watch(struct watched *w, int fd, enum kind kind, void *who)
     if (w->count == w->room) {
         size_t room = w->room ? 2 * w->room : 32;
         struct pollfd *fds = realloc(w->fds, room * sizeof *fds);
-        w->fds = fds ? fds : w->fds;
-        struct what *what = fds ? realloc(w->what, room * sizeof *what) : NULL;
+        if (!fds)
+            return -ENOMEM;
+        w->fds = fds;
+        struct what *what = realloc(w->what, room * sizeof *what);
         if (!what)
             return -ENOMEM;
         w->what = what;

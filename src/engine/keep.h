@@ -128,5 +128,6 @@ size_t px_keep_processes(int init_pid, struct px_keep_process **ret_list);
 size_t px_keep_command_line(int host_pid, char *out, size_t size);
 uint64_t px_keep_age_msec(const struct px_keep_process *p);
 void px_keep_print_processes(const struct px_keep_process *list, size_t count, struct px_json *j);
-/* To the process with that number inside (0: all of them); how many got it. init_pidfd tells whether init_pid still is the box's. */
+/* To the process with that number inside (0: all of them); how many got it. init_pidfd tells whether init_pid still is the
+ * box's. */
 int px_keep_signal_inside(int init_pid, int init_pidfd, int pid, int signal);

@@ -17,7 +17,13 @@
 #include "engine/keep.h"
 #include "engine/living.h"
 
-enum { CONNECT_MSEC_MAX = 5000, ANSWER_MSEC_MAX = 10 * 1000, RUN_MSEC_MAX = 70 * 1000, STOP_MSEC_MAX = 60 * 1000, BYE_MSEC_MAX = 5000 };
+enum {
+    CONNECT_MSEC_MAX = 5000,
+    ANSWER_MSEC_MAX = 10 * 1000,
+    RUN_MSEC_MAX = 70 * 1000,   /* the keeper itself waits for pid 1 */
+    STOP_MSEC_MAX = 60 * 1000,
+    BYE_MSEC_MAX = 5000,
+};
 
 /* ---- coming and going ---- */
 
@@ -105,7 +111,8 @@ static int no_answer(const struct px_living *l, int r, struct px_err *e)
         px_why(e, "It is stopped, or busy with something that hangs.");
         return px_fix(e, "px box list shows its process; when that is killed the box dies, and px box list cleans up.");
     }
-    px_fail(e, PX_E_GONE, r == -EPIPE || r == -ECONNRESET ? 0 : r, "box '%s' has ended, or its keeper refuses this process", l->name);
+    px_fail(e, PX_E_GONE, r == -EPIPE || r == -ECONNRESET ? 0 : r, "box '%s' has ended, or its keeper refuses this process",
+            l->name);
     px_why(e, "A keeper answers its owner only, and nobody inside a box.");
     return px_fix(e, "px box list shows the boxes that run.");
 }
@@ -143,7 +150,7 @@ static int ask(struct px_living *l, const struct px_keep_message *question, int 
 static int take_home(struct px_living *l, struct px_err *e)
 {
     const struct px_keep_message question = {.kind = PX_KEEP_HOME};
-    struct px_keep_message m;
+    struct px_keep_message m = {0};
     if (l->home)
         return 0;
     int r = px_keep_send(l->socket, &question, -EBADF);
@@ -190,7 +197,7 @@ PX_API int px_living_exec(struct px_living *living, const struct px_policy *comm
 
 PX_API const char *px_living_why(struct px_living *living)
 {
-    struct px_keep_message m;
+    struct px_keep_message m = {0};
     int fd = -EBADF;
     while (!living->why[0] && px_keep_await(living->socket, BYE_MSEC_MAX, &m, &fd) == 1) {
         (void)px_fd_close(fd);
@@ -214,7 +221,7 @@ static int take_text(const struct px_living *l, int fd, char **ret_text, struct 
 PX_API int px_living_info(struct px_living *living, bool all, char **ret_json, struct px_err *e)
 {
     const struct px_keep_message question = {.kind = PX_KEEP_INFO, .number = all};
-    struct px_keep_message m;
+    struct px_keep_message m = {0};
     px_auto_fd int fd = -EBADF;
     if (ask(living, &question, -EBADF, ANSWER_MSEC_MAX, &m, &fd, e) < 0)
         return -1;
@@ -225,7 +232,7 @@ PX_API int px_living_info(struct px_living *living, bool all, char **ret_json, s
 static int look(struct px_living *l, enum px_keep_look which, size_t size, void **ret_list, size_t *ret_count, struct px_err *e)
 {
     const struct px_keep_message question = {.kind = PX_KEEP_LOOK, .number = which};
-    struct px_keep_message m;
+    struct px_keep_message m = {0};
     px_auto_fd int fd = -EBADF;
     struct px_buf text = PX_BUF(PX_KEEP_TEXT_MAX);
     if (ask(l, &question, -EBADF, ANSWER_MSEC_MAX, &m, &fd, e) < 0)
@@ -254,7 +261,8 @@ PX_API int px_living_state(struct px_living *living, struct px_living_state *ret
     return 0;
 }
 
-PX_API int px_living_commands(struct px_living *living, struct px_living_command **ret_list, size_t *ret_count, struct px_err *e)
+PX_API int px_living_commands(struct px_living *living, struct px_living_command **ret_list, size_t *ret_count,
+                              struct px_err *e)
 {
     void *list = NULL;
     if (look(living, PX_KEEP_COMMANDS, sizeof **ret_list, &list, ret_count, e) < 0)
@@ -263,7 +271,8 @@ PX_API int px_living_commands(struct px_living *living, struct px_living_command
     return 0;
 }
 
-PX_API int px_living_processes(struct px_living *living, struct px_living_process **ret_list, size_t *ret_count, struct px_err *e)
+PX_API int px_living_processes(struct px_living *living, struct px_living_process **ret_list, size_t *ret_count,
+                               struct px_err *e)
 {
     void *list = NULL;
     if (look(living, PX_KEEP_PROCESSES, sizeof **ret_list, &list, ret_count, e) < 0)
@@ -280,7 +289,7 @@ static int bad_signal(int signal, struct px_err *e)
 PX_API int px_living_signal(struct px_living *living, int signal, unsigned command, unsigned *ret_count, struct px_err *e)
 {
     const struct px_keep_message question = {.kind = PX_KEEP_SIGNAL, .number = signal, .command = command};
-    struct px_keep_message m;
+    struct px_keep_message m = {0};
     px_auto_fd int fd = -EBADF;
     if (bad_signal(signal, e) < 0 || ask(living, &question, -EBADF, ANSWER_MSEC_MAX, &m, &fd, e) < 0)
         return -1;
@@ -292,7 +301,7 @@ PX_API int px_living_signal(struct px_living *living, int signal, unsigned comma
 PX_API int px_living_signal_process(struct px_living *living, int signal, int pid, struct px_err *e)
 {
     const struct px_keep_message question = {.kind = PX_KEEP_SIGNAL_PROCESS, .number = signal, .command = (unsigned)pid};
-    struct px_keep_message m;
+    struct px_keep_message m = {0};
     px_auto_fd int fd = -EBADF;
     if (pid < 2) {
         px_fail(e, PX_E_VALUE, 0, "process %d of a box gets no signals", pid);
@@ -311,7 +320,7 @@ PX_API int px_living_ask_stop(struct px_living *living, struct px_err *e)
 
 PX_API int px_living_stop(struct px_living *living, struct px_err *e)
 {
-    struct px_keep_message m;
+    struct px_keep_message m = {0};
     int fd = -EBADF;
     int r = px_living_ask_stop(living, e);
     if (r < 0)
@@ -341,7 +350,7 @@ PX_API int px_living_detach(struct px_living *living, const struct px_policy *co
                             unsigned *ret_command, struct px_err *e)
 {
     const struct px_keep_message question = {.kind = PX_KEEP_RUN};
-    struct px_keep_message m;
+    struct px_keep_message m = {0};
     px_auto_buf struct px_buf text = PX_BUF(PX_KEEP_TEXT_MAX);
     size_t count;
     if (px_plan_check(argv, &count, e) < 0)
@@ -366,7 +375,7 @@ PX_API int px_living_wait(struct px_living *living, unsigned command, int msec, 
                           struct px_err *e)
 {
     const struct px_keep_message question = {.kind = PX_KEEP_WAIT, .command = command};
-    struct px_keep_message m;
+    struct px_keep_message m = {0};
     px_auto_fd int fd = -EBADF;
     int r = living->waits ? 0 : px_keep_send(living->socket, &question, -EBADF);
     if (r < 0)
@@ -390,7 +399,7 @@ PX_API int px_living_wait(struct px_living *living, unsigned command, int msec, 
 PX_API int px_living_input(struct px_living *living, unsigned command, struct px_err *e)
 {
     const struct px_keep_message question = {.kind = PX_KEEP_INPUT, .command = command};
-    struct px_keep_message m;
+    struct px_keep_message m = {0};
     int fd = -EBADF;
     if (ask(living, &question, -EBADF, ANSWER_MSEC_MAX, &m, &fd, e) < 0)
         return -1;
@@ -400,7 +409,7 @@ PX_API int px_living_input(struct px_living *living, unsigned command, struct px
 PX_API int px_living_end_input(struct px_living *living, unsigned command, struct px_err *e)
 {
     const struct px_keep_message question = {.kind = PX_KEEP_END_INPUT, .command = command};
-    struct px_keep_message m;
+    struct px_keep_message m = {0};
     px_auto_fd int fd = -EBADF;
     return ask(living, &question, -EBADF, ANSWER_MSEC_MAX, &m, &fd, e);
 }

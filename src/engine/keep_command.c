@@ -57,7 +57,8 @@ static int start(struct px_keeper *k, struct px_keep_command *c, struct px_polic
     if (!policy->output_end)
         policy->output_bytes = 0;
     policy->tty = policy->detach = false;
-    r = r < 0 ? px_fail(e, PX_E_IO, r, "cannot open the streams of the command") : px_box_exec(k->home, policy, argv, &io, &c->box, e);
+    r = r < 0 ? px_fail(e, PX_E_IO, r, "cannot open the streams of the command")
+              : px_box_exec(k->home, policy, argv, &io, &c->box, e);
     close_streams(&io);
     if (r < 0)
         return -1;
@@ -74,8 +75,9 @@ static struct px_keep_command *new_command(const struct px_keeper *k, const char
         return NULL;
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    *c = (struct px_keep_command){.number = k->numbers + 1, .pipe = {-EBADF, -EBADF}, .input = -EBADF, .started_sec = now.tv_sec,
-                                  .log = {{.fd = -EBADF}, {.fd = -EBADF}}, .text = malloc(length + 1), .length = length};
+    *c = (struct px_keep_command){.number = k->numbers + 1, .pipe = {-EBADF, -EBADF}, .input = -EBADF,
+                                  .started_sec = now.tv_sec, .log = {{.fd = -EBADF}, {.fd = -EBADF}},
+                                  .text = malloc(length + 1), .length = length};
     if (!c->text) {
         free(c);
         return NULL;
@@ -97,7 +99,7 @@ int px_keep_command_run(struct px_keeper *k, const char *text, size_t length, un
     struct px_keep_command *c = argv ? new_command(k, text + at, length - at) : NULL;
     int r = c ? start(k, c, policy, argv, e) : px_fail(e, PX_E_MEMORY, ENOMEM, "command");
     px_policy_free(policy);
-    if (r < 0) {
+    if (!c || r < 0) {
         px_keep_command_free(c);
         return -1;
     }

@@ -296,7 +296,8 @@ static int choose_target(struct px_living *l, const char *host_path, const char 
     if (!there->directory)
         return 0;
     size_t n = strlen(out);
-    if (host_name(host_path, name, sizeof name) < 0 || px_fmt(out + n, size - n, "%s%s", px_equal(out, "/") ? "" : "/", name) < 0) {
+    if (host_name(host_path, name, sizeof name) < 0 ||
+        px_fmt(out + n, size - n, "%s%s", px_equal(out, "/") ? "" : "/", name) < 0) {
         px_fail(e, PX_E_VALUE, 0, "'%s' has no name of its own that it could have in the box", host_path);
         return px_fix(e, "Name the target: %s:%s/NAME.", l->name, out);
     }
@@ -306,7 +307,7 @@ static int choose_target(struct px_living *l, const char *host_path, const char 
 PX_API int px_living_copy_in(struct px_living *living, const char *host_path, const char *box_path, struct px_err *e)
 {
     char path[PX_TAR_NAME_MAX];
-    struct px_keep_there there;
+    struct px_keep_there there = {0};
     struct stat st;
     px_auto_fd int fd = (int)px_sys(SYS_openat, AT_FDCWD, host_path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) < 0)

@@ -13,7 +13,8 @@ struct px_keep_stream {
     void *user;
 };
 
-/* Runs it to its end. *ret_said has the beginning of its standard error. -1: it could not be run, did not move, or a function failed. */
+/* Runs it to its end. *ret_said has the beginning of its standard error. -1: it could not be run, did not move, or a function
+ * failed. */
 int px_keep_stream(struct px_living *l, const char *const argv[], const struct px_keep_stream *how, int *ret_exit_code,
                    char ret_said[256], struct px_err *e);
 

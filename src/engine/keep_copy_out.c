@@ -1,4 +1,5 @@
-/* Copying out of a box: what its tar says is written below a new name beside the target, and gets its place when all is there. */
+/* Copying out of a box: what its tar says is written below a new name beside the target, which gets its place when all is
+ * there. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -84,7 +85,8 @@ static int open_parent(const struct place *p, const char *name, const char **ret
     return at;
 }
 
-static int make_directory(const struct place *p, int parent, const char *last, const char *shown, uint32_t mode, struct px_err *e)
+static int make_directory(const struct place *p, int parent, const char *last, const char *shown, uint32_t mode,
+                          struct px_err *e)
 {
     long r = px_sys(SYS_mkdirat, parent, last, mode | 0700);
     return r < 0 && r != -EEXIST ? write_failed(p, shown, (int)r, e) : 0;
@@ -115,8 +117,9 @@ static int copy_link(struct place *p, int parent, const char *last, const struct
                      struct px_err *e)
 {
     size_t n = strlen(p->top);
-    const char *target = strncmp(entry->target, p->top, n) == 0 && entry->target[n] == '/' ? entry->target + n + 1 : NULL, *name;
-    px_auto_fd int dir = target ? open_parent(p, target, &name) : -ENOENT;
+    bool inside = strncmp(entry->target, p->top, n) == 0 && entry->target[n] == '/';
+    const char *name;
+    px_auto_fd int dir = inside ? open_parent(p, entry->target + n + 1, &name) : -ENOENT;
     px_auto_fd int from = dir < 0 ? dir : (int)px_sys(SYS_openat, dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     px_auto_fd int to = from < 0 ? from : open_new(parent, last, entry->mode);
     return to < 0 ? write_failed(p, shown, to, e) : copy_bytes(p, from, to, e);
@@ -212,7 +215,9 @@ static int put_in_place(struct place *p, const char *path, struct px_err *e)
     if (r >= 0)
         return 0;
     px_fail(e, PX_E_IO, (int)r, "cannot put '%s' into its place at '%s'", p->name, path);
-    return r == -EEXIST ? px_fix(e, "Remove what is there, or name another target: a directory is never merged with another.") : -1;
+    if (r == -EEXIST)
+        px_fix(e, "Remove what is there, or name another target: a directory is never merged with another.");
+    return -1;
 }
 
 static int take_tar(void *user, const char *bytes, size_t size, struct px_err *e)
@@ -257,7 +262,7 @@ static int receive_file(struct px_living *l, struct place *p, const char *path, 
 
 static int receive(struct px_living *l, struct place *p, const char *path, const char *dir, struct px_err *e)
 {
-    struct px_keep_there there;
+    struct px_keep_there there = {0};
     if (px_keep_there(l, path, &there, e) < 0)
         return -1;
     if (!there.exists && !there.tar)    /* with tar, a link that leads nowhere is told apart by it */

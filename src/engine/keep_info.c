@@ -159,7 +159,7 @@ static void safe_text(char out[256], const char *text, size_t length)
 
 static void safe_words(char out[256], const char *text, size_t length)
 {
-    char copy[256];
+    char copy[256] = "";
     size_t n = length < sizeof copy ? length : sizeof copy;
     for (size_t i = 0; i < n; i++)
         copy[i] = text[i] ? text[i] : ' ';

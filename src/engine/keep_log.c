@@ -1,5 +1,6 @@
-/* What a detached command writes: files out-N-K and err-N-K of one size in the box's directory, the oldest of which go. A reader
- * needs nobody's help: the next file is made only when one is full, so the end of a file that has a next one is not the end. */
+/* What a detached command writes: files out-N-K and err-N-K of one size in the box's directory, the oldest of which go. A
+ * reader needs nobody's help: the next file is made only when one is full, so the end of a file that has a next one is not the
+ * end. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -118,8 +119,8 @@ static uint64_t oldest(int dir, unsigned command, enum px_stream stream, uint64_
     struct dirent *entry;
     for (int seen = 0; seen < NAMES_MAX && (entry = readdir(list)); seen++) {
         uint64_t number;
-        if (px_starts_with(entry->d_name, prefix) && px_parse_u64(entry->d_name + strlen(prefix), UINT64_MAX - 1, &number) == 0 &&
-            number >= from && number < best)
+        if (px_starts_with(entry->d_name, prefix) &&
+            px_parse_u64(entry->d_name + strlen(prefix), UINT64_MAX - 1, &number) == 0 && number >= from && number < best)
             best = number;
     }
     (void)closedir(list);

@@ -6,8 +6,9 @@
 #include "base/text.h"
 #include "engine/keep_tar.h"
 
-enum { EXTRA_MAX = 64 << 10, NAME = 0, NAME_SIZE = 100, MODE = 100, SIZE = 124, MTIME = 136, CHECKSUM = 148, TYPE = 156, LINK = 157,
-       MAGIC = 257, PREFIX = 345, PREFIX_SIZE = 155 };
+enum { EXTRA_MAX = 64 << 10, NAME_SIZE = 100, PREFIX_SIZE = 155 };
+/* Where the fields of a header are. */
+enum { NAME = 0, MODE = 100, SIZE = 124, MTIME = 136, CHECKSUM = 148, TYPE = 156, LINK = 157, MAGIC = 257, PREFIX = 345 };
 
 void px_tar_reader_init(struct px_tar_reader *r, const struct px_tar_sink *sink)
 {
@@ -224,7 +225,11 @@ static int take_header(struct px_tar_reader *r, struct px_err *e)
     if (type == 'L' || type == 'K' || type == 'x' || type == 'g') {
         if (size > EXTRA_MAX)
             return bad(e, "a name or what is said of a file is too long");
-        return announce(r, size, type == 'L' ? PX_TAR_LONG_NAME : type == 'K' ? PX_TAR_LONG_LINK : type == 'x' ? PX_TAR_PAX : PX_TAR_SKIP);
+        return announce(r, size,
+                        type == 'L'   ? PX_TAR_LONG_NAME
+                        : type == 'K' ? PX_TAR_LONG_LINK
+                        : type == 'x' ? PX_TAR_PAX
+                                      : PX_TAR_SKIP);
     }
     return begin_entry(r, type, r->has_size ? r->size : size, e);
 }
@@ -290,5 +295,6 @@ int px_tar_read(struct px_tar_reader *r, const char *data, size_t size, struct p
 
 int px_tar_read_end(struct px_tar_reader *r, struct px_err *e)
 {
-    return r->left == 0 && r->have == 0 && (r->state == PX_TAR_OVER || r->state == PX_TAR_HEADER) ? 0 : bad(e, "it ends too early");
+    bool between = r->left == 0 && r->have == 0 && (r->state == PX_TAR_OVER || r->state == PX_TAR_HEADER);
+    return between ? 0 : bad(e, "it ends too early");
 }

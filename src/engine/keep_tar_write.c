@@ -52,7 +52,8 @@ static void size_field(char *field, uint64_t value)
     field[0] = (char)0x80;
 }
 
-static void add_header(struct px_tar_writer *w, const char *name, const char *link, char type, const struct stat *st, uint64_t size)
+static void add_header(struct px_tar_writer *w, const char *name, const char *link, char type, const struct stat *st,
+                       uint64_t size)
 {
     char *block = w->head + w->head_length;
     uint64_t sum = 0;
@@ -86,7 +87,8 @@ static void add_long(struct px_tar_writer *w, char type, const char *text)
     w->head_length += blocks * PX_TAR_BLOCK;
 }
 
-static int add_entry(struct px_tar_writer *w, const char *link, char type, const struct stat *st, uint64_t size, struct px_err *e)
+static int add_entry(struct px_tar_writer *w, const char *link, char type, const struct stat *st, uint64_t size,
+                     struct px_err *e)
 {
     char name[PX_TAR_NAME_MAX + 1];
     w->head_length = w->head_at = 0;

@@ -176,7 +176,8 @@ static int read_confined(const char *process, struct confined *ret)
     if (n < 0)
         return (int)n;
     const char *ids = strstr(text, "\nNSpid:");
-    *ret = (struct confined){.no_new_privs = number_at(text, "\nNoNewPrivs:"), .filters = number_at(text, "\nSeccomp_filters:")};
+    *ret = (struct confined){.no_new_privs = number_at(text, "\nNoNewPrivs:"),
+                             .filters = number_at(text, "\nSeccomp_filters:")};
     for (ids = ids ? ids + 7 : "\n"; *ids && *ids != '\n'; ids++)
         ret->depth += *ids == '\t';
     return 0;

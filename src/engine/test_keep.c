@@ -186,7 +186,9 @@ TEST(forged_texts_end)
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     ASSERT_EQ(send(ends[0], &m, sizeof m, 0), (ssize_t)sizeof m);
     ASSERT_EQ(px_keep_receive(ends[1], &got, &fd), 1);
-    ASSERT(strlen(got.err.what) < sizeof got.err.what && strlen(got.err.why) < sizeof got.err.why && strlen(got.err.fix) < sizeof got.err.fix);
+    ASSERT(strlen(got.err.what) < sizeof got.err.what);
+    ASSERT(strlen(got.err.why) < sizeof got.err.why);
+    ASSERT(strlen(got.err.fix) < sizeof got.err.fix);
     close(ends[0]);
     close(ends[1]);
 }
@@ -232,16 +234,18 @@ TEST(a_policy_on_its_way)
     struct px_err e = {0};
     size_t at = 0;
     ASSERT_PX(px_policy_new("task", &policy, &e), e);
-    const char *const *f = WORDS("user", "7:8", "workdir", "/x", "env", "A=1 2\n3", "env", "B=", "cpu-time", "3s", "pids", "9", "file-size", "1k",
-                                 "nofile", "77", "timeout", "1500ms", "output-limit", "unlimited", "output-end", "true", "interactive", "true");
+    const char *const *f = WORDS("user", "7:8", "workdir", "/x", "env", "A=1 2\n3", "env", "B=", "cpu-time", "3s", "pids", "9",
+                                 "file-size", "1k", "nofile", "77", "timeout", "1500ms", "output-limit", "unlimited",
+                                 "output-end", "true", "interactive", "true");
     for (; *f; f += 2)
         ASSERT_PX(px_policy_set(policy, f[0], f[1], &e), e);
     px_keep_pack(policy, true, &text);
     px_keep_pack_words(WORDS("cmd", "", "a b"), &text);
     ASSERT_EQ(text.err, 0);
     ASSERT_PX(px_keep_unpack(text.data, text.len, &copy, &at, &e), e);
-    ASSERT(copy->user.uid == 7 && copy->user.gid == 8 && copy->cpu_time_msec == 3000 && copy->pids == 9 && copy->file_bytes == 1024);
-    ASSERT(copy->nofile == 77 && copy->timeout_msec == 1500 && copy->output_bytes == PX_UNLIMITED && copy->output_end && copy->interactive);
+    ASSERT(copy->user.uid == 7 && copy->user.gid == 8 && copy->cpu_time_msec == 3000 && copy->pids == 9);
+    ASSERT(copy->file_bytes == 1024 && copy->nofile == 77 && copy->timeout_msec == 1500);
+    ASSERT(copy->output_bytes == PX_UNLIMITED && copy->output_end && copy->interactive);
     ASSERT_STR(copy->workdir, "/x");
     ASSERT_STR(px_policy_env(copy, "A"), "1 2\n3");
     ASSERT_STR(px_policy_env(copy, "B"), "");
@@ -262,7 +266,14 @@ TEST(texts_that_are_no_policy)
     static const struct {
         const char *text;
         size_t length;
-    } bad[] = {{"", 0}, {"x", 1}, {"user", 5}, {"user\0", 5}, {"user\0" "7\0", 7}, {"nosuch\0" "7\0\0", 10}, {"user\0x\0\0", 8}, {"env\0=\0\0", 7}};
+    } bad[] = {{"", 0},
+               {"x", 1},
+               {"user", 5},
+               {"user\0", 5},
+               {"user\0" "7\0", 7},
+               {"nosuch\0" "7\0\0", 10},
+               {"user\0x\0\0", 8},
+               {"env\0=\0\0", 7}};
     for (size_t i = 0; i < PX_COUNT_OF(bad); i++) {
         struct px_policy *policy = NULL;
         struct px_err e = {0};

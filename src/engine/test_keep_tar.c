@@ -227,7 +227,8 @@ TEST(archives_that_are_broken)
     expect(&a, NULL);
     add_block(&b, "f", '0', "", 0644, 1ull << 32);      /* announces more than comes */
     expect(&b, NULL);
-    static const char *const pax[] = {"x", "5 a=b\n", "99 path=x\n", "0 path=x\n", "11 path x\n", "10 path=xy", "12 size=-1\n\n", "13 size=1e99\n"};
+    static const char *const pax[] = {"x",           "5 a=b\n",    "99 path=x\n",   "0 path=x\n",
+                                      "11 path x\n", "10 path=xy", "12 size=-1\n\n", "13 size=1e99\n"};
     for (size_t i = 0; i < PX_COUNT_OF(pax); i++) {
         struct archive p = ARCHIVE();
         add(&p, "x", 'x', "", 0644, pax[i]);

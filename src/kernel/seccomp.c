@@ -54,7 +54,8 @@ const struct sock_filter *px_seccomp_program(enum px_filter filter, uint16_t *re
 
 const struct sock_filter *px_seccomp_spare_init(uint16_t *ret_len)
 {
-    enum { LOAD = 0x20, EQUAL = 0x15, RETURN = 0x06, NUMBER = 0, FIRST = 16, REFUSE = 0x00050001 /* EPERM */, ALLOW = 0x7fff0000 };
+    enum { LOAD = 0x20, EQUAL = 0x15, RETURN = 0x06, NUMBER = 0, FIRST = 16 };
+    enum { REFUSE = 0x00050001 /* EPERM */, ALLOW = 0x7fff0000 };
     static const struct sock_filter code[] = {
         {LOAD, 0, 0, NUMBER},
         {EQUAL, 6, 0, SYS_kill},
