@@ -140,12 +140,27 @@ static void print_differences(const struct px_verify_report *report)
         printf("\n");
 }
 
+/* The words of the table are letters, digits and a few signs: none needs a quote. */
+static void print_row(const struct px_check *row, bool json, bool first)
+{
+    if (json)
+        printf("%s{\"name\":\"%s\",\"category\":\"%s\",\"held_by\":\"%s\"}", first ? "" : ",", row->name, row->category,
+               row->held_by);
+    else
+        printf("%s\t%s\t%s\n", row->name, row->category, row->held_by);
+}
+
 static int print_list(const struct asked *asked)
 {
     struct px_check row;
+    bool json = asked->cli->json, first = true;
+    printf("%s", json ? "{\"schema\":1,\"checks\":[" : "");
     for (size_t i = 0; px_verify_row(i, &row) == 0; i++)
-        if (px_verify_chosen(asked->request.only, row.name))
-            printf("%s\t%s\t%s\n", row.name, row.category, row.held_by);
+        if (px_verify_chosen(asked->request.only, row.name)) {
+            print_row(&row, json, first);
+            first = false;
+        }
+    printf("%s", json ? "]}\n" : "");
     return flush();
 }
 

@@ -66,8 +66,8 @@ static void unexpected(struct px_verdict *v, const struct px_result *r, const ch
     quote_line(&said, r->out);
     px_buf_puts(&said, r->out.len && r->err.len ? " / " : "");
     quote_line(&said, r->err);
-    px_judge_fail(v, PX_CHECK_FAILED, "%s (%s)%s%s", what, r->status <= PX_STATUS_NONZERO ? end : r->reason, said.len ? ": " : "",
-                  px_buf_text(&said));
+    px_judge_fail(v, PX_CHECK_FAILED, "%s (%s)%s%s", what, r->status <= PX_STATUS_NONZERO ? end : r->reason,
+                  said.len ? ": " : "", px_buf_text(&said));
 }
 
 /* ---- a shell's side ---- */

@@ -34,7 +34,7 @@ struct px_bundle {
     bool own_kernel;            /* the root is made read-only for it; a device on a read-only /dev cannot be written there */
     bool net_made;              /* so is the network namespace: the container keeps the one around it */
     bool terminal;              /* the runtime makes it */
-    bool other_ids;             /* px-start renames the only id, for which the kernel wants CAP_SETFCAP; it keeps nothing of it */
+    bool other_ids;             /* px-start renames the only id, for which the kernel wants CAP_SETFCAP; it does not keep it */
     uint32_t uid, gid;          /* of the command, in the container */
     struct px_extent uids[PX_EXTENTS_MAX], gids[PX_EXTENTS_MAX];
     unsigned extents;

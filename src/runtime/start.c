@@ -247,8 +247,8 @@ static long rename_ids(uint32_t uid, uint32_t gid, uint32_t from_uid, uint32_t f
 }
 
 /* Where the caller has one id, a runtime wants it to be the container's root. The command has it by its own numbers, in a user
- * namespace below; with one more between, so that none of its ids is a 0 of anybody's. The privileges that come with a namespace
- * are given up as in a native box. */
+ * namespace below; with one more between, so that none of its ids is a 0 of anybody's. The privileges that come with a
+ * namespace are given up as in a native box. */
 static long take_other_ids(const struct px_start_orders *o)
 {
     enum { BETWEEN = 1 };

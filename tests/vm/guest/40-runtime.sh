@@ -21,13 +21,12 @@ for runtime in runc crun; do
     check_out "runtime/$runtime/owner" "$(id -u)"
     rm -f "$home/file"
     run "$PX" exec --runtime $runtime -c 'awk "\$2 == 0" /proc/self/uid_map | wc -l; id -u'
+    check_out "runtime/$runtime/ids" "$(printf '0\n1000')"
     if [ "$PX_VM_USER" = plain ]; then
-        check_status "runtime/$runtime/ids" 0
         run "$PX" exec --runtime $runtime -m 16m -- true
         check_line "runtime/$runtime/memory-refused" err '^PX013'
         continue
     fi
-    check_out "runtime/$runtime/ids" "$(printf '0\n1000')"
     run "$PX" --json exec --runtime $runtime -m 16m -c 'head -c 64m /dev/zero | tail >/dev/null'
     check_line "runtime/$runtime/memory" out '"status":"memory".*"oom_killed":true.*"memory=cgroup2"'
     run find /sys/fs/cgroup -name 'px-*'
