@@ -17,6 +17,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "box/steps.h"
+#include "box/supervise.h"
 #include "kernel/abi.h"
 #include "kernel/idmap.h"
 #include "kernel/init.h"
@@ -850,7 +851,7 @@ int px_plan_print(const struct px_plan *plan, char **ret_json, struct px_err *e)
 
     px_json_object(&j, NULL);
     px_json_int(&j, "schema", 1);
-    px_json_text(&j, "tier", plan->tier == PX_TIER_FULL ? "full" : "landlock");
+    px_json_text(&j, "tier", plan->partner ? plan->partner->tier : plan->tier == PX_TIER_FULL ? "full" : "landlock");
     px_json_array(&j, "argv");
     for (char **a = plan->argv; *a; a++)
         px_json_text(&j, NULL, *a);

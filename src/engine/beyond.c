@@ -48,6 +48,12 @@ int px_beyond_warnings(const struct px_policy *policy, char **ret_text, struct p
     return 0;
 }
 
+int px_beyond_plan(const struct px_policy *policy, const char *const argv[], const struct px_host *host, char **ret_json,
+                   struct px_err *e)
+{
+    return px_runtime_plan(policy, argv, host, ret_json, e);
+}
+
 int px_beyond_start(const struct px_policy *policy, const char *const argv[], const struct px_host *host, const struct px_io *io,
                     struct px_box **ret_box, struct px_err *e)
 {

@@ -14,6 +14,8 @@
 int px_beyond_filter(const struct px_policy *policy, struct sock_filter **ret_code, uint16_t *ret_length, struct px_err *e);
 /* What the user should know of his profile, a line each; *ret_text stays NULL if there is nothing. */
 int px_beyond_warnings(const struct px_policy *policy, char **ret_text, struct px_err *e);
-/* The same box through an OCI runtime. */
+/* What it would do through an OCI runtime; and the same box so made. */
+int px_beyond_plan(const struct px_policy *policy, const char *const argv[], const struct px_host *host, char **ret_json,
+                   struct px_err *e);
 int px_beyond_start(const struct px_policy *policy, const char *const argv[], const struct px_host *host, const struct px_io *io,
                     struct px_box **ret_box, struct px_err *e);

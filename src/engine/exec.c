@@ -178,7 +178,11 @@ PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[]
     struct px_plan *plan = NULL;
     px_auto_free struct sock_filter *filter = NULL;
     probe(policy, &host);
-    if (add_filter(policy, &host, &filter, e) < 0 || px_plan_new(policy, argv, &host, false, &plan, e) < 0)
+    if (add_filter(policy, &host, &filter, e) < 0)
+        return -1;
+    if (!px_policy_native(policy))
+        return px_beyond_plan(policy, argv, &host, ret_json, e);
+    if (px_plan_new(policy, argv, &host, false, &plan, e) < 0)
         return -1;
     int r = px_plan_print(plan, ret_json, e);
     px_plan_free(plan);

@@ -23,6 +23,16 @@ int px_beyond_warnings(const struct px_policy *policy, char **ret_text, struct p
     return 0;
 }
 
+int px_beyond_plan(const struct px_policy *policy, const char *const argv[], const struct px_host *host, char **ret_json,
+                   struct px_err *e)
+{
+    (void)policy;
+    (void)argv;
+    (void)host;
+    (void)ret_json;
+    return refuse(e);
+}
+
 int px_beyond_start(const struct px_policy *policy, const char *const argv[], const struct px_host *host, const struct px_io *io,
                     struct px_box **ret_box, struct px_err *e)
 {
