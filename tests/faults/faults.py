@@ -51,6 +51,7 @@ TOLERATED = [
     ("landlock_create_ruleset", "px", lambda a, text: a[0] == 0, "the probe: without Landlock the result lists it as missing"),
     ("prctl", "px", lambda a, text: a[0] in (PR_GET_DUMPABLE, PR_SET_DUMPABLE), "px's own mark; the child sets the box's"),
     ("prctl", "px", lambda a, text: a[0] == PR_GET_NO_NEW_PRIVS, "a single id, and the result says so"),
+    ("prlimit64", "px", lambda a, text: a[2] == 0, "px's own limit, only looked at"),
     ("openat", "payload", lambda a, text: a[2] & 0x200000, "O_PATH: a Landlock rule that is not added grants nothing"),
     ("stat|newfstatat|fstat", "px", lambda a, text: re.match(r"/(s?bin|lib|etc)", text), "a link or file of the base is left out"),
     ("stat|newfstatat|fstat", "px", lambda a, text: re.match(r"/(bin|lib|usr)", text), "the same"),

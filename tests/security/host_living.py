@@ -19,8 +19,9 @@ class Living:
 
     def __init__(self, suite, *options):
         self.suite = suite
-        self.home = suite.directory("px-home")
-        self.home.chmod(0o700)
+        self.around = suite.directory("around")
+        self.home = self.around / "px-home"
+        self.home.mkdir(mode=0o700)
         self.options = options
 
     def px(self, *words, stdin=subprocess.DEVNULL, check_status=None, **more):
@@ -50,28 +51,28 @@ class Living:
 
 
 def plain_rows(suite):
-    return [(program, kind, name) for program, kind, name, _, options in suite.rows() if options == ""]
+    return [row for row in suite.rows() if row.how == "PLAIN" and row.options == "" and "F" in row.tiers]
 
 
 @test
-def L1_rows(suite):
+def C2_living_rows(suite):
     """Every attack and twin that needs no options, as a command of a box that stays."""
     rows, wrong = plain_rows(suite), []
     for first in range(0, len(rows), ROWS_EACH):
         with Living(suite) as box:
-            for program, kind, name in rows[first:first + ROWS_EACH]:
-                done = box.exec(f"/attack/{program}", name)
+            for row in rows[first:first + ROWS_EACH]:
+                done = box.exec("/attack/px-attack", row.name)
                 try:
-                    suite.stopped(done, b"stopped" if kind == "attack" else b"worked")
+                    suite.stopped(done, b"stopped" if row.kind == "attack" else b"worked")
                 except Skipped:
                     continue
                 except Failed as why:
-                    wrong.append(f"{name}: {why}")
+                    wrong.append(f"{row.name}: {why}")
     check(not wrong, "; ".join(wrong))
 
 
 @test
-def L2_pid_1(suite):
+def C2_living_pid_1(suite):
     """pid 1 waits for requests; nothing in the box can signal, see, trace or name it."""
     script = ("for s in 1 2 9 15 19 17 34; do kill -$s 1 2>/dev/null; done\n"
               "cat /proc/1/cmdline /proc/1/environ /proc/1/maps /proc/1/status 2>/dev/null\n"
@@ -83,7 +84,7 @@ def L2_pid_1(suite):
 
 
 @test
-def L3_privileges(suite):
+def E4_living_privileges(suite):
     """No command inherits what pid 1 needs to start it: no privilege, no group, no descriptor, and under the same filter."""
     with Living(suite) as box:
         text = box.exec("/bin/sh", "-c", "cat /proc/self/status; ls /proc/self/fd").stdout.decode()
@@ -94,7 +95,7 @@ def L3_privileges(suite):
 
 
 @test
-def L4_neighbours(suite):
+def C3_living_neighbours(suite):
     """Two commands of one box are one user, but neither can reach into pid 1's dealings with the other: no descriptor, no memory
     of the moment before its exec."""
     script = ("while :; do for p in /proc/[0-9]*; do ls -l $p/fd 2>/dev/null; cat $p/maps 2>/dev/null; done | "
@@ -109,7 +110,7 @@ def L4_neighbours(suite):
 
 
 @test
-def L5_stop_the_newcomer(suite):
+def H4_living_newcomer(suite):
     """A command that stops and kills everything it can, all the time, holds up its own box at most; stopping it always works."""
     mark = suite.mark()
     with Living(suite) as box:
@@ -131,12 +132,14 @@ def connect_script(path):
 
 
 @test
-def L6_keeper_from_inside(suite):
+def F8_living_keeper(suite):
     """The owner's own directory bound into a box brings the keepers' sockets with it: they answer nobody who lives in a box."""
     if not os.path.exists("/usr/bin/python3"):
         raise Skipped("no python3 for the box")
-    with Living(suite, "-v", f"{suite.top}:/top") as box:
-        path = Path("/top", box.home.relative_to(suite.top), "run/boxes/l/socket")
+    box = Living(suite)
+    box.options = ("-v", f"{box.around}:/top")
+    with box:
+        path = Path("/top/px-home/run/boxes/l/socket")
         done = box.exec("/usr/bin/python3", "-c", connect_script(path))
         check(done.returncode == 0 and (b"refused" in done.stdout or b"answer 0" in done.stdout or b"error" in done.stdout),
               f"the keeper answers: {shorten(done.stdout + done.stderr)}")
@@ -158,7 +161,7 @@ def question_script(path):
 
 
 @test
-def L7_keeper_gone(suite):
+def H2_living_keeper_gone(suite):
     """kill -9 of the keeper takes everything in the box along, also what hides in sessions of its own or is stopped."""
     mark = suite.mark()
     box = Living(suite)
@@ -181,7 +184,7 @@ def L7_keeper_gone(suite):
 
 
 @test
-def L8_flood(suite):
+def I7_living_flood(suite):
     """A box whose commands flood, forget their readers and close nothing: the others in it keep their answers."""
     with Living(suite, "--pids", "200") as box:
         flood = [box.start("/bin/sh", "-c", "yes 2>/dev/null") for _ in range(3)]
@@ -203,7 +206,7 @@ def L8_flood(suite):
 
 
 @test
-def L9_other_user(suite):
+def C3_living_other_user(suite):
     """Nobody but its owner: not even the name of a box can be learnt, and root's boxes are root's."""
     if not suite.root:
         raise Skipped("needs root to be somebody else")
@@ -217,7 +220,7 @@ def L9_other_user(suite):
 
 
 @test
-def L10_pid_1_killed(suite):
+def H2_living_pid_1_killed(suite):
     """kill -9 of pid 1 from outside: bounded, told, and nothing is left."""
     with Living(suite) as box:
         user = box.start("/bin/sleep", "1000")
@@ -245,7 +248,7 @@ def crowd(box, count, work):
 
 
 @test
-def L11_crowd(suite):
+def I1_living_crowd(suite):
     """Many users of one box at once: each gets its own output and its own status, nobody another's."""
     wrong = []
     with Living(suite) as box:
