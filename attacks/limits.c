@@ -275,13 +275,21 @@ int i2_anonymous(void)
 }
 int i2_many(void) /* no single process is large */
 {
+    int ends[2], there = 0;
+    char byte = 0;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return failed("pipe: %s", strerror(errno));
     for (int i = 0; i < 10; i++)
         if (fork() == 0) {
+            close(ends[0]);
             touch(mmap(NULL, 30 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 30 << 20);
+            (void)!write(ends[1], &byte, 1);
             stay();
         }
-    sleep(10);
-    return failed("300 MiB in ten processes");
+    close(ends[1]);
+    while (there < 10 && read(ends[0], &byte, 1) == 1) /* ends early if they die */
+        there++;
+    return there < 10 ? DONE : failed("300 MiB in ten processes");
 }
 static long fill(int fd, long megabytes)
 {
