@@ -96,8 +96,9 @@ static void ended_by_us(struct px_box *box, struct px_result *r)
 static void read_cgroup(struct px_box *box, struct px_result *r)
 {
     struct px_cgroup_usage u = {0};
-    if (box->has_cgroup)
-        px_cgroup_read(&box->cgroup, &u);
+    const struct px_box *whole = box->pool && box->home ? box->home : box;  /* a pool's box is its one command's */
+    if (whole->has_cgroup)
+        px_cgroup_read(&whole->cgroup, &u);
     if (u.memory_source) {
         r->memory_peak_bytes = u.memory_peak;
         r->memory_source = u.memory_source;
@@ -245,7 +246,7 @@ void px_report_home(struct px_box *box)
 /* The home's limit holds for all of its commands: a kill since this one began, and this one killed, belong together. */
 static void read_home(struct px_box *box, struct px_result *r)
 {
-    uint64_t kills = box->home ? oom_kills(box->home) - box->oom_before : 0;
+    uint64_t kills = box->home && !box->pool ? oom_kills(box->home) - box->oom_before : 0;
     if (!kills || r->signal != SIGKILL || box->end != PX_END_EXIT)
         return;
     r->oom_killed = true;
