@@ -56,9 +56,7 @@ static int walk(const char *path, int depth, int *seen)
     for (struct dirent *d; dir && r == DONE && (d = readdir(dir)) && *seen < 20000;) {
         char name[1024];
         struct stat st;
-        /* Anybody may open /proc/pressure for writing, to be told of stalls; the kernel takes nothing else there. */
-        bool process = depth == 0 && ((d->d_name[0] >= '0' && d->d_name[0] <= '9') || strstr(d->d_name, "self") ||
-                                      !strcmp(d->d_name, "pressure"));
+        bool process = depth == 0 && ((d->d_name[0] >= '0' && d->d_name[0] <= '9') || strstr(d->d_name, "self"));
         if (!strcmp(d->d_name, ".") || !strcmp(d->d_name, "..") || process)
             continue;
         snprintf(name, sizeof name, "%s/%.200s", path, d->d_name);

@@ -2,10 +2,11 @@
  *
  *     libpx_engine pool|living|hold [-j THREADS] [-n BOXES] PX [FIELD=VALUE]... -- COMMAND ARG...
  *
- * pool: each run is a box of its own, made ahead by an engine (PX is its program), from px_pool_box to px_box_free. living: each run
- * is one more command in a box that stays; each thread has its own. hold: BOXES boxes that stay, one command in each; prints how long
- * making them took in nanoseconds and how many answered, and keeps them until standard input ends. With several threads a `for` is
- * served by all of them, through the one engine. */
+ * pool: each run is a box of its own, made ahead by an engine (PX is its program), from px_pool_box to px_box_free.
+ * living: each run is one more command in a box that stays; each thread has its own.
+ * hold: BOXES boxes that stay, one command in each; prints how long making them took in nanoseconds and how many answered, and
+ * keeps them until standard input ends.
+ * With several threads a `for` is served by all of them, through the one engine. */
 #define _GNU_SOURCE
 #include "bench.h"
 
@@ -45,7 +46,8 @@ static int run_once(void *arg)
     struct px_err e = {0};
     int status = 125;
 
-    int r = w->home ? px_box_exec(w->home, job->policy, job->argv, NULL, &box, &e) : px_pool_box(job->pool, job->argv, NULL, &box, &e);
+    int r = w->home ? px_box_exec(w->home, job->policy, job->argv, NULL, &box, &e)
+                    : px_pool_box(job->pool, job->argv, NULL, &box, &e);
     if (r == 0 && px_box_wait(box, &e) == 0)
         status = px_box_result(box)->exit_code;
     px_box_free(box);
@@ -182,7 +184,8 @@ int main(int argc, char **argv)
         (void)setrlimit(RLIMIT_NOFILE, &files);
     }
     if (argc < 2 || read_words(argv + 1, &job) < 0)
-        fprintf(stderr, "usage: libpx_engine pool|living|hold [-j N] [-n N] PX [FIELD=VALUE]... -- COMMAND ARG...\n%s\n", job.err.what);
+        fprintf(stderr, "usage: libpx_engine pool|living|hold [-j N] [-n N] PX [FIELD=VALUE]... -- COMMAND ARG...\n%s\n",
+                job.err.what);
     else if (px_engine_new(job.px, &job.engine, &job.err) == 0 &&
              px_pool_new(job.engine, job.policy, strcmp(job.mode, "hold") == 0 ? 1 : READY, &job.pool, &job.err) == 0)
         status = strcmp(job.mode, "hold") == 0 ? hold(&job) : time_commands(&job);

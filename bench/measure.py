@@ -208,8 +208,8 @@ def memory(row, payload, count):
 
 
 def living(row, count):
-    """Boxes that stay, all of one engine: what they take, engine and pid 1 of each, and how fast they come. The program that uses
-    them is counted by itself."""
+    """Boxes that stay, all of one engine: what they take, engine and pid 1 of each, and how fast they come. The program
+    that uses them is counted by itself."""
     process = subprocess.Popen(row.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         words = process.stdout.readline().split()

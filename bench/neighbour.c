@@ -2,9 +2,9 @@
  *
  *     neighbour PX STRESS ATTACK COMMAND ARG...
  *
- * Both boxes are one program's, in one poll loop, as a server would have them: what the hostile one writes is read and dropped on
- * the way. The attack (STRESS is tests/stress; see its stress_attack.c; "none" for no attack) is at work only while a request is
- * answered, so that it disturbs no other row. */
+ * Both boxes are one program's, in one poll loop, as a server would have them: what the hostile one writes is read and dropped
+ * on the way. The attack (STRESS is tests/stress; see its stress_attack.c; "none" for no attack) is at work only while a request
+ * is answered, so that it disturbs no other row. */
 #define _GNU_SOURCE
 #include "bench.h"
 

@@ -98,8 +98,8 @@ def latency_table(results, head, base):
 
 
 def neighbour_table(results):
-    table(results, [("p50 ms", "p50_ms", 3), ("p99 ms", "p99_ms", 3), ("p50 x alone", "x_base", 2), ("p99 x alone", "p99_x_alone", 2)],
-          "a command while the box beside it")
+    table(results, [("p50 ms", "p50_ms", 3), ("p99 ms", "p99_ms", 3), ("p50 x alone", "x_base", 2),
+                    ("p99 x alone", "p99_x_alone", 2)], "a command while the box beside it")
 
 
 def throughput_table(results, jobs):

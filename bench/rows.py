@@ -150,8 +150,9 @@ class Site:
         """The first is what the others are held against: nobody beside it."""
         return [self.neighbour_row("nobody", "none")] + [
             self.neighbour_row(name, attack, NEIGHBOUR_GOALS)
-            for name, attack in (("floods its output", "flood"), ("forks to its limit", "fork"), ("executes over and over", "exec"),
-                                 ("stops itself and its group", "stop-self"), ("asks for what is denied", "denied"))]
+            for name, attack in (("floods its output", "flood"), ("forks to its limit", "fork"),
+                                 ("executes over and over", "exec"), ("stops itself and its group", "stop-self"),
+                                 ("asks for what is denied", "denied"))]
 
     def make_root(self):
         for name in ("usr", "proc", "dev", "tmp"):

@@ -56,7 +56,7 @@ static void rename_process(char **argv, const char *name)
     (void)prctl(PR_SET_NAME, "px-box", 0, 0, 0);
 }
 
-static int stop_signals(void)
+int stop_signals(void)
 {
     sigset_t set;
     sigemptyset(&set);

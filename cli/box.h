@@ -3,6 +3,9 @@
 
 #include "cli.h"
 
+/* cli/box.c: SIGTERM, SIGINT and SIGHUP as a descriptor. */
+int stop_signals(void);
+
 /* cli/box_look.c */
 int box_list(struct cli *cli, int argc, char **argv);
 int box_show(struct cli *cli, int argc, char **argv);

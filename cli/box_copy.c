@@ -36,6 +36,9 @@ int box_copy(struct cli *cli, int argc, char **argv)
     if (!out && !in)
         return usage_error(cli, USAGE_STATUS, usage, "px box copy needs two places, one of them in a box");
     int r = px_living_open(NULL, name, &living, &e);
+    int signals = stop_signals();       /* what is half there is taken back first */
+    if (r >= 0)
+        px_living_cancel_on(living, signals);
     if (r >= 0)
         r = out ? px_living_copy_out(living, path[0], argv[1], max, &skipped, &e)
                 : px_living_copy_in(living, argv[0], path[1], &e);

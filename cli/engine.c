@@ -26,6 +26,6 @@ int cmd_engine(struct cli *cli, int argc, char **argv)
     if (argc != 0 || fcntl(SOCKET, F_SETFD, FD_CLOEXEC) < 0)
         return usage_error(cli, USAGE_STATUS, "It is started by px_engine_new() of libpx.", "px engine has nobody to serve");
     allow_many_files();
-    (void)!chdir("/");         /* banned: a program may */
+    (void)!chdir("/");          /* banned: a program of its own, which must not hold on to a directory of the caller */
     return px_engine_serve(SOCKET, &e) < 0 ? say_error(cli, &e, 1) : 0;
 }

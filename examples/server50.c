@@ -2,8 +2,8 @@
  *
  *     server50 [REQUESTS]
  *
- * A request is a command in its user's box. What the box keeps between requests (here: a counter in a file) is that user's alone.
- * The boxes come from an engine, so that taking one costs next to nothing. Ends after so many requests. */
+ * A request is a command in its user's box. What the box keeps between requests (here: a counter in a file) is that user's
+ * alone. The boxes come from an engine, so that taking one costs next to nothing. Ends after so many requests. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>

@@ -460,6 +460,17 @@ def copies(world):
     done = subprocess.run(["diff", "-r", str(tree), str(world.top / "back")], capture_output=True, text=True, check=False)
     check(done.returncode == 0, f"it is not what it was: {done.stdout}{done.stderr}")
     check((world.top / "back/run").stat().st_mode & 0o777 == 0o755, "a mode is lost")
+    (world.top / "into").mkdir()
+    world.box("start", "--name", "d")
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):        # half a copy is taken back
+        world.out("d", "rm -rf /tmp/*; mkdir /tmp/t; head -c 30000000 /dev/zero >/tmp/t/a; mkfifo /tmp/fifo")
+        process = world.spawn("box", "copy", "d:/tmp", str(world.top / "into"))
+        until(lambda: process.poll() is not None or os.listdir(world.top / "into"), "nothing comes")
+        process.send_signal(number)
+        process.communicate(timeout=LIMIT_S)
+        check(process.returncode == 0 or os.listdir(world.top / "into") == [], f"left {os.listdir(world.top / 'into')}")
+        shutil.rmtree(world.top / "into")
+        (world.top / "into").mkdir()
     os.mkfifo(tree / "pipe")            # is left out, and nobody waits for it
     world.box("copy", str(tree), "c:/tmp/again")
 
@@ -475,6 +486,16 @@ def archive(*members):
                 setattr(info, key, value)
             tar.addfile(info, io.BytesIO(data))
     return out.getvalue()
+
+
+def no_end():
+    """A header of a kind that nobody knows, which announces 8 GiB."""
+    header = bytearray(archive(("t/z", tarfile.REGTYPE, {}, b""))[:512])
+    header[156:157] = b"Z"
+    header[124:136] = b"77777777777\0"
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header)
 
 
 @test
@@ -514,6 +535,24 @@ def hostile_archives(world):
         done = world.box("copy", "--max-size", "1m", "h:/tmp/t", str(world.top / "place"), status=0 if name == "harmless" else 1)
         check(sorted(os.listdir(world.top)) == before, f"{name}: {os.listdir(world.top)}")
         check(name == "harmless" or os.listdir(world.top / "place") == [], f"{name} left {os.listdir(world.top / 'place')}: {done.stderr}")
+    floods = {
+        "left out without end": ("cat /tmp/evil; cat /dev/zero", archive(top, ("t/z", b"Z", {"size": 0}, b""))[:512] + no_end()),
+        "after the end": ("cat /tmp/evil; cat /dev/zero", archive(top)),
+        "words": ("yes >&2", b""),
+    }
+    for name, (script, data) in floods.items():
+        subprocess.run([world.px, "box", "exec", "h", "-i", "-c", f"cat >/tmp/evil; printf '#!/bin/sh\\n{script}\\n' >/tmp/bin/tar"], input=data,
+                       env=world.environment, cwd=world.top, timeout=LIMIT_S, check=True)
+        if name == "words":             # would go on for ever: it is for whoever waits to end it
+            process = world.spawn("box", "copy", "h:/tmp/t", str(world.top / "flood"))
+            until(lambda: world.show("h")["commands_running"] == 1, "it does not start")
+            process.terminate()
+            check("PX007" in process.communicate(timeout=LIMIT_S)[1] and process.returncode == 1, "it does not end")
+        else:
+            world.box("copy", "--max-size", "1m", "h:/tmp/t", str(world.top / "flood"), status=1)
+        check(not (world.top / "flood").exists(), f"{name} left something")
+    world.out("h", "printf '#!/bin/bash\\nyes\\n' >/tmp/bin/new; chmod 755 /tmp/bin/new; mv /tmp/bin/new /tmp/bin/sh")
+    check("PX007" in world.box("copy", "h:/tmp/t", str(world.top / "flood"), status=1).stderr, "a flooding sh is believed")
     got = world.top / "place" / "t"
     check(sorted(os.listdir(got)) == ["l", "suid"] and (got / "l/evil").read_text() == "x", f"{os.listdir(got)}")
     check(not (got / "l").is_symlink() and (got / "suid").stat().st_mode & 0o7000 == 0, "a link or a set-id bit came through")

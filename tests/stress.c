@@ -58,7 +58,8 @@ static bool complain(const char *where, const struct px_err *e)
 
 static _Noreturn void give_up(const char *where, const struct px_err *e)
 {
-    printf("not ok %s: PX%03d %s: %s\n%d passed, %d failed, %d skipped\n", where, e->code, e->what, e->why, passed, failed + 1, skipped);
+    printf("not ok %s: PX%03d %s: %s\n", where, e->code, e->what, e->why);
+    printf("%d passed, %d failed, %d skipped\n", passed, failed + 1, skipped);
     (void)fflush(stdout);
     _exit(1);
 }
@@ -355,7 +356,7 @@ static bool one_of_the_loop(const struct site *s, long i)
         return good;
     case 40:
         box = ask(s, NULL, i, "beside another");
-        good = box && answers(s, NULL, i + 1, "one more") && answers(s, NULL, i + 2, "and another") && said(box, i, "the first");
+        good = box && answers(s, NULL, i + 1, "one more") && answers(s, NULL, i + 2, "another") && said(box, i, "the first");
         px_box_free(box);
         return good;
     default:
@@ -493,8 +494,8 @@ static void group_dies(const struct site *s)
 
 static void hostile(struct site *s)
 {
-    static const char *const names[] = {"flood", "pipes", "fork", "stop-self", "stop-all", "kill-all", "exec", "denied", "terminals",
-                                        "descriptors"};
+    static const char *const names[] = {"flood", "pipes", "fork", "stop-self", "stop-all", "kill-all", "exec", "denied",
+                                        "terminals", "descriptors"};
     const char *const reach[] = {STRESS_INSIDE, "attack", "init", NULL};
     struct px_err e = {0};
     struct px_box *box = NULL;

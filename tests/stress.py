@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """stress.py [--as UID] [--boxes N] [--commands N] BUILD
 
-Living boxes and the engine under load, under attack and under kill -9; BUILD is what `make` made. The work is done by the program
-`stress` (stress.c, stress_attack.c); here it is started, killed, and the machine looked at afterwards. With --as everything runs as
-that user. No time is judged; what does not end within a bound that no machine needs is a failure."""
+Living boxes and the engine under load, under attack and under kill -9; BUILD is what `make` made. The work is done by the
+program `stress` (stress.c, stress_attack.c); here it is started, killed, and the machine looked at afterwards. With --as
+everything runs as that user. No time is judged; what does not end within a bound that no machine needs is a failure."""
 
 import argparse
 import os
@@ -51,8 +51,8 @@ class Stress:
         """A run that judges itself: its lines are ours."""
         name = words[0]
         try:
-            done = subprocess.run(self.command(*words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  timeout=BOUND_S, check=False)
+            done = subprocess.run(self.command(*words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, timeout=BOUND_S, check=False)
             text, status = done.stdout.decode(errors="replace"), done.returncode
         except subprocess.TimeoutExpired as late:
             text, status = (late.stdout or b"").decode(errors="replace"), "none: it hangs"
@@ -89,7 +89,8 @@ class Held:
         rest, _ = self.process.communicate(timeout=BOUND_S)
         lines = rest.splitlines()
         return {"afterwards": next((line.split()[1] for line in lines if line.startswith("afterwards ")), "nothing"),
-                "lives": sum(line.endswith(" lives") for line in lines), "gone": sum(line.endswith(" is gone") for line in lines),
+                "lives": sum(line.endswith(" lives") for line in lines),
+                "gone": sum(line.endswith(" is gone") for line in lines),
                 "status": self.process.returncode}
 
 

@@ -212,9 +212,10 @@ int stress_attack(const char *name, char **argv)
         const char *name;
         void (*run)(char **argv);
     } all[] = {
-        {"flood", flood},         {"pipes", fill_pipes},   {"fork", fork_all},   {"stop-self", stop_itself},
-        {"stop-all", stop_others}, {"kill-all", kill_others}, {"exec", exec_again}, {"denied", ask_denied},
-        {"terminals", take_terminals}, {"descriptors", send_fds}, {"init", reach_init}, {"group", fork_group}, {"alone", be_alone},
+        {"flood", flood},        {"pipes", fill_pipes},     {"fork", fork_all},       {"stop-self", stop_itself},
+        {"stop-all", stop_others}, {"kill-all", kill_others}, {"exec", exec_again},     {"denied", ask_denied},
+        {"init", reach_init},    {"terminals", take_terminals}, {"descriptors", send_fds}, {"group", fork_group},
+        {"alone", be_alone},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (strcmp(all[i].name, name) == 0) {

@@ -13,14 +13,18 @@
 #include "base/time.h"
 #include "box/supervise.h"
 
-enum { VERSION = 2, FDS = 2 };
+enum { VERSION = 3, FDS_MAX = 5 };
 
-/* Both sides are of one version of px, or refuse each other. Of the words only as much is sent as there is: a few hundred bytes,
- * so that many boxes find room in one socket. */
+/* Which groups of the box follow the control socket and the pidfd, to be read; and what the unified one holds. */
+enum { GROUP_V2 = 1, GROUP_V1_MEMORY = 2, GROUP_V1_PIDS = 4, MEMORY_ON_V2 = 8, PIDS_ON_V2 = 16 };
+
+/* Both sides are of one version of px, or refuse each other. Of the words only as much is sent as there is: a few hundred
+ * bytes, so that many boxes find room in one socket. */
 struct message {
     uint32_t version, length;   /* of what follows the head */
     char id[20];
     uint32_t keep_ids, refused; /* refused: no box, and `why` follows */
+    uint32_t groups;
     uint32_t mechanisms, missing;
     union {
         char words[2 * PX_MECHANISMS_MAX * PX_NAME_MAX];        /* mechanisms, then what is missing; each with its NUL */
@@ -44,6 +48,29 @@ static size_t add_words(char *out, const char words[][PX_NAME_MAX], size_t count
     return at;
 }
 
+static void add_group(struct message *m, uint32_t flag, int fd, int *fds, size_t *count)
+{
+    if (fd < 0)
+        return;
+    m->groups |= flag;
+    fds[(*count)++] = fd;
+}
+
+static size_t collect_fds(struct message *m, const struct px_box *home, int fds[FDS_MAX])
+{
+    const struct px_cgroup *g = &home->cgroup;
+    size_t count = 0;
+    fds[count++] = home->control;
+    fds[count++] = home->pidfd;
+    if (!home->has_cgroup)
+        return count;
+    add_group(m, GROUP_V2, g->v2.fd, fds, &count);
+    add_group(m, GROUP_V1_MEMORY, g->v1[PX_CG_MEMORY].fd, fds, &count);
+    add_group(m, GROUP_V1_PIDS, g->v1[PX_CG_PIDS].fd, fds, &count);
+    m->groups |= (g->on_v2[PX_CG_MEMORY] ? MEMORY_ON_V2 : 0) | (g->on_v2[PX_CG_PIDS] ? PIDS_ON_V2 : 0);
+    return count;
+}
+
 int px_home_send(int socket, const struct px_box *home)
 {
     const struct px_result *r = &home->result;
@@ -58,13 +85,15 @@ int px_home_send(int socket, const struct px_box *home)
     m.length += (uint32_t)add_words(m.rest.words + m.length, r->missing, m.missing);
 
     struct iovec iov = {.iov_base = &m, .iov_len = HEAD + m.length};
-    const int fds[FDS] = {home->control, home->pidfd};
+    int fds[FDS_MAX];
+    size_t count = collect_fds(&m, home, fds);
     union {
         struct cmsghdr header;
         char room[CMSG_SPACE(sizeof fds)];
-    } room = {.header = {.cmsg_len = CMSG_LEN(sizeof fds), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-    memcpy(CMSG_DATA(&room.header), fds, sizeof fds);
-    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room.room};
+    } room = {.header = {.cmsg_len = CMSG_LEN(count * sizeof fds[0]), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    memcpy(CMSG_DATA(&room.header), fds, count * sizeof fds[0]);
+    struct msghdr message = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = CMSG_SPACE(count * sizeof fds[0])};
     long n = px_sys(SYS_sendmsg, socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     return n < 0 ? (int)n : 0;
 }
@@ -84,13 +113,19 @@ int px_home_refuse(int socket, const struct px_err *why)
 /* ---- receiving ---- */
 
 /* As many as came: a process at its limit of descriptors gets fewer than were sent, and must not lose those. */
-static int take_fds(struct msghdr *message, int fds[FDS])
+static size_t take_fds(struct msghdr *message, int fds[FDS_MAX])
 {
     struct cmsghdr *c = CMSG_FIRSTHDR(message);
-    size_t count = c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
-    for (size_t i = 0; i < count && i < FDS; i++)
+    bool rights = c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS;
+    size_t count = rights ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+    for (size_t i = 0; i < count && i < FDS_MAX; i++)
         memcpy(&fds[i], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-    return message->msg_flags & MSG_CTRUNC ? -EMFILE : count == FDS ? 0 : -EPROTO;
+    return count;
+}
+
+static size_t fds_wanted(const struct message *m)
+{
+    return m->refused ? 0 : 2 + (size_t)__builtin_popcount(m->groups & (GROUP_V2 | GROUP_V1_MEMORY | GROUP_V1_PIDS));
 }
 
 static bool is_whole(const struct message *m, long n)
@@ -107,21 +142,22 @@ static bool is_whole(const struct message *m, long n)
 }
 
 /* 0, -EAGAIN: nothing there yet, -EPROTO: the other side has left or speaks another language, -EMFILE. */
-static int receive(int socket, struct message *m, int fds[FDS])
+static int receive(int socket, struct message *m, int fds[FDS_MAX])
 {
     struct iovec iov = {.iov_base = m, .iov_len = sizeof *m};
     union {
         struct cmsghdr header;
-        char room[CMSG_SPACE(FDS * sizeof(int))];
+        char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
     } room = {0};
     struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room.room};
+    memset(m, 0, HEAD);
     long n = px_sys(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n <= 0)
         return n == -EINTR ? -EAGAIN : n < 0 ? (int)n : -EPROTO;
-    int r = take_fds(&message, fds);
+    size_t count = take_fds(&message, fds);
     if (!is_whole(m, n))
         return -EPROTO;
-    return m->refused ? 0 : r;
+    return message.msg_flags & MSG_CTRUNC ? -EMFILE : count == fds_wanted(m) ? 0 : -EPROTO;
 }
 
 static const char *take_words(const char *from, char words[][PX_NAME_MAX], size_t count)
@@ -135,7 +171,22 @@ static const char *take_words(const char *from, char words[][PX_NAME_MAX], size_
     return from;
 }
 
-static struct px_box *to_home(const struct message *m, const int fds[FDS])
+/* Somebody else's groups: there to be read, and to be killed by, as long as the box lives. */
+static void take_groups(struct px_box *home, const struct message *m, const int *fds)
+{
+    struct px_cgroup *g = &home->cgroup;
+    if (m->groups & GROUP_V2)
+        g->v2.fd = *fds++;
+    if (m->groups & GROUP_V1_MEMORY)
+        g->v1[PX_CG_MEMORY].fd = *fds++;
+    if (m->groups & GROUP_V1_PIDS)
+        g->v1[PX_CG_PIDS].fd = *fds++;
+    g->on_v2[PX_CG_MEMORY] = m->groups & MEMORY_ON_V2;
+    g->on_v2[PX_CG_PIDS] = m->groups & PIDS_ON_V2;
+    home->has_cgroup = m->groups != 0;
+}
+
+static struct px_box *to_home(const struct message *m, const int fds[FDS_MAX])
 {
     struct px_box *home = px_supervise_guest();
     if (!home)
@@ -145,6 +196,7 @@ static struct px_box *to_home(const struct message *m, const int fds[FDS])
     home->keep_ids = m->keep_ids;
     home->control = fds[0];
     home->pidfd = fds[1];
+    take_groups(home, m, fds + 2);
     r->tier = "full";
     r->mechanisms_count = m->mechanisms;
     r->missing_count = m->missing;
@@ -154,7 +206,7 @@ static struct px_box *to_home(const struct message *m, const int fds[FDS])
 
 int px_home_take(int socket, struct px_box **ret_home, struct px_err *e)
 {
-    int fds[FDS] = {-EBADF, -EBADF};
+    int fds[FDS_MAX] = {-EBADF, -EBADF, -EBADF, -EBADF, -EBADF};
     struct message m;
     int r = receive(socket, &m, fds);
     if (r == -EAGAIN)
@@ -165,7 +217,7 @@ int px_home_take(int socket, struct px_box **ret_home, struct px_err *e)
             return 1;
         r = -ENOMEM;
     }
-    for (int i = 0; i < FDS; i++)
+    for (int i = 0; i < FDS_MAX; i++)
         (void)px_fd_close(fds[i]);
     if (r == 0) {
         if (e)

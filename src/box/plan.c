@@ -369,6 +369,7 @@ static void add_stay(struct px_plan *plan, const struct px_policy *policy, const
     const struct px_init_filters head = {.own = length, .command = own ? 0 : host->filter_length};
 
     plan->payload_from = plan->init_at = plan->count;
+    px_steps_add(plan, PX_OP_SIGNALS);
     add_landlock(plan, policy);
     px_steps_add(plan, PX_OP_CLOSE);
     uint32_t at = px_steps_bytes(plan, &head, sizeof head);

@@ -45,10 +45,9 @@ static void ended_by_itself(struct px_box *box, struct px_result *r)
     r->exit_code = 128 + r->signal;
     r->status = PX_STATUS_SIGNALLED;
     r->reason = "ended by a signal";
-    if (r->signal == SIGSYS) {
-        r->status = PX_STATUS_DENIED;
-        r->reason = "ended by the system call filter";
-    }
+    /* A program can send itself what the filter sends: no verdict hangs on it. */
+    if (r->signal == SIGSYS && r->hints_count < PX_COUNT_OF(r->hints))
+        r->hints[r->hints_count++] = "SIGSYS is also how the system call filter ends a call of another ABI";
 }
 
 static void ended_by_us(struct px_box *box, struct px_result *r)
@@ -96,8 +95,9 @@ static void ended_by_us(struct px_box *box, struct px_result *r)
 static void read_cgroup(struct px_box *box, struct px_result *r)
 {
     struct px_cgroup_usage u = {0};
-    if (box->has_cgroup)
-        px_cgroup_read(&box->cgroup, &u);
+    const struct px_box *whole = box->pool && box->home ? box->home : box;  /* a pool's box is its one command's */
+    if (whole->has_cgroup)
+        px_cgroup_read(&whole->cgroup, &u);
     if (u.memory_source) {
         r->memory_peak_bytes = u.memory_peak;
         r->memory_source = u.memory_source;
@@ -245,7 +245,7 @@ void px_report_home(struct px_box *box)
 /* The home's limit holds for all of its commands: a kill since this one began, and this one killed, belong together. */
 static void read_home(struct px_box *box, struct px_result *r)
 {
-    uint64_t kills = box->home ? oom_kills(box->home) - box->oom_before : 0;
+    uint64_t kills = box->home && !box->pool ? oom_kills(box->home) - box->oom_before : 0;
     if (!kills || r->signal != SIGKILL || box->end != PX_END_EXIT)
         return;
     r->oom_killed = true;

@@ -134,7 +134,7 @@ static int add_overlay(struct px_plan *plan, const char *dir, struct px_err *e)
 
 /* ---- /proc and /dev ---- */
 
-static const char *const proc_readonly[] = {"/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs"};
+static const char *const proc_readonly[] = {"/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/pressure"};
 
 /* What tells more about the host than a box should know. Entries that only the host's root may open are out of reach by
  * construction (no id of a box is host 0) and cost no mount; tests check each name, not each mount. */

@@ -46,6 +46,7 @@ static int make_cgroup(struct px_box *box, const struct px_policy *policy, struc
     struct px_cgroup_limits limits = {
         .memory_bytes = px_policy_limited(policy->memory_bytes) ? policy->memory_bytes : 0,
         .cpu_milli = px_policy_limited(policy->cpus_milli) ? policy->cpus_milli : 0,
+        .one_by_one = box->plan->stays,
     };
     bool must = limits.memory_bytes || limits.cpu_milli;
     const char *which = "cgroup";
@@ -91,9 +92,9 @@ static void settle_rlimits(struct px_box *box, const struct px_policy *policy)
     }
 }
 
-/* The kernel counts the descriptors that are on their way through sockets by user, and refuses to send one more to whoever may have
- * fewer files open than there are. A box with the caller's own id that leaves many on their way would stop every socket of the
- * caller's, our own to the other boxes first: so it can never have more than half of what the caller may. */
+/* The kernel counts the descriptors that are on their way through sockets by user, and refuses to send one more to whoever may
+ * have fewer files open than there are. A box with the caller's own id that leaves many on their way would stop every socket of
+ * the caller's, our own to the other boxes first: so it can never have more than half of what the caller may. */
 uint64_t px_supervise_files_max(void)
 {
     struct rlimit now = {.rlim_cur = RLIM_INFINITY};
@@ -171,12 +172,13 @@ static void set_timer(struct px_box *box)
     (void)timerfd_settime(box->timer, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-/* v1 kills one process when the group is out of memory; we want to know, and end the box as v2 does by itself. */
+/* v1 kills one process when the group is out of memory; we want to know, and end the box as v2 does by itself. A box that stays
+ * goes on, and the command that lost a process says so in its result. */
 static void watch_oom(struct px_box *box)
 {
     int group = box->cgroup.v1[PX_CG_MEMORY].fd;
     char text[32];
-    if (!box->has_cgroup || group < 0)
+    if (!box->has_cgroup || group < 0 || box->plan->stays)
         return;
     px_auto_fd int control = px_open_beneath(group, "memory.oom_control", O_RDONLY, 0);
     int event = control < 0 ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -416,8 +418,8 @@ static void end_with(struct px_box *box, enum px_end why)
 /* pid 1 and with it everything, by the kernel's own hand. Without a pid namespace px-init is that hand: it gets a hang-up. */
 static void force(struct px_box *box)
 {
-    /* Only ever the command: the home and the others in it stay. Its leader alone only if pid 1 cannot listen: a leader that is dead
-     * already has no number by which the rest of its group could be killed. */
+    /* Only ever the command: the home and the others in it stay. Its leader alone only if pid 1 cannot listen: a leader that is
+     * dead already has no number by which the rest of its group could be killed. */
     if (box->home && px_command_signal(box, SIGKILL) < 0 && box->payload >= 0)
         (void)px_pidfd_signal(box->payload, SIGKILL);
     if (box->has_cgroup && !box->reaper)

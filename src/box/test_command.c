@@ -344,7 +344,7 @@ TEST(its_end_is_its_own)
     ASSERT_EQ(box->result.exit_code, 3);
     ASSERT(strstr(box->result.out.data, "mine\n") != NULL);
     px_supervise_free(box);
-    expect(home, "ps -e | grep -c sleep", "1\n");       /* what it left behind goes on; who writes to nobody does not */
+    until(home, "ps -e | grep -c sleep", "1\n");       /* what it left behind goes on; who writes to nobody does not */
     until(home, "ps -e | grep -c yes", "0\n");
     px_supervise_free(home);
 }

@@ -74,8 +74,8 @@ static void forget(struct made *m)
     free(m);
 }
 
-/* Room comes when the user takes something out, which we hear of by an order; or the socket says so. What no socket says (too many
- * descriptors are on their way, the kernel has no memory) is tried again after a while. */
+/* Room comes when the user takes something out, which we hear of by an order; or the socket says so. What no socket says (too
+ * many descriptors are on their way, the kernel has no memory) is tried again after a while. */
 static void set_full(struct factory *f, struct pool *p, enum fullness full)
 {
     struct epoll_event event = {.events = full == QUEUE_FULL ? EPOLLIN | EPOLLOUT : EPOLLIN, .data.ptr = &p->watched};
@@ -93,8 +93,8 @@ static void came_back(struct factory *f, struct pool *p, int err)
         set_full(f, p, err == -EAGAIN ? QUEUE_FULL : OUT_OF_ROOM);
 }
 
-/* The user has the control socket now, and only the user. Watched before it is given away: a box that the user has and we do not
- * watch would never be cleaned up after. */
+/* The user has the control socket now, and only the user. Watched before it is given away: a box that the user has and we do
+ * not watch would never be cleaned up after. */
 static int hand_out(struct factory *f, struct pool *p, struct px_box *home)
 {
     struct made *m = calloc(1, sizeof *m);
@@ -221,7 +221,7 @@ static void add_pool(struct factory *f, const struct px_pool_order *order, const
 static void on_user(struct factory *f)
 {
     static const size_t room = sizeof(struct px_pool_order) + PX_POOL_TEXT_MAX;
-    px_auto_free char *message = malloc(room);
+    px_auto_free char *message = calloc(1, room);
     struct iovec iov = {.iov_base = message, .iov_len = message ? room : 0};
     union {
         struct cmsghdr header;
@@ -253,7 +253,7 @@ static void try_again(struct factory *f, struct pool *p)
 /* More are wanted, there is room again, or the user has left. */
 static void on_queue(struct factory *f, struct pool *p)
 {
-    uint32_t more;
+    uint32_t more = 0;
     long n;
     while ((n = px_sys(SYS_recvfrom, p->queue, &more, sizeof more, MSG_DONTWAIT, 0, 0)) == sizeof more)
         p->wanted += more;

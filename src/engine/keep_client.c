@@ -76,7 +76,7 @@ PX_API int px_living_open(const char *home, const char *name, struct px_living *
     struct px_living *l = calloc(1, sizeof *l);
     if (!l)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "box");
-    l->boxes = l->dir = l->socket = l->defaults = -EBADF;
+    l->boxes = l->dir = l->socket = l->defaults = l->cancel = -EBADF;
     int r = px_fmt(l->name, sizeof l->name, "%s", name);
     if (r >= 0)
         r = px_keep_boxes(home, false, &l->boxes, e);
@@ -100,6 +100,11 @@ PX_API void px_living_close(struct px_living *living)
     (void)px_fd_close(living->dir);
     (void)px_fd_close(living->boxes);
     free(living);
+}
+
+PX_API void px_living_cancel_on(struct px_living *living, int fd)
+{
+    living->cancel = fd;
 }
 
 /* ---- asking ---- */

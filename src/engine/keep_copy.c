@@ -18,7 +18,7 @@
 #include "base/time.h"
 #include "engine/keep_tar.h"
 
-enum { STILL_MSEC_MAX = 60 * 1000, SAID = 256, CHUNK = 32 << 10 };
+enum { STILL_MSEC_MAX = 60 * 1000, SAID = 256, CHUNK = 32 << 10, AT_ONCE = 64 };
 
 /* ---- a command with our hands on its streams ---- */
 
@@ -26,6 +26,7 @@ struct stream {
     const struct px_keep_stream *how;
     struct px_box *box;
     int in, out, err;           /* our ends */
+    int cancel;
     char chunk[CHUNK];          /* on its way in */
     size_t have, at;
     char *said;
@@ -82,8 +83,8 @@ static int feed(struct stream *s, struct px_err *e)
 static int take(struct stream *s, struct px_err *e)
 {
     char chunk[CHUNK];
-    ssize_t n;
-    while ((n = px_read_some(s->out, chunk, sizeof chunk)) > 0) {
+    ssize_t n = 0;
+    for (int i = 0; i < AT_ONCE && (n = px_read_some(s->out, chunk, sizeof chunk)) > 0; i++) {
         s->moved_nsec = px_now_nsec();
         if (s->how->take && s->how->take(s->how->user, chunk, (size_t)n, e) < 0)
             return -1;
@@ -96,8 +97,8 @@ static int take(struct stream *s, struct px_err *e)
 static void listen_to(struct stream *s)
 {
     char chunk[4096];
-    ssize_t n;
-    while ((n = px_read_some(s->err, chunk, sizeof chunk)) > 0)
+    ssize_t n = 0;
+    for (int k = 0; k < AT_ONCE && (n = px_read_some(s->err, chunk, sizeof chunk)) > 0; k++)
         for (ssize_t i = 0; i < n && s->said_length + 1 < SAID; i++)
             s->said[s->said_length++] = chunk[i];
     s->said[s->said_length] = '\0';
@@ -110,12 +111,16 @@ static int turn(struct stream *s, struct px_err *e)
 {
     int r = px_box_step(s->box, e);
     if (r > 0) {
-        struct pollfd fds[4] = {{.fd = px_box_fd(s->box), .events = POLLIN}, {.fd = s->in, .events = POLLOUT},
-                                {.fd = s->out, .events = POLLIN}, {.fd = s->err, .events = POLLIN}};
-        (void)px_sys(SYS_poll, fds, 4, STILL_MSEC_MAX);
+        struct pollfd fds[5] = {{.fd = px_box_fd(s->box), .events = POLLIN}, {.fd = s->in, .events = POLLOUT},
+                                {.fd = s->out, .events = POLLIN},            {.fd = s->err, .events = POLLIN},
+                                {.fd = s->cancel, .events = POLLIN}};
+        (void)px_sys(SYS_poll, fds, 5, STILL_MSEC_MAX);
+        if (fds[4].revents)
+            return px_fail(e, PX_E_IO, EINTR, "the copy was given up");
         if (fds[1].revents && feed(s, e) < 0)
             return -1;
     }
+    /* Once it has ended its pipes hold a bounded rest, which one look takes. */
     if (s->out >= 0 && take(s, e) < 0)
         return -1;
     if (s->err >= 0)
@@ -148,7 +153,8 @@ int px_keep_stream(struct px_living *l, const char *const argv[], const struct p
         px_policy_free(policy);
         return policy ? px_fail(e, PX_E_MEMORY, ENOMEM, "copy") : -1;
     }
-    *s = (struct stream){.how = how, .in = -EBADF, .out = -EBADF, .err = -EBADF, .said = ret_said, .moved_nsec = px_now_nsec()};
+    *s = (struct stream){.how = how, .in = -EBADF, .out = -EBADF, .err = -EBADF, .cancel = l->cancel, .said = ret_said,
+                         .moved_nsec = px_now_nsec()};
     ret_said[0] = '\0';
     int r = open_streams(s, &io, e);
     if (r >= 0)
@@ -208,9 +214,10 @@ struct answer {
 static int take_answer(void *user, const char *data, size_t size, struct px_err *e)
 {
     struct answer *a = user;
-    (void)e;
-    for (size_t i = 0; i < size && a->length + 1 < sizeof a->text; i++)
-        a->text[a->length++] = data[i];
+    if (size >= sizeof a->text - a->length)
+        return px_fail(e, PX_E_IO, 0, "sh in the box says more than it was asked");
+    memcpy(a->text + a->length, data, size);
+    a->length += size;
     return 0;
 }
 

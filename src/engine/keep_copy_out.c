@@ -26,6 +26,7 @@ struct place {
     int file;                   /* being written, or -EBADF */
     int64_t mtime;
     uint64_t bytes, bytes_max;
+    uint64_t streamed;          /* with headers, and with what is left out */
     struct px_tar_reader reader;
 };
 
@@ -222,7 +223,11 @@ static int put_in_place(struct place *p, const char *path, struct px_err *e)
 
 static int take_tar(void *user, const char *bytes, size_t size, struct px_err *e)
 {
+    enum { OF_AN_ENTRY = 8192, SPARE = 1024 };
     struct place *p = user;
+    p->streamed += size;
+    if (p->streamed > p->bytes_max + (p->reader.entries + SPARE) * OF_AN_ENTRY)
+        return px_fail(e, PX_E_LIMIT, 0, "the box sends more than what is to be copied can take");
     return px_tar_read(&p->reader, bytes, size, e);
 }
 

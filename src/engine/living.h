@@ -12,6 +12,7 @@ struct px_living {
     int defaults;               /* what commands start from; with home */
     struct px_box *home;        /* NULL until a command needs it */
     bool waits;                 /* a question is out that is answered when a command ends */
+    int cancel;                 /* borrowed; readable: give up */
     bool stops;                 /* it was asked to stop */
     char why[512];              /* the box has ended */
 };

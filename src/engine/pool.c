@@ -120,7 +120,7 @@ PX_API int px_engine_new(const char *program, struct px_engine **ret_engine, str
     engine->pidfd = (int)px_sys(434 /* pidfd_open */, pid, 0);
     if (engine->pidfd < 0) {    /* no descriptor is left: it ends by the hang-up, and is taken away here */
         r = engine->pidfd;
-        theirs = px_fd_close(theirs);
+        (void)px_fd_close(px_fd_take(&theirs));
         (void)px_fd_close(engine->socket);
         free(engine);
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
@@ -244,15 +244,15 @@ static void tell(struct px_pool *pool, uint32_t more)
         (void)__atomic_add_fetch(&pool->owed, more, __ATOMIC_ACQ_REL);
 }
 
-/* It may have died while it waited: the kernel was out of memory, or somebody killed it. Its socket says so before its pidfd. */
+/* It may have died while it waited: the kernel was out of memory, or somebody killed it. Its socket says so first. */
 static bool is_dead(const struct px_box *home)
 {
     struct pollfd hung_up = {.fd = home->control};
     return px_sys(SYS_poll, &hung_up, 1, 0) != 0;
 }
 
-/* One from the queue. If there is none, more of them are in use than are kept ready: then the next is ordered now and not when this
- * one has been answered for, which *ret_ordered says. 1, 0 if it has died meanwhile or could not be made some time ago, -1. */
+/* One from the queue. If there is none, more of them are in use than are kept ready: then the next is ordered now and not when
+ * this one has been answered for, which *ret_ordered says. 1; 0 if it has died since, or could not be made some time ago; -1. */
 static int take_one(struct px_pool *pool, struct px_box **ret_home, bool *ret_ordered, struct px_err *e)
 {
     int r = px_home_take(pool->queue, ret_home, e);

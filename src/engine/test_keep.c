@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -223,6 +225,99 @@ TEST(who_is_trusted)
     ASSERT(px_keep_trusts(ends[0], true));
     close(ends[0]);
     close(ends[1]);
+}
+
+/* Connects from a child that did `before`, and tells what the other side thinks of it. */
+static void meet(int dir, int listener, void (*before)(void), bool *ret_strict, bool *ret_lenient)
+{
+    int ready[2];
+    ASSERT_OK(px_pipe(ready));
+    pid_t pid = fork();
+    if (pid == 0) {
+        before();
+        int fd = px_keep_connect(dir);
+        char byte = fd < 0 ? 'n' : 'y';
+        (void)!write(ready[1], &byte, 1);
+        for (;;)
+            (void)pause();
+    }
+    char byte = '?';
+    ASSERT_EQ(read(ready[0], &byte, 1), 1);
+    ASSERT_EQ(byte, 'y');
+    int socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    ASSERT(socket >= 0);
+    *ret_strict = px_keep_trusts(socket, false);
+    *ret_lenient = px_keep_trusts(socket, true);
+    close(socket);
+    close(ready[0]);
+    close(ready[1]);
+    ASSERT_EQ(kill(pid, SIGKILL), 0);
+    ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+}
+
+static void as_is(void)
+{
+}
+
+static void give_up_privileges(void)
+{
+    ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+}
+
+static void be_somebody_else(void)
+{
+    ASSERT_EQ(setresuid(1200, 1200, 1200), 0);
+}
+
+static void enter_a_namespace(void)
+{
+    if (unshare(CLONE_NEWUSER | CLONE_NEWPID) < 0)
+        _exit(0);
+    pid_t pid = fork();
+    if (pid > 0)
+        for (;;)
+            (void)pause();
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+}
+
+TEST(who_is_not_trusted)
+{
+    bool strict, lenient;
+    int dir = px_test_dir();
+    ASSERT_EQ(fchmod(dir, 0755), 0);
+    int listener = px_keep_listen(dir);
+    ASSERT_OK(listener);
+    ASSERT_EQ(fchmodat(dir, "socket", 0666, 0), 0);
+    meet(dir, listener, as_is, &strict, &lenient);
+    ASSERT(strict && lenient);
+    meet(dir, listener, give_up_privileges, &strict, &lenient);
+    ASSERT(lenient);
+    ASSERT(!strict || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1);     /* no more confined than we are */
+    if (geteuid() == 0) {
+        meet(dir, listener, be_somebody_else, &strict, &lenient);
+        ASSERT(!strict && !lenient);
+    }
+    close(listener);
+    close(dir);
+}
+
+/* As a box's user sees its owner's files: the same id, but another place. */
+TEST(nobody_in_a_box_is_trusted)
+{
+    bool strict, lenient;
+    pid_t probe = fork();
+    if (probe == 0)
+        _exit(unshare(CLONE_NEWUSER | CLONE_NEWPID) < 0);
+    int status = 1;
+    ASSERT_EQ(waitpid(probe, &status, 0), probe);
+    if (status)
+        SKIP("no namespaces can be made here");
+    int dir = px_test_dir(), listener = px_keep_listen(dir);
+    ASSERT_OK(listener);
+    meet(dir, listener, enter_a_namespace, &strict, &lenient);
+    ASSERT(!strict && !lenient);
+    close(listener);
+    close(dir);
 }
 
 /* ---- policies ---- */

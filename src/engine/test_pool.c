@@ -230,6 +230,33 @@ TEST(an_engine_that_dies_takes_its_boxes_along_and_says_so)
     px_policy_free(policy);
 }
 
+/* The engine holds the groups; whose command met the limit is still told. */
+TEST(the_memory_limit_is_told_of)
+{
+    struct px_policy *policy = policy_of("memory", "32m");
+    struct px_engine *engine = NULL;
+    struct px_pool *pool = NULL;
+    struct px_box *box = NULL;
+    struct px_err e = {0};
+    const char *argv[] = {"/bin/sh", "-c", "head -c 100m /dev/zero | tail -n 1", NULL}, *fine[] = {"true", NULL};
+
+    open_pool(policy, 1, &engine, &pool);
+    if (px_pool_box(pool, fine, NULL, &box, &e) < 0)
+        SKIP("no such box can be made here: %s", e.what);
+    px_box_free(box);
+    for (int i = 0; i < 2; i++) {
+        ASSERT_PX(px_pool_box(pool, argv, NULL, &box, &e), e);
+        ASSERT_PX(px_box_wait(box, &e), e);
+        ASSERT_STR(px_status_name(px_box_result(box)->status), "memory");
+        ASSERT(px_box_result(box)->oom_killed);
+        ASSERT(strstr(px_box_result(box)->memory_source, "cgroup") != NULL);
+        px_box_free(box);
+    }
+    px_pool_free(pool);
+    px_engine_free(engine);
+    px_policy_free(policy);
+}
+
 /* ---- what is ready ---- */
 
 static int children(int pid, int *ret_pids, int max)

@@ -204,8 +204,8 @@ static int become(struct command *c)
     c->started.stage = PX_INIT_CHDIR;
     if ((r = (int)px_sys(SYS_chdir, c->text)) < 0)
         return r;
-    /* After the terminal: whether a descriptor may be sent is decided by the sender's limit of open files, and by how many another
-     * box of the same user has on their way. */
+    /* After the terminal: whether a descriptor may be sent is decided by the sender's limit of open files, and by how many
+     * another box of the same user has on their way. */
     c->started.stage = PX_INIT_IDS;
     if ((r = take_limits(c->request)) < 0)
         return r;
@@ -243,8 +243,8 @@ static long clone_child(struct command *c, int *ret_pidfd)
                      "hlt\n"
                      "1:"
                      : "=a"(ret)
-                     : "0"((long)SYS_clone), "D"((long)(CLONE_VM | CLONE_PIDFD | CLONE_CHILD_CLEARTID | SIGCHLD)), "S"(stack + sizeof stack - 16),
-                       "r"(pidfd), "r"(tid), "r"(tls), "r"(entry), "r"(pointer)
+                     : "0"((long)SYS_clone), "D"((long)(CLONE_VM | CLONE_PIDFD | CLONE_CHILD_CLEARTID | SIGCHLD)),
+                       "S"(stack + sizeof stack - 16), "r"(pidfd), "r"(tid), "r"(tls), "r"(entry), "r"(pointer)
                      : "rcx", "r11", "memory");
     return ret;
 }
@@ -255,9 +255,9 @@ static bool is_stopped(int pid)
     return px_sys(SYS_waitid, P_PID, pid, &info, WSTOPPED | WNOHANG, 0) == 0 && info.si_pid == pid;
 }
 
-/* From the moment that the child has the ids of the box, the programs of the box can stop it, again and again. With CLONE_VFORK we
- * would sleep for as long as they like, deaf to everything, the end of our owner too. So a stopped child is woken a few times and
- * then killed: -EAGAIN. */
+/* From the moment that the child has the ids of the box, the programs of the box can stop it, again and again. With CLONE_VFORK
+ * we would sleep for as long as they like, deaf to everything, the end of our owner too. So a stopped child is woken a few times
+ * and then killed: -EAGAIN. */
 static int wait_until_gone(int pid)
 {
     const struct timespec slice = {.tv_nsec = SLICE_NSEC};

@@ -177,7 +177,7 @@ static int limit_v2(int fd, enum px_controller c, const struct px_cgroup_limits 
         r = px_write_file(fd, "memory.swap.max", "0");
         if (r < 0 && r != -ENOENT)      /* absent without swap accounting: then there is no swap to use */
             return r;
-        return px_write_file(fd, "memory.oom.group", "1");
+        return l->one_by_one ? 0 : px_write_file(fd, "memory.oom.group", "1");
     case PX_CG_PIDS:
         return write_number(fd, "pids.max", l->pids);
     case PX_CG_CPU:
@@ -426,7 +426,7 @@ int px_cgroup_kill(const struct px_cgroup *cg)
 static int remove_dir(struct px_cgroup_dir *dir, const char *name)
 {
     int r = 0;
-    if (dir->fd >= 0) {
+    if (dir->fd >= 0 && dir->parent_fd >= 0) {
         /* The last process is gone from the group a moment after it was reaped; 2 s bound what a stuck one may cost. */
         for (int i = 0; i < 400; i++) {
             r = (int)px_sys(SYS_unlinkat, dir->parent_fd, name, AT_REMOVEDIR);

@@ -15,10 +15,11 @@ enum px_controller { PX_CG_MEMORY, PX_CG_PIDS, PX_CG_CPU, PX_CG_COUNT };
 
 struct px_cgroup_limits {       /* 0: not limited */
     uint64_t memory_bytes, pids, cpu_milli;
+    bool one_by_one;            /* out of memory, the kernel ends one process and not all of them */
 };
 
 struct px_cgroup_dir {
-    int parent_fd, fd;          /* -EBADF when not there */
+    int parent_fd, fd;          /* -EBADF when not there; without a parent it is somebody else's, only to be read */
 };
 
 struct px_cgroup {
