@@ -263,7 +263,9 @@ int px_op_detach(struct px_child *c, const struct px_step *s)
 {
     const char *path = below(px_op_text(c, s->dst));
     long r = px_sys(SYS_umount2, path, 2 /* MNT_DETACH */);
-    return r < 0 ? (int)r : (int)px_sys(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
+    if (r >= 0)
+        r = px_sys(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
+    return r == -EROFS ? 0 : (int)r;    /* an overlay is read-only by now: an empty directory stays, which nobody may enter */
 }
 
 int px_op_proc(struct px_child *c, const struct px_step *s)
