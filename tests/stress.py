@@ -14,9 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
-import leaks
+sys.dont_write_bytecode = True      # the source tree stays as it was
+import leaks                        # noqa: E402
 
 BOUND_S = 600
 HOLD = 3            # of stress.c: as many boxes of its own, of the engine's, and ready in the pool
@@ -182,5 +182,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.dont_write_bytecode = True
     sys.exit(main())

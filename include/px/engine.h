@@ -31,12 +31,14 @@ struct px_pool;
 
 /* program: the path of px, or NULL to look for it beside the library, in the installation's bin and in PATH. */
 PX_API int px_engine_new(const char *program, struct px_engine **ret_engine, struct px_err *e);
-/* Ends the engine and every box of it. Free its pools and their boxes first. */
+/* Ends the engine and every box of it. Its pools and their boxes are freed by their own functions, before or after. */
 PX_API void px_engine_free(struct px_engine *engine);
 
-/* ready: how many boxes are kept ready, 1 to 256. */
+/* ready: how many boxes are kept ready, 1 to 256. More may be in use at once: who finds none ready waits until one is made. The
+ * policy's timeout is that of a command; a box waits for its command without one. */
 PX_API int px_pool_new(struct px_engine *engine, const struct px_policy *policy, unsigned ready, struct px_pool **ret_pool,
                        struct px_err *e);
+/* Ends the boxes that are ready; those in use go on. */
 PX_API void px_pool_free(struct px_pool *pool);
 PX_API int px_pool_box(struct px_pool *pool, const char *const argv[], const struct px_io *io, struct px_box **ret_box,
                        struct px_err *e);

@@ -15,12 +15,10 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "box/home.h"
 #include "engine/keeper.h"
 #include "engine/stay.h"
-#include "kernel/pidfd.h"
 
-enum { MSEC = 1000000, GRACE_SLICE_MSEC = 20, END_SLICES = 500, MESSAGES_AT_ONCE = 16 };
+enum { MSEC = 1000000, GRACE_SLICE_MSEC = 20, END_SLICES = 500 };
 
 static uint64_t limit_nsec(uint64_t msec)
 {
@@ -84,232 +82,7 @@ PX_API const char *px_keeper_id(const struct px_keeper *keeper)
     return keeper->home->id;
 }
 
-/* ---- answers ---- */
-
-static void answer(struct px_keep_user *u, const struct px_keep_message *m, int fd)
-{
-    struct px_keep_message copy = *m;
-    copy.kind = PX_KEEP_ANSWER;
-    if (px_keep_send(u->socket, &copy, fd) < 0)
-        u->gone = true;         /* it does not read, or is not there */
-}
-
-static void answer_text(struct px_keep_user *u, struct px_keep_message *m, const char *text, size_t length)
-{
-    px_auto_fd int fd = px_keep_text_file(text, length);
-    if (fd < 0)
-        px_fail(&m->err, PX_E_IO, fd, "the keeper cannot write its answer");
-    answer(u, m, fd);
-}
-
-static void answer_end(struct px_keep_user *u, const struct px_keep_command *c)
-{
-    struct px_keep_message m = {.command = c->number, .number = c->exit_code, .err = c->failed};
-    u->waits_for = 0;
-    if (c->result)
-        answer_text(u, &m, c->result, strlen(c->result));
-    else
-        answer(u, &m, -EBADF);
-}
-
-/* ---- requests ---- */
-
-static void on_home(struct px_keeper *k, struct px_keep_user *u)
-{
-    struct px_keep_message m = {0};
-    if (px_home_send(u->socket, k->home) < 0) {
-        u->gone = true;
-        return;
-    }
-    u->took_home = true;
-    if (k->idle_since_nsec)
-        k->idle_since_nsec = px_now_nsec();
-    answer(u, &m, k->defaults);
-}
-
-static void on_began(struct px_keeper *k, const struct px_keep_message *m, int *fd)
-{
-    struct px_keep_guest *g = k->guests_count < PX_KEEPER_GUESTS_MAX ? calloc(1, sizeof *g) : NULL;
-    struct timespec now;
-    if (!g || *fd < 0) {
-        free(g);
-        return;
-    }
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    *g = (struct px_keep_guest){.next = k->guests, .number = ++k->numbers, .pid = m->number, .pidfd = px_fd_take(fd),
-                                .started_sec = now.tv_sec};
-    /* A few words are enough to know it by; the message has room for them where an answer has its error. */
-    g->length = strnlen(m->err.what, sizeof m->err.what);
-    g->text = malloc(g->length + 1);
-    if (g->text)
-        memcpy(g->text, m->err.what, g->length + 1);
-    else
-        g->length = 0;
-    for (size_t i = 0; i < g->length; i++)
-        g->text[i] = g->text[i] == '\n' ? '\0' : g->text[i];
-    k->guests = g;
-    k->guests_count++;
-}
-
-static void on_info(const struct px_keeper *k, struct px_keep_user *u, const struct px_keep_message *m)
-{
-    px_auto_buf struct px_buf text = PX_BUF(PX_KEEP_TEXT_MAX);
-    struct px_keep_message a = {0};
-    if ((m->kind == PX_KEEP_LOOK ? px_keep_look(k, m->number, &text) : px_keep_info(k, m->number, &text)) < 0)
-        px_fail(&a.err, PX_E_LIMIT, text.err, "box '%s' has too much to tell", k->place.name);
-    answer_text(u, &a, text.data, text.err < 0 ? 0 : text.len);
-}
-
-/* Through pid 1, which knows whether the number still is the command's. */
-static int signal_commands(const struct px_keeper *k, unsigned number, int signal)
-{
-    int got = 0;
-    for (const struct px_keep_guest *g = k->guests; g; g = g->next)
-        if (number == 0 || g->number == number)
-            got += px_command_signal_pid(k->home, g->pid, signal) >= 0;
-    for (const struct px_keep_command *c = k->commands; c; c = c->next)
-        if (c->box && (number == 0 || c->number == number))
-            got += px_command_signal_pid(k->home, c->pid, signal) >= 0;
-    return got;
-}
-
-static void on_signal(const struct px_keeper *k, struct px_keep_user *u, const struct px_keep_message *m, bool one)
-{
-    struct px_keep_message a = {0};
-    a.number = one ? px_keep_signal_inside(k->home->pid, k->home->pidfd, (int)m->command, m->number)
-                   : signal_commands(k, m->command, m->number);
-    if (a.number == 0 && m->command)
-        px_fail(&a.err, PX_E_GONE, 0, one ? "box '%s' has no process %u" : "box '%s' has no running command %u", k->place.name,
-                m->command);
-    if (a.err.code)
-        px_fix(&a.err, "px box show %s lists what runs.", k->place.name);
-    answer(u, &a, -EBADF);
-}
-
-static void on_run(struct px_keeper *k, struct px_keep_user *u, int fd)
-{
-    px_auto_buf struct px_buf text = PX_BUF(PX_KEEP_TEXT_MAX);
-    struct px_keep_message a = {0};
-    int r = px_keep_text_read(fd, &text);
-    if (r < 0)
-        px_fail(&a.err, PX_E_LIMIT, r, "the command could not be read");
-    else
-        (void)px_keep_command_run(k, text.data, text.len, &a.command, &a.err);
-    answer(u, &a, -EBADF);
-}
-
-/* The one that was asked for, or an answer that there is none. */
-static struct px_keep_command *wanted(struct px_keeper *k, struct px_keep_user *u, const struct px_keep_message *m)
-{
-    struct px_keep_command *c = px_keep_command_find(k, m->command);
-    struct px_keep_message a = {0};
-    if (c)
-        return c;
-    if (m->command)
-        px_fail(&a.err, PX_E_GONE, 0, "box '%s' has no detached command %u", k->place.name, m->command);
-    else
-        px_fail(&a.err, PX_E_GONE, 0, "box '%s' has no detached command", k->place.name);
-    px_why(&a.err, "Only commands that were started with -d have a log, and only the latest %d that ended.",
-           PX_KEEPER_ENDED_MAX);
-    px_fix(&a.err, "px box show %s lists them. px box exec -d starts one.", k->place.name);
-    answer(u, &a, -EBADF);
-    return NULL;
-}
-
-static void on_wait(struct px_keep_user *u, const struct px_keep_command *c)
-{
-    if (c->box)
-        u->waits_for = c->number;
-    else
-        answer_end(u, c);
-}
-
-static void on_input(struct px_keep_user *u, struct px_keep_command *c, bool end)
-{
-    struct px_keep_message a = {.command = c->number};
-    if (end)
-        c->input = px_fd_close(c->input);
-    else if (c->input < 0) {
-        px_fail(&a.err, PX_E_GONE, 0, "command %u has no standard input", c->number);
-        px_why(&a.err, "It has ended, its input was closed, or it was started without -i.");
-        px_fix(&a.err, "Start it with -d -i, or leave -i out to see its output.");
-    }
-    answer(u, &a, end ? -EBADF : c->input);
-}
-
-static void begin_end(struct px_keeper *k, const char *why);
-
-/* A box that ends takes no more commands. */
-static bool too_late(const struct px_keeper *k, struct px_keep_user *u, const struct px_keep_message *m)
-{
-    struct px_err e = {0};
-    if (!k->why[0] || (m->kind != PX_KEEP_HOME && m->kind != PX_KEEP_RUN))
-        return false;
-    px_fail(&e, PX_E_GONE, 0, "box '%s' is being ended", k->place.name);
-    const struct px_keep_message a = {.err = e};
-    if (m->kind == PX_KEEP_RUN)
-        answer(u, &a, -EBADF);
-    else if (px_home_refuse(u->socket, &e) < 0)
-        u->gone = true;
-    return true;
-}
-
-static void on_message(struct px_keeper *k, struct px_keep_user *u, const struct px_keep_message *m, int *fd)
-{
-    struct px_keep_command *c;
-    if (too_late(k, u, m))
-        return;
-    switch ((enum px_keep_kind)m->kind) {
-    case PX_KEEP_HOME:
-        on_home(k, u);
-        break;
-    case PX_KEEP_BEGAN:
-        on_began(k, m, fd);
-        break;
-    case PX_KEEP_INFO:
-    case PX_KEEP_LOOK:
-        on_info(k, u, m);
-        break;
-    case PX_KEEP_SIGNAL:
-    case PX_KEEP_SIGNAL_PROCESS:
-        on_signal(k, u, m, m->kind == PX_KEEP_SIGNAL_PROCESS);
-        break;
-    case PX_KEEP_RUN:
-        on_run(k, u, *fd);
-        break;
-    case PX_KEEP_WAIT:
-        if ((c = wanted(k, u, m)))
-            on_wait(u, c);
-        break;
-    case PX_KEEP_INPUT:
-    case PX_KEEP_END_INPUT:
-        if ((c = wanted(k, u, m)))
-            on_input(u, c, m->kind == PX_KEEP_END_INPUT);
-        break;
-    case PX_KEEP_STOP:
-        u->wants_stop = true;
-        begin_end(k, "stopped by its owner");
-        break;
-    default:
-        u->gone = true;         /* of another version, or no px at all */
-        break;
-    }
-}
-
-static void on_user(struct px_keeper *k, struct px_keep_user *u)
-{
-    for (int i = 0; i < MESSAGES_AT_ONCE && !u->gone; i++) {
-        struct px_keep_message m;
-        px_auto_fd int fd = -EBADF;
-        int r = px_keep_receive(u->socket, &m, &fd);
-        if (r == -EAGAIN)
-            return;
-        if (r <= 0)
-            u->gone = true;
-        else
-            on_message(k, u, &m, &fd);
-    }
-}
+/* ---- users ---- */
 
 static void on_door(struct px_keeper *k)
 {
@@ -332,7 +105,7 @@ static size_t anybody_left(const struct px_keeper *k)
     return px_keep_processes(k->home->pid, &list) + k->guests_count + px_keep_command_running(k);
 }
 
-static void begin_end(struct px_keeper *k, const char *why)
+void px_keep_begin_end(struct px_keeper *k, const char *why)
 {
     if (k->why[0])
         return;
@@ -342,7 +115,7 @@ static void begin_end(struct px_keeper *k, const char *why)
     if (k->home->reaped || !anybody_left(k))
         return;
     k->kill_nsec += (uint64_t)PX_KEEP_GRACE_MSEC * MSEC;
-    (void)signal_commands(k, 0, SIGTERM);
+    (void)px_keep_signal_commands(k, 0, SIGTERM);
     (void)px_keep_signal_inside(k->home->pid, k->home->pidfd, 0, SIGTERM);
     (void)px_keep_signal_inside(k->home->pid, k->home->pidfd, 0, SIGCONT);      /* who is stopped cannot take leave */
 }
@@ -373,7 +146,7 @@ static void tell_waiting(struct px_keeper *k, const struct px_keep_command *c)
 {
     for (struct px_keep_user *u = k->users; u; u = u->next)
         if (u->waits_for == c->number && !u->gone)
-            answer_end(u, c);
+            px_keep_answer_end(u, c);
 }
 
 /* Pid 1 is gone, so every command learns its end from its own socket; the bound is for our mistakes. */
@@ -420,7 +193,7 @@ static void say_goodbye(struct px_keeper *k)
         if (u->took_home)
             (void)px_keep_send(u->socket, &bye, -EBADF);
         if (u->wants_stop)
-            answer(u, &done, -EBADF);
+            px_keep_answer(u, &done, -EBADF);
         drop_user(u);
     }
 }
@@ -495,7 +268,7 @@ static void on_home_event(struct px_keeper *k)
     if (px_box_step(k->home, &e) > 0)
         return;
     const struct px_result *r = px_box_result(k->home);
-    begin_end(k, e.code ? e.what : r->status == PX_STATUS_INTERNAL ? "its pid 1 was killed" : r->reason);
+    px_keep_begin_end(k, e.code ? e.what : r->status == PX_STATUS_INTERNAL ? "its pid 1 was killed" : r->reason);
     k->kill_nsec = px_now_nsec();
 }
 
@@ -508,7 +281,7 @@ static void on_starter(struct px_keeper *k)
         return;
     k->starter = px_fd_close(k->starter);
     if (n <= 0)
-        begin_end(k, "its starter ended before it was there");
+        px_keep_begin_end(k, "its starter ended before it was there");
 }
 
 static void dispatch(struct px_keeper *k, const struct what *what)
@@ -520,7 +293,7 @@ static void dispatch(struct px_keeper *k, const struct what *what)
         on_door(k);
         break;
     case STOP:
-        begin_end(k, "its keeper was asked to stop");
+        px_keep_begin_end(k, "its keeper was asked to stop");
         break;
     case STARTER:
         on_starter(k);
@@ -529,7 +302,7 @@ static void dispatch(struct px_keeper *k, const struct what *what)
         on_home_event(k);
         break;
     case USER:
-        on_user(k, what->who);
+        px_keep_serve(k, what->who);
         break;
     case GUEST:
         g->pidfd = px_fd_close(g->pidfd);
@@ -560,9 +333,9 @@ static void settle(struct px_keeper *k)
     bool busy = k->guests_count || px_keep_command_running(k);
     k->idle_since_nsec = busy ? 0 : k->idle_since_nsec ? k->idle_since_nsec : now;
     if (k->max_life_nsec && now - k->started_nsec >= k->max_life_nsec)
-        begin_end(k, "it has reached its max-life");
+        px_keep_begin_end(k, "it has reached its max-life");
     if (k->idle_nsec && k->idle_since_nsec && now - k->idle_since_nsec >= k->idle_nsec)
-        begin_end(k, "it was idle for too long");
+        px_keep_begin_end(k, "it was idle for too long");
 }
 
 static int next_msec(const struct px_keeper *k)

@@ -64,6 +64,15 @@ struct px_keeper {
     struct px_err stuck;        /* it would not die */
 };
 
+/* keep.c */
+void px_keep_begin_end(struct px_keeper *k, const char *why);   /* SIGTERM to all, and the clock for the rest */
+
+/* keep_serve.c: takes what a user has sent, a few messages at a time. Whoever cannot be answered is marked as gone. */
+void px_keep_serve(struct px_keeper *k, struct px_keep_user *u);
+void px_keep_answer(struct px_keep_user *u, const struct px_keep_message *m, int fd);
+void px_keep_answer_end(struct px_keep_user *u, const struct px_keep_command *c);      /* to who waits for a command */
+int px_keep_signal_commands(const struct px_keeper *k, unsigned number, int signal);   /* 0: all; how many */
+
 /* keep_command.c */
 int px_keep_command_run(struct px_keeper *k, const char *text, size_t length, unsigned *ret_number, struct px_err *e);
 /* Moves what there is to move; true when it has just ended. */
