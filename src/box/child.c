@@ -125,46 +125,46 @@ int px_op_ready(struct px_child *c, const struct px_step *s)
 
 /* ---- stage 3: pid 1 becomes px-init ---- */
 
+/* With nothing open but the control socket, its own image and, in a box that stays, the filters of its commands. */
+static int become_init(const struct px_child *c, const struct px_step *s)
+{
+    enum { CONTROL, IMAGE, FILTERS };
+    char *const no_environment[] = {0};
+    bool filters = s->op == PX_OP_STAY;
+    long r = px_sys(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+    /* The thread that starts a box may go before it; px-init watches the process by its socket. */
+    if (r < 0 || (r = px_sys(SYS_prctl, PR_SET_PDEATHSIG, s->flags & PX_STEP_THREAD ? SIGKILL : 0, 0, 0, 0)) < 0)
+        return (int)r;
+    /* All are 3 or more, so no dup3 can hit another's source. */
+    if ((r = px_sys(SYS_dup3, c->control_fd, CONTROL, 0)) < 0 || (r = px_sys(SYS_dup3, c->init_fd, IMAGE, O_CLOEXEC)) < 0 ||
+        (filters && (r = px_sys(SYS_dup3, c->filter_fd, FILTERS, 0)) < 0) ||
+        (r = px_sys(SYS_close_range, filters ? FILTERS + 1 : FILTERS, ~0u, 0)) < 0)
+        return (int)r;
+    return (int)px_sys(SYS_execveat, IMAGE, "", c->plan->init_argv, no_environment, AT_EMPTY_PATH);
+}
+
+/* What the payload has given up, once more for pid 1. */
 int px_op_init(struct px_child *c, const struct px_step *s)
 {
-    static const int keep[] = {0, 1};   /* control socket, image of px-init */
-    char *const no_environment[] = {0};
     c->plan->init_argv[1] = (char *)px_op_digits((uint64_t)c->payload_pid, c->pid_text);
-    /* What the payload has given up, once more for pid 1. */
-    long r = px_op_keyring(c, s);
+    int r = px_op_keyring(c, s);
     if (r >= 0)
         r = px_op_bound(c, s);
     if (r >= 0)
         r = px_op_ids(c, s);
-    if (r < 0 || (r = px_sys(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0)) < 0)
-        return (int)r;
-    /* The thread that starts a box may go before it; px-init watches the process by its socket. */
-    if ((r = px_sys(SYS_prctl, PR_SET_PDEATHSIG, s->flags & PX_STEP_THREAD ? SIGKILL : 0, 0, 0, 0)) < 0)
-        return (int)r;
-    /* Both are 3 or more, so neither dup3 can hit the other's source. */
-    if ((r = px_sys(SYS_dup3, c->control_fd, keep[0], 0)) < 0 || (r = px_sys(SYS_dup3, c->init_fd, keep[1], O_CLOEXEC)) < 0 ||
-        (r = px_sys(SYS_close_range, 2, ~0u, 0)) < 0)
-        return (int)r;
-    return (int)px_sys(SYS_execveat, keep[1], "", c->plan->init_argv, no_environment, AT_EMPTY_PATH);
+    return r < 0 ? r : become_init(c, s);
 }
 
-/* As INIT, for a box without a payload: px-init starts commands on request, so it keeps the privileges for that. */
+/* The same without a payload: px-init starts commands on request, so where it is another than they it keeps what that takes. */
 int px_op_stay(struct px_child *c, const struct px_step *s)
 {
-    static const int keep[] = {0, 1, 2};        /* control socket, image of px-init, filters */
-    char *const no_environment[] = {0};
-    long r = px_op_keyring(c, s);
+    bool starter = s->flags & PX_STEP_SETGROUPS;
+    int r = px_op_keyring(c, s);
     if (r >= 0)
-        r = s->flags & PX_STEP_SETGROUPS ? px_privs_bound_starter() : px_op_bound(c, s);
-    if (r >= 0 && !(s->flags & PX_STEP_SETGROUPS))
+        r = starter ? px_privs_bound_starter() : px_op_bound(c, s);
+    if (r >= 0 && !starter)
         r = px_op_ids(c, s);
-    if (r < 0 || (r = px_sys(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0)) < 0 ||
-        (r = px_sys(SYS_prctl, PR_SET_PDEATHSIG, s->flags & PX_STEP_THREAD ? SIGKILL : 0, 0, 0, 0)) < 0)
-        return (int)r;
-    if ((r = px_sys(SYS_dup3, c->control_fd, keep[0], 0)) < 0 || (r = px_sys(SYS_dup3, c->init_fd, keep[1], O_CLOEXEC)) < 0 ||
-        (r = px_sys(SYS_dup3, c->filter_fd, keep[2], 0)) < 0 || (r = px_sys(SYS_close_range, 3, ~0u, 0)) < 0)
-        return (int)r;
-    return (int)px_sys(SYS_execveat, keep[1], "", c->plan->init_argv, no_environment, AT_EMPTY_PATH);
+    return r < 0 ? r : become_init(c, s);
 }
 
 /* ---- the interpreter ---- */

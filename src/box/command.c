@@ -150,9 +150,7 @@ static int explain(const struct px_init_started *s, const char *command, const c
     case PX_INIT_TERMINAL:
         return px_fail(e, PX_E_TERMINAL, s->err, "the box gave no terminal");
     case PX_INIT_EXEC:
-        if (!s->found && (s->err == -ENOENT || s->err == -ENOTDIR))
-            return px_fail(e, PX_E_NOT_FOUND, 0, "'%s' was not found in the box", command);
-        return px_fail(e, PX_E_EXEC, s->err, "'%s' could not be run", command);
+        return px_launch_exec_failed(s->err, s->found, command, e);
     default:
         return px_fail(e, PX_E_CLONE, s->err, "the box cannot start one more command");
     }

@@ -4,18 +4,17 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
-#include <termios.h>
 
 #include "box/ops.h"
 #include "kernel/landlock.h"
 #include "kernel/netns.h"
 #include "kernel/notify.h"
+#include "kernel/payload.h"
 #include "kernel/privs.h"
 #include "kernel/seccomp.h"
 
@@ -24,9 +23,6 @@
 #endif
 #ifndef CLOSE_RANGE_CLOEXEC
 #define CLOSE_RANGE_CLOEXEC 4
-#endif
-#ifndef TIOCGPTPEER
-#define TIOCGPTPEER _IO('T', 0x41)
 #endif
 
 /* The dearest of the namespaces is made here, beside the mounts of pid 1 and not after them. The table of descriptors is
@@ -118,26 +114,9 @@ int px_op_send_fd(int socket, int fd)
 /* The terminal comes from the box's own devpts and belongs to the payload; the parent gets the master. */
 int px_op_terminal(struct px_child *c, const struct px_step *s)
 {
-    const char *path = px_op_text(c, s->src);
-    int unlock = 0;
-    struct winsize size = {.ws_row = c->rows, .ws_col = c->cols};
-    int master = (int)px_sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (master < 0)
-        return master;
-    long r = px_sys(SYS_ioctl, master, TIOCSPTLCK, &unlock);
-    if (r >= 0)
-        r = px_sys(SYS_ioctl, master, TIOCSWINSZ, &size);
-    if (r < 0)
-        return (int)r;
-    int terminal = (int)px_sys(SYS_ioctl, master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (terminal < 0)
-        return terminal;
-    if ((r = px_sys(SYS_ioctl, terminal, TIOCSCTTY, 0)) < 0)
-        return (int)r;
-    for (int i = 0; i < 3; i++)
-        if ((r = px_sys(SYS_dup3, terminal, i, 0)) < 0)
-            return (int)r;
-    return px_op_send_fd(c->control_fd, master);
+    int master = -1;
+    int r = px_payload_terminal(px_op_text(c, s->src), c->rows, c->cols, &master);
+    return r < 0 ? r : px_op_send_fd(c->control_fd, master);
 }
 
 int px_op_chdir(struct px_child *c, const struct px_step *s)
@@ -200,20 +179,10 @@ int px_op_enforce(struct px_child *c, const struct px_step *s)
     return px_landlock_enforce(c->ruleset_fd);
 }
 
-/* Only ever lowered: min(what is there, what is wanted). */
 int px_op_rlimit(struct px_child *c, const struct px_step *s)
 {
     (void)c;
-    struct rlimit now = {0};
-    long r = px_sys(SYS_prlimit64, 0, s->attr, 0, &now);
-    if (r < 0)
-        return (int)r;
-    struct rlimit want = {.rlim_cur = s->num, .rlim_max = s->num2};
-    if (want.rlim_max > now.rlim_max)
-        want.rlim_max = now.rlim_max;
-    if (want.rlim_cur > want.rlim_max)
-        want.rlim_cur = want.rlim_max;
-    return (int)px_sys(SYS_prlimit64, 0, s->attr, &want, 0);
+    return px_payload_lower(s->attr, s->num, s->num2);
 }
 
 /* The kernel's own layout; libc's struct differs. */
@@ -277,24 +246,9 @@ int px_op_seccomp(struct px_child *c, const struct px_step *s)
 /* src holds the candidates, one after the other, num of them: what a search of PATH gives, worked out by the parent. */
 int px_op_exec(struct px_child *c, const struct px_step *s)
 {
-    const char *path = px_op_text(c, s->src);
     const uint64_t none = 0;    /* no signal was let in until now, as handlers and memory were not our own */
     int answer = (int)px_sys(SYS_rt_sigprocmask, SIG_SETMASK, &none, 0, 8);
     if (answer < 0)
         return answer;
-    answer = -ENOENT;
-    for (uint64_t i = 0; i < s->num; i++) {
-        long r = px_sys(SYS_execve, path, c->plan->argv, c->plan->envp);
-        if (r == -ENOENT && px_sys(SYS_faccessat, AT_FDCWD, path, 0) == 0)
-            c->payload_report.found = 1;        /* the interpreter is what is missing */
-        else if (r != -ENOENT && r != -ENOTDIR)
-            c->payload_report.found = 1;
-        if (c->payload_report.found && answer == -ENOENT)
-            answer = (int)r;
-        if (c->payload_report.found && r != -EACCES)
-            break;
-        while (*path++)
-            ;
-    }
-    return answer;
+    return px_payload_exec(px_op_text(c, s->src), s->num, c->plan->argv, c->plan->envp, &c->payload_report.found);
 }

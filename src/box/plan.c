@@ -318,26 +318,36 @@ static void add_listened(struct px_plan *plan, const struct sock_filter *program
         px_notify_patch((struct sock_filter *)(void *)(plan->text.data + copy), length, plan->own_filter);
 }
 
+enum px_filter px_plan_filter(const struct px_policy *policy, bool workspace)
+{
+    if (!px_policy_own_filter(policy))
+        return workspace ? PX_FILTER_FLOOR_WORKSPACE : PX_FILTER_FLOOR;
+    if (px_policy_strict(policy))
+        return workspace ? PX_FILTER_STRICT_WORKSPACE : PX_FILTER_STRICT;
+    return workspace ? PX_FILTER_WORKSPACE : PX_FILTER_DEFAULT;
+}
+
+static void tell_filter(struct px_plan *plan, const struct px_policy *policy)
+{
+    const char *word = !plan->own_filter ? "profile+floor" : px_policy_strict(policy) ? "strict" : "default";
+    px_plan_has(plan, "seccomp=%s%s", word, plan->writable_binds ? "+workspace" : "");
+}
+
 /* Our own filter, or the floor that no box goes below and a user's profile on top: the kernel takes the stricter answer. */
 static void add_filter(struct px_plan *plan, const struct px_policy *policy, const struct px_host *host)
 {
-    bool workspace = plan->writable_binds;
+    enum px_filter filter = px_plan_filter(policy, plan->writable_binds);
     plan->own_filter = px_policy_own_filter(policy);
     plan->notify = !px_policy_limited(policy->nofile) || policy->nofile > 3;   /* the listener is number 3 for a moment */
     if (plan->own_filter) {
-        bool strict = policy->seccomp && px_equal(policy->seccomp, "strict");
-        enum px_filter filter = strict      ? workspace ? PX_FILTER_STRICT_WORKSPACE : PX_FILTER_STRICT
-                                : workspace ? PX_FILTER_WORKSPACE
-                                            : PX_FILTER_DEFAULT;
         uint16_t length = 0;
         const struct sock_filter *program = px_seccomp_program(filter, &length);
         add_listened(plan, program, length);
-        px_plan_has(plan, strict ? "seccomp=strict%s" : "seccomp=default%s", workspace ? "+workspace" : "");
-        return;
+    } else {
+        px_steps_add(plan, PX_OP_SECCOMP)->num = filter;
+        add_listened(plan, host->filter, host->filter_length);
     }
-    px_steps_add(plan, PX_OP_SECCOMP)->num = workspace ? PX_FILTER_FLOOR_WORKSPACE : PX_FILTER_FLOOR;
-    add_listened(plan, host->filter, host->filter_length);
-    px_plan_has(plan, "seccomp=profile+floor%s", workspace ? "+workspace" : "");
+    tell_filter(plan, policy);
 }
 
 static void add_launch(struct px_plan *plan, const char *command, const struct px_policy *policy, const struct px_host *host,
@@ -358,14 +368,9 @@ static void add_launch(struct px_plan *plan, const char *command, const struct p
 /* px-init loads the filter before its first command, or in each command where it is a user's: that may refuse what px-init needs. */
 static void add_stay(struct px_plan *plan, const struct px_policy *policy, const struct px_host *host, bool bind_to_thread)
 {
-    bool own = px_policy_own_filter(policy), strict = own && policy->seccomp && px_equal(policy->seccomp, "strict");
-    bool workspace = plan->writable_binds;
-    enum px_filter filter = !own     ? workspace ? PX_FILTER_FLOOR_WORKSPACE : PX_FILTER_FLOOR
-                            : strict ? workspace ? PX_FILTER_STRICT_WORKSPACE : PX_FILTER_STRICT
-                            : workspace ? PX_FILTER_WORKSPACE
-                                        : PX_FILTER_DEFAULT;
+    bool own = plan->own_filter = px_policy_own_filter(policy);
     uint16_t length = 0;
-    const struct sock_filter *program = px_seccomp_program(filter, &length);
+    const struct sock_filter *program = px_seccomp_program(px_plan_filter(policy, plan->writable_binds), &length);
     const struct px_init_filters head = {.own = length, .command = own ? 0 : host->filter_length};
 
     plan->payload_from = plan->init_at = plan->count;
@@ -382,7 +387,7 @@ static void add_stay(struct px_plan *plan, const struct px_policy *policy, const
     add_ids(plan, PX_OP_STAY, 0, 0, PX_STEP_SETGROUPS | (bind_to_thread ? PX_STEP_THREAD : 0u));
     plan->steps[plan->count - 1].src = at;
     plan->steps[plan->count - 1].attr = (uint32_t)(plan->text.len - at);
-    px_plan_has(plan, "seccomp=%s%s", own ? strict ? "strict" : "default" : "profile+floor", workspace ? "+workspace" : "");
+    tell_filter(plan, policy);
     px_plan_lacks(plan, "denials: not told in a box that stays");
 }
 
@@ -530,84 +535,6 @@ static int refuse_absent(const struct px_policy *policy, const struct px_host *h
     return px_fix(e, "Use --net none or --net loopback; --net host shares the host's network and says so in the result.");
 }
 
-/* ---- switched off, for a test ---- */
-
-static const struct {
-    enum px_op ops[4];
-    int count;
-} lost_steps[PX_WITHOUT_COUNT] = {
-#define PX_WITHOUT(name, word, ...) \
-    [PX_WITHOUT_##name] = {{__VA_ARGS__}, (int)(sizeof((enum px_op[]){__VA_ARGS__}) / sizeof(enum px_op))},
-#include "box/without.def"
-#undef PX_WITHOUT
-};
-
-static void forget_mechanism(struct px_plan *plan, const char *word)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < plan->mechanisms_count; i++) {
-        if (px_starts_with(plan->mechanisms[i], word))
-            continue;
-        if (kept != i)
-            memcpy(plan->mechanisms[kept], plan->mechanisms[i], PX_NAME_MAX);
-        kept++;
-    }
-    plan->mechanisms_count = kept;
-}
-
-static void lose_attributes(struct px_step *s, const struct px_policy *policy)
-{
-    static const struct {
-        enum px_without what;
-        unsigned bit;
-    } rows[] = {{PX_WITHOUT_READONLY, PX_MOUNT_RDONLY},
-                {PX_WITHOUT_NOEXEC, PX_MOUNT_NOEXEC},
-                {PX_WITHOUT_NOSUID, PX_MOUNT_NOSUID},
-                {PX_WITHOUT_NODEV, PX_MOUNT_NODEV}};
-    if (s->op != PX_OP_BIND && s->op != PX_OP_TMPFS && s->op != PX_OP_ROOT && s->op != PX_OP_OVERLAY)
-        return;
-    for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
-        if (px_policy_without(policy, rows[i].what))
-            s->attr &= ~rows[i].bit;
-    if (s->op == PX_OP_TMPFS && px_policy_without(policy, PX_WITHOUT_BOUNDS))
-        s->num = s->num2 = 0;
-}
-
-/* Without a pid namespace the kernel lets nobody mount a /proc. */
-static void show_host_proc(struct px_step *s)
-{
-    struct stat st = {0};
-    (void)stat("/proc", &st);
-    *s = (struct px_step){.op = PX_OP_BIND, .fd = s->fd, .src = s->dst, .dst = s->dst, .num = st.st_dev, .num2 = st.st_ino};
-}
-
-static void switch_off(struct px_plan *plan, const struct px_policy *policy)
-{
-    for (int w = 0; policy->without && w < PX_WITHOUT_COUNT; w++) {
-        if (!px_policy_without(policy, w))
-            continue;
-        for (uint32_t i = 0; i < plan->count; i++)
-            for (int k = 0; k < lost_steps[w].count; k++)
-                if (plan->steps[i].op == lost_steps[w].ops[k])
-                    plan->steps[i].op = PX_OP_OFF;
-        forget_mechanism(plan, px_without_word(w));
-        px_plan_lacks(plan, "%s: switched off for a test", px_without_word(w));
-    }
-    for (uint32_t i = 0; policy->without && i < plan->count; i++) {
-        struct px_step *s = &plan->steps[i];
-        lose_attributes(s, policy);
-        if (s->op == PX_OP_PROC && px_policy_without(policy, PX_WITHOUT_PIDNS))
-            show_host_proc(s);
-        if (s->op == PX_OP_PROC && px_policy_without(policy, PX_WITHOUT_HIDEPID))
-            s->flags |= PX_STEP_PLAIN;
-        if (s->op == PX_OP_DEVPTS && px_policy_without(policy, PX_WITHOUT_BOUNDS))
-            s->num = 1 << 20;
-        if (s->op == PX_OP_BOUND && px_policy_without(policy, PX_WITHOUT_PRIVILEGES))
-            s->flags |= PX_STEP_REAPER;         /* no_new_privs alone */
-    }
-    plan->notify = plan->notify && !px_policy_without(policy, PX_WITHOUT_SECCOMP) && !px_policy_without(policy, PX_WITHOUT_NNP);
-}
-
 /* ---- the whole ---- */
 
 static int build(struct px_plan *plan, const struct px_policy *policy, const char *command, const struct px_host *host,
@@ -618,7 +545,7 @@ static int build(struct px_plan *plan, const struct px_policy *policy, const cha
         return -1;
     if (plan->stays) {
         add_stay(plan, policy, host, bind_to_thread);
-        switch_off(plan, policy);
+        px_plan_switch_off(plan, policy);
         return 0;
     }
     add_payload(plan, policy);
@@ -627,7 +554,7 @@ static int build(struct px_plan *plan, const struct px_policy *policy, const cha
     else
         allow_host_paths(plan, policy);
     add_launch(plan, command, policy, host, bind_to_thread);
-    switch_off(plan, policy);
+    px_plan_switch_off(plan, policy);
     return 0;
 }
 
@@ -797,80 +724,5 @@ int px_plan_arm(struct px_plan *plan, const struct px_idmap *map, struct px_err 
         }
         s->fd = tree;
     }
-    return 0;
-}
-
-/* ---- printing ---- */
-
-static void print_step(const struct px_plan *plan, const struct px_step *s, struct px_json *j)
-{
-    px_json_object(j, NULL);
-    px_json_text(j, "op", px_op_word(s->op));
-    px_json_int(j, "stage", px_op_stage(s->op));
-    if (s->src && s->op != PX_OP_EXEC && s->op != PX_OP_FILE && s->op != PX_OP_SECCOMP && s->op != PX_OP_STAY)
-        px_json_text(j, "source", px_plan_text(plan, s->src));
-    if (s->dst)
-        px_json_text(j, "target", px_plan_text(plan, s->dst));
-    if (s->op == PX_OP_FILE)
-        px_json_uint(j, "bytes", s->num);
-    if (s->op == PX_OP_TMPFS)
-        px_json_uint(j, "size", s->num);
-    if (s->op == PX_OP_RLIMIT) {
-        px_json_uint(j, "resource", s->attr);
-        px_json_uint(j, "value", s->num);
-    }
-    if (s->op == PX_OP_BIND || s->op == PX_OP_TMPFS) {
-        px_json_array(j, "attributes");
-        static const struct {
-            unsigned bit;
-            const char *word;
-        } words[] = {{PX_MOUNT_RDONLY, "ro"}, {PX_MOUNT_NOSUID, "nosuid"}, {PX_MOUNT_NODEV, "nodev"}, {PX_MOUNT_NOEXEC, "noexec"}};
-        for (size_t i = 0; i < PX_COUNT_OF(words); i++)
-            if (s->attr & words[i].bit)
-                px_json_text(j, NULL, words[i].word);
-        px_json_end(j);
-    }
-    if (s->op == PX_OP_IDS || s->op == PX_OP_INIT) {
-        px_json_uint(j, "uid", s->num);
-        px_json_uint(j, "gid", s->num2);
-    }
-    px_json_end(j);
-}
-
-static void print_list(struct px_json *j, const char *name, const char (*list)[64], uint32_t count)
-{
-    px_json_array(j, name);
-    for (uint32_t i = 0; i < count; i++)
-        px_json_text(j, NULL, list[i]);
-    px_json_end(j);
-}
-
-int px_plan_print(const struct px_plan *plan, char **ret_json, struct px_err *e)
-{
-    px_auto_buf struct px_buf out = PX_BUF(64 << 20);
-    struct px_json j = {.out = &out, .pretty = true};
-
-    px_json_object(&j, NULL);
-    px_json_int(&j, "schema", 1);
-    px_json_text(&j, "tier", plan->partner ? plan->partner->tier : plan->tier == PX_TIER_FULL ? "full" : "landlock");
-    px_json_array(&j, "argv");
-    for (char **a = plan->argv; *a; a++)
-        px_json_text(&j, NULL, *a);
-    px_json_end(&j);
-    px_json_array(&j, "environment");
-    for (char **v = plan->envp; *v; v++)
-        px_json_text(&j, NULL, *v);
-    px_json_end(&j);
-    print_list(&j, "mechanisms", plan->mechanisms, plan->mechanisms_count);
-    print_list(&j, "missing", plan->missing, plan->missing_count);
-    px_json_array(&j, "steps");
-    for (uint32_t i = 0; i < plan->count; i++)
-        print_step(plan, &plan->steps[i], &j);
-    px_json_end(&j);
-    px_json_end(&j);
-    px_buf_putc(&out, '\n');
-    if (out.err < 0)
-        return px_fail(e, PX_E_LIMIT, out.err, "the plan is too large to print");
-    *ret_json = px_buf_take(&out);
     return 0;
 }

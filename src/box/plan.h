@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "box/policy.h"
+#include "kernel/seccomp.h"
 
 struct px_err;
 struct px_idmap;
@@ -107,10 +108,15 @@ void px_plan_spare_init(struct px_plan *plan);
 void px_plan_free(struct px_plan *plan);
 /* Opens what needs the privileges of a root caller: id-mapped trees. */
 int px_plan_arm(struct px_plan *plan, const struct px_idmap *map, struct px_err *e);
+/* box/without.c: what a test wants to do without. */
+void px_plan_switch_off(struct px_plan *plan, const struct px_policy *policy);
+/* box/plan_print.c. */
 int px_plan_print(const struct px_plan *plan, char **ret_json, struct px_err *e);
 
 /* How many words a command has; an error if none, or too many. */
 int px_plan_check(const char *const argv[], size_t *ret_count, struct px_err *e);
+/* Which filter is in force; with a profile of the user's, the floor below it. workspace: files of the caller are writable. */
+enum px_filter px_plan_filter(const struct px_policy *policy, bool workspace);
 /* Where a command starts. */
 const char *px_plan_workdir(const struct px_plan *plan, const struct px_policy *policy);
 const char *px_plan_text(const struct px_plan *plan, uint32_t offset);

@@ -474,6 +474,11 @@ bool px_policy_own_filter(const struct px_policy *policy)
     return !policy->seccomp || px_equal(policy->seccomp, "default") || px_equal(policy->seccomp, "strict");
 }
 
+bool px_policy_strict(const struct px_policy *policy)
+{
+    return policy->seccomp && px_equal(policy->seccomp, "strict");
+}
+
 bool px_policy_native(const struct px_policy *policy)
 {
     return !policy->runtime || px_equal(policy->runtime, "native");

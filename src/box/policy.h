@@ -122,6 +122,7 @@ const char *px_without_word(enum px_without what);
 bool px_policy_name_ok(const char *name);
 /* Whether the system call filter is one of ours, and not a file's. */
 bool px_policy_own_filter(const struct px_policy *policy);
+bool px_policy_strict(const struct px_policy *policy);
 bool px_policy_native(const struct px_policy *policy);
 
 /* The directory that becomes the root, or NULL for the host base. */

@@ -349,7 +349,7 @@ static struct px_box *new_box(struct px_plan *plan, const struct px_policy *poli
     box->disk_bytes = policy->disk_bytes;
     box->output_end = policy->output_end;
     box->own_filter = plan && plan->own_filter;
-    box->strict = policy->seccomp && px_equal(policy->seccomp, "strict");
+    box->strict = px_policy_strict(policy);
     box->reaper = plan && plan->tier == PX_TIER_LANDLOCK;
     box->tty = policy->tty;
     struct timespec now;

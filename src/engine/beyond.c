@@ -62,16 +62,12 @@ int px_beyond_start(const struct px_policy *policy, const char *const argv[], co
 
 /* ---- what px policy show --seccomp prints ---- */
 
-static enum px_filter filter_of(const struct px_policy *policy)
+static bool has_workspace(const struct px_policy *policy)
 {
-    bool workspace = policy->work_dir;
+    bool writable = policy->work_dir;
     for (size_t i = 0; i < policy->binds.count; i++)
-        workspace = workspace || policy->binds.items[i].writable;
-    if (!px_policy_own_filter(policy))
-        return workspace ? PX_FILTER_FLOOR_WORKSPACE : PX_FILTER_FLOOR;
-    if (policy->seccomp && px_equal(policy->seccomp, "strict"))
-        return workspace ? PX_FILTER_STRICT_WORKSPACE : PX_FILTER_STRICT;
-    return workspace ? PX_FILTER_WORKSPACE : PX_FILTER_DEFAULT;
+        writable = writable || policy->binds.items[i].writable;
+    return writable;
 }
 
 PX_API int px_policy_seccomp(const struct px_policy *policy, char **ret_json, struct px_err *e)
@@ -81,7 +77,7 @@ PX_API int px_policy_seccomp(const struct px_policy *policy, char **ret_json, st
     struct px_profile *profile = NULL;
     if (!px_policy_own_filter(policy) && px_profile_read(policy->seccomp, &profile, e) < 0)
         return -1;
-    int r = px_seccomp_print(filter_of(policy), profile, &j, NULL, e);
+    int r = px_seccomp_print(px_plan_filter(policy, has_workspace(policy)), profile, &j, NULL, e);
     px_profile_free(profile);
     px_buf_putc(&out, '\n');
     if (r < 0 || out.err < 0)

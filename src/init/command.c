@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -16,15 +15,11 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include <termios.h>
 #include <time.h>
 
 #include "base/sys.h"
 #include "kernel/init.h"
-
-#ifndef TIOCGPTPEER
-#define TIOCGPTPEER _IO('T', 0x41)
-#endif
+#include "kernel/payload.h"
 
 enum { FDS_MAX = 5, STACK = 16 << 10, INSTRUCTION = 8, PROGRAM_MAX = 4096, SLICE_NSEC = 5000000, STOPS_MAX = 20 };
 
@@ -105,23 +100,9 @@ static int send_fd(int socket, const void *data, size_t size, int fd)
 
 static int take_terminal(const struct command *c)
 {
-    int unlock = 0;
-    struct winsize size = {.ws_row = c->request->rows, .ws_col = c->request->cols};
-    int master = (int)px_sys(SYS_openat, AT_FDCWD, "/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (master < 0)
-        return master;
-    long r = px_sys(SYS_ioctl, master, TIOCSPTLCK, &unlock);
-    if (r >= 0)
-        r = px_sys(SYS_ioctl, master, TIOCSWINSZ, &size);
-    int terminal = r < 0 ? (int)r : (int)px_sys(SYS_ioctl, master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (terminal < 0)
-        return terminal;
-    if ((r = px_sys(SYS_ioctl, terminal, TIOCSCTTY, 0)) < 0)
-        return (int)r;
-    for (int i = 0; i < 3; i++)
-        if ((r = px_sys(SYS_dup3, terminal, i, 0)) < 0)
-            return (int)r;
-    return send_fd(c->reply, "t", 1, master);
+    int master = -1;
+    int r = px_payload_terminal("/dev/pts/ptmx", c->request->rows, c->request->cols, &master);
+    return r < 0 ? r : send_fd(c->reply, "t", 1, master);
 }
 
 static int take_streams(const struct command *c)
@@ -141,43 +122,21 @@ static int take_ids(const struct px_init_request *request)
     return r < 0 ? (int)r : (int)px_sys(SYS_setresuid, request->uid, request->uid, request->uid);
 }
 
-/* Only ever lowered. */
 static int take_limits(const struct px_init_request *request)
 {
-    for (uint32_t i = 0; i < request->rlimits && i < PX_INIT_RLIMITS_MAX; i++) {
-        const struct px_init_rlimit *want = &request->rlimit[i];
-        struct rlimit now = {0};
-        long r = px_sys(SYS_prlimit64, 0, want->resource, 0, &now);
-        if (r < 0)
-            return (int)r;
-        if (now.rlim_max > want->hard)
-            now.rlim_max = want->hard;
-        now.rlim_cur = want->soft < now.rlim_max ? want->soft : now.rlim_max;
-        if ((r = px_sys(SYS_prlimit64, 0, want->resource, &now, 0)) < 0)
-            return (int)r;
-    }
-    return 0;
+    int r = 0;
+    for (uint32_t i = 0; i < request->rlimits && i < PX_INIT_RLIMITS_MAX && r >= 0; i++)
+        r = px_payload_lower(request->rlimit[i].resource, request->rlimit[i].soft, request->rlimit[i].hard);
+    return r;
 }
 
 static int run_program(struct command *c, char *place)
 {
     const uint64_t none = 0;
-    int answer = (int)px_sys(SYS_rt_sigprocmask, SIG_SETMASK, &none, 0, 8);
-    if (answer < 0)
-        return answer;
-    answer = -ENOENT;
-    for (uint32_t i = 0; i < c->request->places; i++) {
-        long r = px_sys(SYS_execve, place, c->argv, c->envp);
-        if ((r == -ENOENT && px_sys(SYS_faccessat, AT_FDCWD, place, 0) == 0) || (r != -ENOENT && r != -ENOTDIR))
-            c->started.found = 1;
-        if (c->started.found && answer == -ENOENT)
-            answer = (int)r;
-        if (c->started.found && r != -EACCES)
-            break;
-        while (*place++)
-            ;
-    }
-    return answer;
+    int r = (int)px_sys(SYS_rt_sigprocmask, SIG_SETMASK, &none, 0, 8);
+    if (r < 0)
+        return r;
+    return px_payload_exec(place, c->request->places, c->argv, c->envp, &c->started.found);
 }
 
 static int load_own_filter(void)

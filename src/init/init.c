@@ -19,35 +19,12 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/bare.h"
 #include "base/sys.h"
 #include "init/command.h"
 #include "kernel/init.h"
 
 enum { CONTROL = 0 };
-
-/* The compiler may call these for struct copies. */
-void *memset(void *to, int byte, size_t n)
-{
-    char *p = to;
-    while (n--)
-        *p++ = (char)byte;
-    return to;
-}
-
-void *memcpy(void *restrict to, const void *restrict from, size_t n)
-{
-    char *p = to;
-    const char *q = from;
-    while (n--)
-        *p++ = *q++;
-    return to;
-}
-
-static _Noreturn void leave(int status)
-{
-    for (;;)
-        (void)px_sys(SYS_exit_group, status);
-}
 
 static int number(const char *text)
 {

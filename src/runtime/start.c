@@ -23,11 +23,12 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
-#include <termios.h>
 
+#include "base/bare.h"
 #include "base/sys.h"
 #include "kernel/landlock.h"
 #include "kernel/notify.h"
+#include "kernel/payload.h"
 #include "kernel/privs.h"
 #include "runtime/start.h"
 
@@ -36,9 +37,6 @@
 #endif
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
-#endif
-#ifndef TIOCGPTPEER
-#define TIOCGPTPEER _IO('T', 0x41)
 #endif
 
 enum { CLOSED = -1, HIGH_FD = 64, PRIVILEGES_MAX = 63, CAP_VERSION_3 = 0x20080522 };
@@ -56,30 +54,6 @@ struct start {
     int socket, events;
     int stdio[3];               /* from the supervisor; CLOSED: none */
 };
-
-/* The compiler may call these for struct copies. */
-void *memset(void *to, int byte, size_t n)
-{
-    char *p = to;
-    while (n--)
-        *p++ = (char)byte;
-    return to;
-}
-
-void *memcpy(void *restrict to, const void *restrict from, size_t n)
-{
-    char *p = to;
-    const char *q = from;
-    while (n--)
-        *p++ = *q++;
-    return to;
-}
-
-static _Noreturn void leave(int status)
-{
-    for (;;)
-        (void)px_sys(SYS_exit_group, status);
-}
 
 static const void *at(const struct start *s, uint32_t offset)
 {
@@ -280,21 +254,6 @@ static long apply_landlock(const struct start *s)
     return r;
 }
 
-/* Only ever lowered: min(what is there, what is wanted). */
-static long lower(const struct px_start_limit *limit)
-{
-    struct rlimit now = {0};
-    long r = px_sys(SYS_prlimit64, 0, limit->resource, 0, &now);
-    if (r < 0)
-        return r;
-    struct rlimit want = {.rlim_cur = limit->soft, .rlim_max = limit->hard};
-    if (want.rlim_max > now.rlim_max)
-        want.rlim_max = now.rlim_max;
-    if (want.rlim_cur > want.rlim_max)
-        want.rlim_cur = want.rlim_max;
-    return px_sys(SYS_prlimit64, 0, limit->resource, &want, 0);
-}
-
 static long load_filter(const struct start *s, const struct px_start_filter *f)
 {
     const struct {
@@ -311,21 +270,9 @@ static long load_filter(const struct start *s, const struct px_start_filter *f)
 
 static _Noreturn void try_candidates(const struct start *s)
 {
-    const char *path = at(s, s->orders->candidates);
-    long answer = -ENOENT;
-    bool found = false;
-    for (uint32_t i = 0; i < s->orders->candidates_count; i++) {
-        long r = px_sys(SYS_execve, path, s->argv, s->envp);
-        if (r == -ENOENT ? px_sys(SYS_faccessat, AT_FDCWD, path, 0) == 0 : r != -ENOTDIR)
-            found = true;       /* -ENOENT of a file that is there: its interpreter is not */
-        if (found && answer == -ENOENT)
-            answer = r;
-        if (found && r != -EACCES)
-            break;
-        while (*path++)
-            ;
-    }
-    stop(s, PX_START_EXEC, answer, found);
+    uint32_t found = 0;
+    int answer = px_payload_exec(at(s, s->orders->candidates), s->orders->candidates_count, s->argv, s->envp, &found);
+    stop(s, PX_START_EXEC, answer, found != 0);
 }
 
 static long put_stdio(const struct start *s)
@@ -344,17 +291,8 @@ static long put_stdio(const struct start *s)
 /* As the native engine does: from the box's own devpts, found without a path; the supervisor gets the master. */
 static long make_terminal(const struct start *s)
 {
-    int unlock = 0;
-    const struct winsize size = {.ws_row = (uint16_t)s->orders->rows, .ws_col = (uint16_t)s->orders->cols};
-    int master = (int)px_sys(SYS_openat, AT_FDCWD, "/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
-    long r = master < 0 ? master : px_sys(SYS_ioctl, master, TIOCSPTLCK, &unlock);
-    if (r >= 0)
-        r = px_sys(SYS_ioctl, master, TIOCSWINSZ, &size);
-    int terminal = r < 0 ? (int)r : (int)px_sys(SYS_ioctl, master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-    r = terminal < 0 ? terminal : 0;
-    for (int i = 0; i < 3 && r >= 0; i++)
-        r = px_sys(SYS_dup3, terminal, i, 0);
-    (void)px_sys(SYS_close, terminal);
+    int master = CLOSED;
+    int r = px_payload_terminal("/dev/pts/ptmx", (uint16_t)s->orders->rows, (uint16_t)s->orders->cols, &master);
     s->shared->master = above(master);
     return r;
 }
@@ -368,7 +306,7 @@ static _Noreturn void become(const struct start *s)
 
     if (r >= 0 && o->terminal == PX_START_OWN_TERMINAL)
         r = make_terminal(s);
-    if (r >= 0 && o->terminal != PX_START_NO_TERMINAL)
+    else if (r >= 0 && o->terminal != PX_START_NO_TERMINAL)
         r = px_sys(SYS_ioctl, 0, TIOCSCTTY, 0);
     if (r < 0)
         stop(s, PX_START_TERMINAL, r, false);
@@ -383,7 +321,7 @@ static _Noreturn void become(const struct start *s)
     if (o->landlock_abi && (r = apply_landlock(s)) < 0)
         stop(s, PX_START_LANDLOCK, r, false);
     for (uint32_t i = 0; i < o->limits_count; i++)
-        if ((r = lower(&limits[i])) < 0)
+        if ((r = px_payload_lower(limits[i].resource, limits[i].soft, limits[i].hard)) < 0)
             stop(s, PX_START_RLIMIT, r, false);
     /* Number 3 is free for the listener, so that the limit of open files cannot stop it. */
     for (int i = 0; i < PX_START_FILTERS; i++)

@@ -1,0 +1,74 @@
+/* kernel/payload.h - the last steps of a process on its way to a program of the box.
+ *
+ * Why:     three programs take them: the child of a box, px-init for one more command, px-start in a container. What a program
+ *          meets must not depend on who started it.
+ * Owns:    nothing.
+ * Mustn't: use anything but raw calls: two of the three have no C library, and one shares its parent's memory. */
+#pragma once
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <termios.h>
+
+#include "base/sys.h"
+
+#ifndef TIOCGPTPEER
+#define TIOCGPTPEER _IO('T', 0x41)
+#endif
+
+/* Only ever lowered: min(what is there, what is wanted). */
+static inline int px_payload_lower(uint32_t resource, uint64_t soft, uint64_t hard)
+{
+    struct rlimit now = {0};
+    long r = px_sys(SYS_prlimit64, 0, resource, 0, &now);
+    if (r < 0)
+        return (int)r;
+    struct rlimit want = {.rlim_cur = soft, .rlim_max = hard};
+    if (want.rlim_max > now.rlim_max)
+        want.rlim_max = now.rlim_max;
+    if (want.rlim_cur > want.rlim_max)
+        want.rlim_cur = want.rlim_max;
+    return (int)px_sys(SYS_prlimit64, 0, resource, &want, 0);
+}
+
+/* A terminal from the box's own devpts, found without a path, as the session's own and as 0, 1 and 2. */
+static inline int px_payload_terminal(const char *ptmx, uint16_t rows, uint16_t cols, int *ret_master)
+{
+    const struct winsize size = {.ws_row = rows, .ws_col = cols};
+    int unlock = 0, master = (int)px_sys(SYS_openat, AT_FDCWD, ptmx, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (master < 0)
+        return master;
+    long r = px_sys(SYS_ioctl, master, TIOCSPTLCK, &unlock);
+    if (r >= 0)
+        r = px_sys(SYS_ioctl, master, TIOCSWINSZ, &size);
+    int terminal = r < 0 ? (int)r : (int)px_sys(SYS_ioctl, master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (terminal < 0)
+        return terminal;
+    r = px_sys(SYS_ioctl, terminal, TIOCSCTTY, 0);
+    for (int i = 0; i < 3 && r >= 0; i++)
+        r = px_sys(SYS_dup3, terminal, i, 0);
+    *ret_master = master;
+    return r < 0 ? (int)r : 0;
+}
+
+/* Tries `count` paths, one after the other in memory: what a search of PATH gives. Returns only if none could be run, with what
+ * the first that was there said; *ret_found tells whether one was. */
+static inline int px_payload_exec(const char *path, uint64_t count, char *const argv[], char *const envp[], uint32_t *ret_found)
+{
+    int answer = -ENOENT;
+    for (uint64_t i = 0; i < count; i++) {
+        long r = px_sys(SYS_execve, path, argv, envp);
+        if (r == -ENOENT ? px_sys(SYS_faccessat, AT_FDCWD, path, 0) == 0 : r != -ENOTDIR)
+            *ret_found = 1;     /* -ENOENT of a file that is there: its interpreter is what is missing */
+        if (*ret_found && answer == -ENOENT)
+            answer = (int)r;
+        if (*ret_found && r != -EACCES)
+            break;
+        while (*path++)
+            ;
+    }
+    return answer;
+}
