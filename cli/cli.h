@@ -67,6 +67,15 @@ void release_stack(void);
 /* cli/box.c, and in the launcher nothing but the way there: px exec -d. */
 int run_detached(struct cli *cli, struct options *o);
 
+/* cli/run.c: a file that is whole or not there. Its directory is opened before boxes run, which may move things about in what
+ * they can write; it is written beside and renamed. */
+struct report {
+    int dir;
+    const char *name;           /* NULL: no report */
+};
+int open_report(const char *path, struct report *ret);
+int write_report(const struct report *report, const char *text);
+
 /* cli/render.c: words for people and for programs. */
 enum { USAGE_STATUS = 2, START_STATUS = 125 };
 int say_error(const struct cli *cli, const struct px_err *e, int status);      /* returns status */

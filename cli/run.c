@@ -176,13 +176,7 @@ static void say_end(const struct cli *cli, const struct px_result *r)
             r->tier);
 }
 
-/* The report's directory is opened before the box runs: the box may move things about in what it can write. */
-struct report {
-    int dir;
-    const char *name;           /* NULL: no report */
-};
-
-static int open_report(const char *path, struct report *ret)
+int open_report(const char *path, struct report *ret)
 {
     const char *slash = strrchr(path, '/');
     char dir[4096] = ".";
@@ -192,8 +186,7 @@ static int open_report(const char *path, struct report *ret)
     return ret->dir < 0 || *ret->name == '\0' ? -1 : 0;
 }
 
-/* Written beside and renamed, so that a reader never sees half of it. */
-static int write_report(const struct report *report, const char *text)
+int write_report(const struct report *report, const char *text)
 {
     char temporary[512];
     if (snprintf(temporary, sizeof temporary, ".%s.px-%d", report->name, (int)getpid()) >= (int)sizeof temporary)

@@ -164,27 +164,13 @@ static int print_list(const struct asked *asked)
     return flush();
 }
 
-/* Written beside and renamed, so that a reader never sees half of it. */
 static int write_junit(const char *path, const char *text)
 {
-    char beside[4200];
-    size_t len = strlen(text);
-    if (snprintf(beside, sizeof beside, "%s.px-%d", path, (int)getpid()) >= (int)sizeof beside)
-        return -1;
-    int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    bool ok = fd >= 0;
-    for (size_t at = 0; ok && at < len;) {
-        ssize_t n = write(fd, text + at, len - at);
-        ok = n > 0;
-        at += ok ? (size_t)n : 0;
-    }
-    ok = ok && fsync(fd) == 0;
-    ok = fd >= 0 && close(fd) == 0 && ok;
-    if (ok && rename(beside, path) == 0)
-        return 0;
-    if (fd >= 0)
-        (void)unlink(beside);
-    return -1;
+    struct report report = {.dir = -1};
+    int r = open_report(path, &report) < 0 ? -1 : write_report(&report, text);
+    if (report.dir >= 0)
+        (void)close(report.dir);
+    return r;
 }
 
 /* As a shell says it of a program that a signal ended. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/sys.h"
 
@@ -126,4 +127,28 @@ int px_fd_above_stdio(int fd)
     int higher = (int)px_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
     (void)px_fd_close(fd);
     return higher;
+}
+
+#ifndef F_ADD_SEALS
+#define F_ADD_SEALS 1033
+#define F_SEAL_SEAL 1
+#define F_SEAL_SHRINK 2
+#define F_SEAL_GROW 4
+#define F_SEAL_WRITE 8
+#endif
+enum { MEMORY_CLOEXEC = 1, MEMORY_SEALABLE = 2, MEMORY_EXEC = 0x10 };
+
+int px_fd_memory(const char *name, const void *data, size_t size, unsigned flags)
+{
+    const unsigned kind = MEMORY_CLOEXEC | (flags & PX_MEMORY_SEALED ? MEMORY_SEALABLE : 0u);
+    const unsigned exec = flags & PX_MEMORY_PROGRAM ? MEMORY_EXEC : 0u;
+    px_auto_fd int fd = (int)px_sys(SYS_memfd_create, name, kind | exec);
+    if (fd == -EINVAL && exec)  /* before Linux 6.3 every one of them can be executed */
+        fd = (int)px_sys(SYS_memfd_create, name, kind);
+    int r = fd < 0 ? fd : px_write_full(fd, data, size);
+    if (r >= 0)
+        r = (int)px_sys(SYS_lseek, fd, 0, SEEK_SET);
+    if (r >= 0 && flags & PX_MEMORY_SEALED)
+        r = (int)px_sys(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+    return r < 0 ? r : px_fd_take(&fd);
 }

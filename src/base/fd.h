@@ -33,6 +33,12 @@ int px_fd_above_stdio(int fd);
 ssize_t px_read_some(int fd, void *out, size_t size);
 ssize_t px_read_full(int fd, void *out, size_t size);               /* until size or end of file */
 int px_write_full(int fd, const void *data, size_t size);
+/* A file in memory with these bytes, read from its start; -errno. */
+enum px_memory_flags {
+    PX_MEMORY_SEALED = 1 << 0,          /* nobody can change it any more */
+    PX_MEMORY_PROGRAM = 1 << 1,         /* it is to be executed */
+};
+int px_fd_memory(const char *name, const void *data, size_t size, unsigned flags);
 /* The file at dirfd/path, at most size-1 bytes and NUL-terminated; -EFBIG if it is longer. For /proc and small files. */
 ssize_t px_read_file(int dirfd, const char *path, char *out, size_t size);
 /* One write to an existing file, for /proc and cgroup files. */

@@ -95,16 +95,6 @@ static void add_fd(struct request *r, int fd, uint32_t flag)
     r->head.flags |= flag;
 }
 
-/* Texts that are longer than a message go into a file that px-init maps. */
-static int text_file(const struct px_buf *text)
-{
-    px_auto_fd int fd = (int)px_sys(SYS_memfd_create, "px-request", 1u /* MFD_CLOEXEC */);
-    if (fd < 0)
-        return fd;
-    int r = px_write_full(fd, text->data, text->len);
-    return r < 0 ? r : px_fd_take(&fd);
-}
-
 static int send_request(int control, const struct request *r, uint64_t wait_msec)
 {
     bool file = r->head.flags & PX_INIT_FILE;
@@ -195,7 +185,7 @@ static int ask(struct px_box *box, struct request *r, const int stdio[3], struct
     px_auto_fd int theirs = ends[1], file = -EBADF;
     add_fd(r, theirs, 0);
     if (r->text.len > PX_INIT_TEXT_MAX) {
-        file = text_file(&r->text);
+        file = px_fd_memory("px-request", r->text.data, r->text.len, 0);        /* longer than a message: px-init maps it */
         add_fd(r, file, PX_INIT_FILE);
         n = file;
     }

@@ -24,38 +24,15 @@
 
 #include "init_image.inc"       /* static const unsigned char px_init_image[] */
 
-#ifndef MFD_ALLOW_SEALING
-#define MFD_CLOEXEC 1u
-#define MFD_ALLOW_SEALING 2u
-#endif
-#ifndef F_ADD_SEALS
-#define F_ADD_SEALS 1033
-#define F_SEAL_SEAL 1
-#define F_SEAL_SHRINK 2
-#define F_SEAL_GROW 4
-#define F_SEAL_WRITE 8
-#endif
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
-enum { MFD_EXECUTABLE = 0x10, SETUP_MSEC_MAX = 60 * 1000 };
+enum { SETUP_MSEC_MAX = 60 * 1000 };
 
 /* The image of px-init that nothing can change, not even through /proc/1/exe. */
 int px_launch_image(void)
 {
-    int fd = (int)px_sys(SYS_memfd_create, "px-init", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXECUTABLE);
-    if (fd == -EINVAL)          /* before Linux 6.3 */
-        fd = (int)px_sys(SYS_memfd_create, "px-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0)
-        return fd;
-    int r = px_write_full(fd, px_init_image, sizeof px_init_image);
-    if (r >= 0)
-        r = (int)px_sys(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
-    if (r < 0) {
-        (void)px_fd_close(fd);
-        return r;
-    }
-    return fd;
+    return px_fd_memory("px-init", px_init_image, sizeof px_init_image, PX_MEMORY_SEALED | PX_MEMORY_PROGRAM);
 }
 
 /* ---- words for a step that failed ---- */
@@ -297,13 +274,7 @@ static int make_control(struct launch *l)
 static int filter_file(const struct px_plan *plan)
 {
     const struct px_step *s = &plan->steps[plan->count - 1];
-    px_auto_fd int fd = (int)px_sys(SYS_memfd_create, "px-filters", MFD_CLOEXEC);
-    if (fd < 0)
-        return fd;
-    int r = px_write_full(fd, px_plan_text(plan, s->src), s->attr);
-    if (r >= 0)
-        r = (int)px_sys(SYS_lseek, fd, 0, SEEK_SET);
-    return r < 0 ? r : px_fd_take(&fd);
+    return px_fd_memory("px-filters", px_plan_text(plan, s->src), s->attr, 0);
 }
 
 /* A box that stays says that it takes commands now, or what it could not do. */

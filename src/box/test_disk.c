@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,23 +9,6 @@
 #include "base/fd.h"
 #include "base/time.h"
 #include "harness/test.h"
-#include "kernel/tree.h"
-
-static int make_dir(char path[64])
-{
-    snprintf(path, 64, "%s/px-disk-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    ASSERT(mkdtemp(path) != NULL);
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    ASSERT(fd >= 0);
-    return fd;
-}
-
-static void drop_dir(int fd, const char *path)
-{
-    ASSERT_EQ(px_tree_empty(fd), 0);
-    close(fd);
-    ASSERT_EQ(rmdir(path), 0);
-}
 
 static int write_file(int dir, const char *name, size_t bytes)
 {
@@ -42,8 +23,7 @@ static int write_file(int dir, const char *name, size_t bytes)
 
 TEST(what_was_there_before_does_not_count)
 {
-    char path[64];
-    int dir = make_dir(path);
+    int dir = px_test_dir();
     struct px_disk disk;
 
     close(write_file(dir, "old", 256 << 10));
@@ -54,13 +34,13 @@ TEST(what_was_there_before_does_not_count)
     close(write_file(dir, "more", 128 << 10));
     ASSERT(px_disk_over(&disk, &dir, 1, 0, px_now_nsec()));
     ASSERT(disk.bytes >= 160 << 10);
-    drop_dir(dir, path);
+    close(dir);
 }
 
 TEST(many_small_files_count_too)
 {
-    char path[64], name[16];
-    int dir = make_dir(path);
+    char name[16];
+    int dir = px_test_dir();
     struct px_disk disk;
 
     px_disk_start(&disk, &dir, 1, 1 << 30, 10);
@@ -71,13 +51,12 @@ TEST(many_small_files_count_too)
     }
     ASSERT(px_disk_over(&disk, &dir, 1, 0, px_now_nsec()));
     ASSERT_EQ(disk.files, 11);
-    drop_dir(dir, path);
+    close(dir);
 }
 
 TEST(removing_things_makes_room)
 {
-    char path[64];
-    int dir = make_dir(path);
+    int dir = px_test_dir();
     struct px_disk disk;
 
     px_disk_start(&disk, &dir, 1, 64 << 10, 10);
@@ -85,14 +64,14 @@ TEST(removing_things_makes_room)
     ASSERT(px_disk_over(&disk, &dir, 1, 0, px_now_nsec()));
     ASSERT_EQ(unlinkat(dir, "big", 0), 0);
     ASSERT(!px_disk_over(&disk, &dir, 1, 0, px_now_nsec()));
-    drop_dir(dir, path);
+    close(dir);
 }
 
 /* The holder is a child of this process, as the processes of a box are of its pid 1. */
 TEST(a_file_without_a_name_is_found_with_its_holder)
 {
-    char path[64], byte;
-    int dir = make_dir(path), ready[2], done[2];
+    char byte;
+    int dir = px_test_dir(), ready[2], done[2];
     struct px_disk disk;
 
     ASSERT_EQ(pipe2(ready, O_CLOEXEC), 0);
@@ -118,13 +97,12 @@ TEST(a_file_without_a_name_is_found_with_its_holder)
     ASSERT(!px_disk_over(&disk, &dir, 1, 0, px_now_nsec()));
     close(ready[0]);
     close(ready[1]);
-    drop_dir(dir, path);
+    close(dir);
 }
 
 TEST(a_single_file_can_be_bound)
 {
-    char path[64];
-    int dir = make_dir(path);
+    int dir = px_test_dir();
     struct px_disk disk;
 
     int file = write_file(dir, "one", 4096);
@@ -133,5 +111,5 @@ TEST(a_single_file_can_be_bound)
     close(write_file(dir, "one", 256 << 10));
     ASSERT(px_disk_over(&disk, &file, 1, 0, px_now_nsec()));
     close(file);
-    drop_dir(dir, path);
+    close(dir);
 }

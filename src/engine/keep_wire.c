@@ -17,14 +17,7 @@
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
-#ifndef F_ADD_SEALS
-#define F_ADD_SEALS 1033
-#define F_SEAL_SEAL 1
-#define F_SEAL_SHRINK 2
-#define F_SEAL_GROW 4
-#define F_SEAL_WRITE 8
-#endif
-enum { MEMORY_FILE = 1 | 2 /* MFD_CLOEXEC | MFD_ALLOW_SEALING */, FDS_MAX = 8 };
+enum { FDS_MAX = 8 };
 
 /* ---- sending and receiving ---- */
 
@@ -115,13 +108,7 @@ int px_keep_await(int socket, int msec, struct px_keep_message *m, int *ret_fd)
 
 int px_keep_text_file(const char *text, size_t length)
 {
-    px_auto_fd int fd = (int)px_sys(SYS_memfd_create, "px-text", MEMORY_FILE);
-    if (fd < 0)
-        return fd;
-    int r = px_write_full(fd, text, length);
-    if (r >= 0)
-        r = (int)px_sys(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
-    return r < 0 ? r : px_fd_take(&fd);
+    return px_fd_memory("px-text", text, length, PX_MEMORY_SEALED);
 }
 
 /* By position: the file may be in other hands at the same time. */

@@ -42,6 +42,13 @@ static void open_pool(struct px_policy *policy, unsigned ready, struct px_engine
         FAIL("%s: %s", e.what, e.why);
 }
 
+static void close_pool(struct px_policy *policy, struct px_engine *engine, struct px_pool *pool)
+{
+    px_pool_free(pool);
+    px_engine_free(engine);
+    px_policy_free(policy);
+}
+
 static struct px_box *run(struct px_pool *pool, const char *text)
 {
     const char *argv[] = {"/bin/sh", "-c", text, NULL};
@@ -66,9 +73,7 @@ TEST(each_command_has_a_box_of_its_own)
         ASSERT_STR(px_box_result(box)->tier, "full");
         px_box_free(box);
     }
-    px_pool_free(pool);
-    px_engine_free(engine);
-    px_policy_free(policy);
+    close_pool(policy, engine, pool);
 }
 
 TEST(what_was_said_of_the_policy_holds)
@@ -76,12 +81,12 @@ TEST(what_was_said_of_the_policy_holds)
     char here[4096];
     struct px_engine *engine = NULL;
     struct px_pool *pool = NULL;
-    char dir[] = "/tmp/px-pool-XXXXXX";
+    int dir = px_test_dir();
 
     ASSERT(getcwd(here, sizeof here) != NULL);
-    ASSERT(mkdtemp(dir) != NULL);
-    ASSERT_EQ(chmod(dir, 0755), 0);
-    ASSERT_EQ(chdir(dir), 0);
+    ASSERT_EQ(fchmod(dir, 0755), 0);
+    ASSERT_EQ(fchdir(dir), 0);
+    close(dir);
     setenv("PX_TEST_WORD", "passed on", 1);
     struct px_policy *policy = policy_of("bind", "./file:/it:ro");
     int fd = open("file", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
@@ -95,13 +100,7 @@ TEST(what_was_said_of_the_policy_holds)
     struct px_box *box = run(pool, "cat /it; echo $PX_TEST_WORD; hostname");
     ASSERT_STR(px_box_result(box)->out.data, "bound\npassed on\nsandbox\n");
     px_box_free(box);
-    px_pool_free(pool);
-    px_engine_free(engine);
-    px_policy_free(policy);
-    char path[64];
-    snprintf(path, sizeof path, "%s/file", dir);
-    ASSERT_EQ(unlink(path), 0);
-    ASSERT_EQ(rmdir(dir), 0);
+    close_pool(policy, engine, pool);
 }
 
 TEST(a_box_of_a_pool_can_stay)
@@ -123,9 +122,7 @@ TEST(a_box_of_a_pool_can_stay)
     ASSERT_STR(px_box_result(box)->out.data, "kept\n");
     px_box_free(box);
     px_box_free(home);
-    px_pool_free(pool);
-    px_engine_free(engine);
-    px_policy_free(policy);
+    close_pool(policy, engine, pool);
 }
 
 TEST(errors_come_through)
@@ -152,9 +149,7 @@ TEST(errors_come_through)
     px_box_free(box);
     struct px_engine *none = NULL;
     ASSERT(px_engine_new("/nonexistent/px", &none, &e) < 0);
-    px_pool_free(pool);
-    px_engine_free(engine);
-    px_policy_free(policy);
+    close_pool(policy, engine, pool);
     px_policy_free(bad);
 }
 
@@ -188,9 +183,7 @@ TEST(threads_share_a_pool)
         ASSERT_EQ(pthread_join(threads[i], &answer), 0);
         ASSERT(answer == NULL);
     }
-    px_pool_free(pool);
-    px_engine_free(engine);
-    px_policy_free(policy);
+    close_pool(policy, engine, pool);
 }
 
 /* The pid of the one child of this process: the engine. */
@@ -225,9 +218,7 @@ TEST(an_engine_that_dies_takes_its_boxes_along_and_says_so)
         if (px_pool_box(pool, argv, NULL, &box, &e) == 0)
             FAIL("a box of a dead engine");
     ASSERT_EQ(e.code, 40);
-    px_pool_free(pool);
-    px_engine_free(engine);
-    px_policy_free(policy);
+    close_pool(policy, engine, pool);
 }
 
 /* The engine holds the groups; whose command met the limit is still told. */
@@ -252,9 +243,7 @@ TEST(the_memory_limit_is_told_of)
         ASSERT(strstr(px_box_result(box)->memory_source, "cgroup") != NULL);
         px_box_free(box);
     }
-    px_pool_free(pool);
-    px_engine_free(engine);
-    px_policy_free(policy);
+    close_pool(policy, engine, pool);
 }
 
 /* ---- what is ready ---- */
@@ -318,9 +307,7 @@ TEST(a_ready_box_outlasts_the_timeout_of_its_command)
     ASSERT_PX(px_box_wait(box, &e), e);
     ASSERT_EQ(px_box_result(box)->status, PX_STATUS_TIMEOUT);
     px_box_free(box);
-    px_pool_free(pool);
-    px_engine_free(engine);
-    px_policy_free(policy);
+    close_pool(policy, engine, pool);
 }
 
 TEST(one_thread_may_use_more_at_once_than_are_ready)
@@ -346,9 +333,7 @@ TEST(one_thread_may_use_more_at_once_than_are_ready)
         px_box_free(boxes[i]);
     }
     wait_for_children(only_child(), 1);         /* and no more than that are kept afterwards */
-    px_pool_free(pool);
-    px_engine_free(engine);
-    px_policy_free(policy);
+    close_pool(policy, engine, pool);
 }
 
 TEST(boxes_may_outlive_their_pool_and_its_engine)
@@ -402,9 +387,7 @@ TEST(a_home_of_a_pool_can_be_killed_and_waited_for)
     ASSERT(px_box_exec(home, policy, argv, NULL, &box, &e) < 0);
     ASSERT_EQ(e.code, 40);
     px_box_free(home);
-    px_pool_free(pool);
-    px_engine_free(engine);
-    px_policy_free(policy);
+    close_pool(policy, engine, pool);
 }
 
 TEST(what_died_while_it_was_ready_is_not_handed_out)
@@ -431,9 +414,7 @@ TEST(what_died_while_it_was_ready_is_not_handed_out)
     ASSERT_STR(px_box_result(box)->out.data, "fresh\n");
     px_box_free(box);
     wait_for_children(pid, 3);
-    px_pool_free(pool);
-    px_engine_free(engine);
-    px_policy_free(policy);
+    close_pool(policy, engine, pool);
 }
 
 TEST(each_pool_has_its_turn)
@@ -448,8 +429,6 @@ TEST(each_pool_has_its_turn)
     for (int i = 0; i < 5; i++)
         px_box_free(run(pool, "true"));
     px_pool_free(other);
-    px_pool_free(pool);
-    px_engine_free(engine);
-    px_policy_free(policy);
+    close_pool(policy, engine, pool);
     px_policy_free(bad);
 }
