@@ -108,7 +108,10 @@ static void error_json(const struct px_err *e)
     (void)px_explain(e->code, &row);
     add(out, sizeof out, &at, "{\"status\":\"%s\",\"message\":", e->code == 6 ? "error" : "user-error");
     add_json_text(out, sizeof out, &at, e->what, strlen(e->what));
-    add(out, sizeof out, &at, ",\"details\":{\"code\":\"PX%03d\",\"reason\":\"%s\"", e->code, row.name ? row.name : "");
+    add(out, sizeof out, &at, ",\"details\":{\"code\":\"PX%03d\"", e->code);
+    if (!strstr(e->details, "\"reason\":"))
+        add(out, sizeof out, &at, ",\"reason\":\"%s\"", row.name ? row.name : "");
+    add(out, sizeof out, &at, "%s%s", *e->details ? "," : "", e->details);
     add_json_lines(out, sizeof out, &at, "why", e->why);
     add_json_lines(out, sizeof out, &at, "fix", e->fix);
     add(out, sizeof out, &at, "}}\n");

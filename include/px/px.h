@@ -39,6 +39,7 @@ struct px_err {
     char what[512];             /* what happened, in the names the user gave us */
     char why[512];              /* the cause */
     char fix[768];              /* what to do now, one action per line */
+    char details[512];          /* for machines: members of a JSON object, such as "reason":"missing_lock"; "" if there are none */
 };
 
 /* The rows of px-errors(7): NULL if there is no such code. */

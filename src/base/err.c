@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "base/text.h"
 
 const struct px_error_text px_error_texts[] = {
@@ -360,6 +361,7 @@ int px_fail(struct px_err *e, enum px_code code, int sys, const char *fmt, ...)
         return -1;
     e->code = (int)code;
     e->sys = errno_positive(sys);
+    e->details[0] = '\0';
     va_start(args.list, fmt);
     if (fmt)
         fill(e->what, sizeof e->what, fmt, &args);
@@ -368,6 +370,27 @@ int px_fail(struct px_err *e, enum px_code code, int sys, const char *fmt, ...)
     va_end(args.list);
     fill_why(e, t);
     fill_text(e->fix, sizeof e->fix, t ? t->fix : "");
+    return -1;
+}
+
+int px_detail(struct px_err *e, const char *key, const char *value)
+{
+    char member[sizeof e->details];
+    struct px_buf b = field_begin(member, sizeof member);
+    struct px_json j = {.out = &b};
+
+    if (!e)
+        return -1;
+    px_json_object(&j, NULL);
+    px_json_text(&j, key, value);
+    px_json_end(&j);
+    size_t used = strlen(e->details), comma = used > 0;
+    if (b.err < 0 || used + comma + b.len - 2 >= sizeof e->details)
+        return -1;
+    if (comma)
+        e->details[used++] = ',';
+    memcpy(e->details + used, member + 1, b.len - 2);   /* without the braces */
+    e->details[used + b.len - 2] = '\0';
     return -1;
 }
 

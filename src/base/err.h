@@ -37,5 +37,8 @@ int px_fail(struct px_err *e, enum px_code code, int sys, const char *fmt, ...)
 int px_why(struct px_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
 int px_fix(struct px_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
 
+/* Adds a member to the details of an error just made: ("reason", "missing_lock"). One that does not fit is left out. Returns -1. */
+int px_detail(struct px_err *e, const char *key, const char *value) __attribute__((cold));
+
 /* "ENOENT: No such file or directory"-like words without strerror's locale or locks: a static string. */
 const char *px_errno_text(int sys);

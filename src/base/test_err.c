@@ -218,3 +218,20 @@ TEST(every_byte_comes_out_clean)
         ASSERT(is_clean(e.what, false));
     }
 }
+
+TEST(details_are_members_of_an_object)
+{
+    struct px_err e = {0};
+    char large[600];
+    memset(large, 'x', sizeof large - 1);
+    large[sizeof large - 1] = '\0';
+    (void)px_fail(&e, PX_E_VALUE, 0, "x");
+    ASSERT_STR(e.details, "");
+    ASSERT_EQ(px_detail(&e, "reason", "missing_lock"), -1);
+    ASSERT_EQ(px_detail(&e, "file", "a\"b\n"), -1);
+    ASSERT_EQ(px_detail(&e, "much", large), -1);
+    ASSERT_STR(e.details, "\"reason\":\"missing_lock\",\"file\":\"a\\\"b\\n\"");
+    (void)px_fail(&e, PX_E_VALUE, 0, "y");
+    ASSERT_STR(e.details, "");
+    ASSERT_EQ(px_detail(NULL, "a", "b"), -1);
+}
