@@ -55,6 +55,7 @@ struct px_child {
     int payload_pid;            /* as the box sees it */
     int payload_fd;             /* its pidfd */
     int net_fd;                 /* the network namespace that the payload has made */
+    int kept_fd;                /* what a template is made of (box/template.h) */
     char pid_text[21];
 };
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -18,8 +19,10 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "box/supervise.h"
+#include "box/template.h"
 #include "kernel/abi.h"
 #include "kernel/clone.h"
+#include "kernel/mount.h"
 #include "kernel/pidfd.h"
 
 #include "init_image.inc"       /* static const unsigned char px_init_image[] */
@@ -166,6 +169,44 @@ static int prepare_child(struct px_box *box, pid_t pid, struct px_err *e)
     return r < 0 ? px_fail(e, PX_E_CGROUP, r, "cannot put the box into its cgroup") : 0;
 }
 
+/* A clone of the template's tree, for the step that enters it. */
+static int clone_tree(struct px_plan *plan)
+{
+    long r = px_sys(SYS_setns, *plan->tree, CLONE_NEWNS);
+    int tree = r < 0 ? (int)r : px_fd_above_stdio(px_mount_clone(AT_FDCWD, "/", 0));
+    for (uint32_t i = 0; tree >= 0 && i < plan->count; i++)
+        if (plan->steps[i].op == PX_OP_TREE)
+            plan->steps[i].fd = tree;
+    return tree;
+}
+
+static void go_home(struct px_birthplace *place)
+{
+    long r = px_sys(SYS_setns, place->home, CLONE_NEWNS);
+    if (r >= 0 && (r = px_sys(SYS_fchdir, place->root)) >= 0 && (r = px_sys(SYS_chroot, ".")) >= 0)
+        r = px_sys(SYS_fchdir, place->cwd);
+    place->lost = place->lost || r < 0;
+}
+
+/* Where the template says that boxes are born, if there is one: our own thread goes there for a moment, and comes back. With ids
+ * of its own no step of a box needs a path of the host; without, it is born here. */
+static long clone_there(struct launch *l, struct px_clone_args *args)
+{
+    struct px_plan *plan = l->box->plan;
+    struct px_birthplace *place = plan->birthplace;
+    if (!place)
+        return px_clone_run(args, l->stacks, PX_CHILD_STACK, px_child_main, &l->child);
+    long pid = clone_tree(plan);
+    if (pid >= 0 && l->box->ids.kind == PX_IDMAP_RANGE)
+        pid = px_sys(SYS_setns, place->there, CLONE_NEWNS);
+    else
+        go_home(place);
+    if (pid >= 0 && !place->lost)
+        pid = px_clone_run(args, l->stacks, PX_CHILD_STACK, px_child_main, &l->child);
+    go_home(place);
+    return pid;
+}
+
 static int run_clone(struct launch *l, struct px_err *e)
 {
     struct px_box *box = l->box;
@@ -183,7 +224,7 @@ static int run_clone(struct launch *l, struct px_err *e)
     l->child.payload_stack_size = PX_CHILD_STACK;
     l->child.alive = 1;
     box->clone_nsec = px_now_nsec();
-    long pid = px_clone_run(&args, l->stacks, PX_CHILD_STACK, px_child_main, &l->child);
+    long pid = clone_there(l, &args);
     if (pid < 0) {
         box->pidfd = -EBADF;
         return clone_failed((int)pid, box->plan, e);
@@ -271,8 +312,11 @@ static int make_control(struct launch *l)
 }
 
 /* What px-init of a box that stays loads: the bytes of the STAY step, from the start of a file of their own. */
-static int filter_file(const struct px_plan *plan)
+static int filter_file(const struct px_box *box)
 {
+    const struct px_plan *plan = box->plan;
+    if (plan->filters && box->ids.kind == PX_IDMAP_RANGE)
+        return (int)px_sys(SYS_fcntl, *plan->filters, F_DUPFD_CLOEXEC, 3);
     const struct px_step *s = &plan->steps[plan->count - 1];
     return px_fd_memory("px-filters", px_plan_text(plan, s->src), s->attr, 0);
 }
@@ -308,7 +352,7 @@ static int open_all(struct launch *l, const struct px_policy *policy, const stru
         r = l->stacks ? 0 : -ENOMEM;
     }
     if (r >= 0 && l->box->plan->stays)
-        r = l->lent[FILTER] = px_fd_above_stdio(filter_file(l->box->plan));
+        r = l->lent[FILTER] = px_fd_above_stdio(filter_file(l->box));
     if (r < 0)
         return px_fail(e, PX_E_CLONE, r, "cannot prepare the box");
     return l->box->plan->stays ? 0 : px_flow_open(l->box, policy, io, l->stdio, e);

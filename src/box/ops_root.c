@@ -140,6 +140,13 @@ int px_op_root(struct px_child *c, const struct px_step *s)
     return tree < 0 ? tree : enter_tree(tree);
 }
 
+/* A clone of the template's, made by the parent. */
+int px_op_tree(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    return enter_tree(s->fd);
+}
+
 /* "/proc/self/fd/N" */
 static void fd_path(int fd, char out[48])
 {
@@ -323,4 +330,20 @@ int px_op_pivot(struct px_child *c, const struct px_step *s)
     int r = px_mount_pivot();
     /* Believed only when seen: nothing lies below the new root. */
     return r < 0 ? r : same_place("/", "/..") && same_place("/", ".") ? 0 : -EXDEV;
+}
+
+/* For a root that many boxes will see: its file system is closed for writing, whoever mounts it. */
+int px_op_close_root(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    (void)s;
+    return px_mount_close_for_writing(".");
+}
+
+/* Before the pivot, while the host's /proc is in reach. */
+int px_op_keep_namespace(struct px_child *c, const struct px_step *s)
+{
+    (void)s;
+    c->kept_fd = (int)px_sys(SYS_openat, AT_FDCWD, "/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    return c->kept_fd < 0 ? c->kept_fd : 0;
 }

@@ -18,6 +18,7 @@
 #include "box/policy.h"
 #include "kernel/seccomp.h"
 
+struct px_birthplace;
 struct px_err;
 struct px_idmap;
 struct px_partner;
@@ -69,6 +70,9 @@ struct px_plan {
     bool own_net;               /* the payload makes a network namespace, pid 1 follows */
     bool stays;                 /* no payload: commands come later */
     const int *image;           /* of px-init, if the caller shares one among its boxes; borrowed */
+    const int *filters;         /* of a box that stays, the same; only while nothing of them depends on the box */
+    struct px_birthplace *birthplace;   /* box/template.h; borrowed, NULL: where we are */
+    const int *tree;            /* the mount namespace whose root the TREE step gets a clone of; borrowed */
     bool notify;                /* the filter has a listener, which the parent gets */
     bool own_filter;            /* the filter is one of ours */
     enum px_tier tier;

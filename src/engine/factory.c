@@ -17,7 +17,7 @@
 #include "box/policy.h"
 #include "box/supervise.h"
 #include "engine/pool.h"
-#include "engine/stay.h"
+#include "engine/stock.h"
 #include "kernel/pidfd.h"
 
 /* What an event is about: each watched thing begins with one of these. */
@@ -35,6 +35,7 @@ struct pool {
     struct watched watched;
     struct pool *next;
     struct px_policy *policy;
+    struct px_stock stock;      /* of that policy */
     int queue;
     uint64_t wanted;            /* how many are still to be made */
     struct px_box *spare;       /* made, but the queue had no room for it */
@@ -51,6 +52,7 @@ struct made {
 struct factory {
     int user, epoll;
     int image;                  /* of px-init, one for all */
+    struct px_birthplace place; /* the same */
     struct watched watched;
     struct pool *pools;
     struct made *made;
@@ -129,7 +131,9 @@ static void make(struct factory *f, struct pool *p)
     struct px_box *home = NULL;
     struct px_err e = {0};
     p->wanted--;
-    if (px_stay_with(p->policy, true, f->image >= 0 ? &f->image : NULL, &home, &e) >= 0) {
+    int made = px_stock_box(&p->stock, f->image >= 0 ? &f->image : NULL, &f->place, &home, &e);
+    f->done = f->done || f->place.lost;         /* this process is no longer where it was */
+    if (made >= 0) {
         give(f, p, home);
         return;
     }
@@ -213,7 +217,7 @@ static void add_pool(struct factory *f, const struct px_pool_order *order, const
         free(p);
         return;
     }
-    *p = (struct pool){.watched = {QUEUE}, .next = f->pools, .policy = policy, .queue = queue, .wanted = order->ready};
+    *p = (struct pool){.watched = {QUEUE}, .next = f->pools, .policy = policy, .stock = {.policy = policy}, .queue = queue, .wanted = order->ready};
     f->pools = p;
 }
 
@@ -274,6 +278,7 @@ static void drop_pools(struct factory *f, bool all)
         *at = p->next;
         px_box_free(p->spare);
         (void)px_fd_close(p->queue);
+        px_stock_done(&p->stock);
         px_policy_free(p->policy);
         free(p);
     }
@@ -314,6 +319,7 @@ PX_API int px_engine_serve(int socket, struct px_err *e)
         (void)px_fd_close(f.epoll);
         return px_fail(e, PX_E_IO, errno, "the engine cannot watch its socket");
     }
+    (void)px_template_place(&f.place);  /* without one boxes are born here */
     bool busy = false;
     while (!f.done) {
         round_of(&f, busy ? 0 : -1);
@@ -324,6 +330,7 @@ PX_API int px_engine_serve(int socket, struct px_err *e)
         (void)px_pidfd_signal(m->home->pidfd, SIGKILL);
     while (f.made)
         forget(f.made);
+    px_template_place_done(&f.place);
     (void)px_fd_close(f.image);
     (void)px_fd_close(f.epoll);
     return 0;
