@@ -185,7 +185,8 @@ static void go_home(struct px_birthplace *place)
     long r = px_sys(SYS_setns, place->home, CLONE_NEWNS);
     if (r >= 0 && (r = px_sys(SYS_fchdir, place->root)) >= 0 && (r = px_sys(SYS_chroot, ".")) >= 0)
         r = px_sys(SYS_fchdir, place->cwd);
-    place->lost = place->lost || r < 0;
+    if (r < 0)
+        __atomic_store_n(&place->lost, true, __ATOMIC_RELEASE);
 }
 
 /* Where the template says that boxes are born, if there is one: our own thread goes there for a moment, and comes back. With ids
@@ -244,7 +245,9 @@ static int clone_quietly(struct launch *l, struct px_err *e)
     uint64_t before = 0;
     /* The mark belongs to the memory, so to all threads: one start at a time. The lock lies on this process's own directory
      * of descriptors, which is the one thing that all its threads and nobody else can lock without a global. */
-    px_auto_fd int threads = (int)px_sys(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool turns = !l->box->plan->birthplace || !l->box->plan->birthplace->alone;
+    px_auto_fd int threads =
+        turns ? (int)px_sys(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -EBADF;
     while (threads >= 0 && px_sys(SYS_flock, threads, LOCK_EX) == -EINTR)
         ;
     long dumpable = px_sys(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0);

@@ -121,7 +121,7 @@ static void add_proc_of_place(struct px_plan *plan, const struct stat *st)
 int px_template_place(struct px_birthplace *ret_place)
 {
     struct stat st;
-    *ret_place = (struct px_birthplace){.there = -EBADF, .home = -EBADF, .root = -EBADF, .cwd = -EBADF};
+    *ret_place = (struct px_birthplace)PX_BIRTHPLACE_NONE;
     if (!px_idmap_caller_is_root())
         return -EPERM;
     struct px_plan *plan = empty_plan(PX_STEPS_MAX);

@@ -26,8 +26,10 @@ struct px_template;
 struct px_birthplace {
     int there;
     int home, root, cwd;        /* where we live: going back to a namespace leads to its top, not to where one was */
-    bool lost;                  /* we could not go back: nothing more may be made by this process */
+    bool alone;                 /* nothing of this process can be looked at, ever: its threads need not take turns */
+    bool lost;                  /* we could not go back: nothing more may be made by this thread */
 };
+#define PX_BIRTHPLACE_NONE {.there = -EBADF, .home = -EBADF, .root = -EBADF, .cwd = -EBADF}
 
 int px_template_place(struct px_birthplace *ret_place);    /* -errno: it stays empty */
 void px_template_place_done(struct px_birthplace *place);

@@ -1,5 +1,6 @@
 #include <px/engine.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -248,16 +249,32 @@ TEST(the_memory_limit_is_told_of)
 
 /* ---- what is ready ---- */
 
-static int children(int pid, int *ret_pids, int max)
+static int children_of(int pid, const char *task, int *ret_pids, int max)
 {
-    char path[64];
+    char path[320];
     int n = 0;
-    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%s/children", pid, task);
     FILE *f = fopen(path, "re");
     while (f && n < max && fscanf(f, "%d", &ret_pids[n]) == 1)
         n++;
     if (f)
         fclose(f);
+    return n;
+}
+
+/* Of any of its threads. */
+static int children(int pid, int *ret_pids, int max)
+{
+    char path[64];
+    struct dirent *task;
+    int n = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/task", pid);
+    DIR *tasks = opendir(path);
+    while (tasks && (task = readdir(tasks)))
+        if (task->d_name[0] != '.')
+            n += children_of(pid, task->d_name, ret_pids + n, max - n);
+    if (tasks)
+        closedir(tasks);
     return n;
 }
 
