@@ -342,6 +342,20 @@ static int open_image(const struct px_plan *plan)
     return plan->image ? (int)px_sys(SYS_fcntl, *plan->image, F_DUPFD_CLOEXEC, 3) : px_launch_image();
 }
 
+/* Who makes many boxes keeps them: to give memory back costs every process that shares it a moment. */
+static int borrow_stacks(struct launch *l)
+{
+    struct px_birthplace *place = l->box->plan->birthplace;
+    l->stacks = place && place->stacks ? place->stacks : NULL;
+    if (!l->stacks) {
+        void *stacks = mmap(NULL, (size_t)2 * PX_CHILD_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+        l->stacks = stacks == MAP_FAILED ? NULL : stacks;
+    }
+    if (place)
+        place->stacks = l->stacks;
+    return l->stacks ? 0 : -ENOMEM;
+}
+
 static int open_all(struct launch *l, const struct px_policy *policy, const struct px_io *io, struct px_err *e)
 {
     int r = make_control(l);
@@ -349,11 +363,8 @@ static int open_all(struct launch *l, const struct px_policy *policy, const stru
         r = l->lent[INIT] = px_fd_above_stdio(open_image(l->box->plan));
     if (r >= 0)
         r = l->lent[PARENT] = px_fd_above_stdio((int)px_sys(SYS_pidfd_open, getpid(), 0));
-    if (r >= 0) {
-        void *stacks = mmap(NULL, (size_t)2 * PX_CHILD_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-        l->stacks = stacks == MAP_FAILED ? NULL : stacks;
-        r = l->stacks ? 0 : -ENOMEM;
-    }
+    if (r >= 0)
+        r = borrow_stacks(l);
     if (r >= 0 && l->box->plan->stays)
         r = l->lent[FILTER] = px_fd_above_stdio(filter_file(l->box));
     if (r < 0)
@@ -384,7 +395,7 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
         r = clone_quietly(&l, e);
     }
     close_child_ends(&l);
-    if (l.stacks)
+    if (l.stacks && !(box->plan->birthplace && box->plan->birthplace->stacks == l.stacks))
         (void)munmap(l.stacks, (size_t)2 * PX_CHILD_STACK);
     /* The payload's own report is the more exact one: pid 1 only knows that it failed. */
     if (r >= 0 && l.child.payload_report.err < 0)

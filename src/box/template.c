@@ -149,8 +149,16 @@ int px_template_place(struct px_birthplace *ret_place)
     return 0;
 }
 
+void px_template_leave(struct px_birthplace *place)
+{
+    if (place->stacks)
+        (void)munmap(place->stacks, (size_t)2 * PX_CHILD_STACK);
+    place->stacks = NULL;
+}
+
 void px_template_place_done(struct px_birthplace *place)
 {
+    px_template_leave(place);
     int *const fds[] = {&place->there, &place->home, &place->root, &place->cwd};
     for (size_t i = 0; i < PX_COUNT_OF(fds); i++)
         *fds[i] = px_fd_close(*fds[i]);

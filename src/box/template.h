@@ -26,6 +26,7 @@ struct px_template;
 struct px_birthplace {
     int there;
     int home, root, cwd;        /* where we live: going back to a namespace leads to its top, not to where one was */
+    char *stacks;               /* of the processes that begin there, two of PX_CHILD_STACK; kept from one to the next */
     bool alone;                 /* nothing of this process can be looked at, ever: its threads need not take turns */
     bool lost;                  /* we could not go back: nothing more may be made by this thread */
 };
@@ -33,6 +34,8 @@ struct px_birthplace {
 
 int px_template_place(struct px_birthplace *ret_place);    /* -errno: it stays empty */
 void px_template_place_done(struct px_birthplace *place);
+/* For a copy that another thread has used: gives back only what that thread kept. */
+void px_template_leave(struct px_birthplace *place);
 
 /* Takes the plan of a box that stays, also on failure. with_tree: there is a birthplace. */
 int px_template_new(struct px_plan *plan, bool with_tree, struct px_template **ret_template, struct px_err *e);

@@ -63,6 +63,7 @@ static void *work(void *arg)
         (void)pthread_mutex_unlock(&m->all->lock);
         (void)!write(m->all->event, &one, sizeof one);
     }
+    px_template_leave(&m->place);
     return NULL;
 }
 

@@ -449,3 +449,83 @@ TEST(each_pool_has_its_turn)
     close_pool(policy, engine, pool);
     px_policy_free(bad);
 }
+
+/* ---- a box from a template is the box that it stands for ---- */
+
+/* Everything that holds a command, without what is another number in each box: the ids of mounts and of unnamed devices, the range of
+ * host ids. The skeleton of a template is a file system that is closed for writing; that of a box of its own is only mounted so. */
+static const char holds[] =
+    "sed -e 's/^[0-9]* [0-9]* 0:[0-9]* /anonymous /' -e 's/^[0-9]* [0-9]* //' -e 's/,[ug]id=[0-9]*//g'"
+    " -e 's/ - tmpfs none r[ow]/ - tmpfs none/' /proc/self/mountinfo | sort;"
+    "grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp|Umask|Sig)' /proc/self/status; cat /proc/self/limits; id;"
+    "sed 's/ [0-9]* *65536$//' /proc/self/uid_map; cat /proc/self/cgroup | sed 's/px-[0-9a-f]*/px/'; env | sort; umask; pwd; hostname;"
+    "find / -xdev -printf '%m %y %p %l\\n' | sort; cat /etc/* 2>/dev/null; ls /proc/self/fd; ls -l /proc/sys/user | wc -l;"
+    "cat /proc/sys/user/max_user_namespaces; find / -xdev -writable 2>/dev/null";
+
+static struct px_box *run_plainly(const struct px_policy *policy, const char *text)
+{
+    const char *argv[] = {"/bin/sh", "-c", text, NULL};
+    struct px_err e = {0};
+    struct px_box *box = NULL;
+    if (px_box_start(policy, argv, NULL, &box, &e) < 0 || px_box_wait(box, &e) < 0)
+        FAIL("%s: %s", e.what, e.why);
+    return box;
+}
+
+static void expect_equal(const char *field, const char *value)
+{
+    struct px_policy *policy = policy_of(field, value);
+    struct px_engine *engine = NULL;
+    struct px_pool *pool = NULL;
+
+    open_pool(policy, 1, &engine, &pool);
+    struct px_box *plain = run_plainly(policy, holds), *first = run(pool, holds), *second = run(pool, holds);
+    ASSERT(px_box_result(plain)->out.len > 4000);
+    ASSERT_STR(px_box_result(first)->out.data, px_box_result(plain)->out.data);
+    ASSERT_STR(px_box_result(second)->out.data, px_box_result(plain)->out.data);
+    px_box_free(plain);
+    px_box_free(first);
+    px_box_free(second);
+    close_pool(policy, engine, pool);
+}
+
+TEST(a_box_of_a_pool_is_held_by_what_holds_any_box)
+{
+    expect_equal("net", "none");
+    expect_equal("net", "loopback");
+    expect_equal("tmpfs", "/srv/scratch:size=1m");
+    expect_equal("seccomp", "strict");
+}
+
+TEST(boxes_of_a_pool_share_no_namespace_and_nothing_they_can_write)
+{
+    enum { COUNT = 6 };
+    static const char text[] =
+        "cd /proc/self/ns && for n in cgroup ipc mnt net pid user uts; do readlink $n; done;"
+        "find / -xdev -writable 2>/dev/null; echo x 2>/dev/null >>/etc/passwd; echo x 2>/dev/null >/usr/x; ls /home/sandbox /tmp /dev/shm;"
+        "for d in /home/sandbox /tmp /dev/shm; do echo left >$d/left; done; sed -n 's/^.* 0:\\([0-9]*\\) \\/ .* rw.* - tmpfs .*/\\1/p' /proc/self/mountinfo";
+    struct px_policy *policy = policy_of(NULL, NULL);
+    struct px_engine *engine = NULL;
+    struct px_pool *pool = NULL;
+    struct px_box *boxes[COUNT] = {0};
+    const char *argv[] = {"/bin/sh", "-c", text, NULL}, *stay[] = {"readlink", "/proc/self/ns/net", NULL};
+    struct px_err e = {0};
+
+    (void)stay;
+    open_pool(policy, 2, &engine, &pool);
+    for (int i = 0; i < COUNT; i++) {   /* all of them live at once */
+        ASSERT_PX(px_pool_box(pool, argv, NULL, &boxes[i], &e), e);
+        ASSERT_PX(px_box_wait(boxes[i], &e), e);
+    }
+    for (int i = 0; i < COUNT; i++)
+        for (int k = 0; k < i; k++) {
+            char mine[4096], *rest = mine;
+            ASSERT(snprintf(mine, sizeof mine, "%s", px_box_result(boxes[i])->out.data) < (int)sizeof mine);
+            for (char *line; (line = strsep(&rest, "\n")) && *line;)
+                if (strchr(line, ':') && strncmp(line, "/", 1) != 0 && strstr(px_box_result(boxes[k])->out.data, line))
+                    FAIL("boxes %d and %d both have %s", i, k, line);
+        }
+    for (int i = 0; i < COUNT; i++)
+        px_box_free(boxes[i]);
+    close_pool(policy, engine, pool);
+}
