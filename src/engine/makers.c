@@ -87,7 +87,7 @@ static int start(struct px_makers *makers, unsigned wanted)
         m->all = makers;
         if (pthread_cond_init(&m->told, NULL) != 0)
             break;
-        if (pthread_create(&m->thread, NULL, work, m) != 0) {
+        if (pthread_create(&m->thread, NULL, work, m) != 0) {          /* banned: px engine is a program of its own */
             (void)pthread_cond_destroy(&m->told);
             break;
         }

@@ -12,13 +12,14 @@ static bool is_fresh(const struct px_stock *stock)
     return stock->template && px_now_nsec() - stock->checked_nsec < (uint64_t)TRUSTED_MSEC * 1000000;
 }
 
-/* The plan as it would be now. If the host is as it was, the template is good for another while. */
+/* The plan as it would be now. 0: the host is as it was, and the template is good for another while; 1: it is a new one. */
 static int refresh(struct px_stock *stock, bool with_tree, struct px_err *e)
 {
     struct px_plan *plan = NULL;
     if (px_stay_plan(stock->policy, true, &plan, e) < 0)
         return -1;
-    if (stock->template && px_template_fits(stock->template, plan)) {
+    bool fits = stock->template && px_template_fits(stock->template, plan);
+    if (fits) {
         px_plan_free(plan);
     } else {
         px_template_free(stock->template);
@@ -27,17 +28,33 @@ static int refresh(struct px_stock *stock, bool with_tree, struct px_err *e)
             return -1;
     }
     stock->checked_nsec = px_now_nsec();
-    return 0;
+    return fits ? 0 : 1;
+}
+
+static int make(const struct px_stock *stock, const int *image, struct px_birthplace *place, struct px_box **ret_home, struct px_err *e)
+{
+    static const struct px_io nothing = {0};
+    struct px_plan *plan = NULL;
+    if (px_template_plan(stock->template, place, &plan, e) < 0)
+        return -1;
+    plan->image = image;
+    return px_supervise_start(plan, stock->policy, &nothing, ret_home, e);
 }
 
 int px_stock_box(struct px_stock *stock, const int *image, struct px_birthplace *place, struct px_box **ret_home, struct px_err *e)
 {
-    static const struct px_io nothing = {0};
-    struct px_plan *plan = NULL;
-    if ((!is_fresh(stock) && refresh(stock, place->there >= 0, e) < 0) || px_template_plan(stock->template, place, &plan, e) < 0)
+    const bool fresh = is_fresh(stock);
+    struct px_err first = {0};
+    if (fresh && make(stock, image, place, ret_home, &first) >= 0)
+        return 0;
+    int changed = refresh(stock, place->there >= 0, e);
+    if (changed < 0)
         return -1;
-    plan->image = image;
-    return px_supervise_start(plan, stock->policy, &nothing, ret_home, e);
+    if (fresh && !changed) {    /* it was not the host that changed under the plan */
+        *e = first;
+        return -1;
+    }
+    return make(stock, image, place, ret_home, e);
 }
 
 void px_stock_done(struct px_stock *stock)
