@@ -22,7 +22,6 @@
 #include "box/template.h"
 #include "kernel/abi.h"
 #include "kernel/clone.h"
-#include "kernel/mount.h"
 #include "kernel/pidfd.h"
 
 #include "init_image.inc"       /* static const unsigned char px_init_image[] */
@@ -169,42 +168,27 @@ static int prepare_child(struct px_box *box, pid_t pid, struct px_err *e)
     return r < 0 ? px_fail(e, PX_E_CGROUP, r, "cannot put the box into its cgroup") : 0;
 }
 
-/* A clone of the template's tree, for the step that enters it. */
-static int clone_tree(struct px_plan *plan)
+static void go_home(struct px_traveller *who)
 {
-    long r = px_sys(SYS_setns, *plan->tree, CLONE_NEWNS);
-    int tree = r < 0 ? (int)r : px_fd_above_stdio(px_mount_clone(AT_FDCWD, "/", 0));
-    for (uint32_t i = 0; tree >= 0 && i < plan->count; i++)
-        if (plan->steps[i].op == PX_OP_TREE)
-            plan->steps[i].fd = tree;
-    return tree;
-}
-
-static void go_home(struct px_birthplace *place)
-{
-    long r = px_sys(SYS_setns, place->home, CLONE_NEWNS);
-    if (r >= 0 && (r = px_sys(SYS_fchdir, place->root)) >= 0 && (r = px_sys(SYS_chroot, ".")) >= 0)
-        r = px_sys(SYS_fchdir, place->cwd);
+    long r = px_sys(SYS_setns, who->home, CLONE_NEWNS);
+    if (r >= 0 && (r = px_sys(SYS_fchdir, who->root)) >= 0 && (r = px_sys(SYS_chroot, ".")) >= 0)
+        r = px_sys(SYS_fchdir, who->cwd);
     if (r < 0)
-        __atomic_store_n(&place->lost, true, __ATOMIC_RELEASE);
+        __atomic_store_n(&who->lost, true, __ATOMIC_RELEASE);
 }
 
-/* Where the template says that boxes are born, if there is one: our own thread goes there for a moment, and comes back. With ids
- * of its own no step of a box needs a path of the host; without, it is born here. */
+/* Where the template says that boxes are born, if there is one: our own thread goes there for a moment, and comes back. */
 static long clone_there(struct launch *l, struct px_clone_args *args)
 {
     struct px_plan *plan = l->box->plan;
-    struct px_birthplace *place = plan->birthplace;
-    if (!place)
+    if (!plan->birthplace)
         return px_clone_run(args, l->stacks, PX_CHILD_STACK, px_child_main, &l->child);
-    long pid = clone_tree(plan);
-    if (pid >= 0 && l->box->ids.kind == PX_IDMAP_RANGE)
-        pid = px_sys(SYS_setns, place->there, CLONE_NEWNS);
-    else
-        go_home(place);
-    if (pid >= 0 && !place->lost)
+    if (l->box->ids.kind != PX_IDMAP_RANGE)     /* the template was made for boxes with ids of their own */
+        return -EINVAL;
+    long pid = px_sys(SYS_setns, *plan->birthplace, CLONE_NEWNS);
+    if (pid >= 0)
         pid = px_clone_run(args, l->stacks, PX_CHILD_STACK, px_child_main, &l->child);
-    go_home(place);
+    go_home(plan->traveller);
     return pid;
 }
 
@@ -245,7 +229,7 @@ static int clone_quietly(struct launch *l, struct px_err *e)
     uint64_t before = 0;
     /* The mark belongs to the memory, so to all threads: one start at a time. The lock lies on this process's own directory
      * of descriptors, which is the one thing that all its threads and nobody else can lock without a global. */
-    bool turns = !l->box->plan->birthplace || !l->box->plan->birthplace->alone;
+    bool turns = !l->box->plan->traveller || !l->box->plan->traveller->alone;
     px_auto_fd int threads =
         turns ? (int)px_sys(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -EBADF;
     while (threads >= 0 && px_sys(SYS_flock, threads, LOCK_EX) == -EINTR)
@@ -345,14 +329,14 @@ static int open_image(const struct px_plan *plan)
 /* Who makes many boxes keeps them: to give memory back costs every process that shares it a moment. */
 static int borrow_stacks(struct launch *l)
 {
-    struct px_birthplace *place = l->box->plan->birthplace;
-    l->stacks = place && place->stacks ? place->stacks : NULL;
+    struct px_traveller *who = l->box->plan->traveller;
+    l->stacks = who ? who->stacks : NULL;
     if (!l->stacks) {
         void *stacks = mmap(NULL, (size_t)2 * PX_CHILD_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
         l->stacks = stacks == MAP_FAILED ? NULL : stacks;
     }
-    if (place)
-        place->stacks = l->stacks;
+    if (who)
+        who->stacks = l->stacks;
     return l->stacks ? 0 : -ENOMEM;
 }
 
@@ -395,7 +379,7 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
         r = clone_quietly(&l, e);
     }
     close_child_ends(&l);
-    if (l.stacks && !(box->plan->birthplace && box->plan->birthplace->stacks == l.stacks))
+    if (l.stacks && !(box->plan->traveller && box->plan->traveller->stacks == l.stacks))
         (void)munmap(l.stacks, (size_t)2 * PX_CHILD_STACK);
     /* The payload's own report is the more exact one: pid 1 only knows that it failed. */
     if (r >= 0 && l.child.payload_report.err < 0)

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "box/ops.h"
+#include "box/template.h"
 #include "kernel/abi.h"
 #include "kernel/mount.h"
 
@@ -140,11 +141,13 @@ int px_op_root(struct px_child *c, const struct px_step *s)
     return tree < 0 ? tree : enter_tree(tree);
 }
 
-/* A clone of the template's, made by the parent. */
+/* A clone of the template's tree, which lies in the namespace that we were born in. */
 int px_op_tree(struct px_child *c, const struct px_step *s)
 {
     (void)c;
-    return enter_tree(s->fd);
+    (void)s;
+    int tree = px_mount_clone(AT_FDCWD, PX_TEMPLATE_TREE, 0);
+    return tree < 0 ? tree : enter_tree(tree);
 }
 
 /* "/proc/self/fd/N" */
@@ -333,11 +336,18 @@ int px_op_pivot(struct px_child *c, const struct px_step *s)
 }
 
 /* For a root that many boxes will see: its file system is closed for writing, whoever mounts it. */
-int px_op_close_root(struct px_child *c, const struct px_step *s)
+int px_op_put_aside(struct px_child *c, const struct px_step *s)
 {
-    (void)c;
     (void)s;
-    return px_mount_close_for_writing(".");
+    long r = px_mount_close_for_writing(".");
+    if (r >= 0)
+        r = c->aside_fd = px_mount_clone(AT_FDCWD, ".", 0);
+    return (int)(r < 0 ? r : px_sys(SYS_umount2, ".", 2 /* MNT_DETACH */));
+}
+
+int px_op_put_back(struct px_child *c, const struct px_step *s)
+{
+    return attach(c->aside_fd, px_op_text(c, s->dst));
 }
 
 /* Before the pivot, while the host's /proc is in reach. */

@@ -18,11 +18,11 @@
 #include "box/policy.h"
 #include "kernel/seccomp.h"
 
-struct px_birthplace;
 struct px_err;
 struct px_idmap;
 struct px_partner;
 struct sock_filter;
+struct px_traveller;
 
 enum px_op {
 #define PX_OP(name, ...) PX_OP_##name,
@@ -71,8 +71,8 @@ struct px_plan {
     bool stays;                 /* no payload: commands come later */
     const int *image;           /* of px-init, if the caller shares one among its boxes; borrowed */
     const int *filters;         /* of a box that stays, the same; only while nothing of them depends on the box */
-    struct px_birthplace *birthplace;   /* box/template.h; borrowed, NULL: where we are */
-    const int *tree;            /* the mount namespace whose root the TREE step gets a clone of; borrowed */
+    const int *birthplace;      /* a mount namespace (box/template.h); borrowed, NULL: where we are */
+    struct px_traveller *traveller;     /* who goes there; borrowed, NULL: nobody */
     bool notify;                /* the filter has a listener, which the parent gets */
     bool own_filter;            /* the filter is one of ours */
     enum px_tier tier;

@@ -28,7 +28,7 @@ enum { BUILD_SEC_MAX = 60, PLACE_BYTES = 64 << 10, PLACE_INODES = 16 };
 struct px_template {
     struct px_plan *plan;       /* with the TREE step if there is a tree */
     struct px_plan *whole;      /* as it was computed, to be compared with */
-    int tree;                   /* a mount namespace whose root it is */
+    int place;
     int filters;                /* of px-init, one file for all */
 };
 
@@ -104,64 +104,34 @@ static int build_and_free(struct px_plan *plan)
     return fd;
 }
 
-/* ---- the place ---- */
+/* ---- who goes there ---- */
 
-static void add_proc_of_place(struct px_plan *plan, const struct stat *st)
+int px_traveller_init(struct px_traveller *ret_who)
 {
-    struct px_step *root = px_steps_add(plan, PX_OP_ROOT);
-    root->num = PLACE_BYTES;
-    root->num2 = PLACE_INODES;
-    root->attr = PX_STEPS_RW;
-    px_steps_dir(plan, "/proc", 0555, 0);
-    /* Whole and writable: the kernel lets a box mount its own only where it sees one that hides nothing. */
-    px_steps_bind(plan, "/proc", "/proc", PX_STEPS_RW | PX_MOUNT_NOEXEC, st);
-    px_steps_add(plan, PX_OP_SEAL)->attr = PX_STEPS_RO;
-}
-
-int px_template_place(struct px_birthplace *ret_place)
-{
-    struct stat st;
-    *ret_place = (struct px_birthplace)PX_BIRTHPLACE_NONE;
+    *ret_who = (struct px_traveller)PX_TRAVELLER_NONE;
     if (!px_idmap_caller_is_root())
         return -EPERM;
-    struct px_plan *plan = empty_plan(PX_STEPS_MAX);
-    if (!plan || stat("/proc", &st) < 0) {
-        px_plan_free(plan);
-        return -ENOMEM;
-    }
-    px_buf_putc(&plan->text, '\0');
-    px_steps_add(plan, PX_OP_BEGIN);
-    px_steps_add(plan, PX_OP_PRIVATE);
-    add_proc_of_place(plan, &st);
-    px_steps_add(plan, PX_OP_KEEP_NAMESPACE);
-    px_steps_add(plan, PX_OP_PIVOT);
-    struct px_birthplace place = {
-        .there = build_and_free(plan),
+    struct px_traveller who = {
         .home = (int)px_sys(SYS_openat, AT_FDCWD, "/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC),
         .root = (int)px_sys(SYS_openat, AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC),
         .cwd = (int)px_sys(SYS_openat, AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC),
     };
-    if (place.there < 0 || place.home < 0 || place.root < 0 || place.cwd < 0) {
-        px_template_place_done(&place);
-        return -ENOTSUP;
+    if (who.home < 0 || who.root < 0 || who.cwd < 0) {
+        px_traveller_done(&who);
+        return -EMFILE;
     }
-    *ret_place = place;
+    *ret_who = who;
     return 0;
 }
 
-void px_template_leave(struct px_birthplace *place)
+void px_traveller_done(struct px_traveller *who)
 {
-    if (place->stacks)
-        (void)munmap(place->stacks, (size_t)2 * PX_CHILD_STACK);
-    place->stacks = NULL;
-}
-
-void px_template_place_done(struct px_birthplace *place)
-{
-    px_template_leave(place);
-    int *const fds[] = {&place->there, &place->home, &place->root, &place->cwd};
+    int *const fds[] = {&who->home, &who->root, &who->cwd};
     for (size_t i = 0; i < PX_COUNT_OF(fds); i++)
         *fds[i] = px_fd_close(*fds[i]);
+    if (who->stacks)
+        (void)munmap(who->stacks, (size_t)2 * PX_CHILD_STACK);
+    who->stacks = NULL;
 }
 
 /* ---- the tree ---- */
@@ -198,20 +168,36 @@ static uint32_t find_common(const struct px_plan *plan, uint32_t *ret_from)
     return to - from;
 }
 
-/* The namespace that holds nothing but it. */
-static int build_tree(const struct px_plan *plan, uint32_t from, uint32_t count)
+static void add_surroundings(struct px_plan *plan, const struct stat *proc)
 {
-    struct px_plan *part = empty_plan(count + 6);
+    struct px_step *root = px_steps_add(plan, PX_OP_ROOT);
+    root->num = PLACE_BYTES;
+    root->num2 = PLACE_INODES;
+    root->attr = PX_STEPS_RW;
+    px_steps_dir(plan, "/proc", 0555, 0);
+    px_steps_dir(plan, PX_TEMPLATE_TREE, 0755, 0);
+    /* Whole and writable: the kernel lets a box mount its own only where it sees one that hides nothing. */
+    px_steps_bind(plan, "/proc", "/proc", PX_STEPS_RW | PX_MOUNT_NOEXEC, proc);
+    px_steps_at(plan, PX_OP_PUT_BACK, PX_TEMPLATE_TREE);
+    px_steps_add(plan, PX_OP_SEAL)->attr = PX_STEPS_RO;
+}
+
+/* The namespace that holds it. */
+static int build_place(const struct px_plan *plan, uint32_t from, uint32_t count)
+{
+    struct stat proc;
+    struct px_plan *part = stat("/proc", &proc) < 0 ? NULL : empty_plan(PX_STEPS_MAX);
     if (!part)
         return -ENOMEM;
     px_buf_add(&part->text, plan->text.data, plan->text.len);
     part->owner = plan->owner;
     px_steps_add(part, PX_OP_BEGIN);
     px_steps_add(part, PX_OP_PRIVATE);
-    memcpy(part->steps + part->count, plan->steps + from, count * sizeof *part->steps);
-    part->count += count;
+    for (uint32_t i = 0; i < count; i++)
+        *px_steps_add(part, plan->steps[from + i].op) = plan->steps[from + i];
     px_steps_add(part, PX_OP_SEAL)->attr = PX_STEPS_RO;
-    px_steps_add(part, PX_OP_CLOSE_ROOT);
+    px_steps_add(part, PX_OP_PUT_ASIDE);
+    add_surroundings(part, &proc);
     px_steps_add(part, PX_OP_KEEP_NAMESPACE);
     px_steps_add(part, PX_OP_PIVOT);
     return build_and_free(part);
@@ -265,11 +251,21 @@ static void put_tree(struct px_template *t, uint32_t from, uint32_t count)
     plan->init_at -= less;
 }
 
-static void make_tree(struct px_template *t, bool with_tree)
+/* Whether the boxes will have ids of their own: else their steps need paths of the host. */
+static bool have_own_ids(const struct px_plan *plan)
 {
-    uint32_t from = 0, count = with_tree ? find_common(t->whole, &from) : 0;
-    t->tree = count ? build_tree(t->whole, from, count) : -EBADF;
-    if (t->tree >= 0)
+    struct px_idmap map;
+    if (px_idmap_choose(plan->owner.uid, plan->owner.gid, plan->binds, &map) < 0)
+        return false;
+    px_idmap_done(&map);
+    return map.kind == PX_IDMAP_RANGE;
+}
+
+static void make_place(struct px_template *t)
+{
+    uint32_t from = 0, count = have_own_ids(t->whole) ? find_common(t->whole, &from) : 0;
+    t->place = count ? build_place(t->whole, from, count) : -EBADF;
+    if (t->place >= 0)
         put_tree(t, from, count);
 }
 
@@ -279,14 +275,14 @@ static int shared_filters(const struct px_plan *plan)
     return px_fd_memory("px-filters", px_plan_text(plan, s->src), s->attr, PX_MEMORY_SEALED);
 }
 
-int px_template_new(struct px_plan *plan, bool with_tree, struct px_template **ret_template, struct px_err *e)
+int px_template_new(struct px_plan *plan, bool may_go, struct px_template **ret_template, struct px_err *e)
 {
     struct px_template *t = calloc(1, sizeof *t);
     if (!t) {
         px_plan_free(plan);
         return px_fail(e, PX_E_MEMORY, ENOMEM, "template");
     }
-    t->tree = t->filters = -EBADF;
+    t->place = t->filters = -EBADF;
     t->whole = plan;
     t->plan = copy_plan(plan);
     if (!t->plan) {
@@ -294,7 +290,8 @@ int px_template_new(struct px_plan *plan, bool with_tree, struct px_template **r
         return px_fail(e, PX_E_MEMORY, ENOMEM, "template");
     }
     t->filters = shared_filters(plan);
-    make_tree(t, with_tree);
+    if (may_go)
+        make_place(t);
     *ret_template = t;
     return 0;
 }
@@ -305,14 +302,9 @@ void px_template_free(struct px_template *t)
         return;
     px_plan_free(t->whole);
     px_plan_free(t->plan);
-    (void)px_fd_close(t->tree);
+    (void)px_fd_close(t->place);
     (void)px_fd_close(t->filters);
     free(t);
-}
-
-bool px_template_has_tree(const struct px_template *t)
-{
-    return t->tree >= 0;
 }
 
 static bool same_step(const struct px_step *a, const struct px_step *b)
@@ -333,16 +325,14 @@ bool px_template_fits(const struct px_template *t, const struct px_plan *plan)
     return true;
 }
 
-int px_template_plan(const struct px_template *t, struct px_birthplace *place, struct px_plan **ret_plan, struct px_err *e)
+int px_template_plan(const struct px_template *t, struct px_traveller *who, struct px_plan **ret_plan, struct px_err *e)
 {
     struct px_plan *plan = copy_plan(t->plan);
     if (!plan)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
     plan->filters = t->filters >= 0 ? &t->filters : NULL;
-    if (t->tree >= 0) {
-        plan->tree = &t->tree;
-        plan->birthplace = place;
-    }
+    plan->traveller = who;
+    plan->birthplace = t->place >= 0 ? &t->place : NULL;
     *ret_plan = plan;
     return 0;
 }

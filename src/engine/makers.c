@@ -13,6 +13,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "box/supervise.h"
+#include "kernel/idmap.h"
 
 enum state { IDLE, TOLD, DONE };
 
@@ -23,7 +24,7 @@ struct maker {
     enum state state;           /* this and `all->end` under the lock; the rest is the maker's from TOLD to DONE, else the loop's */
     struct px_stock *stock;
     struct px_made made;
-    struct px_birthplace place; /* all name the same namespaces, but each gets lost alone */
+    struct px_traveller who;
 };
 
 struct px_makers {
@@ -31,7 +32,6 @@ struct px_makers {
     bool end;
     int event;
     const int *image;
-    struct px_birthplace place;
     unsigned count;
     struct maker makers[PX_MAKERS_MAX];
 };
@@ -52,18 +52,17 @@ static void *work(void *arg)
 {
     struct maker *m = arg;
     const uint64_t one = 1;
-    /* A root and a working directory of its own: it goes where boxes are born. */
-    bool can_go = px_sys(SYS_unshare, CLONE_FS) >= 0;
-    m->place = can_go ? m->all->place : (struct px_birthplace)PX_BIRTHPLACE_NONE;
+    if (px_sys(SYS_unshare, CLONE_FS) < 0)      /* without a root and a working directory of its own it goes nowhere */
+        px_traveller_done(&m->who);
     while (wait_for_job(m)) {
-        if (px_stock_box(m->stock, m->all->image, &m->place, &m->made.home, &m->made.why) < 0)
+        if (px_stock_box(m->stock, m->all->image, &m->who, &m->made.home, &m->made.why) < 0)
             m->made.home = NULL;
         (void)pthread_mutex_lock(&m->all->lock);
         m->state = DONE;
         (void)pthread_mutex_unlock(&m->all->lock);
         (void)!write(m->all->event, &one, sizeof one);
     }
-    px_template_leave(&m->place);
+    px_traveller_done(&m->who);
     return NULL;
 }
 
@@ -71,10 +70,10 @@ static void *work(void *arg)
 
 /* While a box is being made, its process has our memory, and "not to be looked at" is a mark of the memory: who shares it takes
  * turns, unless it is never to be looked at. Only root's own files in /proc stay within reach then. */
-static unsigned how_many(const struct px_birthplace *place)
+static unsigned how_many(void)
 {
     cpu_set_t set;
-    if (place->there < 0 || px_sys(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+    if (!px_idmap_caller_is_root() || px_sys(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return 1;
     int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
     return n < 1 ? 1 : n > PX_MAKERS_MAX ? PX_MAKERS_MAX : (unsigned)n;
@@ -85,10 +84,15 @@ static int start(struct px_makers *makers, unsigned wanted)
     for (unsigned i = 0; i < wanted; i++) {
         struct maker *m = &makers->makers[i];
         m->all = makers;
-        if (pthread_cond_init(&m->told, NULL) != 0)
+        (void)px_traveller_init(&m->who);       /* without, boxes are born where we are */
+        m->who.alone = wanted > 1;
+        if (pthread_cond_init(&m->told, NULL) != 0) {
+            px_traveller_done(&m->who);
             break;
+        }
         if (pthread_create(&m->thread, NULL, work, m) != 0) {          /* banned: px engine is a program of its own */
             (void)pthread_cond_destroy(&m->told);
+            px_traveller_done(&m->who);
             break;
         }
         makers->count++;
@@ -105,10 +109,7 @@ int px_makers_new(const int *image, struct px_makers **ret_makers, struct px_err
     }
     makers->image = image;
     makers->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    (void)px_template_place(&makers->place);    /* without one boxes are born where we are */
-    unsigned wanted = how_many(&makers->place);
-    makers->place.alone = wanted > 1;
-    int r = makers->event < 0 ? -errno : start(makers, wanted);
+    int r = makers->event < 0 ? -errno : start(makers, how_many());
     if (r < 0) {
         px_makers_free(makers);
         return px_fail(e, PX_E_CLONE, r, "the engine cannot start a thread");
@@ -133,7 +134,6 @@ void px_makers_free(struct px_makers *makers)
             px_supervise_free(makers->makers[i].made.home);
     }
     (void)pthread_mutex_destroy(&makers->lock);
-    px_template_place_done(&makers->place);
     (void)px_fd_close(makers->event);
     free(makers);
 }
@@ -192,6 +192,6 @@ bool px_makers_lost(const struct px_makers *makers)
 {
     bool lost = false;
     for (unsigned i = 0; i < makers->count; i++)
-        lost = lost || __atomic_load_n(&makers->makers[i].place.lost, __ATOMIC_ACQUIRE);
+        lost = lost || __atomic_load_n(&makers->makers[i].who.lost, __ATOMIC_ACQUIRE);
     return lost;
 }

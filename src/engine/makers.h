@@ -1,7 +1,7 @@
 /* engine/makers.h - threads that make boxes beside the loop that hands them out, as many at once as there are processors.
  *
  * Why:     making a box is a chain of waits for the kernel and for px-init: one after the other leaves a processor idle.
- * Owns:    the threads, and the namespace where boxes are born. A stock is one maker's while it is lent to it.
+ * Owns:    the threads. A stock is one maker's while it is lent to it.
  * Mustn't: touch anything of the loop: a job goes in, a box or an error comes out. */
 #pragma once
 

@@ -13,7 +13,7 @@ static bool is_fresh(const struct px_stock *stock)
 }
 
 /* The plan as it would be now. 0: the host is as it was, and the template is good for another while; 1: it is a new one. */
-static int refresh(struct px_stock *stock, bool with_tree, struct px_err *e)
+static int refresh(struct px_stock *stock, bool may_go, struct px_err *e)
 {
     struct px_plan *plan = NULL;
     if (px_stay_plan(stock->policy, true, &plan, e) < 0)
@@ -24,37 +24,37 @@ static int refresh(struct px_stock *stock, bool with_tree, struct px_err *e)
     } else {
         px_template_free(stock->template);
         stock->template = NULL;
-        if (px_template_new(plan, with_tree, &stock->template, e) < 0)
+        if (px_template_new(plan, may_go, &stock->template, e) < 0)
             return -1;
     }
     stock->checked_nsec = px_now_nsec();
     return fits ? 0 : 1;
 }
 
-static int make(const struct px_stock *stock, const int *image, struct px_birthplace *place, struct px_box **ret_home, struct px_err *e)
+static int make(const struct px_stock *stock, const int *image, struct px_traveller *who, struct px_box **ret_home, struct px_err *e)
 {
     static const struct px_io nothing = {0};
     struct px_plan *plan = NULL;
-    if (px_template_plan(stock->template, place, &plan, e) < 0)
+    if (px_template_plan(stock->template, who, &plan, e) < 0)
         return -1;
     plan->image = image;
     return px_supervise_start(plan, stock->policy, &nothing, ret_home, e);
 }
 
-int px_stock_box(struct px_stock *stock, const int *image, struct px_birthplace *place, struct px_box **ret_home, struct px_err *e)
+int px_stock_box(struct px_stock *stock, const int *image, struct px_traveller *who, struct px_box **ret_home, struct px_err *e)
 {
     const bool fresh = is_fresh(stock);
     struct px_err first = {0};
-    if (fresh && make(stock, image, place, ret_home, &first) >= 0)
+    if (fresh && make(stock, image, who, ret_home, &first) >= 0)
         return 0;
-    int changed = refresh(stock, place->there >= 0, e);
+    int changed = refresh(stock, who->home >= 0, e);
     if (changed < 0)
         return -1;
     if (fresh && !changed) {    /* it was not the host that changed under the plan */
         *e = first;
         return -1;
     }
-    return make(stock, image, place, ret_home, e);
+    return make(stock, image, who, ret_home, e);
 }
 
 void px_stock_done(struct px_stock *stock)

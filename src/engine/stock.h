@@ -2,7 +2,7 @@
  *
  * Why:     what a policy means on this host is worked out once, not once a box; and looked at again from time to time, because
  *          the host goes on: a package is installed, a module adds a file to /proc.
- * Owns:    the template. The policy and the birthplace are its user's.
+ * Owns:    the template. The policy and the traveller are its user's.
  * Mustn't: give a box anything that another box can change. */
 #pragma once
 
@@ -20,5 +20,5 @@ struct px_stock {
 };
 
 /* One more box that stays. image: of px-init, shared among the boxes, or NULL. */
-int px_stock_box(struct px_stock *stock, const int *image, struct px_birthplace *place, struct px_box **ret_home, struct px_err *e);
+int px_stock_box(struct px_stock *stock, const int *image, struct px_traveller *who, struct px_box **ret_home, struct px_err *e);
 void px_stock_done(struct px_stock *stock);
