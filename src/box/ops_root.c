@@ -347,7 +347,9 @@ int px_op_put_aside(struct px_child *c, const struct px_step *s)
 
 int px_op_put_back(struct px_child *c, const struct px_step *s)
 {
-    return attach(c->aside_fd, px_op_text(c, s->dst));
+    int tree = c->aside_fd;
+    c->aside_fd = -EBADF;
+    return attach(tree, px_op_text(c, s->dst));
 }
 
 /* Before the pivot, while the host's /proc is in reach. */

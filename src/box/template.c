@@ -52,7 +52,8 @@ static int build_in(struct px_child *child, char *stack)
     uint64_t before = 0;
     int pidfd = -EBADF;
     struct px_clone_args args = {
-        .flags = PX_CLONE_NEWNS | PX_CLONE_VM | PX_CLONE_FILES | PX_CLONE_PIDFD | PX_CLONE_CHILD_CLEARTID | PX_CLONE_CLEAR_SIGHAND,
+        .flags = PX_CLONE_NEWNS | PX_CLONE_VM | PX_CLONE_FILES | PX_CLONE_PIDFD | PX_CLONE_CHILD_CLEARTID |
+                 PX_CLONE_CLEAR_SIGHAND,
         .pidfd = (uintptr_t)&pidfd,
         .child_tid = (uintptr_t)&child->alive,
     };
@@ -63,13 +64,18 @@ static int build_in(struct px_child *child, char *stack)
         wait_for_builder(child, pidfd);
     (void)px_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, 8);
     (void)px_fd_close(pid > 0 ? pidfd : -EBADF);
-    return pid < 0 ? (int)pid : child->report.err < 0 ? child->report.err : child->kept_fd;
+    int r = pid < 0 ? (int)pid : child->report.err;
+    if (r >= 0)
+        return child->kept_fd;
+    (void)px_fd_close(child->aside_fd);
+    (void)px_fd_close(child->kept_fd);
+    return r;
 }
 
 /* A descriptor of what the last of the steps keeps, or -errno. */
 static int build(const struct px_plan *plan)
 {
-    struct px_child child = {.plan = plan, .kept_fd = -ECANCELED};
+    struct px_child child = {.plan = plan, .aside_fd = -EBADF, .kept_fd = -ECANCELED};
     px_auto_fd int parent = px_fd_above_stdio((int)px_sys(434 /* pidfd_open */, getpid(), 0));
     if (parent < 0)
         return parent;

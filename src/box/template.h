@@ -26,7 +26,7 @@ struct px_template;
 
 /* A thread that goes to birthplaces, and what it keeps from one box to the next. */
 struct px_traveller {
-    int home, root, cwd;        /* where it lives: going back to a namespace leads to its top, not to where one was; -EBADF: it stays */
+    int home, root, cwd;        /* where it lives (going back to a namespace leads to its top); -EBADF: it stays there */
     char *stacks;               /* of the processes that it begins, two of PX_CHILD_STACK */
     bool alone;                 /* nothing of this process can be looked at, ever: its threads need not take turns */
     bool lost;                  /* it could not go back: it may make nothing more */

@@ -21,7 +21,7 @@ struct maker {
     struct px_makers *all;
     pthread_t thread;
     pthread_cond_t told;
-    enum state state;           /* this and `all->end` under the lock; the rest is the maker's from TOLD to DONE, else the loop's */
+    enum state state;           /* with `all->end` under the lock; the rest is the maker's from TOLD to DONE, else the loop's */
     struct px_stock *stock;
     struct px_made made;
     struct px_traveller who;

@@ -31,7 +31,8 @@ static int refresh(struct px_stock *stock, bool may_go, struct px_err *e)
     return fits ? 0 : 1;
 }
 
-static int make(const struct px_stock *stock, const int *image, struct px_traveller *who, struct px_box **ret_home, struct px_err *e)
+static int make(const struct px_stock *stock, const int *image, struct px_traveller *who, struct px_box **ret_home,
+                struct px_err *e)
 {
     static const struct px_io nothing = {0};
     struct px_plan *plan = NULL;
