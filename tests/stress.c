@@ -11,6 +11,7 @@
 #include "stress.h"
 
 #include <dirent.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -114,17 +115,33 @@ static long private_kib(int pid)
     return -1;
 }
 
-/* The children of a process, in the order of their birth. */
-static int children_of(int pid, int *ret_pids, int max)
+/* The children of one thread, in the order of their birth. */
+static int children_of_task(int pid, const char *task, int *ret_pids, int max)
 {
-    char path[64];
+    char path[320];
     int n = 0;
-    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%s/children", pid, task);
     FILE *f = fopen(path, "re");
     while (f && n < max && fscanf(f, "%d", &ret_pids[n]) == 1)
         n++;
     if (f)
         (void)fclose(f);
+    return n;
+}
+
+/* Of all its threads: an engine has several that make boxes. */
+static int children_of(int pid, int *ret_pids, int max)
+{
+    char path[64];
+    struct dirent *task;
+    int n = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/task", pid);
+    DIR *tasks = opendir(path);
+    while (tasks && (task = readdir(tasks)))
+        if (task->d_name[0] != '.')
+            n += children_of_task(pid, task->d_name, ret_pids + n, max - n);
+    if (tasks)
+        (void)closedir(tasks);
     return n;
 }
 

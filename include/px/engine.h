@@ -16,8 +16,8 @@
  * An engine is one small process of px that makes boxes ahead of time; a pool is one policy with so many boxes ready. Each box
  * runs one command and is gone with it: none is ever used twice. What px_pool_box gives is an ordinary px_box.
  *
- * A pool may be used by several threads at once. If the engine dies, its boxes die with it and say so in their results; the
- * next px_pool_box fails with PX040. */
+ * A pool may be used by several threads at once. If the engine dies, its boxes die with it and say so in their results; when
+ * it is gone px_pool_box fails with PX040. */
 #pragma once
 
 #include <px/px.h>

@@ -55,6 +55,7 @@ struct px_child {
     int payload_pid;            /* as the box sees it */
     int payload_fd;             /* its pidfd */
     int net_fd;                 /* the network namespace that the payload has made */
+    int aside_fd, kept_fd;      /* of a template (box/template.h): its tree while it is built, the namespace it is kept in */
     char pid_text[21];
 };
 

@@ -15,8 +15,9 @@
 #include "base/time.h"
 #include "box/steps.h"
 #include "box/supervise.h"
+#include "kernel/pidfd.h"
 
-enum { ANSWER_MSEC_MAX = 60 * 1000, SIGNAL_MSEC_MAX = 1000, SLICE_MSEC = 100, FDS_MAX = 5 };
+enum { ANSWER_MSEC_MAX = 60 * 1000, SIGNAL_MSEC_MAX = 1000, SLICE_MSEC = 100, FDS_MAX = 5, NSEC = 1000000 };
 
 struct request {
     struct px_init_request head;
@@ -95,7 +96,7 @@ static void add_fd(struct request *r, int fd, uint32_t flag)
     r->head.flags |= flag;
 }
 
-static int send_request(int control, const struct request *r, uint64_t wait_msec)
+static int send_request(int control, const struct request *r, uint64_t end)
 {
     bool file = r->head.flags & PX_INIT_FILE;
     struct iovec iov[2] = {{.iov_base = (void *)&r->head, .iov_len = sizeof r->head},
@@ -113,7 +114,7 @@ static int send_request(int control, const struct request *r, uint64_t wait_msec
     /* The socket is shared with every other user of the box, so it stays as it is; a full one is waited for, with a bound. */
     struct pollfd room_again = {.fd = control, .events = POLLOUT};
     long n = px_sys(SYS_sendmsg, control, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-    for (uint64_t end = px_now_nsec() + wait_msec * 1000000; (n == -EAGAIN || n == -EINTR) && px_now_nsec() < end;) {
+    while ((n == -EAGAIN || n == -EINTR) && px_now_nsec() < end) {
         (void)px_sys(SYS_poll, &room_again, 1, SLICE_MSEC);
         n = px_sys(SYS_sendmsg, control, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
     }
@@ -122,14 +123,39 @@ static int send_request(int control, const struct request *r, uint64_t wait_msec
 
 /* ---- the answer ---- */
 
-static int wait_for(int socket)
+/* A command's own clock runs from its start, so the answer that it has started may take no longer. */
+static uint64_t answer_deadline(const struct px_box *box)
 {
-    struct pollfd ready = {.fd = socket, .events = POLLIN};
-    long r;
-    do
-        r = px_sys(SYS_poll, &ready, 1, ANSWER_MSEC_MAX);
-    while (r == -EINTR);
-    return r < 0 ? (int)r : r == 0 ? -ETIMEDOUT : 0;
+    uint64_t msec = box->timeout_msec && box->timeout_msec < ANSWER_MSEC_MAX ? box->timeout_msec : ANSWER_MSEC_MAX;
+    return box->start_nsec + msec * NSEC;
+}
+
+/* 0: there is an answer, or the end of the box in its place. -ETIMEDOUT; -EHOSTDOWN: pid 1 was stopped, and cannot answer. */
+static int wait_for(const struct px_box *box)
+{
+    struct pollfd ready[2] = {{.fd = box->control, .events = POLLIN}, {.fd = box->home->pidfd, .events = POLLIN}};
+    for (;;) {
+        uint64_t now = px_now_nsec(), end = answer_deadline(box);
+        uint64_t left = now < end ? (end - now) / NSEC + 1 : 0;
+        long r = px_sys(SYS_poll, ready, 2, left < SLICE_MSEC ? (int)left : SLICE_MSEC);
+        if (r > 0 || (r < 0 && r != -EINTR))
+            return r > 0 ? 0 : (int)r;
+        if (left == 0)
+            return -ETIMEDOUT;
+        if (px_pidfd_stopped(box->home->pidfd))
+            return -EHOSTDOWN;
+    }
+}
+
+static int no_answer(int err, struct px_err *e)
+{
+    px_fail(e, PX_E_CLONE, err, "the box does not answer");
+    if (err == -EHOSTDOWN) {
+        e->sys = 0;
+        px_why(e, "Its pid 1 is stopped.");
+        return px_fix(e, "Whoever stopped it can wake it with SIGCONT; or end the box.");
+    }
+    return -1;
 }
 
 static int explain(const struct px_init_started *s, const char *command, const char *directory, struct px_err *e)
@@ -149,8 +175,10 @@ static int explain(const struct px_init_started *s, const char *command, const c
 static int take_terminal(struct px_box *box, struct px_err *e)
 {
     char data[sizeof(struct px_init_started)];
-    int r = wait_for(box->control);
-    box->terminal = r < 0 ? r : px_launch_receive_fd(box->control, data, sizeof data);
+    int r = wait_for(box);
+    if (r < 0)
+        return no_answer(r, e);
+    box->terminal = px_launch_receive_fd(box->control, data, sizeof data);
     if (box->terminal < 0)
         return px_fail(e, PX_E_TERMINAL, box->terminal, "the box gave no terminal");
     r = px_flow_terminal(box);
@@ -160,11 +188,11 @@ static int take_terminal(struct px_box *box, struct px_err *e)
 static int take_answer(struct px_box *box, const char *command, const char *directory, struct px_err *e)
 {
     struct px_init_started started = {.err = -EPIPE};
-    int r = wait_for(box->control);
+    int r = wait_for(box);
     if (r >= 0)
         box->payload = px_launch_receive_fd(box->control, &started, sizeof started);
     if (r < 0)
-        return px_fail(e, PX_E_CLONE, r, "the box does not answer");
+        return no_answer(r, e);
     if (started.err == -EPIPE && box->payload < 0)
         return px_fail(e, PX_E_GONE, 0, "the box has ended");
     if (started.err < 0)
@@ -192,7 +220,7 @@ static int ask(struct px_box *box, struct request *r, const int stdio[3], struct
     for (int i = 0; i < 3; i++)
         add_fd(r, stdio[i], PX_INIT_IN << i);
     if (n >= 0)
-        n = send_request(box->home->control, r, ANSWER_MSEC_MAX);
+        n = send_request(box->home->control, r, answer_deadline(box));
     if (n == -EPIPE || n == -ECONNRESET)
         return px_fail(e, PX_E_GONE, 0, "the box has ended");
     return n < 0 ? px_fail(e, PX_E_IO, (int)n, "cannot ask the box") : 0;
@@ -230,7 +258,7 @@ int px_command_start(struct px_box *box, const struct px_policy *policy, const c
 int px_command_signal_pid(const struct px_box *home, int inside_pid, int signal)
 {
     struct request r = {.head = {.flags = PX_INIT_SIGNAL, .pid = inside_pid, .signal = signal}, .text = PX_BUF(1)};
-    return send_request(home->control, &r, SIGNAL_MSEC_MAX);
+    return send_request(home->control, &r, px_now_nsec() + (uint64_t)SIGNAL_MSEC_MAX * NSEC);
 }
 
 int px_command_signal(struct px_box *box, int signal)

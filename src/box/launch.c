@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -18,6 +19,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "box/supervise.h"
+#include "box/template.h"
 #include "kernel/abi.h"
 #include "kernel/clone.h"
 #include "kernel/pidfd.h"
@@ -166,6 +168,30 @@ static int prepare_child(struct px_box *box, pid_t pid, struct px_err *e)
     return r < 0 ? px_fail(e, PX_E_CGROUP, r, "cannot put the box into its cgroup") : 0;
 }
 
+static void go_home(struct px_traveller *who)
+{
+    long r = px_sys(SYS_setns, who->home, CLONE_NEWNS);
+    if (r >= 0 && (r = px_sys(SYS_fchdir, who->root)) >= 0 && (r = px_sys(SYS_chroot, ".")) >= 0)
+        r = px_sys(SYS_fchdir, who->cwd);
+    if (r < 0)
+        __atomic_store_n(&who->lost, true, __ATOMIC_RELEASE);
+}
+
+/* Where the template says that boxes are born, if there is one: our own thread goes there for a moment, and comes back. */
+static long clone_there(struct launch *l, struct px_clone_args *args)
+{
+    struct px_plan *plan = l->box->plan;
+    if (!plan->birthplace)
+        return px_clone_run(args, l->stacks, PX_CHILD_STACK, px_child_main, &l->child);
+    if (l->box->ids.kind != PX_IDMAP_RANGE)     /* the template was made for boxes with ids of their own */
+        return -EINVAL;
+    long pid = px_sys(SYS_setns, *plan->birthplace, CLONE_NEWNS);
+    if (pid >= 0)
+        pid = px_clone_run(args, l->stacks, PX_CHILD_STACK, px_child_main, &l->child);
+    go_home(plan->traveller);
+    return pid;
+}
+
 static int run_clone(struct launch *l, struct px_err *e)
 {
     struct px_box *box = l->box;
@@ -183,7 +209,7 @@ static int run_clone(struct launch *l, struct px_err *e)
     l->child.payload_stack_size = PX_CHILD_STACK;
     l->child.alive = 1;
     box->clone_nsec = px_now_nsec();
-    long pid = px_clone_run(&args, l->stacks, PX_CHILD_STACK, px_child_main, &l->child);
+    long pid = clone_there(l, &args);
     if (pid < 0) {
         box->pidfd = -EBADF;
         return clone_failed((int)pid, box->plan, e);
@@ -203,7 +229,9 @@ static int clone_quietly(struct launch *l, struct px_err *e)
     uint64_t before = 0;
     /* The mark belongs to the memory, so to all threads: one start at a time. The lock lies on this process's own directory
      * of descriptors, which is the one thing that all its threads and nobody else can lock without a global. */
-    px_auto_fd int threads = (int)px_sys(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool turns = !l->box->plan->traveller || !l->box->plan->traveller->alone;
+    px_auto_fd int threads =
+        turns ? (int)px_sys(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -EBADF;
     while (threads >= 0 && px_sys(SYS_flock, threads, LOCK_EX) == -EINTR)
         ;
     long dumpable = px_sys(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0);
@@ -271,8 +299,11 @@ static int make_control(struct launch *l)
 }
 
 /* What px-init of a box that stays loads: the bytes of the STAY step, from the start of a file of their own. */
-static int filter_file(const struct px_plan *plan)
+static int filter_file(const struct px_box *box)
 {
+    const struct px_plan *plan = box->plan;
+    if (plan->filters && box->ids.kind == PX_IDMAP_RANGE)
+        return (int)px_sys(SYS_fcntl, *plan->filters, F_DUPFD_CLOEXEC, 3);
     const struct px_step *s = &plan->steps[plan->count - 1];
     return px_fd_memory("px-filters", px_plan_text(plan, s->src), s->attr, 0);
 }
@@ -295,6 +326,20 @@ static int open_image(const struct px_plan *plan)
     return plan->image ? (int)px_sys(SYS_fcntl, *plan->image, F_DUPFD_CLOEXEC, 3) : px_launch_image();
 }
 
+/* Who makes many boxes keeps them: to give memory back costs every process that shares it a moment. */
+static int borrow_stacks(struct launch *l)
+{
+    struct px_traveller *who = l->box->plan->traveller;
+    l->stacks = who ? who->stacks : NULL;
+    if (!l->stacks) {
+        void *stacks = mmap(NULL, (size_t)2 * PX_CHILD_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+        l->stacks = stacks == MAP_FAILED ? NULL : stacks;
+    }
+    if (who)
+        who->stacks = l->stacks;
+    return l->stacks ? 0 : -ENOMEM;
+}
+
 static int open_all(struct launch *l, const struct px_policy *policy, const struct px_io *io, struct px_err *e)
 {
     int r = make_control(l);
@@ -302,13 +347,10 @@ static int open_all(struct launch *l, const struct px_policy *policy, const stru
         r = l->lent[INIT] = px_fd_above_stdio(open_image(l->box->plan));
     if (r >= 0)
         r = l->lent[PARENT] = px_fd_above_stdio((int)px_sys(SYS_pidfd_open, getpid(), 0));
-    if (r >= 0) {
-        void *stacks = mmap(NULL, (size_t)2 * PX_CHILD_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-        l->stacks = stacks == MAP_FAILED ? NULL : stacks;
-        r = l->stacks ? 0 : -ENOMEM;
-    }
+    if (r >= 0)
+        r = borrow_stacks(l);
     if (r >= 0 && l->box->plan->stays)
-        r = l->lent[FILTER] = px_fd_above_stdio(filter_file(l->box->plan));
+        r = l->lent[FILTER] = px_fd_above_stdio(filter_file(l->box));
     if (r < 0)
         return px_fail(e, PX_E_CLONE, r, "cannot prepare the box");
     return l->box->plan->stays ? 0 : px_flow_open(l->box, policy, io, l->stdio, e);
@@ -337,7 +379,7 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
         r = clone_quietly(&l, e);
     }
     close_child_ends(&l);
-    if (l.stacks)
+    if (l.stacks && !(box->plan->traveller && box->plan->traveller->stacks == l.stacks))
         (void)munmap(l.stacks, (size_t)2 * PX_CHILD_STACK);
     /* The payload's own report is the more exact one: pid 1 only knows that it failed. */
     if (r >= 0 && l.child.payload_report.err < 0)

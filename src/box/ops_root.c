@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "box/ops.h"
+#include "box/template.h"
 #include "kernel/abi.h"
 #include "kernel/mount.h"
 
@@ -137,6 +138,15 @@ int px_op_root(struct px_child *c, const struct px_step *s)
     struct tmpfs_options options;
     fill_tmpfs(&options, s, 0755, uid, gid);
     int tree = px_mount_new("tmpfs", options.list, s->attr);
+    return tree < 0 ? tree : enter_tree(tree);
+}
+
+/* A clone of the template's tree, which lies in the namespace that we were born in. */
+int px_op_tree(struct px_child *c, const struct px_step *s)
+{
+    (void)c;
+    (void)s;
+    int tree = px_mount_clone(AT_FDCWD, PX_TEMPLATE_TREE, 0);
     return tree < 0 ? tree : enter_tree(tree);
 }
 
@@ -323,4 +333,29 @@ int px_op_pivot(struct px_child *c, const struct px_step *s)
     int r = px_mount_pivot();
     /* Believed only when seen: nothing lies below the new root. */
     return r < 0 ? r : same_place("/", "/..") && same_place("/", ".") ? 0 : -EXDEV;
+}
+
+/* For a root that many boxes will see: its file system is closed for writing, whoever mounts it. */
+int px_op_put_aside(struct px_child *c, const struct px_step *s)
+{
+    (void)s;
+    long r = px_mount_close_for_writing(".");
+    if (r >= 0)
+        r = c->aside_fd = px_mount_clone(AT_FDCWD, ".", 0);
+    return (int)(r < 0 ? r : px_sys(SYS_umount2, ".", 2 /* MNT_DETACH */));
+}
+
+int px_op_put_back(struct px_child *c, const struct px_step *s)
+{
+    int tree = c->aside_fd;
+    c->aside_fd = -EBADF;
+    return attach(tree, px_op_text(c, s->dst));
+}
+
+/* Before the pivot, while the host's /proc is in reach. */
+int px_op_keep_namespace(struct px_child *c, const struct px_step *s)
+{
+    (void)s;
+    c->kept_fd = (int)px_sys(SYS_openat, AT_FDCWD, "/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    return c->kept_fd < 0 ? c->kept_fd : 0;
 }

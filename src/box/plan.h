@@ -22,6 +22,7 @@ struct px_err;
 struct px_idmap;
 struct px_partner;
 struct sock_filter;
+struct px_traveller;
 
 enum px_op {
 #define PX_OP(name, ...) PX_OP_##name,
@@ -69,6 +70,9 @@ struct px_plan {
     bool own_net;               /* the payload makes a network namespace, pid 1 follows */
     bool stays;                 /* no payload: commands come later */
     const int *image;           /* of px-init, if the caller shares one among its boxes; borrowed */
+    const int *filters;         /* of a box that stays, the same; only while nothing of them depends on the box */
+    const int *birthplace;      /* a mount namespace (box/template.h); borrowed, NULL: where we are */
+    struct px_traveller *traveller;     /* who goes there; borrowed, NULL: nobody */
     bool notify;                /* the filter has a listener, which the parent gets */
     bool own_filter;            /* the filter is one of ours */
     enum px_tier tier;

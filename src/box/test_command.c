@@ -693,3 +693,57 @@ TEST(no_home_and_forged_homes)
     close(ends[1]);
     close(null);
 }
+
+/* ---- a pid 1 that cannot answer ---- */
+
+/* A minute would be the bound of the wait: these end by what happened to pid 1, within the time that a test has. */
+TEST(a_stopped_box_says_so_and_goes_on_when_it_is_woken)
+{
+    const char *const argv[] = {"true", NULL};
+    struct px_box *home = stay(NULL), *box = NULL;
+    struct px_err e = {0};
+
+    ASSERT_EQ(kill(home->pid, SIGSTOP), 0);
+    ASSERT(try_exec(home, argv, NULL, NULL, &box, &e) < 0);
+    ASSERT_EQ(e.code, PX_E_CLONE);
+    ASSERT_STR(e.why, "Its pid 1 is stopped.");
+    ASSERT(try_exec(home, argv, FIELDS("tty", NULL), NULL, &box, &e) < 0);
+    ASSERT_EQ(e.code, PX_E_CLONE);
+    ASSERT_EQ(kill(home->pid, SIGCONT), 0);
+    expect(home, "echo there", "there\n");
+    px_supervise_free(home);
+}
+
+TEST(a_command_waits_no_longer_than_its_timeout_for_an_answer)
+{
+    const char *const argv[] = {"true", NULL};
+    struct px_box *home = stay(NULL), *box = NULL;
+    struct px_err e = {0};
+    int ends[2];
+
+    /* Somebody else's socket in its place: pid 1 lives and runs, but the request never comes to it. */
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    int control = home->control;
+    home->control = ends[0];
+    ASSERT(try_exec(home, argv, FIELDS("timeout", "200ms"), NULL, &box, &e) < 0);
+    ASSERT_EQ(e.code, PX_E_CLONE);
+    ASSERT_EQ(e.sys, ETIMEDOUT);
+    home->control = control;
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    expect(home, "echo there", "there\n");
+    px_supervise_free(home);
+}
+
+TEST(a_box_that_was_killed_says_so)
+{
+    const char *const argv[] = {"true", NULL};
+    struct px_box *home = stay(NULL), *box = NULL;
+    struct px_err e = {0};
+
+    ASSERT_EQ(kill(home->pid, SIGSTOP), 0);
+    ASSERT_EQ(kill(home->pid, SIGKILL), 0);
+    ASSERT(try_exec(home, argv, NULL, NULL, &box, &e) < 0);
+    ASSERT_EQ(e.code, PX_E_GONE);
+    px_supervise_free(home);
+}

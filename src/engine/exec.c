@@ -299,24 +299,23 @@ PX_API int px_box_start(const struct px_policy *policy, const char *const argv[]
     return r;
 }
 
-int px_stay_with(const struct px_policy *policy, bool bound, const int *image, struct px_box **ret_home, struct px_err *e)
+int px_stay_plan(const struct px_policy *policy, bool bound, struct px_plan **ret_plan, struct px_err *e)
 {
-    static const struct px_io nothing = {0};
     px_auto_free struct sock_filter *filter = NULL;
-    struct px_plan *plan = NULL;
     struct px_host host;
     if (!px_policy_native(policy))
         return px_fail(e, PX_E_NOT_BUILT, 0, "--runtime %s is not part of this build for a box that stays", policy->runtime);
     probe(policy, &host);
-    if (add_filter(policy, &host, &filter, e) < 0 || px_plan_stay(policy, &host, bound, &plan, e) < 0)
-        return -1;
-    plan->image = image;
-    return px_supervise_start(plan, policy, &nothing, ret_home, e);
+    return add_filter(policy, &host, &filter, e) < 0 ? -1 : px_plan_stay(policy, &host, bound, ret_plan, e);
 }
 
 int px_stay(const struct px_policy *policy, bool bound, struct px_box **ret_home, struct px_err *e)
 {
-    return px_stay_with(policy, bound, NULL, ret_home, e);
+    static const struct px_io nothing = {0};
+    struct px_plan *plan = NULL;
+    if (px_stay_plan(policy, bound, &plan, e) < 0)
+        return -1;
+    return px_supervise_start(plan, policy, &nothing, ret_home, e);
 }
 
 PX_API int px_box_stay(const struct px_policy *policy, struct px_box **ret_home, struct px_err *e)

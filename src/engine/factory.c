@@ -16,12 +16,12 @@
 #include "box/home.h"
 #include "box/policy.h"
 #include "box/supervise.h"
+#include "engine/makers.h"
 #include "engine/pool.h"
-#include "engine/stay.h"
 #include "kernel/pidfd.h"
 
 /* What an event is about: each watched thing begins with one of these. */
-enum kind { USER, QUEUE, BOX };
+enum kind { USER, QUEUE, BOX, MAKERS };
 
 struct watched {
     enum kind kind;
@@ -35,11 +35,14 @@ struct pool {
     struct watched watched;
     struct pool *next;
     struct px_policy *policy;
+    struct px_stock stock[PX_MAKERS_MAX];       /* of that policy, one for each maker */
+    unsigned under_way;         /* jobs that a maker has */
     int queue;
     uint64_t wanted;            /* how many are still to be made */
-    struct px_box *spare;       /* made, but the queue had no room for it */
+    struct px_box *spare[PX_MAKERS_MAX];        /* made, but the queue had no room for them */
+    unsigned spares;
     enum fullness full;         /* none are made until it has */
-    bool gone;                  /* its user has left; freed at the end of the round */
+    bool gone;                  /* its user has left; freed at the end of a round, when nothing is under way */
 };
 
 struct made {
@@ -51,7 +54,8 @@ struct made {
 struct factory {
     int user, epoll;
     int image;                  /* of px-init, one for all */
-    struct watched watched;
+    struct px_makers *makers;
+    struct watched watched, makers_watched;
     struct pool *pools;
     struct made *made;
     bool done;
@@ -119,31 +123,25 @@ static void give(struct factory *f, struct pool *p, struct px_box *home)
 {
     int r = hand_out(f, p, home);
     if (r < 0) {
-        p->spare = home;
+        p->spare[p->spares++] = home;   /* nothing is begun while there are any, so there are no more than makers */
         came_back(f, p, r);
     }
 }
 
-static void make(struct factory *f, struct pool *p)
+static void refuse(struct factory *f, struct pool *p, const struct px_err *why)
 {
-    struct px_box *home = NULL;
-    struct px_err e = {0};
-    p->wanted--;
-    if (px_stay_with(p->policy, true, f->image >= 0 ? &f->image : NULL, &home, &e) >= 0) {
-        give(f, p, home);
-        return;
-    }
-    int r = px_home_refuse(p->queue, &e);
+    int r = px_home_refuse(p->queue, why);
     if (r < 0) {
         p->wanted++;            /* tried again, and said then */
         came_back(f, p, r);
     }
 }
 
-/* One at a time, so that a question is never kept waiting by more than one box; each pool in its turn. */
-static bool make_one(struct factory *f)
+/* Each pool in its turn, as many at once as there are makers. */
+static bool begin_one(struct factory *f)
 {
-    for (struct pool **at = &f->pools; *at; at = &(*at)->next) {
+    int maker = px_makers_idle(f->makers);
+    for (struct pool **at = &f->pools; maker >= 0 && *at; at = &(*at)->next) {
         struct pool *p = *at;
         if (p->wanted == 0 || p->full != ROOM || p->gone)
             continue;
@@ -153,10 +151,28 @@ static bool make_one(struct factory *f)
             end = &(*end)->next;
         p->next = NULL;
         *end = p;
-        make(f, p);
+        p->wanted--;
+        p->under_way++;
+        px_makers_give(f->makers, maker, p->stock, p);
         return true;
     }
     return false;
+}
+
+static void on_makers(struct factory *f)
+{
+    struct px_made made;
+    while (px_makers_take(f->makers, &made)) {
+        struct pool *p = made.user;
+        p->under_way--;
+        if (p->gone)
+            px_box_free(made.home);
+        else if (made.home)
+            give(f, p, made.home);
+        else
+            refuse(f, p, &made.why);
+    }
+    f->done = f->done || px_makers_lost(f->makers);
 }
 
 static void on_box(struct made *m)
@@ -214,6 +230,8 @@ static void add_pool(struct factory *f, const struct px_pool_order *order, const
         return;
     }
     *p = (struct pool){.watched = {QUEUE}, .next = f->pools, .policy = policy, .queue = queue, .wanted = order->ready};
+    for (size_t i = 0; i < PX_COUNT_OF(p->stock); i++)
+        p->stock[i].policy = policy;
     f->pools = p;
 }
 
@@ -243,11 +261,13 @@ static void on_user(struct factory *f)
 
 static void try_again(struct factory *f, struct pool *p)
 {
-    struct px_box *spare = p->spare;
-    p->spare = NULL;
+    struct px_box *spare[PX_MAKERS_MAX];
+    unsigned spares = p->spares;
+    memcpy(spare, p->spare, sizeof spare);
+    p->spares = 0;
     set_full(f, p, ROOM);
-    if (spare)
-        give(f, p, spare);
+    for (unsigned i = 0; i < spares; i++)
+        give(f, p, spare[i]);
 }
 
 /* More are wanted, there is room again, or the user has left. */
@@ -267,13 +287,16 @@ static void drop_pools(struct factory *f, bool all)
 {
     for (struct pool **at = &f->pools; *at;) {
         struct pool *p = *at;
-        if (!all && !p->gone) {
+        if (!all && (!p->gone || p->under_way > 0)) {
             at = &p->next;
             continue;
         }
         *at = p->next;
-        px_box_free(p->spare);
+        for (unsigned i = 0; i < p->spares; i++)
+            px_box_free(p->spare[i]);
         (void)px_fd_close(p->queue);
+        for (size_t i = 0; i < PX_COUNT_OF(p->stock); i++)
+            px_stock_done(&p->stock[i]);
         px_policy_free(p->policy);
         free(p);
     }
@@ -287,13 +310,16 @@ static void dispatch(struct factory *f, struct watched *what)
         on_user(f);
     else if (what->kind == QUEUE)
         on_queue(f, (struct pool *)(void *)what);
+    else if (what->kind == MAKERS)
+        on_makers(f);
     else
         on_box((struct made *)(void *)what);
 }
 
-static void round_of(struct factory *f, int wait_msec)
+static void round_of(struct factory *f)
 {
     struct epoll_event events[32];
+    int wait_msec = -1;
     for (struct pool *p = f->pools; p && wait_msec < 0; p = p->next)
         if (p->full == OUT_OF_ROOM)
             wait_msec = AGAIN_MSEC;
@@ -306,25 +332,31 @@ static void round_of(struct factory *f, int wait_msec)
     drop_pools(f, false);
 }
 
+/* Everything that was handed out ends before the makers do: a box that loses its maker dies by the kernel's hand, untold. */
+static void close_down(struct factory *f)
+{
+    for (struct made *m = f->made; m; m = m->next)      /* all at once, then one after the other */
+        (void)px_pidfd_signal(m->home->pidfd, SIGKILL);
+    while (f->made)
+        forget(f->made);
+    px_makers_free(f->makers);  /* before the pools, whose stocks they use */
+    drop_pools(f, true);
+    (void)px_fd_close(f->image);
+    (void)px_fd_close(f->epoll);
+}
+
 PX_API int px_engine_serve(int socket, struct px_err *e)
 {
-    struct factory f = {.user = socket, .epoll = epoll_create1(EPOLL_CLOEXEC), .image = px_launch_image(), .watched = {USER}};
-    if (f.epoll < 0 || watch(&f, socket, &f.watched) < 0) {
-        (void)px_fd_close(f.image);
-        (void)px_fd_close(f.epoll);
-        return px_fail(e, PX_E_IO, errno, "the engine cannot watch its socket");
+    struct factory f = {.user = socket, .epoll = epoll_create1(EPOLL_CLOEXEC), .image = px_launch_image(), .watched = {USER},
+                        .makers_watched = {MAKERS}};
+    int r = px_makers_new(f.image >= 0 ? &f.image : NULL, &f.makers, e);
+    if (r >= 0 && (f.epoll < 0 || watch(&f, socket, &f.watched) < 0 || watch(&f, px_makers_fd(f.makers), &f.makers_watched) < 0))
+        r = px_fail(e, PX_E_IO, errno, "the engine cannot watch its socket");
+    while (r >= 0 && !f.done) {
+        while (begin_one(&f))
+            ;
+        round_of(&f);
     }
-    bool busy = false;
-    while (!f.done) {
-        round_of(&f, busy ? 0 : -1);
-        busy = !f.done && make_one(&f);
-    }
-    drop_pools(&f, true);
-    for (struct made *m = f.made; m; m = m->next)       /* all at once, then one after the other */
-        (void)px_pidfd_signal(m->home->pidfd, SIGKILL);
-    while (f.made)
-        forget(f.made);
-    (void)px_fd_close(f.image);
-    (void)px_fd_close(f.epoll);
-    return 0;
+    close_down(&f);
+    return r;
 }

@@ -8,5 +8,6 @@
 int px_policy_copy(const struct px_policy *policy, struct px_policy **ret_copy, struct px_err *e);
 /* px_box_stay; if bound, the box also dies with the calling thread, by the kernel's hand. */
 int px_stay(const struct px_policy *policy, bool bound, struct px_box **ret_home, struct px_err *e);
-/* The same with an image of px-init that several boxes share (px_launch_image); NULL: its own. */
-int px_stay_with(const struct px_policy *policy, bool bound, const int *image, struct px_box **ret_home, struct px_err *e);
+/* What it would be made of. */
+struct px_plan;
+int px_stay_plan(const struct px_policy *policy, bool bound, struct px_plan **ret_plan, struct px_err *e);

@@ -1,5 +1,6 @@
 #include <px/engine.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -214,9 +215,13 @@ TEST(an_engine_that_dies_takes_its_boxes_along_and_says_so)
     ASSERT_EQ(px_box_wait(box, &e), 0);
     ASSERT_EQ(px_box_result(box)->status, PX_STATUS_INTERNAL);
     px_box_free(box);
-    for (int i = 0; i < 3; i++)         /* one may still lie in the queue, dead */
-        if (px_pool_box(pool, argv, NULL, &box, &e) == 0)
-            FAIL("a box of a dead engine");
+    while (px_pool_box(pool, argv, NULL, &box, &e) == 0) {      /* while the last of its threads is on its way out */
+        ASSERT_EQ(px_box_wait(box, &e), 0);
+        ASSERT_EQ(px_box_result(box)->status, PX_STATUS_INTERNAL);
+        px_box_free(box);
+    }
+    ASSERT_EQ(e.code, 40);
+    ASSERT(px_pool_box(pool, argv, NULL, &box, &e) < 0);
     ASSERT_EQ(e.code, 40);
     close_pool(policy, engine, pool);
 }
@@ -248,16 +253,44 @@ TEST(the_memory_limit_is_told_of)
 
 /* ---- what is ready ---- */
 
+/* Whether it is pid 1 of a box already, and not one that a maker is still at work on. */
+static bool is_init(int pid)
+{
+    char path[64], name[32] = "";
+    (void)snprintf(path, sizeof path, "/proc/%d/comm", pid);
+    FILE *f = fopen(path, "re");
+    bool init = f && fgets(name, sizeof name, f) && strstr(name, "px-init");
+    if (f)
+        fclose(f);
+    return init;
+}
+
+static int children_of(int pid, const char *task, int *ret_pids, int max)
+{
+    char path[320];
+    int n = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%s/children", pid, task);
+    FILE *f = fopen(path, "re");
+    while (f && n < max && fscanf(f, "%d", &ret_pids[n]) == 1)
+        n += is_init(ret_pids[n]);
+    if (f)
+        fclose(f);
+    return n;
+}
+
+/* Of any of its threads. */
 static int children(int pid, int *ret_pids, int max)
 {
     char path[64];
+    struct dirent *task;
     int n = 0;
-    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
-    FILE *f = fopen(path, "re");
-    while (f && n < max && fscanf(f, "%d", &ret_pids[n]) == 1)
-        n++;
-    if (f)
-        fclose(f);
+    (void)snprintf(path, sizeof path, "/proc/%d/task", pid);
+    DIR *tasks = opendir(path);
+    while (tasks && (task = readdir(tasks)))
+        if (task->d_name[0] != '.')
+            n += children_of(pid, task->d_name, ret_pids + n, max - n);
+    if (tasks)
+        closedir(tasks);
     return n;
 }
 
@@ -431,4 +464,127 @@ TEST(each_pool_has_its_turn)
     px_pool_free(other);
     close_pool(policy, engine, pool);
     px_policy_free(bad);
+}
+
+/* ---- a box from a template is the box that it stands for ---- */
+
+/* Everything that holds a command, without what is another number in each box: the ids of mounts and of unnamed devices, the range of
+ * host ids. The skeleton of a template is a file system that is closed for writing; that of a box of its own is only mounted so. */
+static const char holds[] =
+    "sed -e 's/^[0-9]* [0-9]* 0:[0-9]* /anonymous /' -e 's/^[0-9]* [0-9]* //' -e 's/,[ug]id=[0-9]*//g'"
+    " -e 's/ - tmpfs none r[ow]/ - tmpfs none/' /proc/self/mountinfo | sort;"
+    "grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp|Umask|Sig)' /proc/self/status; cat /proc/self/limits; id;"
+    "sed 's/ [0-9]* *65536$//' /proc/self/uid_map; cat /proc/self/cgroup | sed 's/px-[0-9a-f]*/px/'; env | sort; umask; pwd; hostname;"
+    "find / -xdev -printf '%m %y %p %l\\n' | sort; cat /etc/* 2>/dev/null; ls /proc/self/fd; ls -l /proc/sys/user | wc -l;"
+    "cat /proc/sys/user/max_user_namespaces; find / -xdev ! -type l -writable 2>/dev/null";
+
+static struct px_box *run_plainly(const struct px_policy *policy, const char *text)
+{
+    const char *argv[] = {"/bin/sh", "-c", text, NULL};
+    struct px_err e = {0};
+    struct px_box *box = NULL;
+    if (px_box_start(policy, argv, NULL, &box, &e) < 0 || px_box_wait(box, &e) < 0)
+        FAIL("%s: %s", e.what, e.why);
+    return box;
+}
+
+static void expect_equal(const char *field, const char *value)
+{
+    struct px_policy *policy = policy_of(field, value);
+    struct px_engine *engine = NULL;
+    struct px_pool *pool = NULL;
+
+    open_pool(policy, 1, &engine, &pool);
+    struct px_box *plain = run_plainly(policy, holds), *first = run(pool, holds), *second = run(pool, holds);
+    ASSERT(px_box_result(plain)->out.len > 4000);
+    ASSERT_STR(px_box_result(first)->out.data, px_box_result(plain)->out.data);
+    ASSERT_STR(px_box_result(second)->out.data, px_box_result(plain)->out.data);
+    px_box_free(plain);
+    px_box_free(first);
+    px_box_free(second);
+    close_pool(policy, engine, pool);
+}
+
+TEST(a_box_of_a_pool_is_held_by_what_holds_any_box)
+{
+    expect_equal("net", "none");
+    expect_equal("net", "loopback");
+    expect_equal("tmpfs", "/srv/scratch:size=1m");
+    expect_equal("seccomp", "strict");
+}
+
+/* The lines of one that begin with a word of a namespace ("mnt:[...]") must not be in the other. */
+static void expect_apart(const char *one, const char *other)
+{
+    char lines[4096], *rest = lines;
+    int seen = 0;
+    ASSERT(snprintf(lines, sizeof lines, "%s", one) < (int)sizeof lines);
+    for (char *line; (line = strsep(&rest, "\n")) && *line; seen++)
+        if (strstr(other, line))
+            FAIL("two boxes have %s", line);
+    ASSERT_EQ(seen, 7);         /* and nothing else: no file that was left, none that can be written */
+}
+
+TEST(boxes_of_a_pool_share_no_namespace_and_nothing_they_can_write)
+{
+    enum { COUNT = 6 };
+    static const char text[] =
+        "cd /proc/self/ns; for n in cgroup ipc mnt net pid user uts; do readlink $n; done; cd /;"
+        "for f in /etc/passwd /etc/new /new /usr/new /dev/new; do (echo >>$f) 2>/dev/null && echo $f; done;"
+        "find /home/sandbox /tmp /dev/shm -type f; for d in /home/sandbox /tmp /dev/shm; do echo left >$d/left; done; exit 0";
+    struct px_policy *policy = policy_of(NULL, NULL);
+    struct px_engine *engine = NULL;
+    struct px_pool *pool = NULL;
+    struct px_box *boxes[COUNT] = {0};
+
+    open_pool(policy, 2, &engine, &pool);
+    for (int i = 0; i < COUNT; i++)     /* all of them live until they are freed */
+        boxes[i] = run(pool, text);
+    for (int i = 0; i < COUNT; i++)
+        for (int k = 0; k < COUNT; k++)
+            if (i != k)
+                expect_apart(px_box_result(boxes[i])->out.data, px_box_result(boxes[k])->out.data);
+    for (int i = 0; i < COUNT; i++)
+        px_box_free(boxes[i]);
+    close_pool(policy, engine, pool);
+}
+
+static void write_text(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    ASSERT_EQ(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    ASSERT_EQ(fchmod(fd, 0644), 0);
+    close(fd);
+}
+
+/* What the host is may change while a pool lives: the template follows. */
+TEST(a_pool_follows_its_host)
+{
+    struct px_engine *engine = NULL;
+    struct px_pool *pool = NULL;
+    int made = px_test_dir();
+    const char *dir = px_test_dir_path();
+    char bind[4200], from[4200], to[4200];
+
+    ASSERT_EQ(fchmod(made, 0755), 0);
+    close(made);
+    ASSERT(snprintf(from, sizeof from, "%s/file", dir) > 0 && snprintf(to, sizeof to, "%s/next", dir) > 0);
+    ASSERT(snprintf(bind, sizeof bind, "%s:/it:ro", from) > 0);
+    write_text(from, "first\n");
+    struct px_policy *policy = policy_of("bind", bind);
+    open_pool(policy, 1, &engine, &pool);
+    struct px_box *first = run(pool, "cat /it");
+    ASSERT_STR(px_box_result(first)->out.data, "first\n");
+    px_box_free(first);
+    write_text(to, "second\n");
+    wait_for_children(only_child(), 1); /* none is being made now, and caught between the two */
+    ASSERT_EQ(rename(to, from), 0);
+    for (;;) {                  /* until the deadline of the test: those that were ready before show the first */
+        struct px_box *box = run(pool, "cat /it");
+        bool second = strcmp(px_box_result(box)->out.data, "second\n") == 0;
+        px_box_free(box);
+        if (second)
+            break;
+    }
+    close_pool(policy, engine, pool);
 }

@@ -21,22 +21,45 @@
 #include "kernel/init.h"
 #include "kernel/payload.h"
 
-enum { FDS_MAX = 5, STACK = 16 << 10, INSTRUCTION = 8, PROGRAM_MAX = 4096, SLICE_NSEC = 5000000, STOPS_MAX = 20 };
+enum { FDS_MAX = 5, PAGE = 4096, STACK = 3 * PAGE + 1536, FEW = 16, INSTRUCTION = 8, PROGRAM_MAX = 4096,
+       SLICE_NSEC = 5000000, STOPS_MAX = 20 };
 
-/* All of it lies still: no memory is ever asked for. Pages that no request needed are never touched. */
-static struct {
-    struct px_init_request request;
-    char text[PX_INIT_TEXT_MAX];
-} message;
-static char *words[PX_INIT_WORDS_MAX + 4];
-static char stack[STACK] __attribute__((aligned(16)));
-static struct {
+struct row {
     int pid, reply;
-} running[PX_INIT_COMMANDS_MAX];
-static char program[PROGRAM_MAX * INSTRUCTION] __attribute__((aligned(8)));
-static uint16_t program_length;         /* of each command's own filter; 0: none */
-static uint32_t sharing;                /* 1 while a child uses our memory; cleared by the kernel */
-static int owner;                       /* the control socket */
+};
+
+/* All of it lies still: no memory is ever asked for. What an ordinary command touches (the upper end of the stack, the first
+ * rows, a short request and the words of it) shares one page, of which a thousand boxes have a thousand; the rest is only
+ * touched by a request that needs it. */
+static struct {
+    char stack[STACK];
+    struct row few[FEW];
+    uint32_t sharing;           /* 1 while a child uses our memory; cleared by the kernel */
+    int owner;                  /* the control socket */
+    const void *program;        /* each command's own filter */
+    uint16_t program_length;    /* 0: none */
+    struct {
+        struct px_init_request request;
+        char text[PX_INIT_TEXT_MAX];
+    } message;
+    char *words[PX_INIT_WORDS_MAX + 4];         /* begins after a text that leaves room, see words_after */
+} own __attribute__((aligned(PAGE)));
+static struct row many[PX_INIT_COMMANDS_MAX - FEW];
+
+static struct row *row_at(int index)
+{
+    return index < FEW ? &own.few[index] : &many[index - FEW];
+}
+
+/* Where the words of a request go: right behind its text, which the array that follows the texts leaves room for. */
+static char **words_after(const char *text, uint32_t length)
+{
+    const char *first = own.message.text;
+    if (text != first)
+        return own.words;
+    uintptr_t end = (uintptr_t)first + length, step = sizeof(char *);
+    return (char **)((end + step - 1) / step * step);
+}
 
 /* ---- the request, taken apart ---- */
 
@@ -54,6 +77,7 @@ static int split(struct command *c, char *text, uint32_t length)
     const struct px_init_request *r = c->request;
     uint64_t want = 1 + (uint64_t)r->places + r->argc + r->envc, seen = 0;
     uint32_t at = 0, n = 0;
+    char **words = words_after(text, length);
     if (want + 2 > PX_INIT_WORDS_MAX || r->places == 0 || r->argc == 0)
         return -E2BIG;
     for (uint32_t i = 0; i < length; i++)
@@ -144,8 +168,8 @@ static int load_own_filter(void)
     const struct {
         uint16_t length;
         const void *code;
-    } request = {program_length, program};
-    return program_length ? (int)px_sys(SYS_seccomp, 1 /* SET_MODE_FILTER */, 0, &request) : 0;
+    } request = {own.program_length, own.program};
+    return own.program_length ? (int)px_sys(SYS_seccomp, 1 /* SET_MODE_FILTER */, 0, &request) : 0;
 }
 
 static int become(struct command *c)
@@ -184,12 +208,12 @@ static _Noreturn void child_main(struct command *c)
         (void)px_sys(SYS_exit_group, 127);
 }
 
-/* The old call, whose flags the filter can see. Until the kernel clears `sharing` the child uses our memory, and `c`. */
+/* The old call, whose flags the filter can see. Until the kernel clears own.sharing the child uses our memory, and `c`. */
 static long clone_child(struct command *c, int *ret_pidfd)
 {
     long ret;
     register long pidfd __asm__("rdx") = (long)ret_pidfd;
-    register long tid __asm__("r10") = (long)&sharing;
+    register long tid __asm__("r10") = (long)&own.sharing;
     register long tls __asm__("r8") = 0;
     register void (*entry)(struct command *) __asm__("r12") = child_main;
     register struct command *pointer __asm__("r13") = c;
@@ -203,7 +227,7 @@ static long clone_child(struct command *c, int *ret_pidfd)
                      "1:"
                      : "=a"(ret)
                      : "0"((long)SYS_clone), "D"((long)(CLONE_VM | CLONE_PIDFD | CLONE_CHILD_CLEARTID | SIGCHLD)),
-                       "S"(stack + sizeof stack - 16), "r"(pidfd), "r"(tid), "r"(tls), "r"(entry), "r"(pointer)
+                       "S"(own.stack + sizeof own.stack - 16), "r"(pidfd), "r"(tid), "r"(tls), "r"(entry), "r"(pointer)
                      : "rcx", "r11", "memory");
     return ret;
 }
@@ -222,9 +246,9 @@ static int wait_until_gone(int pid)
     const struct timespec slice = {.tv_nsec = SLICE_NSEC};
     int stops = 0;
     uint32_t now;
-    while ((now = __atomic_load_n(&sharing, __ATOMIC_ACQUIRE)) != 0) {
-        struct pollfd gone = {.fd = owner};
-        if (px_sys(SYS_futex, &sharing, FUTEX_WAIT, now, &slice, 0, 0) != -ETIMEDOUT)
+    while ((now = __atomic_load_n(&own.sharing, __ATOMIC_ACQUIRE)) != 0) {
+        struct pollfd gone = {.fd = own.owner};
+        if (px_sys(SYS_futex, &own.sharing, FUTEX_WAIT, now, &slice, 0, 0) != -ETIMEDOUT)
             continue;
         if (px_sys(SYS_poll, &gone, 1, 0) > 0)
             for (;;)
@@ -237,7 +261,7 @@ static int wait_until_gone(int pid)
 
 static long start_child(struct command *c, int *ret_pidfd)
 {
-    sharing = 1;
+    own.sharing = 1;
     long pid = clone_child(c, ret_pidfd);
     int r = pid < 0 ? 0 : wait_until_gone((int)pid);
     if (r < 0) {
@@ -252,7 +276,7 @@ static long start_child(struct command *c, int *ret_pidfd)
 static int free_row(void)
 {
     for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++)
-        if (running[i].pid == 0)
+        if (row_at(i)->pid == 0)
             return i;
     return -1;
 }
@@ -279,10 +303,8 @@ static bool start(struct command *c, char *text, uint32_t length)
     else if (c->started.err < 0)
         (void)px_sys(SYS_wait4, pid, 0, 0, 0);          /* it could not become the program */
     bool runs = c->started.err == 0;
-    if (runs) {
-        running[row].pid = c->started.pid;
-        running[row].reply = c->reply;
-    }
+    if (runs)
+        *row_at(row) = (struct row){c->started.pid, c->reply};
     (void)send_fd(c->reply, &c->started, sizeof c->started, runs ? pidfd : -1);
     if (pidfd >= 0)
         (void)px_sys(SYS_close, pidfd);
@@ -305,7 +327,7 @@ static int sort_fds(struct command *c, const int *fds, int count, int *ret_file)
 static void signal_group(const struct px_init_request *request)
 {
     for (int i = 0; request->pid > 1 && i < PX_INIT_COMMANDS_MAX; i++)
-        if (running[i].pid == request->pid)
+        if (row_at(i)->pid == request->pid)
             (void)px_sys(SYS_kill, -request->pid, request->signal);
 }
 
@@ -325,8 +347,8 @@ static bool start_from_file(struct command *c, int file)
 
 static void serve(long n, const int *fds, int count)
 {
-    struct command c = {.request = &message.request, .reply = -1};
-    const long head = (long)sizeof message.request;
+    struct command c = {.request = &own.message.request, .reply = -1};
+    const long head = (long)sizeof own.message.request;
     int file = -1;
     bool runs = false;
     if (n >= head && c.request->flags & PX_INIT_SIGNAL)
@@ -335,7 +357,7 @@ static void serve(long n, const int *fds, int count)
         runs = refuse(&c, -EMFILE);     /* fewer descriptors came than were sent: we have no room for more */
     else if (n >= head)
         runs = file >= 0                             ? start_from_file(&c, file)
-               : n == head + (long)c.request->length ? start(&c, message.text, c.request->length)
+               : n == head + (long)c.request->length ? start(&c, own.message.text, c.request->length)
                                                      : refuse(&c, -EBADMSG);
     for (int i = 0; i < count; i++)
         if (!runs || fds[i] != c.reply)
@@ -344,13 +366,13 @@ static void serve(long n, const int *fds, int count)
 
 int px_command_take(int control)
 {
-    struct iovec iov = {.iov_base = &message, .iov_len = sizeof message};
+    struct iovec iov = {.iov_base = &own.message, .iov_len = sizeof own.message};
     union {
         struct cmsghdr header;
         char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
     } room = {0};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
-    owner = control;
+    own.owner = control;
     long n = px_sys(SYS_recvmsg, control, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n == -EAGAIN || n == -EINTR)
         return 0;
@@ -373,20 +395,23 @@ int px_command_take(int control)
 int px_command_watch(struct pollfd *fds)
 {
     int n = 0;
-    for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++)
-        if (running[i].pid && running[i].reply >= 0)
-            fds[n++] = (struct pollfd){.fd = running[i].reply}; /* a hang-up is told without being asked for */
+    for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++) {
+        const struct row *row = row_at(i);
+        if (row->pid && row->reply >= 0)
+            fds[n++] = (struct pollfd){.fd = row->reply};       /* a hang-up is told without being asked for */
+    }
     return n;
 }
 
 void px_command_left(int reply)
 {
     for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++) {
-        if (!running[i].pid || running[i].reply != reply)
+        struct row *row = row_at(i);
+        if (!row->pid || row->reply != reply)
             continue;
-        (void)px_sys(SYS_kill, -running[i].pid, SIGKILL);
+        (void)px_sys(SYS_kill, -row->pid, SIGKILL);
         (void)px_sys(SYS_close, reply);
-        running[i].reply = -1;
+        row->reply = -1;
         return;
     }
 }
@@ -399,7 +424,8 @@ static uint64_t usec(const struct timeval *t)
 void px_command_ended(int pid, int wait_status, const struct rusage *used)
 {
     for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++) {
-        if (running[i].pid != pid)
+        struct row *row = row_at(i);
+        if (row->pid != pid)
             continue;
         struct px_init_report r = {
             .wait_status = wait_status,
@@ -409,45 +435,40 @@ void px_command_ended(int pid, int wait_status, const struct rusage *used)
             .read_blocks = (uint64_t)used->ru_inblock,
             .write_blocks = (uint64_t)used->ru_oublock,
         };
-        if (running[i].reply >= 0) {
-            (void)px_sys(SYS_sendto, running[i].reply, &r, sizeof r, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
-            (void)px_sys(SYS_close, running[i].reply);
+        if (row->reply >= 0) {
+            (void)px_sys(SYS_sendto, row->reply, &r, sizeof r, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
+            (void)px_sys(SYS_close, row->reply);
         }
-        running[i].pid = 0;
+        row->pid = 0;
         return;
     }
 }
 
 /* ---- filters ---- */
 
-static long read_all(int fd, void *to, size_t size)
-{
-    size_t have = 0;
-    while (have < size) {
-        long n = px_sys(SYS_read, fd, (char *)to + have, size - have);
-        if (n <= 0)
-            return n < 0 ? n : -EBADMSG;
-        have += (size_t)n;
-    }
-    return 0;
-}
-
+/* Looked at where it lies, and let go of unless each command needs it again. */
 int px_command_filters(int fd)
 {
-    struct px_init_filters f;
-    long r = read_all(fd, &f, sizeof f);
-    if (r < 0)
+    const struct px_init_filters *f;
+    struct stat st;
+    long r = px_sys(SYS_fstat, fd, &st);
+    if (r >= 0)                 /* past the end of the file a touch would be our death */
+        r = st.st_size < (long)sizeof *f ? -EBADMSG : px_sys(SYS_mmap, 0, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (r < 0 && r >= -4095)
         return (int)r;
-    if (f.own > PROGRAM_MAX || f.command > PROGRAM_MAX)
+    f = (const void *)r;
+    const char *code = (const char *)(f + 1);
+    if (f->own > PROGRAM_MAX || f->command > PROGRAM_MAX)
         return -E2BIG;
-    if ((r = read_all(fd, program, (size_t)f.own * INSTRUCTION)) < 0)
-        return (int)r;
-    program_length = f.own;
+    if ((uint64_t)st.st_size < sizeof *f + ((uint64_t)f->own + f->command) * INSTRUCTION)
+        return -EBADMSG;
+    own.program = code;
+    own.program_length = f->own;
     if ((r = load_own_filter()) < 0)
         return (int)r;
-    program_length = 0;
-    if ((r = read_all(fd, program, (size_t)f.command * INSTRUCTION)) < 0)
-        return (int)r;
-    program_length = f.command;
+    own.program = code + (size_t)f->own * INSTRUCTION;
+    own.program_length = f->command;
+    if (f->command == 0)
+        (void)px_sys(SYS_munmap, f, st.st_size);
     return 0;
 }

@@ -203,7 +203,7 @@ static void reap_all(void)
 /* One turn: hang-ups first, while a number still means the command that it meant when we looked. */
 static void turn(int events, int control)
 {
-    static struct pollfd fds[2 + PX_INIT_COMMANDS_MAX];
+    struct pollfd fds[2 + PX_INIT_COMMANDS_MAX];       /* of which as many are touched as there are commands */
     fds[0] = (struct pollfd){.fd = events, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = control, .events = POLLIN};
     int watched = px_command_watch(fds + 2);

@@ -15,6 +15,8 @@
 #include "base/sys.h"
 #include "base/text.h"
 
+enum { SWEEP_GROUPS = 128, SWEEP_ENTRIES = 1000 };
+
 static const char *const controller_names[PX_CG_COUNT] = {"memory", "pids", "cpu"};
 
 /* ---- where the caller is ---- */
@@ -112,22 +114,45 @@ static int open_dir(const char *mount, const char *below)
     return (int)px_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Removes groups that a killed px left: their lock is free. Bounded, and no clock decides. */
+static void sweep_one(int parent_fd, const char *name)
+{
+    px_auto_fd int box = px_open_beneath(parent_fd, name, O_RDONLY | O_DIRECTORY, 0);
+    if (box >= 0 && flock(box, LOCK_EX | LOCK_NB) == 0)
+        (void)px_sys(SYS_unlinkat, parent_fd, name, AT_REMOVEDIR);
+}
+
+/* Up to `most` groups of ours from where the directory stands; how many there were. */
+static int sweep_some(DIR *dir, int parent_fd, int most)
+{
+    struct dirent *entry;
+    int seen = 0;
+    for (int read = 0; seen < most && read < SWEEP_ENTRIES && (entry = readdir(dir)); read++) {
+        if (!px_starts_with(entry->d_name, "px-"))
+            continue;
+        seen++;
+        sweep_one(parent_fd, entry->d_name);
+    }
+    return seen;
+}
+
+/* Removes groups that a killed px left: their lock is free. No clock decides. Of a few groups it looks at all. Of many each box
+ * looks at some, from anywhere: the kernel orders the entries by a hash of their names and goes on from any number. So a thousand
+ * boxes do not look at each other a million times, and what was left is gone after a few starts. */
 static void sweep(int parent_fd)
 {
+    uint32_t start = 0;
     int fd = (int)px_sys(SYS_openat, parent_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (!dir) {
         (void)px_fd_close(fd);
         return;
     }
-    struct dirent *entry;
-    for (int seen = 0; seen < 10000 && (entry = readdir(dir)); seen++) {
-        if (!px_starts_with(entry->d_name, "px-"))
-            continue;
-        px_auto_fd int box = px_open_beneath(parent_fd, entry->d_name, O_RDONLY | O_DIRECTORY, 0);
-        if (box >= 0 && flock(box, LOCK_EX | LOCK_NB) == 0)
-            (void)px_sys(SYS_unlinkat, parent_fd, entry->d_name, AT_REMOVEDIR);
+    if (px_sys(SYS_getrandom, &start, sizeof start, 0) == sizeof start)
+        seekdir(dir, (long)(start >> 1));
+    int seen = sweep_some(dir, parent_fd, SWEEP_GROUPS);
+    if (seen < SWEEP_GROUPS) {          /* the end was met: the rest is at the beginning */
+        rewinddir(dir);
+        (void)sweep_some(dir, parent_fd, SWEEP_GROUPS - seen);
     }
     (void)closedir(dir);
 }

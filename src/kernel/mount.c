@@ -14,6 +14,7 @@
 #define SYS_fsopen 430
 #define SYS_fsconfig 431
 #define SYS_fsmount 432
+#define SYS_fspick 433
 #endif
 #ifndef SYS_mount_setattr
 #define SYS_mount_setattr 442
@@ -58,6 +59,18 @@ int px_mount_restrict(int fd, unsigned attributes, int recursive)
     struct px_mount_attr attr = {.attr_set = attributes};
     unsigned flags = PX_AT_EMPTY_PATH | (recursive ? PX_AT_RECURSIVE : 0);
     return (int)px_sys(SYS_mount_setattr, fd, "", flags, &attr, sizeof attr);
+}
+
+int px_mount_close_for_writing(const char *path)
+{
+    int fs = (int)px_sys(SYS_fspick, AT_FDCWD, path, PX_FSPICK_CLOEXEC);
+    if (fs < 0)
+        return fs;
+    long r = px_sys(SYS_fsconfig, fs, PX_FSCONFIG_SET_FLAG, "ro", 0, 0);
+    if (r >= 0)
+        r = px_sys(SYS_fsconfig, fs, PX_FSCONFIG_CMD_RECONFIGURE, 0, 0, 0);
+    (void)px_sys(SYS_close, fs);
+    return (int)r;
 }
 
 int px_mount_idmap(int tree_fd, int userns_fd)

@@ -1,11 +1,16 @@
 #include "kernel/pidfd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "base/fd.h"
 #include "base/sys.h"
+#include "base/text.h"
 
 #ifndef SYS_pidfd_send_signal
 #define SYS_pidfd_send_signal 424
@@ -46,4 +51,32 @@ int px_pidfd_wait(int pidfd, bool no_hang, int *ret_status, struct rusage *ret_u
     if (ret_usage)
         *ret_usage = usage;
     return 1;
+}
+
+/* "Pid:\t123" of the descriptor; 0 if the process is gone. */
+static uint64_t pid_of(int pidfd)
+{
+    char path[64], text[1024];
+    uint64_t pid = 0;
+    if (px_fmt(path, sizeof path, "/proc/self/fdinfo/%d", pidfd) < 0 || px_read_file(AT_FDCWD, path, text, sizeof text) < 0)
+        return 0;
+    char *line = strstr(text, "\nPid:\t");
+    if (!line)
+        return 0;
+    line += 6;
+    line[strcspn(line, "\n")] = '\0';
+    return px_parse_u64(line, INT32_MAX, &pid) < 0 ? 0 : pid;
+}
+
+/* Asked of /proc, since only a parent may ask by the descriptor. That the number still means this process is known afterwards: it
+ * does if the descriptor still has it. */
+bool px_pidfd_stopped(int pidfd)
+{
+    char path[64], text[512];
+    uint64_t pid = pid_of(pidfd);
+    if (pid == 0 || px_fmt(path, sizeof path, "/proc/%llu/stat", (unsigned long long)pid) < 0 ||
+        px_read_file(AT_FDCWD, path, text, sizeof text) < 0)
+        return false;
+    const char *state = strrchr(text, ')');     /* the name before it may hold anything */
+    return state && (px_starts_with(state, ") T") || px_starts_with(state, ") t")) && pid_of(pidfd) == pid;
 }

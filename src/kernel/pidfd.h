@@ -8,5 +8,7 @@ struct rusage;
 int px_pidfd_signal(int pidfd, int signal);
 /* The whole process group that it leads; before Linux 6.9 only the process itself. */
 int px_pidfd_signal_group(int pidfd, int signal);
+/* Whether it is stopped now; false if that cannot be seen. */
+bool px_pidfd_stopped(int pidfd);
 /* The wait status in *ret_status and what it and its descendants used; 1 if reaped, 0 if it still runs (no_hang), -errno. */
 int px_pidfd_wait(int pidfd, bool no_hang, int *ret_status, struct rusage *ret_usage);

@@ -240,6 +240,33 @@ TEST(a_stale_group_is_swept_and_a_live_one_is_not)
     ASSERT(kept && other && first);
 }
 
+/* Among more groups than one start looks at, what was left goes after some of them. */
+TEST(many_stale_groups_are_swept_by_several_starts)
+{
+    enum { STALE = 300, STARTS = 200 };
+    struct px_cgroup cg = make(&some, "test-many");
+    const struct px_cgroup_dir *dir = cg.on_v2[PX_CG_PIDS] ? &cg.v2 : &cg.v1[PX_CG_PIDS];
+    px_auto_fd int parent = fcntl(dir->parent_fd, F_DUPFD_CLOEXEC, 3);
+    char name[40];
+    int left = STALE;
+
+    for (int i = 0; i < STALE; i++) {
+        (void)snprintf(name, sizeof name, "px-test-stale-%d", i);
+        ASSERT_EQ(mkdirat(parent, name, 0755), 0);
+    }
+    for (int start = 0; left > 0 && start < STARTS; start++) {
+        struct px_cgroup more = make(&some, "test-more");
+        ASSERT_EQ(px_cgroup_done(&more), 0);
+        left = 0;
+        for (int i = 0; i < STALE; i++) {
+            (void)snprintf(name, sizeof name, "px-test-stale-%d", i);
+            left += exists(parent, name);
+        }
+    }
+    ASSERT_EQ(left, 0);
+    ASSERT_EQ(px_cgroup_done(&cg), 0);
+}
+
 /* A process that will not go costs a bounded time and an error, and its group is swept once it is gone. */
 TEST(a_group_in_use_is_told_and_swept_later)
 {

@@ -1,0 +1,65 @@
+#include "engine/stock.h"
+
+#include "base/time.h"
+#include "box/policy.h"
+#include "box/supervise.h"
+#include "engine/stay.h"
+
+enum { TRUSTED_MSEC = 1000 };   /* a box may be this much older than its host; one that is ready may be older still */
+
+static bool is_fresh(const struct px_stock *stock)
+{
+    return stock->template && px_now_nsec() - stock->checked_nsec < (uint64_t)TRUSTED_MSEC * 1000000;
+}
+
+/* The plan as it would be now. 0: the host is as it was, and the template is good for another while; 1: it is a new one. */
+static int refresh(struct px_stock *stock, bool may_go, struct px_err *e)
+{
+    struct px_plan *plan = NULL;
+    if (px_stay_plan(stock->policy, true, &plan, e) < 0)
+        return -1;
+    bool fits = stock->template && px_template_fits(stock->template, plan);
+    if (fits) {
+        px_plan_free(plan);
+    } else {
+        px_template_free(stock->template);
+        stock->template = NULL;
+        if (px_template_new(plan, may_go, &stock->template, e) < 0)
+            return -1;
+    }
+    stock->checked_nsec = px_now_nsec();
+    return fits ? 0 : 1;
+}
+
+static int make(const struct px_stock *stock, const int *image, struct px_traveller *who, struct px_box **ret_home,
+                struct px_err *e)
+{
+    static const struct px_io nothing = {0};
+    struct px_plan *plan = NULL;
+    if (px_template_plan(stock->template, who, &plan, e) < 0)
+        return -1;
+    plan->image = image;
+    return px_supervise_start(plan, stock->policy, &nothing, ret_home, e);
+}
+
+int px_stock_box(struct px_stock *stock, const int *image, struct px_traveller *who, struct px_box **ret_home, struct px_err *e)
+{
+    const bool fresh = is_fresh(stock);
+    struct px_err first = {0};
+    if (fresh && make(stock, image, who, ret_home, &first) >= 0)
+        return 0;
+    int changed = refresh(stock, who->home >= 0, e);
+    if (changed < 0)
+        return -1;
+    if (fresh && !changed) {    /* it was not the host that changed under the plan */
+        *e = first;
+        return -1;
+    }
+    return make(stock, image, who, ret_home, e);
+}
+
+void px_stock_done(struct px_stock *stock)
+{
+    px_template_free(stock->template);
+    *stock = (struct px_stock){0};
+}
