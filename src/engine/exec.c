@@ -305,8 +305,12 @@ int px_stay_with(const struct px_policy *policy, bool bound, const int *image, s
     px_auto_free struct sock_filter *filter = NULL;
     struct px_plan *plan = NULL;
     struct px_host host;
-    if (!px_policy_native(policy))
-        return px_fail(e, PX_E_NOT_BUILT, 0, "--runtime %s is not part of this build for a box that stays", policy->runtime);
+    if (!px_policy_native(policy)) {
+        px_fail(e, PX_E_NOT_BUILT, 0, "--runtime %s does not make boxes that stay", policy->runtime);
+        px_why(e, "A box that stays takes its commands through pid 1, and in a container of a runtime pid 1 is not px's.");
+        return px_fix(e, "Leave --runtime out: px keeps the box itself.\n"
+                         "Or run each command in a box of its own: px exec --runtime %s.", policy->runtime);
+    }
     probe(policy, &host);
     if (add_filter(policy, &host, &filter, e) < 0 || px_plan_stay(policy, &host, bound, &plan, e) < 0)
         return -1;

@@ -18,7 +18,9 @@
 #include <time.h>
 
 #include "base/sys.h"
+#include "init/refused.h"
 #include "kernel/init.h"
+#include "kernel/notify.h"
 #include "kernel/payload.h"
 
 enum { FDS_MAX = 5, STACK = 16 << 10, INSTRUCTION = 8, PROGRAM_MAX = 4096, SLICE_NSEC = 5000000, STOPS_MAX = 20 };
@@ -32,9 +34,13 @@ static char *words[PX_INIT_WORDS_MAX + 4];
 static char stack[STACK] __attribute__((aligned(16)));
 static struct {
     int pid, reply;
+    bool shared;                /* with another that ran at the same time */
 } running[PX_INIT_COMMANDS_MAX];
+static char profile[256];               /* of AppArmor, for each command; "": none */
 static char program[PROGRAM_MAX * INSTRUCTION] __attribute__((aligned(8)));
 static uint16_t program_length;         /* of each command's own filter; 0: none */
+static uint32_t listens;                 /* which filter tells of what it refuses */
+static int inbox[2];                    /* through which a child hands us the listener of its own filter */
 static uint32_t sharing;                /* 1 while a child uses our memory; cleared by the kernel */
 static int owner;                       /* the control socket */
 
@@ -139,13 +145,26 @@ static int run_program(struct command *c, char *place)
     return px_payload_exec(place, c->request->places, c->argv, c->envp, &c->started.found);
 }
 
-static int load_own_filter(void)
+static int load_silently(void)
 {
     const struct {
         uint16_t length;
         const void *code;
     } request = {program_length, program};
     return program_length ? (int)px_sys(SYS_seccomp, 1 /* SET_MODE_FILTER */, 0, &request) : 0;
+}
+
+/* The child's own: px-init gets the listener while it waits for us. */
+static int load_own_filter(void)
+{
+    if (listens != PX_INIT_LISTEN_COMMAND)
+        return load_silently();
+    int listener = px_notify_load((const void *)program, program_length);
+    if (listener != -EBUSY)
+        return listener < 0 ? listener : send_fd(inbox[1], "l", 1, listener);
+    listens = PX_INIT_LISTEN_NONE;       /* there is another around the box, and there can be only one */
+    px_notify_restore((void *)program, program_length);
+    return load_silently();
 }
 
 static int become(struct command *c)
@@ -167,6 +186,9 @@ static int become(struct command *c)
      * another box of the same user has on their way. */
     c->started.stage = PX_INIT_IDS;
     if ((r = take_limits(c->request)) < 0)
+        return r;
+    c->started.stage = PX_INIT_APPARMOR;
+    if (profile[0] && (r = px_payload_apparmor(profile)) < 0)
         return r;
     c->started.stage = PX_INIT_FILTER;
     if ((r = load_own_filter()) < 0)
@@ -214,10 +236,26 @@ static bool is_stopped(int pid)
     return px_sys(SYS_waitid, P_PID, pid, &info, WSTOPPED | WNOHANG, 0) == 0 && info.si_pid == pid;
 }
 
+static void take_listener(int row)
+{
+    char byte;
+    struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } room = {0};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
+    if (listens != PX_INIT_LISTEN_COMMAND || px_sys(SYS_recvmsg, inbox[0], &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) <= 0)
+        return;
+    struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+    if (h && h->cmsg_type == SCM_RIGHTS)
+        px_refused_listen(*(int *)(void *)CMSG_DATA(h), row);
+}
+
 /* From the moment that the child has the ids of the box, the programs of the box can stop it, again and again. With CLONE_VFORK
  * we would sleep for as long as they like, deaf to everything, the end of our owner too. So a stopped child is woken a few times
- * and then killed: -EAGAIN. */
-static int wait_until_gone(int pid)
+ * and then killed: -EAGAIN. Meanwhile refused calls are answered: its own filter may refuse the child what it does next. */
+static int wait_until_gone(int pid, int row)
 {
     const struct timespec slice = {.tv_nsec = SLICE_NSEC};
     int stops = 0;
@@ -229,17 +267,21 @@ static int wait_until_gone(int pid)
         if (px_sys(SYS_poll, &gone, 1, 0) > 0)
             for (;;)
                 (void)px_sys(SYS_exit_group, 0);
+        take_listener(row);
+        px_refused_now();
         if (is_stopped(pid))
             (void)px_sys(SYS_kill, pid, stops++ < STOPS_MAX ? SIGCONT : SIGKILL);
     }
     return stops > STOPS_MAX ? -EAGAIN : 0;
 }
 
-static long start_child(struct command *c, int *ret_pidfd)
+static long start_child(struct command *c, int row, int *ret_pidfd)
 {
     sharing = 1;
+    px_refused_begin(row, c->request->flags & PX_INIT_ALONE);
     long pid = clone_child(c, ret_pidfd);
-    int r = pid < 0 ? 0 : wait_until_gone((int)pid);
+    int r = pid < 0 ? 0 : wait_until_gone((int)pid, row);
+    take_listener(row);
     if (r < 0) {
         c->started.stage = PX_INIT_PREPARE;
         c->started.err = r;
@@ -257,6 +299,14 @@ static int free_row(void)
     return -1;
 }
 
+int px_command_row(int pid)
+{
+    for (int i = 0; pid > 1 && i < PX_INIT_COMMANDS_MAX; i++)
+        if (running[i].pid == pid)
+            return i;
+    return -1;
+}
+
 /* It will not run: whoever asked learns why. */
 static bool refuse(struct command *c, int err)
 {
@@ -265,14 +315,25 @@ static bool refuse(struct command *c, int err)
     return false;
 }
 
+static void begin_row(int row, int pid, int reply)
+{
+    running[row].shared = false;
+    for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++)
+        if (running[i].pid)
+            running[i].shared = running[row].shared = true;
+    running[row].pid = pid;
+    running[row].reply = reply;
+}
+
 /* The reply socket stays open if the command runs. */
 static bool start(struct command *c, char *text, uint32_t length)
 {
     int row = free_row(), pidfd = -1;
     int r = row < 0 ? -EAGAIN : split(c, text, length);
+    c->started.stage = row < 0 ? PX_INIT_FULL : PX_INIT_PREPARE;
     if (r < 0)
         return refuse(c, r);
-    long pid = start_child(c, &pidfd);
+    long pid = start_child(c, row, &pidfd);
     c->started.pid = (int32_t)pid;
     if (pid < 0)
         c->started.err = (int32_t)pid;
@@ -280,8 +341,9 @@ static bool start(struct command *c, char *text, uint32_t length)
         (void)px_sys(SYS_wait4, pid, 0, 0, 0);          /* it could not become the program */
     bool runs = c->started.err == 0;
     if (runs) {
-        running[row].pid = c->started.pid;
-        running[row].reply = c->reply;
+        begin_row(row, c->started.pid, c->reply);
+    } else {
+        px_refused_end(row, NULL);
     }
     (void)send_fd(c->reply, &c->started, sizeof c->started, runs ? pidfd : -1);
     if (pidfd >= 0)
@@ -408,7 +470,9 @@ void px_command_ended(int pid, int wait_status, const struct rusage *used)
             .maxrss_kib = (uint64_t)used->ru_maxrss,
             .read_blocks = (uint64_t)used->ru_inblock,
             .write_blocks = (uint64_t)used->ru_oublock,
+            .shared = running[i].shared,
         };
+        px_refused_end(i, &r);
         if (running[i].reply >= 0) {
             (void)px_sys(SYS_sendto, running[i].reply, &r, sizeof r, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
             (void)px_sys(SYS_close, running[i].reply);
@@ -420,11 +484,10 @@ void px_command_ended(int pid, int wait_status, const struct rusage *used)
 
 /* ---- filters ---- */
 
-static long read_all(int fd, void *to, size_t size)
+static long read_at(int fd, long at, void *to, size_t size)
 {
-    size_t have = 0;
-    while (have < size) {
-        long n = px_sys(SYS_read, fd, (char *)to + have, size - have);
+    for (size_t have = 0; have < size;) {
+        long n = px_sys(SYS_pread64, fd, (char *)to + have, size - have, at + (long)have);
         if (n <= 0)
             return n < 0 ? n : -EBADMSG;
         have += (size_t)n;
@@ -432,22 +495,59 @@ static long read_all(int fd, void *to, size_t size)
     return 0;
 }
 
-int px_command_filters(int fd)
+static int read_program(int fd, long at, uint16_t length)
+{
+    program_length = length;
+    return length > PROGRAM_MAX ? -E2BIG : (int)read_at(fd, at, program, (size_t)length * INSTRUCTION);
+}
+
+static int load_from(int fd, long at, uint16_t length)
+{
+    int r = read_program(fd, at, length);
+    return r < 0 ? r : load_silently();
+}
+
+/* The one that px-init itself lives under. If somebody around the box listens to a filter of his own the kernel allows no second
+ * listener: then it is loaded as it is. */
+static int load_first(int fd, long at, uint16_t length)
+{
+    if (listens != PX_INIT_LISTEN_OWN)
+        return load_from(fd, at, length);
+    int r = read_program(fd, at, length);
+    if (r < 0)
+        return r;
+    px_notify_patch((void *)program, length, true);
+    r = px_notify_load((const void *)program, length);
+    if (r >= 0)
+        px_refused_listen(r, -1);
+    if (r != -EBUSY)
+        return r < 0 ? r : 0;
+    listens = PX_INIT_LISTEN_NONE;
+    return load_from(fd, at, length);
+}
+
+static int listen_to_commands(void)
+{
+    px_notify_patch((void *)program, program_length, false);
+    return (int)px_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, inbox);
+}
+
+int px_command_filters(int fd, uint32_t *ret_told)
 {
     struct px_init_filters f;
-    long r = read_all(fd, &f, sizeof f);
+    long r = read_at(fd, 0, &f, sizeof f);
     if (r < 0)
         return (int)r;
-    if (f.own > PROGRAM_MAX || f.command > PROGRAM_MAX)
-        return -E2BIG;
-    if ((r = read_all(fd, program, (size_t)f.own * INSTRUCTION)) < 0)
+    long own = (long)sizeof f, command = own + f.own * INSTRUCTION, spare = command + f.command * INSTRUCTION;
+    listens = f.listen;
+    if (f.apparmor && (r = px_sys(SYS_pread64, fd, profile, sizeof profile - 1, f.apparmor)) <= 0)
+        return r < 0 ? (int)r : -EBADMSG;
+    if ((r = load_from(fd, spare, f.spare)) < 0 ||
+        (r = load_first(fd, own, f.own)) < 0 || (r = read_program(fd, command, f.command)) < 0)
         return (int)r;
-    program_length = f.own;
-    if ((r = load_own_filter()) < 0)
+    if (listens == PX_INIT_LISTEN_COMMAND && (r = listen_to_commands()) < 0)
         return (int)r;
-    program_length = 0;
-    if ((r = read_all(fd, program, (size_t)f.command * INSTRUCTION)) < 0)
-        return (int)r;
-    program_length = f.command;
+    px_refused_init(fd);
+    *ret_told = listens != PX_INIT_LISTEN_NONE;
     return 0;
 }

@@ -13,5 +13,7 @@ void px_command_left(int reply);
 /* Tells whoever waits for it that a process has ended. Nobody may. */
 struct rusage;
 void px_command_ended(int pid, int wait_status, const struct rusage *used);
-/* Loads what the file holds; 0 or -errno. */
-int px_command_filters(int fd);
+/* The row of the running command with that pid, which is also that of its session; -1: none. */
+int px_command_row(int pid);
+/* Loads what the file holds, and takes it for notes from then on; 0 or -errno. *ret_told: refused calls will be told. */
+int px_command_filters(int fd, uint32_t *ret_told);
