@@ -169,7 +169,7 @@ static void keep_to_ourselves(void)
     if (px_sys(SYS_capget, &header, data) < 0)
         leave(125);
     data[0].inheritable = data[1].inheritable = 0;
-    if (px_sys(SYS_capset, &header, data) < 0)
+    if (px_sys(SYS_capset, &header, data) < 0)          /* unfiltered: no filter is loaded yet */
         leave(125);
 }
 

@@ -4,8 +4,8 @@
  *          waiting; it knows the commands; and its time is the box's own, so that a flood of refused calls takes nothing from
  *          other boxes or from whoever keeps them.
  * Owns:    the listeners of the filters, the counts.
- * Mustn't: make a call that the box's filter refuses, for it would wait for itself (a test of kernel/seccomp.h walks px-init's
- *          calls); take more than a few calls in one turn; have a second reader beside it. */
+ * Mustn't: make a call that the box's filter refuses, for it would wait for itself (a guard walks px-init's calls); take
+ *          more than a few calls in one turn; have a second reader beside it. */
 #pragma once
 
 #include <stdbool.h>
