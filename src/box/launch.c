@@ -289,7 +289,7 @@ static int wait_for_init(struct px_box *box, struct px_err *e)
         return px_fail(e, PX_E_CLONE, 0, "pid 1 of the box did not come up");
     if (started.err < 0)
         return px_fail(e, PX_E_SECCOMP, started.err, "pid 1 of the box could not load the filter");
-    if (!started.found)
+    if (box->plan->notify && !started.found)
         px_plan_lacks(box->plan, "denials: another listens to the filters already");
     return 0;
 }

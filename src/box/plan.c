@@ -370,12 +370,15 @@ static uint32_t add_filters(struct px_plan *plan, const struct px_policy *policy
 {
     bool off = px_policy_without(policy, PX_WITHOUT_SECCOMP) || px_policy_without(policy, PX_WITHOUT_NNP);
     bool own = plan->own_filter = px_policy_own_filter(policy);
+    plan->notify = !off && (own || host->filter_sends);
+    if (!plan->notify && !off)
+        px_plan_lacks(plan, "denials: the profile refuses sendmsg");
     uint16_t length = 0, spare_length = 0;
     const struct sock_filter *program = px_seccomp_program(px_plan_filter(policy, plan->writable_binds), &length);
     const struct sock_filter *spare = px_seccomp_spare_init(&spare_length);
     struct px_init_filters head = {
         .own = length, .command = own ? 0 : host->filter_length,
-        .listen = off ? PX_INIT_LISTEN_NONE : own ? PX_INIT_LISTEN_OWN : PX_INIT_LISTEN_COMMAND};
+        .listen = !plan->notify ? PX_INIT_LISTEN_NONE : own ? PX_INIT_LISTEN_OWN : PX_INIT_LISTEN_COMMAND};
     if (policy->apparmor)
         head.apparmor = (uint32_t)sizeof head + (uint32_t)(length + head.command + spare_length) * PX_STEPS_INSTRUCTION;
     uint32_t at = px_steps_bytes(plan, &head, sizeof head);

@@ -95,6 +95,7 @@ struct px_host {
     bool apparmor;              /* the kernel has it and it is on */
     const struct sock_filter *filter;           /* the user's own, compiled; NULL: one of ours */
     uint16_t filter_length;
+    bool filter_sends;          /* it permits sendmsg, by which a command of a box that stays hands on its listener */
 };
 
 int px_plan_new(const struct px_policy *policy, const char *const argv[], const struct px_host *host, bool bind_to_thread,

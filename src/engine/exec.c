@@ -164,12 +164,7 @@ static void probe(const struct px_policy *policy, struct px_host *host)
 /* A profile of the user's becomes a program here, before anything starts. */
 static int add_filter(const struct px_policy *policy, struct px_host *host, struct sock_filter **ret_code, struct px_err *e)
 {
-    if (px_policy_own_filter(policy))
-        return 0;
-    if (px_beyond_filter(policy, ret_code, &host->filter_length, e) < 0)
-        return -1;
-    host->filter = *ret_code;
-    return 0;
+    return px_policy_own_filter(policy) ? 0 : px_beyond_filter(policy, host, ret_code, e);
 }
 
 PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[], char **ret_json, struct px_err *e)

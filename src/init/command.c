@@ -154,17 +154,24 @@ static int load_silently(void)
     return program_length ? (int)px_sys(SYS_seccomp, 1 /* SET_MODE_FILTER */, 0, &request) : 0;
 }
 
-/* The child's own: px-init gets the listener while it waits for us. */
+/* The child's own: px-init gets the listener while it waits for us. Its number must be below the limit of open files, which is set
+ * by now; a limit of 3 leaves no room for it. -EBUSY: somebody around the box listens already, and there can be only one. */
 static int load_own_filter(void)
 {
+    enum { FIRST = 3 };
     if (listens != PX_INIT_LISTEN_COMMAND)
         return load_silently();
+    (void)px_sys(SYS_close, FIRST);
     int listener = px_notify_load((const void *)program, program_length);
-    if (listener != -EBUSY)
+    if (listener != -EBUSY && listener != -EMFILE)
         return listener < 0 ? listener : send_fd(inbox[1], "l", 1, listener);
-    listens = PX_INIT_LISTEN_NONE;       /* there is another around the box, and there can be only one */
     px_notify_restore((void *)program, program_length);
-    return load_silently();
+    int r = load_silently();
+    if (listener == -EBUSY)
+        listens = PX_INIT_LISTEN_NONE;
+    else
+        px_notify_patch((void *)program, program_length, false);
+    return r;
 }
 
 static int become(struct command *c)
@@ -528,8 +535,15 @@ static int load_first(int fd, long at, uint16_t length)
 
 static int listen_to_commands(void)
 {
+    enum { ABOVE = 16 };
+    int ends[2];
     px_notify_patch((void *)program, program_length, false);
-    return (int)px_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, inbox);
+    long r = px_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
+    for (int i = 0; i < 2 && r >= 0; i++) {
+        r = inbox[i] = (int)px_sys(SYS_fcntl, ends[i], F_DUPFD_CLOEXEC, ABOVE);
+        (void)px_sys(SYS_close, ends[i]);
+    }
+    return r < 0 ? (int)r : 0;
 }
 
 int px_command_filters(int fd, uint32_t *ret_told)
