@@ -10,6 +10,7 @@ import importlib.util
 import io
 import json
 import os
+import resource
 import secrets
 import shutil
 import signal
@@ -494,6 +495,26 @@ def many_detached(world):
     state = world.show("m")
     check(len(state["commands"]) == 32 and state["commands_run"] == 40, f"{len(state['commands'])} are remembered of {state['commands_run']}")
     check(len(list((world.home / "run/boxes/m").iterdir())) <= 2 + 64, "logs of forgotten commands are left")
+
+
+@test
+def one_command_too_many(world):
+    """512 at once, and a clear word for the next; the box still answers questions and ends."""
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 4096:
+        raise Skip("a process may have too few descriptors here for a keeper of so many")
+    world.box("start", "--name", "m", "--pids", "4000")
+    for _ in range(512):
+        world.children.append(subprocess.Popen([world.px, "box", "exec", "m", "--", "sleep", "1000"], stdin=subprocess.DEVNULL,
+                                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=world.environment))
+    until(lambda: world.show("m")["commands_running"] == 512, "not all of them start")
+    done = world.box("exec", "m", "--", "true", status=125)
+    check("PX005" in done.stderr and "512 commands" in done.stderr and "another box" in done.stderr, done.stderr)
+    done = world.box("exec", "m", "-d", "--", "true", status=125)
+    check("PX005" in done.stderr and "512 commands" in done.stderr, done.stderr)
+    world.children[0].kill()
+    until(lambda: world.show("m")["commands_running"] == 511, "its px is killed, and it runs on")
+    world.box("exec", "m", "--", "true")
+    world.box("stop", "m")
 
 
 @test

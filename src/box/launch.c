@@ -287,6 +287,8 @@ static int wait_for_init(struct px_box *box, struct px_err *e)
         r = px_sys(SYS_recvfrom, box->control, &started, sizeof started, MSG_DONTWAIT, 0, 0);
     if (r != sizeof started)
         return px_fail(e, PX_E_CLONE, 0, "pid 1 of the box did not come up");
+    if (started.err < 0 && started.stage == PX_INIT_APPARMOR)
+        return px_fail(e, PX_E_APPARMOR, started.err, "the AppArmor profile cannot be applied in the box");
     if (started.err < 0)
         return px_fail(e, PX_E_SECCOMP, started.err, "pid 1 of the box could not load the filter");
     if (box->plan->notify && !started.found)

@@ -546,7 +546,17 @@ static int listen_to_commands(void)
     return r < 0 ? (int)r : 0;
 }
 
-int px_command_filters(int fd, uint32_t *ret_told)
+/* Once for px-init, which never executes anything, to learn whether the kernel takes it: a box of an unknown profile does not
+ * start. Each command says it again. */
+static int read_profile(int fd, uint32_t at)
+{
+    if (at == 0)
+        return 0;
+    long r = px_sys(SYS_pread64, fd, profile, sizeof profile - 1, at);
+    return r < 0 ? (int)r : r == 0 ? -EBADMSG : px_payload_apparmor(profile);
+}
+
+int px_command_filters(int fd, struct px_init_started *ready)
 {
     struct px_init_filters f;
     long r = read_at(fd, 0, &f, sizeof f);
@@ -554,14 +564,16 @@ int px_command_filters(int fd, uint32_t *ret_told)
         return (int)r;
     long own = (long)sizeof f, command = own + f.own * INSTRUCTION, spare = command + f.command * INSTRUCTION;
     listens = f.listen;
-    if (f.apparmor && (r = px_sys(SYS_pread64, fd, profile, sizeof profile - 1, f.apparmor)) <= 0)
-        return r < 0 ? (int)r : -EBADMSG;
+    ready->stage = PX_INIT_APPARMOR;
+    if ((r = read_profile(fd, f.apparmor)) < 0)
+        return (int)r;
+    ready->stage = PX_INIT_FILTER;
     if ((r = load_from(fd, spare, f.spare)) < 0 ||
         (r = load_first(fd, own, f.own)) < 0 || (r = read_program(fd, command, f.command)) < 0)
         return (int)r;
     if (listens == PX_INIT_LISTEN_COMMAND && (r = listen_to_commands()) < 0)
         return (int)r;
     px_refused_init(fd);
-    *ret_told = listens != PX_INIT_LISTEN_NONE;
+    ready->found = listens != PX_INIT_LISTEN_NONE;
     return 0;
 }

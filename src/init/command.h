@@ -15,5 +15,6 @@ struct rusage;
 void px_command_ended(int pid, int wait_status, const struct rusage *used);
 /* The row of the running command with that pid, which is also that of its session; -1: none. */
 int px_command_row(int pid);
-/* Loads what the file holds, and takes it for notes from then on; 0 or -errno. *ret_told: refused calls will be told. */
-int px_command_filters(int fd, uint32_t *ret_told);
+/* Loads what the file holds, and takes it for notes from then on; 0 or -errno, and how far it came. */
+struct px_init_started;
+int px_command_filters(int fd, struct px_init_started *ready);

@@ -234,7 +234,7 @@ static _Noreturn void stay(void)
     int events = (int)px_sys(SYS_signalfd4, -1, &child, 8, O_CLOEXEC | O_NONBLOCK);
     struct px_init_started ready = {.err = events, .stage = PX_INIT_FILTER};
     if (events >= 0)
-        ready.err = px_command_filters(filter, &ready.found);
+        ready.err = px_command_filters(filter, &ready);
     (void)px_sys(SYS_sendto, control, &ready, sizeof ready, MSG_NOSIGNAL, 0, 0);
     if (ready.err < 0)
         leave(125);
