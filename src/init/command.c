@@ -18,12 +18,12 @@
 #include <time.h>
 
 #include "base/sys.h"
+#include "init/filter.h"
 #include "init/refused.h"
 #include "kernel/init.h"
-#include "kernel/notify.h"
 #include "kernel/payload.h"
 
-enum { FDS_MAX = 5, STACK = 16 << 10, INSTRUCTION = 8, PROGRAM_MAX = 4096, SLICE_NSEC = 5000000, STOPS_MAX = 20 };
+enum { FDS_MAX = 5, STACK = 16 << 10, SLICE_NSEC = 5000000, STOPS_MAX = 20 };
 
 /* All of it lies still: no memory is ever asked for. Pages that no request needed are never touched. */
 static struct {
@@ -36,11 +36,6 @@ static struct {
     int pid, reply;
     bool shared;                /* with another that ran at the same time */
 } running[PX_INIT_COMMANDS_MAX];
-static char profile[256];               /* of AppArmor, for each command; "": none */
-static char program[PROGRAM_MAX * INSTRUCTION] __attribute__((aligned(8)));
-static uint16_t program_length;         /* of each command's own filter; 0: none */
-static uint32_t listens;                 /* which filter tells of what it refuses */
-static int inbox[2];                    /* through which a child hands us the listener of its own filter */
 static uint32_t sharing;                /* 1 while a child uses our memory; cleared by the kernel */
 static int owner;                       /* the control socket */
 
@@ -89,7 +84,7 @@ static int split(struct command *c, char *text, uint32_t length)
 
 /* ---- the child, which shares our memory until its exec ---- */
 
-static int send_fd(int socket, const void *data, size_t size, int fd)
+int px_command_send_fd(int socket, const void *data, size_t size, int fd)
 {
     struct iovec iov = {.iov_base = (void *)data, .iov_len = size};
     union {
@@ -108,7 +103,7 @@ static int take_terminal(const struct command *c)
 {
     int master = -1;
     int r = px_payload_terminal("/dev/pts/ptmx", c->request->rows, c->request->cols, &master);
-    return r < 0 ? r : send_fd(c->reply, "t", 1, master);
+    return r < 0 ? r : px_command_send_fd(c->reply, "t", 1, master);
 }
 
 static int take_streams(const struct command *c)
@@ -145,35 +140,6 @@ static int run_program(struct command *c, char *place)
     return px_payload_exec(place, c->request->places, c->argv, c->envp, &c->started.found);
 }
 
-static int load_silently(void)
-{
-    const struct {
-        uint16_t length;
-        const void *code;
-    } request = {program_length, program};
-    return program_length ? (int)px_sys(SYS_seccomp, 1 /* SET_MODE_FILTER */, 0, &request) : 0;
-}
-
-/* The child's own: px-init gets the listener while it waits for us. Its number must be below the limit of open files, which is set
- * by now; a limit of 3 leaves no room for it. -EBUSY: somebody around the box listens already, and there can be only one. */
-static int load_own_filter(void)
-{
-    enum { FIRST = 3 };
-    if (listens != PX_INIT_LISTEN_COMMAND)
-        return load_silently();
-    (void)px_sys(SYS_close, FIRST);
-    int listener = px_notify_load((const void *)program, program_length);
-    if (listener != -EBUSY && listener != -EMFILE)
-        return listener < 0 ? listener : send_fd(inbox[1], "l", 1, listener);
-    px_notify_restore((void *)program, program_length);
-    int r = load_silently();
-    if (listener == -EBUSY)
-        listens = PX_INIT_LISTEN_NONE;
-    else
-        px_notify_patch((void *)program, program_length, false);
-    return r;
-}
-
 static int become(struct command *c)
 {
     char *place = c->text;
@@ -195,10 +161,10 @@ static int become(struct command *c)
     if ((r = take_limits(c->request)) < 0)
         return r;
     c->started.stage = PX_INIT_APPARMOR;
-    if (profile[0] && (r = px_payload_apparmor(profile)) < 0)
+    if ((r = px_filter_confine()) < 0)
         return r;
     c->started.stage = PX_INIT_FILTER;
-    if ((r = load_own_filter()) < 0)
+    if ((r = px_filter_command()) < 0)
         return r;
     c->started.stage = PX_INIT_EXEC;
     while (*place++)
@@ -243,22 +209,6 @@ static bool is_stopped(int pid)
     return px_sys(SYS_waitid, P_PID, pid, &info, WSTOPPED | WNOHANG, 0) == 0 && info.si_pid == pid;
 }
 
-static void take_listener(int row)
-{
-    char byte;
-    struct iovec iov = {.iov_base = &byte, .iov_len = 1};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } room = {0};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
-    if (listens != PX_INIT_LISTEN_COMMAND || px_sys(SYS_recvmsg, inbox[0], &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) <= 0)
-        return;
-    struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-    if (h && h->cmsg_type == SCM_RIGHTS)
-        px_refused_listen(*(int *)(void *)CMSG_DATA(h), row);
-}
-
 /* From the moment that the child has the ids of the box, the programs of the box can stop it, again and again. With CLONE_VFORK
  * we would sleep for as long as they like, deaf to everything, the end of our owner too. So a stopped child is woken a few times
  * and then killed: -EAGAIN. Meanwhile refused calls are answered: its own filter may refuse the child what it does next. */
@@ -274,7 +224,7 @@ static int wait_until_gone(int pid, int row)
         if (px_sys(SYS_poll, &gone, 1, 0) > 0)
             for (;;)
                 (void)px_sys(SYS_exit_group, 0);
-        take_listener(row);
+        px_filter_listener(row);
         px_refused_now();
         if (is_stopped(pid))
             (void)px_sys(SYS_kill, pid, stops++ < STOPS_MAX ? SIGCONT : SIGKILL);
@@ -288,7 +238,7 @@ static long start_child(struct command *c, int row, int *ret_pidfd)
     px_refused_begin(row, c->request->flags & PX_INIT_ALONE);
     long pid = clone_child(c, ret_pidfd);
     int r = pid < 0 ? 0 : wait_until_gone((int)pid, row);
-    take_listener(row);
+    px_filter_listener(row);
     if (r < 0) {
         c->started.stage = PX_INIT_PREPARE;
         c->started.err = r;
@@ -318,7 +268,7 @@ int px_command_row(int pid)
 static bool refuse(struct command *c, int err)
 {
     c->started.err = err;
-    (void)send_fd(c->reply, &c->started, sizeof c->started, -1);
+    (void)px_command_send_fd(c->reply, &c->started, sizeof c->started, -1);
     return false;
 }
 
@@ -352,7 +302,7 @@ static bool start(struct command *c, char *text, uint32_t length)
     } else {
         px_refused_end(row, NULL);
     }
-    (void)send_fd(c->reply, &c->started, sizeof c->started, runs ? pidfd : -1);
+    (void)px_command_send_fd(c->reply, &c->started, sizeof c->started, runs ? pidfd : -1);
     if (pidfd >= 0)
         (void)px_sys(SYS_close, pidfd);
     return runs;
@@ -487,93 +437,4 @@ void px_command_ended(int pid, int wait_status, const struct rusage *used)
         running[i].pid = 0;
         return;
     }
-}
-
-/* ---- filters ---- */
-
-static long read_at(int fd, long at, void *to, size_t size)
-{
-    for (size_t have = 0; have < size;) {
-        long n = px_sys(SYS_pread64, fd, (char *)to + have, size - have, at + (long)have);
-        if (n <= 0)
-            return n < 0 ? n : -EBADMSG;
-        have += (size_t)n;
-    }
-    return 0;
-}
-
-static int read_program(int fd, long at, uint16_t length)
-{
-    program_length = length;
-    return length > PROGRAM_MAX ? -E2BIG : (int)read_at(fd, at, program, (size_t)length * INSTRUCTION);
-}
-
-static int load_from(int fd, long at, uint16_t length)
-{
-    int r = read_program(fd, at, length);
-    return r < 0 ? r : load_silently();
-}
-
-/* The one that px-init itself lives under. If somebody around the box listens to a filter of his own the kernel allows no second
- * listener: then it is loaded as it is. */
-static int load_first(int fd, long at, uint16_t length)
-{
-    if (listens != PX_INIT_LISTEN_OWN)
-        return load_from(fd, at, length);
-    int r = read_program(fd, at, length);
-    if (r < 0)
-        return r;
-    px_notify_patch((void *)program, length, true);
-    r = px_notify_load((const void *)program, length);
-    if (r >= 0)
-        px_refused_listen(r, -1);
-    if (r != -EBUSY)
-        return r < 0 ? r : 0;
-    listens = PX_INIT_LISTEN_NONE;
-    return load_from(fd, at, length);
-}
-
-static int listen_to_commands(void)
-{
-    enum { ABOVE = 16 };
-    int ends[2];
-    px_notify_patch((void *)program, program_length, false);
-    long r = px_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
-    for (int i = 0; i < 2 && r >= 0; i++) {
-        r = inbox[i] = (int)px_sys(SYS_fcntl, ends[i], F_DUPFD_CLOEXEC, ABOVE);
-        (void)px_sys(SYS_close, ends[i]);
-    }
-    return r < 0 ? (int)r : 0;
-}
-
-/* Once for px-init, which never executes anything, to learn whether the kernel takes it: a box of an unknown profile does not
- * start. Each command says it again. */
-static int read_profile(int fd, uint32_t at)
-{
-    if (at == 0)
-        return 0;
-    long r = px_sys(SYS_pread64, fd, profile, sizeof profile - 1, at);
-    return r < 0 ? (int)r : r == 0 ? -EBADMSG : px_payload_apparmor(profile);
-}
-
-int px_command_filters(int fd, struct px_init_started *ready)
-{
-    struct px_init_filters f;
-    long r = read_at(fd, 0, &f, sizeof f);
-    if (r < 0)
-        return (int)r;
-    long own = (long)sizeof f, command = own + f.own * INSTRUCTION, spare = command + f.command * INSTRUCTION;
-    listens = f.listen;
-    ready->stage = PX_INIT_APPARMOR;
-    if ((r = read_profile(fd, f.apparmor)) < 0)
-        return (int)r;
-    ready->stage = PX_INIT_FILTER;
-    if ((r = load_from(fd, spare, f.spare)) < 0 ||
-        (r = load_first(fd, own, f.own)) < 0 || (r = read_program(fd, command, f.command)) < 0)
-        return (int)r;
-    if (listens == PX_INIT_LISTEN_COMMAND && (r = listen_to_commands()) < 0)
-        return (int)r;
-    px_refused_init(fd);
-    ready->found = listens != PX_INIT_LISTEN_NONE;
-    return 0;
 }

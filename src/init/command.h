@@ -1,6 +1,7 @@
 /* init/command.h - one command of a box that stays, from its request to its report. Part of px-init: raw calls only. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Takes one request from the control socket; 0, or -1 when the supervisor is gone. */
@@ -15,6 +16,5 @@ struct rusage;
 void px_command_ended(int pid, int wait_status, const struct rusage *used);
 /* The row of the running command with that pid, which is also that of its session; -1: none. */
 int px_command_row(int pid);
-/* Loads what the file holds, and takes it for notes from then on; 0 or -errno, and how far it came. */
-struct px_init_started;
-int px_command_filters(int fd, struct px_init_started *ready);
+/* One message with one descriptor (-1: none); never waits. 0 or -errno. */
+int px_command_send_fd(int socket, const void *data, size_t size, int fd);

@@ -22,6 +22,7 @@
 #include "base/bare.h"
 #include "base/sys.h"
 #include "init/command.h"
+#include "init/filter.h"
 #include "init/refused.h"
 #include "kernel/init.h"
 
@@ -234,7 +235,7 @@ static _Noreturn void stay(void)
     int events = (int)px_sys(SYS_signalfd4, -1, &child, 8, O_CLOEXEC | O_NONBLOCK);
     struct px_init_started ready = {.err = events, .stage = PX_INIT_FILTER};
     if (events >= 0)
-        ready.err = px_command_filters(filter, &ready);
+        ready.err = px_filter_init(filter, &ready);
     (void)px_sys(SYS_sendto, control, &ready, sizeof ready, MSG_NOSIGNAL, 0, 0);
     if (ready.err < 0)
         leave(125);
