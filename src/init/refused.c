@@ -15,7 +15,7 @@
 #define SYS_pidfd_open 434
 #endif
 
-enum { BOX = PX_INIT_COMMANDS_MAX, ANCESTORS_MAX = 16, AT_ONCE = 8, PIDFD_THREAD = 0200 };
+enum { BOX = PX_INIT_COMMANDS_MAX, ROOM = PX_REFUSED_WATCH_MAX - 1, ANCESTORS_MAX = 16, AT_ONCE = 8, PIDFD_THREAD = 0200 };
 
 /* The kernel's, as of Linux 6.13: the first version of what PIDFD_GET_INFO tells. */
 struct pidfd_info {
@@ -24,14 +24,14 @@ struct pidfd_info {
 };
 #define PIDFD_GET_INFO _IOWR(0xff, 11, struct pidfd_info)
 
-/* Rows that were never refused anything are pages that are never touched. */
+/* Pages of tables are touched only once something was refused, or a command brings a listener of its own. */
 static struct px_init_refused refused[PX_INIT_COMMANDS_MAX + 1][PX_INIT_REFUSED_MAX];
 static uint8_t counts[PX_INIT_COMMANDS_MAX + 1];
 static struct {
     int fd, row;                /* row: -1 if no running command's */
-} listeners[PX_REFUSED_WATCH_MAX];
-static int listeners_count, notes, alone;
-static bool ours;
+} listeners[ROOM];
+static int listeners_count, box_listener, notes, alone;
+static bool ours;                       /* the filter is one of ours, and so there is box_listener */
 
 void px_refused_init(int fd)
 {
@@ -49,21 +49,26 @@ static void drop(int at)
 /* With no room for one more, the oldest that belongs to no running command goes: what is left of that command meets ENOSYS. */
 void px_refused_listen(int listener, int row)
 {
-    for (int i = 0; listeners_count == PX_REFUSED_WATCH_MAX && i < listeners_count; i++)
+    if (row < 0) {
+        box_listener = listener;
+        ours = true;
+        return;
+    }
+    for (int i = 0; listeners_count == ROOM && i < listeners_count; i++)
         if (listeners[i].row < 0)
             drop(i);
-    if (listeners_count == PX_REFUSED_WATCH_MAX) {
+    if (listeners_count == ROOM) {
         (void)px_sys(SYS_close, listener);
         return;
     }
-    ours = row < 0;
     listeners[listeners_count].fd = listener;
     listeners[listeners_count++].row = row;
 }
 
 void px_refused_begin(int row, bool is_alone)
 {
-    counts[row] = 0;
+    if (counts[row])
+        counts[row] = 0;
     if (is_alone)
         alone = row;
 }
@@ -120,56 +125,69 @@ static void note(int row, int number)
 
 /* ---- taking ---- */
 
-static bool take_one(int listener, int row)
-{
-    struct px_notify_call call = {0};
-    if (px_notify_receive(listener, &call) < 0)
-        return false;
-    note(row >= 0 ? row : ours ? row_of(call.pid) : alone >= 0 ? alone : BOX, call.number);
-    (void)px_notify_answer(listener, &call, ours);
-    return true;
-}
-
 static bool is_ready(int listener)
 {
     struct pollfd state = {.fd = listener, .events = POLLIN};
     return px_sys(SYS_poll, &state, 1, 0) > 0 && state.revents & POLLIN;
 }
 
-int px_refused_watch(struct pollfd *fds)
+/* A few of the one listener of a box. */
+static void take_ours(void)
 {
-    for (int i = 0; i < listeners_count; i++)
-        fds[i] = (struct pollfd){.fd = listeners[i].fd, .events = POLLIN};
-    return listeners_count;
+    for (int i = 0; i < AT_ONCE && (i == 0 || is_ready(box_listener)); i++) {
+        struct px_notify_call call = {0};
+        if (px_notify_receive(box_listener, &call) < 0)
+            return;
+        note(row_of(call.pid), call.number);
+        (void)px_notify_answer(box_listener, &call, true);
+    }
 }
 
-/* A few of the one listener of a box, one of each where the commands have theirs. */
-static void take_some(int listener, short events)
+/* One of each where the commands have theirs. */
+static void take_theirs(int at)
 {
-    for (int i = listeners_count - 1; i >= 0; i--) {
-        if (listeners[i].fd != listener)
-            continue;
-        if (!(events & POLLIN)) {       /* nobody is left under that filter */
-            drop(i);
-            return;
-        }
-        for (int n = 0; n < (ours ? AT_ONCE : 1) && (n == 0 || is_ready(listener)); n++)
-            if (!take_one(listener, listeners[i].row))
-                return;
+    struct px_notify_call call = {0};
+    if (px_notify_receive(listeners[at].fd, &call) < 0)
         return;
-    }
+    note(listeners[at].row >= 0 ? listeners[at].row : alone >= 0 ? alone : BOX, call.number);
+    (void)px_notify_answer(listeners[at].fd, &call, false);
+}
+
+int px_refused_watch(struct pollfd *fds)
+{
+    int n = 0;
+    if (ours)
+        fds[n++] = (struct pollfd){.fd = box_listener, .events = POLLIN};
+    for (int i = 0; i < listeners_count; i++)
+        fds[n++] = (struct pollfd){.fd = listeners[i].fd, .events = POLLIN};
+    return n;
+}
+
+static void take(int listener, short events)
+{
+    int at = 0;
+    while (at < listeners_count && listeners[at].fd != listener)
+        at++;
+    if (ours && listener == box_listener)
+        take_ours();
+    else if (at < listeners_count && events & POLLIN)
+        take_theirs(at);
+    else if (at < listeners_count)
+        drop(at);               /* nobody is left under that filter */
 }
 
 void px_refused_take(const struct pollfd *fds, int count)
 {
     for (int i = 0; i < count; i++)
         if (fds[i].revents)
-            take_some(fds[i].fd, fds[i].revents);
+            take(fds[i].fd, fds[i].revents);
 }
 
 void px_refused_now(void)
 {
-    for (int i = listeners_count - 1; i >= 0; i--)
+    if (ours && is_ready(box_listener))
+        take_ours();
+    for (int i = 0; i < listeners_count; i++)
         if (is_ready(listeners[i].fd))
-            take_some(listeners[i].fd, POLLIN);
+            take_theirs(i);
 }
