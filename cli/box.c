@@ -80,6 +80,7 @@ static _Noreturn void keep(struct cli *cli, const struct px_policy *policy, int 
     if (r >= 0) {
         (void)snprintf(ready.name, sizeof ready.name, "%s", px_keeper_name(keeper));
         (void)snprintf(ready.id, sizeof ready.id, "%s", px_keeper_id(keeper));
+        allow_many_files();     /* now: the box itself goes by what its caller may have */
         wipe_environment();
         rename_process(cli->argv, ready.name);
         (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

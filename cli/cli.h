@@ -34,6 +34,9 @@ const struct command *find_command(const char *name);
 bool must_hand_over(const struct px_policy *policy);
 int hand_over(struct cli *cli, int argc, char **argv);
 
+/* cli/engine.c: as many as there may be. A box, or a command in one, takes a few descriptors, and there may be thousands. */
+void allow_many_files(void);
+
 /* cli/options.c: the words of a command line that fill a policy. */
 struct options {
     struct px_policy *policy;

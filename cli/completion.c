@@ -12,6 +12,16 @@ static void each_option(void (*print)(const struct px_field_info *f))
             print(&f);
 }
 
+/* Inside single quotes; `quote` is how the shell writes one there. */
+static void print_quoted(const char *text, const char *quote)
+{
+    for (; *text; text++)
+        if (*text == '\'')
+            printf("%s", quote);
+        else
+            (void)putchar(*text);
+}
+
 static void bash_word(const struct px_field_info *f)
 {
     printf(" --%s", f->name);
@@ -34,6 +44,45 @@ static void print_commands(const char *separator)
             printf("%s%s", c == commands ? "" : separator, c->name);
 }
 
+/* The words that may follow a command, if its usage begins with them: "start|exec|... ". 0: it does not. */
+static int verbs_length(const struct command *c)
+{
+    int n = (int)strspn(c->usage, "abcdefghijklmnopqrstuvwxyz|");
+    return c->summary && memchr(c->usage, '|', (size_t)n) ? n : 0;
+}
+
+static void print_verbs(const struct command *c)
+{
+    for (int i = 0; i < verbs_length(c); i++)
+        (void)putchar(c->usage[i] == '|' ? ' ' : c->usage[i]);
+}
+
+static void bash_verbs(void)
+{
+    printf("  if ((COMP_CWORD == 2)); then case ${COMP_WORDS[1]} in\n");
+    for (const struct command *c = commands; c->name; c++)
+        if (verbs_length(c)) {
+            printf("    %s) COMPREPLY=($(compgen -W \"", c->name);
+            print_verbs(c);
+            printf("\" -- \"$cur\")); return ;;\n");
+        }
+    printf("  esac; fi\n");
+}
+
+/* The names of boxes are asked for when they are needed; they have no character that a shell would mind. */
+static void bash_boxes(void)
+{
+    printf("  if [[ ${COMP_WORDS[1]} == box && $cur != -* ]] && ((COMP_CWORD > 2)); then\n"
+           "    local boxes; boxes=$(\"${COMP_WORDS[0]}\" box list --names 2>/dev/null)\n"
+           "    case ${COMP_WORDS[2]}:$COMP_CWORD in\n"
+           "      stop:*|exec:3|show:3|logs:3|attach:3|signal:3) COMPREPLY=($(compgen -W \"$boxes\" -- \"$cur\")); return ;;\n"
+           "      signal:4) COMPREPLY=($(compgen -A signal -- \"$cur\")); return ;;\n"
+           "      copy:*) COMPREPLY=($(compgen -S : -W \"$boxes\" -- \"$cur\") $(compgen -f -- \"$cur\"))\n"
+           "        compopt -o nospace 2>/dev/null; return ;;\n"
+           "      start:*|list:*) return ;;\n"
+           "    esac\n  fi\n");
+}
+
 static void bash(void)
 {
     printf("# bash completion for px\n_px() {\n  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
@@ -45,33 +94,61 @@ static void bash(void)
     each_option(bash_choices);
     printf("  esac\n  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W \"");
     print_commands(" ");
-    printf("\" -- \"$cur\")); return; fi\n  if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"--preset --plan --report --help");
+    printf("\" -- \"$cur\")); return; fi\n");
+    bash_verbs();
+    bash_boxes();
+    printf("  if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"--preset --plan --report --help");
     each_option(bash_word);
     printf("\" -- \"$cur\")); return; fi\n  COMPREPLY=($(compgen -c -- \"$cur\"))\n}\ncomplete -o default -F _px px\n");
 }
 
 static void zsh_option(const struct px_field_info *f)
 {
-    printf("  '%s--%s[%s]%s'\n", f->repeat ? "*" : "", f->name, f->help, f->flag ? "" : ":value:_files");
+    printf(" \\\n  '%s--%s[", f->repeat ? "*" : "", f->name);
+    print_quoted(f->help, "'\\''");
+    printf("]%s'", f->flag ? "" : ":value:_files");
+}
+
+static void zsh_verbs(void)
+{
+    printf("if ((CURRENT == 3)); then\n  case ${words[2]} in\n");
+    for (const struct command *c = commands; c->name; c++)
+        if (verbs_length(c)) {
+            printf("    %s) compadd -- ", c->name);
+            print_verbs(c);
+            printf("; return ;;\n");
+        }
+    printf("  esac\nfi\n"
+           "if [[ ${words[2]} == box && ${words[CURRENT]} != -* ]] && ((CURRENT > 3)); then\n"
+           "  local -a boxes; boxes=(${(f)\"$(${words[1]} box list --names 2>/dev/null)\"})\n"
+           "  case ${words[3]}:$CURRENT in\n"
+           "    stop:*|exec:4|show:4|logs:4|attach:4|signal:4) compadd -a boxes; return ;;\n"
+           "    signal:5) _signals; return ;;\n"
+           "    copy:*) compadd -S : -a boxes; _files; return ;;\n"
+           "  esac\nfi\n");
 }
 
 static void zsh(void)
 {
-    printf("#compdef px\n_arguments '1:command:(");
+    printf("#compdef px\n");
+    zsh_verbs();
+    printf("_arguments '1:command:(");
     print_commands(" ");
     printf(")' \\\n");
     printf("  '--preset[start from a preset]:preset:(");
     const char *name;
     for (size_t i = 0; (name = px_preset_name(i)); i++)
         printf("%s%s", i ? " " : "", name);
-    printf(")' ${(f)\"$(cat <<'PX'\n");
+    printf(")'");
     each_option(zsh_option);
-    printf("PX\n)\"} '*::arguments:_normal'\n");
+    printf(" \\\n  '*:arguments:_files'\n");
 }
 
 static void fish_option(const struct px_field_info *f)
 {
-    printf("complete -c px -n '__fish_seen_subcommand_from exec shell' -l %s%s -d '%s'", f->name, f->flag ? "" : " -r", f->help);
+    printf("complete -c px -n '__fish_seen_subcommand_from exec shell' -l %s%s -d '", f->name, f->flag ? "" : " -r");
+    print_quoted(f->help, "\\'");
+    printf("'");
     if (f->letter)
         printf(" -s %c", f->letter);
     if (f->words) {
@@ -83,11 +160,30 @@ static void fish_option(const struct px_field_info *f)
     printf("\n");
 }
 
+static void fish_verbs(const struct command *c)
+{
+    printf("complete -c px -n '__fish_seen_subcommand_from %s; and not __fish_seen_subcommand_from ", c->name);
+    print_verbs(c);
+    printf("' -f -a '");
+    print_verbs(c);
+    printf("'\n");
+}
+
 static void fish(void)
 {
     for (const struct command *c = commands; c->name; c++)
-        if (c->summary)
-            printf("complete -c px -n __fish_use_subcommand -f -a %s -d '%s'\n", c->name, c->summary);
+        if (c->summary) {
+            printf("complete -c px -n __fish_use_subcommand -f -a %s -d '", c->name);
+            print_quoted(c->summary, "\\'");
+            printf("'\n");
+        }
+    for (const struct command *c = commands; c->name; c++)
+        if (verbs_length(c))
+            fish_verbs(c);
+    static const char *const names[] = {"exec copy' -a", "show logs attach signal stop' -f -a"};
+    for (size_t i = 0; i < 2; i++)
+        printf("complete -c px -n '__fish_seen_subcommand_from box; and __fish_seen_subcommand_from %s '(px box list --names"
+               " 2>/dev/null)' -d box\n", names[i]);
     each_option(fish_option);
 }
 

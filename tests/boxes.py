@@ -10,6 +10,7 @@ import importlib.util
 import io
 import json
 import os
+import resource
 import secrets
 import shutil
 import signal
@@ -73,11 +74,15 @@ def marked(mark):
     return found
 
 
-def alive(pid):
+def state_of(pid):
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
-        return False
+        return "gone"
+
+
+def alive(pid):
+    return state_of(pid) not in ("Z", "gone")
 
 
 class World:
@@ -289,6 +294,60 @@ def starter_killed(world):
     until(lambda: world.directories() == [], f"left: {world.directories()}")
 
 
+def below(pid):
+    """Its descendants, the nearest first."""
+    found, queue = [], [pid]
+    while queue:
+        try:
+            children = Path(f"/proc/{queue[0]}/task/{queue[0]}/children").read_text().split()
+        except OSError:
+            children = []
+        del queue[0]
+        queue += map(int, children)
+        found += map(int, children)
+    return found
+
+
+@test
+def half_started_killed(world):
+    """kill -9 of the keeper, or of pid 1, while they are being made: the starter ends, says so, and nothing is left."""
+    told = 0
+    for step in range(60):
+        starter = world.spawn("box", "start", "--name", f"h{step}")
+        end = time.monotonic() + LIMIT_S
+        while len(victims := below(starter.pid)) <= step % 2 and starter.poll() is None:
+            check(time.monotonic() < end, "it does not start")
+        time.sleep(step * 0.0002)
+        for pid in victims[-1:]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        _, err = starter.communicate(timeout=LIMIT_S)
+        check(starter.returncode == 0 or "PX0" in err, f"exit {starter.returncode}: {err}")
+        told += starter.returncode != 0
+    check(told > 0, "no kill came in time")
+    until(lambda: set(world.names()) == set(world.directories()), f"half-made boxes: {world.directories()}")
+    for name in world.names():          # whole before the kill came, and pid 1 was not the victim, or not yet dead
+        world.box("stop", name, status=None)
+    until(lambda: world.names() == [] and world.directories() == [], f"left: {world.directories()}")
+
+
+@test
+def everything_stopped(world):
+    """A command stops all that it can: pid 1 is not among it, others can be started, and all of it can be ended."""
+    world.box("start", "--name", "s")
+    sleeper = world.spawn("box", "exec", "s", "--", "sh", "-c", f"sleep 1000; : {world.mark}")
+    until(lambda: set(marked(world.mark)) - {sleeper.pid}, "it does not start")
+    stopper = world.spawn("box", "exec", "s", "--", "sh", "-c", f": {world.mark}; kill -STOP 1; kill -STOP -1; kill -STOP $$")
+    until(lambda: [state_of(pid) for pid in marked(world.mark)].count("T") >= 2, "nothing is stopped")
+    check(world.out("s", "echo alive") == "alive\n", "pid 1 is stopped")
+    check(state_of(world.show("s")["pid"]) in "SRD", "pid 1 is stopped")
+    world.box("stop", "s")
+    check(sleeper.wait(LIMIT_S) > 0 and stopper.wait(LIMIT_S) > 0, "a user waits for ever")
+    until(lambda: not marked(world.mark), "stopped processes are left")
+
+
 @test
 def user_killed(world):
     """A command ends with the px that runs it; the box and the others stay."""
@@ -440,6 +499,75 @@ def many_detached(world):
     check(len(list((world.home / "run/boxes/m").iterdir())) <= 2 + 64, "logs of forgotten commands are left")
 
 
+@test
+def one_command_too_many(world):
+    """512 at once, and a clear word for the next; the box still answers questions and ends."""
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 4096:
+        raise Skip("a process may have too few descriptors here for a keeper of so many")
+    world.box("start", "--name", "m", "--pids", "4000")
+    for _ in range(512):
+        world.children.append(subprocess.Popen([world.px, "box", "exec", "m", "--", "sleep", "1000"], stdin=subprocess.DEVNULL,
+                                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=world.environment))
+    until(lambda: world.show("m")["commands_running"] == 512, "not all of them start")
+    done = world.box("exec", "m", "--", "true", status=125)
+    check("PX005" in done.stderr and "512 commands" in done.stderr and "another box" in done.stderr, done.stderr)
+    done = world.box("exec", "m", "-d", "--", "true", status=125)
+    check("PX005" in done.stderr and "512 commands" in done.stderr, done.stderr)
+    world.children[0].kill()
+    until(lambda: world.show("m")["commands_running"] == 511, "its px is killed, and it runs on")
+    world.box("exec", "m", "--", "true")
+    world.box("stop", "m")
+
+
+@test
+def one_detached_too_many(world):
+    world.box("start", "--name", "m", "--pids", "1000")
+    for _ in range(256):
+        world.box("exec", "m", "-d", "--", "sleep", "1000")
+    done = world.box("exec", "m", "-d", "--", "sleep", "1000", status=125)
+    check("PX005" in done.stderr and "256 detached commands" in done.stderr and "px box show m" in done.stderr, done.stderr)
+    world.box("signal", "m", "KILL", "--command", "1")
+    until(lambda: world.show("m")["commands_running"] == 255, "it does not end")
+    world.box("exec", "m", "-d", "--", "sleep", "1000")
+
+
+# ---- what was refused -----------------------------------------------------------------------------------------------
+
+
+def denials(result):
+    return {row["target"]: row["count"] for row in result["denials"]}
+
+
+@test
+def denials_are_each_commands_own(world):
+    """Several at once, one of them without end; a second box is not held up by it, nor is the first."""
+    world.box("start", "--name", "a")
+    world.box("start", "--name", "b", "--seccomp", "strict")
+    flood = world.spawn("--json", "box", "exec", "a", "-c", "echo up >&2; while [ ! -e /tmp/end ]; do unshare -U true; done 2>/dev/null; true")
+    until(lambda: world.show("a")["commands_running"] == 1, "the flood does not start")
+    for name in ("a", "b", "a", "b"):
+        result = json.loads(world.run("--json", "box", "exec", name, "-c", "unshare -U true 2>/dev/null; chroot / true 2>/dev/null; echo done").stdout)
+        check(result["stdout"] == "done\n" and denials(result) == {"unshare": 1, "chroot": 1}, f"{name}: {result['denials']}")
+    world.box("exec", "a", "--", "touch", "/tmp/end")
+    result = json.loads(flood.communicate(timeout=LIMIT_S)[0])
+    check(list(denials(result)) == ["unshare"] and result["status"] == "ok", f"the flood: {result['status']} {result['denials']}")
+    check(world.show("a")["denials"] == [], "the box has what its commands have")
+
+
+@test
+def denials_without_a_user(world):
+    """kill -9 of the px that runs a command: what is left of the command is still answered, with the same errno, and is the box's."""
+    world.box("start", "--name", "o")
+    user = world.spawn("box", "exec", "o", "-c", "setsid -f sh -c 'until [ -e /tmp/go ]; do sleep 0.05; done; unshare -U true 2>/tmp/said; "
+                                                 "echo >/tmp/done'; echo up; while :; do unshare -U true; done 2>/dev/null")
+    check(user.stdout.readline() == "up\n", "it does not start")
+    user.kill()
+    until(lambda: world.show("o")["commands_running"] == 0, "it does not end with its px")
+    said = world.out("o", ": >/tmp/go; until [ -e /tmp/done ]; do sleep 0.05; done; cat /tmp/said")
+    check("not permitted" in said, f"it meets: {said}")
+    check("unshare" in denials(world.show("o")), f"the box: {world.show('o')['denials']}")
+
+
 # ---- files ----------------------------------------------------------------------------------------------------------
 
 
@@ -572,6 +700,29 @@ def memory(world):
     other.stdin.flush()
     check(other.communicate(timeout=LIMIT_S)[0] == "here\n" and other.returncode == 0, "another command went with it")
     check(world.out("m", "echo still") == "still\n", "the box went with it")
+
+
+@test
+def memory_of_one_process(world):
+    """The limit ends a process of a command, not its leader: told where the command was alone, and never blamed on a bystander."""
+    if os.geteuid() != 0:
+        raise Skip("needs a cgroup, which an ordinary user has not")
+    world.box("start", "--name", "m", "-m", "64m", "--seccomp", "strict")
+    greedy = "head -c 200m /dev/zero | tail -n 1 >/dev/null"
+    result = json.loads(world.run("--json", "box", "exec", "m", "-c", f"{greedy}; exit 9", status=None).stdout)
+    check(result["status"] == "memory" and result["oom_killed"] and result["exit_code"] == 9, f"{result['status']} {result['exit_code']}")
+    check([row["limit"] for row in result["limits_hit"]] == ["memory"], f"{result['limits_hit']}")
+    result = json.loads(world.run("--json", "box", "exec", "m", "-c", f"{greedy}; true").stdout)
+    check(result["status"] == "ok" and result["oom_killed"], f"a command that copes: {result['status']} {result['oom_killed']}")
+    other = world.spawn("--json", "box", "exec", "m", "-i", "--", "sh", "-c", "read x; exit 3", stdin=subprocess.PIPE)
+    until(lambda: world.show("m")["commands_running"] == 1, "it does not start")
+    result = json.loads(world.run("--json", "box", "exec", "m", "--", "sh", "-c", f"exec {greedy.split(' | ')[1].split(' >')[0]} </dev/zero",
+                                  status=None).stdout)
+    check(result["status"] == "memory" and result["signal"] == 9 and result["limits_hit"], f"its own: {result['status']} {result['limits_hit']}")
+    result = json.loads(other.communicate("go\n", timeout=LIMIT_S)[0])
+    check(result["status"] == "nonzero" and not result["oom_killed"] and not result["limits_hit"], f"a bystander: {result['status']}")
+    result = json.loads(world.run("--json", "box", "exec", "m", "--", "false", status=None).stdout)
+    check(result["status"] == "nonzero" and not result["oom_killed"], f"a later one: {result['status']}")
 
 
 # ---- who may --------------------------------------------------------------------------------------------------------

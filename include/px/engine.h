@@ -42,7 +42,8 @@ PX_API int px_pool_new(struct px_engine *engine, const struct px_policy *policy,
 PX_API void px_pool_free(struct px_pool *pool);
 PX_API int px_pool_box(struct px_pool *pool, const char *const argv[], const struct px_io *io, struct px_box **ret_box,
                        struct px_err *e);
-/* A box of the pool that stays, for several commands by px_box_exec; to be freed by px_box_free. */
+/* A box of the pool that stays, for several commands by px_box_exec; to be freed by px_box_free. Its commands are told what they
+ * were refused; what belongs to none of them is not told. */
 PX_API int px_pool_stay(struct px_pool *pool, struct px_box **ret_home, struct px_err *e);
 
 /* The engine's own side: serves the socket until its user is gone. For px itself. */

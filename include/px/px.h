@@ -116,8 +116,10 @@ PX_API int px_box_wait(struct px_box *box, struct px_err *e);
 
 /* A box that stays: it has no command of its own, and keeps its files, processes and network until it is killed or freed (or
  * this process ends). px_box_exec runs commands in it, several at once if need be; each is a px_box of its own with its own
- * result, and must be freed before the home. Of `command` count what belongs to a command: environment, working directory,
- * terminal, timeout, output limit, and limits of a process, which can only be narrower than the home's. */
+ * result, and must be freed before the home. 512 can run at once; one more fails with PX005. What a command was refused is in its
+ * result; what belongs to none of them (processes that outlived theirs) is in the home's. Of `command` count what belongs to a
+ * command: environment, working directory, terminal, timeout, output limit, and limits of a process, which can only be narrower
+ * than the home's. */
 PX_API int px_box_stay(const struct px_policy *policy, struct px_box **ret_home, struct px_err *e);
 PX_API int px_box_exec(struct px_box *home, const struct px_policy *command, const char *const argv[], const struct px_io *io,
                        struct px_box **ret_box, struct px_err *e);

@@ -82,7 +82,8 @@ static int fill(struct request *r, const struct px_box *box, const struct px_pol
     r->head.envc = add_words(&r->text, plan->envp);
     r->head.uid = policy->user.uid;
     r->head.gid = policy->user.gid;
-    r->head.flags = (box->tty ? PX_INIT_TTY : 0) | (box->home->keep_ids ? PX_INIT_KEEP_IDS : 0);
+    r->head.flags = (box->tty ? PX_INIT_TTY : 0) | (box->home->keep_ids ? PX_INIT_KEEP_IDS : 0) |
+                    (box->home->alone ? PX_INIT_ALONE : 0);
     r->head.length = (uint32_t)r->text.len;
     uint64_t words = 3 + (uint64_t)r->head.places + r->head.argc + r->head.envc;
     return r->text.err < 0 ? r->text.err : words > PX_INIT_WORDS_MAX ? -E2BIG : 0;
@@ -161,6 +162,12 @@ static int no_answer(int err, struct px_err *e)
 static int explain(const struct px_init_started *s, const char *command, const char *directory, struct px_err *e)
 {
     switch ((enum px_init_stage)s->stage) {
+    case PX_INIT_FULL:
+        px_fail(e, PX_E_LIMIT, 0, "the box runs %d commands already", PX_INIT_COMMANDS_MAX);
+        px_why(e, "So many can run in one box at the same time.");
+        return px_fix(e, "Wait until one of them has ended, or end one.\nOr start another box for the rest.");
+    case PX_INIT_APPARMOR:
+        return px_fail(e, PX_E_APPARMOR, s->err, "the command cannot be confined by the box's AppArmor profile");
     case PX_INIT_CHDIR:
         return px_fail(e, PX_E_WORKDIR, s->err, "cannot start in '%s'", directory);
     case PX_INIT_TERMINAL:

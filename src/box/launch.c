@@ -318,7 +318,13 @@ static int wait_for_init(struct px_box *box, struct px_err *e)
         r = px_sys(SYS_recvfrom, box->control, &started, sizeof started, MSG_DONTWAIT, 0, 0);
     if (r != sizeof started)
         return px_fail(e, PX_E_CLONE, 0, "pid 1 of the box did not come up");
-    return started.err < 0 ? px_fail(e, PX_E_SECCOMP, started.err, "pid 1 of the box could not load the filter") : 0;
+    if (started.err < 0 && started.stage == PX_INIT_APPARMOR)
+        return px_fail(e, PX_E_APPARMOR, started.err, "the AppArmor profile cannot be applied in the box");
+    if (started.err < 0)
+        return px_fail(e, PX_E_SECCOMP, started.err, "pid 1 of the box could not load the filter");
+    if (box->plan->notify && !started.found)
+        px_plan_lacks(box->plan, "denials: another listens to the filters already");
+    return 0;
 }
 
 static int open_image(const struct px_plan *plan)
@@ -378,6 +384,7 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
         memcpy(l.child.stdio, l.stdio, sizeof l.stdio);
         r = clone_quietly(&l, e);
     }
+    box->notes = px_fd_take(&l.lent[FILTER]);   /* px-init writes to it what nobody's command was refused */
     close_child_ends(&l);
     if (l.stacks && !(box->plan->traveller && box->plan->traveller->stacks == l.stacks))
         (void)munmap(l.stacks, (size_t)2 * PX_CHILD_STACK);

@@ -137,24 +137,9 @@ int px_op_off(struct px_child *c, const struct px_step *s)
     return 0;
 }
 
-/* Takes effect at the exec. */
 int px_op_apparmor(struct px_child *c, const struct px_step *s)
 {
-    static const char verb[] = "exec ";
-    const char *name = px_op_text(c, s->src);
-    char text[300];
-    size_t n = sizeof verb - 1, length = strlen(name);
-
-    if (length >= sizeof text - n)
-        return -ENAMETOOLONG;
-    memcpy(text, verb, n);
-    memcpy(text + n, name, length);
-    int fd = (int)px_sys(SYS_openat, AT_FDCWD, "/proc/thread-self/attr/apparmor/exec", O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return fd;
-    long r = px_sys(SYS_write, fd, text, n + length);
-    (void)px_sys(SYS_close, fd);
-    return r < 0 ? (int)r : 0;
+    return px_payload_apparmor(px_op_text(c, s->src));
 }
 
 int px_op_landlock(struct px_child *c, const struct px_step *s)

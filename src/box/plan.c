@@ -365,30 +365,45 @@ static void add_launch(struct px_plan *plan, const char *command, const struct p
         add_ids(plan, PX_OP_INIT, plan->caller.uid, plan->caller.gid, PX_STEP_REAPER); /* it must outlive us to end the tree */
 }
 
+/* What px-init finds in its file: struct px_init_filters and what that counts. The offset in the arena. */
+static uint32_t add_filters(struct px_plan *plan, const struct px_policy *policy, const struct px_host *host)
+{
+    bool off = px_policy_without(policy, PX_WITHOUT_SECCOMP) || px_policy_without(policy, PX_WITHOUT_NNP);
+    bool own = plan->own_filter = px_policy_own_filter(policy);
+    plan->notify = !off && (own || host->filter_sends);
+    if (!plan->notify && !off)
+        px_plan_lacks(plan, "denials: the profile refuses sendmsg");
+    uint16_t length = 0, spare_length = 0;
+    const struct sock_filter *program = px_seccomp_program(px_plan_filter(policy, plan->writable_binds), &length);
+    const struct sock_filter *spare = px_seccomp_spare_init(&spare_length);
+    struct px_init_filters head = {
+        .own = length, .command = own ? 0 : host->filter_length,
+        .listen = !plan->notify ? PX_INIT_LISTEN_NONE : own ? PX_INIT_LISTEN_OWN : PX_INIT_LISTEN_COMMAND};
+    if (policy->apparmor)
+        head.apparmor = (uint32_t)sizeof head + (uint32_t)(length + head.command + spare_length) * PX_STEPS_INSTRUCTION;
+    uint32_t at = px_steps_bytes(plan, &head, sizeof head);
+    (void)px_steps_program(plan, program, length);
+    (void)px_steps_program(plan, host->filter, head.command);
+    (void)px_steps_program(plan, spare, spare_length);          /* counted only by px_plan_spare_init */
+    if (policy->apparmor) {
+        px_steps_text(plan, policy->apparmor);
+        px_plan_has(plan, "apparmor=%.48s", policy->apparmor);
+    }
+    tell_filter(plan, policy);
+    return at;
+}
+
 /* px-init loads the filter before its first command, or in each command where it is a user's: that may refuse what px-init needs. */
 static void add_stay(struct px_plan *plan, const struct px_policy *policy, const struct px_host *host, bool bind_to_thread)
 {
-    bool own = plan->own_filter = px_policy_own_filter(policy);
-    uint16_t length = 0;
-    const struct sock_filter *program = px_seccomp_program(px_plan_filter(policy, plan->writable_binds), &length);
-    const struct px_init_filters head = {.own = length, .command = own ? 0 : host->filter_length};
-
     plan->payload_from = plan->init_at = plan->count;
     px_steps_add(plan, PX_OP_SIGNALS);
     add_landlock(plan, policy);
     px_steps_add(plan, PX_OP_CLOSE);
-    uint32_t at = px_steps_bytes(plan, &head, sizeof head);
-    (void)px_steps_bytes(plan, program, (size_t)length * PX_STEPS_INSTRUCTION);
-    (void)px_steps_bytes(plan, host->filter, (size_t)head.command * PX_STEPS_INSTRUCTION);
-    if (own) {                  /* not counted in the head unless px_plan_spare_init says so */
-        const struct sock_filter *spare = px_seccomp_spare_init(&length);
-        (void)px_steps_bytes(plan, spare, (size_t)length * PX_STEPS_INSTRUCTION);
-    }
+    uint32_t at = add_filters(plan, policy, host);
     add_ids(plan, PX_OP_STAY, 0, 0, PX_STEP_SETGROUPS | (bind_to_thread ? PX_STEP_THREAD : 0u));
     plan->steps[plan->count - 1].src = at;
     plan->steps[plan->count - 1].attr = (uint32_t)(plan->text.len - at);
-    tell_filter(plan, policy);
-    px_plan_lacks(plan, "denials: not told in a box that stays");
 }
 
 void px_plan_spare_init(struct px_plan *plan)
@@ -398,8 +413,7 @@ void px_plan_spare_init(struct px_plan *plan)
     if (!plan->stays || plan->text.err < 0)
         return;
     memcpy(&head, plan->text.data + s->src, sizeof head);
-    if (head.command == 0)      /* a user's own profile has its place there */
-        (void)px_seccomp_spare_init(&head.command);
+    (void)px_seccomp_spare_init(&head.spare);
     memcpy(plan->text.data + s->src, &head, sizeof head);
 }
 
@@ -642,8 +656,6 @@ int px_plan_stay(const struct px_policy *policy, const struct px_host *host, boo
     static const char *const none[] = {NULL};
     if (refuse_absent(policy, host, e) < 0)
         return -1;
-    if (policy->apparmor)
-        return px_fail(e, PX_E_NOT_BUILT, 0, "--apparmor is not part of this build for a box that stays");
     struct px_plan *plan = new_plan();
     if (!plan)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");

@@ -99,6 +99,7 @@ struct px_host {
     bool apparmor;              /* the kernel has it and it is on */
     const struct sock_filter *filter;           /* the user's own, compiled; NULL: one of ours */
     uint16_t filter_length;
+    bool filter_sends;          /* it permits sendmsg, by which a command of a box that stays hands on its listener */
 };
 
 int px_plan_new(const struct px_policy *policy, const char *const argv[], const struct px_host *host, bool bind_to_thread,
@@ -107,7 +108,7 @@ int px_plan_new(const struct px_policy *policy, const char *const argv[], const 
 int px_plan_stay(const struct px_policy *policy, const struct px_host *host, bool bind_to_thread, struct px_plan **ret_plan,
                  struct px_err *e);
 int px_plan_command(const struct px_policy *policy, const char *const argv[], struct px_plan **ret_plan, struct px_err *e);
-/* A box that stays turns out to have one id only: its commands get a filter that spares pid 1. */
+/* A box that stays turns out to have one id only: a filter of its own spares pid 1. */
 void px_plan_spare_init(struct px_plan *plan);
 void px_plan_free(struct px_plan *plan);
 /* Opens what needs the privileges of a root caller: id-mapped trees. */

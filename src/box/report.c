@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/json.h"
+#include "base/sys.h"
 #include "base/text.h"
 #include "box/supervise.h"
 #include "kernel/sysname.h"
@@ -92,6 +93,16 @@ static void ended_by_us(struct px_box *box, struct px_result *r)
 
 /* ---- limits ---- */
 
+static void tell_memory(struct px_result *r, const char *counter, uint64_t kills)
+{
+    r->oom_killed = true;
+    hit(r, "memory", counter, kills);
+    if (r->status != PX_STATUS_OK && r->status != PX_STATUS_TIMEOUT) {
+        r->status = PX_STATUS_MEMORY;
+        r->reason = "used more than its memory limit";
+    }
+}
+
 static void read_cgroup(struct px_box *box, struct px_result *r)
 {
     struct px_cgroup_usage u = {0};
@@ -106,15 +117,8 @@ static void read_cgroup(struct px_box *box, struct px_result *r)
     /* We may have been faster than the kernel's own killer: then its count is 0, and the event it sent first is what we read. */
     if (box->end == PX_END_MEMORY && !u.oom_kills)
         hit(r, "memory", "memory.oom_control event", 1);
-    if (u.oom_kills) {
-        r->oom_killed = true;
-        hit(r, "memory", u.oom_counter, u.oom_kills);
-        /* v2 kills pid 1 with the rest, so that there is no report; v1 may leave it to tell of a killed child. */
-        if (r->status != PX_STATUS_OK && r->status != PX_STATUS_TIMEOUT) {
-            r->status = PX_STATUS_MEMORY;
-            r->reason = "used more than its memory limit";
-        }
-    }
+    if (u.oom_kills)            /* v2 kills pid 1 with the rest, so that there is no report; v1 may leave it to tell of a killed child */
+        tell_memory(r, u.oom_counter, u.oom_kills);
     if (u.pids_refused)
         hit(r, "pids", u.pids_counter, u.pids_refused);
 }
@@ -161,7 +165,26 @@ static void deny(struct px_result *r, const char *op, const char *target, const 
         r->denials[r->denials_count++] = (struct px_denial){op, target, rule, grant, count};
 }
 
-/* From the kernel's own words: the filter's listener and the counters of the cgroup. */
+static void deny_calls(const struct px_box *box, const struct px_init_refused *list, size_t count, struct px_result *r)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct px_init_refused *c = &list[i];
+        const char *name = px_syscall_name(c->number);
+        deny(r, "syscall", name ? name : "unknown", box->own_filter ? "seccomp" : "seccomp profile",
+             px_syscall_grant(c->number, box->strict), c->count);
+    }
+}
+
+/* Of a home those that belong to none of its commands, as px-init has noted them. */
+void px_report_denials(const struct px_box *box, struct px_result *r)
+{
+    struct px_init_refused noted[PX_INIT_REFUSED_MAX];
+    long n = box->notes < 0 ? 0 : px_sys(SYS_pread64, box->notes, noted, sizeof noted, 0);
+    deny_calls(box, box->refused, box->refused_count, r);
+    deny_calls(box, noted, n < 0 ? 0 : (size_t)n / sizeof noted[0], r);
+}
+
+/* From the kernel's own words: the counters of the cgroup and the filter's listener. */
 static void read_denials(struct px_box *box, struct px_result *r)
 {
     for (size_t i = 0; i < r->limits_hit_count; i++) {
@@ -171,12 +194,7 @@ static void read_denials(struct px_box *box, struct px_result *r)
         if (strcmp(h->limit, "memory") == 0)
             deny(r, "memory", NULL, "memory", "--memory SIZE", h->value);
     }
-    for (size_t i = 0; i < box->refused_count; i++) {
-        const struct px_refused *c = &box->refused[i];
-        const char *name = px_syscall_name(c->number);
-        deny(r, "syscall", name ? name : "unknown", box->own_filter ? "seccomp" : "seccomp profile",
-             px_syscall_grant(c->number, box->strict), c->count);
-    }
+    px_report_denials(box, r);
 }
 
 /* ---- usage and output ---- */
@@ -222,12 +240,12 @@ void px_report_isolation(struct px_box *box)
         memcpy(r->missing[r->missing_count++], plan->missing[i], PX_NAME_MAX);
 }
 
-static uint64_t oom_kills(const struct px_box *home)
+static bool has_mechanism(const struct px_result *r, const char *word)
 {
-    struct px_cgroup_usage u = {0};
-    if (home->has_cgroup)
-        px_cgroup_read(&home->cgroup, &u);
-    return u.oom_kills;
+    for (size_t i = 0; i < r->mechanisms_count; i++)
+        if (px_starts_with(r->mechanisms[i], word))
+            return true;
+    return false;
 }
 
 void px_report_home(struct px_box *box)
@@ -239,19 +257,30 @@ void px_report_home(struct px_box *box)
     to->missing_count = from->missing_count;
     memcpy(to->mechanisms, from->mechanisms, sizeof to->mechanisms);
     memcpy(to->missing, from->missing, sizeof to->missing);
-    box->oom_before = oom_kills(box->home);
+    box->own_filter = !has_mechanism(from, "seccomp=profile");
+    box->strict = has_mechanism(from, "seccomp=strict");
+    if (box->home->alone || !box->home->has_cgroup)     /* a box of one command has counted nothing yet */
+        return;
+    struct px_cgroup_usage before = {0};
+    px_cgroup_read(&box->home->cgroup, &before);
+    box->oom_before = before.oom_kills;
+    box->pids_before = before.pids_refused;
 }
 
-/* The home's limit holds for all of its commands: a kill since this one began, and this one killed, belong together. */
+/* The home's limits hold for all of its commands, and the kernel counts for all. What it has counted since this one began is this
+ * one's if it was alone, or if it was itself killed. */
 static void read_home(struct px_box *box, struct px_result *r)
 {
-    uint64_t kills = box->home && !box->pool ? oom_kills(box->home) - box->oom_before : 0;
-    if (!kills || r->signal != SIGKILL || box->end != PX_END_EXIT)
+    struct px_cgroup_usage u = {0};
+    if (!box->home || box->pool || !box->home->has_cgroup || box->end == PX_END_LOST)
         return;
-    r->oom_killed = true;
-    r->status = PX_STATUS_MEMORY;
-    r->reason = "used more than its memory limit";
-    hit(r, "memory", "oom_kill", kills);
+    px_cgroup_read(&box->home->cgroup, &u);
+    uint64_t kills = u.oom_kills - box->oom_before, refused = u.pids_refused - box->pids_before;
+    bool alone = box->have_report && !box->report.shared;
+    if (kills && (alone || (box->end == PX_END_EXIT && r->signal == SIGKILL)))
+        tell_memory(r, u.oom_counter, kills);
+    if (refused && alone)
+        hit(r, "pids", u.pids_counter, refused);
 }
 
 void px_report_make(struct px_box *box)
@@ -302,7 +331,7 @@ static void print_limits(struct px_json *j, const struct px_result *r)
     px_json_end(j);
 }
 
-static void print_denials(struct px_json *j, const struct px_result *r)
+void px_report_print_denials(struct px_json *j, const struct px_result *r)
 {
     px_json_array(j, "denials");
     for (size_t i = 0; i < r->denials_count; i++) {
@@ -361,7 +390,7 @@ static void print_body(struct px_json *j, const struct px_result *r, char *const
     px_json_end(j);
     print_usage(j, r);
     print_limits(j, r);
-    print_denials(j, r);
+    px_report_print_denials(j, r);
     px_json_array(j, "hints");
     for (size_t i = 0; i < r->hints_count && i < 4; i++)
         px_json_text(j, NULL, r->hints[i]);

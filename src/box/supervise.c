@@ -317,7 +317,8 @@ static struct px_box *empty_box(bool streams)
     box->ids.lock_fd = -EBADF;
     box->cgroup = (struct px_cgroup)PX_CGROUP_NONE;
     int *const fds[] = {&box->pidfd, &box->payload,     &box->control,  &box->epoll,    &box->timer,
-                        &box->oom_event, &box->ready_event, &box->terminal, &box->listener, &box->scratch_lock};
+                        &box->oom_event, &box->ready_event, &box->terminal, &box->listener, &box->scratch_lock,
+                        &box->notes};
     for (size_t i = 0; i < PX_COUNT_OF(fds); i++)
         *fds[i] = -EBADF;
     for (int i = 0; i < PX_FLOW_COUNT; i++) {
@@ -396,11 +397,11 @@ int px_supervise_exec(struct px_box *home, const struct px_policy *policy, const
     if (!box)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "box");
     box->home = home;
+    px_report_home(box);
     if (make_id(box->id) < 0 || px_command_start(box, policy, argv, io, e) < 0 || watch_all(box, e) < 0) {
         px_supervise_free(box);
         return -1;
     }
-    px_report_home(box);
     *ret_box = box;
     return 0;
 }
@@ -495,6 +496,15 @@ int px_supervise_resize(struct px_box *box, unsigned short rows, unsigned short 
     return (int)px_sys(SYS_ioctl, box->terminal, TIOCSWINSZ, &size);
 }
 
+/* px-init counts them in a box that stays; in any other we do. */
+static void take_refused(struct px_box *box, const struct px_init_refused *list, uint32_t count)
+{
+    if (!box->home)
+        return;
+    box->refused_count = count < PX_INIT_REFUSED_MAX ? count : PX_INIT_REFUSED_MAX;
+    memcpy(box->refused, list, box->refused_count * sizeof *list);
+}
+
 static void take_report(struct px_box *box)
 {
     struct px_init_report report;
@@ -502,6 +512,7 @@ static void take_report(struct px_box *box)
     if (n == sizeof report && !box->have_report) {
         box->report = report;
         box->have_report = true;
+        take_refused(box, report.refused, report.refused_count);
         end_with(box, PX_END_EXIT);
     }
 }
@@ -562,8 +573,8 @@ static void note_refused(struct px_box *box, int number)
             box->refused[i].count++;
             return;
         }
-    if (box->refused_count < PX_DENIALS_MAX)
-        box->refused[box->refused_count++] = (struct px_refused){number, 1};
+    if (box->refused_count < PX_INIT_REFUSED_MAX)
+        box->refused[box->refused_count++] = (struct px_init_refused){.number = number, .count = 1};
 }
 
 /* Each is answered as the filter would have; a program that asks without end only holds up itself. */
@@ -705,7 +716,7 @@ void px_supervise_free(struct px_box *box)
         (void)px_cgroup_done(&box->cgroup);
     px_idmap_done(&box->ids);
     int *const fds[] = {&box->pidfd, &box->payload, &box->control, &box->timer, &box->oom_event, &box->ready_event, &box->terminal,
-                        &box->listener, &box->scratch_lock, &box->epoll};
+                        &box->listener, &box->scratch_lock, &box->notes, &box->epoll};
     for (size_t i = 0; i < PX_COUNT_OF(fds); i++)
         *fds[i] = px_fd_close(*fds[i]);
     px_buf_done(&box->out_text);

@@ -41,12 +41,6 @@ struct px_flow {
     char *chunk;                /* PX_CHUNK bytes at the end of the box */
 };
 
-/* A system call that the filter refused, and how often. */
-struct px_refused {
-    int number;
-    uint64_t count;
-};
-
 /* What an event of the epoll is about; the streams add their index. */
 enum { PX_EVENT_PIDFD, PX_EVENT_TIMER, PX_EVENT_OOM, PX_EVENT_FILES, PX_EVENT_REFUSED, PX_EVENT_PARTNER, PX_EVENT_REPLY,
        PX_EVENT_FROM = 16, PX_EVENT_TO = 32 };
@@ -65,6 +59,8 @@ struct px_partner {
     void (*done)(struct px_partner *partner);
 };
 
+struct px_json;
+
 struct px_box {
     struct px_box *home;        /* the box that stays in which this is a command; NULL: it has a box of its own */
     int inside_pid;             /* as px-init of the home knows it */
@@ -73,7 +69,7 @@ struct px_box {
     void (*let_go)(struct px_box *box);         /* px_box_free for a box that came from there */
     bool ordered;               /* the pool has been asked for the next one already */
     bool guest;                 /* a home that another process made, and cleans up after */
-    uint64_t oom_before;        /* kills in the home's cgroup before this command */
+    uint64_t oom_before, pids_before;   /* kills and refused forks in the home's cgroup before this command */
     struct px_plan *plan;       /* NULL once the box runs, unless something of it is needed at the end */
     char **argv;                /* of the payload, for the result; one allocation */
     int *writable;              /* what the box may write of the caller's files, opened before it could move them */
@@ -97,8 +93,10 @@ struct px_box {
     bool ready_watched;
     int control, epoll, timer, oom_event, terminal;
     int listener;               /* of the system call filter: each call that it refuses */
+    int notes;                  /* a home: refused calls of processes that belong to none of its commands */
+    bool alone;                 /* a home: it is there for one command */
     bool own_filter, strict;
-    struct px_refused refused[PX_DENIALS_MAX];
+    struct px_init_refused refused[PX_INIT_REFUSED_MAX];
     size_t refused_count;
     struct px_flow flow[PX_FLOW_COUNT];         /* in, out, err */
     enum px_end end;            /* the first event that ended it */
@@ -168,6 +166,8 @@ void px_flow_watch(struct px_box *box);
 int px_flow_terminal(struct px_box *box);        /* box->terminal is there: both of its directions */
 /* box/report.c: the result. */
 void px_report_isolation(struct px_box *box);  /* what is in force: known as soon as the box runs */
-void px_report_home(struct px_box *box);        /* the same for a command, from its home */
+void px_report_home(struct px_box *box);        /* the same for a command, from its home; before it starts */
 void px_report_make(struct px_box *box);
+void px_report_denials(const struct px_box *box, struct px_result *r);  /* adds them; of a home also while it lives */
+void px_report_print_denials(struct px_json *j, const struct px_result *r);
 int px_report_json(const struct px_result *r, char *const argv[], bool exact, char **ret_json, struct px_err *e);

@@ -293,12 +293,13 @@ TEST_DEADLINE(as_many_commands_as_there_are_rows, 120)
     for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++)
         boxes[i] = exec_argv(home, FIELDS("sleep", "1000"), NULL);
     ASSERT_EQ(try_exec(home, FIELDS("true"), NULL, NULL, &box, &e), -1);
-    ASSERT_EQ(e.code, PX_E_CLONE);
+    ASSERT_EQ(e.code, PX_E_LIMIT);
+    ASSERT(strstr(e.what, "512 commands") && strstr(e.why, "at the same time") && strstr(e.fix, "another box"));
     px_supervise_free(boxes[0]);                        /* kills it */
     boxes[0] = NULL;
     uint64_t end = px_now_nsec() + PATIENCE_SEC * 1000000000ull;
     while (try_exec(home, FIELDS("true"), NULL, NULL, &box, &e) < 0)
-        ASSERT(e.code == PX_E_CLONE && px_now_nsec() < end);
+        ASSERT(e.code == PX_E_LIMIT && px_now_nsec() < end);
     px_supervise_free(finish(box));
     for (int i = 1; i < PX_INIT_COMMANDS_MAX; i++)
         px_supervise_free(boxes[i]);
@@ -608,7 +609,7 @@ TEST(signals_to_nobody)
         struct px_init_request head = {.flags = PX_INIT_SIGNAL, .pid = box->inside_pid, .signal = signals[i]};
         ASSERT_OK(send_raw(home->control, &head, sizeof head, NULL, 0));
     }
-    expect(home, "ps -e | grep -c sleep", "2\n");
+    until(home, "ps -e | grep -c sleep", "2\n");        /* the second may still be on its way to its program */
     ASSERT_EQ(px_supervise_step(box, 0, &e), 1);
     px_supervise_free(box);
     px_supervise_free(home);
@@ -637,6 +638,71 @@ TEST_DEADLINE(a_flood_of_requests, 60)
     }
     expect(home, "echo through", "through\n");
     ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+    px_supervise_free(home);
+}
+
+/* ---- what was refused ---- */
+
+static uint64_t refused(const struct px_result *r, const char *call)
+{
+    for (size_t i = 0; i < r->denials_count; i++)
+        if (r->denials[i].target && strcmp(r->denials[i].target, call) == 0)
+            return r->denials[i].count;
+    return 0;
+}
+
+TEST(each_command_is_told_what_it_was_refused)
+{
+    struct px_box *home = stay(NULL);
+    struct px_box *two = finish(exec_text(home, "unshare -U true; unshare -U true; exit 5", NULL));
+    struct px_box *none = finish(exec_text(home, "true", NULL));
+    ASSERT_EQ(two->result.exit_code, 5);
+    ASSERT(strstr(two->result.err.data, "not permitted"));
+    ASSERT_EQ(refused(&two->result, "unshare"), 2u);
+    ASSERT_STR(two->result.denials[0].rule, "seccomp");
+    ASSERT_EQ(none->result.denials_count, 0u);
+    px_supervise_free(two);
+    px_supervise_free(none);
+    ASSERT_EQ(home->result.missing_count, home->keep_ids ? 1u : 0u);
+    px_supervise_free(home);
+}
+
+/* It outlives its command and has left its session: nobody's, and answered all the same. */
+TEST(what_no_command_was_refused_is_the_homes)
+{
+    struct px_box *home = stay(NULL);
+    struct px_err e = {0};
+    struct px_box *box = finish(exec_text(home, "setsid -f sh -c 'until [ -e /tmp/go ]; do sleep 0.02; done; unshare -U true"
+                                                " 2>/tmp/said; echo >/tmp/done'", NULL));
+    ASSERT_EQ(box->result.denials_count, 0u);
+    px_supervise_free(box);
+    expect(home, ": >/tmp/go; until [ -e /tmp/done ]; do sleep 0.02; done; grep -c 'not permitted' /tmp/said", "1\n");
+    struct px_result now = {0};
+    px_report_denials(home, &now);
+    ASSERT_EQ(refused(&now, "unshare"), 1u);
+    px_supervise_kill(home, PX_END_KILLED);
+    while (px_supervise_step(home, -1, &e) > 0)
+        ;
+    ASSERT_EQ(refused(&home->result, "unshare"), 1u);
+    px_supervise_free(home);
+}
+
+/* One command does nothing but ask for what is refused; pid 1 takes its turns, and nobody's count goes to another. */
+TEST_DEADLINE(a_flood_of_refused_calls_beside_others, 120)
+{
+    struct px_box *home = stay(NULL);
+    struct px_box *flood = exec_text(home, "echo up; while :; do unshare -U true; done 2>/dev/null", NULL);
+    wait_for_text(flood, "up");
+    for (int i = 0; i < 20; i++) {
+        struct px_box *box = finish(exec_text(home, "unshare -U true 2>/dev/null; echo alive", NULL));
+        ASSERT_STR(box->result.out.data, "alive\n");
+        ASSERT_EQ(refused(&box->result, "unshare"), 1u);
+        px_supervise_free(box);
+    }
+    px_supervise_kill(flood, PX_END_KILLED);
+    finish(flood);
+    ASSERT(refused(&flood->result, "unshare") > 0);
+    px_supervise_free(flood);
     px_supervise_free(home);
 }
 

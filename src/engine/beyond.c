@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/sys.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "runtime/run.h"
@@ -14,7 +15,7 @@
 
 enum { INSTRUCTION = 8, PRINT_MAX = 16 << 20 };
 
-int px_beyond_filter(const struct px_policy *policy, struct sock_filter **ret_code, uint16_t *ret_length, struct px_err *e)
+int px_beyond_filter(const struct px_policy *policy, struct px_host *host, struct sock_filter **ret_code, struct px_err *e)
 {
     struct px_profile *profile = NULL;
     uint16_t length = 0;
@@ -24,11 +25,12 @@ int px_beyond_filter(const struct px_policy *policy, struct sock_filter **ret_co
     void *copy = malloc((size_t)length * INSTRUCTION);
     if (copy)
         memcpy(copy, program, (size_t)length * INSTRUCTION);
+    host->filter_sends = px_profile_permits(profile, SYS_sendmsg);
     px_profile_free(profile);
     if (!copy)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "--seccomp");
-    *ret_code = copy;
-    *ret_length = length;
+    host->filter = *ret_code = copy;
+    host->filter_length = length;
     return 0;
 }
 

@@ -10,8 +10,8 @@
 
 #include "box/plan.h"
 
-/* A user's own system call filter, compiled; *ret_code is the caller's to free(). */
-int px_beyond_filter(const struct px_policy *policy, struct sock_filter **ret_code, uint16_t *ret_length, struct px_err *e);
+/* A user's own system call filter, compiled, and what the plan needs to know of it; *ret_code is the caller's to free(). */
+int px_beyond_filter(const struct px_policy *policy, struct px_host *host, struct sock_filter **ret_code, struct px_err *e);
 /* What the user should know of his profile, a line each; *ret_text stays NULL if there is nothing. */
 int px_beyond_warnings(const struct px_policy *policy, char **ret_text, struct px_err *e);
 /* What it would do through an OCI runtime; and the same box so made. */

@@ -164,12 +164,7 @@ static void probe(const struct px_policy *policy, struct px_host *host)
 /* A profile of the user's becomes a program here, before anything starts. */
 static int add_filter(const struct px_policy *policy, struct px_host *host, struct sock_filter **ret_code, struct px_err *e)
 {
-    if (px_policy_own_filter(policy))
-        return 0;
-    if (px_beyond_filter(policy, ret_code, &host->filter_length, e) < 0)
-        return -1;
-    host->filter = *ret_code;
-    return 0;
+    return px_policy_own_filter(policy) ? 0 : px_beyond_filter(policy, host, ret_code, e);
 }
 
 PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[], char **ret_json, struct px_err *e)
@@ -303,8 +298,12 @@ int px_stay_plan(const struct px_policy *policy, bool bound, struct px_plan **re
 {
     px_auto_free struct sock_filter *filter = NULL;
     struct px_host host;
-    if (!px_policy_native(policy))
-        return px_fail(e, PX_E_NOT_BUILT, 0, "--runtime %s is not part of this build for a box that stays", policy->runtime);
+    if (!px_policy_native(policy)) {
+        px_fail(e, PX_E_NOT_BUILT, 0, "--runtime %s does not make boxes that stay", policy->runtime);
+        px_why(e, "A box that stays takes its commands through pid 1, and in a container of a runtime pid 1 is not px's.");
+        return px_fix(e, "Leave --runtime out: px keeps the box itself.\n"
+                         "Or run each command in a box of its own: px exec --runtime %s.", policy->runtime);
+    }
     probe(policy, &host);
     return add_filter(policy, &host, &filter, e) < 0 ? -1 : px_plan_stay(policy, &host, bound, ret_plan, e);
 }

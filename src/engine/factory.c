@@ -113,6 +113,7 @@ static int hand_out(struct factory *f, struct pool *p, struct px_box *home)
         return r;
     }
     home->control = px_fd_close(home->control);
+    home->notes = px_fd_close(home->notes);
     if (f->made)
         f->made->at = &m->next;
     f->made = m;

@@ -91,8 +91,12 @@ int px_keep_command_run(struct px_keeper *k, const char *text, size_t length, un
 {
     struct px_policy *policy = NULL;
     size_t at = 0;
-    if (px_keep_command_running(k) >= PX_KEEPER_COMMANDS_MAX)
-        return px_fail(e, PX_E_LIMIT, 0, "box '%s' has %d detached commands already", k->place.name, PX_KEEPER_COMMANDS_MAX);
+    if (px_keep_command_running(k) >= PX_KEEPER_COMMANDS_MAX) {
+        px_fail(e, PX_E_LIMIT, 0, "box '%s' runs %d detached commands already", k->place.name, PX_KEEPER_COMMANDS_MAX);
+        px_why(e, "So many can run in one box at the same time.");
+        return px_fix(e, "px box show %s lists them; px box signal %s TERM --command NUMBER ends one.\n"
+                         "Or start another box for the rest: px box start.", k->place.name, k->place.name);
+    }
     if (px_keep_unpack(text, length, &policy, &at, e) < 0)
         return -1;
     px_auto_free const char **argv = px_keep_words(text, length, at);

@@ -106,6 +106,14 @@ static void print_names(struct px_json *j, const char *name, const char (*list)[
     px_json_end(j);
 }
 
+/* Those that belong to no command: each command's own are in its result. */
+static void print_denials(const struct px_keeper *k, struct px_json *j)
+{
+    struct px_result r = {0};
+    px_report_denials(k->home, &r);
+    px_report_print_denials(j, &r);
+}
+
 /* Values of variables are often secrets, and whoever asks has no need of them. */
 static void print_policy(const struct px_keeper *k, struct px_json *j)
 {
@@ -247,6 +255,7 @@ int px_keep_info(const struct px_keeper *k, bool all, struct px_buf *out)
         print_commands(k, &j);
         size_t count = px_keep_processes(k->home->pid, &list);
         px_keep_print_processes(list, count, &j);
+        print_denials(k, &j);
         px_json_object(&j, "isolation");
         px_json_text(&j, "tier", r->tier);
         print_names(&j, "mechanisms", r->mechanisms, r->mechanisms_count);

@@ -7,7 +7,8 @@
 #include "box/supervise.h"
 #include "engine/keep.h"
 
-enum { PX_KEEPER_USERS_MAX = 512, PX_KEEPER_GUESTS_MAX = 1024, PX_KEEPER_COMMANDS_MAX = 256, PX_KEEPER_ENDED_MAX = 32 };
+/* More users than a box can have commands, so that one too many is told so, and there is room to ask and to stop. */
+enum { PX_KEEPER_USERS_MAX = PX_INIT_COMMANDS_MAX + 128, PX_KEEPER_GUESTS_MAX = 1024, PX_KEEPER_COMMANDS_MAX = 256, PX_KEEPER_ENDED_MAX = 32 };
 
 /* A connection. */
 struct px_keep_user {

@@ -7,11 +7,11 @@ static int refuse(struct px_err *e)
     return px_fail(e, PX_E_NOT_BUILT, 0, "this needs px-main, not the launcher");
 }
 
-int px_beyond_filter(const struct px_policy *policy, struct sock_filter **ret_code, uint16_t *ret_length, struct px_err *e)
+int px_beyond_filter(const struct px_policy *policy, struct px_host *host, struct sock_filter **ret_code, struct px_err *e)
 {
     (void)policy;
+    (void)host;
     (void)ret_code;
-    (void)ret_length;
     return refuse(e);
 }
 

@@ -342,6 +342,7 @@ PX_API int px_pool_box(struct px_pool *pool, const char *const argv[], const str
     if (take_home(pool, &home, &ordered, e) < 0)
         return -1;
     home->ordered = ordered;
+    home->alone = true;
     join(pool, home);
     if (px_box_exec(home, pool->policy, argv, io, ret_box, e) < 0) {
         let_go(home);

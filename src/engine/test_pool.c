@@ -104,6 +104,27 @@ TEST(what_was_said_of_the_policy_holds)
     close_pool(policy, engine, pool);
 }
 
+/* All of it, for there is nobody else in the box. */
+TEST(a_command_is_told_what_it_was_refused)
+{
+    struct px_policy *policy = policy_of(NULL, NULL);
+    struct px_engine *engine = NULL;
+    struct px_pool *pool = NULL;
+
+    open_pool(policy, 1, &engine, &pool);
+    struct px_box *box = run(pool, "unshare -U true; setsid -f sh -c 'sh -c \"unshare -U true; echo >/tmp/done\" &';"
+                                   "until [ -e /tmp/done ]; do sleep 0.02; done; exit 3");
+    ASSERT_EQ(px_box_result(box)->exit_code, 3);
+    ASSERT_EQ(px_box_result(box)->denials_count, 1u);
+    ASSERT_STR(px_box_result(box)->denials[0].target, "unshare");
+    ASSERT_EQ(px_box_result(box)->denials[0].count, 2u);
+    px_box_free(box);
+    box = run(pool, "true");
+    ASSERT_EQ(px_box_result(box)->denials_count, 0u);
+    px_box_free(box);
+    close_pool(policy, engine, pool);
+}
+
 TEST(a_box_of_a_pool_can_stay)
 {
     struct px_policy *policy = policy_of(NULL, NULL);

@@ -18,14 +18,16 @@
 #include <time.h>
 
 #include "base/sys.h"
+#include "init/filter.h"
+#include "init/refused.h"
 #include "kernel/init.h"
 #include "kernel/payload.h"
 
-enum { FDS_MAX = 5, PAGE = 4096, STACK = 3 * PAGE + 1536, FEW = 16, INSTRUCTION = 8, PROGRAM_MAX = 4096,
-       SLICE_NSEC = 5000000, STOPS_MAX = 20 };
+enum { FDS_MAX = 5, PAGE = 4096, STACK = 3 * PAGE + 1536, FEW = 16, SLICE_NSEC = 5000000, STOPS_MAX = 20 };
 
 struct row {
     int pid, reply;
+    bool shared;                /* with another that ran at the same time */
 };
 
 /* All of it lies still: no memory is ever asked for. What an ordinary command touches (the upper end of the stack, the first
@@ -36,8 +38,6 @@ static struct {
     struct row few[FEW];
     uint32_t sharing;           /* 1 while a child uses our memory; cleared by the kernel */
     int owner;                  /* the control socket */
-    const void *program;        /* each command's own filter */
-    uint16_t program_length;    /* 0: none */
     struct {
         struct px_init_request request;
         char text[PX_INIT_TEXT_MAX];
@@ -107,7 +107,7 @@ static int split(struct command *c, char *text, uint32_t length)
 
 /* ---- the child, which shares our memory until its exec ---- */
 
-static int send_fd(int socket, const void *data, size_t size, int fd)
+int px_command_send_fd(int socket, const void *data, size_t size, int fd)
 {
     struct iovec iov = {.iov_base = (void *)data, .iov_len = size};
     union {
@@ -126,7 +126,7 @@ static int take_terminal(const struct command *c)
 {
     int master = -1;
     int r = px_payload_terminal("/dev/pts/ptmx", c->request->rows, c->request->cols, &master);
-    return r < 0 ? r : send_fd(c->reply, "t", 1, master);
+    return r < 0 ? r : px_command_send_fd(c->reply, "t", 1, master);
 }
 
 static int take_streams(const struct command *c)
@@ -163,15 +163,6 @@ static int run_program(struct command *c, char *place)
     return px_payload_exec(place, c->request->places, c->argv, c->envp, &c->started.found);
 }
 
-static int load_own_filter(void)
-{
-    const struct {
-        uint16_t length;
-        const void *code;
-    } request = {own.program_length, own.program};
-    return own.program_length ? (int)px_sys(SYS_seccomp, 1 /* SET_MODE_FILTER */, 0, &request) : 0;
-}
-
 static int become(struct command *c)
 {
     char *place = c->text;
@@ -192,8 +183,11 @@ static int become(struct command *c)
     c->started.stage = PX_INIT_IDS;
     if ((r = take_limits(c->request)) < 0)
         return r;
+    c->started.stage = PX_INIT_APPARMOR;
+    if ((r = px_filter_confine()) < 0)
+        return r;
     c->started.stage = PX_INIT_FILTER;
-    if ((r = load_own_filter()) < 0)
+    if ((r = px_filter_command()) < 0)
         return r;
     c->started.stage = PX_INIT_EXEC;
     while (*place++)
@@ -240,8 +234,8 @@ static bool is_stopped(int pid)
 
 /* From the moment that the child has the ids of the box, the programs of the box can stop it, again and again. With CLONE_VFORK
  * we would sleep for as long as they like, deaf to everything, the end of our owner too. So a stopped child is woken a few times
- * and then killed: -EAGAIN. */
-static int wait_until_gone(int pid)
+ * and then killed: -EAGAIN. Meanwhile refused calls are answered: its own filter may refuse the child what it does next. */
+static int wait_until_gone(int pid, int row)
 {
     const struct timespec slice = {.tv_nsec = SLICE_NSEC};
     int stops = 0;
@@ -253,17 +247,21 @@ static int wait_until_gone(int pid)
         if (px_sys(SYS_poll, &gone, 1, 0) > 0)
             for (;;)
                 (void)px_sys(SYS_exit_group, 0);
+        px_filter_listener(row);
+        px_refused_now();
         if (is_stopped(pid))
             (void)px_sys(SYS_kill, pid, stops++ < STOPS_MAX ? SIGCONT : SIGKILL);
     }
     return stops > STOPS_MAX ? -EAGAIN : 0;
 }
 
-static long start_child(struct command *c, int *ret_pidfd)
+static long start_child(struct command *c, int row, int *ret_pidfd)
 {
     own.sharing = 1;
+    px_refused_begin(row, c->request->flags & PX_INIT_ALONE);
     long pid = clone_child(c, ret_pidfd);
-    int r = pid < 0 ? 0 : wait_until_gone((int)pid);
+    int r = pid < 0 ? 0 : wait_until_gone((int)pid, row);
+    px_filter_listener(row);
     if (r < 0) {
         c->started.stage = PX_INIT_PREPARE;
         c->started.err = r;
@@ -281,12 +279,29 @@ static int free_row(void)
     return -1;
 }
 
+int px_command_row(int pid)
+{
+    for (int i = 0; pid > 1 && i < PX_INIT_COMMANDS_MAX; i++)
+        if (row_at(i)->pid == pid)
+            return i;
+    return -1;
+}
+
 /* It will not run: whoever asked learns why. */
 static bool refuse(struct command *c, int err)
 {
     c->started.err = err;
-    (void)send_fd(c->reply, &c->started, sizeof c->started, -1);
+    (void)px_command_send_fd(c->reply, &c->started, sizeof c->started, -1);
     return false;
+}
+
+static void begin_row(int row, int pid, int reply)
+{
+    struct row begun = {pid, reply, false};
+    for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++)
+        if (row_at(i)->pid)
+            row_at(i)->shared = begun.shared = true;
+    *row_at(row) = begun;
 }
 
 /* The reply socket stays open if the command runs. */
@@ -294,18 +309,22 @@ static bool start(struct command *c, char *text, uint32_t length)
 {
     int row = free_row(), pidfd = -1;
     int r = row < 0 ? -EAGAIN : split(c, text, length);
+    c->started.stage = row < 0 ? PX_INIT_FULL : PX_INIT_PREPARE;
     if (r < 0)
         return refuse(c, r);
-    long pid = start_child(c, &pidfd);
+    long pid = start_child(c, row, &pidfd);
     c->started.pid = (int32_t)pid;
     if (pid < 0)
         c->started.err = (int32_t)pid;
     else if (c->started.err < 0)
         (void)px_sys(SYS_wait4, pid, 0, 0, 0);          /* it could not become the program */
     bool runs = c->started.err == 0;
-    if (runs)
-        *row_at(row) = (struct row){c->started.pid, c->reply};
-    (void)send_fd(c->reply, &c->started, sizeof c->started, runs ? pidfd : -1);
+    if (runs) {
+        begin_row(row, c->started.pid, c->reply);
+    } else {
+        px_refused_end(row, NULL);
+    }
+    (void)px_command_send_fd(c->reply, &c->started, sizeof c->started, runs ? pidfd : -1);
     if (pidfd >= 0)
         (void)px_sys(SYS_close, pidfd);
     return runs;
@@ -395,23 +414,20 @@ int px_command_take(int control)
 int px_command_watch(struct pollfd *fds)
 {
     int n = 0;
-    for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++) {
-        const struct row *row = row_at(i);
-        if (row->pid && row->reply >= 0)
-            fds[n++] = (struct pollfd){.fd = row->reply};       /* a hang-up is told without being asked for */
-    }
+    for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++)
+        if (row_at(i)->pid && row_at(i)->reply >= 0)
+            fds[n++] = (struct pollfd){.fd = row_at(i)->reply}; /* a hang-up is told without being asked for */
     return n;
 }
 
 void px_command_left(int reply)
 {
     for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++) {
-        struct row *row = row_at(i);
-        if (!row->pid || row->reply != reply)
+        if (!row_at(i)->pid || row_at(i)->reply != reply)
             continue;
-        (void)px_sys(SYS_kill, -row->pid, SIGKILL);
+        (void)px_sys(SYS_kill, -row_at(i)->pid, SIGKILL);
         (void)px_sys(SYS_close, reply);
-        row->reply = -1;
+        row_at(i)->reply = -1;
         return;
     }
 }
@@ -424,8 +440,7 @@ static uint64_t usec(const struct timeval *t)
 void px_command_ended(int pid, int wait_status, const struct rusage *used)
 {
     for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++) {
-        struct row *row = row_at(i);
-        if (row->pid != pid)
+        if (row_at(i)->pid != pid)
             continue;
         struct px_init_report r = {
             .wait_status = wait_status,
@@ -434,41 +449,14 @@ void px_command_ended(int pid, int wait_status, const struct rusage *used)
             .maxrss_kib = (uint64_t)used->ru_maxrss,
             .read_blocks = (uint64_t)used->ru_inblock,
             .write_blocks = (uint64_t)used->ru_oublock,
+            .shared = row_at(i)->shared,
         };
-        if (row->reply >= 0) {
-            (void)px_sys(SYS_sendto, row->reply, &r, sizeof r, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
-            (void)px_sys(SYS_close, row->reply);
+        px_refused_end(i, &r);
+        if (row_at(i)->reply >= 0) {
+            (void)px_sys(SYS_sendto, row_at(i)->reply, &r, sizeof r, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
+            (void)px_sys(SYS_close, row_at(i)->reply);
         }
-        row->pid = 0;
+        row_at(i)->pid = 0;
         return;
     }
-}
-
-/* ---- filters ---- */
-
-/* Looked at where it lies, and let go of unless each command needs it again. */
-int px_command_filters(int fd)
-{
-    const struct px_init_filters *f;
-    struct stat st;
-    long r = px_sys(SYS_fstat, fd, &st);
-    if (r >= 0)                 /* past the end of the file a touch would be our death */
-        r = st.st_size < (long)sizeof *f ? -EBADMSG : px_sys(SYS_mmap, 0, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (r < 0 && r >= -4095)
-        return (int)r;
-    f = (const void *)r;
-    const char *code = (const char *)(f + 1);
-    if (f->own > PROGRAM_MAX || f->command > PROGRAM_MAX)
-        return -E2BIG;
-    if ((uint64_t)st.st_size < sizeof *f + ((uint64_t)f->own + f->command) * INSTRUCTION)
-        return -EBADMSG;
-    own.program = code;
-    own.program_length = f->own;
-    if ((r = load_own_filter()) < 0)
-        return (int)r;
-    own.program = code + (size_t)f->own * INSTRUCTION;
-    own.program_length = f->command;
-    if (f->command == 0)
-        (void)px_sys(SYS_munmap, f, st.st_size);
-    return 0;
 }

@@ -1,6 +1,7 @@
 /* init/command.h - one command of a box that stays, from its request to its report. Part of px-init: raw calls only. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Takes one request from the control socket; 0, or -1 when the supervisor is gone. */
@@ -13,5 +14,7 @@ void px_command_left(int reply);
 /* Tells whoever waits for it that a process has ended. Nobody may. */
 struct rusage;
 void px_command_ended(int pid, int wait_status, const struct rusage *used);
-/* Loads what the file holds; 0 or -errno. */
-int px_command_filters(int fd);
+/* The row of the running command with that pid, which is also that of its session; -1: none. */
+int px_command_row(int pid);
+/* One message with one descriptor (-1: none); never waits. 0 or -errno. */
+int px_command_send_fd(int socket, const void *data, size_t size, int fd);

@@ -22,6 +22,8 @@
 #include "base/bare.h"
 #include "base/sys.h"
 #include "init/command.h"
+#include "init/filter.h"
+#include "init/refused.h"
 #include "kernel/init.h"
 
 enum { CONTROL = 0 };
@@ -168,7 +170,7 @@ static void keep_to_ourselves(void)
     if (px_sys(SYS_capget, &header, data) < 0)
         leave(125);
     data[0].inheritable = data[1].inheritable = 0;
-    if (px_sys(SYS_capset, &header, data) < 0)
+    if (px_sys(SYS_capset, &header, data) < 0)          /* unfiltered: no filter is loaded yet */
         leave(125);
 }
 
@@ -203,12 +205,14 @@ static void reap_all(void)
 /* One turn: hang-ups first, while a number still means the command that it meant when we looked. */
 static void turn(int events, int control)
 {
-    struct pollfd fds[2 + PX_INIT_COMMANDS_MAX];       /* of which as many are touched as there are commands */
+    struct pollfd fds[2 + PX_INIT_COMMANDS_MAX + PX_REFUSED_WATCH_MAX];        /* of which as many are touched as there are */
     fds[0] = (struct pollfd){.fd = events, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = control, .events = POLLIN};
     int watched = px_command_watch(fds + 2);
-    if (px_sys(SYS_poll, fds, 2 + watched, -1) <= 0)
+    int listened = px_refused_watch(fds + 2 + watched);
+    if (px_sys(SYS_poll, fds, 2 + watched + listened, -1) <= 0)
         return;
+    px_refused_take(fds + 2 + watched, listened);       /* first: a request may bring other listeners under the same numbers */
     for (int i = 2; i < 2 + watched; i++)
         if (fds[i].revents)
             px_command_left(fds[i].fd);
@@ -229,8 +233,9 @@ static _Noreturn void stay(void)
     keep_to_ourselves();
     int control = make_room(&filter);
     int events = (int)px_sys(SYS_signalfd4, -1, &child, 8, O_CLOEXEC | O_NONBLOCK);
-    struct px_init_started ready = {.err = events < 0 ? events : px_command_filters(filter), .stage = PX_INIT_FILTER};
-    (void)px_sys(SYS_close, filter);
+    struct px_init_started ready = {.err = events, .stage = PX_INIT_FILTER};
+    if (events >= 0)
+        ready.err = px_filter_init(filter, &ready);
     (void)px_sys(SYS_sendto, control, &ready, sizeof ready, MSG_NOSIGNAL, 0, 0);
     if (ready.err < 0)
         leave(125);

@@ -13,10 +13,22 @@
 
 #include <stdint.h>
 
+enum { PX_INIT_REFUSED_MAX = 24 };
+
+/* A system call that the filter refused, and how often. */
+struct px_init_refused {
+    int32_t number;
+    uint32_t unused;
+    uint64_t count;
+};
+
 struct px_init_report {
     int32_t wait_status;        /* of the payload */
     uint32_t disk_full;         /* bit N: the Nth writable directory of the plan had no room left */
     uint64_t user_usec, sys_usec, maxrss_kib, read_blocks, write_blocks;
+    uint32_t shared;            /* another command ran in the box while this one did */
+    uint32_t refused_count;
+    struct px_init_refused refused[PX_INIT_REFUSED_MAX];        /* to a command of a box that stays */
 };
 
 enum { PX_INIT_TEXT_MAX = 64 << 10, PX_INIT_WORDS_MAX = 72 << 10, PX_INIT_COMMANDS_MAX = 512, PX_INIT_RLIMITS_MAX = 16 };
@@ -29,6 +41,7 @@ enum px_init_flags {
     PX_INIT_FILE = 1 << 4,      /* the texts did not fit: they are in a file, the descriptor after the reply socket */
     PX_INIT_KEEP_IDS = 1 << 5,  /* there is only one id */
     PX_INIT_SIGNAL = 1 << 6,    /* no new command: `signal` for the group of the running one with that pid */
+    PX_INIT_ALONE = 1 << 7,     /* the box is this command's: so is every refused call in it */
 };
 
 struct px_init_rlimit {
@@ -49,18 +62,26 @@ struct px_init_request {
     struct px_init_rlimit rlimit[PX_INIT_RLIMITS_MAX];
 };
 
-enum px_init_stage { PX_INIT_PREPARE, PX_INIT_TERMINAL, PX_INIT_IDS, PX_INIT_CHDIR, PX_INIT_FILTER, PX_INIT_EXEC };
+/* FULL: PX_INIT_COMMANDS_MAX of them run. */
+enum px_init_stage { PX_INIT_PREPARE, PX_INIT_FULL, PX_INIT_TERMINAL, PX_INIT_IDS, PX_INIT_CHDIR, PX_INIT_APPARMOR, PX_INIT_FILTER,
+                     PX_INIT_EXEC };
 
 struct px_init_started {
     int32_t err;                /* 0, or -errno */
     uint32_t stage;             /* where it failed */
-    uint32_t found;             /* EXEC: the file was there */
+    uint32_t found;             /* EXEC: the file was there. In the first message of all: refused calls are told */
     int32_t pid;                /* as the box sees it */
 };
 
-/* In the file that px-init finds as descriptor 2: the filter that it loads itself and, if length is not 0, one more for each
- * command; instructions follow. */
+/* In the file that px-init finds as descriptor 2; the instructions of filters follow: px-init's own, that of each command, and one
+ * more for px-init where the box has only one id. px-init empties the file then, and writes to it an array of px_init_refused: the
+ * refused calls of processes that belong to no running command. */
 struct px_init_filters {
-    uint16_t own, command;
+    uint16_t own, command, spare;       /* how many instructions; 0: none */
+    uint16_t listen;            /* enum px_init_listen */
+    uint32_t apparmor;          /* where the name of a profile for each command stands in the file, with its NUL; 0: none */
     uint32_t unused;
 };
+
+/* Which of them is loaded so that its refusals are told. */
+enum px_init_listen { PX_INIT_LISTEN_NONE, PX_INIT_LISTEN_OWN, PX_INIT_LISTEN_COMMAND };

@@ -20,6 +20,13 @@ void px_notify_patch(struct sock_filter *code, uint16_t length, bool ours)
             code[i].k = SECCOMP_RET_USER_NOTIF;
 }
 
+void px_notify_restore(struct sock_filter *code, uint16_t length)
+{
+    for (uint16_t i = 0; i < length; i++)
+        if (code[i].code == (BPF_RET | BPF_K) && code[i].k == SECCOMP_RET_USER_NOTIF)
+            code[i].k = SECCOMP_RET_ERRNO | EPERM;
+}
+
 int px_notify_load(const struct sock_filter *code, uint16_t length)
 {
     const struct {
@@ -43,13 +50,29 @@ static int answer_for(int number, bool ours)
     return ours && (number == SYS_socket || number == SYS_socketpair) ? -EAFNOSUPPORT : -EPERM;
 }
 
-int px_notify_take(int listener, bool ours)
+int px_notify_receive(int listener, struct px_notify_call *ret_call)
 {
     struct seccomp_notif call = {0};
     long r = px_sys(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_RECV, &call);
     if (r < 0)
         return (int)r;
-    struct seccomp_notif_resp answer = {.id = call.id, .error = answer_for(call.data.nr, ours)};
-    r = px_sys(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
-    return r < 0 && r != -ENOENT ? (int)r : call.data.nr;
+    *ret_call = (struct px_notify_call){.id = call.id, .number = call.data.nr, .pid = (int)call.pid};
+    return 0;
+}
+
+int px_notify_answer(int listener, const struct px_notify_call *call, bool ours)
+{
+    struct seccomp_notif_resp answer = {.id = call->id, .error = answer_for(call->number, ours)};
+    long r = px_sys(SYS_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+    return r < 0 ? (int)r : 0;
+}
+
+int px_notify_take(int listener, bool ours)
+{
+    struct px_notify_call call = {0};
+    int r = px_notify_receive(listener, &call);
+    if (r < 0)
+        return r;
+    r = px_notify_answer(listener, &call, ours);
+    return r < 0 && r != -ENOENT ? r : call.number;
 }

@@ -54,6 +54,27 @@ static inline int px_payload_terminal(const char *ptmx, uint16_t rows, uint16_t 
     return r < 0 ? (int)r : 0;
 }
 
+/* The profile takes effect at the exec. -ENOENT: the kernel does not know it, or does not run AppArmor. */
+static inline int px_payload_apparmor(const char *profile)
+{
+    static const char verb[] = "exec ";
+    char text[300];
+    size_t n = 0, length = 0;
+    for (; verb[n]; n++)
+        text[n] = verb[n];
+    for (; profile[length]; length++) {
+        if (n + length == sizeof text)
+            return -ENAMETOOLONG;
+        text[n + length] = profile[length];
+    }
+    int fd = (int)px_sys(SYS_openat, AT_FDCWD, "/proc/thread-self/attr/apparmor/exec", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fd;
+    long r = px_sys(SYS_write, fd, text, n + length);
+    (void)px_sys(SYS_close, fd);
+    return r < 0 ? (int)r : 0;
+}
+
 /* Tries `count` paths, one after the other in memory: what a search of PATH gives. Returns only if none could be run, with what
  * the first that was there said; *ret_found tells whether one was. */
 static inline int px_payload_exec(const char *path, uint64_t count, char *const argv[], char *const envp[], uint32_t *ret_found)

@@ -210,6 +210,11 @@ static bool is_always_permitted(const struct px_calls *calls, int number)
     return permitted;
 }
 
+bool px_profile_permits(const struct px_profile *p, int number)
+{
+    return is_always_permitted(&p->calls, number);
+}
+
 static int check_needed(const struct px_profile *p, const char *name, struct px_err *e)
 {
     px_auto_buf struct px_buf refused = PX_BUF(256);

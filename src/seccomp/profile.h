@@ -13,6 +13,7 @@
  *          error here. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,8 @@ void px_profile_freep(struct px_profile **p);
 
 const struct sock_filter *px_profile_program(const struct px_profile *p, uint16_t *ret_len);
 const struct px_calls *px_profile_calls(const struct px_profile *p);
+/* Whether it lets that call happen whatever its arguments are. */
+bool px_profile_permits(const struct px_profile *p, int number);
 /* What the user should know; NULL past the end. px_profile_warnings counts also those whose words were not kept. */
 size_t px_profile_warnings(const struct px_profile *p);
 const char *px_profile_warning(const struct px_profile *p, size_t index);

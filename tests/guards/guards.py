@@ -6,6 +6,7 @@
     child     the child's objects need only the symbols in tests/guards/child-symbols.txt
     globals   libpx.so and libpx.a have no mutable globals
     headers   every header in src/ opens with a comment and has #pragma once
+    init      px-init makes no call that a filter of the box refuses: it answers for those itself, and would wait for ever
 
 Prints one line for each check (`ok NAME`, `FAIL NAME: details`, `skip NAME: reason`) and last "N passed, N failed, N skipped".
 `guards.py --self-test` runs every check on good and bad samples in a temporary directory.
@@ -283,12 +284,36 @@ def check_headers(repo, _build):
     report(findings)
 
 
+# ---- (f) the calls of px-init --------------------------------------------------------------------------------------
+
+INIT_ALSO = ("src/base/bare.h", "src/kernel/notify.c", "src/kernel/payload.h")
+
+
+def check_init(repo, _build):
+    rows = re.findall(r"^PX_SYSCALL\((\w+),\s*\d+,\s*(\w+),\s*(\w+),\s*(\w+)\)", read(repo / "data/syscalls.def"), re.MULTILINE)
+    classes = {name: cells for name, *cells in rows}
+    paths = [path for path in sources(repo, ("src/init",), (".c", ".h"))] + [repo / name for name in INIT_ALSO if (repo / name).exists()]
+    findings, seen = [], 0
+    for path in paths:
+        for number, line in enumerate(read(path).splitlines(), 1):
+            for name in re.findall(r"\bSYS_(\w+)", line):
+                seen += 1
+                if name not in classes:
+                    findings.append(f"{path.relative_to(repo)}:{number}: {name} has no row in data/syscalls.def")
+                elif "DENY" in classes[name] and not re.search(r"/\* unfiltered: \w", line):
+                    findings.append(f"{path.relative_to(repo)}:{number}: {name} is refused by a filter that px-init answers for")
+    report(findings)
+    if not seen:
+        raise Failed("src/init makes no call")
+
+
 CHECKS = {
     "layers": check_layers,
     "banned": check_banned,
     "child": check_child,
     "globals": check_globals,
     "headers": check_headers,
+    "init": check_init,
 }
 
 
@@ -336,6 +361,8 @@ GOOD = {
     "tests/guards/child-objects.txt": "child*.o\n",
     "tests/guards/child-symbols.txt": "memcpy # plain\n_GLOBAL_OFFSET_TABLE_\n",
 }
+CALLS = ("PX_SYSCALL(read, 0, ALLOW, ALLOW, ALLOW)\nPX_SYSCALL(mount,  165, DENY,  DENY, DENY)\n"
+         "PX_SYSCALL(capset, 126, ALLOW, ALLOW, DENY)\n")
 # check, verdict that must come, a word its details must hold, files that differ from GOOD (None: missing)
 SAMPLES = [
     ("layers", "ok", "", {}),
@@ -366,6 +393,12 @@ SAMPLES = [
     ("headers", "FAIL", "#pragma once", {"src/base/buf.h": "/* buf */\n#include <stddef.h>\n#pragma once\n"}),
     ("headers", "FAIL", "#pragma once", {"src/base/buf.h": "/* #pragma once */\nint x;\n"}),
     ("headers", "FAIL", "no header", {"src/base/buf.h": None}),
+    ("init", "FAIL", "makes no call", {"data/syscalls.def": CALLS}),
+    ("init", "ok", "", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_read, 0);\n"}),
+    ("init", "FAIL", "x.c:2: mount is refused", {"data/syscalls.def": CALLS, "src/init/x.c": "\npx_sys(SYS_mount);\n"}),
+    ("init", "FAIL", "capset is refused", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_capset); /* unfiltered: */\n"}),
+    ("init", "ok", "", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_capset); /* unfiltered: first of all */\n"}),
+    ("init", "FAIL", "kill has no row", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_kill);\n"}),
     ("child", "skip", "none of the objects", {}),
     ("child", "ok", "", {"child.c": "int other(void); int f(void) { return other(); }", "child2.c": "int other(void) { return 1; }"}),
     ("child", "ok", "", {"child.c": "#include <string.h>\nvoid *f(void *a, void *b, unsigned long n) { return memcpy(a, b, n); }"}),

@@ -51,8 +51,7 @@ class Living:
 
 
 def plain_rows(suite):
-    return [row for row in suite.rows() if row.how == "PLAIN" and row.options == "" and "F" in row.tiers and
-            row.name != "D13_own_listener"]     # such a box has no listener of ours that another could disturb
+    return [row for row in suite.rows() if row.how == "PLAIN" and row.options == "" and "F" in row.tiers]
 
 
 @test
@@ -238,6 +237,59 @@ def H2_living_pid_1_killed(suite):
         while os.listdir(box.home / "run/boxes") and time.monotonic() < deadline:
             time.sleep(0.02)
         check(os.listdir(box.home / "run/boxes") == [], "its directory is left")
+
+
+MANY = 20000
+
+
+@test
+def I12_living_denials(suite):
+    """Refused calls without end and of all kinds: counted exactly, in one bounded list, for the command that made them; the others
+    in its box and the boxes beside it go on."""
+    with Living(suite, "-e", f"A_COUNT={MANY}") as box, Living(suite) as beside:
+        def result(*payload, where=box):
+            done = where.px("--json", "box", "exec", "l", "--", *payload, check_status=0)
+            return json.loads(done.stdout)
+        flood = subprocess.Popen([suite.px, "--json", "box", "exec", "l", "--", "/attack/px-attack", "I12_denials"], stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=suite.top,
+                                 env={**suite.environment(), "PX_HOME": str(box.home)})
+        try:
+            for where in (box, beside, box, beside):
+                check(result("/bin/echo", "alive", where=where)["denials"] == [], "a neighbour's calls are counted here")
+            out, _ = flood.communicate(timeout=LIMIT)
+        finally:
+            flood.kill()
+        found = [(row["target"], row["count"]) for row in json.loads(out)["denials"]]
+        check(found == [("unshare", MANY)], f"{found}")
+        kinds = result("/attack/px-attack", "I12_kinds")
+        check(10 < len(kinds["denials"]) <= 24 and all(row["count"] > 0 for row in kinds["denials"]), f"{len(kinds['denials'])} denials")
+        check(box.show()["denials"] == [], "the box has what its commands have")
+
+
+@test
+def H13_living_forged(suite):
+    """A command finds no socket of pid 1's, and what it writes on everything it has is output: no answer, no report, no denial."""
+    if not os.path.exists("/usr/bin/python3"):
+        raise Skipped("no python3 for the box")
+    script = ("import os,socket,stat,struct\n"
+              "report=struct.pack('iI5QII',0,0,0,0,0,0,0,0,1)+struct.pack('iIQ',165,0,7)*24\n"
+              "started=struct.pack('iIIi',0,7,1,2)\n"
+              "found=[]\n"
+              "for fd in range(1024):\n"
+              " try: kind=os.fstat(fd).st_mode\n"
+              " except OSError: continue\n"
+              " if stat.S_ISSOCK(kind): found.append(fd)\n"
+              " for text in (started,report,b'{\"denials\":[{\"target\":\"mount\"}]}'):\n"
+              "  try: os.write(fd,text)\n"
+              "  except OSError: pass\n"
+              "os.write(2,b'sockets %d' % len(found))\n"
+              "os._exit(3)\n")
+    with Living(suite) as box:
+        done = box.px("--json", "box", "exec", "l", "--", "/usr/bin/python3", "-c", script, check_status=3)
+        result = json.loads(done.stdout)
+        check(result["exit_code"] == 3 and result["denials"] == [] and result["status"] == "nonzero", f"{result['status']} {result['denials']}")
+        check("sockets 0" in result["stderr"], f"it holds {result['stderr'][-40:]}")
+        check(box.exec("/bin/echo", "alive").stdout == b"alive\n", "the box does not serve any more")
 
 
 def crowd(box, count, work):
