@@ -5,7 +5,10 @@
 #include "box/supervise.h"
 #include "engine/stay.h"
 
-enum { TRUSTED_MSEC = 1000 };   /* a box may be this much older than its host; one that is ready may be older still */
+enum {
+    TRUSTED_MSEC = 1000,        /* a box may be this much older than its host; one that is ready may be older still */
+    TRIES = 3,
+};
 
 static bool is_fresh(const struct px_stock *stock)
 {
@@ -42,20 +45,22 @@ static int make(const struct px_stock *stock, const int *image, struct px_travel
     return px_supervise_start(plan, stock->policy, &nothing, ret_home, e);
 }
 
+/* A box that cannot be made is only an error if the host is still what the plan was made for; else there is a new plan, and a new
+ * try. A host that changes every time is an error, too. */
 int px_stock_box(struct px_stock *stock, const int *image, struct px_traveller *who, struct px_box **ret_home, struct px_err *e)
 {
-    const bool fresh = is_fresh(stock);
-    struct px_err first = {0};
-    if (fresh && make(stock, image, who, ret_home, &first) >= 0)
-        return 0;
-    int changed = refresh(stock, who->home >= 0, e);
-    if (changed < 0)
+    if (!is_fresh(stock) && refresh(stock, who->home >= 0, e) < 0)
         return -1;
-    if (fresh && !changed) {    /* it was not the host that changed under the plan */
-        *e = first;
-        return -1;
+    for (int tries = 0;; tries++) {
+        struct px_err later = {0};
+        if (make(stock, image, who, ret_home, e) >= 0)
+            return 0;
+        int changed = tries < TRIES ? refresh(stock, who->home >= 0, &later) : 0;
+        if (changed < 0)
+            *e = later;
+        if (changed <= 0)
+            return -1;
     }
-    return make(stock, image, who, ret_home, e);
 }
 
 void px_stock_done(struct px_stock *stock)
