@@ -1,0 +1,5 @@
+#include "harness/test.h"
+
+TEST(x)
+{
+}
