@@ -377,6 +377,8 @@ int px_files_call(const struct px_files *files, const struct px_files_ask *ask, 
     px_json_object(&c.json, NULL);
     px_json_bool(&c.json, "ok", true);
     int r = op->run(&c, e);
+    if (r < -1)                 /* an -errno, for which nobody had words: the buffers' */
+        r = px_words_memory(e);
     if (r >= 0)
         r = finish(&c, ret_answer, e);
     px_buf_done(&c.text);
