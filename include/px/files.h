@@ -10,7 +10,7 @@
  *     px_files_text_done(&text);
  *     px_files_free(files);
  *
- * A path is `name/relative` or `name:relative`. The kernel keeps every access below the root's directory, which is held open:
+ * A path is `name/relative`, or `name:relative` where the name has no slash. The kernel keeps every access below the root's directory, which is held open:
  * "..", absolute paths and links that lead out are refused also when they appear between the question and the access. Text is
  * UTF-8. Errors say what is allowed instead and never show a path of the host; px_files_message has the seed's exact words.
  *

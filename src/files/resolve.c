@@ -14,12 +14,12 @@ enum { LINKS_MAX = 16, TRIES = 8 };
 
 /* ---- by the text ---- */
 
-/* Where a "name:" ends, if the path begins with one: the place of its colon, or 0. */
+/* Where a "name:" ends, if the path begins with one: the place of its colon, or 0. Not in names with a slash: "a/b:c" is a file of
+ * root a, whether or not there is a root a/b. */
 static size_t name_before_colon(const struct px_files *f, const char *path)
 {
-    const char *colon = strchr(path, ':');
-    size_t len = colon ? (size_t)(colon - path) : 0;
-    for (size_t i = 0; len && i < f->count; i++)
+    size_t len = strcspn(path, ":/");
+    for (size_t i = 0; path[len] == ':' && i < f->count; i++)
         if (f->roots[i].name_len == len && memcmp(path, f->roots[i].name, len) == 0)
             return len;
     return 0;

@@ -31,7 +31,7 @@ TEST(a_text_becomes_a_root_and_a_path_below_it)
         const char *path, *root, *rel;  /* root NULL: outside */
     } rows[] = {
         {"output/a", "output", "a"},            {"output:a", "output", "a"},            {"output/deep/a", "output/deep", "a"},
-        {"output/deep:a", "output/deep", "a"},  {"output:deep/a", "output/deep", "a"},  {"output/deepx", "output", "deepx"},
+        {"output/deep:a", "output", "deep:a"},  {"output:deep/a", "output/deep", "a"},  {"output/deepx", "output", "deepx"},
         {"output//a///b/", "output", "a/b"},    {"output/./a/.", "output", "a"},        {"output/x/../a", "output", "a"},
         {"output/", "output", ""},              {"output", "output", ""},               {"output//etc/passwd", "output", "etc/passwd"},
         {"output:/etc/passwd", "output", "etc/passwd"},                                 {"output/a:b", "output", "a:b"},
