@@ -1,9 +1,7 @@
-/* fuzz/fuzz_edit.c - edits, and the diffs of what they did, which must lead from the one text to the other. */
-#include <stdbool.h>
+/* fuzz/fuzz_edit.c - edits and windows of text against plain definitions of them. */
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/diff.h"
 #include "files/edit.h"
 #include "files/files.h"
 #include "fuzz.h"
@@ -25,50 +23,6 @@ static void check_edit(const char *data, size_t len, const struct px_files_edit 
     CHECK((n == 0) == (places == 0));
     CHECK(n <= places);
     CHECK(n == 1 ? out.err == 0 && out.len == len - e->old_len + e->new_len : out.len == 0);
-}
-
-/* The lines of a diff that stand for one side, put together: what the hunk covers of that side. */
-static void gather(const char *diff, char mark, struct px_buf *out)
-{
-    for (const char *at = diff; *at;) {
-        size_t n = strcspn(at, "\n");
-        if (at[0] == '\\') {
-            const char *line = at - 1;          /* the line before ends without a newline, on its own side */
-            while (line > diff && line[-1] != '\n')
-                line--;
-            if ((*line == mark || *line == ' ') && out->len > 0)
-                out->data[--out->len] = '\0';
-        } else if (at[0] == mark || at[0] == ' ') {
-            px_buf_add(out, at + 1, n - 1);
-            px_buf_putc(out, '\n');
-        }
-        at += n + (at[n] == '\n');
-    }
-}
-
-/* The hunk begins at the same line of both texts, so its side must be found in the text, and what is around it must be the same. */
-static void check_diff(const char *a, size_t a_len, const char *b, size_t b_len)
-{
-    px_auto_buf struct px_buf diff = PX_BUF(1 << 20), old = PX_BUF(1 << 20), new = PX_BUF(1 << 20);
-    CHECK(px_diff_unified("a", a, a_len, "b", b, b_len, 1 << 20, &diff) == 0);
-    if (a_len == b_len && memcmp(a, b, a_len) == 0) {
-        CHECK(diff.len == 0);
-        return;
-    }
-    const char *hunk = strstr(diff.data, "\n@@ ");
-    CHECK(hunk);
-    hunk = strchr(hunk + 1, '\n') + 1;
-    gather(hunk, '-', &old);
-    gather(hunk, '+', &new);
-    bool found = false;         /* some split of both texts around the two sides leaves the same before and behind */
-    for (size_t before = 0; before <= a_len && !found; before++) {
-        if (before + old.len > a_len || before + new.len > b_len)
-            break;
-        found = a_len - old.len == b_len - new.len && memcmp(a, b, before) == 0 &&
-                (old.len == 0 || memcmp(a + before, old.data, old.len) == 0) && (new.len == 0 || memcmp(b + before, new.data, new.len) == 0) &&
-                memcmp(a + before + old.len, b + before + new.len, a_len - old.len - before) == 0;
-    }
-    CHECK(found);
 }
 
 /* Two windows of any text are where they are, whatever the blocks of the fast way. */
@@ -103,8 +57,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct px_files_edit edit = {text + old_at, text, old_len, new_len};
 
     check_edit(text, len, &edit);
-    check_diff(text, old_at, text + old_at, len - old_at);
-    check_diff(text, len, text, old_at);
     check_window(text, len);
     free(text);
     return 0;

@@ -1,14 +1,31 @@
-/* base/diff.h - two texts as a unified diff.
+/* base/diff.h - one file before and after, as a unified diff that `patch -p1` and `git apply` understand.
  *
- * Owns:    nothing; the text goes to a px_buf.
- * Mustn't: take more than linear time and memory, whatever the texts are. */
+ * Why:     what a command did to a tree is shown to people and models, and applied elsewhere.
+ * Owns:    nothing that outlives a call.
+ * Mustn't: take more time or memory than its bounds, whatever the bytes are, or write a name that could be taken for something else. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct px_buf;
 
-/* Adds nothing if both are the same. Names go behind --- and +++. At most max bytes of each text are looked at line by line: larger
- * ones get a line that says that they differ. 0 or out->err. */
-int px_diff_unified(const char *old_name, const void *old, size_t old_len, const char *new_name, const void *new, size_t new_len,
-                    size_t max, struct px_buf *out);
+struct px_diff_side {
+    const char *data;           /* the bytes of a file, the target of a symbolic link */
+    size_t len;
+    unsigned mode;              /* 0100644, 0100755, 0120000; 0: there is none */
+};
+
+enum px_diff_style {
+    PX_DIFF_GIT,                /* with lines for modes, new and deleted files */
+    PX_DIFF_PLAIN,              /* --- a/x and +++ b/x alone, for every file */
+};
+
+enum { PX_DIFF_BYTES_MAX = 2 << 20 };   /* of one side; larger files are only named */
+
+/* Nothing if both are the same. 0, or -errno of the buffer or of memory. A file that is not text, or too large, is named in one
+ * line instead. */
+int px_diff_write(const char *path, const struct px_diff_side *before, const struct px_diff_side *after, enum px_diff_style style,
+                  struct px_buf *out);
+/* Whether its lines can be shown: no NUL byte, not too large. */
+bool px_diff_is_text(const struct px_diff_side *side);

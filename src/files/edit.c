@@ -9,7 +9,7 @@
 #include "files/edit.h"
 #include "files/files.h"
 
-enum { SHOWN_CHARS = 100, DIFF_MAX = 4 << 20 };
+enum { SHOWN_CHARS = 100, DIFF_MAX = 16 << 20 };
 
 /* ---- pure ---- */
 
@@ -119,12 +119,14 @@ static int apply_one(const char *path, const struct px_files_edit *edit, struct 
 
 static int make_diff(struct work *w, struct px_err *e)
 {
-    px_auto_buf struct px_buf out = PX_BUF(4 * (size_t)DIFF_MAX);
+    px_auto_buf struct px_buf out = PX_BUF(DIFF_MAX);
+    struct px_diff_side before = {px_buf_text(&w->old), w->old.len, 0100644}, after = {px_buf_text(&w->new), w->new.len, 0100644};
     struct px_window window = {0};
     w->done.path = px_resolve_name(&w->place);
     if (!w->done.path)
         return px_words_memory(e);
-    px_diff_unified(w->done.path, px_buf_text(&w->old), w->old.len, w->done.path, px_buf_text(&w->new), w->new.len, DIFF_MAX, &out);
+    if (px_diff_write(w->done.path, &before, &after, PX_DIFF_PLAIN, &out) < 0)
+        return px_words_memory(e);
     w->done.diff = px_buf_take(&out);
     /* Valid texts, but a piece of a character may have been replaced: the whole is looked at once more. */
     if (px_window_find(w->new.data, w->new.len, 0, 0, &window) < 0)

@@ -322,7 +322,7 @@ TEST(edits_are_all_or_none_and_a_dry_run_changes_nothing)
     ASSERT_STR(get(s.one, "a.md", out), "hello");
     ASSERT_PX(px_files_edit(s.files, "portfolio/a.md", edits, 2, true, &d, &e), e);
     ASSERT_STR(get(s.one, "a.md", out), "hello");
-    ASSERT_STR(d.diff, "--- portfolio/a.md\n+++ portfolio/a.md\n@@ -1 +1 @@\n-hello\n\\ No newline at end of file\n+a c\n"
+    ASSERT_STR(d.diff, "--- a/portfolio/a.md\n+++ b/portfolio/a.md\n@@ -1 +1 @@\n-hello\n\\ No newline at end of file\n+a c\n"
                        "\\ No newline at end of file\n");
     px_files_done_free(&d);
     ASSERT_PX(px_files_edit(s.files, "portfolio/a.md", edits, 2, false, &d, &e), e);

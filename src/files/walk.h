@@ -12,7 +12,7 @@
 
 enum {
     PX_WALK_ENTRIES = 200000,           /* that are looked at, in all roots together */
-    PX_WALK_FUEL = 1 << 28,             /* compared characters of patterns */
+    PX_WALK_FUEL = 1 << 26,             /* compared characters of patterns */
 };
 
 struct px_walk {
