@@ -94,11 +94,11 @@ const struct px_root *px_roots_match(const struct px_files *f, const char *text,
 /* The last suffix of the last part, as in "a.tar.GZ"; a name that only begins with a dot has none. */
 bool px_roots_suffix_ok(const struct px_root *root, const char *path)
 {
+    if (!root->suffixes)
+        return true;
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
     const char *dot = strrchr(name, '.');
-    if (!root->suffixes)
-        return true;
     for (size_t i = 0; dot && dot != name && root->suffixes[i]; i++)
         if (strcasecmp(root->suffixes[i], dot) == 0)
             return true;
