@@ -2,9 +2,9 @@
  *
  *     files plain|open|read DIRECTORY
  *
- * plain opens by the whole path, reads and closes; open does the same through px_files_open, whose check the goal is about; read is
- * px_files_read, which also allocates, looks whether it is text and counts its characters. The file is made below DIRECTORY.
- * Alone: echo 'run 100' | files open /tmp/x */
+ * plain opens by the whole path, reads and closes; open does the same through px_files_open, whose check the goal is
+ * about; read is px_files_read, which also allocates, looks whether it is text and counts its characters. The file is
+ * made below DIRECTORY. Alone: echo 'run 100' | files open /tmp/x */
 #include "bench.h"
 
 #include <fcntl.h>

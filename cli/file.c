@@ -70,6 +70,7 @@ static int take_option(const struct option *options, int argc, char **argv, stru
 static int parse(int argc, char **argv, struct words *w, struct px_err *e)
 {
     struct px_files_query *q = &w->ask.query;
+    bool only_words = false;
     const struct option options[] = {
         {"--root", NULL, NULL, &w->roots},
         {"--allow-read", NULL, NULL, &w->read},
@@ -91,15 +92,16 @@ static int parse(int argc, char **argv, struct words *w, struct px_err *e)
         {"--json", &w->json, NULL, NULL},
         {"--help", &w->help, NULL, NULL},
         {"-h", &w->help, NULL, NULL},
+        {"--", &only_words, NULL, NULL},
         {0},
     };
-    bool only_words = false;
     for (int i = 0; i < argc;) {
-        int used = only_words ? 0 : strcmp(argv[i], "--") == 0 ? (only_words = true, 1) : take_option(options, argc - i, argv + i, e);
+        int used = only_words ? 0 : take_option(options, argc - i, argv + i, e);
         if (used < 0)
             return -1;
         if (used == 0 && !only_words && argv[i][0] == '-' && argv[i][1])
-            return make_error(e, 1, "Run `px file --help` for the options.", "there is no option '%s' of px file", argv[i]);
+            return make_error(e, 1, "Run `px file --help` for the options.", "there is no option '%s' of px file",
+                              argv[i]);
         if (used == 0 && add_word(&w->paths, "paths", argv[i], e) < 0)
             return -1;
         i += used ? used : 1;
@@ -124,7 +126,8 @@ static int number(const char *name, const char *text, uint64_t *ret, struct px_e
 static int numbers(struct words *w, struct px_err *e)
 {
     w->ask.use_max_chars = w->max_chars != NULL;
-    return number("--offset", w->offset, &w->ask.offset, e) < 0 || number("--max-chars", w->max_chars, &w->ask.max_chars, e) < 0 ||
+    return number("--offset", w->offset, &w->ask.offset, e) < 0 ||
+                   number("--max-chars", w->max_chars, &w->ask.max_chars, e) < 0 ||
                    number("--max-results", w->max_results, &w->ask.query.max_results, e) < 0
                ? -1
                : 0;
@@ -154,10 +157,11 @@ static int take_paths(struct words *w, const struct px_files_op_info *op, struct
     if (op->to && at < w->paths.count)
         w->ask.to = w->paths.items[at++];
     if (at < w->paths.count)
-        return make_error(e, 1, NULL, "px file %s takes at most %zu words, '%s' is one too many", op->name, most + op->text, w->paths.items[at]);
+        return make_error(e, 1, NULL, "px file %s takes at most %zu words, '%s' is one too many", op->name,
+                          most + op->text, w->paths.items[at]);
     if ((op->path && !w->ask.path) || (op->to && !w->ask.to) || (op->text && !w->ask.query.text))
-        return make_error(e, 1, "Run `px file --help` for the words of each operation.", "px file %s needs %s", op->name,
-                          op->to ? "two paths" : op->text ? "a text" : "a path");
+        return make_error(e, 1, "Run `px file --help` for the words of each operation.", "px file %s needs %s",
+                          op->name, op->to ? "two paths" : op->text ? "a text" : "a path");
     return 0;
 }
 
@@ -175,7 +179,8 @@ static char *read_input(size_t *ret_len, struct px_err *e)
         }
         len += n > 0 ? (size_t)n : 0;
         if (n < 0 || len > INPUT_MAX) {
-            (void)make_error(e, n < 0 ? 7 : 5, NULL, n < 0 ? "standard input cannot be read" : "standard input is larger than 256 MiB");
+            (void)make_error(e, n < 0 ? 7 : 5, NULL,
+                             n < 0 ? "standard input cannot be read" : "standard input is larger than 256 MiB");
             free(data);
             return NULL;
         }
@@ -190,8 +195,8 @@ static char *read_input(size_t *ret_len, struct px_err *e)
 
 /* ---- doing it ---- */
 
-static int call_words(struct words *w, const struct px_files *files, const struct px_files_op_info *op, struct px_files_answer *ret,
-                      struct px_err *e)
+static int call_words(struct words *w, const struct px_files *files, const struct px_files_op_info *op,
+                      struct px_files_answer *ret, struct px_err *e)
 {
     struct px_files_edit edit = {0};
     char *content = NULL;
@@ -199,7 +204,8 @@ static int call_words(struct words *w, const struct px_files *files, const struc
         return -1;
     if (op->edits) {
         if (!w->old_text || !w->new_text)
-            return make_error(e, 1, "Write px file edit PATH --old TEXT --new TEXT, or several edits with --input -.", "px file edit needs --old and --new");
+            return make_error(e, 1, "Write px file edit PATH --old TEXT --new TEXT, or several edits with --input -.",
+                              "px file edit needs --old and --new");
         edit = (struct px_files_edit){w->old_text, w->new_text, strlen(w->old_text), strlen(w->new_text)};
         w->ask.edits = &edit;
         w->ask.edits_count = 1;
@@ -219,12 +225,13 @@ static int call_words(struct words *w, const struct px_files *files, const struc
     return r;
 }
 
-static int call_input(const struct words *w, const struct px_files *files, const struct px_files_op_info *op, struct px_files_answer *ret,
-                      struct px_err *e)
+static int call_input(const struct words *w, const struct px_files *files, const struct px_files_op_info *op,
+                      struct px_files_answer *ret, struct px_err *e)
 {
     size_t len;
     if (strcmp(w->input, "-") != 0 || w->paths.count)
-        return make_error(e, 1, "Write the request as a JSON object to standard input: px file read --input -", "--input takes - and no words beside it");
+        return make_error(e, 1, "Write the request as a JSON object to standard input: px file read --input -",
+                          "--input takes - and no words beside it");
     char *json = read_input(&len, e);
     if (!json)
         return -1;

@@ -60,7 +60,8 @@ static void check_part(const char *pattern, const char *name, const struct px_gl
 {
     int steps = STEPS;
     uint64_t fuel = 1 << 24;
-    if (strpbrk(pattern, "/[") || strchr(name, '/') || !*name || strlen(name) > 255 || strcmp(pattern, "**") == 0 || strcmp(pattern, ".") == 0)
+    if (strpbrk(pattern, "/[") || strchr(name, '/') || !*name || strlen(name) > 255 || strcmp(pattern, "**") == 0 ||
+        strcmp(pattern, ".") == 0)
         return;
     bool wanted = part_by_definition(pattern, name, &steps);
     if (steps > 0)

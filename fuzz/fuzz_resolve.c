@@ -6,7 +6,9 @@
 #include "files/files.h"
 #include "fuzz.h"
 
-static struct px_root roots[] = {{.name = (char *)"a", .name_len = 1}, {.name = (char *)"a/b", .name_len = 3}, {.name = (char *)"ab", .name_len = 2}};
+static struct px_root roots[] = {{.name = (char *)"a", .name_len = 1},
+                                 {.name = (char *)"a/b", .name_len = 3},
+                                 {.name = (char *)"ab", .name_len = 2}};
 static const struct px_files files = {.roots = roots, .count = 3};
 
 static void check_rel(const char *rel)

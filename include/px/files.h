@@ -10,11 +10,12 @@
  *     px_files_text_done(&text);
  *     px_files_free(files);
  *
- * A path is `name/relative`, or `name:relative` where the name has no slash. The kernel keeps every access below the root's directory, which is held open:
- * "..", absolute paths and links that lead out are refused also when they appear between the question and the access. Text is
- * UTF-8. Errors say what is allowed instead and never show a path of the host; px_files_message has the seed's exact words.
+ * A path is `name/relative`, or `name:relative` where the name has no slash. The kernel keeps every access below the
+ * root's directory, which is held open: "..", absolute paths and links that lead out are refused, also when they appear
+ * between the question and the access. Text is UTF-8. Errors say what is allowed instead and never show a path of the
+ * host; px_files_message has the exact words for a model.
  *
- * Beyond the rules of px/px.h: a px_files never changes once it is made, so any number of threads may use one at once. */
+ * Beyond the rules of px/px.h: a px_files never changes once it is made, so that many threads may use one at once. */
 #pragma once
 
 #include <px/px.h>
@@ -38,7 +39,7 @@ enum {
 struct px_files;
 
 struct px_files_root {
-    const char *name;           /* "portfolio"; letters, digits and _ . - ; "a/b" is a root inside "a", and the longest name wins */
+    const char *name; /* "portfolio"; letters, digits and _ . - ; "a/b" lies inside "a", the longest name wins */
     const char *dir;            /* on the host; relative ones are below the working directory */
     bool use_fd;                /* take this directory instead; it stays the caller's */
     int fd;
@@ -60,14 +61,14 @@ struct px_files_narrow {
     bool inherit;               /* all of the parent's roots, as they are */
     bool read_only;             /* nothing of it may be written */
 };
-PX_API int px_files_derive(const struct px_files *parent, const struct px_files_narrow *narrow, struct px_files **ret_files,
-                           struct px_err *e);
+PX_API int px_files_derive(const struct px_files *parent, const struct px_files_narrow *narrow,
+                           struct px_files **ret_files, struct px_err *e);
 PX_API void px_files_free(struct px_files *files);              /* NULL is fine */
 
 /* One root, borrowed, without its place on the host; -1 past the end. */
 PX_API int px_files_root_at(const struct px_files *files, size_t index, struct px_files_root *ret_root);
-/* Restricts the calling thread, for good, to these roots: a second layer below this one, for a program that does nothing else.
- * 1 if it is in force, 0 if the kernel has no Landlock. */
+/* Restricts the calling thread, for good, to these roots: a second layer below this one, for a program that does
+ * nothing else. 1 if it is in force, 0 if the kernel has no Landlock. */
 PX_API int px_files_confine(const struct px_files *files, struct px_err *e);
 
 /* ---- questions ---- */
@@ -87,9 +88,10 @@ struct px_files_stat {
     int64_t modified, accessed, created;        /* seconds since 1970; created 0: not known */
 };
 /* Where a path leads once its links are followed, as `name/relative`; free() it. Nothing need be there. */
-PX_API int px_files_resolve(const struct px_files *files, const char *path, char **ret_path, struct px_files_stat *ret_stat,
-                            struct px_err *e);
-PX_API int px_files_stat(const struct px_files *files, const char *path, struct px_files_stat *ret_stat, struct px_err *e);
+PX_API int px_files_resolve(const struct px_files *files, const char *path, char **ret_path,
+                            struct px_files_stat *ret_stat, struct px_err *e);
+PX_API int px_files_stat(const struct px_files *files, const char *path, struct px_files_stat *ret_stat,
+                         struct px_err *e);
 
 /* ---- reading ---- */
 
@@ -133,8 +135,8 @@ struct px_files_query {
     uint64_t max_results;       /* 0: PX_FILES_RESULTS */
 };
 /* Sorted. Hidden files are listed, links if they lead to a file inside; no link to a directory is entered. */
-PX_API int px_files_list(const struct px_files *files, const struct px_files_query *query, struct px_files_entries *ret_entries,
-                         struct px_err *e);
+PX_API int px_files_list(const struct px_files *files, const struct px_files_query *query,
+                         struct px_files_entries *ret_entries, struct px_err *e);
 PX_API int px_files_search(const struct px_files *files, const struct px_files_query *query,
                            struct px_files_entries *ret_entries, struct px_err *e);
 PX_API void px_files_entries_done(struct px_files_entries *entries);
@@ -149,7 +151,7 @@ struct px_files_done {
 };
 PX_API void px_files_done_free(struct px_files_done *done);     /* what it points to */
 
-/* Makes the directories above it. A file that is there keeps its mode and owner, but for set-id bits. ret_done may be NULL. */
+/* Makes the directories above it. A file that is there keeps its mode and owner, but for set-id bits. */
 PX_API int px_files_write(const struct px_files *files, const char *path, const char *data, size_t len,
                           struct px_files_done *ret_done, struct px_err *e);
 
@@ -158,14 +160,15 @@ struct px_files_edit {
     size_t old_len, new_len;
 };
 /* One after another; each old text must occur exactly once then. All or none. With dry_run only the diff is made. */
-PX_API int px_files_edit(const struct px_files *files, const char *path, const struct px_files_edit *edits, size_t count,
-                         bool dry_run, struct px_files_done *ret_done, struct px_err *e);
+PX_API int px_files_edit(const struct px_files *files, const char *path, const struct px_files_edit *edits,
+                         size_t count, bool dry_run, struct px_files_done *ret_done, struct px_err *e);
 
 /* The target must not exist; directories above it are made. A directory can be moved within its root. */
 PX_API int px_files_move(const struct px_files *files, const char *from, const char *to, struct px_err *e);
 PX_API int px_files_copy(const struct px_files *files, const char *from, const char *to, struct px_err *e);
-PX_API int px_files_delete(const struct px_files *files, const char *path, struct px_err *e);           /* a file or a link */
-PX_API int px_files_make_directory(const struct px_files *files, const char *path, struct px_err *e);   /* fine if it is there */
+PX_API int px_files_delete(const struct px_files *files, const char *path, struct px_err *e); /* a file or a link */
+PX_API int px_files_make_directory(const struct px_files *files, const char *path,
+                                   struct px_err *e);           /* fine if it is there */
 
 /* ---- for front ends: every operation by its name, answered in words and in JSON ---- */
 
@@ -190,9 +193,10 @@ struct px_files_answer {
     bool no;                    /* can_read, can_write: the answer is no */
 };
 
-PX_API int px_files_call(const struct px_files *files, const struct px_files_ask *ask, struct px_files_answer *ret_answer,
-                         struct px_err *e);
-/* The same with the request as a JSON object: {"path":..., "edits":[{"old_text":..., "new_text":...}], ...}. Not in the launcher. */
+PX_API int px_files_call(const struct px_files *files, const struct px_files_ask *ask,
+                         struct px_files_answer *ret_answer, struct px_err *e);
+/* The same with the request as a JSON object: {"path":..., "edits":[{"old_text":..., "new_text":...}], ...}. Not in the
+ * launcher. */
 PX_API int px_files_call_json(const struct px_files *files, const char *op, const char *json, size_t len,
                               struct px_files_answer *ret_answer, struct px_err *e);
 PX_API void px_files_answer_done(struct px_files_answer *answer);
@@ -209,7 +213,8 @@ PX_API const char *px_files_class(int code);
 /* What a model is told, in the words of the class; free() it. */
 PX_API int px_files_message(const struct px_err *error, char **ret_text, struct px_err *e);
 /* {"ok":false,"status":...,"message":...,"error":{...},"details":{...}} on one line; free() it. */
-PX_API int px_files_error_json(const struct px_files *files, const struct px_err *error, char **ret_json, struct px_err *e);
+PX_API int px_files_error_json(const struct px_files *files, const struct px_err *error, char **ret_json,
+                               struct px_err *e);
 
 #ifdef __cplusplus
 }

@@ -18,7 +18,8 @@ struct request {
 
 struct field {
     const char *name;
-    int (*read)(const struct field *field, const json_t *value, const struct px_files *files, struct request *r, struct px_err *e);
+    int (*read)(const struct field *field, const json_t *value, const struct px_files *files, struct request *r,
+                struct px_err *e);
     size_t at;                  /* in struct px_files_ask */
 };
 
@@ -36,7 +37,8 @@ static void *place(const struct field *field, struct request *r)
 
 /* ---- kinds of members ---- */
 
-static int read_text(const struct field *field, const json_t *value, const struct px_files *files, struct request *r, struct px_err *e)
+static int read_text(const struct field *field, const json_t *value, const struct px_files *files, struct request *r,
+                     struct px_err *e)
 {
     (void)files;
     if (!json_is_string(value) || strlen(json_string_value(value)) != json_string_length(value))
@@ -47,14 +49,16 @@ static int read_text(const struct field *field, const json_t *value, const struc
 }
 
 /* A NUL in a path is an attempt to say two things at once: it is nowhere. */
-static int read_path(const struct field *field, const json_t *value, const struct px_files *files, struct request *r, struct px_err *e)
+static int read_path(const struct field *field, const json_t *value, const struct px_files *files, struct request *r,
+                     struct px_err *e)
 {
     if (json_is_string(value) && strlen(json_string_value(value)) != json_string_length(value))
         return px_words_outside(files, json_string_value(value), e);
     return read_text(field, value, files, r, e);
 }
 
-static int read_content(const struct field *field, const json_t *value, const struct px_files *files, struct request *r, struct px_err *e)
+static int read_content(const struct field *field, const json_t *value, const struct px_files *files, struct request *r,
+                        struct px_err *e)
 {
     (void)files;
     if (!json_is_string(value))
@@ -64,7 +68,8 @@ static int read_content(const struct field *field, const json_t *value, const st
     return 0;
 }
 
-static int read_count(const struct field *field, const json_t *value, const struct px_files *files, struct request *r, struct px_err *e)
+static int read_count(const struct field *field, const json_t *value, const struct px_files *files, struct request *r,
+                      struct px_err *e)
 {
     (void)files;
     if (!json_is_integer(value) || json_integer_value(value) < 0)
@@ -75,7 +80,8 @@ static int read_count(const struct field *field, const json_t *value, const stru
     return 0;
 }
 
-static int read_bool(const struct field *field, const json_t *value, const struct px_files *files, struct request *r, struct px_err *e)
+static int read_bool(const struct field *field, const json_t *value, const struct px_files *files, struct request *r,
+                     struct px_err *e)
 {
     (void)files;
     if (!json_is_boolean(value))
@@ -84,7 +90,8 @@ static int read_bool(const struct field *field, const json_t *value, const struc
     return 0;
 }
 
-static int read_exclude(const struct field *field, const json_t *value, const struct px_files *files, struct request *r, struct px_err *e)
+static int read_exclude(const struct field *field, const json_t *value, const struct px_files *files, struct request *r,
+                        struct px_err *e)
 {
     (void)files;
     size_t n = json_array_size(value);
@@ -108,11 +115,13 @@ static int read_edit(const json_t *value, struct px_files_edit *ret, struct px_e
     new = new ? new : json_object_get(value, "newText");
     if (!json_is_string(old) || !json_is_string(new) || json_object_size(value) != 2)
         return bad("edits", "an array of objects with old_text and new_text", e);
-    *ret = (struct px_files_edit){json_string_value(old), json_string_value(new), json_string_length(old), json_string_length(new)};
+    *ret = (struct px_files_edit){json_string_value(old), json_string_value(new), json_string_length(old),
+                                  json_string_length(new)};
     return 0;
 }
 
-static int read_edits(const struct field *field, const json_t *value, const struct px_files *files, struct request *r, struct px_err *e)
+static int read_edits(const struct field *field, const json_t *value, const struct px_files *files, struct request *r,
+                      struct px_err *e)
 {
     (void)files;
     size_t n = json_array_size(value);
@@ -145,7 +154,8 @@ static const struct field fields[] = {
 
 /* ---- a request ---- */
 
-static int read_member(const struct px_files *files, const char *name, const json_t *value, struct request *r, struct px_err *e)
+static int read_member(const struct px_files *files, const char *name, const json_t *value, struct request *r,
+                       struct px_err *e)
 {
     for (size_t i = 0; i < PX_COUNT_OF(fields); i++)
         if (strcmp(fields[i].name, name) == 0)

@@ -46,8 +46,8 @@ static void stat_words(struct call *c, const struct px_files_stat *st)
     px_json_text(&c->json, "kind", px_files_kind_name(st->kind));
     px_json_bool(&c->json, "readable", st->readable);
     px_json_bool(&c->json, "writable", st->writable);
-    px_buf_printf(&c->text, "kind      %s\nreadable  %s\nwritable  %s\n", px_files_kind_name(st->kind), st->readable ? "yes" : "no",
-                  st->writable ? "yes" : "no");
+    px_buf_printf(&c->text, "kind      %s\nreadable  %s\nwritable  %s\n", px_files_kind_name(st->kind),
+                  st->readable ? "yes" : "no", st->writable ? "yes" : "no");
     if (st->kind == PX_FILES_NONE)
         return;
     px_json_uint(&c->json, "size", st->size);
@@ -58,7 +58,8 @@ static void stat_words(struct call *c, const struct px_files_stat *st)
         px_json_int(&c->json, "created", st->created);
     else
         px_json_null(&c->json, "created");
-    px_buf_printf(&c->text, "size      %llu\nmode      %s\nmodified  %lld\n", (unsigned long long)st->size, mode, (long long)st->modified);
+    px_buf_printf(&c->text, "size      %llu\nmode      %s\nmodified  %lld\n", (unsigned long long)st->size, mode,
+                  (long long)st->modified);
 }
 
 static void entries_end(struct call *c, const struct px_files_entries *list)
@@ -316,8 +317,13 @@ int px_files_op_at(size_t index, struct px_files_op_info *ret_op)
     if (index >= PX_COUNT_OF(ops))
         return -1;
     unsigned needs = ops[index].needs;
-    *ret_op = (struct px_files_op_info){.name = ops[index].name, .writes = needs & WRITES, .path = needs & PATH, .to = needs & TO,
-                                        .content = needs & CONTENT, .edits = needs & EDITS, .text = needs & TEXT};
+    *ret_op = (struct px_files_op_info){.name = ops[index].name,
+                                        .writes = needs & WRITES,
+                                        .path = needs & PATH,
+                                        .to = needs & TO,
+                                        .content = needs & CONTENT,
+                                        .edits = needs & EDITS,
+                                        .text = needs & TEXT};
     return 0;
 }
 
@@ -335,8 +341,11 @@ static int check_needs(const struct op *op, const struct px_files_ask *ask, stru
         unsigned bit;
         bool there;
         const char *name;
-    } rows[] = {{PATH, ask->path != NULL, "path"}, {TO, ask->to != NULL, "to"}, {CONTENT, ask->content != NULL, "content"},
-                {EDITS, ask->edits_count > 0, "edits"}, {TEXT, ask->query.text != NULL, "text"}};
+    } rows[] = {{PATH, ask->path != NULL, "path"},
+                {TO, ask->to != NULL, "to"},
+                {CONTENT, ask->content != NULL, "content"},
+                {EDITS, ask->edits_count > 0, "edits"},
+                {TEXT, ask->query.text != NULL, "text"}};
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
         if (op->needs & rows[i].bit && !rows[i].there)
             return px_fail(e, PX_E_VALUE, 0, "'%s' needs '%s'", op->name, rows[i].name);
@@ -365,7 +374,8 @@ static int finish(struct call *c, struct px_files_answer *ret, struct px_err *e)
     return 0;
 }
 
-int px_files_call(const struct px_files *files, const struct px_files_ask *ask, struct px_files_answer *ret_answer, struct px_err *e)
+int px_files_call(const struct px_files *files, const struct px_files_ask *ask, struct px_files_answer *ret_answer,
+                  struct px_err *e)
 {
     const struct op *op = find_op(ask->op);
     struct call c = {.files = files, .ask = ask, .text = PX_BUF(WORDS_MAX), .out = PX_BUF(WORDS_MAX)};

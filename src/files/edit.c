@@ -18,7 +18,8 @@ static uint64_t count_matches(const char *data, size_t len, const struct px_file
 {
     uint64_t n = 0;
     const char *end = data + len, *first = NULL;
-    for (const char *at = data; (at = memmem(at, (size_t)(end - at), edit->old_text, edit->old_len)); at += edit->old_len, n++)
+    for (const char *at = data; (at = memmem(at, (size_t)(end - at), edit->old_text, edit->old_len));
+         at += edit->old_len, n++)
         first = first ? first : at;
     if (n == 1 && memmem(first + 1, (size_t)(end - first - 1), edit->old_text, edit->old_len))
         n = 2;
@@ -64,8 +65,10 @@ static int no_match(const char *path, const struct px_files_edit *edit, uint64_t
     else if (n == 0)
         (void)px_fail(e, PX_E_EDIT, 0, "Cannot edit '%s': text not found.", name);
     else
-        (void)px_fail(e, PX_E_EDIT, 0, "Cannot edit '%s': text found %ju times, it must be unique.", name, (uintmax_t)n);
-    return px_fix(e, "Searched for: '%s'\nRead the file again and give text that occurs exactly once.", shown(edit, text));
+        (void)px_fail(e, PX_E_EDIT, 0, "Cannot edit '%s': text found %ju times, it must be unique.", name,
+                      (uintmax_t)n);
+    return px_fix(e, "Searched for: '%s'\nRead the file again and give text that occurs exactly once.",
+                  shown(edit, text));
 }
 
 /* ---- a file ---- */
@@ -106,7 +109,8 @@ static int apply_one(const char *path, const struct px_files_edit *edit, struct 
     (void)px_window_find(edit->old_text, edit->old_len, 0, 0, &window);
     w->done.old_chars += window.total;
     if (out.err == -E2BIG)
-        return px_words_too_large("write", path, from->len - edit->old_len + edit->new_len, w->place.root->max_bytes, e);
+        return px_words_too_large("write", path, from->len - edit->old_len + edit->new_len, w->place.root->max_bytes,
+                                  e);
     if (out.err < 0)
         return px_words_memory(e);
     px_buf_done(&w->new);
@@ -120,7 +124,8 @@ static int apply_one(const char *path, const struct px_files_edit *edit, struct 
 static int make_diff(struct work *w, struct px_err *e)
 {
     px_auto_buf struct px_buf out = PX_BUF(DIFF_MAX);
-    struct px_diff_side before = {px_buf_text(&w->old), w->old.len, 0100644}, after = {px_buf_text(&w->new), w->new.len, 0100644};
+    struct px_diff_side before = {px_buf_text(&w->old), w->old.len, 0100644},
+                        after = {px_buf_text(&w->new), w->new.len, 0100644};
     struct px_window window = {0};
     w->done.path = px_resolve_name(&w->place);
     if (!w->done.path)
@@ -135,8 +140,8 @@ static int make_diff(struct work *w, struct px_err *e)
     return w->done.diff ? 0 : px_words_memory(e);
 }
 
-static int edit_file(const struct px_files *f, const char *path, const struct px_files_edit *edits, size_t count, bool dry_run,
-                     struct work *w, struct px_err *e)
+static int edit_file(const struct px_files *f, const char *path, const struct px_files_edit *edits, size_t count,
+                     bool dry_run, struct work *w, struct px_err *e)
 {
     if (px_spot_allow(f, path, 0, &w->place, e) < 0 || read_old(f, path, w, e) < 0)
         return -1;
@@ -148,8 +153,8 @@ static int edit_file(const struct px_files *f, const char *path, const struct px
     return dry_run ? 0 : px_write_place(f, path, &w->place, &w->st, w->new.data, w->new.len, e);
 }
 
-int px_files_edit(const struct px_files *files, const char *path, const struct px_files_edit *edits, size_t count, bool dry_run,
-                  struct px_files_done *ret_done, struct px_err *e)
+int px_files_edit(const struct px_files *files, const char *path, const struct px_files_edit *edits, size_t count,
+                  bool dry_run, struct px_files_done *ret_done, struct px_err *e)
 {
     struct work w = {0};
     if (count == 0 || count > PX_FILES_EDITS_MAX)

@@ -1,7 +1,7 @@
 /* files/files.h - the inside of a px_files, and what its parts share.
  *
- * Why:     a root is an open directory and its rules; a place is a path whose root is known and whose links are gone. Every
- *          operation turns a text into a place once, and works on descriptors from then on.
+ * Why:     a root is an open directory and its rules; a place is a path whose root is known and whose links are gone.
+ *          Every operation turns a text into a place once, and works on descriptors from then on.
  * Owns:    the roots' descriptors.
  * Mustn't: join a path with a name of the host, or open anything but through base/path.h below a root's descriptor. */
 #pragma once
@@ -54,7 +54,8 @@ enum px_resolve_flags {
 /* Also follows the links, all of which must stay inside. A last part (or more) that is missing stays as it is. */
 int px_resolve_place(const struct px_files *f, const char *path, unsigned flags, struct px_place *ret);
 /* Opens the file of a path for reading, after every check of a read; fills e. */
-int px_resolve_open(const struct px_files *f, const char *path, struct px_place *ret, struct stat *ret_st, struct px_err *e);
+int px_resolve_open(const struct px_files *f, const char *path, struct px_place *ret, struct stat *ret_st,
+                    struct px_err *e);
 /* "name/relative"; the caller's to free. NULL: no memory. */
 char *px_resolve_name(const struct px_place *place);
 /* rel, or "." for the root itself. */

@@ -27,7 +27,7 @@ static uint32_t char_at(const char *text, size_t *ret_len)
     }
 }
 
-/* Behind the "[": whether the character is in the class, and how long the class is; 0: it has no end, so it is no class. */
+/* Behind the "[": whether the character is in the class, and how long that is; 0: it has no end, so it is no class. */
 static size_t match_class(const char *p, uint32_t c, bool *ret_in, uint64_t *fuel)
 {
     const char *begin = p;

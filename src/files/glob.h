@@ -1,7 +1,7 @@
 /* files/glob.h - patterns for paths: * ? [a-z] in a part, ** for any number of parts.
  *
- * Why:     a walk asks for each directory whether anything below it can still match, so a pattern is a small automaton: the set of
- *          parts it may be at is one word, and a name takes it to the next set.
+ * Why:     a walk asks for each directory whether anything below it can still match, so a pattern is a small automaton:
+ *          the set of parts it may be at is one word, and a name takes it to the next set.
  * Owns:    a copy of the pattern.
  * Mustn't: backtrack over parts, or work longer than its fuel, which counts compared characters. */
 #pragma once

@@ -58,7 +58,8 @@ static char *join(const struct px_root *root, const char *rel)
 }
 
 /* 0, or 1 when there is no room for one more; takes text. */
-static int add(struct px_walk *w, const struct px_root *root, const char *rel, const struct stat *st, uint64_t line, char *text)
+static int add(struct px_walk *w, const struct px_root *root, const char *rel, const struct stat *st, uint64_t line,
+               char *text)
 {
     struct gather *g = w->user;
     px_auto_free char *line_text = text;
@@ -83,7 +84,8 @@ static int add(struct px_walk *w, const struct px_root *root, const char *rel, c
     return 0;
 }
 
-static int run(const struct px_files *f, struct px_walk *w, struct gather *g, struct px_files_entries *ret, struct px_err *e)
+static int run(const struct px_files *f, struct px_walk *w, struct gather *g, struct px_files_entries *ret,
+               struct px_err *e)
 {
     uint64_t max = g->query->max_results ? g->query->max_results : PX_FILES_RESULTS;
     g->max = max < PX_FILES_RESULTS_MAX ? (size_t)max : PX_FILES_RESULTS_MAX;
@@ -118,8 +120,8 @@ static int list_one(struct px_walk *w, const struct px_root *root, const char *r
     return add(w, root, rel, st, 0, NULL);
 }
 
-int px_files_list(const struct px_files *files, const struct px_files_query *query, struct px_files_entries *ret_entries,
-                  struct px_err *e)
+int px_files_list(const struct px_files *files, const struct px_files_query *query,
+                  struct px_files_entries *ret_entries, struct px_err *e)
 {
     struct gather g = {.query = query};
     return run_with(files, &g, ret_entries, e, list_one);
@@ -148,8 +150,8 @@ static char *line_text(const char *data, size_t begin, size_t end)
 }
 
 /* The first match of each line. `seen` is what is compared: the data, or a copy in lower case. */
-static int search_data(struct px_walk *w, const struct px_root *root, const char *rel, const struct stat *st, const char *data,
-                       const char *seen, size_t len)
+static int search_data(struct px_walk *w, const struct px_root *root, const char *rel, const struct stat *st,
+                       const char *data, const char *seen, size_t len)
 {
     struct gather *g = w->user;
     uint64_t line = 1;
@@ -182,7 +184,8 @@ static int search_open(struct px_walk *w, int fd, const struct px_root *root, co
     if (r == -ENOMEM)
         return r;
     g->bytes -= len < g->bytes ? len : g->bytes;
-    if (r < 0 || memchr(data, '\0', len < BINARY_LOOK ? len : BINARY_LOOK) || px_window_find(data, len, 0, 0, &window) < 0) {
+    if (r < 0 || memchr(data, '\0', len < BINARY_LOOK ? len : BINARY_LOOK) ||
+        px_window_find(data, len, 0, 0, &window) < 0) {
         g->out.files_skipped++;
         return 0;
     }
@@ -221,13 +224,14 @@ static int search_one(struct px_walk *w, const struct px_root *root, const char 
     return search_open(w, fd, root, rel, &now);
 }
 
-int px_files_search(const struct px_files *files, const struct px_files_query *query, struct px_files_entries *ret_entries,
-                    struct px_err *e)
+int px_files_search(const struct px_files *files, const struct px_files_query *query,
+                    struct px_files_entries *ret_entries, struct px_err *e)
 {
     size_t len = query->text ? strlen(query->text) : 0;
     struct gather g = {.query = query, .bytes = SEARCH_BYTES, .needle_len = len};
     if (len == 0 || len > TEXT_LENGTH_MAX || strchr(query->text, '\n')) {
-        (void)px_fail(e, PX_E_PATTERN, 0, "Cannot search: the text must be a part of one line, at most %d bytes.", TEXT_LENGTH_MAX);
+        (void)px_fail(e, PX_E_PATTERN, 0, "Cannot search: the text must be a part of one line, at most %d bytes.",
+                      TEXT_LENGTH_MAX);
         return px_fix(e, "Search for a word or a phrase of the line");
     }
     px_auto_free char *needle = strdup(query->text);

@@ -33,7 +33,8 @@ static int check_target(const struct target *t, const char *to, const struct sta
 }
 
 /* Everything that can be refused is refused before a directory is made for it: by allow_target. */
-static int allow_target(const struct px_files *f, const char *to, const struct stat *what, struct target *t, struct px_err *e)
+static int allow_target(const struct px_files *f, const char *to, const struct stat *what, struct target *t,
+                        struct px_err *e)
 {
     return px_spot_allow(f, to, PX_RESOLVE_KEEP_LAST, &t->place, e) < 0 ? -1 : check_target(t, to, what, e);
 }
@@ -106,15 +107,16 @@ int px_files_copy(const struct px_files *files, const char *from, const char *to
 /* ---- what is there ---- */
 
 /* The name itself, which may be a link: it is moved or deleted, not what it leads to. */
-static int open_source(const struct px_files *f, const char *path, bool directories, struct px_place *place, struct px_spot *spot,
-                       struct px_err *e)
+static int open_source(const struct px_files *f, const char *path, bool directories, struct px_place *place,
+                       struct px_spot *spot, struct px_err *e)
 {
     if (px_spot_allow(f, path, PX_RESOLVE_KEEP_LAST, place, e) < 0)
         return -1;
     int r = px_spot_open(place, false, spot);
     if (r >= 0 && !spot->exists)
         r = -ENOENT;
-    if (r >= 0 && !S_ISREG(spot->st.st_mode) && !S_ISLNK(spot->st.st_mode) && !(directories && S_ISDIR(spot->st.st_mode)))
+    if (r >= 0 && !S_ISREG(spot->st.st_mode) && !S_ISLNK(spot->st.st_mode) &&
+        !(directories && S_ISDIR(spot->st.st_mode)))
         r = -EISDIR;
     if (r < 0)
         return px_words_sys(f, "access", path, r, e);
@@ -155,9 +157,9 @@ static int move_to(const struct px_spot *from, const struct target *t)
     return r == -EXDEV ? move_by_copy(from, t) : r;
 }
 
-/* What a directory holds was checked against the rules of its own root only; and a link is relative to where it lies. */
-static int check_roots(const struct px_place *from, const struct target *t, const struct px_spot *spot, const char *path,
-                       struct px_err *e)
+/* What a directory holds was checked against the rules of its own root only; a link is relative to where it lies. */
+static int check_roots(const struct px_place *from, const struct target *t, const struct px_spot *spot,
+                       const char *path, struct px_err *e)
 {
     char text[PX_WORDS_SHORT];
     if (S_ISREG(spot->st.st_mode) || from->root == t->place.root)

@@ -37,8 +37,8 @@ static int open_existing(int root_fd, const char *rel, size_t dir_len, size_t *r
     }
 }
 
-/* Each directory is made in the one that is held, and opened without following anything: a link that somebody puts there is an
- * error, not a way out. */
+/* Each directory is made in the one that is held, and opened without following anything: a link that somebody puts
+ * there is an error, not a way out. */
 static int make_directories(int fd, const char *rel, size_t from, size_t to)
 {
     char part[NAME_MAX + 1];
@@ -49,7 +49,8 @@ static int make_directories(int fd, const char *rel, size_t from, size_t to)
         if (next == 0) {
             memcpy(part, rel + from, n);
             part[n] = '\0';
-            next = mkdirat(fd, part, 0777) < 0 && errno != EEXIST ? -errno : px_open_in_root(fd, part, O_PATH | O_DIRECTORY, 0);
+            next = mkdirat(fd, part, 0777) < 0 && errno != EEXIST ? -errno : 0;
+            next = next < 0 ? next : px_open_in_root(fd, part, O_PATH | O_DIRECTORY, 0);
         }
         (void)px_fd_close(fd);
         fd = next;

@@ -60,7 +60,7 @@ int px_window_find(const char *data, size_t len, uint64_t offset, uint64_t max, 
 
 /* ---- bytes ---- */
 
-/* A file may grow while it is read, and some say 0 until they are: the size is where to begin, the maximum where to end. */
+/* A file may grow while it is read, and some say 0 until then: the size is where to begin, the maximum where to end. */
 int px_read_whole(int fd, uint64_t size, uint64_t max, char **ret_data, size_t *ret_len)
 {
     size_t cap = (size_t)(size < max ? size : max) + 1, len = 0;

@@ -15,8 +15,8 @@ enum { LINKS_MAX = 16, TRIES = 8 };
 
 /* ---- by the text ---- */
 
-/* Where a "name:" ends, if the path begins with one: the place of its colon, or 0. Not in names with a slash: "a/b:c" is a file of
- * root a, whether or not there is a root a/b. */
+/* Where a "name:" ends, if the path begins with one: the place of its colon, or 0. Not in names with a slash: "a/b:c"
+ * is a file of root a, whether or not there is a root a/b. */
 static size_t name_before_colon(const struct px_files *f, const char *path)
 {
     size_t len = 0;
@@ -127,8 +127,8 @@ static int step_up(struct walk *w)
     return 0;
 }
 
-/* One part: a link goes back into todo, anything else is done. O_PATH with O_NOFOLLOW opens a last link itself, and the other
- * parts are free of links by now, or somebody is at work in between and the kernel says so. */
+/* One part: a link goes back into todo, anything else is done. O_PATH with O_NOFOLLOW opens a last link itself, and the
+ * other parts are free of links by now, or somebody is at work in between and the kernel says so. */
 static int step_into(struct walk *w, const char *part, size_t n, bool follow)
 {
     size_t before = w->len;
@@ -222,8 +222,8 @@ char *px_resolve_name(const struct px_place *place)
 
 /* ---- a file to be read ---- */
 
-/* Without a link this is one call. With one the path is resolved and tried again; somebody who keeps putting links there meanwhile
- * is told that it is outside, which is what he wants it to be. O_NONBLOCK: a pipe must not hold us up. */
+/* Without a link this is one call. With one the path is resolved and tried again; somebody who keeps putting links
+ * there meanwhile is told that it is outside, which is what he wants it to be. O_NONBLOCK: a pipe must not hold us. */
 static int open_file(const struct px_files *f, const char *path, struct px_place *ret)
 {
     int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY, fd = -ELOOP;
@@ -241,12 +241,13 @@ static int open_file(const struct px_files *f, const char *path, struct px_place
     return fd;
 }
 
-int px_resolve_open(const struct px_files *f, const char *path, struct px_place *ret, struct stat *ret_st, struct px_err *e)
+int px_resolve_open(const struct px_files *f, const char *path, struct px_place *ret, struct stat *ret_st,
+                    struct px_err *e)
 {
     px_auto_fd int fd = open_file(f, path, ret);
     if (fd < 0)                 /* ENXIO: a socket, or a device that nobody serves */
         return px_words_sys(f, "read", path, fd == -ENXIO ? -EISDIR : fd, e);
-    int r = (int)px_sys(SYS_fstat, fd, ret_st); /* the C library's own asks by an empty path, which costs twice as much */
+    int r = (int)px_sys(SYS_fstat, fd, ret_st); /* the C library asks by an empty path, which costs more */
     if (r < 0)
         return px_words_sys(f, "read", path, r, e);
     if (!S_ISREG(ret_st->st_mode))

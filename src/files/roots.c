@@ -140,8 +140,8 @@ static bool are_suffixes(const char *const *suffixes)
 {
     size_t n = 0;
     for (; suffixes[n]; n++)
-        if (n >= SUFFIX_MAX || suffixes[n][0] != '.' || suffixes[n][1] == '\0' || strlen(suffixes[n]) > SUFFIX_LENGTH_MAX ||
-            strpbrk(suffixes[n] + 1, "./"))
+        if (n >= SUFFIX_MAX || suffixes[n][0] != '.' || suffixes[n][1] == '\0' ||
+            strlen(suffixes[n]) > SUFFIX_LENGTH_MAX || strpbrk(suffixes[n] + 1, "./"))
             return false;
     return n > 0;
 }
@@ -150,7 +150,7 @@ static int check_root(const struct px_files *f, const struct px_files_root *root
 {
     if (!root->name || !is_root_name(root->name)) {
         (void)px_fail(e, PX_E_ROOT, 0, "'%s' is no name for a root", root->name ? root->name : "");
-        return px_why(e, "A name has letters, digits and _ . - in parts that begin with a letter or a digit, and at most 255 bytes.");
+        return px_why(e, "A name has letters, digits, _ . and -, and begins with a letter or digit, also behind a slash.");
     }
     for (size_t i = 0; i < f->count; i++)
         if (strcmp(f->roots[i].name, root->name) == 0) {
@@ -301,11 +301,13 @@ static int check_nesting(const struct px_files *f, struct px_err *e)
     for (size_t i = 0; i < f->count; i++)
         for (size_t k = 0; k < f->count; k++)
             if (f->roots[i].writable && !f->roots[k].writable && is_within(f->roots[k].fd, f->roots[i].fd))
-                return overlap(&f->roots[i], &f->roots[k], "A read-only directory inside a writable one would be writable through it.", e);
+                return overlap(&f->roots[i], &f->roots[k],
+                               "A read-only directory inside a writable one would be writable through it.", e);
     return 0;
 }
 
-static int grant_all(const struct px_files *parent, struct px_files *f, const char *const *paths, bool write, struct px_err *e)
+static int grant_all(const struct px_files *parent, struct px_files *f, const char *const *paths, bool write,
+                     struct px_err *e)
 {
     for (size_t i = 0; paths && paths[i]; i++) {
         if (f->count >= PX_FILES_ROOTS_MAX)

@@ -50,9 +50,13 @@ static struct site make(void)
     put(s.dir, "secret.md", "secret");
     put(s.one, "a.md", "hello");
     put(s.two, "b.txt", "b");
-    struct px_files_root roots[] = {
-        {.name = "portfolio", .use_fd = true, .fd = s.one, .writable = true, .suffixes = documents, .max_file_bytes = 20},
-        {.name = "pipeline", .use_fd = true, .fd = s.two}};
+    struct px_files_root roots[] = {{.name = "portfolio",
+                                     .use_fd = true,
+                                     .fd = s.one,
+                                     .writable = true,
+                                     .suffixes = documents,
+                                     .max_file_bytes = 20},
+                                    {.name = "pipeline", .use_fd = true, .fd = s.two}};
     ASSERT_PX(px_files_new(roots, 2, &s.files, &e), e);
     return s;
 }
@@ -102,13 +106,17 @@ TEST(errors_are_the_specification_s_word_for_word)
     expect_message(&s, &e, "PathNotInSandboxError",
                    "Cannot access '/etc/passwd': path is outside sandbox.\nReadable paths: portfolio, pipeline");
     ASSERT_EQ(write_path(&s, "pipeline/b.txt", "x", &e), -1);
-    expect_message(&s, &e, "PathNotWritableError", "Cannot write to 'pipeline/b.txt': path is read-only.\nWritable paths: portfolio");
+    expect_message(&s, &e, "PathNotWritableError",
+                   "Cannot write to 'pipeline/b.txt': path is read-only.\nWritable paths: portfolio");
     ASSERT_EQ(read_path(&s, "portfolio/x.txt", &e), -1);
-    expect_message(&s, &e, "SuffixNotAllowedError", "Cannot access 'portfolio/x.txt': suffix not allowed.\nAllowed suffixes: .md, .pdf");
+    expect_message(&s, &e, "SuffixNotAllowedError",
+                   "Cannot access 'portfolio/x.txt': suffix not allowed.\nAllowed suffixes: .md, .pdf");
     ASSERT_EQ(read_path(&s, "portfolio/large.md", &e), -1);
-    expect_message(&s, &e, "FileTooLargeError", "Cannot read 'portfolio/large.md': file too large (21 bytes).\nMaximum allowed: 20 bytes");
+    expect_message(&s, &e, "FileTooLargeError",
+                   "Cannot read 'portfolio/large.md': file too large (21 bytes).\nMaximum allowed: 20 bytes");
     ASSERT_EQ(write_path(&s, "portfolio/a.md", "123456789012345678901", &e), -1);
-    expect_message(&s, &e, "FileTooLargeError", "Cannot write 'portfolio/a.md': file too large (21 bytes).\nMaximum allowed: 20 bytes");
+    expect_message(&s, &e, "FileTooLargeError",
+                   "Cannot write 'portfolio/a.md': file too large (21 bytes).\nMaximum allowed: 20 bytes");
     ASSERT_EQ(read_path(&s, "portfolio/none.md", &e), -1);
     expect_message(&s, &e, "FileNotFoundError", "File not found: portfolio/none.md");
     ASSERT_EQ(read_path(&s, "portfolio/", &e), -1);
@@ -122,7 +130,8 @@ TEST(no_writable_root_is_none)
     px_auto(px_files) struct px_files *child = NULL;
     ASSERT_PX(px_files_derive(s.files, &(struct px_files_narrow){.inherit = true, .read_only = true}, &child, &e), e);
     ASSERT_EQ(px_files_write(child, "portfolio/a.md", "x", 1, NULL, &e), -1);
-    expect_message(&s, &e, "PathNotWritableError", "Cannot write to 'portfolio/a.md': path is read-only.\nWritable paths: none");
+    expect_message(&s, &e, "PathNotWritableError",
+                   "Cannot write to 'portfolio/a.md': path is read-only.\nWritable paths: none");
 }
 
 TEST(hostile_text_in_a_path_is_quoted_and_cut)
@@ -195,9 +204,19 @@ TEST(a_refused_write_leaves_nothing)
     ASSERT_OK(symlinkat("../secret.md", s.one, "out.md"));
     ASSERT_OK(symlinkat("..", s.one, "up"));
     size_t before = count_entries(s.one);
-    static const char *const paths[] = {"portfolio/dir.md", "portfolio/pipe.md", "portfolio/out.md", "portfolio/up/new/x.md",
-                                        "portfolio/new/x.txt", "pipeline/new/x.md", "portfolio/a.md/x.md", "portfolio/../x.md",
-                                        "portfolio/", "portfolio", "x.md", "", "portfolio/pipe.md/x.md"};
+    static const char *const paths[] = {"portfolio/dir.md",
+                                        "portfolio/pipe.md",
+                                        "portfolio/out.md",
+                                        "portfolio/up/new/x.md",
+                                        "portfolio/new/x.txt",
+                                        "pipeline/new/x.md",
+                                        "portfolio/a.md/x.md",
+                                        "portfolio/../x.md",
+                                        "portfolio/",
+                                        "portfolio",
+                                        "x.md",
+                                        "",
+                                        "portfolio/pipe.md/x.md"};
     for (size_t i = 0; i < PX_COUNT_OF(paths); i++)
         if (write_path(&s, paths[i], "x", &e) != -1)
             FAIL("'%s' was written", paths[i]);
@@ -238,7 +257,8 @@ TEST(questions_are_never_errors)
     ASSERT_OK(symlinkat("../secret.md", s.one, "out.md") | symlinkat("a.md", s.one, "in.md"));
     ASSERT_OK(mknodat(s.one, "pipe.md", S_IFIFO | 0644, 0));
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
-        if (px_files_can_read(s.files, rows[i].path) != rows[i].read || px_files_can_write(s.files, rows[i].path) != rows[i].write)
+        if (px_files_can_read(s.files, rows[i].path) != rows[i].read ||
+            px_files_can_write(s.files, rows[i].path) != rows[i].write)
             FAIL("'%s'", rows[i].path);
 }
 
@@ -300,7 +320,8 @@ TEST(an_edit_needs_exactly_one_match)
     ASSERT_EQ(edit_path(&s, "portfolio/a.md", "z\n\tz", "", &e), -1);
     expect_message(&s, &e, "EditError", "Cannot edit 'portfolio/a.md': text not found.\nSearched for: 'z\\n\\x09z'");
     ASSERT_EQ(edit_path(&s, "portfolio/a.md", "x", "", &e), -1);
-    expect_message(&s, &e, "EditError", "Cannot edit 'portfolio/a.md': text found 3 times, it must be unique.\nSearched for: 'x'");
+    expect_message(&s, &e, "EditError",
+                   "Cannot edit 'portfolio/a.md': text found 3 times, it must be unique.\nSearched for: 'x'");
     ASSERT_EQ(edit_path(&s, "portfolio/a.md", "", "x", &e), -1);
     ASSERT_EQ(edit_path(&s, "portfolio/a.md", "y", "123456789012345678901", &e), -1);
     ASSERT_EQ(e.code, PX_E_TOO_LARGE);
@@ -322,8 +343,9 @@ TEST(edits_are_all_or_none_and_a_dry_run_changes_nothing)
     ASSERT_STR(get(s.one, "a.md", out), "hello");
     ASSERT_PX(px_files_edit(s.files, "portfolio/a.md", edits, 2, true, &d, &e), e);
     ASSERT_STR(get(s.one, "a.md", out), "hello");
-    ASSERT_STR(d.diff, "--- a/portfolio/a.md\n+++ b/portfolio/a.md\n@@ -1 +1 @@\n-hello\n\\ No newline at end of file\n+a c\n"
-                       "\\ No newline at end of file\n");
+    ASSERT_STR(d.diff,
+               "--- a/portfolio/a.md\n+++ b/portfolio/a.md\n@@ -1 +1 @@\n-hello\n\\ No newline at end of file\n+a c\n"
+               "\\ No newline at end of file\n");
     px_files_done_free(&d);
     ASSERT_PX(px_files_edit(s.files, "portfolio/a.md", edits, 2, false, &d, &e), e);
     ASSERT_EQ(d.old_chars, 6);
@@ -413,8 +435,10 @@ TEST(lists_are_sorted_files_of_all_roots)
     put(s.one, "sub/.git/x", "");
     put(s.one, ".hidden", "");
     put(s.one, "sub/b.md", "");
-    ASSERT_OK(symlinkat("../secret.md", s.one, "out.md") | symlinkat("a.md", s.one, "in.md") | symlinkat("sub", s.one, "dir"));
-    LISTS("pipeline/b.txt portfolio/.hidden portfolio/a.md portfolio/in.md portfolio/sub/.git/x portfolio/sub/b.md", s.files, .path = NULL);
+    ASSERT_OK(symlinkat("../secret.md", s.one, "out.md") | symlinkat("a.md", s.one, "in.md") |
+              symlinkat("sub", s.one, "dir"));
+    LISTS("pipeline/b.txt portfolio/.hidden portfolio/a.md portfolio/in.md portfolio/sub/.git/x portfolio/sub/b.md",
+          s.files, .path = NULL);
     LISTS("portfolio/a.md portfolio/in.md", s.files, .path = "portfolio", .pattern = "*.md");
     LISTS("portfolio/a.md portfolio/in.md portfolio/sub/b.md", s.files, .path = "portfolio/", .pattern = "**/*.md");
     LISTS("portfolio/sub/b.md", s.files, .path = "portfolio/dir", .pattern = "*");
@@ -467,7 +491,9 @@ TEST(searches_find_lines)
     ASSERT_STR(list.items[0].text, "Two two");
     ASSERT_EQ(list.files_skipped, 1);
     px_files_entries_done(&list);
-    ASSERT_PX(px_files_search(s.files, &(struct px_files_query){.text = "T", .ignore_case = true, .path = "pipeline"}, &list, &e), e);
+    ASSERT_PX(px_files_search(s.files, &(struct px_files_query){.text = "T", .ignore_case = true, .path = "pipeline"},
+                              &list, &e),
+              e);
     ASSERT_EQ(list.count, 2);
     px_files_entries_done(&list);
     ASSERT_EQ(px_files_search(s.files, &(struct px_files_query){.text = ""}, &list, &e), -1);
@@ -495,7 +521,8 @@ TEST(roots_that_do_not_fit_are_refused)
     ASSERT_STR(e.what, "the directories of the roots 'a' and 'a/b' overlap");
     b.fd = file;
     ASSERT_EQ(px_files_new(&b, 1, &f, &e), -1);
-    static const char *const names[] = {"", "/", "a/", "/a", "a//b", ".", "..", "a/..", ".a", "-a", "a:b", "a b", "a\n", "~"};
+    static const char *const names[] = {"",     "/",  "a/", "/a",  "a//b", ".",   "..",
+                                        "a/..", ".a", "-a", "a:b", "a b",  "a\n", "~"};
     for (size_t i = 0; i < PX_COUNT_OF(names); i++) {
         b = (struct px_files_root){.name = names[i], .use_fd = true, .fd = s.two};
         if (px_files_new(&b, 1, &f, &e) != -1)
@@ -523,7 +550,8 @@ TEST(words_make_roots)
     ASSERT_STR(r.suffixes[1], ".pdf");
     ASSERT_OK(faccessat(dir, "x:y", F_OK, 0));
     px_files_free(f);
-    static const char *const bad[] = {"x", "x=", "=/", "x=/nonexistent", "x=/:max=0", "x=/:max=x", "x=/:suffixes=", "x=/:suffixes=.a,"};
+    static const char *const bad[] = {
+        "x", "x=", "=/", "x=/nonexistent", "x=/:max=0", "x=/:max=x", "x=/:suffixes=", "x=/:suffixes=.a,"};
     for (size_t i = 0; i < PX_COUNT_OF(bad); i++)
         if (px_files_parse(&bad[i], 1, &f, &e) != -1)
             FAIL("'%s' is a root", bad[i]);
@@ -541,21 +569,28 @@ TEST(a_child_can_only_do_less)
     ASSERT_PX(px_files_derive(s.files, &(struct px_files_narrow){0}, &none, &e), e);
     ASSERT(!px_files_can_read(none, "portfolio/a.md"));
     ASSERT_EQ(px_files_write(none, "portfolio/a.md", "", 0, NULL, &e), -1);
-    ASSERT_PX(px_files_derive(s.files, &(struct px_files_narrow){.read = (const char *const[]){"portfolio", NULL},
-                                                                  .write = (const char *const[]){"portfolio/sub", NULL}}, &some, &e), e);
+    ASSERT_PX(px_files_derive(s.files,
+                              &(struct px_files_narrow){.read = (const char *const[]){"portfolio", NULL},
+                                                        .write = (const char *const[]){"portfolio/sub", NULL}},
+                              &some, &e),
+              e);
     ASSERT(px_files_can_read(some, "portfolio/a.md") && !px_files_can_write(some, "portfolio/a.md"));
     ASSERT(px_files_can_read(some, "portfolio/sub/a.md") && px_files_can_write(some, "portfolio/sub/a.md"));
     ASSERT(!px_files_can_read(some, "pipeline/b.txt"));
     ASSERT(!px_files_can_write(some, "portfolio/sub/a.txt"));
-    ASSERT_PX(px_files_derive(some, &(struct px_files_narrow){.write = (const char *const[]){"portfolio/sub/in", NULL}}, &less, &e), e);
+    ASSERT_PX(px_files_derive(some, &(struct px_files_narrow){.write = (const char *const[]){"portfolio/sub/in", NULL}},
+                              &less, &e),
+              e);
     ASSERT(px_files_can_write(less, "portfolio/sub/in/x.md") && !px_files_can_read(less, "portfolio/sub/a.md"));
     LISTS("portfolio/sub/a.md", some, .path = "portfolio/sub");
     LISTS("", less, .path = "portfolio");
     struct px_files *more = NULL;
-    static const char *const wider[] = {"portfolio", "portfolio/other", "pipeline", "portfolio/sub/..", "portfolio/none", "portfolio/a.md",
-                                        "/", "", ".."};
+    static const char *const wider[] = {
+        "portfolio", "portfolio/other", "pipeline", "portfolio/sub/..", "portfolio/none", "portfolio/a.md", "/", "",
+        ".."};
     for (size_t i = 0; i < PX_COUNT_OF(wider); i++)
-        if (px_files_derive(some, &(struct px_files_narrow){.write = (const char *const[]){wider[i], NULL}}, &more, &e) != -1)
+        if (px_files_derive(some, &(struct px_files_narrow){.write = (const char *const[]){wider[i], NULL}}, &more,
+                            &e) != -1)
             FAIL("'%s' could be widened", wider[i]);
 }
 
@@ -566,8 +601,11 @@ TEST(a_child_has_no_read_only_hole_in_a_writable_directory)
     struct px_err e = {0};
     struct px_files *f = NULL;
     ASSERT_OK(mkdirat(s.one, "sub", 0755));
-    ASSERT_EQ(px_files_derive(s.files, &(struct px_files_narrow){.write = (const char *const[]){"portfolio", NULL},
-                                                                  .read = (const char *const[]){"portfolio/sub", NULL}}, &f, &e), -1);
+    ASSERT_EQ(px_files_derive(s.files,
+                              &(struct px_files_narrow){.write = (const char *const[]){"portfolio", NULL},
+                                                        .read = (const char *const[]){"portfolio/sub", NULL}},
+                              &f, &e),
+              -1);
     ASSERT_EQ(e.code, PX_E_ROOT);
 }
 

@@ -21,9 +21,16 @@ TEST(windows_count_characters)
         const char *part;
         uint64_t total;
     } rows[] = {
-        {"hello", 0, 3, "hel", 5},          {"hello", 3, 9, "lo", 5},       {"hello", 5, 9, "", 5},  {"hello", 99, 9, "", 5},
-        {"", 0, 9, "", 0},                  {AE EURO FACE, 0, 1, AE, 3},    {AE EURO FACE, 1, 1, EURO, 3},
-        {AE EURO FACE, 2, 5, FACE, 3},      {AE EURO FACE, 0, 0, "", 3},    {"a" AE "b", 1, 2, AE "b", 3},
+        {"hello", 0, 3, "hel", 5},
+        {"hello", 3, 9, "lo", 5},
+        {"hello", 5, 9, "", 5},
+        {"hello", 99, 9, "", 5},
+        {"", 0, 9, "", 0},
+        {AE EURO FACE, 0, 1, AE, 3},
+        {AE EURO FACE, 1, 1, EURO, 3},
+        {AE EURO FACE, 2, 5, FACE, 3},
+        {AE EURO FACE, 0, 0, "", 3},
+        {"a" AE "b", 1, 2, AE "b", 3},
     };
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
         struct px_window w;

@@ -30,17 +30,38 @@ TEST(a_text_becomes_a_root_and_a_path_below_it)
     static const struct {
         const char *path, *root, *rel;  /* root NULL: outside */
     } rows[] = {
-        {"output/a", "output", "a"},            {"output:a", "output", "a"},            {"output/deep/a", "output/deep", "a"},
-        {"output/deep:a", "output", "deep:a"},  {"output:deep/a", "output/deep", "a"},  {"output/deepx", "output", "deepx"},
-        {"output//a///b/", "output", "a/b"},    {"output/./a/.", "output", "a"},        {"output/x/../a", "output", "a"},
-        {"output/", "output", ""},              {"output", "output", ""},               {"output//etc/passwd", "output", "etc/passwd"},
-        {"output:/etc/passwd", "output", "etc/passwd"},                                 {"output/a:b", "output", "a:b"},
-        {"output/..a", "output", "..a"},        {"output/~", "output", "~"},            {"outputx/a", NULL, NULL},
-        {"output/../output/a", NULL, NULL},     {"output/deep/../a", NULL, NULL},       {"output/x/../deep/a", "output/deep", "a"},
-        {"output/..", NULL, NULL},              {"..", NULL, NULL},                     {"../output/a", NULL, NULL},
-        {"", NULL, NULL},                       {".", NULL, NULL},                      {"./output/a", NULL, NULL},
-        {"/output/a", NULL, NULL},              {"~/a", NULL, NULL},                    {"Output/a", NULL, NULL},
-        {":a", NULL, NULL},                     {"nope:a", NULL, NULL},                 {"output:../a", NULL, NULL},
+        {"output/a", "output", "a"},
+        {"output:a", "output", "a"},
+        {"output/deep/a", "output/deep", "a"},
+        {"output/deep:a", "output", "deep:a"},
+        {"output:deep/a", "output/deep", "a"},
+        {"output/deepx", "output", "deepx"},
+        {"output//a///b/", "output", "a/b"},
+        {"output/./a/.", "output", "a"},
+        {"output/x/../a", "output", "a"},
+        {"output/", "output", ""},
+        {"output", "output", ""},
+        {"output//etc/passwd", "output", "etc/passwd"},
+        {"output:/etc/passwd", "output", "etc/passwd"},
+        {"output/a:b", "output", "a:b"},
+        {"output/..a", "output", "..a"},
+        {"output/~", "output", "~"},
+        {"outputx/a", NULL, NULL},
+        {"output/../output/a", NULL, NULL},
+        {"output/deep/../a", NULL, NULL},
+        {"output/x/../deep/a", "output/deep", "a"},
+        {"output/..", NULL, NULL},
+        {"..", NULL, NULL},
+        {"../output/a", NULL, NULL},
+        {"", NULL, NULL},
+        {".", NULL, NULL},
+        {"./output/a", NULL, NULL},
+        {"/output/a", NULL, NULL},
+        {"~/a", NULL, NULL},
+        {"Output/a", NULL, NULL},
+        {":a", NULL, NULL},
+        {"nope:a", NULL, NULL},
+        {"output:../a", NULL, NULL},
     };
     int dir;
     px_auto(px_files) struct px_files *f = make(&dir);
@@ -81,10 +102,11 @@ TEST(links_lead_where_they_lead_if_it_is_inside)
     static const struct {
         const char *path, *rel;         /* NULL: outside */
     } rows[] = {
-        {"output/in", "sub"},               {"output/in/x", "sub/x"},       {"output/twice/x", "sub/x"},  {"output/sub/up", "sub"},
-        {"output/sub/up/x", "sub/x"},       {"output/out/x", NULL},         {"output/abs", NULL},         {"output/abs_in", NULL},
-        {"output/loop", NULL},              {"output/self/x", NULL},        {"output/dangle", "nothing"}, {"output/dangle/x", "nothing/x"},
-        {"output/long/x", "sub/x"},         {"output/none/../in/x", "sub/x"}, {"output/sub/out2", NULL},
+        {"output/in", "sub"},       {"output/in/x", "sub/x"},         {"output/twice/x", "sub/x"},
+        {"output/sub/up", "sub"},   {"output/sub/up/x", "sub/x"},     {"output/out/x", NULL},
+        {"output/abs", NULL},       {"output/abs_in", NULL},          {"output/loop", NULL},
+        {"output/self/x", NULL},    {"output/dangle", "nothing"},     {"output/dangle/x", "nothing/x"},
+        {"output/long/x", "sub/x"}, {"output/none/../in/x", "sub/x"}, {"output/sub/out2", NULL},
     };
     int dir;
     px_auto(px_files) struct px_files *f = make(&dir);

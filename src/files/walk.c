@@ -131,7 +131,8 @@ static int visit(struct tree *t, int dir, const char *rel, const char *name, uin
         return 0;
     bool wanted = px_glob_accepts(&w->glob, next);
     int r = 0;
-    if (wanted && (S_ISREG(st.st_mode) || (S_ISDIR(st.st_mode) && w->directories) || (S_ISLNK(st.st_mode) && follow(t, rel, &st))))
+    if (wanted && (S_ISREG(st.st_mode) || (S_ISDIR(st.st_mode) && w->directories) ||
+                   (S_ISLNK(st.st_mode) && follow(t, rel, &st))))
         r = w->visit(w, t->root, rel, &st);
     if (r == 0 && S_ISDIR(st.st_mode) && px_glob_goes_on(&w->glob, next))
         r = push(t, rel, next);
@@ -266,7 +267,8 @@ static int walk_path(struct px_walk *w, const char *path, struct px_err *e)
         r = r == 0 || found ? inside : r;
     }
     if (r == -ENOTDIR)
-        return px_fail(e, PX_E_NOT_FILE, 0, "Not a directory: %s", px_words_short(path, strlen(path), PX_WORDS_SHORT, text));
+        return px_fail(e, PX_E_NOT_FILE, 0, "Not a directory: %s",
+                       px_words_short(path, strlen(path), PX_WORDS_SHORT, text));
     return r < 0 ? px_words_sys(w->files, "list", path, r, e) : r;
 }
 
@@ -275,7 +277,8 @@ static int walk_path(struct px_walk *w, const char *path, struct px_err *e)
 static int bad_pattern(const char *pattern, int r, struct px_err *e)
 {
     char text[PX_WORDS_SHORT];
-    (void)px_fail(e, PX_E_PATTERN, 0, "Cannot use pattern '%s': %s.", px_words_short(pattern, strlen(pattern), PX_WORDS_SHORT, text),
+    (void)px_fail(e, PX_E_PATTERN, 0, "Cannot use pattern '%s': %s.",
+                  px_words_short(pattern, strlen(pattern), PX_WORDS_SHORT, text),
                   r == -E2BIG ? "it is too long" : "it must be relative and stay inside");
     return px_fix(e, "Patterns are relative, such as *.md or **/*.md, without '..' and without a leading '/' or '~'");
 }

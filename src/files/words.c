@@ -228,7 +228,8 @@ int px_words_suffix(const struct px_root *root, const char *path, struct px_err 
 int px_words_too_large(const char *verb, const char *path, uint64_t size, uint64_t limit, struct px_err *e)
 {
     char text[PX_WORDS_SHORT];
-    (void)px_fail(e, PX_E_TOO_LARGE, 0, "Cannot %s '%s': file too large (%ju bytes).", verb, short_path(path, text), (uintmax_t)size);
+    (void)px_fail(e, PX_E_TOO_LARGE, 0, "Cannot %s '%s': file too large (%ju bytes).", verb, short_path(path, text),
+                  (uintmax_t)size);
     return px_fix(e, "Maximum allowed: %ju bytes", (uintmax_t)limit);
 }
 

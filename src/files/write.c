@@ -21,14 +21,15 @@ static bool is_same(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* The mode and the owner of the file whose place it takes, without set-id bits. An ordinary user cannot give a file away: it is his
- * own then, as after any editor that writes this way. */
+/* The mode and the owner of the file whose place it takes, without set-id bits. An ordinary user cannot give a file
+ * away: it is his own then, as after any editor that writes this way. */
 static int take_over(int fd, const struct stat *old)
 {
     struct stat st;
     if (fstat(fd, &st) < 0)
         return -errno;
-    if ((st.st_uid != old->st_uid || st.st_gid != old->st_gid) && fchown(fd, old->st_uid, old->st_gid) < 0 && errno != EPERM)
+    if ((st.st_uid != old->st_uid || st.st_gid != old->st_gid) && fchown(fd, old->st_uid, old->st_gid) < 0 &&
+        errno != EPERM)
         return -errno;
     return fchmod(fd, old->st_mode & 0777) < 0 ? -errno : 0;
 }
@@ -77,8 +78,8 @@ int px_write_place(const struct px_files *f, const char *path, const struct px_p
     return r < 0 ? px_words_sys(f, "write", path, r, e) : 0;
 }
 
-int px_files_write(const struct px_files *files, const char *path, const char *data, size_t len, struct px_files_done *ret_done,
-                   struct px_err *e)
+int px_files_write(const struct px_files *files, const char *path, const char *data, size_t len,
+                   struct px_files_done *ret_done, struct px_err *e)
 {
     struct px_place place;
     struct px_window window;
