@@ -282,7 +282,8 @@ static int say_file_error(const struct cli *cli, const struct px_files *files, c
 
 static int answer(const struct cli *cli, struct px_files_answer *a)
 {
-    int status = cli->json ? write_all(a->json, strlen(a->json)) : write_all(a->text, a->text_len);
+    const char *text = cli->json ? a->json : a->text;
+    int status = write_all(text, cli->json && text ? strlen(text) : a->text_len);
     status = status ? status : a->no;
     px_files_answer_done(a);
     return status;
@@ -296,7 +297,7 @@ static int run_op(const struct cli *cli, struct words *w, const struct px_files_
     int r = open_files(w, &files, &e);
     if (r >= 0)
         r = w->input ? call_input(w, files, op, &a, &e) : call_words(w, files, op, &a, &e);
-    int status = r < 0 ? say_file_error(cli, r < 0 ? files : NULL, &e) : answer(cli, &a);
+    int status = r < 0 ? say_file_error(cli, files, &e) : answer(cli, &a);
     px_files_free(files);
     return status;
 }

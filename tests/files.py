@@ -298,10 +298,14 @@ def errors_of_the_system(world):
     answer = world.refused("write", "in/d/x.md", options=("--content", "x"), kind="FileSandboxError")
     check("permission denied" in answer["message"].lower(), answer["message"])
     check((world.inside / "d" / "x.md").read_text() == "mine", "it was changed")
+    (world.inside / "d").chmod(0o755)
+    (world.inside / "d" / "x.md").chmod(0o444)
+    world.refused("write", "in/d/x.md", options=("--content", "x"), kind="FileSandboxError")
+    world.refused("edit", "in/d/x.md", options=("--old", "mine", "--new", "x"), kind="FileSandboxError")
+    check((world.inside / "d" / "x.md").read_text() == "mine", "a read-only file was changed")
     (world.inside / "d" / "x.md").chmod(0)
     world.refused("read", "in/d/x.md", kind="FileSandboxError")
     world.refused("read", "in/d/none.md", kind="FileNotFoundError")
-    (world.inside / "d").chmod(0o755)
 
 
 # ---- sizes ---------------------------------------------------------------------------------------------------------

@@ -186,8 +186,10 @@ int px_files_call_json(const struct px_files *files, const char *op, const char 
     if (!doc)
         return px_fail(e, PX_E_VALUE, 0, "the request is no JSON: %s", error.text);
     struct request *r = calloc(1, sizeof *r);
-    int result = r ? read_request(files, doc, r, e) : px_words_memory(e);
-    if (result >= 0) {
+    int result = -1;
+    if (!r) {
+        (void)px_words_memory(e);
+    } else if (read_request(files, doc, r, e) == 0) {
         r->ask.op = op;
         result = px_files_call(files, &r->ask, ret_answer, e);
     }

@@ -48,7 +48,7 @@ static const char *shown(const struct px_files_edit *edit, char out[PX_WORDS_SHO
     struct px_buf b = {.data = lines, .cap = sizeof lines, .max = sizeof lines - 8};
     struct px_window w;
     lines[0] = '\0';
-    size_t len = edit->old_len < SHOWN_CHARS * 4 ? edit->old_len : SHOWN_CHARS * 4;
+    size_t len = edit->old_len < (size_t)SHOWN_CHARS * 4 ? edit->old_len : (size_t)SHOWN_CHARS * 4;
     bool whole = px_window_find(edit->old_text, len, 0, SHOWN_CHARS, &w) == 0;
     len = whole ? w.end : len < SHOWN_CHARS ? len : SHOWN_CHARS;
     for (size_t i = 0; i < len && b.err == 0; i++)

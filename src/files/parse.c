@@ -83,13 +83,17 @@ int px_files_parse(const char *const *words, size_t count, struct px_files **ret
         return px_files_new(NULL, count, ret_files, e);
     struct words *w = calloc(count + 1, sizeof *w);
     struct px_files_root *roots = calloc(count + 1, sizeof *roots);
-    int r = w && roots ? 0 : px_words_memory(e);
-    for (size_t i = 0; r >= 0 && i < count; i++)
-        r = parse_one(words[i], &w[i], &roots[i], e);
-    if (r >= 0)
-        r = px_files_new(roots, count, ret_files, e);
-    for (size_t i = 0; w && i < count; i++)
-        free(w[i].text);
+    int r = -1;
+    if (w && roots) {
+        size_t i = 0;
+        while (i < count && parse_one(words[i], &w[i], &roots[i], e) == 0)
+            i++;
+        r = i == count ? px_files_new(roots, count, ret_files, e) : -1;
+        for (i = 0; i < count; i++)
+            free(w[i].text);
+    } else {
+        (void)px_words_memory(e);
+    }
     free(w);
     free(roots);
     return r;

@@ -105,7 +105,8 @@ static void cut(struct px_files_text *t, const struct px_window *w)
         memmove(t->data, t->data + w->begin, w->end - w->begin);
     if (t->len - (w->end - w->begin) > GROWTH_MIN) {
         char *less = realloc(t->data, w->end - w->begin + 1);
-        t->data = less ? less : t->data;
+        if (less)
+            t->data = less;
     }
     t->len = w->end - w->begin;
     t->data[t->len] = '\0';

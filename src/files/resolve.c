@@ -247,6 +247,7 @@ int px_resolve_open(const struct px_files *f, const char *path, struct px_place 
     px_auto_fd int fd = open_file(f, path, ret);
     if (fd < 0)                 /* ENXIO: a socket, or a device that nobody serves */
         return px_words_sys(f, "read", path, fd == -ENXIO ? -EISDIR : fd, e);
+    *ret_st = (struct stat){0};
     int r = (int)px_sys(SYS_fstat, fd, ret_st); /* the C library asks by an empty path, which costs more */
     if (r < 0)
         return px_words_sys(f, "read", path, r, e);

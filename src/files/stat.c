@@ -34,7 +34,7 @@ static void add_rules(const struct px_place *place, struct px_files_stat *st)
 
 static int look(const struct px_place *place, struct px_files_stat *ret)
 {
-    struct statx sx;
+    struct statx sx = {0};
     px_auto_fd int fd = px_open_in_root(place->root->fd, px_resolve_rel(place), O_PATH, 0);
     if (fd < 0)
         return fd;
@@ -76,7 +76,7 @@ int px_files_resolve(const struct px_files *files, const char *path, char **ret_
 int px_files_stat(const struct px_files *files, const char *path, struct px_files_stat *ret_stat, struct px_err *e)
 {
     struct px_place place;
-    struct px_files_stat st;
+    struct px_files_stat st = {0};
     int r = px_resolve_place(files, path, PX_RESOLVE_BARE, &place);
     if (r >= 0)
         r = look(&place, &st);
@@ -90,7 +90,7 @@ int px_files_stat(const struct px_files *files, const char *path, struct px_file
 static bool can(const struct px_files *files, const char *path, bool write)
 {
     char *name = NULL;
-    struct px_files_stat st;
+    struct px_files_stat st = {0};
     if (px_files_resolve(files, path, &name, &st, NULL) < 0)
         return false;
     free(name);

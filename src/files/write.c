@@ -50,12 +50,15 @@ static int fill(const struct px_spot *spot, const char *data, size_t len)
     return px_temp_commit(&temp, spot, true);
 }
 
-/* A link or a pipe at the name was not there when the path was resolved, or is no file: never replaced. */
+/* A link or a pipe at the name was not there when the path was resolved, or is no file: never replaced. A file that its
+ * owner has made read-only stays, too, although a new one in its place would need no right to it. */
 static int check_spot(const struct px_spot *spot)
 {
-    if (!spot->exists || S_ISREG(spot->st.st_mode))
+    if (!spot->exists)
         return 0;
-    return S_ISLNK(spot->st.st_mode) ? -EXDEV : -EISDIR;
+    if (!S_ISREG(spot->st.st_mode))
+        return S_ISLNK(spot->st.st_mode) ? -EXDEV : -EISDIR;
+    return faccessat(spot->dir, spot->name, W_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
 int px_write_place(const struct px_files *f, const char *path, const struct px_place *place, const struct stat *was,
