@@ -305,6 +305,10 @@ def errors_of_the_system(world):
     check((world.inside / "d" / "x.md").read_text() == "mine", "a read-only file was changed")
     (world.inside / "d" / "x.md").chmod(0)
     world.refused("read", "in/d/x.md", kind="FileSandboxError")
+    (world.inside / "closed").mkdir(mode=0)
+    answer = world.good("list", "in")
+    check(answer["count"] == 1 and answer["truncated_because"] == "a directory cannot be read", str(answer))
+    (world.inside / "closed").chmod(0o755)
     world.refused("read", "in/d/none.md", kind="FileNotFoundError")
 
 

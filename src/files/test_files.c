@@ -455,6 +455,32 @@ TEST(lists_are_sorted_files_of_all_roots)
     ASSERT_EQ(e.code, PX_E_PATTERN);
 }
 
+/* output/deep is a root of its own: what lies in output under that name is not reached. */
+TEST(a_root_inside_another_hides_what_lies_there)
+{
+    auto_site struct site s = make();
+    px_auto(px_files) struct px_files *f = NULL;
+    struct px_err e = {0};
+    struct px_files_text text = {0};
+    struct px_files_root roots[] = {{.name = "output", .use_fd = true, .fd = s.one},
+                                    {.name = "output/deep", .use_fd = true, .fd = s.two}};
+    ASSERT_OK(mkdirat(s.one, "deep", 0755) | mkdirat(s.one, "deepx", 0755));
+    put(s.one, "deep/b.txt", "hidden");
+    put(s.one, "deepx/c.txt", "beside");
+    ASSERT_PX(px_files_new(roots, 2, &f, &e), e);
+    LISTS("output/a.md output/deep/b.txt output/deepx/c.txt", f, .path = NULL);
+    LISTS("output/a.md output/deep/b.txt output/deepx/c.txt", f, .path = "output");
+    LISTS("output/deep/b.txt", f, .path = "output/deep");
+    LISTS("output/deep/b.txt output/deepx/c.txt", f, .path = "output", .pattern = "deep*/*");
+    LISTS("output/a.md", f, .path = "output", .pattern = "*");
+    ASSERT_PX(px_files_read(f, "output/deep/b.txt", 0, 9, &text, &e), e);
+    ASSERT_STR(text.data, "b");
+    px_files_text_done(&text);
+    ASSERT_PX(px_files_read(f, "output:deepx/c.txt", 0, 9, &text, &e), e);
+    ASSERT_STR(text.data, "beside");
+    px_files_text_done(&text);
+}
+
 TEST_DEADLINE(a_tree_that_never_ends_is_cut, 120)
 {
     auto_site struct site s = make();

@@ -164,6 +164,8 @@ static int walk_directory(struct tree *t, const char *rel, uint64_t set)
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (!dir) {
         (void)px_fd_close(fd);
+        if (fd == -EACCES || fd == -EMFILE || fd == -ENFILE)    /* others: it is gone, or is something else by now */
+            t->w->truncated = "a directory cannot be read";
         return fd < 0 ? 0 : -ENOMEM;
     }
     int r = read_names(t->w, dir, &names);
