@@ -39,7 +39,6 @@ int px_roots_add(struct px_files *f, const char *name, int fd, const struct px_r
 struct px_place {
     const struct px_root *root;
     bool bare;                  /* nothing but the root's name was given */
-    bool there;                 /* everything up to the last part exists */
     char rel[PATH_MAX];         /* below the root, without "." or ".."; "" is the root itself */
 };
 

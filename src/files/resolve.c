@@ -80,7 +80,6 @@ int px_resolve_split(const struct px_files *f, const char *path, struct px_place
     if (!ret->root)
         return -EXDEV;
     ret->bare = strcmp(path, ret->root->name) == 0;
-    ret->there = true;
     size_t skip = ret->root->name_len + (len > ret->root->name_len);
     memmove(ret->rel, ret->rel + skip, len - skip + 1);
     return 0;
@@ -96,7 +95,7 @@ struct walk {
     char done[PATH_MAX];        /* without links */
     size_t len;
     int links;
-    bool there;
+    bool there;                 /* what is done exists, so the next part may be a link */
 };
 
 static int expand_link(struct walk *w, int fd)
@@ -185,10 +184,8 @@ static int follow_links(struct px_place *place, bool keep_last)
     w->there = true;
     memcpy(w->todo + w->at, place->rel, len);
     int r = walk_links(w, keep_last);
-    if (r >= 0) {
+    if (r >= 0)
         memcpy(place->rel, w->done, w->len + 1);
-        place->there = w->there;
-    }
     free(w);
     return r;
 }
