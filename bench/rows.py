@@ -20,6 +20,7 @@ PYTHON_GOALS = [("x_base", "<=", 1.12)]
 POOL_GOALS = [("x_base", "<=", 1.6), TAIL]
 WARM_GOALS = [("x_base", "<=", 1.4), TAIL]      # the same without a network namespace to make
 LIVING_GOALS = [("x_base", "<=", 1.3), TAIL]
+FILE_GOALS = [("x_base", "<=", 1.15)]
 NEIGHBOUR_GOALS = [("p99_x_alone", "<=", 2.0)]
 MEMORY_GOALS = [("pss_kib", "<=", 48)]
 CGROUP2_GOALS = [("extra_ms", "<=", 0.2)]
@@ -135,6 +136,14 @@ class Site:
         return rows + [self.libpx_row(TRUE, "net=host"), self.libpx_row(TRUE), self.bwrap_row(TRUE, False),
                        self.bwrap_row(TRUE, True), self.oci_row("crun", "--cgroup-manager=disabled"),
                        self.oci_row("runc")]
+
+    def file_rows(self):
+        """The same file by a path of the host, through the file sandbox, and as text."""
+        program, place = os.path.join(self.out, "files"), os.path.join(self.out, "tree")
+        note = "" if os.path.exists(program) else "left out: glibc/libpx.so not built"
+        return [Row(name, [program, mode, place], list(goals), note, serves=True)
+                for name, mode, goals in (("open, read, close", "plain", ()), ("px_files_open, read, close", "open", FILE_GOALS),
+                                          ("px_files_read", "read", ()))]
 
     def python_rows(self):
         return [Row("bare", PASS), self.px_row(PASS, goals=PYTHON_GOALS), self.bwrap_row(PASS, True)]

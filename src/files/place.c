@@ -1,0 +1,133 @@
+/* A name in a directory that is held open, and a file that takes its place when it is complete. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "files/files.h"
+
+enum { NOREPLACE = 1 /* RENAME_NOREPLACE, which not every libc's header has */ };
+
+void px_spot_done(struct px_spot *spot)
+{
+    spot->dir = px_fd_close(spot->dir);
+}
+
+/* The deepest directory of rel that is there; *ret_at is where the rest begins. */
+static int open_existing(int root_fd, const char *rel, size_t dir_len, size_t *ret_at)
+{
+    char part[PATH_MAX];
+    int fd = -ENOENT;
+    for (size_t len = dir_len;; len--) {
+        if (len > 0 && len < dir_len && rel[len] != '/')
+            continue;
+        memcpy(part, rel, len);
+        part[len] = '\0';
+        fd = px_open_in_root(root_fd, len ? part : ".", O_PATH | O_DIRECTORY, 0);
+        *ret_at = len + (len > 0 && len < dir_len);
+        if (fd != -ENOENT || len == 0)
+            return fd;
+    }
+}
+
+/* Each directory is made in the one that is held, and opened without following anything: a link that somebody puts
+ * there is an error, not a way out. */
+static int make_directories(int fd, const char *rel, size_t from, size_t to)
+{
+    char part[NAME_MAX + 1];
+    while (fd >= 0 && from < to) {
+        size_t n = strcspn(rel + from, "/");
+        n = n < to - from ? n : to - from;
+        int next = n > NAME_MAX ? -ENAMETOOLONG : 0;
+        if (next == 0) {
+            memcpy(part, rel + from, n);
+            part[n] = '\0';
+            next = mkdirat(fd, part, 0777) < 0 && errno != EEXIST ? -errno : 0;
+            next = next < 0 ? next : px_open_in_root(fd, part, O_PATH | O_DIRECTORY, 0);
+        }
+        (void)px_fd_close(fd);
+        fd = next;
+        from += n + 1;
+    }
+    return fd;
+}
+
+int px_spot_open(const struct px_place *place, bool make, struct px_spot *ret)
+{
+    const char *slash = strrchr(place->rel, '/');
+    const char *name = slash ? slash + 1 : place->rel;
+    size_t dir_len = slash ? (size_t)(slash - place->rel) : 0, at;
+    struct px_spot spot = {.dir = -EBADF};
+    if (name[0] == '\0')
+        return -EISDIR;
+    if (px_fmt(spot.name, sizeof spot.name, "%s", name) < 0)
+        return -ENAMETOOLONG;
+    spot.dir = open_existing(place->root->fd, place->rel, dir_len, &at);
+    if (spot.dir >= 0 && at < dir_len) {
+        if (make) {
+            spot.dir = make_directories(spot.dir, place->rel, at, dir_len);
+        } else {
+            px_spot_done(&spot);
+            return -ENOENT;
+        }
+    }
+    if (spot.dir < 0)
+        return spot.dir;
+    spot.exists = fstatat(spot.dir, spot.name, &spot.st, AT_SYMLINK_NOFOLLOW) == 0;
+    *ret = spot;
+    return 0;
+}
+
+int px_spot_allow(const struct px_files *f, const char *path, unsigned flags, struct px_place *ret, struct px_err *e)
+{
+    int r = px_resolve_place(f, path, flags, ret);
+    if (r < 0)
+        return px_words_sys(f, "write", path, r, e);
+    if (!ret->root->writable)
+        return px_words_read_only(f, path, e);
+    if (ret->rel[0] == '\0')
+        return px_words_sys(f, "write", path, -EISDIR, e);
+    return 0;
+}
+
+/* ---- the file beside it ---- */
+
+int px_temp_open(const struct px_spot *spot, mode_t mode, struct px_temp *ret)
+{
+    unsigned long long random;
+    struct px_temp temp;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        return -EIO;
+    (void)px_fmt(temp.name, sizeof temp.name, ".px-%016llx.tmp", random);
+    temp.fd = (int)px_sys(SYS_openat, spot->dir, temp.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (temp.fd < 0)
+        return temp.fd;
+    *ret = temp;
+    return 0;
+}
+
+void px_temp_drop(struct px_temp *temp, const struct px_spot *spot)
+{
+    temp->fd = px_fd_close(temp->fd);
+    (void)unlinkat(spot->dir, temp->name, 0);
+}
+
+int px_temp_commit(struct px_temp *temp, const struct px_spot *spot, bool replace)
+{
+    int r = fdatasync(temp->fd) < 0 && errno != EINVAL ? -errno : 0;    /* EINVAL: this file system has no such thing */
+    if (r >= 0)
+        r = (int)px_sys(SYS_renameat2, spot->dir, temp->name, spot->dir, spot->name, replace ? 0 : NOREPLACE);
+    if (r < 0) {
+        px_temp_drop(temp, spot);
+        return r;
+    }
+    temp->fd = px_fd_close(temp->fd);
+    return 0;
+}
