@@ -34,6 +34,32 @@ static void print_commands(const char *separator)
             printf("%s%s", c == commands ? "" : separator, c->name);
 }
 
+/* The words that may come first behind a command, if its usage begins with a choice of them: "start|exec ...";
+ * else 0. */
+static size_t verbs_of(const struct command *c, char *out, size_t size)
+{
+    size_t n = c->summary && c->usage ? strspn(c->usage, "abcdefghijklmnopqrstuvwxyz|") : 0;
+    if (n >= size || !n || !memchr(c->usage, '|', n) || (c->usage[n] && c->usage[n] != ' '))
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        out[i] = c->usage[i] == '|' ? ' ' : c->usage[i];
+    out[n] = '\0';
+    return n;
+}
+
+static void each_verbs(void (*print)(const char *command, const char *verbs))
+{
+    char verbs[256];
+    for (const struct command *c = commands; c->name; c++)
+        if (verbs_of(c, verbs, sizeof verbs))
+            print(c->name, verbs);
+}
+
+static void bash_verbs(const char *command, const char *verbs)
+{
+    printf("    %s) COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")); return ;;\n", command, verbs);
+}
+
 static void bash(void)
 {
     printf("# bash completion for px\n_px() {\n  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
@@ -45,7 +71,9 @@ static void bash(void)
     each_option(bash_choices);
     printf("  esac\n  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W \"");
     print_commands(" ");
-    printf("\" -- \"$cur\")); return; fi\n  if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"--preset --plan --report --help");
+    printf("\" -- \"$cur\")); return; fi\n  if ((COMP_CWORD == 2)); then case ${COMP_WORDS[1]} in\n");
+    each_verbs(bash_verbs);
+    printf("  esac; fi\n  if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"--preset --plan --report --help");
     each_option(bash_word);
     printf("\" -- \"$cur\")); return; fi\n  COMPREPLY=($(compgen -c -- \"$cur\"))\n}\ncomplete -o default -F _px px\n");
 }
@@ -55,9 +83,16 @@ static void zsh_option(const struct px_field_info *f)
     printf("  '%s--%s[%s]%s'\n", f->repeat ? "*" : "", f->name, f->help, f->flag ? "" : ":value:_files");
 }
 
+static void zsh_verbs(const char *command, const char *verbs)
+{
+    printf("  %s) compadd %s; return ;;\n", command, verbs);
+}
+
 static void zsh(void)
 {
-    printf("#compdef px\n_arguments '1:command:(");
+    printf("#compdef px\nif ((CURRENT == 3)); then case $words[2] in\n");
+    each_verbs(zsh_verbs);
+    printf("esac; fi\n_arguments '1:command:(");
     print_commands(" ");
     printf(")' \\\n");
     printf("  '--preset[start from a preset]:preset:(");
@@ -71,7 +106,8 @@ static void zsh(void)
 
 static void fish_option(const struct px_field_info *f)
 {
-    printf("complete -c px -n '__fish_seen_subcommand_from exec shell' -l %s%s -d '%s'", f->name, f->flag ? "" : " -r", f->help);
+    printf("complete -c px -n '__fish_seen_subcommand_from exec shell' -l %s%s -d '%s'", f->name, f->flag ? "" : " -r",
+           f->help);
     if (f->letter)
         printf(" -s %c", f->letter);
     if (f->words) {
@@ -83,11 +119,18 @@ static void fish_option(const struct px_field_info *f)
     printf("\n");
 }
 
+static void fish_verbs(const char *command, const char *verbs)
+{
+    printf("complete -c px -n 'test (count (commandline -opc)) -eq 2; and __fish_seen_subcommand_from %s' -f -a '%s'\n",
+           command, verbs);
+}
+
 static void fish(void)
 {
     for (const struct command *c = commands; c->name; c++)
         if (c->summary)
             printf("complete -c px -n __fish_use_subcommand -f -a %s -d '%s'\n", c->name, c->summary);
+    each_verbs(fish_verbs);
     each_option(fish_option);
 }
 
@@ -102,5 +145,6 @@ int cmd_completion(struct cli *cli, int argc, char **argv)
             shells[i].print();
             return flush();
         }
-    return usage_error(cli, USAGE_STATUS, "Write px completion bash, zsh or fish.", "px completion needs the name of a shell");
+    return usage_error(cli, USAGE_STATUS, "Write px completion bash, zsh or fish.",
+                       "px completion needs the name of a shell");
 }

@@ -27,12 +27,14 @@ PX_API void px_sandbox_progress(struct px_sandbox *sandbox, void (*tell)(void *u
 
 struct px_base_build {
     bool force;                 /* build again from the packages that the base's lock names, and compare */
-    const char *lock;           /* a base lock of another machine; NULL: today's packages */
+    const char *lock;           /* the file of a base lock, of this machine or another; NULL: today's packages */
 };
 PX_API int px_sandbox_base_build(struct px_sandbox *s, const char *name, const struct px_base_build *how, char **ret_json, struct px_err *e);
 /* source: an archive, a directory, an OCI layout or archive, a docker archive, or docker://REFERENCE. */
 PX_API int px_sandbox_base_import(struct px_sandbox *s, const char *name, const char *source, char **ret_json, struct px_err *e);
 PX_API int px_sandbox_base_list(struct px_sandbox *s, char **ret_json, struct px_err *e);
+/* The lock that a built base keeps: every package with its version, architecture, sha256 and size. */
+PX_API int px_sandbox_base_lock(struct px_sandbox *s, const char *name, char **ret_json, struct px_err *e);
 PX_API int px_sandbox_base_remove(struct px_sandbox *s, const char *name, char **ret_json, struct px_err *e);
 
 /* ---- capabilities and images ---- */
@@ -63,6 +65,7 @@ PX_API void px_root_lease_free(struct px_root_lease *lease);
 struct px_gc_request {
     bool dry_run;
     uint64_t min_age_sec, max_bytes;            /* 0: no bound */
+    const char *min_age, *max_size;             /* the same as a person writes them ("7d", "10g"); NULL: the numbers count */
 };
 PX_API int px_sandbox_gc(struct px_sandbox *s, const struct px_gc_request *how, char **ret_json, struct px_err *e);
 PX_API int px_sandbox_clean(struct px_sandbox *s, bool dry_run, char **ret_json, struct px_err *e);

@@ -28,6 +28,7 @@ int px_store_open(const char *home, struct px_store **ret_store, struct px_err *
 void px_store_close(struct px_store *store);
 /* Directories of the store for those who put files there by descriptor. Borrowed. */
 int px_store_sandbox_fd(const struct px_store *store);                  /* PX_HOME/sandbox */
+const char *px_store_path(const struct px_store *store);                /* "PX_HOME/store"; borrowed */
 
 /* ---- blobs (blob.c) ---- */
 
@@ -87,7 +88,7 @@ int px_tree_about(struct px_store *store, const struct px_oid *id, struct px_buf
  * files, directories and links is an error that names it. Streams into the hash; `out` may be NULL. */
 struct px_listing {
     struct px_oid oid;          /* of the listing's bytes */
-    uint64_t files, bytes;
+    uint64_t files, bytes;      /* entries of any type; bytes of the files, each once */
 };
 int px_tree_list(int dirfd, struct px_buf *out, struct px_listing *ret_listing, struct px_err *e);
 
@@ -100,6 +101,8 @@ enum px_record_kind { PX_RECORD_BASE, PX_RECORD_IMAGE, PX_RECORD_KINDS };
 int px_record_put(struct px_store *store, enum px_record_kind kind, const struct px_oid *id, const char *json, struct px_err *e);
 /* PX_RECORD_MISSING if there is none: 1. */
 int px_record_get(struct px_store *store, enum px_record_kind kind, const struct px_oid *id, struct px_buf *out, struct px_err *e);
+/* What all that it needs takes together; what is missing counts nothing. 1: there is none. */
+int px_record_size(struct px_store *store, enum px_record_kind kind, const struct px_oid *id, uint64_t *ret_bytes, struct px_err *e);
 int px_record_remove(struct px_store *store, enum px_record_kind kind, const struct px_oid *id, struct px_err *e);
 /* Calls back with each; a return of non-zero ends it and is returned. */
 typedef int px_record_seen(void *user, enum px_record_kind kind, const struct px_oid *id);
@@ -131,9 +134,11 @@ struct px_gc {
     bool dry_run;
     uint64_t min_age_sec;       /* records without a name that are younger stay; 0: none is too young */
     uint64_t max_bytes;         /* then remove unnamed records, oldest use first, until the store is at most this large; 0: no bound */
-    bool unnamed;               /* remove every record that has no name (px sandbox clean) */
-    /* what it did, or would do */
+    bool unnamed;               /* remove every record that has no name (px sandbox clean), what is in corrupt/ and in seen/ */
+    /* what it did, or would do: counts, and each by name ("blob", "tree", "base", "image") once nothing is locked any more */
     uint64_t blobs, trees, records, bytes;
+    void (*tell)(void *user, const char *what, const char *id, uint64_t bytes);         /* may be NULL */
+    void *user;
 };
 int px_store_gc(struct px_store *store, struct px_gc *gc, struct px_err *e);
 
@@ -142,6 +147,7 @@ struct px_store_check {
     uint64_t blobs, trees, bytes;
     uint64_t corrupt;           /* moved to corrupt/, each told through `tell` */
     void (*tell)(void *user, const char *line);
+    void (*step)(void *user, uint64_t bytes);   /* so much is done; may be NULL */
     void *user;
 };
 int px_store_verify(struct px_store *store, struct px_store_check *check, struct px_err *e);

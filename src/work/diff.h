@@ -1,0 +1,32 @@
+/* work/diff.h - one file before and after, as a unified diff that `patch -p1` and `git apply` understand.
+ *
+ * Why:     what a command did to a tree is shown to people and models, and applied elsewhere.
+ * Owns:    nothing that outlives a call.
+ * Mustn't: take more time or memory than its bounds, whatever the bytes are, or write a name that could be taken for
+ *          something else. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct px_buf;
+
+struct px_diff_side {
+    const char *data; /* the bytes of a file, the target of a symbolic link */
+    size_t len;
+    unsigned mode; /* 0100644, 0100755, 0120000; 0: there is none */
+};
+
+enum px_diff_style {
+    PX_DIFF_GIT,   /* with lines for modes, new and deleted files */
+    PX_DIFF_PLAIN, /* --- a/x and +++ b/x alone, for every file */
+};
+
+enum { PX_DIFF_BYTES_MAX = 2 << 20 }; /* of one side; larger files are only named */
+
+/* Nothing if both are the same. 0, or -errno of the buffer or of memory. A file that is not text, or too large, is
+ * named in one line instead. */
+int px_diff_write(const char *path, const struct px_diff_side *before, const struct px_diff_side *after,
+                  enum px_diff_style style, struct px_buf *out);
+/* Whether its lines can be shown: no NUL byte, not too large. */
+bool px_diff_is_text(const struct px_diff_side *side);
