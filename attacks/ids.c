@@ -52,13 +52,13 @@ int e1_change(void)
     return getuid() == uid && geteuid() == uid && getgid() == gid ? DONE : failed("ids are %d %d", getuid(), getgid());
 }
 
-/* What belongs to the host's root shows as nobody's. */
+/* What belongs to the host's root shows as nobody's; another root's files are the caller's. */
 int e1_owner(void)
 {
     static const char *const paths[] = {"/usr", "/proc/sys/kernel/core_pattern", "/usr/bin/env", "/proc/meminfo", "/dev/null"};
     for (size_t i = 0; i < COUNT(paths); i++) {
         struct stat st;
-        if (stat(paths[i], &st) < 0 && !host_base())
+        if (!host_base() && strncmp(paths[i], "/usr", 4) == 0)
             continue;
         if (stat(paths[i], &st) < 0)
             return failed("%s: %s", paths[i], strerror(errno));

@@ -110,6 +110,8 @@ static int start_keeper(struct cli *cli, const struct px_policy *policy, struct 
 {
     int ends[2];
     enum { START_MSEC_MAX = 150 * 1000 };
+    if (px_policy_prepare(policy, e) < 0)       /* what takes long is done before anybody waits for the keeper */
+        return -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return make_error(e, 7, NULL, "px cannot talk to a keeper");
     pid_t pid = fork();

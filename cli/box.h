@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli.h"
+#include "words.h"
 
 /* cli/box.c: SIGTERM, SIGINT and SIGHUP as a descriptor. */
 int stop_signals(void);
@@ -18,16 +19,3 @@ int box_attach(struct cli *cli, int argc, char **argv);
 
 /* cli/box_copy.c */
 int box_copy(struct cli *cli, int argc, char **argv);
-
-/* cli/box_words.c: the words of a verb that has few of them. */
-struct box_word {
-    const char *name;           /* "--command", or NULL past the end */
-    char letter;                /* 'f' for -f, or 0 */
-    bool *flag;                 /* set, or */
-    const char **value;         /* takes a value */
-};
-/* Takes the options out of argv and returns how many words are left in front of it; -1: it was said what is wrong (or --help
- * was printed), and *ret_status is the exit status. */
-int box_words(struct cli *cli, const char *usage, const struct box_word *words, int argc, char **argv, int *ret_status);
-/* A decimal number from 1 on; 0 if it is none. */
-unsigned box_number(const char *text);

@@ -21,12 +21,12 @@ int box_copy(struct cli *cli, int argc, char **argv)
 {
     static const char usage[] = "Write px box copy SOURCE NAME:PATH, or px box copy NAME:PATH TARGET.";
     const char *max = NULL, *path[2] = {NULL, NULL};
-    const struct box_word words[] = {{"--max-size", 0, NULL, &max}, {NULL, 0, NULL, NULL}};
+    const struct word words[] = {{"--max-size", 0, NULL, &max}, {NULL, 0, NULL, NULL}};
     struct px_err e = {0};
     struct px_living *living = NULL;
     char name[64];
     uint64_t skipped = 0;
-    int status = 0, left = box_words(cli, usage, words, argc, argv, &status);
+    int status = 0, left = take_words(cli, "box", usage, words, argc, argv, &status);
     if (left < 0)
         return status;
     bool in = left == 2 && split(argv[1], name, &path[1]), out = left == 2 && split(argv[0], name, &path[0]);

@@ -110,7 +110,7 @@ static int find_command_of(struct px_living *living, const char *name, const cha
 {
     struct px_living_command *list = NULL;
     size_t count = 0;
-    unsigned number = wanted ? box_number(wanted) : 0, found = 0;
+    unsigned number = wanted ? word_number(wanted) : 0, found = 0;
     if (px_living_commands(living, &list, &count, e) < 0)
         return -1;
     for (size_t i = 0; i < count; i++)
@@ -150,13 +150,13 @@ int box_logs(struct cli *cli, int argc, char **argv)
     static const char usage[] = "Write px box logs NAME [-f] [--stdout | --stderr] [--command NUMBER].";
     bool on = false, only_out = false, only_err = false;
     const char *command = NULL;
-    const struct box_word words[] = {{"--follow", 'f', &on, NULL},        {"--stdout", 0, &only_out, NULL},
+    const struct word words[] = {{"--follow", 'f', &on, NULL},        {"--stdout", 0, &only_out, NULL},
                                      {"--stderr", 0, &only_err, NULL},    {"--command", 0, NULL, &command},
                                      {NULL, 0, NULL, NULL}};
     struct px_err e = {0};
     struct follow f;
     char *json = NULL;
-    int status = 0, left = box_words(cli, usage, words, argc, argv, &status);
+    int status = 0, left = take_words(cli, "box", usage, words, argc, argv, &status);
     if (left < 0)
         return status;
     if (left != 1 || (only_out && only_err))
@@ -178,12 +178,12 @@ int box_attach(struct cli *cli, int argc, char **argv)
     static const char usage[] = "Write px box attach NAME [-i] [--command NUMBER].";
     bool with_input = false;
     const char *command = NULL;
-    const struct box_word words[] = {{"--interactive", 'i', &with_input, NULL}, {"--command", 0, NULL, &command},
+    const struct word words[] = {{"--interactive", 'i', &with_input, NULL}, {"--command", 0, NULL, &command},
                                      {NULL, 0, NULL, NULL}};
     struct px_err e = {0};
     struct follow f;
     char *json = NULL;
-    int status = 0, left = box_words(cli, usage, words, argc, argv, &status);
+    int status = 0, left = take_words(cli, "box", usage, words, argc, argv, &status);
     if (left < 0)
         return status;
     if (left != 1)

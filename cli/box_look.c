@@ -73,8 +73,8 @@ int box_list(struct cli *cli, int argc, char **argv)
     char **names = NULL;
     size_t count = 0;
     bool only_names = false;
-    const struct box_word words[] = {{"--names", 0, &only_names, NULL}, {0}};
-    int status = 0, left = box_words(cli, usage, words, argc, argv, &status);
+    const struct word words[] = {{"--names", 0, &only_names, NULL}, {0}};
+    int status = 0, left = take_words(cli, "box", usage, words, argc, argv, &status);
     if (left < 0)
         return status;
     if (left > 0)
@@ -164,7 +164,7 @@ int box_show(struct cli *cli, int argc, char **argv)
     struct px_err e = {0};
     struct px_living *living = NULL;
     char *text = NULL;
-    int status = 0, left = box_words(cli, usage, NULL, argc, argv, &status);
+    int status = 0, left = take_words(cli, "box", usage, NULL, argc, argv, &status);
     if (left < 0)
         return status;
     if (left != 1)
@@ -189,7 +189,7 @@ static int signal_number(const char *text)
     } names[] = {{"HUP", SIGHUP},   {"INT", SIGINT},   {"QUIT", SIGQUIT}, {"KILL", SIGKILL},  {"TERM", SIGTERM},
                  {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"STOP", SIGSTOP}, {"CONT", SIGCONT},  {"TSTP", SIGTSTP},
                  {"ABRT", SIGABRT}, {"ALRM", SIGALRM}, {"PIPE", SIGPIPE}, {"CHLD", SIGCHLD},  {"WINCH", SIGWINCH}};
-    unsigned number = box_number(text);
+    unsigned number = word_number(text);
     if (number)
         return number <= 64 ? (int)number : -1;
     if (strncmp(text, "SIG", 3) == 0)
@@ -207,8 +207,8 @@ static int send_signal(struct cli *cli, const char *name, int number, const char
     unsigned count = 1;
     int r = px_living_open(NULL, name, &living, &e);
     if (r >= 0)
-        r = process ? px_living_signal_process(living, number, (int)box_number(process), &e)
-                    : px_living_signal(living, number, command ? box_number(command) : 0, &count, &e);
+        r = process ? px_living_signal_process(living, number, (int)word_number(process), &e)
+                    : px_living_signal(living, number, command ? word_number(command) : 0, &count, &e);
     px_living_close(living);
     if (r < 0)
         return say_error(cli, &e, 1);
@@ -224,8 +224,8 @@ int box_signal(struct cli *cli, int argc, char **argv)
     static const char usage[] = "Write px box signal NAME SIGNAL [--command NUMBER | --process PID], such as "
                                 "px box signal build TERM.";
     const char *command = NULL, *process = NULL;
-    const struct box_word words[] = {{"--command", 0, NULL, &command}, {"--process", 0, NULL, &process}, {NULL, 0, NULL, NULL}};
-    int status = 0, left = box_words(cli, usage, words, argc, argv, &status);
+    const struct word words[] = {{"--command", 0, NULL, &command}, {"--process", 0, NULL, &process}, {NULL, 0, NULL, NULL}};
+    int status = 0, left = take_words(cli, "box", usage, words, argc, argv, &status);
     if (left < 0)
         return status;
     if (left != 2 || (command && process))
@@ -233,7 +233,7 @@ int box_signal(struct cli *cli, int argc, char **argv)
     int number = signal_number(argv[1]);
     if (number < 0)
         return usage_error(cli, USAGE_STATUS, usage, "there is no signal '%s'", argv[1]);
-    if ((command && !box_number(command)) || (process && !box_number(process)))
+    if ((command && !word_number(command)) || (process && !word_number(process)))
         return usage_error(cli, USAGE_STATUS, usage, "'%s' is not a number from 1 on", command ? command : process);
     return send_signal(cli, argv[0], number, command, process);
 }
@@ -268,11 +268,11 @@ int box_stop(struct cli *cli, int argc, char **argv)
 {
     static const char usage[] = "Write px box stop NAME... or px box stop --all.";
     bool all = false;
-    const struct box_word words[] = {{"--all", 'a', &all, NULL}, {NULL, 0, NULL, NULL}};
+    const struct word words[] = {{"--all", 'a', &all, NULL}, {NULL, 0, NULL, NULL}};
     struct px_err e = {0};
     char **names = NULL;
     size_t count = 0;
-    int status = 0, left = box_words(cli, usage, words, argc, argv, &status);
+    int status = 0, left = take_words(cli, "box", usage, words, argc, argv, &status);
     if (left < 0)
         return status;
     if (all == (left > 0))

@@ -38,6 +38,9 @@ static int run_command(struct cli *cli, const char *name, struct options *o)
     say_warnings(cli, o->policy);
     if (o->plan)
         return print_plan(cli, o);
+    struct px_err e = {0};
+    if (px_policy_prepare(o->policy, &e) < 0)   /* while signals still end it as they should */
+        return say_error(cli, &e, START_STATUS);
     return o->detach ? run_detached(cli, o) : run_on_streams(cli, o, &(struct run){.start = start_box, .user = o});
 }
 

@@ -125,19 +125,21 @@ void open_missing_stdio(void)
 /* The caller's variables may hold secrets; the bytes themselves go, not only the pointers. What we need is kept. */
 void wipe_environment(void)
 {
-    static const char *const kept[] = {"TERM", "TMPDIR"};
-    char values[2][256] = {{0}};
-    for (size_t i = 0; i < 2; i++) {
+    static const char *const kept[] = {"TERM", "TMPDIR", "HOME", "PX_HOME"};   /* the last two: where the store is */
+    enum { KEPT = sizeof kept / sizeof kept[0] };
+    char *values[KEPT];
+    for (size_t i = 0; i < KEPT; i++) {
         const char *value = getenv(kept[i]);
-        if (value && strlen(value) < sizeof values[i])
-            (void)snprintf(values[i], sizeof values[i], "%s", value);
+        values[i] = value ? strdup(value) : NULL;
     }
     for (char **v = environ; v && *v; v++)
         memset(*v, 0, strlen(*v));
     (void)clearenv();           /* banned: a program may; its own environment is what goes */
-    for (size_t i = 0; i < 2; i++)
-        if (values[i][0])
+    for (size_t i = 0; i < KEPT; i++) {
+        if (values[i])
             (void)setenv(kept[i], values[i], 1);        /* banned: as above */
+        free(values[i]);
+    }
 }
 
 /* Starting a box used some stack that waiting for it does not: the pages go back, as there may be hundreds of us. */
@@ -174,6 +176,32 @@ static void say_end(const struct cli *cli, const struct px_result *r)
         say("px: %s in %.3f s, cpu %.3f s, memory %llu KiB (%s), isolation %s", px_status_name(r->status), (double)r->wall_nsec / 1e9,
             (double)(r->cpu_user_usec + r->cpu_sys_usec) / 1e6, (unsigned long long)r->memory_peak_bytes / 1024, r->memory_source,
             r->tier);
+}
+
+/* Names that a stranger's program chose go to a terminal: nothing in them is obeyed. */
+static void say_name(const char *kind, const char *path)
+{
+    char shown[1024];
+    size_t n = 0;
+    for (const unsigned char *p = (const unsigned char *)path; *p && n + 5 < sizeof shown; p++)
+        n += (size_t)snprintf(shown + n, sizeof shown - n, *p < 0x20 || *p >= 0x7f ? "\\x%02x" : "%c", *p);
+    say("px: %s: %s", kind, shown);
+}
+
+static void say_changes(const struct cli *cli, const struct px_result *r)
+{
+    enum { NAMES = 40 };
+    if (cli->verbose < 0 || cli->json || !r->has_changes)
+        return;
+    for (size_t i = 0; i < r->changes_count && (i < NAMES || cli->verbose > 0); i++)
+        say_name(r->changes[i].kind, r->changes[i].path);
+    if (r->changes_count > NAMES && cli->verbose <= 0)
+        say("px: ... and %zu more", r->changes_count - NAMES);
+    const char *name = r->changes_kept ? strrchr(r->changes_kept, '/') : NULL;
+    if (name)
+        say("px: changes kept as %s, in %s", name + 1, r->changes_kept);
+    else
+        say("px: changes %s", r->changes_count == 0 ? "none" : r->changes_applied ? "applied" : "discarded");
 }
 
 int open_report(const char *path, struct report *ret)
@@ -232,6 +260,7 @@ static int answer(const struct cli *cli, const struct options *o, const struct r
         free(text);
     }
     say_end(cli, r);
+    say_changes(cli, r);
     if (o->timings && px_box_timings(box, &text, e) == 0) {
         say("%s", text);
         free(text);

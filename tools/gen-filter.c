@@ -20,6 +20,7 @@ static const struct {
     {PX_FILTER_DEFAULT, "default"}, {PX_FILTER_WORKSPACE, "workspace"},
     {PX_FILTER_STRICT, "strict"},   {PX_FILTER_STRICT_WORKSPACE, "strict_workspace"},
     {PX_FILTER_FLOOR, "floor"},     {PX_FILTER_FLOOR_WORKSPACE, "floor_workspace"},
+    {PX_FILTER_BUILD, "build"},
 };
 
 static _Noreturn void fail(const char *what, const char *name)

@@ -67,7 +67,9 @@ PX_API int px_policy_json(const struct px_policy *policy, char **ret_json, struc
 PX_API int px_policy_warnings(const struct px_policy *policy, char **ret_text, struct px_err *e);
 /* The system call filter in force, in the containers' JSON format; free() it. Not in the launcher. */
 PX_API int px_policy_seccomp(const struct px_policy *policy, char **ret_json, struct px_err *e);
-/* Whether it needs nothing but the engine's core: no profile to parse, no foreign runtime, no keeper. */
+/* Does now what a start would do first and may take long: an archive that is to be the root is unpacked. A start does it otherwise. */
+PX_API int px_policy_prepare(const struct px_policy *policy, struct px_err *e);
+/* Whether it needs nothing but the engine's core: no profile to parse, no foreign runtime, no keeper, no root from the store. */
 PX_API bool px_policy_is_small(const struct px_policy *policy);
 /* Names of the presets in order; NULL past the end. */
 PX_API const char *px_preset_name(size_t index);
@@ -175,6 +177,12 @@ struct px_denial {
     uint64_t count;
 };
 
+/* What the command did to the directory of --changes. */
+struct px_change {
+    const char *path;           /* from the directory; a directory's own ends with '/' */
+    const char *kind;           /* "added", "modified", "deleted", "mode", "special" (a FIFO or a socket: never applied) */
+};
+
 struct px_result {
     char id[20];
     enum px_status status;
@@ -201,6 +209,13 @@ struct px_result {
     size_t missing_count;
     const char *hints[4];
     size_t hints_count;
+    bool has_changes;           /* the policy's "changes" was set, so that the next ones mean something */
+    const struct px_change *changes;
+    size_t changes_count;
+    struct px_bytes diff;       /* unified, as `git apply` and `patch -p1` read it */
+    bool diff_truncated;        /* files whose diff did not fit into the output limit are left out */
+    bool changes_applied;
+    const char *changes_kept;   /* the directory that has them; NULL: they are gone, or applied */
 };
 
 /* Valid once the box is gone; borrowed until px_box_free. */

@@ -28,6 +28,7 @@ enum px_field_flags {
     PX_FIELD_HIDDEN = 1 << 2,   /* not in --help */
     PX_FIELD_ABSENT = 1 << 3,   /* part of the design, not of this build: refused with PX_E_NOT_BUILT */
     PX_FIELD_OPTIONAL = 1 << 4, /* the value may be left out: --overlay or --overlay=DIR */
+    PX_FIELD_INTERNAL = 1 << 5, /* set by our own engine alone: no front end offers it */
 };
 
 struct px_field {

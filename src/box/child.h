@@ -52,6 +52,7 @@ struct px_child {
     /* working state of the child */
     int listener_fd;            /* of the system call filter, in the table that payload and pid 1 share */
     int ruleset_fd;
+    int upper_tree;             /* the memory of the root's upper layer, to be shared with the box's other directories */
     int payload_pid;            /* as the box sees it */
     int payload_fd;             /* its pidfd */
     int net_fd;                 /* the network namespace that the payload has made */

@@ -73,6 +73,33 @@ int px_launch_bind_failed(const struct px_plan *plan, const struct px_step *s, i
     return -1;
 }
 
+static int overlay_failed(const struct px_plan *plan, const struct px_step *s, int err, struct px_err *e)
+{
+    const char *source = px_plan_text(plan, s->src);
+    if (s->op == PX_OP_UPPER) {
+        if (*source)
+            px_fail(e, PX_E_OVERLAY, err, "cannot use '%s' for changes", source);
+        else
+            px_fail(e, PX_E_OVERLAY, err, "no memory can take the changes");
+        if (err != -EOPNOTSUPP)
+            return -1;
+        px_why(e, "The tmpfs of this kernel (before Linux 6.6) has no attributes of users, which an overlay needs.");
+        if (plan->changes)
+            px_fix(e, "Let them go to PX_HOME, on a disk: --keep=NAME, or --keep=NAME --discard to drop them at the end.");
+        return -1;
+    }
+    if (s->op == PX_OP_OVERLAY && !(s->flags & PX_STEP_UPPER))
+        return px_fail(e, PX_E_ROOTFS, err, "cannot use '%s' as a root", source);
+    px_fail(e, PX_E_OVERLAY, err, "cannot lay an overlay over '%s'", source);
+    if (err == -ELOOP) {
+        px_why(e, "Changes that were kept hold a symbolic link where the box needs a directory of its own.");
+        px_fix(e, "Remove the link from the upper directory, or start with another: --overlay=DIR.");
+    } else if (err == -EPERM || err == -ENODEV) {
+        px_why(e, "This kernel has no overlay for a user namespace (it is there from Linux 5.11 on).");
+    }
+    return -1;
+}
+
 static int explain(const struct px_plan *plan, const struct px_child_report *r, struct px_err *e)
 {
     const struct px_step *s = &plan->steps[r->step];
@@ -89,8 +116,10 @@ static int explain(const struct px_plan *plan, const struct px_child_report *r, 
         return px_launch_bind_failed(plan, s, r->err, e);
     case PX_OP_CHDIR:
         return px_fail(e, PX_E_WORKDIR, r->err, "cannot start in '%s'", target);
+    case PX_OP_UPPER:
+    case PX_OP_CHANGES:
     case PX_OP_OVERLAY:
-        return px_fail(e, PX_E_ROOTFS, r->err, "cannot use '%s' as a root", px_plan_text(plan, s->src));
+        return overlay_failed(plan, s, r->err, e);
     default:
         break;
     }
@@ -366,7 +395,8 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
 {
     struct launch l = {
         .box = box,
-        .child = {.plan = box->plan, .go = PX_GO_WAIT, .init_fd = -EBADF, .parent_fd = -EBADF, .ruleset_fd = -EBADF, .filter_fd = -EBADF,
+        .child = {.plan = box->plan, .go = PX_GO_WAIT, .init_fd = -EBADF, .parent_fd = -EBADF, .ruleset_fd = -EBADF,
+                  .upper_tree = -EBADF, .filter_fd = -EBADF,
                   .payload_fd = -EBADF, .net_fd = -EBADF, .stamps = box->stamps,
                   .rows = io->rows ? io->rows : 24, .cols = io->cols ? io->cols : 80},
         .control_child = -EBADF,
@@ -395,6 +425,8 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
         r = explain(box->plan, &l.child.report, e);
     if (box->plan->stays)
         return r < 0 ? r : wait_for_init(box, e);
+    if (r >= 0 && box->plan->changes)
+        box->changes = receive_fd(box->control);
     if (r >= 0 && box->tty && is_command(box))
         r = connect_terminal(box, e);
     if (r >= 0)                 /* absent if pid 1 was killed meanwhile; then the box ends by its own pidfd */

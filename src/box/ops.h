@@ -44,6 +44,23 @@ static inline void px_op_signal(uint32_t *futex)
     (void)px_sys(SYS_futex, futex, FUTEX_WAKE, 1, 0);
 }
 
+/* Plan paths are absolute in the box; while the root is being built it is the working directory. */
+static inline const char *px_op_below(const char *path)
+{
+    while (*path == '/')
+        path++;
+    return *path ? path : ".";
+}
+
+/* box/ops_root.c */
+/* Becomes the root to be: attached on top of "/", where absolute paths of the host still lead past it, and entered. */
+int px_op_enter_tree(int tree);
+/* At a place of the skeleton or of our own /proc; takes the tree, and also what it says if it is none. */
+int px_op_attach(int tree, const char *target);
+/* Whether fd is what the parent saw: another object under the same name is an error, not a surprise. Closes it if not. */
+int px_op_check_source(const struct px_step *s, int fd);
+/* A tmpfs of the payload's own at a place of ours, with the step's size. */
+int px_op_mount_owned(struct px_child *c, const struct px_step *s, const char *target);
 /* box/child.c */
 int px_op_die_with_parent(const struct px_child *c);
 /* box/ops_payload.c */

@@ -9,14 +9,6 @@
 #include "kernel/abi.h"
 #include "kernel/mount.h"
 
-/* Plan paths are absolute in the box; while the root is being built it is the working directory. */
-static const char *below(const char *path)
-{
-    while (*path == '/')
-        path++;
-    return *path ? path : ".";
-}
-
 static const char *octal(unsigned value, char out[21])
 {
     char *p = out + 20;
@@ -63,8 +55,7 @@ int px_op_no_userns(struct px_child *c, const struct px_step *s)
     return r < 0 ? (int)r : 0;
 }
 
-/* Becomes the root to be: attached on top of "/", where absolute paths of the host still lead past it, and entered. */
-static int enter_tree(int tree)
+int px_op_enter_tree(int tree)
 {
     long r = px_sys(SYS_move_mount, tree, "", AT_FDCWD, "/", PX_MOVE_MOUNT_F_EMPTY_PATH);
     if (r >= 0)
@@ -73,10 +64,9 @@ static int enter_tree(int tree)
     return (int)r;
 }
 
-/* Places of the skeleton and of our own /proc. */
-static int attach(int tree, const char *target)
+int px_op_attach(int tree, const char *target)
 {
-    int r = tree < 0 ? tree : px_mount_attach_own(tree, below(target));
+    int r = tree < 0 ? tree : px_mount_attach_own(tree, px_op_below(target));
     if (tree >= 0)
         (void)px_sys(SYS_close, tree);
     return r;
@@ -86,8 +76,8 @@ static int attach(int tree, const char *target)
 static int attach_at(struct px_child *c, const struct px_step *s, int tree)
 {
     if (!(s->flags & PX_STEP_FOREIGN))
-        return attach(tree, px_op_text(c, s->dst));
-    int r = tree < 0 ? tree : px_mount_attach(tree, AT_FDCWD, below(px_op_text(c, s->dst)));
+        return px_op_attach(tree, px_op_text(c, s->dst));
+    int r = tree < 0 ? tree : px_mount_attach(tree, AT_FDCWD, px_op_below(px_op_text(c, s->dst)));
     if (tree >= 0)
         (void)px_sys(SYS_close, tree);
     return r;
@@ -113,7 +103,7 @@ static int mount_new(struct px_child *c, const struct px_step *s, const char *ty
     if (s->flags & PX_STEP_FOREIGN)
         return attach_at(c, s, px_mount_new(type, options, s->attr));
     option_text(options, data);
-    return px_mount_at(type, below(px_op_text(c, s->dst)), s->attr, data);
+    return px_mount_at(type, px_op_below(px_op_text(c, s->dst)), s->attr, data);
 }
 
 struct tmpfs_options {
@@ -131,14 +121,24 @@ static void fill_tmpfs(struct tmpfs_options *o, const struct px_step *s, unsigne
         o->list[i] = list[i];
 }
 
+int px_op_mount_owned(struct px_child *c, const struct px_step *s, const char *target)
+{
+    struct tmpfs_options options;
+    char data[256];
+    fill_tmpfs(&options, s, 0755, c->plan->owner.uid, c->plan->owner.gid);
+    option_text(options.list, data);
+    return px_mount_at("tmpfs", target, s->attr, data);
+}
+
 int px_op_root(struct px_child *c, const struct px_step *s)
 {
-    (void)c;
-    uint32_t uid = (uint32_t)px_sys(SYS_getuid), gid = (uint32_t)px_sys(SYS_getgid);
+    const bool owned = s->flags & PX_STEP_OWNED;
+    uint32_t uid = owned ? c->plan->owner.uid : (uint32_t)px_sys(SYS_getuid);
+    uint32_t gid = owned ? c->plan->owner.gid : (uint32_t)px_sys(SYS_getgid);
     struct tmpfs_options options;
     fill_tmpfs(&options, s, 0755, uid, gid);
     int tree = px_mount_new("tmpfs", options.list, s->attr);
-    return tree < 0 ? tree : enter_tree(tree);
+    return tree < 0 ? tree : px_op_enter_tree(tree);
 }
 
 /* A clone of the template's tree, which lies in the namespace that we were born in. */
@@ -147,25 +147,10 @@ int px_op_tree(struct px_child *c, const struct px_step *s)
     (void)c;
     (void)s;
     int tree = px_mount_clone(AT_FDCWD, PX_TEMPLATE_TREE, 0);
-    return tree < 0 ? tree : enter_tree(tree);
+    return tree < 0 ? tree : px_op_enter_tree(tree);
 }
 
-/* "/proc/self/fd/N" */
-static void fd_path(int fd, char out[48])
-{
-    static const char prefix[] = "/proc/self/fd/";
-    char number[21];
-    const char *d = px_op_digits((uint64_t)fd, number);
-    uint32_t n = 0;
-    for (; prefix[n]; n++)
-        out[n] = prefix[n];
-    for (; *d && n < 47; d++)
-        out[n++] = *d;
-    out[n] = '\0';
-}
-
-/* Whether fd is what the parent saw: another object under the same name is an error, not a surprise. Closes it if not. */
-static int check_source(const struct px_step *s, int fd)
+int px_op_check_source(const struct px_step *s, int fd)
 {
     struct stat st = {0};
     if (fd < 0)
@@ -182,41 +167,9 @@ static int check_source(const struct px_step *s, int fd)
     return fd;
 }
 
-/* The given directory below a skeleton of ours (the working directory, or a directory of the root for dst): mount points and
- * /etc files lie on top and nothing is ever created in the caller's tree. */
-int px_op_overlay(struct px_child *c, const struct px_step *s)
-{
-    char lower[2 * 48];
-    int skeleton = (int)px_sys(SYS_openat, AT_FDCWD, below(px_op_text(c, s->dst)), O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int given = skeleton < 0 ? skeleton
-                             : check_source(s, (int)px_sys(SYS_openat, AT_FDCWD, px_op_text(c, s->src), O_PATH | O_CLOEXEC));
-    if (given < 0)
-        return given;
-    fd_path(skeleton, lower);
-    uint32_t n = 0;
-    while (lower[n])
-        n++;
-    lower[n++] = ':';
-    fd_path(given, lower + n);
-    const struct px_mount_option options[] = {{"lowerdir", lower}, {NULL, NULL}};
-    int tree = px_mount_new("overlay", options, s->attr);
-    (void)px_sys(SYS_close, given);
-    (void)px_sys(SYS_close, skeleton);
-    if (tree < 0 || s->dst)
-        return attach(tree, px_op_text(c, s->dst));
-    /* The overlay holds the skeleton by itself. Left attached it would be what the pivot detaches, and the host's root would
-     * stay below ours, one ".." away. */
-    int dev = px_mount_clone(AT_FDCWD, "dev", s->attr);
-    long r = dev < 0 ? dev : px_sys(SYS_umount2, ".", 2 /* MNT_DETACH */);
-    if (r >= 0)
-        r = enter_tree(tree);
-    /* Our /dev alone: an overlay would show the given root's entries through it. */
-    return r < 0 ? (int)r : attach(dev, "/dev");
-}
-
 int px_op_mkdir(struct px_child *c, const struct px_step *s)
 {
-    const char *path = below(px_op_text(c, s->dst));
+    const char *path = px_op_below(px_op_text(c, s->dst));
     long r = px_sys(SYS_mkdirat, AT_FDCWD, path, s->attr);
     if (r == -EEXIST)
         return 0;
@@ -227,17 +180,17 @@ int px_op_mkdir(struct px_child *c, const struct px_step *s)
 
 int px_op_symlink(struct px_child *c, const struct px_step *s)
 {
-    return (int)px_sys(SYS_symlinkat, px_op_text(c, s->src), AT_FDCWD, below(px_op_text(c, s->dst)));
+    return (int)px_sys(SYS_symlinkat, px_op_text(c, s->src), AT_FDCWD, px_op_below(px_op_text(c, s->dst)));
 }
 
 int px_op_file(struct px_child *c, const struct px_step *s)
 {
     const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
     if (s->num == 0) {          /* a place to mount on */
-        long r = px_sys(SYS_mknodat, AT_FDCWD, below(px_op_text(c, s->dst)), S_IFREG | s->attr, 0);
+        long r = px_sys(SYS_mknodat, AT_FDCWD, px_op_below(px_op_text(c, s->dst)), S_IFREG | s->attr, 0);
         return r == -EEXIST ? 0 : (int)r;
     }
-    int fd = (int)px_sys(SYS_openat, AT_FDCWD, below(px_op_text(c, s->dst)), flags, s->attr);
+    int fd = (int)px_sys(SYS_openat, AT_FDCWD, px_op_below(px_op_text(c, s->dst)), flags, s->attr);
     if (fd < 0)
         return fd;
     long r = px_sys(SYS_write, fd, px_op_text(c, s->src), s->num);
@@ -250,8 +203,8 @@ static int source_tree(struct px_child *c, const struct px_step *s)
     if (s->fd >= 0)             /* made by the parent, attributes set */
         return s->fd;
     if (s->flags & PX_STEP_INSIDE)
-        return px_mount_clone(AT_FDCWD, below(px_op_text(c, s->src)), s->attr);
-    return check_source(s, px_mount_clone(AT_FDCWD, px_op_text(c, s->src), s->attr));
+        return px_mount_clone(AT_FDCWD, px_op_below(px_op_text(c, s->src)), s->attr);
+    return px_op_check_source(s, px_mount_clone(AT_FDCWD, px_op_text(c, s->src), s->attr));
 }
 
 int px_op_bind(struct px_child *c, const struct px_step *s)
@@ -262,6 +215,8 @@ int px_op_bind(struct px_child *c, const struct px_step *s)
 int px_op_tmpfs(struct px_child *c, const struct px_step *s)
 {
     const bool plain = s->flags & PX_STEP_PLAIN;
+    if (s->flags & PX_STEP_UPPER)
+        return px_op_attach(c->upper_tree, px_op_text(c, s->dst));
     const struct px_user *user = &c->plan->owner;
     /* A shared scratch directory is sticky, a home is the payload's own. */
     struct tmpfs_options options;
@@ -271,9 +226,9 @@ int px_op_tmpfs(struct px_child *c, const struct px_step *s)
 
 int px_op_detach(struct px_child *c, const struct px_step *s)
 {
-    const char *path = below(px_op_text(c, s->dst));
+    const char *path = px_op_below(px_op_text(c, s->dst));
     long r = px_sys(SYS_umount2, path, 2 /* MNT_DETACH */);
-    if (r >= 0)
+    if (r >= 0 && !(s->flags & PX_STEP_UPPER))  /* there it would be a change of the root */
         r = px_sys(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
     return r == -EROFS ? 0 : (int)r;    /* an overlay is read-only by now: an empty directory stays, which nobody may enter */
 }
@@ -287,16 +242,16 @@ int px_op_proc(struct px_child *c, const struct px_step *s)
 int px_op_readonly(struct px_child *c, const struct px_step *s)
 {
     const char *path = px_op_text(c, s->dst);
-    int tree = px_mount_clone(AT_FDCWD, below(path), s->attr);
-    return tree == -ENOENT ? 0 : attach(tree, path);
+    int tree = px_mount_clone(AT_FDCWD, px_op_below(path), s->attr);
+    return tree == -ENOENT ? 0 : px_op_attach(tree, path);
 }
 
 /* The null device (checked when it was bound) over a file, an empty directory of the root over a directory. */
 int px_op_mask(struct px_child *c, const struct px_step *s)
 {
     const char *target = px_op_text(c, s->dst);
-    int r = s->flags & PX_STEP_DIRECTORY ? attach(px_mount_clone(AT_FDCWD, "sys", s->attr), target)
-                                         : px_mount_copy("dev/null", below(target));
+    int r = s->flags & PX_STEP_DIRECTORY ? px_op_attach(px_mount_clone(AT_FDCWD, "sys", s->attr), target)
+                                         : px_mount_copy("dev/null", px_op_below(target));
     return r == -ENOENT ? 0 : r;
 }
 
@@ -349,7 +304,7 @@ int px_op_put_back(struct px_child *c, const struct px_step *s)
 {
     int tree = c->aside_fd;
     c->aside_fd = -EBADF;
-    return attach(tree, px_op_text(c, s->dst));
+    return px_op_attach(tree, px_op_text(c, s->dst));
 }
 
 /* Before the pivot, while the host's /proc is in reach. */

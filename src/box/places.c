@@ -12,12 +12,15 @@
 
 static const char scratch[] = "/.scratch";
 
+enum { UPPER_BYTES = 1 << 30 }; /* of changes, where no limit says otherwise */
+
 struct px_place {
     const char *target;
     const struct px_tmpfs *tmpfs;       /* NULL: a bind */
     const char *source;                 /* of a bind, with the object that was looked at */
     struct stat st;
     bool writable;
+    bool changes;                       /* a bind that shows a copy */
     const struct px_place *around;      /* the nearest place it lies in; NULL: the skeleton or the base */
 };
 
@@ -72,6 +75,15 @@ static int add_bind(struct px_places *places, const char *source, const char *ta
     return 0;
 }
 
+static int add_changes(struct px_places *places, const struct px_policy *policy, struct px_err *e)
+{
+    if (add_bind(places, policy->changes, policy->work_target, true, e) < 0)
+        return -1;
+    struct px_place *place = &places->items[places->count - 1];
+    place->changes = true;
+    return S_ISDIR(place->st.st_mode) ? 0 : px_fail(e, PX_E_BIND, 0, "--changes: '%s' is not a directory", policy->changes);
+}
+
 /* A bind at the place of a tmpfs stands instead of it: so does a work directory at home. */
 static int add_tmpfs(struct px_places *places, const struct px_tmpfs *t, struct px_err *e)
 {
@@ -90,6 +102,8 @@ static int compare(const void *a, const void *b)
 static int collect(struct px_places *places, struct px_err *e)
 {
     const struct px_policy *policy = places->policy;
+    if (policy->changes && add_changes(places, policy, e) < 0)
+        return -1;
     if (policy->work_dir && add_bind(places, policy->work_dir, policy->work_target, true, e) < 0)
         return -1;
     for (size_t i = 0; i < policy->binds.count; i++) {
@@ -108,13 +122,31 @@ static int collect(struct px_places *places, struct px_err *e)
     return 0;
 }
 
+/* In a tree that is not ours: the base's, or one of the caller's. */
+static bool foreign(const struct px_places *places, const struct px_place *p)
+{
+    static const char *const base[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/etc/alternatives"};
+    bool host = px_policy_root_dir(places->policy) == NULL;
+    return p->around ? !p->around->tmpfs : host && within_any(p->target, base, PX_COUNT_OF(base));
+}
+
+static int check_foreign(const struct px_places *places, struct px_err *e)
+{
+    for (size_t i = 0; i < places->count; i++)
+        if (places->items[i].changes && foreign(places, &places->items[i])) {
+            px_fail(e, PX_E_BIND, 0, "cannot show a copy at '%s': it lies in another tree", places->items[i].target);
+            return px_fix(e, "Choose a place of its own: --work-target /workspace.");
+        }
+    return 0;
+}
+
 int px_places_init(struct px_places *places, const struct px_policy *policy, struct px_err *e)
 {
-    size_t most = policy->binds.count + policy->tmpfs.count + 1;
+    size_t most = policy->binds.count + policy->tmpfs.count + 2;
     *places = (struct px_places){.items = calloc(most, sizeof *places->items), .policy = policy};
     if (!places->items)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
-    if (collect(places, e) == 0)
+    if (collect(places, e) == 0 && check_foreign(places, e) == 0)
         return 0;
     px_places_done(places);
     return -1;
@@ -127,14 +159,6 @@ void px_places_done(struct px_places *places)
 }
 
 /* ---- planning ---- */
-
-/* In a tree that is not ours: the base's, or one of the caller's. */
-static bool foreign(const struct px_places *places, const struct px_place *p)
-{
-    static const char *const base[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/etc/alternatives"};
-    bool host = px_policy_root_dir(places->policy) == NULL;
-    return p->around ? !p->around->tmpfs : host && within_any(p->target, base, PX_COUNT_OF(base));
-}
 
 static void add_mount_point(struct px_plan *plan, const struct px_place *p, unsigned flags)
 {
@@ -156,6 +180,11 @@ void px_places_skeleton(struct px_plan *plan, const struct px_places *places)
             add_mount_point(plan, &places->items[i], 0);
     if (shared_disk(places))
         px_steps_dir(plan, scratch, 0700, 0);
+}
+
+bool px_places_shares_upper(const struct px_policy *policy)
+{
+    return policy->overlay && *policy->overlay == '\0' && px_policy_limited(policy->disk_bytes);
 }
 
 uint64_t px_places_inodes(uint64_t bytes)
@@ -186,6 +215,52 @@ static struct px_step *add_scratch_part(struct px_plan *plan, const char *target
     return s;
 }
 
+uint64_t px_places_upper_bytes(const struct px_policy *policy)
+{
+    return px_policy_limited(policy->disk_bytes)     ? policy->disk_bytes
+           : px_policy_limited(policy->memory_bytes) ? policy->memory_bytes
+                                                     : UPPER_BYTES;
+}
+
+/* Where the changes go: a directory that keeps them, a part of the one tmpfs that all share, or a tmpfs of its own. */
+static void add_upper(struct px_plan *plan, const struct px_places *places, size_t index)
+{
+    const struct px_policy *policy = places->policy;
+    char part[64] = "";
+    bool shared = shared_disk(places) && !policy->keep;
+    if (shared) {
+        (void)px_fmt(part, sizeof part, "%s/%zu", scratch, index);
+        px_steps_dir(plan, part, 0755, PX_STEP_OWNED);
+    }
+    uint32_t src = policy->keep ? px_steps_text(plan, policy->keep) : px_steps_text(plan, part);
+    struct px_step *s = px_steps_at(plan, PX_OP_UPPER, places->items[index].target);
+    s->src = src;
+    s->attr = PX_STEPS_RW;
+    s->flags = shared ? PX_STEP_INSIDE : 0;
+    if (!src) {
+        s->num = px_places_upper_bytes(policy);
+        s->num2 = px_places_inodes(s->num);
+    }
+    plan->writable_binds = plan->writable_binds || policy->keep;
+    px_plan_has(plan, "changes=%s", policy->keep ? "kept" : "memory");
+}
+
+static void add_changed(struct px_plan *plan, const struct px_places *places, size_t index)
+{
+    const struct px_place *p = &places->items[index];
+    px_steps_add(plan, PX_OP_FILE_IDS)->flags = PX_STEP_OWNED;
+    add_upper(plan, places, index);
+    uint32_t src = px_steps_host_path(plan, p->source);
+    struct px_step *s = px_steps_at(plan, PX_OP_CHANGES, p->target);
+    s->src = src;
+    s->attr = PX_STEPS_RW;
+    s->num = p->st.st_dev;
+    s->num2 = p->st.st_ino;
+    s->flags = places->policy->keep ? 0 : PX_STEP_VOLATILE;
+    px_steps_add(plan, PX_OP_FILE_IDS);
+    plan->binds = plan->changes = true;
+}
+
 static void add_place(struct px_plan *plan, const struct px_places *places, size_t index)
 {
     const struct px_place *p = &places->items[index];
@@ -193,6 +268,10 @@ static void add_place(struct px_plan *plan, const struct px_places *places, size
 
     if (p->around && p->around->tmpfs)          /* inside a tmpfs: made once that is mounted, the payload's own */
         add_mount_point(plan, p, PX_STEP_OWNED);
+    if (p->changes) {
+        add_changed(plan, places, index);
+        return;
+    }
     if (!p->tmpfs) {
         s = px_steps_bind(plan, p->source, p->target, p->writable ? PX_STEPS_RW : PX_STEPS_RO, &p->st);
         s->flags |= PX_STEP_CALLER;
@@ -212,10 +291,11 @@ static void add_place(struct px_plan *plan, const struct px_places *places, size
 
 void px_places_mounts(struct px_plan *plan, const struct px_places *places)
 {
+    bool upper = px_places_shares_upper(places->policy);
     if (shared_disk(places))
-        add_tmpfs_step(plan, scratch, places->policy->disk_bytes);
+        add_tmpfs_step(plan, scratch, places->policy->disk_bytes)->flags |= upper ? PX_STEP_UPPER : 0;
     for (size_t i = 0; i < places->count; i++)
         add_place(plan, places, i);
     if (shared_disk(places))
-        px_steps_at(plan, PX_OP_DETACH, scratch);
+        px_steps_at(plan, PX_OP_DETACH, scratch)->flags = places->policy->overlay ? PX_STEP_UPPER : 0;
 }

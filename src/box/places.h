@@ -5,6 +5,7 @@
  * Mustn't: make a mount point in a tree that is not ours: a place inside a bind or the base must exist there. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,11 @@ int px_places_init(struct px_places *places, const struct px_policy *policy, str
 void px_places_done(struct px_places *places);
 /* How many files so many bytes of a writable directory may be. */
 uint64_t px_places_inodes(uint64_t bytes);
+/* One tmpfs holds the changes of the root and the writable directories: --disk bounds their sum. */
+bool px_places_shares_upper(const struct px_policy *policy);
+/* How much the changes to a root or a directory may take: as much as all writable directories may, or as all the
+ * memory, or a size that no host should miss. */
+uint64_t px_places_upper_bytes(const struct px_policy *policy);
 /* The mount points that lie in the skeleton. */
 void px_places_skeleton(struct px_plan *plan, const struct px_places *places);
 /* The mounts, with the mount points that lie in a tmpfs of ours. */

@@ -27,6 +27,8 @@
 #include "kernel/seccomp.h"
 
 
+enum { BUILD_INIT = 65533 };    /* pid 1 of a box whose payload is 0 */
+
 static const char search_path[] = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
 /* ---- words of the steps ---- */
@@ -129,8 +131,10 @@ int px_plan_check(const char *const argv[], size_t *ret_count, struct px_err *e)
     return 0;
 }
 
-static const char *inside_home(const struct px_plan *plan)
+static const char *inside_home(const struct px_plan *plan, const struct px_policy *policy)
 {
+    if (policy->build)
+        return "/root";
     return plan->tier == PX_TIER_FULL ? px_root_home : px_plan_text(plan, plan->scratch);
 }
 
@@ -140,7 +144,7 @@ static size_t base_environment(const struct px_plan *plan, const struct px_polic
     const char *term = policy->tty ? getenv("TERM") : NULL;
     size_t n = 0;
     (void)px_fmt(out[n++], 512, "PATH=%s", search_path);
-    (void)px_fmt(out[n++], 512, "HOME=%s", inside_home(plan));
+    (void)px_fmt(out[n++], 512, "HOME=%s", inside_home(plan, policy));
     (void)px_fmt(out[n++], 512, "LANG=C.UTF-8");
     if (px_fmt(out[n], 512, "TERM=%s", term && *term ? term : policy->tty ? "xterm-256color" : "dumb") >= 0)
         n++;
@@ -225,9 +229,9 @@ const char *px_plan_workdir(const struct px_plan *plan, const struct px_policy *
 {
     if (policy->workdir)
         return policy->workdir;
-    if (policy->work_dir)
+    if (policy->work_dir || policy->changes)
         return policy->work_target;
-    return inside_home(plan);
+    return policy->build ? "/" : inside_home(plan, policy);
 }
 
 static void allow(struct px_plan *plan, const char *path, uint64_t rights, unsigned flags)
@@ -245,12 +249,12 @@ static void add_landlock(struct px_plan *plan, const struct px_policy *policy)
         return;
     }
     px_steps_add(plan, PX_OP_LANDLOCK)->num = (uint64_t)plan->landlock_abi;
-    allow(plan, "/", px_landlock_read(), 0);
+    allow(plan, "/", policy->overlay ? px_landlock_write() : px_landlock_read(), 0);
     allow(plan, "/dev", px_landlock_device(), 0);
     allow(plan, "/proc", px_landlock_read() | PX_LL_WRITE_FILE | PX_LL_TRUNCATE, 0);
     for (size_t i = 0; i < policy->tmpfs.count; i++)
         allow(plan, policy->tmpfs.items[i].target, px_landlock_write(), PX_STEP_MAYBE);
-    if (policy->work_dir)
+    if (policy->work_dir || policy->changes)
         allow(plan, policy->work_target, px_landlock_write(), 0);
     for (size_t i = 0; i < policy->binds.count; i++)
         if (policy->binds.items[i].writable)
@@ -320,6 +324,8 @@ static void add_listened(struct px_plan *plan, const struct sock_filter *program
 
 enum px_filter px_plan_filter(const struct px_policy *policy, bool workspace)
 {
+    if (policy->build)
+        return PX_FILTER_BUILD;
     if (!px_policy_own_filter(policy))
         return workspace ? PX_FILTER_FLOOR_WORKSPACE : PX_FILTER_FLOOR;
     if (px_policy_strict(policy))
@@ -329,6 +335,10 @@ enum px_filter px_plan_filter(const struct px_policy *policy, bool workspace)
 
 static void tell_filter(struct px_plan *plan, const struct px_policy *policy)
 {
+    if (policy->build) {
+        px_plan_has(plan, "seccomp=build");
+        return;
+    }
     const char *word = !plan->own_filter ? "profile+floor" : px_policy_strict(policy) ? "strict" : "default";
     px_plan_has(plan, "seccomp=%s%s", word, plan->writable_binds ? "+workspace" : "");
 }
@@ -359,8 +369,9 @@ static void add_launch(struct px_plan *plan, const char *command, const struct p
     add_candidates(plan, policy, command);
     plan->init_at = plan->count;
     unsigned thread = bind_to_thread ? PX_STEP_THREAD : 0;
+    uint32_t init = policy->build ? BUILD_INIT : 0;     /* never who the payload is */
     if (plan->tier == PX_TIER_FULL)
-        add_ids(plan, PX_OP_INIT, 0, 0, PX_STEP_SETGROUPS | thread);
+        add_ids(plan, PX_OP_INIT, init, init, PX_STEP_SETGROUPS | thread);
     else
         add_ids(plan, PX_OP_INIT, plan->caller.uid, plan->caller.gid, PX_STEP_REAPER); /* it must outlive us to end the tree */
 }
@@ -400,8 +411,8 @@ static void add_stay(struct px_plan *plan, const struct px_policy *policy, const
     px_steps_add(plan, PX_OP_SIGNALS);
     add_landlock(plan, policy);
     px_steps_add(plan, PX_OP_CLOSE);
-    uint32_t at = add_filters(plan, policy, host);
-    add_ids(plan, PX_OP_STAY, 0, 0, PX_STEP_SETGROUPS | (bind_to_thread ? PX_STEP_THREAD : 0u));
+    uint32_t at = add_filters(plan, policy, host), init = policy->build ? BUILD_INIT : 0;
+    add_ids(plan, PX_OP_STAY, init, init, PX_STEP_SETGROUPS | (bind_to_thread ? PX_STEP_THREAD : 0u));
     plan->steps[plan->count - 1].src = at;
     plan->steps[plan->count - 1].attr = (uint32_t)(plan->text.len - at);
 }
@@ -470,7 +481,7 @@ static int landlock_bind(const struct px_bind *b, struct px_err *e)
 /* Without namespaces: the host's root, readable where the base is and writable where granted. */
 static int plan_landlock(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
 {
-    if (px_policy_root_dir(policy) || policy->work_dir)
+    if (px_policy_root_dir(policy) || policy->work_dir || policy->changes)
         return px_fail(e, PX_E_TIER, 0, "the landlock tier has no root of its own, so no other base and no work directory");
     if (px_policy_limited(policy->disk_bytes))
         return px_fail(e, PX_E_TIER, 0, "the landlock tier has no tmpfs of its own, so --disk cannot hold");
@@ -543,6 +554,8 @@ static int refuse_absent(const struct px_policy *policy, const struct px_host *h
         return px_fix(e, "Leave --apparmor out: Landlock and seccomp are in force without it.\n"
                          "Or boot a kernel that has AppArmor, with apparmor=1 security=apparmor.");
     }
+    if (px_policy_check_overlay(policy, e) < 0)
+        return -1;
     if (policy->net != PX_NET_OUTBOUND)
         return 0;
     px_fail(e, PX_E_NOT_BUILT, 0, "--net outbound is not part of this build");
@@ -581,6 +594,10 @@ static int add_init_argv(struct px_plan *plan, const struct px_policy *policy, u
     offsets[n++] = px_steps_text(plan, plan->stays ? "s" : plan->tier == PX_TIER_FULL ? "p" : "r");
     for (size_t i = 0; plan->tier == PX_TIER_FULL && i < policy->tmpfs.count && i < 32; i++)
         offsets[n++] = px_steps_text(plan, policy->tmpfs.items[i].target);
+    if (policy->overlay && *policy->overlay == '\0')
+        offsets[n++] = px_steps_text(plan, "/");
+    if (policy->changes && !policy->keep)
+        offsets[n++] = px_steps_text(plan, policy->work_target);
     return (int)n;
 }
 
@@ -656,6 +673,8 @@ int px_plan_stay(const struct px_policy *policy, const struct px_host *host, boo
     static const char *const none[] = {NULL};
     if (refuse_absent(policy, host, e) < 0)
         return -1;
+    if (policy->changes)
+        return px_fail(e, PX_E_NOT_BUILT, 0, "--changes is for one command, not for a box that stays");
     struct px_plan *plan = new_plan();
     if (!plan)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
@@ -699,24 +718,59 @@ void px_plan_free(struct px_plan *plan)
 
 /* ---- arming: a root caller's trees, with the owner shown as the payload ---- */
 
-static int idmapped_tree(const char *source, const struct px_step *s, const struct px_idmap *map)
+/* The source as it was looked at, not what has its name now. */
+static int open_source(const char *source, const struct px_step *s, struct stat *ret_st)
 {
-    struct stat st;
     px_auto_fd int fd = (int)px_sys(SYS_openat, AT_FDCWD, source, O_PATH | O_CLOEXEC);
     if (fd < 0)
         return fd;
-    if (fstat(fd, &st) < 0)
+    if (fstat(fd, ret_st) < 0)
         return -errno;
-    if (st.st_dev != s->num || st.st_ino != s->num2)
-        return -ESTALE;
-    px_auto_fd int userns = px_idmap_userns(st.st_uid, st.st_gid, px_idmap_host_uid(map), px_idmap_host_gid(map));
+    return ret_st->st_dev == s->num && ret_st->st_ino == s->num2 ? px_fd_take(&fd) : -ESTALE;
+}
+
+static bool is_read_only_root(const struct px_step *s)
+{
+    return s->op == PX_OP_OVERLAY && !(s->flags & PX_STEP_UPPER);
+}
+
+static int idmapped_tree(const char *source, const struct px_step *s, const struct px_idmap *map)
+{
+    struct stat st;
+    px_auto_fd int fd = open_source(source, s, &st);
+    if (fd < 0)
+        return fd;
+    if (is_read_only_root(s))   /* its owners do not matter: the tree alone spares the box the way there */
+        return px_mount_clone(fd, "", s->attr);
+    bool root = s->op != PX_OP_BIND;
+    px_auto_fd int userns = root ? px_idmap_userns_root(map, st.st_uid, st.st_gid)
+                                 : px_idmap_userns(st.st_uid, st.st_gid, px_idmap_host_uid(map), px_idmap_host_gid(map));
     if (userns < 0)
         return userns;
-    px_auto_fd int tree = px_mount_clone(fd, "", s->attr);
+    px_auto_fd int tree = px_mount_clone(fd, "", s->attr | (s->op == PX_OP_CHANGES ? PX_MOUNT_RDONLY : 0u));
     if (tree < 0)
         return tree;
     int r = px_mount_idmap(tree, userns);
     return r < 0 ? r : px_fd_take(&tree);
+}
+
+static bool needs_tree(const struct px_step *s)
+{
+    return (s->op == PX_OP_BIND && s->flags & PX_STEP_CALLER) ||
+           (s->op == PX_OP_UPPER && s->src && !(s->flags & PX_STEP_INSIDE)) || (s->op == PX_OP_OVERLAY && !s->dst) ||
+           s->op == PX_OP_CHANGES;
+}
+
+static int tree_failed(const struct px_plan *plan, const struct px_step *s, int err, struct px_err *e)
+{
+    static const char why[] = "Its file system does not support id-mapped mounts, which a root caller's files need.";
+    const char *source = px_plan_text(plan, s->src);
+    if (s->op == PX_OP_BIND || s->op == PX_OP_CHANGES)
+        px_fail(e, PX_E_BIND, err, "cannot bind '%s'", source);
+    else
+        px_fail(e, s->op == PX_OP_UPPER ? PX_E_OVERLAY : PX_E_ROOTFS, err, "cannot use '%s' %s", source,
+                s->op == PX_OP_UPPER ? "for changes" : "as a root");
+    return err == -EINVAL ? px_why(e, "%s", why) : -1;
 }
 
 int px_plan_arm(struct px_plan *plan, const struct px_idmap *map, struct px_err *e)
@@ -725,15 +779,13 @@ int px_plan_arm(struct px_plan *plan, const struct px_idmap *map, struct px_err 
         return 0;
     for (uint32_t i = 0; i < plan->count; i++) {
         struct px_step *s = &plan->steps[i];
-        if (s->op != PX_OP_BIND || !(s->flags & PX_STEP_CALLER))
+        if (!needs_tree(s))
             continue;
         int tree = idmapped_tree(px_plan_text(plan, s->src), s, map);
-        if (tree < 0) {
-            px_fail(e, PX_E_BIND, tree, "cannot bind '%s'", px_plan_text(plan, s->src));
-            if (tree == -EINVAL)
-                px_why(e, "Its file system does not support id-mapped mounts, which a root caller's files need.");
-            return -1;
-        }
+        if (tree == -EPERM && is_read_only_root(s))     /* a root that may not mount: the box finds its own way there */
+            continue;
+        if (tree < 0)
+            return tree_failed(plan, s, tree, e);
         s->fd = tree;
     }
     return 0;

@@ -20,6 +20,7 @@
 
 struct px_err;
 struct px_idmap;
+struct px_after;
 struct px_partner;
 struct sock_filter;
 struct px_traveller;
@@ -45,6 +46,9 @@ enum px_step_flags {
     PX_STEP_REAPER = 1 << 9,    /* INIT: there is no pid namespace to end the tree */
     PX_STEP_PLAIN = 1 << 11,    /* PROC: without hidepid; TMPFS: nobody's but pid 1's */
     PX_STEP_LISTEN = 1 << 12,   /* SECCOMP: what it refuses is also told to the parent */
+    PX_STEP_UPPER = 1 << 13,    /* OVERLAY: writable, by way of the step UPPER; TMPFS: the part that the step left over */
+    PX_STEP_SHARED = 1 << 15,   /* OVERLAY: the memory of the upper layer has other parts, too */
+    PX_STEP_VOLATILE = 1 << 14, /* OVERLAY: nobody needs the changes after a power cut */
 };
 
 struct px_step {
@@ -81,8 +85,11 @@ struct px_plan {
     struct px_user caller;
     struct px_user owner;       /* of the box's directories: who the payload is */
     struct px_partner *partner; /* who has a part in the box besides the engine (box/supervise.h); NULL: nobody */
+    struct px_after *after;     /* who has something to do when the box is gone (box/supervise.h); NULL: nobody */
+    bool changes;               /* there is a step CHANGES, by which the parent gets a descriptor */
     bool writable_binds;
     bool binds;                 /* any bind of the caller's files */
+    bool root_dir;              /* the root is a directory of the caller's */
     char mechanisms[PX_MECHANISMS_MAX][PX_NAME_MAX]; /* what is in force, for the result */
     uint32_t mechanisms_count;
     char missing[PX_MECHANISMS_MAX][PX_NAME_MAX];

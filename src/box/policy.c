@@ -11,6 +11,7 @@
 #include "base/field.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "base/sys.h"
 #include "base/text.h"
 
 enum { PATH_TEXT_MAX = 4096, ENV_FILE_MAX = 1 << 20 };
@@ -424,6 +425,47 @@ static int parse_apparmor(void *at, const struct px_field *field, const char *te
     return px_field_text.parse(at, field, text, e);
 }
 
+/* "" stands for memory; a directory is meant from where the caller stands. */
+static int parse_overlay(void *at, const struct px_field *field, const char *text, struct px_err *e)
+{
+    char where[PATH_TEXT_MAX], whole[2 * PATH_TEXT_MAX];
+    if (*text == '\0' || *text == '/')
+        return px_field_text.parse(at, field, text, e);
+    if (!getcwd(where, sizeof where) || px_fmt(whole, sizeof whole, "%s/%s", where, text) < 0)
+        return px_fail(e, PX_E_VALUE, errno, "--%s: '%s' has no full path", field->name, text);
+    return px_field_text.parse(at, field, whole, e);
+}
+
+/* The home of all state: PX_HOME, else HOME/.px. */
+static int home_directory(char *out, size_t size)
+{
+    const char *px = getenv("PX_HOME"), *home = getenv("HOME");
+    if (px && *px == '/')
+        return px_fmt(out, size, "%s", px);
+    return home && *home == '/' ? px_fmt(out, size, "%s/.px", home) : -ENOENT;
+}
+
+/* Changes are kept by a name of the caller's, or by one that is made up. */
+static int parse_keep(void *at, const struct px_field *field, const char *text, struct px_err *e)
+{
+    char home[PATH_TEXT_MAX], name[PX_BOX_NAME_MAX], whole[2 * PATH_TEXT_MAX];
+    uint64_t random = 0;
+    if (*text && !px_policy_name_ok(text))
+        return px_fail(e, PX_E_VALUE, 0, "--%s: '%.80s' is not a name", field->name, text);
+    if (*text == '\0' && px_sys(SYS_getrandom, &random, sizeof random, 0) != sizeof random)
+        return px_fail(e, PX_E_VALUE, EIO, "--%s: no name can be made up", field->name);
+    int r = *text ? px_fmt(name, sizeof name, "%s", text) : px_fmt(name, sizeof name, "%016llx", (unsigned long long)random);
+    if (r >= 0)
+        r = home_directory(home, sizeof home);
+    if (r < 0 || px_fmt(whole, sizeof whole, "%s/changes/%s", home, name) < 0) {
+        px_fail(e, PX_E_VALUE, 0, "--%s: there is no place for it", field->name);
+        return px_fix(e, "Set PX_HOME, or HOME, to a directory of your own.");
+    }
+    return px_field_text.parse(at, field, whole, e);
+}
+
+static const struct px_field_type keep_type = {"name", parse_keep, print_text, done_text};
+static const struct px_field_type overlay_type = {"directory", parse_overlay, print_text, done_text};
 static const struct px_field_type runtime_type = {"name", parse_runtime, print_text, done_text};
 static const struct px_field_type seccomp_type = {"profile", parse_seccomp, print_text, done_text};
 static const struct px_field_type apparmor_type = {"name", parse_apparmor, print_text, done_text};
@@ -467,6 +509,19 @@ static void print_without(const void *at, const struct px_field *field, struct p
     px_json_end(json);
 }
 
+/* Shown only where it is. */
+static void print_build(const void *at, const struct px_field *field, struct px_json *json)
+{
+    if (*(const bool *)at)
+        px_json_bool(json, field->name, true);
+}
+
+static int parse_build(void *at, const struct px_field *field, const char *text, struct px_err *e)
+{
+    return px_field_bool.parse(at, field, text, e);
+}
+
+static const struct px_field_type build_type = {"switch", parse_build, print_build, NULL};
 static const struct px_field_type without_type = {"mechanisms", parse_without, print_without, NULL};
 
 bool px_policy_own_filter(const struct px_policy *policy)
@@ -499,10 +554,10 @@ static const char *const limits_words[] = {"require", "try", NULL};
 
 // clang-format off
 const struct px_field px_policy_fields[] = {
-    { "base",         0,   TEXT,             AT(base),          0,      "NAME|DIR",       "what the box's root is made of: host, or a directory", NULL },
-    { "rootfs",       0,   TEXT,             AT(rootfs),        0,      "DIR",            "use this directory as the root, read-only", NULL },
-    { "overlay",      0,   TEXT,             ABSENT_AT,         ABSENT | PX_FIELD_OPTIONAL, "DIR", "make the root writable, changes kept apart", NULL },
-    { "persist",      0,   TEXT,             ABSENT_AT,         ABSENT | FLAG, NULL,      "keep the overlay's changes", NULL },
+    { "base",         0,   TEXT,             AT(base),          0,      "NAME|DIR",       "what the box's root is made of: host, a base of the store, or a directory", NULL },
+    { "rootfs",       0,   TEXT,             AT(rootfs),        0,      "DIR|FILE",       "use this directory, or what is in this archive, as the root, read-only", NULL },
+    { "overlay",      0,   &overlay_type,    AT(overlay),       PX_FIELD_OPTIONAL, "DIR", "make the root writable; what changes goes to memory, or to DIR", NULL },
+    { "persist",      0,   &px_field_bool,   AT(persist),       FLAG,   NULL,             "keep the changes in the overlay's DIR, for later runs", NULL },
     { "work-dir",     0,   TEXT,             AT(work_dir),      0,      "DIR",            "bind this directory writable and start in it", NULL },
     { "work-target",  0,   &place_type,      AT(work_target),   0,      "PATH",           "where --work-dir appears in the box", NULL },
     { "bind",         'v', &bind_type,       AT(binds),         REPEAT, "SRC[:DST][:ro|rw]", "show a file or directory of the host in the box", NULL },
@@ -541,11 +596,12 @@ const struct px_field px_policy_fields[] = {
     { "detach",       'd', &px_field_bool,   AT(detach),        FLAG,   NULL,             "leave the command running in a box that stays", NULL },
     { "idle",         0,   &px_field_msec,   AT(idle_msec),     0,      "TIME",           "end a box that stays once no command ran for this long", NULL },
     { "max-life",     0,   &px_field_msec,   AT(max_life_msec), 0,      "TIME",           "end a box that stays after this long", NULL },
-    { "changes",      0,   TEXT,             ABSENT_AT,         ABSENT, "DIR",            "run on a copy and show what changed", NULL },
-    { "apply",        0,   TEXT,             ABSENT_AT,         ABSENT | FLAG, NULL,      "apply the changes", NULL },
-    { "discard",      0,   TEXT,             ABSENT_AT,         ABSENT | FLAG, NULL,      "drop the changes", NULL },
-    { "keep",         0,   TEXT,             ABSENT_AT,         ABSENT | FLAG, NULL,      "keep the changes for later", NULL },
+    { "changes",      0,   &overlay_type,    AT(changes),       0,      "DIR",            "work on DIR without changing it, and show what was done", NULL },
+    { "apply",        0,   &px_field_bool,   AT(apply),         FLAG,   NULL,             "with --changes: do the same to DIR at the end", NULL },
+    { "discard",      0,   &px_field_bool,   AT(discard),       FLAG,   NULL,             "with --changes: drop what was done (the default)", NULL },
+    { "keep",         0,   &keep_type,       AT(keep),          PX_FIELD_OPTIONAL, "NAME", "with --changes: keep it under this name, and go on from there", NULL },
     { "timings",      0,   &px_field_bool,   AT(timings),       FLAG,   NULL,             "print what each step of the start cost", NULL },
+    { "build",        0,   &build_type,      AT(build),         FLAG | PX_FIELD_HIDDEN | PX_FIELD_INTERNAL, NULL, "run a package manager", NULL },
     { "without",      0,   &without_type,    AT(without),       REPEAT | PX_FIELD_HIDDEN, "MECHANISM[,...]", "switch a mechanism off, for a test", NULL },
     { NULL, 0, NULL, 0, 0, NULL, NULL, NULL },
 };
@@ -566,6 +622,8 @@ int px_policy_put(struct px_policy *policy, const char *name, const char *value,
     uint64_t before = number && !(field->flags & PX_FIELD_ABSENT) ? *place : 0;
     if (px_field_set(field, policy, value, e) < 0)
         return -1;
+    if (px_equal(name, "build") && policy->build)
+        policy->user = (struct px_user){0, 0};          /* no user can ask for it */
     /* A limit of nothing is never meant; "no limit" has its own word, so that it cannot happen by accident. */
     if (number && *place == 0) {
         *place = before;
@@ -650,6 +708,47 @@ const char *px_policy_env(const struct px_policy *policy, const char *name)
         if (strncmp(policy->env.items[i], name, n) == 0 && policy->env.items[i][n] == '=')
             return policy->env.items[i] + n + 1;
     return NULL;
+}
+
+static int check_changes(const struct px_policy *policy, struct px_err *e)
+{
+    if (!policy->changes && (policy->apply || policy->discard || policy->keep)) {
+        px_fail(e, PX_E_USAGE, 0, "--apply, --discard and --keep say what becomes of changes");
+        return px_fix(e, "Name the directory that is worked on: --changes DIR.");
+    }
+    if (policy->apply && policy->discard)
+        return px_fail(e, PX_E_USAGE, 0, "--apply and --discard exclude each other");
+    if (policy->changes && !*policy->changes)
+        return px_fail(e, PX_E_VALUE, 0, "--changes: the directory has no name");
+    if (policy->changes && policy->work_dir)
+        return px_fail(e, PX_E_USAGE, 0, "--changes and --work-dir both want to be at %s", policy->work_target);
+    if (policy->changes && !px_policy_native(policy))
+        return px_fail(e, PX_E_NOT_BUILT, 0, "--changes is not part of this build for --runtime %s", policy->runtime);
+    return 0;
+}
+
+int px_policy_check_overlay(const struct px_policy *policy, struct px_err *e)
+{
+    bool writable = policy->work_dir || policy->changes;
+    if (check_changes(policy, e) < 0)
+        return -1;
+    for (size_t i = 0; i < policy->binds.count; i++)
+        writable = writable || policy->binds.items[i].writable;
+    if (policy->build && (writable || policy->net > PX_NET_LOOPBACK || !policy->overlay || !px_policy_own_filter(policy)))
+        return px_fail(e, PX_E_USAGE, 0, "a build box has an overlay, no network, no filter and no files of the caller to write");
+    if (policy->persist && (!policy->overlay || !*policy->overlay)) {
+        px_fail(e, PX_E_USAGE, 0, "--persist needs a directory to keep the changes in");
+        return px_fix(e, "Name one: --overlay=DIR --persist.");
+    }
+    if (policy->overlay && !px_policy_root_dir(policy)) {
+        px_fail(e, PX_E_ROOTFS, 0, "--overlay needs a root of its own");
+        px_why(e, "The files of the host base belong to the host's root, who does not exist in a box: "
+                  "nobody there could change them.");
+        return px_fix(e, "Add --rootfs DIR, or --base NAME.");
+    }
+    if (policy->overlay && !px_policy_native(policy))
+        return px_fail(e, PX_E_NOT_BUILT, 0, "--overlay is not part of this build for --runtime %s", policy->runtime);
+    return 0;
 }
 
 const char *px_policy_root_dir(const struct px_policy *policy)

@@ -59,10 +59,16 @@ struct px_user {
 struct px_policy {
     char *preset;
     /* what is visible */
-    char *base;                 /* "host" or a directory */
-    char *rootfs;               /* a directory; overrides base */
+    char *base;                 /* "host", a directory (with a slash in it) or a base of the store */
+    char *rootfs;               /* a directory or an archive; overrides base */
     char *work_dir;             /* bound writable at work_target, which becomes the working directory */
     char *work_target;
+    char *overlay;              /* NULL: the root is read-only; "": changes go to memory; else a directory that takes them */
+    bool persist;               /* ... and keeps them */
+    char *changes;              /* a directory that appears at work_target as a copy: what is done to it stays apart */
+    bool apply, discard;        /* ... and is merged into it, or dropped, at the end */
+    char *keep;                 /* ... or kept in this directory, for a later run */
+    bool build;                 /* for package managers: files and user are 0, changes of owner succeed without effect */
     struct px_bind_list binds;
     struct px_tmpfs_list tmpfs;
     char *workdir;              /* inside; NULL: the work target if there is one, else home */
@@ -127,6 +133,8 @@ bool px_policy_native(const struct px_policy *policy);
 
 /* The directory that becomes the root, or NULL for the host base. */
 const char *px_policy_root_dir(const struct px_policy *policy);
+/* What cannot go together with an overlay, with `changes` or with `build`, whatever the host is. */
+int px_policy_check_overlay(const struct px_policy *policy, struct px_err *e);
 /* The value of a variable of the box, or NULL. */
 const char *px_policy_env(const struct px_policy *policy, const char *name);
 

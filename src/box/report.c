@@ -363,6 +363,26 @@ static void print_usage(struct px_json *j, const struct px_result *r)
     px_json_uint(j, "io_write_bytes", r->io_write_bytes);
 }
 
+static void print_changes(struct px_json *j, const struct px_result *r)
+{
+    px_json_array(j, "changed_files");
+    for (size_t i = 0; i < r->changes_count; i++) {
+        px_json_object(j, NULL);
+        px_json_bytes(j, "path", r->changes[i].path, strlen(r->changes[i].path));
+        px_json_text(j, "kind", r->changes[i].kind);
+        px_json_end(j);
+    }
+    px_json_end(j);
+    if (!r->has_changes) {
+        px_json_null(j, "diff");
+        return;
+    }
+    px_json_bytes(j, "diff", r->diff.data, r->diff.len);
+    px_json_bool(j, "diff_truncated", r->diff_truncated);
+    px_json_bool(j, "changes_applied", r->changes_applied);
+    px_json_text(j, "changes_kept", r->changes_kept);
+}
+
 static void print_body(struct px_json *j, const struct px_result *r, char *const argv[])
 {
     px_json_int(j, "schema", 1);
@@ -395,9 +415,7 @@ static void print_body(struct px_json *j, const struct px_result *r, char *const
     for (size_t i = 0; i < r->hints_count && i < 4; i++)
         px_json_text(j, NULL, r->hints[i]);
     px_json_end(j);
-    px_json_array(j, "changed_files");
-    px_json_end(j);
-    px_json_null(j, "diff");
+    print_changes(j, r);
     px_json_object(j, "isolation");
     px_json_text(j, "tier", r->tier);
     print_names(j, "mechanisms", r->mechanisms, r->mechanisms_count);
@@ -432,6 +450,8 @@ int px_report_json(const struct px_result *r, char *const argv[], bool exact, ch
     if (exact) {
         print_base64(&j, "stdout_base64", r->out);
         print_base64(&j, "stderr_base64", r->err);
+        if (r->has_changes)
+            print_base64(&j, "diff_base64", r->diff);
     }
     px_json_end(&j);
     px_buf_putc(&out, '\n');

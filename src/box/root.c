@@ -103,6 +103,7 @@ static int add_root(struct px_plan *plan, const struct px_policy *policy, struct
     root->num = ROOT_BYTES;
     root->num2 = ROOT_INODES;
     root->attr = RW;
+    root->flags = policy->overlay ? PX_STEP_OWNED : 0;
 
     if (!dir)
         return add_host_base(plan, policy, e);
@@ -111,14 +112,38 @@ static int add_root(struct px_plan *plan, const struct px_policy *policy, struct
         return px_fail(e, PX_E_ROOTFS, errno, "cannot use '%s' as a root", dir);
     if (!S_ISDIR(st.st_mode)) {
         px_fail(e, PX_E_ROOTFS, 0, "cannot use '%s' as a root: it is not a directory", dir);
-        return px_fix(e, "Unpack the archive into a directory and give that; archives are not part of this build.");
+        return px_fix(e, "Give a directory, or an archive that is a regular file.");
     }
-    add_etc(plan, policy);
+    plan->root_dir = true;
+    if (!policy->build)         /* there the accounts of the root itself are what is worked on */
+        add_etc(plan, policy);
     return 0;
 }
 
+/* What takes the changes of the root. A directory is looked at when the box is started (box/upper.c): a plan makes none. */
+static void add_upper(struct px_plan *plan, const struct px_policy *policy)
+{
+    bool memory = *policy->overlay == '\0';
+    uint32_t src = px_steps_text(plan, policy->overlay);
+    struct px_step *s = px_steps_at(plan, PX_OP_UPPER, "/sys");
+    s->src = src;
+    s->attr = RW;
+    if (memory) {
+        s->num = px_places_upper_bytes(policy);
+        s->num2 = px_places_inodes(s->num);
+    }
+    plan->writable_binds = plan->writable_binds || !memory;
+    px_plan_has(plan, "overlay=%s", memory ? "memory" : policy->persist ? "directory, kept" : "directory");
+}
+
+static unsigned overlay_flags(const struct px_policy *policy)
+{
+    return (policy->overlay ? PX_STEP_UPPER : 0u) | (policy->overlay && !policy->persist ? PX_STEP_VOLATILE : 0u) |
+           (px_places_shares_upper(policy) ? PX_STEP_SHARED : 0u);
+}
+
 /* Comes after every MKDIR, SYMLINK and FILE of the skeleton and before the first mount. */
-static int add_overlay(struct px_plan *plan, const char *dir, struct px_err *e)
+static int add_overlay(struct px_plan *plan, const struct px_policy *policy, const char *dir, struct px_err *e)
 {
     struct stat st;
     if (stat(dir, &st) < 0)
@@ -126,7 +151,8 @@ static int add_overlay(struct px_plan *plan, const char *dir, struct px_err *e)
     uint32_t src = px_steps_host_path(plan, dir);
     struct px_step *s = px_steps_add(plan, PX_OP_OVERLAY);
     s->src = src;
-    s->attr = RO;
+    s->attr = policy->overlay ? RW : RO;
+    s->flags = (uint16_t)overlay_flags(policy);
     s->num = st.st_dev;
     s->num2 = st.st_ino;
     return 0;
@@ -216,12 +242,15 @@ static int plan_with(struct px_plan *plan, const struct px_policy *policy, const
 {
     const char *dir = px_policy_root_dir(policy);
 
+    if (policy->overlay)        /* what the payload may change is its own, the skeleton as well */
+        px_steps_add(plan, PX_OP_FILE_IDS)->flags = PX_STEP_OWNED;
     if (add_root(plan, policy, e) < 0)
         return -1;
     px_steps_dirs(plan, px_root_home, true, 0);
     px_steps_dir(plan, "/proc", 0555, 0);
     px_steps_dir(plan, "/sys", 0555, 0);
-    px_steps_dir(plan, "/root", 0, 0);
+    if (!policy->overlay)
+        px_steps_dir(plan, "/root", 0, 0);
     add_dev_skeleton(plan);
     px_places_skeleton(plan, places);
     if (!dir && !px_steps_has(plan, PX_OP_MKDIR, "/var/tmp")) {
@@ -229,13 +258,17 @@ static int plan_with(struct px_plan *plan, const struct px_policy *policy, const
         px_steps_link(plan, "../tmp", "/var/tmp");
         px_steps_dirs(plan, "/run", true, 0);
     }
-    if (dir && add_overlay(plan, dir, e) < 0)
+    if (policy->overlay)
+        add_upper(plan, policy);
+    if (dir && add_overlay(plan, policy, dir, e) < 0)
         return -1;
+    if (policy->overlay)
+        px_steps_add(plan, PX_OP_FILE_IDS);
     add_dev_mounts(plan);
     if (add_proc(plan, e) < 0)
         return -1;
     px_places_mounts(plan, places);
-    px_steps_add(plan, PX_OP_SEAL)->attr = RO;
+    px_steps_add(plan, PX_OP_SEAL)->attr = policy->overlay ? RW : RO;
     px_steps_add(plan, PX_OP_PIVOT);
     return 0;
 }

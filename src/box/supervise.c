@@ -119,7 +119,7 @@ static int choose_ids(struct px_box *box, const struct px_policy *policy, struct
     struct px_plan *plan = box->plan;
     if (plan->tier != PX_TIER_FULL)
         return 0;
-    int r = px_idmap_choose(policy->user.uid, policy->user.gid, plan->binds, &box->ids);
+    int r = px_idmap_choose(policy->user.uid, policy->user.gid, plan->binds || plan->root_dir, &box->ids);
     if (r < 0)
         return px_fail(e, PX_E_IDS, r, "no ids can be had for the box");
     px_plan_has(plan, "%s", px_idmap_name(&box->ids));
@@ -263,27 +263,66 @@ static int refuse_set_id(int fd, const struct stat *st, const char *path, struct
     return px_fix(e, "Bind it read-only: -v %s:...:ro.\nOr take the bit away: chmod ug-s.", path);
 }
 
+/* Directories that take changes are made ready; what each is laid over is the step that follows. */
+static int open_uppers(struct px_box *box, const struct px_policy *policy, struct px_err *e)
+{
+    int count = 0;
+    for (uint32_t i = 0; i + 1 < box->plan->count && count < PX_UPPERS; i++) {
+        struct px_step *s = &box->plan->steps[i];
+        if (s->op != PX_OP_UPPER || !s->src || s->flags & PX_STEP_INSIDE)
+            continue;
+        bool changes = s[1].op == PX_OP_CHANGES;
+        const struct px_upper_want want = {
+            .path = px_plan_text(box->plan, s->src),
+            .lower_path = px_plan_text(box->plan, s[1].src),
+            .lower = s + 1,
+            .keep = changes ? !policy->apply && !policy->discard : policy->persist,
+            .reuse = changes,
+            .private = changes || policy->build,
+            .note = changes && box->after ? box->after->note : NULL,
+        };
+        if (px_upper_open(&box->upper[count++], s, &want, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* What the box may write of the caller's files by this step: a descriptor, -EBADF for nothing, or another -errno. */
+static int writable_of(const struct px_box *box, const struct px_step *s)
+{
+    for (int i = 0; i < PX_UPPERS; i++)
+        if (box->upper[i].step == s)
+            return (int)px_sys(SYS_fcntl, box->upper[i].upper, F_DUPFD_CLOEXEC, 3);
+    if (s->op != PX_OP_BIND || !(s->flags & PX_STEP_CALLER) || s->attr & PX_MOUNT_RDONLY)
+        return -EBADF;
+    struct stat st;
+    px_auto_fd int fd = (int)px_sys(SYS_openat, AT_FDCWD, px_plan_text(box->plan, s->src), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd == -EACCES)          /* not ours to read, so not ours to change */
+        return -EBADF;
+    if (fd >= 0 && (fstat(fd, &st) < 0 || st.st_dev != s->num || st.st_ino != s->num2))
+        return -ESTALE;
+    return px_fd_take(&fd);
+}
+
 static int open_writable(struct px_box *box, struct px_err *e)
 {
     const struct px_plan *plan = box->plan;
     for (uint32_t i = 0; plan->writable_binds && i < plan->count; i++) {
         const struct px_step *s = &plan->steps[i];
-        if (s->op != PX_OP_BIND || !(s->flags & PX_STEP_CALLER) || s->attr & PX_MOUNT_RDONLY)
-            continue;
-        int *more = realloc(box->writable, (box->writable_count + 1) * sizeof *more);
-        struct stat st;
-        if (!more)
-            return px_fail(e, PX_E_MEMORY, ENOMEM, "box");
-        box->writable = more;
         const char *path = px_plan_text(plan, s->src);
-        int fd = (int)px_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-        if (fd == -EACCES)      /* not ours to read, so not ours to change */
+        int fd = writable_of(box, s);
+        if (fd == -EBADF)
             continue;
-        if (fd < 0 || fstat(fd, &st) < 0 || st.st_dev != s->num || st.st_ino != s->num2) {
+        int *more = fd < 0 ? NULL : realloc(box->writable, (box->writable_count + 1) * sizeof *more);
+        if (!more) {
             (void)px_fd_close(fd);
-            return px_fail(e, PX_E_BIND, fd < 0 ? fd : ESTALE, "cannot bind '%s'", path);
+            return fd < 0 ? px_fail(e, PX_E_BIND, fd, "cannot bind '%s'", path) : px_fail(e, PX_E_MEMORY, ENOMEM, "box");
         }
+        box->writable = more;
         box->writable[box->writable_count++] = fd;
+        struct stat st;
+        if (fstat(fd, &st) < 0)
+            return px_fail(e, PX_E_BIND, errno, "cannot bind '%s'", path);
         if (refuse_set_id(fd, &st, path, e) < 0)
             return -1;
     }
@@ -304,6 +343,8 @@ static int let_go_of_plan(struct px_box *box)
     if (!needed) {
         px_plan_free(box->plan);
         box->plan = NULL;
+        for (int i = 0; i < PX_UPPERS; i++)
+            box->upper[i].step = NULL;
     }
     return 0;
 }
@@ -316,9 +357,11 @@ static struct px_box *empty_box(bool streams)
         return NULL;
     box->ids.lock_fd = -EBADF;
     box->cgroup = (struct px_cgroup)PX_CGROUP_NONE;
+    for (int i = 0; i < PX_UPPERS; i++)
+        box->upper[i] = (struct px_upper)PX_UPPER_NONE;
     int *const fds[] = {&box->pidfd, &box->payload,     &box->control,  &box->epoll,    &box->timer,
                         &box->oom_event, &box->ready_event, &box->terminal, &box->listener, &box->scratch_lock,
-                        &box->notes};
+                        &box->notes, &box->changes};
     for (size_t i = 0; i < PX_COUNT_OF(fds); i++)
         *fds[i] = -EBADF;
     for (int i = 0; i < PX_FLOW_COUNT; i++) {
@@ -343,6 +386,7 @@ static struct px_box *new_box(struct px_plan *plan, const struct px_policy *poli
         return NULL;
     box->plan = plan;
     box->partner = plan ? plan->partner : NULL;
+    box->after = plan ? plan->after : NULL;
     bool timed = px_policy_limited(policy->timeout_msec) && !px_policy_without(policy, PX_WITHOUT_TIMEOUT);
     box->timeout_msec = timed ? policy->timeout_msec : 0;
     box->cpu_time_msec = policy->cpu_time_msec;
@@ -372,10 +416,13 @@ int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, con
     if (!box) {
         if (plan->partner)
             plan->partner->done(plan->partner);
+        if (plan->after)
+            plan->after->done(plan->after);
         px_plan_free(plan);
         return px_fail(e, PX_E_MEMORY, ENOMEM, "box");
     }
-    if (make_id(box->id) < 0 || open_writable(box, e) < 0 || choose_ids(box, policy, e) < 0 || make_cgroup(box, policy, e) < 0) {
+    if (make_id(box->id) < 0 || open_uppers(box, policy, e) < 0 || open_writable(box, e) < 0 ||
+        choose_ids(box, policy, e) < 0 || make_cgroup(box, policy, e) < 0) {
         px_supervise_free(box);
         return -1;
     }
@@ -661,6 +708,11 @@ static int finish(struct px_box *box, struct px_err *e)
     box->has_cgroup = false;
     px_idmap_done(&box->ids);
     box->finished = true;
+    int after = box->after ? box->after->ended(box, e) : 0;
+    for (int i = 0; i < PX_UPPERS; i++)
+        px_upper_done(&box->upper[i]);
+    if (after < 0)
+        return after;
     if (r < 0)
         return px_fail(e, PX_E_STUCK, r, "the cgroup of box %s cannot be removed", box->id);
     if (box->output_error < 0)
@@ -714,11 +766,17 @@ void px_supervise_free(struct px_box *box)
     }
     if (box->has_cgroup)
         (void)px_cgroup_done(&box->cgroup);
+    if (box->after)
+        box->after->done(box->after);
+    for (int i = 0; i < PX_UPPERS; i++)
+        px_upper_done(&box->upper[i]);
     px_idmap_done(&box->ids);
     int *const fds[] = {&box->pidfd, &box->payload, &box->control, &box->timer, &box->oom_event, &box->ready_event, &box->terminal,
-                        &box->listener, &box->scratch_lock, &box->notes, &box->epoll};
+                        &box->listener, &box->scratch_lock, &box->notes, &box->changes, &box->epoll};
     for (size_t i = 0; i < PX_COUNT_OF(fds); i++)
         *fds[i] = px_fd_close(*fds[i]);
+    if (box->root_free)
+        box->root_free(box->root);
     px_buf_done(&box->out_text);
     px_buf_done(&box->err_text);
     for (size_t i = 0; i < box->writable_count; i++)

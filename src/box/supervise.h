@@ -16,6 +16,7 @@
 #include "box/child.h"
 #include "box/disk.h"
 #include "box/plan.h"
+#include "box/upper.h"
 #include "kernel/cgroup.h"
 #include "kernel/idmap.h"
 #include "kernel/init.h"
@@ -60,6 +61,15 @@ struct px_partner {
 };
 
 struct px_json;
+/* Somebody above who has something to do when the box is gone: engine/changes.c. It is the box's from
+ * px_supervise_start on, also on failure. */
+struct px_after {
+    const char *note;           /* for changes that are kept */
+    int (*ended)(struct px_box *box, struct px_err *e);         /* the result is made, but for what it adds */
+    void (*done)(struct px_after *after);
+};
+
+enum { PX_UPPERS = 2 };
 
 struct px_box {
     struct px_box *home;        /* the box that stays in which this is a command; NULL: it has a box of its own */
@@ -75,6 +85,9 @@ struct px_box {
     int *writable;              /* what the box may write of the caller's files, opened before it could move them */
     size_t writable_count;
     struct px_disk disk;        /* the bound on them */
+    struct px_upper upper[PX_UPPERS];           /* directories of the caller's that take changes: of the root, of a directory */
+    int changes;                /* the upper directory of --changes */
+    struct px_after *after;     /* NULL: nobody */
     struct px_idmap ids;
     struct px_cgroup cgroup;
     bool has_cgroup;
@@ -84,6 +97,8 @@ struct px_box {
     uint64_t timeout_msec, cpu_time_msec, file_bytes, disk_bytes;
     bool output_end, tty;
     int scratch_lock;           /* landlock tier: holds the box's home */
+    struct px_root_lease *root; /* what keeps the root where it is as long as the box needs it, and how to let go of it */
+    void (*root_free)(struct px_root_lease *root);
     bool reaper;                /* landlock tier: px-init ends the tree, so it must not be killed before it did */
     bool sigpipe_ignored;       /* by the program that uses us, so that writes need no care */
     /* the running box */

@@ -759,6 +759,87 @@ TEST(another_root)
     refuse_plan("default", PAIRS("base", "/no/such/directory"), &full_host, PX_E_ROOTFS);
 }
 
+/* The skeleton and what takes the changes are the payload's, and made before the overlay; nothing is sealed. */
+TEST(a_root_that_can_be_changed)
+{
+    px_auto_fd int dir = px_test_dir();
+    struct px_plan *plan = make_plan("default", PAIRS("rootfs", px_test_dir_path(), "overlay", ""), &full_host);
+    uint32_t at = find(plan, PX_OP_OVERLAY, NULL), upper = find(plan, PX_OP_UPPER, "/sys");
+
+    ASSERT_EQ(upper + 1, at);
+    ASSERT_EQ(plan->steps[upper].num, 1 << 30);
+    ASSERT_EQ(plan->steps[at].attr, RO & ~(unsigned)PX_MOUNT_RDONLY);
+    ASSERT_EQ(plan->steps[at].flags, PX_STEP_UPPER | PX_STEP_VOLATILE);
+    ASSERT(find(plan, PX_OP_FILE_IDS, NULL) < find(plan, PX_OP_ROOT, NULL));
+    ASSERT(step(plan, PX_OP_FILE_IDS, NULL)->flags & PX_STEP_OWNED);
+    ASSERT_EQ(plan->steps[at + 1].op, PX_OP_FILE_IDS);
+    ASSERT_EQ(plan->steps[at + 1].flags, 0);            /* before anything else is mounted, pid 1 is itself again */
+    ASSERT_EQ(step(plan, PX_OP_SEAL, NULL)->attr, RO & ~(unsigned)PX_MOUNT_RDONLY);
+    ASSERT_EQ(step(plan, PX_OP_ALLOW, "/")->num, px_landlock_write());
+    ASSERT(!plan->writable_binds && plan->root_dir);
+    px_plan_free(plan);
+    plan = make_plan("default", PAIRS("rootfs", px_test_dir_path(), "overlay", "", "memory", "64m"), &full_host);
+    ASSERT_EQ(step(plan, PX_OP_UPPER, NULL)->num, 64 << 20);
+    px_plan_free(plan);
+    plan = make_plan("default", PAIRS("rootfs", px_test_dir_path(), "overlay", "/some/dir", "persist", "true"), &full_host);
+    ASSERT_EQ(step(plan, PX_OP_OVERLAY, NULL)->flags, PX_STEP_UPPER);   /* what is kept must survive a crash */
+    ASSERT_STR(px_plan_text(plan, step(plan, PX_OP_UPPER, NULL)->src), "/some/dir");
+    ASSERT(plan->writable_binds);
+    px_plan_free(plan);
+    refuse_plan("default", PAIRS("overlay", ""), &full_host, PX_E_ROOTFS);
+    refuse_plan("default", PAIRS("rootfs", px_test_dir_path(), "overlay", "", "persist", "true"), &full_host, PX_E_USAGE);
+    refuse_plan("default", PAIRS("rootfs", px_test_dir_path(), "persist", "true"), &full_host, PX_E_USAGE);
+}
+
+/* With --disk the changes and all writable directories are parts of one tmpfs. */
+TEST(a_changed_root_counts_as_disk)
+{
+    px_auto_fd int dir = px_test_dir();
+    struct px_plan *plan = make_plan("default", PAIRS("rootfs", px_test_dir_path(), "overlay", "", "disk", "8m"), &full_host);
+
+    ASSERT_EQ(step(plan, PX_OP_UPPER, NULL)->num, 8 << 20);
+    ASSERT(step(plan, PX_OP_OVERLAY, NULL)->flags & PX_STEP_SHARED);
+    ASSERT_EQ(count_of(plan, PX_OP_TMPFS), 1);
+    ASSERT(step(plan, PX_OP_TMPFS, NULL)->flags & PX_STEP_UPPER);
+    ASSERT(step(plan, PX_OP_DETACH, NULL)->flags & PX_STEP_UPPER);
+    px_plan_free(plan);
+}
+
+TEST(a_directory_that_is_worked_on_as_a_copy)
+{
+    px_auto_fd int dir = px_test_dir();
+    struct px_plan *plan = make_plan("default", PAIRS("changes", px_test_dir_path()), &full_host);
+    uint32_t at = find(plan, PX_OP_CHANGES, "/workspace");
+
+    ASSERT(at != NOWHERE && plan->steps[at - 1].op == PX_OP_UPPER && plan->steps[at + 1].op == PX_OP_FILE_IDS);
+    ASSERT_EQ(plan->steps[at - 1].src, 0);
+    ASSERT(plan->changes && plan->binds && !plan->writable_binds);
+    ASSERT_EQ(find(plan, PX_OP_BIND, "/workspace"), NOWHERE);
+    ASSERT_STR(px_plan_text(plan, step(plan, PX_OP_CHDIR, NULL)->dst), "/workspace");
+    ASSERT_EQ(step(plan, PX_OP_ALLOW, "/workspace")->num, px_landlock_write());
+    px_plan_free(plan);
+    refuse_plan("default", PAIRS("changes", "/etc/passwd"), &full_host, PX_E_BIND);
+    refuse_plan("default", PAIRS("changes", "/no/such"), &full_host, PX_E_BIND);
+    refuse_plan("default", PAIRS("apply", "true"), &full_host, PX_E_USAGE);
+    refuse_plan("default", PAIRS("changes", px_test_dir_path(), "work-dir", px_test_dir_path()), &full_host, PX_E_USAGE);
+    refuse_plan("default", PAIRS("changes", px_test_dir_path(), "work-target", "/usr/lib"), &full_host, PX_E_BIND);
+}
+
+TEST(a_build_box)
+{
+    px_auto_fd int dir = px_test_dir();
+    struct px_plan *plan =
+        make_plan("default", PAIRS("rootfs", px_test_dir_path(), "overlay", "/some/dir", "build", "true"), &full_host);
+
+    ASSERT_EQ(step(plan, PX_OP_IDS, NULL)->num, 0);
+    ASSERT(step(plan, PX_OP_INIT, NULL)->num != 0);     /* pid 1 is never who the payload is */
+    ASSERT_EQ(plan->owner.uid, 0);
+    ASSERT_EQ(find(plan, PX_OP_FILE, "/etc/passwd"), NOWHERE);
+    ASSERT(has_word(plan->mechanisms, plan->mechanisms_count, "seccomp=build"));
+    px_plan_free(plan);
+    refuse_plan("default", PAIRS("rootfs", px_test_dir_path(), "build", "true"), &full_host, PX_E_USAGE);
+}
+
 /* ---- the weaker tier ---- */
 
 static const struct px_host bare_host = {

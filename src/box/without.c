@@ -38,7 +38,7 @@ static void lose_attributes(struct px_step *s, const struct px_policy *policy)
                 {PX_WITHOUT_NOEXEC, PX_MOUNT_NOEXEC},
                 {PX_WITHOUT_NOSUID, PX_MOUNT_NOSUID},
                 {PX_WITHOUT_NODEV, PX_MOUNT_NODEV}};
-    if (s->op != PX_OP_BIND && s->op != PX_OP_TMPFS && s->op != PX_OP_ROOT && s->op != PX_OP_OVERLAY)
+    if (s->op != PX_OP_BIND && s->op != PX_OP_TMPFS && s->op != PX_OP_ROOT && s->op != PX_OP_OVERLAY && s->op != PX_OP_UPPER)
         return;
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
         if (px_policy_without(policy, rows[i].what))

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <px/sandbox.h>
+
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/sys.h"
@@ -50,6 +52,21 @@ int px_beyond_warnings(const struct px_policy *policy, char **ret_text, struct p
     return 0;
 }
 
+int px_beyond_root(const struct px_policy *policy, char **ret_dir, struct px_root_lease **ret_lease, struct px_err *e)
+{
+    struct px_sandbox *sandbox = NULL;
+    if (px_sandbox_open(NULL, &sandbox, e) < 0)
+        return -1;
+    int r = px_sandbox_root(sandbox, policy->base, policy->rootfs, ret_dir, ret_lease, e);
+    px_sandbox_close(sandbox);
+    return r;
+}
+
+void px_beyond_root_free(struct px_root_lease *lease)
+{
+    px_root_lease_free(lease);
+}
+
 int px_beyond_plan(const struct px_policy *policy, const char *const argv[], const struct px_host *host, char **ret_json,
                    struct px_err *e)
 {
@@ -66,7 +83,7 @@ int px_beyond_start(const struct px_policy *policy, const char *const argv[], co
 
 static bool has_workspace(const struct px_policy *policy)
 {
-    bool writable = policy->work_dir;
+    bool writable = policy->work_dir || (policy->overlay && *policy->overlay);
     for (size_t i = 0; i < policy->binds.count; i++)
         writable = writable || policy->binds.items[i].writable;
     return writable;

@@ -21,6 +21,8 @@ struct px_release {
 /* doctor_words.c */
 void px_release_parse(const char *text, size_t len, struct px_release *ret_release);    /* an os-release file */
 void px_release_read(struct px_release *ret_release);
+/* One value of such a file without its quotes; false: there is none, or it is too long. */
+bool px_release_value(const char *text, size_t len, const char *key, char *ret_value, size_t size);
 /* What to do about it; "" for PX_RAISE_NONE. */
 const char *px_raise_words(enum px_raise raise, enum px_family family);
 

@@ -83,6 +83,19 @@ void px_release_parse(const char *text, size_t len, struct px_release *ret_relea
     *ret_release = r;
 }
 
+bool px_release_value(const char *text, size_t len, const char *key, char *ret_value, size_t size)
+{
+    for (size_t at = 0, lines = 0; at < len && lines < LINES_MAX; lines++) {
+        const char *end = memchr(text + at, '\n', len - at);
+        size_t n = end ? (size_t)(end - text) - at : len - at, value_len;
+        const char *value = value_of(text + at, n, key, &value_len);
+        if (value && value_len > 0)
+            return px_fmt(ret_value, size, "%.*s", (int)value_len, value) >= 0;
+        at += n + 1;
+    }
+    return false;
+}
+
 void px_release_read(struct px_release *ret_release)
 {
     char text[RELEASE_MAX];

@@ -59,6 +59,8 @@ static void note_said(struct px_policy *policy, const char *field, const char *v
     value = value ? value : "true";
     for (size_t i = 0; i < PX_COUNT_OF(paths); i++)
         relative = relative || (px_equal(field, paths[i]) && value[0] != '/' && (value[0] == '.' || strchr(value, '/')));
+    bool directory = px_equal(field, "overlay") || px_equal(field, "changes") || px_equal(field, "rootfs");
+    relative = relative || (directory && *value && *value != '/');
     const char *variable = px_equal(field, "env") && !strchr(value, '=') ? px_policy_env(policy, value) : NULL;
     if (px_equal(field, "env") && !strchr(value, '=') && !variable)
         return;                 /* the caller does not have it */
@@ -122,9 +124,19 @@ PX_API int px_policy_warnings(const struct px_policy *policy, char **ret_text, s
     return px_beyond_warnings(policy, ret_text, e);
 }
 
+/* Whether the root is not a directory of the caller's, nor the host's: an archive, or a base by its name. */
+bool px_stay_root_is_stored(const struct px_policy *policy)
+{
+    struct stat st;
+    if (policy->rootfs)
+        return stat(policy->rootfs, &st) == 0 && S_ISREG(st.st_mode);
+    return policy->base && !px_equal(policy->base, "host") && !strchr(policy->base, '/') && policy->base[0] != '.';
+}
+
 PX_API bool px_policy_is_small(const struct px_policy *policy)
 {
-    return px_policy_own_filter(policy) && px_policy_native(policy) && !policy->detach;
+    return px_policy_own_filter(policy) && px_policy_native(policy) && !policy->detach && !policy->changes &&
+           !px_stay_root_is_stored(policy);
 }
 
 PX_API const char *px_preset_name(size_t index)
@@ -138,7 +150,7 @@ PX_API const char *px_preset_name(size_t index)
 PX_API int px_policy_field(size_t index, struct px_field_info *ret_info)
 {
     for (const struct px_field *f = px_policy_fields; f->name; f++) {
-        if (index-- > 0)
+        if (f->flags & PX_FIELD_INTERNAL || index-- > 0)
             continue;
         *ret_info = (struct px_field_info){
             .name = f->name, .letter = f->letter, .type = f->type->name, .arg = f->arg, .help = f->help, .words = f->words,
@@ -167,7 +179,46 @@ static int add_filter(const struct px_policy *policy, struct px_host *host, stru
     return px_policy_own_filter(policy) ? 0 : px_beyond_filter(policy, host, ret_code, e);
 }
 
-PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[], char **ret_json, struct px_err *e)
+/* A policy whose root is a directory, and what keeps that in place; it borrows everything else. */
+struct rooted {
+    struct px_policy policy;
+    char *dir;
+    struct px_root_lease *lease;
+};
+
+static int find_root(const struct px_policy *policy, struct rooted *ret, struct px_err *e)
+{
+    *ret = (struct rooted){.policy = *policy};
+    if (!px_stay_root_is_stored(policy))
+        return 0;
+    if (px_beyond_root(policy, &ret->dir, &ret->lease, e) < 0)
+        return -1;
+    ret->policy.rootfs = ret->dir;
+    return 0;
+}
+
+/* The box has the lease from now on; without a box it ends here. */
+static void done_root(struct rooted *r, struct px_box *box)
+{
+    if (box && r->lease) {
+        box->root = r->lease;
+        box->root_free = px_beyond_root_free;
+    } else if (r->lease) {
+        px_beyond_root_free(r->lease);
+    }
+    free(r->dir);
+}
+
+PX_API int px_policy_prepare(const struct px_policy *policy, struct px_err *e)
+{
+    struct rooted rooted;
+    if (find_root(policy, &rooted, e) < 0)
+        return -1;
+    done_root(&rooted, NULL);
+    return 0;
+}
+
+static int plan_with(const struct px_policy *policy, const char *const argv[], char **ret_json, struct px_err *e)
 {
     struct px_host host;
     struct px_plan *plan = NULL;
@@ -184,6 +235,16 @@ PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[]
     return r;
 }
 
+PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[], char **ret_json, struct px_err *e)
+{
+    struct rooted rooted;
+    if (find_root(policy, &rooted, e) < 0)
+        return -1;
+    int r = plan_with(&rooted.policy, argv, ret_json, e);
+    done_root(&rooted, NULL);
+    return r;
+}
+
 /* ---- box ---- */
 
 static int start(const struct px_policy *policy, const char *const argv[], const struct px_io *io, const struct px_host *host,
@@ -192,6 +253,10 @@ static int start(const struct px_policy *policy, const char *const argv[], const
     struct px_plan *plan = NULL;
     if (px_plan_new(policy, argv, host, io->bind_to_thread, &plan, e) < 0)
         return -1;
+    if (policy->changes && px_beyond_changes(policy, &plan->after, e) < 0) {
+        px_plan_free(plan);
+        return -1;
+    }
     return px_supervise_start(plan, policy, io, ret_box, e);
 }
 
@@ -268,20 +333,10 @@ static int start_landlock(const struct px_policy *policy, const char *const argv
     return r;
 }
 
-PX_API int px_box_start(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_box **ret_box,
+static int start_rooted(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_box **ret_box,
                         struct px_err *e)
 {
-    static const struct px_io nothing = {0};
-    struct px_err local = {0};
     struct px_host host;
-    if (!io)
-        io = &nothing;
-    if (!e)
-        e = &local;
-    if (policy->detach) {
-        px_fail(e, PX_E_USAGE, 0, "a detached command needs a box that stays");
-        return px_fix(e, "Use px_keeper_new() and px_living_detach() of px/living.h, or px exec -d.");
-    }
     px_auto_free struct sock_filter *filter = NULL;
     probe(policy, &host);
     if (add_filter(policy, &host, &filter, e) < 0)
@@ -291,6 +346,27 @@ PX_API int px_box_start(const struct px_policy *policy, const char *const argv[]
     int r = start(policy, argv, io, &host, ret_box, e);
     if (r < 0 && policy->require == PX_TIER_LANDLOCK && no_namespaces(e))
         r = start_landlock(policy, argv, io, &host, ret_box, e);
+    return r;
+}
+
+PX_API int px_box_start(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_box **ret_box,
+                        struct px_err *e)
+{
+    static const struct px_io nothing = {0};
+    struct px_err local = {0};
+    struct rooted rooted;
+    if (!io)
+        io = &nothing;
+    if (!e)
+        e = &local;
+    if (policy->detach) {
+        px_fail(e, PX_E_USAGE, 0, "a detached command needs a box that stays");
+        return px_fix(e, "Use px_keeper_new() and px_living_detach() of px/living.h, or px exec -d.");
+    }
+    if (find_root(policy, &rooted, e) < 0)
+        return -1;
+    int r = start_rooted(&rooted.policy, argv, io, ret_box, e);
+    done_root(&rooted, r < 0 ? NULL : *ret_box);
     return r;
 }
 
@@ -308,13 +384,29 @@ int px_stay_plan(const struct px_policy *policy, bool bound, struct px_plan **re
     return add_filter(policy, &host, &filter, e) < 0 ? -1 : px_plan_stay(policy, &host, bound, ret_plan, e);
 }
 
-int px_stay(const struct px_policy *policy, bool bound, struct px_box **ret_home, struct px_err *e)
+static int stay_rooted(const struct px_policy *policy, bool bound, const int *image, struct px_box **ret_home, struct px_err *e)
 {
     static const struct px_io nothing = {0};
     struct px_plan *plan = NULL;
     if (px_stay_plan(policy, bound, &plan, e) < 0)
         return -1;
+    plan->image = image;
     return px_supervise_start(plan, policy, &nothing, ret_home, e);
+}
+
+int px_stay_with(const struct px_policy *policy, bool bound, const int *image, struct px_box **ret_home, struct px_err *e)
+{
+    struct rooted rooted;
+    if (find_root(policy, &rooted, e) < 0)
+        return -1;
+    int r = stay_rooted(&rooted.policy, bound, image, ret_home, e);
+    done_root(&rooted, r < 0 ? NULL : *ret_home);
+    return r;
+}
+
+int px_stay(const struct px_policy *policy, bool bound, struct px_box **ret_home, struct px_err *e)
+{
+    return px_stay_with(policy, bound, NULL, ret_home, e);
 }
 
 PX_API int px_box_stay(const struct px_policy *policy, struct px_box **ret_home, struct px_err *e)

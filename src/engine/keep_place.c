@@ -17,82 +17,34 @@
 #include "base/time.h"
 #include "engine/keep.h"
 #include "kernel/tree.h"
+#include "store/home.h"
 
 enum { LOCK_MSEC_MAX = 10000, NAMES_MAX = 10000, TRIES = 100, LOCK_TRIES = 2000 };
 
 /* ---- directories ---- */
 
-static int find_home(const char *home, char *out, size_t size, struct px_err *e)
-{
-    const char *given = home ? home : getenv("PX_HOME");
-    const char *user = getenv("HOME");
-    int r = given && *given ? px_fmt(out, size, "%s", given) : user && *user ? px_fmt(out, size, "%s/.px", user) : -ENOENT;
-    if (r == -ENOENT) {
-        px_fail(e, PX_E_IO, 0, "there is no place for boxes with a name");
-        px_why(e, "Neither PX_HOME nor HOME is set.");
-        return px_fix(e, "Set PX_HOME to a directory of your own.");
-    }
-    if (r >= 0 && out[0] == '/')
-        return 0;
-    px_fail(e, PX_E_IO, 0, "'%.200s' cannot be the directory of px's state", given && *given ? given : user);
-    px_why(e, "It is not an absolute path, or too long.");
-    return px_fix(e, "Set PX_HOME to the absolute path of a directory of your own.");
-}
-
-/* Ours, and nobody else can write (PX_HOME) or even look (below it). */
-static int check_dir(int fd, const char *path, mode_t forbidden, struct px_err *e)
-{
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return px_fail(e, PX_E_IO, errno, "cannot look at '%s'", path);
-    if (st.st_uid != geteuid()) {
-        px_fail(e, PX_E_IO, 0, "'%s' cannot hold boxes of this user", path);
-        px_why(e, "It belongs to another user.");
-        return px_fix(e, "Set PX_HOME to a directory of your own.");
-    }
-    if ((st.st_mode & forbidden) == 0)
-        return 0;
-    px_fail(e, PX_E_IO, 0, "'%s' cannot hold boxes", path);
-    px_why(e, "Other users can get at it (mode %o).", (unsigned)(st.st_mode & 07777));
-    return px_fix(e, "chmod 700 '%s'", path);
-}
-
-/* No link is followed below PX_HOME; PX_HOME itself may be one, it is the user's own word. */
-static int enter(int parent, const char *name, const char *shown, bool make, mode_t forbidden, struct px_err *e)
-{
-    int links = parent == AT_FDCWD ? 0 : O_NOFOLLOW;
-    if (make && mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
-        return px_fail(e, PX_E_IO, errno, "cannot make '%s'", shown);
-    int fd = (int)px_sys(SYS_openat, parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | links);
-    if (fd == -ENOENT && !make)
-        return -ENOENT;
-    if (fd < 0)
-        return px_fail(e, PX_E_IO, fd, "cannot open '%s'", shown);
-    if (check_dir(fd, shown, forbidden, e) < 0) {
-        (void)px_fd_close(fd);
-        return -1;
-    }
-    return fd;
-}
+static const struct px_home_use use = {PX_E_IO, "boxes"};
 
 int px_keep_boxes(const char *home, bool make, int *ret_boxes, struct px_err *e)
 {
     static const char *const below[] = {"run", "boxes"};
     char path[2048];
-    if (find_home(home, path, sizeof path, e) < 0)
+    px_auto_fd int at = -EBADF;
+    if (px_home_find(home, &use, path, sizeof path, e) < 0)
         return -1;
-    px_auto_fd int at = enter(AT_FDCWD, path, path, make, 022, e);
-    for (size_t i = 0; at >= 0 && i < PX_COUNT_OF(below); i++) {
+    int r = px_home_enter(AT_FDCWD, path, path, make, 022, &use, &at, e);
+    for (size_t i = 0; r == 0 && i < PX_COUNT_OF(below); i++) {
         size_t n = strlen(path);
         if (px_fmt(path + n, sizeof path - n, "/%s", below[i]) < 0)
             return px_fail(e, PX_E_IO, ENAMETOOLONG, "cannot open '%s/%s'", path, below[i]);
-        int next = enter(at, below[i], path, make, 077, e);
+        int next = -EBADF;
+        r = px_home_enter(at, below[i], path, make, 077, &use, &next, e);
         (void)px_fd_close(at);
         at = next;
     }
-    if (at < 0 && at != -ENOENT)
+    if (r < 0)
         return -1;
-    *ret_boxes = at < 0 ? -EBADF : px_fd_take(&at);
+    *ret_boxes = r == 1 ? -EBADF : px_fd_take(&at);
     return 0;
 }
 

@@ -23,6 +23,26 @@ int px_beyond_warnings(const struct px_policy *policy, char **ret_text, struct p
     return 0;
 }
 
+int px_beyond_root(const struct px_policy *policy, char **ret_dir, struct px_root_lease **ret_lease, struct px_err *e)
+{
+    (void)policy;
+    (void)ret_dir;
+    (void)ret_lease;
+    return refuse(e);
+}
+
+void px_beyond_root_free(struct px_root_lease *lease)
+{
+    (void)lease;
+}
+
+int px_beyond_changes(const struct px_policy *policy, struct px_after **ret_after, struct px_err *e)
+{
+    (void)policy;
+    (void)ret_after;
+    return refuse(e);
+}
+
 int px_beyond_plan(const struct px_policy *policy, const char *const argv[], const struct px_host *host, char **ret_json,
                    struct px_err *e)
 {

@@ -70,10 +70,31 @@ static int find_program(char *out, size_t size)
     return -1;
 }
 
+/* Of the caller's variables the engine gets those that say where the store is. */
+struct places {
+    char text[2][4200];
+    char *items[3];
+};
+
+static void keep_places(struct places *p)
+{
+    static const char *const names[] = {"PX_HOME", "HOME"};
+    size_t count = 0;
+    for (size_t i = 0; i < PX_COUNT_OF(names); i++) {
+        const char *value = getenv(names[i]);
+        if (value && px_fmt(p->text[count], sizeof p->text[count], "%s=%s", names[i], value) >= 0) {
+            p->items[count] = p->text[count];
+            count++;
+        }
+    }
+    p->items[count] = NULL;
+}
+
 static int spawn(const char *program, int socket, pid_t *ret_pid)
 {
     char *const argv[] = {(char *)"px", (char *)"engine", NULL};
-    char *const none[] = {NULL};
+    struct places places;
+    keep_places(&places);
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     int r = posix_spawn_file_actions_init(&actions);
@@ -91,7 +112,7 @@ static int spawn(const char *program, int socket, pid_t *ret_pid)
     (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
     r = posix_spawn_file_actions_adddup2(&actions, socket, SOCKET_IN_CHILD);
     if (r == 0)
-        r = posix_spawn(ret_pid, program, &actions, &attributes, argv, none);
+        r = posix_spawn(ret_pid, program, &actions, &attributes, argv, places.items);
     (void)posix_spawn_file_actions_destroy(&actions);
     (void)posix_spawnattr_destroy(&attributes);
     return -r;

@@ -8,6 +8,10 @@
 int px_policy_copy(const struct px_policy *policy, struct px_policy **ret_copy, struct px_err *e);
 /* px_box_stay; if bound, the box also dies with the calling thread, by the kernel's hand. */
 int px_stay(const struct px_policy *policy, bool bound, struct px_box **ret_home, struct px_err *e);
-/* What it would be made of. */
+/* The same with an image of px-init that the caller shares among its boxes, or NULL. */
+int px_stay_with(const struct px_policy *policy, bool bound, const int *image, struct px_box **ret_home, struct px_err *e);
+/* Whether its root is in the store, and has to be found there for each box, and held. */
+bool px_stay_root_is_stored(const struct px_policy *policy);
+/* What it would be made of; its root is a directory. */
 struct px_plan;
 int px_stay_plan(const struct px_policy *policy, bool bound, struct px_plan **ret_plan, struct px_err *e);

@@ -49,6 +49,8 @@ static int make(const struct px_stock *stock, const int *image, struct px_travel
  * try. A host that changes every time is an error, too. */
 int px_stock_box(struct px_stock *stock, const int *image, struct px_traveller *who, struct px_box **ret_home, struct px_err *e)
 {
+    if (px_stay_root_is_stored(stock->policy))
+        return px_stay_with(stock->policy, true, image, ret_home, e);
     if (!is_fresh(stock) && refresh(stock, who->home >= 0, e) < 0)
         return -1;
     for (int tries = 0;; tries++) {

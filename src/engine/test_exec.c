@@ -309,7 +309,7 @@ TEST(errors_need_no_reader)
     ASSERT_EQ(px_policy_set(policy, "nonsense", "1", NULL), -1);
     ASSERT_EQ(px_policy_set(policy, "memory", "much", NULL), -1);
     ASSERT_EQ(px_policy_set(policy, "memory", NULL, NULL), -1);
-    ASSERT_EQ(px_policy_set(policy, "keep", NULL, NULL), -1);
+    ASSERT_EQ(px_policy_set(policy, "device", NULL, NULL), -1);
     ASSERT_EQ(px_plan_json(policy, nothing, &json, NULL), -1);
     ASSERT_EQ(px_box_start(policy, nothing, NULL, &box, NULL), -1);
     ASSERT_EQ(px_box_start(policy, missing, NULL, &box, NULL), -1);

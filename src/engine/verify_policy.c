@@ -126,7 +126,8 @@ int px_verify_add_program(struct px_verify_run *run, struct px_slot *slot, struc
                    tell_number(slot, e, "A_UID", callers ? geteuid() : p->user.uid) < 0 ||
                    tell_number(slot, e, "A_GID", callers ? getegid() : p->user.gid) < 0 ||
                    tell_number(slot, e, "A_STAY", run->ask->self_test ? STAY_BROKEN_SEC : STAY_SEC) < 0 ||
-                   tell(slot, e, "A_BASE", px_policy_root_dir(p) ? "other" : "host") < 0
+                   tell(slot, e, "A_BASE", px_policy_root_dir(p) ? "other" : "host") < 0 ||
+                   tell(slot, e, "A_ROOT", p->overlay ? "writable" : "read-only") < 0
                ? -1 : 0;
 }
 

@@ -94,12 +94,22 @@ static void learn(struct px_verify_run *run, const struct px_policy *p, const st
     s->strict = px_equal(p->seccomp, "strict");
     s->no_listener = is_missing(r, "denials") || s->in == PX_IN_GVISOR || s->own_filter;
     s->net_shared = p->net == PX_NET_HOST;
+    s->overlay = p->overlay != NULL;
     s->no_landlock = !is_in_force(r, "landlock") && !px_policy_without(p, PX_WITHOUT_LANDLOCK);
     s->groups_kept = is_missing(r, "groups");
     s->single_id = is_missing(r, "ids");
     for (size_t i = 0; i < p->tmpfs.count; i++)
         if (px_equal(p->tmpfs.items[i].target, "/tmp"))
             s->tmp_noexec = p->tmpfs.items[i].noexec;
+}
+
+/* Many boxes run at once, and a directory takes the changes of one. */
+static int refuse_shared(const struct px_policy *p, struct px_err *e)
+{
+    if (!p->changes && (!p->overlay || !*p->overlay))
+        return 0;
+    px_fail(e, PX_E_USAGE, 0, "a verification runs many boxes, which cannot share a directory for their changes");
+    return px_fix(e, "Leave --changes out, and write --overlay without a directory.");
 }
 
 /* The first box says where we are: which tier, what is in force, and that px-attack can run there at all. */
@@ -109,7 +119,7 @@ static int look_around(struct px_verify_run *run, struct px_slot *slot, struct p
     const char *argv[] = {NULL, "list", NULL};
     px_buf_printf(&program, "%s/px-attack", run->here);
     argv[0] = px_buf_text(&program);
-    if (run->ask->make_policy(run->ask->user, &slot->policy, e) < 0)
+    if (run->ask->make_policy(run->ask->user, &slot->policy, e) < 0 || refuse_shared(slot->policy, e) < 0)
         return -1;
     bool weaker = slot->policy->require == PX_TIER_LANDLOCK;
     if (px_verify_add_program(run, slot, e) < 0 || px_box_start(slot->policy, argv, NULL, &slot->box, e) < 0)
@@ -217,6 +227,9 @@ static const char *cannot_try(const struct px_verify_run *run, const struct px_t
         return "the caller planted no secret";
     if (run->ask->self_test && row->broken_by[0] == '!')
         return row->broken_by + 1;
+    if (run->s.overlay && row->kind == PX_CHECK_SHELL &&
+        (px_verify_has(row->held_by, "read-only") || px_equal(row->name, "root_home_inaccessible")))
+        return "the root is the box's own to change, as asked for";
     if (t->without >> PX_WITHOUT_NOEXEC & 1 && row->kind == PX_CHECK_SHELL && !run->s.tmp_noexec)
         return "the policy lets programs run there";
     return NULL;

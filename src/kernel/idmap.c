@@ -298,7 +298,7 @@ static int extents(const struct px_idmap *map, uint32_t id, uint32_t caller, uin
 
 static int write_map(const char *file, const struct extent *list, int count)
 {
-    char text[128];
+    char text[256];
     size_t at = 0;
     for (int i = 0; i < count; i++) {
         int n = px_fmt(text + at, sizeof text - at, "%u %u %u\n", list[i].inside, list[i].outside, list[i].count);
@@ -375,20 +375,26 @@ __attribute__((no_sanitize("address"))) static void hold_namespace(void *parent_
         (void)px_sys(SYS_exit_group, 0);
 }
 
-static int map_and_open(pid_t pid, uint32_t file_uid, uint32_t file_gid, uint32_t host_uid, uint32_t host_gid)
+/* One of the two maps of such a namespace. */
+struct file_map {
+    struct extent list[5];
+    int count;
+};
+
+static int map_and_open(pid_t pid, const struct file_map *uids, const struct file_map *gids)
 {
     char file[64];
     if (px_fmt(file, sizeof file, "/proc/%d/uid_map", (int)pid) < 0)
         return -ENAMETOOLONG;
-    int r = write_map(file, &(struct extent){file_uid, host_uid, 1}, 1);
+    int r = write_map(file, uids->list, uids->count);
     if (r < 0 || (r = px_fmt(file, sizeof file, "/proc/%d/gid_map", (int)pid)) < 0 ||
-        (r = write_map(file, &(struct extent){file_gid, host_gid, 1}, 1)) < 0 ||
+        (r = write_map(file, gids->list, gids->count)) < 0 ||
         (r = px_fmt(file, sizeof file, "/proc/%d/ns/user", (int)pid)) < 0)
         return r;
     return (int)px_sys(SYS_openat, AT_FDCWD, file, O_RDONLY | O_CLOEXEC);
 }
 
-int px_idmap_userns(uint32_t file_uid, uint32_t file_gid, uint32_t host_uid, uint32_t host_gid)
+static int userns_with(const struct file_map *uids, const struct file_map *gids)
 {
     char stack[4096] __attribute__((aligned(16)));
     px_auto_fd int pidfd = -EBADF;
@@ -402,9 +408,49 @@ int px_idmap_userns(uint32_t file_uid, uint32_t file_gid, uint32_t host_uid, uin
     long pid = px_clone_run(&args, stack, sizeof stack, hold_namespace, &parent);
     if (pid < 0)
         return (int)pid;
-    int fd = map_and_open((pid_t)pid, file_uid, file_gid, host_uid, host_gid);
+    int fd = map_and_open((pid_t)pid, uids, gids);
     int status;
     (void)px_pidfd_signal(pidfd, SIGKILL);
     (void)px_pidfd_wait(pidfd, false, &status, NULL);
     return fd;
+}
+
+int px_idmap_userns(uint32_t file_uid, uint32_t file_gid, uint32_t host_uid, uint32_t host_gid)
+{
+    const struct file_map uids = {.list = {{file_uid, host_uid, 1}}, .count = 1};
+    const struct file_map gids = {.list = {{file_gid, host_gid, 1}}, .count = 1};
+    return userns_with(&uids, &gids);
+}
+
+static void add_extent(struct file_map *m, uint32_t file, uint32_t host, uint32_t count)
+{
+    if (count > 0)
+        m->list[m->count++] = (struct extent){file, host, count};
+}
+
+/* `owner` is shown as `id`, `id` as `owner`, and what lies before, between and after them as itself. */
+static struct file_map swapped(uint32_t owner, uint32_t id, uint32_t base, uint32_t count)
+{
+    struct file_map m = {0};
+    uint32_t low = owner < id ? owner : id, high = owner < id ? id : owner;
+    add_extent(&m, owner, base + id, 1);
+    if (owner >= count) {       /* not a number that the box has: nobody inside can take its place */
+        add_extent(&m, 0, base, id);
+        add_extent(&m, id + 1, base + id + 1, count - id - 1);
+        return m;
+    }
+    add_extent(&m, 0, base, low);
+    if (low != high) {
+        add_extent(&m, id, base + owner, 1);
+        add_extent(&m, low + 1, base + low + 1, high - low - 1);
+    }
+    add_extent(&m, high + 1, base + high + 1, count - high - 1);
+    return m;
+}
+
+int px_idmap_userns_root(const struct px_idmap *map, uint32_t file_uid, uint32_t file_gid)
+{
+    const struct file_map uids = swapped(file_uid, map->uid, map->uid_base, map->count);
+    const struct file_map gids = swapped(file_gid, map->gid, map->gid_base, map->count);
+    return userns_with(&uids, &gids);
 }

@@ -3,8 +3,8 @@
  * Why:     no id inside may ever be the host's uid 0, and two boxes should not share ids (SECURITY 5.4).
  *
  *   root                     a range of 65536 ids out of a block that belongs to nobody, another one for each running box
- *   user with subordinate    the caller's own range (/etc/subuid, applied by newuidmap); with binds, the payload's id is the
- *   ids                      caller's own, so that the caller's files can be read and written
+ *   user with subordinate    the caller's own range (/etc/subuid, applied by newuidmap); with files of the caller's, the
+ *   ids                      payload's id is the caller's own, so that they can be read and written
  *   user without             one id: the payload is the caller
  *
  * Owns:    the lock that keeps a range taken (released by the kernel when the last holder dies).
@@ -30,7 +30,7 @@ struct px_idmap {
     int lock_fd;                /* -EBADF if none is needed */
 };
 
-/* want_caller: the box has binds, so an ordinary caller's own id must be reachable inside. */
+/* want_caller: the box has binds, or a root of the caller's, so an ordinary caller's own id must be reachable inside. */
 int px_idmap_choose(uint32_t uid, uint32_t gid, bool want_caller, struct px_idmap *ret_map);
 void px_idmap_done(struct px_idmap *map);
 const char *px_idmap_name(const struct px_idmap *map);   /* "ids=range" */
@@ -45,3 +45,7 @@ uint32_t px_idmap_host_gid(const struct px_idmap *map);
 
 /* A user namespace that maps one owner of files to host ids, for px_mount_idmap. The descriptor, or -errno. */
 int px_idmap_userns(uint32_t file_uid, uint32_t file_gid, uint32_t host_uid, uint32_t host_gid);
+/* The same for a whole root: its owner is shown as the payload, every other owner by its own number; where the
+ * payload's number is an owner too, the two change places, so that nothing is lost on the way in or back. Only for
+ * PX_IDMAP_RANGE. */
+int px_idmap_userns_root(const struct px_idmap *map, uint32_t file_uid, uint32_t file_gid);

@@ -46,6 +46,8 @@ const struct sock_filter *px_seccomp_program(enum px_filter filter, uint16_t *re
         PROGRAM(floor);
     case PX_FILTER_FLOOR_WORKSPACE:
         PROGRAM(floor_workspace);
+    case PX_FILTER_BUILD:
+        PROGRAM(build);
     case PX_FILTER_WORKSPACE:
         break;
     }

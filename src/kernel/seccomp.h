@@ -18,6 +18,7 @@ enum px_filter {
     PX_FILTER_STRICT_WORKSPACE,
     PX_FILTER_FLOOR,            /* what no box may do: goes with a program of the user's own */
     PX_FILTER_FLOOR_WORKSPACE,
+    PX_FILTER_BUILD,            /* for package managers: the default one, changed by data/build.def */
 };
 
 /* Never NULL. */

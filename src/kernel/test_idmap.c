@@ -331,3 +331,46 @@ TEST(userns_for_a_mount)
     ASSERT_EQ(waitpid(pid, &status, 0), pid);
     ASSERT_EQ(status, 0);
 }
+
+/* The map of a whole root: owner and payload change places, all others are who they are; nothing is the host's root. */
+static void check_root_map(uint32_t owner, uint32_t payload)
+{
+    const struct px_idmap map = {.kind = PX_IDMAP_RANGE, .uid = payload, .gid = payload, .uid_base = FIRST,
+                                 .gid_base = FIRST, .count = 65536};
+    px_auto_fd int fd = px_idmap_userns_root(&map, owner, owner);
+    int status;
+
+    ASSERT_OK(fd);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char text[512];
+        if (setns(fd, CLONE_NEWUSER) < 0)
+            _exit(2);
+        pid_t inner = fork();
+        if (inner == 0) {
+            ASSERT_OK(px_read_file(AT_FDCWD, "/proc/self/uid_map", text, sizeof text));
+            int64_t first = outside_of(text, owner) - (int64_t)payload; /* as seen from here: an offset of its own */
+            ASSERT_EQ(outside_of(text, 77) - first, 77);
+            ASSERT_EQ(outside_of(text, 65535) - first, 65535);
+            if (owner < 65536)
+                ASSERT_EQ(outside_of(text, payload) - first, owner);
+            _exit(0);
+        }
+        ASSERT_EQ(waitpid(inner, &status, 0), inner);
+        _exit(WEXITSTATUS(status));
+    }
+    ASSERT_EQ(waitpid(pid, &status, 0), pid);
+    ASSERT_EQ(status, 0);
+}
+
+TEST(userns_of_a_whole_root)
+{
+    if (geteuid() != 0)
+        SKIP("only root's boxes use id-mapped mounts");
+    check_root_map(0, 1000);
+    check_root_map(0, 0);
+    check_root_map(1000, 1000);
+    check_root_map(5, 1000);
+    check_root_map(2000, 1);
+    check_root_map(100000, 1000);
+}

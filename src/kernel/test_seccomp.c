@@ -485,6 +485,34 @@ TEST(seccomp_every_mode_word)
     }
 }
 
+/* What a build box is told is done, what it may do more, and that all else is as in the default filter. */
+TEST(seccomp_build_differs_only_where_it_says)
+{
+    static const int pretended[] = {SYS_chown, SYS_fchown, SYS_lchown, SYS_fchownat, SYS_setuid, SYS_setgid, SYS_setreuid,
+                                    SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setgroups, SYS_setfsuid, SYS_setfsgid, SYS_capset};
+    static const int allowed[] = {SYS_chmod, SYS_fchmod, SYS_fchmodat, SYS_creat, SYS_open, SYS_openat, 437 /* openat2 */,
+                                  452 /* fchmodat2 */};
+    for (int nr = 0; nr < 1024; nr++) {
+        struct seccomp_data data = {.nr = nr, .arch = AUDIT_ARCH_X86_64};
+        uint32_t wanted = interpret(PX_FILTER_DEFAULT, &data).action;
+        for (size_t i = 0; i < COUNT_OF(pretended); i++)
+            wanted = pretended[i] == nr ? SECCOMP_RET_ERRNO : wanted;
+        ASSERT_EQ(interpret(PX_FILTER_BUILD, &data).action, wanted);
+    }
+    for (size_t i = 0; i < COUNT_OF(allowed); i++) {
+        struct seccomp_data data = {.nr = allowed[i], .arch = AUDIT_ARCH_X86_64, .args = {~0ull, ~0ull, ~0ull, ~0ull}};
+        ASSERT_EQ(interpret(PX_FILTER_BUILD, &data).action, SECCOMP_RET_ALLOW);
+    }
+    static const unsigned types[][2] = {{S_IFCHR, SECCOMP_RET_ERRNO}, {S_IFBLK, SECCOMP_RET_ERRNO}, {S_IFREG, SECCOMP_RET_ALLOW},
+                                        {S_IFIFO, SECCOMP_RET_ALLOW}, {0, SECCOMP_RET_ALLOW}};
+    for (size_t i = 0; i < COUNT_OF(types); i++) {
+        struct seccomp_data node = {.nr = SYS_mknod, .arch = AUDIT_ARCH_X86_64, .args = {0, types[i][0] | 0644}};
+        struct seccomp_data nodeat = {.nr = SYS_mknodat, .arch = AUDIT_ARCH_X86_64, .args = {0, 0, types[i][0] | 0644}};
+        ASSERT_EQ(interpret(PX_FILTER_BUILD, &node).action, types[i][1]);
+        ASSERT_EQ(interpret(PX_FILTER_BUILD, &nodeat).action, types[i][1]);
+    }
+}
+
 TEST(seccomp_every_bit_of_clone_flags_and_every_terminal_ioctl)
 {
     for (int bit = 0; bit < 64; bit++) {

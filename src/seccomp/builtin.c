@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -92,6 +93,26 @@ static const struct {
 #undef PX_SYSCALL
 };
 
+/* The rows in which a build box differs from the default. */
+static const struct {
+    char name[16];
+    uint8_t class;
+} build_rows[] = {
+#define PX_BUILD(name, class) {#name, CLASS_##class},
+#include "build.def"
+#undef PX_BUILD
+};
+
+static uint8_t class_in(enum px_filter filter, unsigned row)
+{
+    if (filter != PX_FILTER_BUILD)
+        return rows[row].class[filter / 2];
+    for (unsigned i = 0; i < COUNT_OF(build_rows); i++)
+        if (strcmp(build_rows[i].name, rows[row].name) == 0)
+            return build_rows[i].class;
+    return rows[row].class[PX_FILTER_DEFAULT / 2];
+}
+
 _Static_assert(PX_FILTER_STRICT == 2 && PX_FILTER_FLOOR == 4, "two filters to a column, the second one for a workspace");
 
 const char *px_builtin_row(unsigned index, uint32_t *ret_number)
@@ -128,7 +149,7 @@ int px_builtin_calls(enum px_filter filter, struct px_calls *ret_calls)
         calls->of[i] = CLASS_DENY;
     for (unsigned i = 0; i < COUNT_OF(rows); i++) {
         uint16_t number = rows[i].number;
-        uint8_t class = rows[i].class[filter / 2];
+        uint8_t class = class_in(filter, i);
 
         if (number >= PX_CALLS_MAX || known[number])
             return -EINVAL;

@@ -67,3 +67,27 @@ make_rootfs() {
         ln -s busybox "$TMP/rootfs/bin/$name"
     done
 }
+
+# Skips where memory cannot take the changes of a root: the tmpfs of an older kernel has no attributes of users.
+need_overlay() {
+    make_rootfs
+    "$PX" exec --rootfs "$TMP/rootfs" --overlay -- /bin/busybox true 2>"$TMP/need.err" || ! grep -q 'before Linux 6.6' "$TMP/need.err" ||
+        skip 'the tmpfs of this kernel has no attributes of users'
+}
+
+# Skips where the directories of the tests cannot take them either.
+need_overlay_dir() {
+    make_rootfs
+    "$PX" exec --rootfs "$TMP/rootfs" --overlay="$TMP/need.dir" -- /bin/busybox true 2>"$TMP/need.err" ||
+        ! grep -qE 'no attributes of users|does not support id-mapped' "$TMP/need.err" || skip 'this file system cannot hold an overlay'
+}
+
+# Everything of a tree that can be seen from outside.
+listing() { (cd "$1" && find . -printf '%p %y %m %U:%G %s %T@ %l\n' | LC_ALL=C sort); }
+
+# The same for --changes, which needs no other root.
+need_changes() {
+    mkdir -p "$TMP/need"
+    "$PX" -q exec --changes "$TMP/need" -- true 2>"$TMP/need.err" || ! grep -qE 'before Linux 6.6|does not support id-mapped' "$TMP/need.err" ||
+        skip 'this kernel or file system cannot hold an overlay'
+}

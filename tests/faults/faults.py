@@ -42,6 +42,9 @@ CALLS = """
     rt_sigprocmask
 """.split()
 
+# What a root that can be changed needs besides.
+OVERLAY_CALLS = ["mount", "mkdirat", "open_tree", "mount_setattr", "setfsuid", "setfsgid", "fsetxattr", "prctl"]
+
 PR_SET_PDEATHSIG, PR_GET_DUMPABLE, PR_SET_DUMPABLE, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC = 1, 3, 4, 1, 2, 3, 4, 1030
 PR_GET_NO_NEW_PRIVS = 39
 TERMINAL = (0x5401, 0x5402, 0x5413)             # TCGETS, TCSETS, TIOCGWINSZ
@@ -197,6 +200,7 @@ def configurations(uid, top):
         (["--memory", "64m", "--net", "loopback", "--disk", "8m"], None),
         (["-t"], ["ioctl", "sendmsg", "openat", "dup3", "setsid"]),
         (["--rootfs", rootfs], mounts),
+        (["--rootfs", rootfs, "--overlay"], [*mounts, *OVERLAY_CALLS]),
     ]
 
 

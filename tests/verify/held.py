@@ -126,7 +126,7 @@ def landlock(px):
 def publish(px, where):
     """Copies that any user can run, wherever the repository lies."""
     where.chmod(0o755)
-    for name in ("px", "px-main", "px-attack"):
+    for name in ("px", "px-main", "px-attack", "px-layer"):
         shutil.copyfile(Path(px).resolve().with_name(name), where / name)
         (where / name).chmod(0o755)
     return str(where / "px")

@@ -1,6 +1,6 @@
 # Part of the design, not of this build: refused by name, never ignored.
-for words in --overlay --overlay=/x --persist '--deny *.pem' '--allow-net example.org' --allow-host-loopback '-p 80:80' '--publish 80:80' '--dns 1.1.1.1' \
-    '--http-proxy http://x' '--device /dev/kvm' '--changes .' --apply --discard --keep \
+for words in '--deny *.pem' '--allow-net example.org' --allow-host-loopback '-p 80:80' '--publish 80:80' '--dns 1.1.1.1' \
+    '--http-proxy http://x' '--device /dev/kvm' \
     '--net outbound'; do
     status=0
     # shellcheck disable=SC2086

@@ -1,6 +1,6 @@
 says "$PX" sandbox
 says "$PX" sandbox nonsense
-says "$PX" sandbox build
+says "$PX" sandbox explain
 says "$PX" sandbox verify -- true
 says "$PX" sandbox verify -t
 says "$PX" sandbox verify --jobs many

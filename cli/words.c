@@ -1,11 +1,11 @@
-/* Options of the small verbs of px box. */
-#include "box.h"
+/* Options of verbs that have few of them. */
+#include "words.h"
 
 #include <string.h>
 
-static const struct box_word *find_word(const struct box_word *words, const char *text)
+static const struct word *find_word(const struct word *words, const char *text)
 {
-    for (const struct box_word *w = words; w && w->name; w++) {
+    for (const struct word *w = words; w && w->name; w++) {
         size_t n = strlen(w->name);
         if (strncmp(text, w->name, n) == 0 && (text[n] == '\0' || (text[n] == '=' && w->value)))
             return w;
@@ -16,17 +16,17 @@ static const struct box_word *find_word(const struct box_word *words, const char
 }
 
 /* One option at argv[*at]; 0, or -1 and it was said what is wrong. */
-static int take_word(struct cli *cli, const char *usage, const struct box_word *words, int argc, char **argv, int *at,
-                     int *ret_status)
+static int take_word(struct cli *cli, const char *command, const char *usage, const struct word *words, int argc,
+                     char **argv, int *at, int *ret_status)
 {
     const char *text = argv[*at];
-    const struct box_word *w = find_word(words, text);
+    const struct word *w = find_word(words, text);
     if (strcmp(text, "--json") == 0) {
         cli->json = true;
         return 0;
     }
     if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0) {
-        *ret_status = print_help(find_command("box"));
+        *ret_status = print_help(find_command(command));
         return -1;
     }
     if (w && w->flag) {
@@ -43,7 +43,8 @@ static int take_word(struct cli *cli, const char *usage, const struct box_word *
     return -1;
 }
 
-int box_words(struct cli *cli, const char *usage, const struct box_word *words, int argc, char **argv, int *ret_status)
+int take_words(struct cli *cli, const char *command, const char *usage, const struct word *words, int argc, char **argv,
+               int *ret_status)
 {
     int left = 0, only_words = 0;
     for (int i = 0; i < argc; i++) {
@@ -51,13 +52,13 @@ int box_words(struct cli *cli, const char *usage, const struct box_word *words, 
             only_words = 1;
         else if (only_words || argv[i][0] != '-' || argv[i][1] == '\0')
             argv[left++] = argv[i];
-        else if (take_word(cli, usage, words, argc, argv, &i, ret_status) < 0)
+        else if (take_word(cli, command, usage, words, argc, argv, &i, ret_status) < 0)
             return -1;
     }
     return left;
 }
 
-unsigned box_number(const char *text)
+unsigned word_number(const char *text)
 {
     unsigned value = 0;
     if (*text == '\0' || strlen(text) > 9)

@@ -1,0 +1,239 @@
+/* helpers/layer/test_layer.c - the parts of px-layer by themselves; tests/archives has the whole. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "harness/test.h"
+#include "helpers/layer/layer.h"
+#include "kernel/tree.h"
+
+/* ---- names ---- */
+
+TEST(names_are_cleaned_or_refused)
+{
+    static const struct {
+        const char *raw, *clean;        /* NULL: refused */
+        bool directory;
+    } rows[] = {
+        {"a", "a", false}, {"a/b", "a/b", false}, {"./a", "a", false}, {"././a/./b/.", "a/b", false}, {".", "", true},
+        {"./", "", true},
+        {"a/", "a", true}, {"a..b", "a..b", false}, {"...", "...", false}, {".a", ".a", false}, {"a b", "a b", false},
+        {"", NULL, true}, {"/", NULL, true}, {"/a", NULL, false}, {"a/", NULL, false}, {"a//b", NULL, false},
+        {"a//", NULL, true}, {"..", NULL, true},
+        {"../a", NULL, false}, {"a/..", NULL, true}, {"a/../b", NULL, false}, {"./..", NULL, true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char out[NAME_SIZE];
+        const char *reason = NULL;
+        int r = name_clean(rows[i].raw, strlen(rows[i].raw), rows[i].directory, out, &reason);
+        ASSERT_EQ(r, rows[i].clean ? 0 : -1);
+        if (rows[i].clean)
+            ASSERT_STR(out, rows[i].clean);
+        else
+            ASSERT(reason);
+    }
+}
+
+/* ---- compression ---- */
+
+/* Some that compresses and some that does not, more than the slots hold, and not a whole number of chunks. */
+static uint8_t *stream(size_t size)
+{
+    uint8_t *data = malloc(size);
+    uint64_t x = 88172645463325252ULL;
+    ASSERT(data);
+    for (size_t i = 0; i < size; i++) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        data[i] = i / 4096 % 3 ? (uint8_t)(i / 64) : (uint8_t)x;
+    }
+    return data;
+}
+
+static void squeeze_all(enum px_compression how, unsigned threads, const uint8_t *data, size_t size, int fd,
+                        struct px_layer *ret)
+{
+    struct squeeze *s = NULL;
+    struct px_err e = {0};
+    ASSERT_PX(squeeze_open(fd, how, threads, &s, &e), e);
+    for (size_t at = 0, n; at < size; at += n) {
+        n = at * 7 % 100000 + 1;
+        n = n < size - at ? n : size - at;
+        ASSERT_PX(squeeze_add(s, data + at, n, &e), e);
+    }
+    ASSERT_PX(squeeze_finish(s, ret, &e), e);
+    squeeze_free(s);
+}
+
+TEST_DEADLINE(bytes_do_not_depend_on_threads, 120)
+{
+    enum { SIZE = 11 * CHUNK + 12345 };
+    uint8_t *data = stream(SIZE), *back = malloc(SIZE + 1);
+    ASSERT(back);
+    for (int how = 0; how < PX_COMPRESSIONS; how++) {
+        struct px_layer first = {0};
+        for (unsigned threads = 0; threads <= 4; threads++) {
+            struct px_layer layer;
+            struct source *source = NULL;
+            struct px_err e = {0};
+            px_auto_fd int fd = memfd_create("layer", MFD_CLOEXEC);
+            squeeze_all((enum px_compression)how, threads, data, SIZE, fd, &layer);
+            if (threads == 0)
+                first = layer;
+            ASSERT_STR(layer.digest.hex, first.digest.hex);
+            ASSERT_STR(layer.diff_id.hex, first.diff_id.hex);
+            ASSERT_EQ(layer.tar_size, SIZE);
+            if (how == PX_COMPRESS_NONE)
+                continue;       /* it is not a tar that the source would know */
+            ASSERT_PX(source_open(fd, layer.size, 0, &source, &e), e);
+            ASSERT_EQ(source_read(source, back, SIZE + 1, &e), SIZE);
+            ASSERT(memcmp(data, back, SIZE) == 0);
+            source_free(source);
+        }
+    }
+    free(data);
+    free(back);
+}
+
+TEST(full_disk_is_an_error)
+{
+    uint8_t *data = stream(4 * CHUNK);
+    struct squeeze *s = NULL;
+    struct px_layer layer;
+    struct px_err e = {0};
+    px_auto_fd int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        SKIP("there is no /dev/full");
+    for (unsigned threads = 0; threads <= 2; threads++) {
+        e = (struct px_err){0};
+        int r = squeeze_open(fd, PX_COMPRESS_ZSTD, threads, &s, &e);
+        if (r == 0)
+            r = squeeze_add(s, data, 4 * CHUNK, &e);
+        if (r == 0)
+            r = squeeze_finish(s, &layer, &e);
+        ASSERT_EQ(r, -1);
+        ASSERT_EQ(e.code, PX_E_STORE_WRITE);
+        ASSERT_EQ(e.sys, ENOSPC);
+        squeeze_free(s);
+        s = NULL;
+    }
+    free(data);
+}
+
+/* ---- headers, there and back ---- */
+
+struct memory {
+    uint8_t *data;
+    size_t size;
+    bool given;
+};
+
+static long give(void *user, const uint8_t **ret_data, struct px_err *e)
+{
+    struct memory *m = user;
+    (void)e;
+    *ret_data = m->data;
+    long n = m->given ? 0 : (long)m->size;
+    m->given = true;
+    return n;
+}
+
+static void there_and_back(const struct entar_entry *given, struct entry *back)
+{
+    struct squeeze *s = NULL;
+    struct px_layer layer;
+    struct px_err e = {0};
+    struct memory m = {.size = 64 << 10};
+    struct tar t;
+    px_auto_fd int fd = memfd_create("header", MFD_CLOEXEC);
+    ASSERT_PX(squeeze_open(fd, PX_COMPRESS_NONE, 0, &s, &e), e);
+    ASSERT_PX(entar_header(s, given, &e), e);
+    ASSERT_PX(entar_end(s, &e), e);
+    ASSERT_PX(squeeze_finish(s, &layer, &e), e);
+    squeeze_free(s);
+    m.data = calloc(1, m.size);
+    ASSERT(m.data && pread(fd, m.data, m.size, 0) == (ssize_t)layer.size);
+    tar_init(&t, give, &m);
+    ASSERT_PX(tar_next(&t, back, &e), e);
+    tar_done(&t);
+    free(m.data);
+}
+
+TEST(names_of_every_length)
+{
+    struct entry *back = malloc(sizeof *back);
+    char name[1200], target[400];
+    ASSERT(back);
+    for (size_t n = 1; n < sizeof name - 1; n += n < 280 ? 1 : 61) {
+        for (size_t i = 0; i < n; i++)
+            name[i] = i % 90 == 89 && i + 1 < n ? '/' : 'n';
+        name[n] = '\0';
+        size_t m = n % (sizeof target - 1) + 1;
+        memset(target, 't', m);
+        target[m] = '\0';
+        const struct entar_entry link = {.name = name, .type = '2', .mode = 0777, .target = target};
+        there_and_back(&link, back);
+        ASSERT_STR(back->name, name);
+        ASSERT_STR(back->target, target);
+        ASSERT_EQ(back->kind, KIND_SYMLINK);
+    }
+    free(back);
+}
+
+TEST(sizes_beyond_octal)
+{
+    static const uint64_t sizes[] = {0, 1, 077777777777, 0100000000000, 1ULL << 40, (1ULL << 60) - 1};
+    struct entry *back = malloc(sizeof *back);
+    ASSERT(back);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const struct entar_entry file = {.name = "f", .type = '0', .mode = 0644, .size = sizes[i], .target = ""};
+        there_and_back(&file, back);
+        ASSERT_EQ(back->size, sizes[i]);
+        ASSERT_EQ(back->mode, 0644);
+    }
+    free(back);
+}
+
+/* ---- memory that is not there ---- */
+
+static void fill(int dir)
+{
+    ASSERT_OK(mkdirat(dir, "d", 0755));
+    px_auto_fd int file = openat(dir, "d/f", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    ASSERT_OK(px_write_full(file, "hello", 5));
+    ASSERT_OK(linkat(dir, "d/f", dir, "h", 0));
+    ASSERT_OK(symlinkat("x", dir, "l"));
+}
+
+TEST_DEADLINE(no_memory_at_any_moment, 120)
+{
+    px_auto_fd int tree = px_test_dir(), out = px_test_dir();
+    fill(tree);
+    for (unsigned n = 1;; n++) {
+        px_auto_fd int archive = memfd_create("layer", MFD_CLOEXEC);
+        const struct pack_job job = {.dir = tree, .out = archive, .prefix = "p/", .compression = PX_COMPRESS_GZIP};
+        struct px_layer layer = {0};
+        struct px_unpacked done;
+        struct px_err e = {0};
+        px_test_fail_alloc(n);
+        int r = pack(&job, &layer, &e);
+        if (r == 0) {
+            const struct unpack_job back = {.archive = archive, .dir = out, .size = layer.size, .whiteouts = true,
+                                            .alone = true, .limits = px_unpack_limits_default};
+            r = unpack(&back, &done, &e);
+        }
+        bool failed = px_test_alloc_failed();
+        px_test_fail_alloc(0);
+        ASSERT(r == 0 || (failed && e.code != 0));
+        ASSERT_OK(px_tree_empty(out));
+        if (!failed)
+            return;
+    }
+}

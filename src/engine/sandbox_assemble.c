@@ -1,0 +1,149 @@
+/* engine/sandbox_assemble.c - the layers and the config of an image. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "engine/sandbox_build.h"
+#include "image/parts.h"
+#include "image/sbom.h"
+#include "store/document.h"
+
+enum { SBOM_MAX = 64 << 20 };
+
+static int no_memory(struct px_err *e)
+{
+    return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for an image");
+}
+
+/* ---- its layers ---- */
+
+static int add_layer(struct px_building *b, const struct px_layer *layer, const char *comment)
+{
+    b->image.layers[b->image.layer_count] = *layer;
+    b->image.comments[b->image.layer_count++] = comment;
+    return 0;
+}
+
+static int add_base(struct px_building *b, struct px_err *e)
+{
+    px_auto_fd int root = -EBADF;
+    struct px_layer layer = b->base.layer;
+    if (layer.compression != b->compression) {
+        struct px_pack pack = {.compression = b->compression};
+        if (px_tree_open(b->s->store, &b->base.tree, &root, e) < 0)
+            return -1;
+        px_auto_fd int dir = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        pack.dirfd = dir;
+        if (px_layer_pack(b->s->store, &pack, b->s->progress, &layer, e) < 0)
+            return -1;
+    }
+    return add_layer(b, &layer, "base");
+}
+
+static int add_capabilities(struct px_building *b, struct px_err *e)
+{
+    struct px_capability_ask ask = {.base = &b->base, .row = b->row, .set = &b->set, .compression = b->compression,
+                                    .lock = b->locked ? &b->lock : NULL, .force = b->how->force};
+    if (px_capability_layer_make(b->s, &ask, &b->capabilities, e) < 0)
+        return -1;
+    return b->capabilities.any ? add_layer(b, &b->capabilities.layer, "capabilities") : 0;
+}
+
+static int sbom_text(struct px_building *b, struct px_buf *out, struct px_err *e)
+{
+    px_auto_buf struct px_buf name = PX_BUF(1 << 16);
+    px_auto(px_document) json_t *lock = px_packages_lock(&b->capabilities.packages, b->base.name, "");
+    px_buf_puts(&name, b->base.name);
+    for (size_t i = 0; i < b->set.count; i++)
+        px_buf_printf(&name, "+%s", b->set.items[i]->name);
+    struct px_sbom sbom = {
+        .name = px_buf_text(&name),
+        .sbx_id = b->sbx_id.hex,
+        .os_id = b->row ? b->row->os_id : NULL,
+        .packages = {json_object_get(b->base.record, "packages"), json_object_get(lock, "packages")}};
+    return !lock || name.err < 0 || px_sbom_write(&sbom, out) < 0 ? no_memory(e) : 0;
+}
+
+/* A layer of one file. */
+static int pack_sbom(struct px_building *b, int scratch, struct px_layer *ret_layer, struct px_err *e)
+{
+    px_auto_buf struct px_buf text = PX_BUF(SBOM_MAX);
+    struct px_pack pack = {.dirfd = scratch, .prefix = PX_SBOM_PREFIX, .compression = b->compression};
+    if (sbom_text(b, &text, e) < 0)
+        return -1;
+    px_auto_fd int fd = openat(scratch, PX_SBOM_NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    int r = fd < 0 ? -errno : px_write_full(fd, text.data, text.len);
+    if (r < 0 || fchmod(fd, 0644) < 0)
+        return px_fail(e, PX_E_STORE_WRITE, r < 0 ? r : -errno, "cannot write the list of packages");
+    return px_layer_pack(b->s->store, &pack, (struct px_progress_to){0}, ret_layer, e);
+}
+
+static int add_sbom(struct px_building *b, struct px_err *e)
+{
+    px_auto_buf struct px_buf words = PX_BUF(256);
+    struct px_tree_build *scratch = NULL;
+    struct px_layer layer;
+    struct px_oid id;
+    px_buf_printf(&words, "sbom %s", b->sbx_id.hex);
+    if (words.err < 0 || px_hash_bytes(words.data, words.len, &id) < 0)
+        return no_memory(e);
+    if (px_tree_begin(b->s->store, &id, &scratch, e) < 0)
+        return -1;
+    int r = pack_sbom(b, px_tree_build_fd(scratch), &layer, e);
+    px_tree_drop(scratch);
+    return r < 0 ? -1 : add_layer(b, &layer, "packages");
+}
+
+/* ---- its config ---- */
+
+static int put(struct px_image_text *list, const char *name, const char *value)
+{
+    px_auto_buf struct px_buf text = PX_BUF(1 << 16);
+    px_buf_printf(&text, "%s=%s", name, value);
+    return text.err < 0 ? text.err : px_text_add(list, px_buf_text(&text));
+}
+
+static int words_of(const struct px_capability_set *set, struct px_buf *out)
+{
+    for (size_t i = 0; i < set->count; i++)
+        px_buf_printf(out, "%s%s", i ? "," : "", set->items[i]->name);
+    return out->err;
+}
+
+static int label(struct px_building *b, struct px_image_text *list)
+{
+    px_auto_buf struct px_buf set = PX_BUF(1 << 16);
+    int r = words_of(&b->set, &set);
+    r = r < 0 ? r : put(list, "px.base", b->base.name);
+    r = r < 0 ? r : put(list, "px.base_os_oid", b->base.oid.hex);
+    r = r < 0 ? r : put(list, "px.capabilities", px_buf_text(&set));
+    r = r < 0 ? r : put(list, "px.profile_oid", b->profile.hex);
+    r = r < 0 ? r : put(list, "px.sbx_id", b->sbx_id.hex);
+    return r < 0 ? r : put(list, "px.sbx_version", "1");
+}
+
+static int configure(struct px_building *b, struct px_err *e)
+{
+    _Static_assert(PX_SBX_VERSION == 1, "the label px.sbx_version says so");
+    struct px_image_config *c = &b->image.config;
+    int r = put(&c->env, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    r = r < 0 ? r : put(&c->env, "LANG", "C.UTF-8");
+    r = r < 0 ? r : put(&c->env, "PX_SANDBOX_ID", b->sbx_id.hex);
+    r = r < 0 ? r : px_text_add(&c->cmd, b->row && b->row->suite ? "python3" : "/bin/sh");
+    r = r < 0 ? r : label(b, &c->labels);
+    r = r < 0 ? r : label(b, &b->image.annotations);
+    c->workdir = r < 0 ? NULL : strdup("/");
+    return r < 0 || !c->workdir ? no_memory(e) : 0;
+}
+
+int px_building_assemble(struct px_building *b, struct px_err *e)
+{
+    if (add_base(b, e) < 0 || add_capabilities(b, e) < 0 || add_sbom(b, e) < 0 || configure(b, e) < 0)
+        return -1;
+    return px_image_seal(b->s->store, &b->image, e);
+}

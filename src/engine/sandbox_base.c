@@ -1,0 +1,326 @@
+/* engine/sandbox_base.c - bases: built from their packages, listed, removed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <px/sandbox.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/text.h"
+#include "engine/sandbox.h"
+#include "engine/sandbox_fetch.h"
+#include "engine/sandbox_record.h"
+#include "engine/sandbox_setup.h"
+#include "store/canonical.h"
+#include "store/document.h"
+
+enum { WANTS_MAX = 32, ANSWER_MAX = 16 << 20 };
+
+struct build {
+    struct px_sandbox *s;
+    const struct px_base_row *row;
+    struct px_packages packages;        /* of a lock, or found */
+    bool locked;
+    struct px_oid expected;             /* what building it again has to give; "": nothing is expected */
+};
+
+static int no_memory(struct px_err *e)
+{
+    return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for a base");
+}
+
+/* ---- what is asked for ---- */
+
+static int find_row(const char *name, const struct px_base_row **ret_row, struct px_err *e)
+{
+    const struct px_base_row *row = px_base_row_find(name);
+    if (!row) {
+        (void)px_fail(e, PX_E_BASE, 0, "px knows no base '%.128s'", name);
+        return px_fix(e, "Build debian-12, or bring your own: px sandbox base import %.128s SOURCE", name);
+    }
+    if (!row->suite) {
+        (void)px_fail(e, PX_E_BASE, 0, "px cannot build the base '%s'", name);
+        (void)px_why(e, "It has no way to fetch and check that distribution's packages.");
+        return px_fix(e, "Import it: px sandbox base import %s docker://REFERENCE, or an archive of its files", name);
+    }
+    *ret_row = row;
+    return 0;
+}
+
+static int read_lock(const char *path, struct build *b, struct px_err *e)
+{
+    px_auto_free char *text = malloc(PX_LOCK_MAX);
+    char *base = NULL, *arch = NULL;
+    ssize_t n = text ? px_read_file(AT_FDCWD, path, text, PX_LOCK_MAX) : -ENOMEM;
+    if (n < 0)
+        return px_fail(e, PX_E_IO, (int)n, "cannot read the lock '%s'", path);
+    if (px_packages_read(text, (size_t)n, &b->packages, &base, &arch, e) < 0)
+        return -1;
+    int r = 0;
+    if (!px_equal(base, b->row->name))
+        r = px_fail(e, PX_E_VALUE, 0, "the lock '%s' is of the base '%s', not of '%s'", path, base, b->row->name);
+    else if (!px_equal(arch, px_fetch_arch()))
+        r = px_fail(e, PX_E_BASE, 0, "the lock '%s' is of %s, and this machine is %s", path, arch,
+                    px_fetch_arch() ? px_fetch_arch() : "unknown");
+    free(base);
+    free(arch);
+    b->locked = r == 0;
+    return r;
+}
+
+/* The lock that a base of the store keeps. 1: it has none. */
+static int kept_lock(struct px_sandbox *s, const struct px_base *base, struct px_buf *out, struct px_err *e)
+{
+    const char *hex = px_document_text(base->record, "lock");
+    struct px_oid oid;
+    if (!hex || px_oid_parse(hex, false, &oid) < 0)
+        return 1;
+    return px_blob_read(s->store, &oid, PX_LOCK_MAX, out, e);
+}
+
+static int lock_of(struct build *b, const struct px_base *base, struct px_err *e)
+{
+    px_auto_buf struct px_buf text = PX_BUF(PX_LOCK_MAX);
+    px_auto_free char *name = NULL;
+    px_auto_free char *arch = NULL;
+    int r = kept_lock(b->s, base, &text, e);
+    if (r < 0)
+        return -1;
+    if (r > 0)
+        return px_fail(e, PX_E_BASE, 0, "the base '%s' was imported: px cannot build it again", base->name);
+    if (px_packages_read(px_buf_text(&text), text.len, &b->packages, &name, &arch, e) < 0)
+        return -1;
+    b->locked = true;
+    b->expected = base->oid;
+    return 0;
+}
+
+/* ---- building ---- */
+
+static int fetch(struct build *b, int scratch, struct px_err *e)
+{
+    const char *wants[WANTS_MAX] = {0};
+    struct px_fetch f = {.sandbox = b->s, .base = b->row, .scratch = scratch, .installed = -EBADF};
+    if (b->locked)
+        return px_fetch_locked(&f, &b->packages, e);
+    size_t count = 0;
+    for (const char *at = b->row->wants; *at && count < WANTS_MAX - 1; at += strlen(at) + 1)
+        wants[count++] = at;
+    return px_fetch_packages(&f, wants, &b->packages, e);
+}
+
+static char *text_of(json_t *value)
+{
+    px_auto_buf struct px_buf text = PX_BUF(ANSWER_MAX);
+    int r = value ? px_canonical(value, &text) : -ENOMEM;
+    json_decref(value);
+    return r < 0 ? NULL : px_buf_take(&text);
+}
+
+static int record(struct build *b, const struct px_layer *layer, const struct px_oid *tree, char **ret_json,
+                  struct px_err *e)
+{
+    const struct px_packages *list = &b->packages;
+    px_auto_free char *lock = text_of(px_packages_lock(list, b->row->name, px_fetch_arch()));
+    px_auto_free char *names = text_of(px_packages_names(list));
+    px_auto_free struct px_oid *debs = calloc(list->count, sizeof *debs);
+    px_auto_free char *json = NULL;
+    struct px_oid base;
+    if (!lock || !names || !debs)
+        return no_memory(e);
+    for (size_t i = 0; i < list->count; i++)
+        debs[i] = list->items[i].sha256;
+    struct px_base_facts facts = {.name = b->row->name,
+                                  .variant = b->row->variant,
+                                  .tree = *tree,
+                                  .layer = layer,
+                                  .packages = names,
+                                  .blobs = debs,
+                                  .blob_count = list->count,
+                                  .lock = lock};
+    if (px_base_record(b->s->store, &facts, &base, &json, e) < 0)
+        return -1;
+    if (*b->expected.hex && !px_oid_equal(&base, &b->expected)) {
+        (void)px_name_put(b->s->store, PX_RECORD_BASE, b->row->name, &b->expected, NULL);
+        (void)px_fail(e, PX_E_BUILD, 0, "the same packages gave another base: %s instead of %s", base.hex,
+                      b->expected.hex);
+        return px_why(
+            e, "A package does not install the same way twice, or this px builds differently than the one before.");
+    }
+    *ret_json = px_take(&json);
+    return 0;
+}
+
+static int build_in(struct build *b, int scratch, char **ret_json, struct px_err *e)
+{
+    struct px_layer layer;
+    struct px_oid tree;
+    if (fetch(b, scratch, e) < 0)
+        return -1;
+    struct px_setup setup = {.sandbox = b->s, .packages = &b->packages, .scratch = scratch};
+    if (px_setup_base(&setup, &layer, &tree, e) < 0)
+        return -1;
+    return record(b, &layer, &tree, ret_json, e);
+}
+
+static int with_member(const struct px_base *base, const char *member, bool value, char **ret_json, struct px_err *e)
+{
+    json_t *copy = json_copy(base->record);
+    if (copy)
+        (void)json_object_del(copy, "refs");
+    if (!copy || json_object_set_new(copy, member, json_boolean(value)) < 0) {
+        json_decref(copy);
+        return no_memory(e);
+    }
+    *ret_json = text_of(copy);
+    return *ret_json ? 0 : no_memory(e);
+}
+
+/* What is being built is not a tree of the store, but who builds it needs what a tree gives: one builder at a time, and a directory that
+ * goes when he is done or dead. */
+static int scratch_begin(struct build *b, struct px_tree_build **ret_scratch, struct px_err *e)
+{
+    px_auto_buf struct px_buf words = PX_BUF(256);
+    struct px_oid id;
+    px_buf_printf(&words, "build base %s", b->row->name);
+    if (words.err < 0 || px_hash_bytes(words.data, words.len, &id) < 0)
+        return no_memory(e);
+    return px_tree_begin(b->s->store, &id, ret_scratch, e);
+}
+
+/* Whether there is nothing to do, looked at with the lock held: 1 and the answer. */
+static int done_already(struct build *b, const struct px_base_build *how, char **ret_json, struct px_err *e)
+{
+    struct px_base base = {0};
+    int r = px_base_find(b->s->store, b->row->name, &base, e);
+    if (r != 0)
+        return r < 0 ? -1 : 0;
+    if (how->force && !how->lock)
+        r = lock_of(b, &base, e);
+    else if (!how->lock)
+        r = with_member(&base, "cached", true, ret_json, e) < 0 ? -1 : 1;
+    px_base_done(&base);
+    return r;
+}
+
+static int build(struct build *b, const struct px_base_build *how, char **ret_json, struct px_err *e)
+{
+    struct px_tree_build *scratch = NULL;
+    if (how->lock && read_lock(how->lock, b, e) < 0)
+        return -1;
+    if (scratch_begin(b, &scratch, e) < 0)
+        return -1;
+    int r = done_already(b, how, ret_json, e);
+    if (r == 0)
+        r = build_in(b, px_tree_build_fd(scratch), ret_json, e);
+    px_tree_drop(scratch);
+    return r < 0 ? -1 : 0;
+}
+
+int px_sandbox_base_build(struct px_sandbox *s, const char *name, const struct px_base_build *how, char **ret_json,
+                          struct px_err *e)
+{
+    static const struct px_base_build plain = {0};
+    struct build b = {.s = s};
+    if (find_row(name, &b.row, e) < 0)
+        return -1;
+    int r = build(&b, how ? how : &plain, ret_json, e);
+    px_packages_done(&b.packages);
+    return r;
+}
+
+/* ---- the others ---- */
+
+struct listing {
+    struct px_sandbox *s;
+    json_t *out;
+    struct px_err *e;
+};
+
+static int list_one(void *user, enum px_record_kind kind, const char *name, const struct px_oid *id)
+{
+    struct listing *l = user;
+    struct px_base base = {0};
+    if (kind != PX_RECORD_BASE)
+        return 0;
+    int r = px_base_find(l->s->store, id->hex, &base, l->e);
+    if (r != 0)
+        return r < 0 ? -1 : 0;
+    json_t *row = json_copy(base.record);
+    r = row && json_object_del(row, "refs") <= 0 && json_object_set_new(row, "name", json_string(name)) == 0 ? 0 : -1;
+    (void)json_object_set_new(row, "packages",
+                              json_integer((json_int_t)json_array_size(json_object_get(base.record, "packages"))));
+    if (json_array_append_new(l->out, row) < 0 || r < 0)
+        r = no_memory(l->e);
+    px_base_done(&base);
+    return r;
+}
+
+static int add_known(json_t *out)
+{
+    const struct px_base_row *row;
+    for (size_t i = 0; (row = px_base_row_at(i)); i++)
+        if (json_array_append_new(out, json_pack("{sbssss}", "can_build", row->suite != NULL, "name", row->name,
+                                                 "variant", row->variant)) < 0)
+            return -1;
+    return 0;
+}
+
+int px_sandbox_base_list(struct px_sandbox *s, char **ret_json, struct px_err *e)
+{
+    struct listing l = {.s = s, .out = json_array(), .e = e};
+    px_auto(px_document) json_t *known = json_array();
+    px_auto(px_document) json_t *bases = l.out;
+    if (!bases || !known || add_known(known) < 0)
+        return no_memory(e);
+    if (px_name_each(s->store, list_one, &l, e) != 0)
+        return -1;
+    *ret_json = text_of(json_pack("{sOsO}", "bases", bases, "known", known));
+    return *ret_json ? 0 : no_memory(e);
+}
+
+int px_sandbox_base_lock(struct px_sandbox *s, const char *name, char **ret_json, struct px_err *e)
+{
+    px_auto_buf struct px_buf text = PX_BUF(PX_LOCK_MAX);
+    struct px_base base = {0};
+    if (px_base_need(s->store, name, &base, e) < 0)
+        return -1;
+    int r = kept_lock(s, &base, &text, e);
+    px_base_done(&base);
+    if (r > 0)
+        return px_fail(e, PX_E_BASE, 0, "the base '%s' was imported and has no lock", name);
+    *ret_json = r < 0 ? NULL : px_buf_take(&text);
+    return *ret_json ? 0 : -1;
+}
+
+/* The name goes, and the record unless another name leads to it. Images that were built on it keep what they need. */
+struct others {
+    const char *name;
+    struct px_oid oid;
+};
+
+static int is_other(void *user, enum px_record_kind kind, const char *name, const struct px_oid *id)
+{
+    const struct others *o = user;
+    return kind == PX_RECORD_BASE && px_oid_equal(id, &o->oid) && !px_equal(name, o->name);
+}
+
+int px_sandbox_base_remove(struct px_sandbox *s, const char *name, char **ret_json, struct px_err *e)
+{
+    struct px_base base = {0};
+    struct others others = {.name = name};
+    if (px_base_need(s->store, name, &base, e) < 0)
+        return -1;
+    others.oid = base.oid;
+    bool by_name = px_oid_parse(name, false, &(struct px_oid){0}) < 0;
+    int named = px_name_each(s->store, is_other, &others, e);
+    int r = named < 0 || (by_name && px_name_remove(s->store, PX_RECORD_BASE, name, e) < 0) ||
+                    (named == 0 && px_record_remove(s->store, PX_RECORD_BASE, &base.oid, e) < 0)
+                ? -1
+                : with_member(&base, "removed", true, ret_json, e);
+    px_base_done(&base);
+    return r;
+}

@@ -1,0 +1,43 @@
+/* engine/sandbox_box.h - the boxes in which bases and layers are made.
+ *
+ * Why:     neither the host's package tool nor the packages' own scripts run outside a box. A *fetch box* has the
+ *          host's programs,
+ *          the host's network and one directory of the store; a *setup box* has the distribution's own programs on an
+ *          overlay,
+ *          is root to itself, and has no network.
+ * Owns:    the policy, until px_build_box_done.
+ * Mustn't: leave a box behind: it ends with this process. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+
+struct px_err;
+struct px_policy;
+
+struct px_build_box {
+    struct px_policy *policy;
+    const char *doing;          /* "resolving packages": for errors */
+    void (*tick)(void *user);   /* now and then while it runs; may be NULL */
+    void *user;
+    struct px_buf *out;         /* its standard output, if that is wanted, or */
+    int out_fd;                 /* ... where it goes; -EBADF: neither */
+};
+
+int px_build_box_fetch(struct px_build_box *box, const char *doing, struct px_err *e);
+/* root: the directory that it sees as its root; changes: a directory for an overlay's changes, kept. */
+int px_build_box_setup(struct px_build_box *box, const char *doing, const char *root, const char *changes,
+                       struct px_err *e);
+void px_build_box_done(struct px_build_box *box);
+
+/* Shows a file or directory of the host; a name may hold a colon. What is not there is left out if it is optional. */
+int px_build_box_show(struct px_build_box *box, const char *source, const char *target, bool writable,
+                      struct px_err *e);
+int px_build_box_env(struct px_build_box *box, const char *name, const char *value, struct px_err *e);
+/* Runs it to its end; anything but exit 0 is PX903, with what it said last. */
+int px_build_box_run(struct px_build_box *box, const char *const argv[], struct px_err *e);
+
+/* The path of a directory that is open, for those who need a name: as long as nobody moves it. */
+int px_build_path(int fd, const char *below, char *out, size_t size, struct px_err *e);

@@ -1,0 +1,269 @@
+#include "engine/sandbox_fetch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/text.h"
+#include "engine/sandbox_apt.h"
+
+enum { ANSWER_MAX = 8 << 20, COPY = 1 << 16 };
+
+const char *px_fetch_arch(void)
+{
+    static const struct {
+        const char *machine, *arch;
+    } names[] = {{"x86_64", "amd64"}, {"aarch64", "arm64"}};
+    struct utsname host;
+    for (size_t i = 0; uname(&host) == 0 && i < PX_COUNT_OF(names); i++)
+        if (px_equal(host.machine, names[i].machine))
+            return names[i].arch;
+    return NULL;
+}
+
+static void tell(const struct px_fetch *f, const char *what, uint64_t done, uint64_t total)
+{
+    if (f->sandbox->progress.tell)
+        f->sandbox->progress.tell(f->sandbox->progress.user, what, done, total);
+}
+
+/* ---- asking, fetching ---- */
+
+/* What a user can do if the world did not answer. */
+static int unreachable(struct px_err *e)
+{
+    return px_fix(e,
+                  "Check the network, or set PX_APT_MIRROR and PX_APT_SECURITY_MIRROR to mirrors that can be reached.");
+}
+
+static int ask(struct px_apt *s, const char *const *wants, bool fetch, void (*tick)(void *), struct px_buf *out,
+               struct px_err *e)
+{
+    size_t count = 0;
+    while (wants[count])
+        count++;
+    px_auto_free const char **argv = calloc(count + 5, sizeof *argv);
+    if (!argv)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for a command");
+    const char *const head[] = {"apt-get", "-qq", fetch ? "--no-remove" : "--print-uris", "install"};
+    memcpy(argv, head, sizeof head);
+    memcpy(argv + PX_COUNT_OF(head), wants, count * sizeof *wants);
+    return px_apt_run(s, fetch ? "fetching packages" : "resolving packages", argv, tick, out, e);
+}
+
+static uint64_t bytes_in(int dir, const char *name)
+{
+    px_auto_fd int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    struct stat st;
+    uint64_t sum = 0;
+    if (!d)
+        return 0;
+    fd = -EBADF;
+    for (struct dirent *entry; (entry = readdir(d));)
+        if (fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+            sum += (uint64_t)st.st_size;
+    (void)closedir(d);
+    return sum;
+}
+
+static void on_tick(void *user)
+{
+    struct px_apt *s = user;
+    uint64_t done = bytes_in(s->dir, "archives") + bytes_in(s->dir, "archives/partial");
+    tell(s->f, "fetching packages", done < s->total ? done : s->total, s->total);
+}
+
+static int copy_bytes(int from, int to, uint64_t size)
+{
+    char piece[COPY];
+    while (size > 0) {
+        ssize_t n = px_read_some(from, piece, size < sizeof piece ? size : sizeof piece);
+        if (n <= 0)
+            return n < 0 ? (int)n : -ENODATA;
+        int r = px_write_full(to, piece, (size_t)n);
+        if (r < 0)
+            return r;
+        size -= (uint64_t)n;
+    }
+    return 0;
+}
+
+/* What the store has need not be fetched again: apt finds it in its place, and checks it as if it had just come. */
+static int offer_known(struct px_apt *s, const struct px_packages *list, struct px_err *e)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct px_package *p = &list->items[i];
+        char name[512];
+        if (!p->file || !px_blob_has(s->f->sandbox->store, &p->sha256))
+            continue;
+        px_auto_fd int from = -EBADF;
+        uint64_t size;
+        if (px_blob_open(s->f->sandbox->store, &p->sha256, &from, &size, e) < 0)
+            return -1;
+        if (px_fmt(name, sizeof name, "archives/%s", p->file) < 0)
+            continue;
+        px_auto_fd int to = openat(s->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+        int r = to < 0 ? -errno : copy_bytes(from, to, size);
+        if (r < 0)
+            return px_fail(e, PX_E_STORE_WRITE, r, "cannot copy the package %s", p->name);
+    }
+    return 0;
+}
+
+/* A file on this machine is read where it is; anything else has come into apt's directory. */
+static int open_package(struct px_apt *s, const struct px_package *p)
+{
+    char path[PATH_MAX];
+    if (!px_starts_with(p->uri, "file:/"))
+        return px_fmt(path, sizeof path, "archives/%s", p->file) < 0
+                   ? -ENAMETOOLONG
+                   : openat(s->dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (px_fmt(path, sizeof path, "%s", p->uri + 5) < 0 || px_apt_unquote(path) < 0)
+        return -ENAMETOOLONG;
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+static int keep(struct px_apt *s, const struct px_package *p, struct px_err *e)
+{
+    struct px_blob_writer *w = NULL;
+    struct px_oid oid;
+    uint64_t size;
+    struct stat st;
+    px_auto_fd int fd = open_package(s, p);
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size != p->size)
+        return px_fail(e, PX_E_BUILD, fd < 0 ? errno : EBADMSG, "the package %s did not come as it was promised",
+                       p->name);
+    if (px_blob_begin(s->f->sandbox->store, p->size, &w, e) < 0)
+        return -1;
+    int r = copy_bytes(fd, px_blob_writer_fd(w), p->size);
+    if (r < 0) {
+        px_blob_drop(w);
+        return px_fail(e, PX_E_STORE_WRITE, r, "cannot keep the package %s", p->name);
+    }
+    return px_blob_commit(w, &p->sha256, &oid, &size, e);
+}
+
+static int fetch(struct px_apt *s, const char *const *wants, const struct px_packages *list, struct px_err *e)
+{
+    px_auto_buf struct px_buf said = PX_BUF(ANSWER_MAX);
+    size_t missing = 0;
+    for (size_t i = 0; i < list->count; i++)
+        missing += !px_blob_has(s->f->sandbox->store, &list->items[i].sha256);
+    s->total = px_packages_bytes(list);
+    if (missing == 0)
+        return 0;
+    if (offer_known(s, list, e) < 0)
+        return -1;
+    if (ask(s, wants, true, on_tick, &said, e) < 0)
+        return unreachable(e);
+    for (size_t i = 0; i < list->count; i++)
+        if (!px_blob_has(s->f->sandbox->store, &list->items[i].sha256) && keep(s, &list->items[i], e) < 0)
+            return -1;
+    return 0;
+}
+
+static int resolve(struct px_apt *s, const char *const *wants, struct px_packages *list, struct px_err *e)
+{
+    static const char *const update[] = {"apt-get", "-qq", "update", NULL};
+    px_auto_buf struct px_buf uris = PX_BUF(ANSWER_MAX);
+    tell(s->f, "reading package lists", 0, 0);
+    if (px_apt_run(s, "reading package lists", update, NULL, NULL, e) < 0)
+        return unreachable(e);
+    if (ask(s, wants, false, NULL, &uris, e) < 0)
+        return -1;
+    int r = px_apt_uris(px_buf_text(&uris), list);
+    return r < 0 ? px_fail(e, PX_E_BUILD, r, "apt-get's answer could not be understood") : 0;
+}
+
+int px_fetch_packages(const struct px_fetch *f, const char *const *wants, struct px_packages *ret_list,
+                      struct px_err *e)
+{
+    struct px_apt s = {.dir = -EBADF};
+    struct px_packages list = {0};
+    int r = px_apt_begin(&s, f, e) < 0 || resolve(&s, wants, &list, e) < 0 || fetch(&s, wants, &list, e) < 0 ? -1 : 0;
+    px_apt_end(&s);
+    if (r < 0)
+        px_packages_done(&list);
+    else
+        *ret_list = list;
+    return r;
+}
+
+/* ---- what is known to the byte ---- */
+
+static const struct px_package *same(const struct px_packages *list, const struct px_package *p)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (px_equal(list->items[i].name, p->name) && px_equal(list->items[i].arch, p->arch))
+            return &list->items[i];
+    return NULL;
+}
+
+static int compare(const struct px_packages *want, const struct px_packages *have, struct px_err *e)
+{
+    for (size_t i = 0; i < want->count; i++) {
+        const struct px_package *p = same(have, &want->items[i]);
+        if (!p || !px_oid_equal(&p->sha256, &want->items[i].sha256)) {
+            (void)px_fail(e, PX_E_BUILD, 0, "the package %s %s is not to be had as the lock names it",
+                          want->items[i].name, want->items[i].version);
+            return px_why(e, "The archive has other bytes for it, or none.");
+        }
+    }
+    return 0;
+}
+
+static void free_words(const char **words)
+{
+    for (size_t i = 0; words && words[i]; i++)
+        free((char *)words[i]);
+    free(words);
+}
+
+/* name:arch=version for each. */
+static const char **exact_words(const struct px_packages *list)
+{
+    const char **words = calloc(list->count + 1, sizeof *words);
+    for (size_t i = 0; words && i < list->count; i++) {
+        const struct px_package *p = &list->items[i];
+        px_auto_buf struct px_buf text = PX_BUF(1024);
+        px_buf_printf(&text, "%s%s%s=%s", p->name, px_equal(p->arch, "all") ? "" : ":",
+                      px_equal(p->arch, "all") ? "" : p->arch, p->version);
+        if (!(words[i] = px_buf_take(&text))) {
+            free_words(words);
+            return NULL;
+        }
+    }
+    return words;
+}
+
+int px_fetch_locked(const struct px_fetch *f, const struct px_packages *list, struct px_err *e)
+{
+    size_t missing = 0;
+    for (size_t i = 0; i < list->count; i++)
+        missing += !px_blob_has(f->sandbox->store, &list->items[i].sha256);
+    if (missing == 0)
+        return 0;
+    struct px_apt s = {.dir = -EBADF};
+    struct px_packages found = {0};
+    const char **words = exact_words(list);
+    int r = words ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for a list of packages");
+    if (r == 0)
+        r = px_apt_begin(&s, f, e) < 0 || resolve(&s, words, &found, e) < 0 || compare(list, &found, e) < 0 ||
+                    fetch(&s, words, &found, e) < 0
+                ? -1
+                : 0;
+    px_apt_end(&s);
+    px_packages_done(&found);
+    free_words(words);
+    return r;
+}

@@ -1,0 +1,168 @@
+#include "image/capability.h"
+
+#include <string.h>
+
+#include "base/err.h"
+#include "base/text.h"
+
+static const struct px_base_row bases[] = {
+#define PX_BASE(column, ...) {PX_BASE_##column, __VA_ARGS__},
+#include "bases.def"
+#undef PX_BASE
+};
+
+static const struct px_capability capabilities[] = {
+#define PX_CAPABILITY(name, summary, debian_run, debian_build, alpine_run, alpine_build) \
+    {name, \
+     summary, \
+     {[PX_BASE_DEBIAN12] = {debian_run, debian_build}, [PX_BASE_ALPINE320] = {alpine_run, alpine_build}}},
+#include "capabilities.def"
+#undef PX_CAPABILITY
+};
+
+const struct px_base_row *px_base_row_at(size_t index)
+{
+    return index < PX_COUNT_OF(bases) ? &bases[index] : NULL;
+}
+
+const struct px_base_row *px_base_row_find(const char *name)
+{
+    for (size_t i = 0; i < PX_COUNT_OF(bases); i++)
+        if (px_equal(bases[i].name, name))
+            return &bases[i];
+    return NULL;
+}
+
+/* "3.20.3" is a point release of "3.20". */
+static bool same_release(const char *have, const char *want)
+{
+    size_t n = strlen(want);
+    return have && strncmp(have, want, n) == 0 && (have[n] == '\0' || have[n] == '.');
+}
+
+const struct px_base_row *px_base_row_for(const char *os_id, const char *os_release)
+{
+    for (size_t i = 0; i < PX_COUNT_OF(bases); i++)
+        if (px_equal(bases[i].os_id, os_id) && same_release(os_release, bases[i].os_release))
+            return &bases[i];
+    return NULL;
+}
+
+const struct px_capability *px_capability_at(size_t index)
+{
+    return index < PX_COUNT_OF(capabilities) ? &capabilities[index] : NULL;
+}
+
+size_t px_capability_count(void)
+{
+    return PX_COUNT_OF(capabilities);
+}
+
+const struct px_capability *px_capability_find(const char *name)
+{
+    size_t low = 0, high = PX_COUNT_OF(capabilities);
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = strcmp(name, capabilities[middle].name);
+        if (order == 0)
+            return &capabilities[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+/* ---- sets ---- */
+
+/* How many bytes have to be changed, added or left out to make b of a; both short. */
+static size_t distance(const char *a, const char *b)
+{
+    enum { SHORT = 32 };
+    size_t row[SHORT + 1], m = strlen(a), n = strlen(b);
+    if (m > SHORT || n > SHORT)
+        return SHORT;
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= m; i++) {
+        size_t corner = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            size_t change = corner + (a[i - 1] != b[j - 1]), best = row[j - 1] + 1;
+            corner = row[j];
+            best = best < corner + 1 ? best : corner + 1;
+            row[j] = best < change ? best : change;
+        }
+    }
+    return row[n];
+}
+
+static const char *nearest(const char *name)
+{
+    const char *best = NULL;
+    size_t least = 3;           /* more than two mistakes: another word */
+    for (size_t i = 0; i < PX_COUNT_OF(capabilities); i++) {
+        size_t d = distance(name, capabilities[i].name);
+        if (d < least) {
+            least = d;
+            best = capabilities[i].name;
+        }
+    }
+    return best;
+}
+
+static int not_known(const char *name, struct px_err *e)
+{
+    const char *near = nearest(name);
+    (void)px_fail(e, PX_E_CAPABILITY, 0, "there is no capability '%.64s'", name);
+    (void)px_why(e, "px does not know a capability of this name.");
+    return near ? px_fix(e, "Write %s.\n`px sandbox capabilities` lists all of them.", near)
+                : px_fix(e, "`px sandbox capabilities` lists all of them.");
+}
+
+static int insert(struct px_capability_set *set, const struct px_capability *c)
+{
+    size_t at = set->count;
+    for (; at > 0 && set->items[at - 1] >= c; at--)     /* the table is sorted, and so are the addresses of its rows */
+        if (set->items[at - 1] == c)
+            return 0;
+    if (set->count == PX_CAPABILITIES_MAX)
+        return -1;
+    memmove(&set->items[at + 1], &set->items[at], (set->count - at) * sizeof set->items[0]);
+    set->items[at] = c;
+    set->count++;
+    return 0;
+}
+
+int px_capability_set_make(const char *const *names, struct px_capability_set *ret_set, struct px_err *e)
+{
+    struct px_capability_set set = {.count = 0};
+    for (; names && *names; names++) {
+        const struct px_capability *c = px_capability_find(*names);
+        if (!c)
+            return not_known(*names, e);
+        if (insert(&set, c) < 0)
+            return px_fail(e, PX_E_LIMIT, 0, "more than %d capabilities", PX_CAPABILITIES_MAX);
+    }
+    *ret_set = set;
+    return 0;
+}
+
+int px_capability_set_check(const struct px_capability_set *set, const struct px_base_row *base, struct px_err *e)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (*set->items[i]->packages[base->column].run == '\0') {
+            (void)px_fail(e, PX_E_CAPABILITY, 0, "px cannot satisfy capability '%s' on base '%s'", set->items[i]->name,
+                          base->name);
+            return px_why(e, "%s %s has no package for it.", base->os_id, base->os_release);
+        }
+    if (set->count > 0 && !base->suite) {
+        (void)px_fail(e, PX_E_CAPABILITY, 0, "px cannot satisfy capability '%s' on base '%s'", set->items[0]->name,
+                      base->name);
+        return px_why(
+            e,
+            "px has the names of its packages, but no way yet to install them: such a base is used as it was imported.");
+    }
+    return 0;
+}

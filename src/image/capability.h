@@ -1,0 +1,47 @@
+/* image/capability.h - the tables of bases and capabilities, and what a set of capabilities means on a base.
+ *
+ * Why:     a capability ("postgres") is a need for system libraries; its packages differ from base to base.
+ * Owns:    nothing: tables are constant, sets borrow their names from them.
+ * Mustn't: match anything but whole names. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct px_err;
+
+enum px_base_column { PX_BASE_DEBIAN12, PX_BASE_ALPINE320, PX_BASE_COLUMNS };
+
+struct px_base_row {            /* data/bases.def */
+    enum px_base_column column;
+    const char *name, *variant;
+    int version;
+    const char *os_id, *os_release;
+    const char *suite;          /* NULL: can only be imported */
+    const char *wants;          /* what apt is asked for, each with its NUL, ends with an empty one */
+    const char *mirror, *security, *keyring;
+};
+const struct px_base_row *px_base_row_at(size_t index);                 /* NULL past the end */
+const struct px_base_row *px_base_row_find(const char *name);
+/* The row whose packages fit a system that says this in its os-release; NULL: none. */
+const struct px_base_row *px_base_row_for(const char *os_id, const char *os_release);
+
+struct px_capability {          /* data/capabilities.def */
+    const char *name, *summary;
+    struct {
+        const char *run, *build;        /* packages, separated by blanks; "": none */
+    } packages[PX_BASE_COLUMNS];
+};
+const struct px_capability *px_capability_at(size_t index);
+const struct px_capability *px_capability_find(const char *name);
+size_t px_capability_count(void);
+
+enum { PX_CAPABILITIES_MAX = 128 };
+struct px_capability_set {
+    const struct px_capability *items[PX_CAPABILITIES_MAX];             /* sorted by name, each once */
+    size_t count;
+};
+/* names: NULL-terminated, may be NULL. PX901 for one that is not known, with the nearest name that is. */
+int px_capability_set_make(const char *const *names, struct px_capability_set *ret_set, struct px_err *e);
+/* PX901 if one of them has no packages on the base. */
+int px_capability_set_check(const struct px_capability_set *set, const struct px_base_row *base, struct px_err *e);

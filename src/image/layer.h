@@ -1,0 +1,67 @@
+/* image/layer.h - trees from archives and archives from trees; the work is done by px-layer, a confined helper.
+ *
+ * Why:     the bytes of a layer are identity: the same tree gives the same tar and the same compressed bytes, whoever packs it,
+ *          wherever and whenever; and an archive from anywhere can at worst make its own directory wrong.
+ * Owns:    nothing: descriptors are the caller's.
+ * Mustn't: parse foreign bytes in this process. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "store/store.h"
+
+enum px_compression { PX_COMPRESS_GZIP, PX_COMPRESS_ZSTD, PX_COMPRESS_NONE, PX_COMPRESSIONS };
+const char *px_compression_word(enum px_compression c);         /* "gzip", "zstd", "none" */
+int px_compression_parse(const char *word, enum px_compression *ret_c);
+const char *px_compression_media(enum px_compression c);        /* application/vnd.oci.image.layer.v1.tar[+gzip|+zstd] */
+
+/* Told now and then while work goes on; total 0: not known. May be NULL. */
+typedef void px_progress(void *user, const char *what, uint64_t done, uint64_t total);
+struct px_progress_to {
+    px_progress *tell;
+    void *user;
+};
+
+/* Bounds of what an archive may become. px_unpack_limits_default is what SECURITY J10 and J11 say. */
+struct px_unpack_limits {
+    uint64_t bytes;             /* of all files, sparse ones by their logical size */
+    uint64_t entries;
+    uint32_t ratio;             /* unpacked : packed, after the first 64 MiB */
+};
+extern const struct px_unpack_limits px_unpack_limits_default;
+
+struct px_unpacked {
+    struct px_oid packed;       /* sha256 of the archive's bytes as read */
+    struct px_oid diff_id;      /* and of the tar inside */
+    uint64_t packed_bytes, bytes, entries;
+    uint64_t dropped;           /* devices, fifos, sockets: never made */
+};
+
+/* Unpacks .tar, .tar.gz, .tar.zst, .tar.bz2 or .tar.xz (told by its first bytes) from `archive`, read from its start, into the
+ * directory: what is there stays unless the archive replaces it or, with `whiteouts`, removes it by .wh. entries. Everything ends up
+ * in normal form (store/store.h). size: a hard bound on the archive's own bytes. The error names the entry. On error the directory
+ * holds rubbish, for the caller to remove. */
+int px_layer_unpack(int archive, uint64_t size, int dirfd, bool whiteouts, const struct px_unpack_limits *limits,
+                    struct px_progress_to progress, struct px_unpacked *ret_done, struct px_err *e);
+
+/* What to pack: a directory, under a prefix, or the upper directory of an overlay, whose whiteouts become .wh. files. */
+struct px_pack {
+    int dirfd;
+    const char *prefix;         /* "app/", "px/env/": added to every name, its directories are made; NULL: none */
+    bool upper;
+    enum px_compression compression;
+    const char *const *skip;    /* NULL-terminated: exact paths that are left out, with what is below them; may be NULL */
+};
+struct px_layer {
+    struct px_oid digest;       /* of the blob, as compressed */
+    struct px_oid diff_id;      /* of the tar */
+    uint64_t size, tar_size, entries;
+    enum px_compression compression;
+};
+/* Packs in one pass into a blob of the store. */
+int px_layer_pack(struct px_store *store, const struct px_pack *pack, struct px_progress_to progress, struct px_layer *ret_layer,
+                  struct px_err *e);
+/* The same tar, not compressed and not kept: only what it would be called. */
+int px_layer_diff_id(const struct px_pack *pack, struct px_oid *ret_diff_id, struct px_err *e);

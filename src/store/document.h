@@ -1,0 +1,26 @@
+/* store/document.h - JSON from outside px, read strictly.
+ *
+ * Why:     records, manifests, configs and answers of servers are all read by one rule (SECURITY J15), so that no two
+ *          readers can disagree about a document.
+ * Owns:    nothing: the document is the caller's (json_decref, or px_auto(px_document)).
+ * Mustn't: accept a document with two members of one name, more than one value, bytes behind it, more than 64 levels
+ *          or so many values that it takes much memory. */
+#pragma once
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct px_err;
+
+enum { PX_DOCUMENT_DEPTH_MAX = 64, PX_DOCUMENT_VALUES_MAX = 1 << 18 };
+
+/* what: "the manifest", for the error; code: an enum px_code, of the error. The document is an object or a list. */
+int px_document_read(const char *text, size_t len, const char *what, int code, json_t **ret_document, struct px_err *e);
+/* The text of a member, or NULL if it is not there or not a text; its length is strlen: a NUL inside is refused by
+ * the reader. */
+const char *px_document_text(const json_t *object, const char *name);
+/* A whole number from 0 to max: 1; 0 if it is not there; -1 if it is anything else. */
+int px_document_number(const json_t *object, const char *name, uint64_t max, uint64_t *ret_number);
+
+void px_document_freep(json_t **document);

@@ -1,0 +1,155 @@
+/* store/inside.h - what the files of the store share and nobody else sees.
+ *
+ * Why:     every file of the store writes in the same way (tmp, fsync, rename, fsync) and takes the same lock.
+ * Owns:    struct px_store.
+ * Mustn't: be included outside src/store. */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "store/store.h"
+
+enum px_place {
+    PX_PLACE_BLOBS,
+    PX_PLACE_TREES,
+    PX_PLACE_NAMES,
+    PX_PLACE_LEASES,
+    PX_PLACE_LOCKS,
+    PX_PLACE_SEEN,
+    PX_PLACE_TMP,
+    PX_PLACE_TRASH,
+    PX_PLACE_CORRUPT,
+    PX_PLACE_BASES,             /* the records, by kind: PX_PLACE_BASES + kind */
+    PX_PLACE_IMAGES,
+    PX_PLACES
+};
+
+enum { PX_SMALL_MAX = 4 << 20, PX_RANDOM_NAME = 33 };
+
+/* What a lease can name. */
+enum px_use { PX_USE_TREE, PX_USE_BLOB, PX_USE_BASE, PX_USE_IMAGE, PX_USES };
+
+struct px_used {
+    enum px_use use;
+    struct px_oid oid;
+};
+
+struct px_used_list {
+    struct px_used *items;      /* sorted if made by px_used_add */
+    size_t count, room;
+};
+
+struct px_store {
+    int root, sandbox;          /* PX_HOME/store, PX_HOME/sandbox */
+    int place[PX_PLACES];
+    char path[PATH_MAX];        /* of root */
+    /* What this handle has put or found stays until it is closed: a lease of its own, made when it is first needed. */
+    int session;                /* -EBADF: none yet */
+    char session_name[PX_RANDOM_NAME];
+    off_t session_size;
+    struct px_used_list kept;
+};
+
+static inline int px_store_records(const struct px_store *store, enum px_record_kind kind)
+{
+    return store->place[PX_PLACE_BASES + kind];
+}
+
+/* The fixed words of what is where, for messages: "blobs/sha256". */
+const char *px_place_name(enum px_place place);
+
+/* ---- lock.c: the lock of the whole store; closing the descriptor gives it back ---- */
+
+int px_guard_take(const struct px_store *store, bool exclusive, struct px_err *e);
+/* flock with a deadline in px_now_nsec's time; 0: for ever. 0, -ETIMEDOUT, -errno. */
+int px_flock_until(int fd, int operation, uint64_t until_nsec);
+
+/* ---- write.c: whole or not there ---- */
+
+/* A directory of our own in tmp/, locked as long as fd is open. */
+struct px_tmp {
+    int fd;                     /* -EBADF: none */
+    char name[PX_RANDOM_NAME];
+};
+int px_tmp_make(const struct px_store *store, struct px_tmp *ret_tmp, struct px_err *e);
+void px_tmp_done(const struct px_store *store, struct px_tmp *tmp);
+
+void px_random_name(char out[PX_RANDOM_NAME]);
+/* A new file in dir with these bytes, on the disk. -errno. */
+int px_write_new(int dir, const char *name, const void *data, size_t size, mode_t mode);
+int px_fsync(int fd);           /* -errno */
+int px_rename_new(int from, const char *name, int to, const char *new_name);    /* never over something; -errno */
+/* A small file by way of tmp/, durable, over what was there. */
+int px_small_put(const struct px_store *store, enum px_place place, const char *name, const void *data, size_t size,
+                 struct px_err *e);
+/* A regular file of ours of at most PX_SMALL_MAX bytes, whatever lies there. -errno; -EINVAL: not such a file. */
+int px_small_read(int dir, const char *name, struct px_buf *out);
+/* Opens a regular file that belongs to us; never blocks, follows nothing. -errno, -EINVAL. */
+int px_open_own(int dir, const char *name, int flags);
+
+/* Out of sight, into corrupt/; a line of why for `px sandbox status`. */
+void px_quarantine(const struct px_store *store, enum px_place place, const char *name);
+/* Out of sight, into trash/. -errno. */
+int px_trash(const struct px_store *store, enum px_place place, const char *name);
+void px_trash_empty(const struct px_store *store, bool wait);
+/* What dead processes left in tmp/ and trash/. */
+void px_sweep(const struct px_store *store);
+
+/* Every name of a place but "." and ".."; ends at the first call that returns not 0, and returns that. -errno. */
+typedef int px_entry_seen(void *user, const char *name);
+int px_entries(const struct px_store *store, enum px_place place, px_entry_seen *seen, void *user);
+
+/* ---- lease.c ---- */
+
+int px_used_add(struct px_used_list *list, enum px_use use, const struct px_oid *oid);          /* once each; -errno */
+bool px_used_has(const struct px_used_list *list, enum px_use use, const struct px_oid *oid);
+void px_used_done(struct px_used_list *list);
+/* The text of a lease; -EINVAL. */
+int px_lease_parse(const char *text, size_t len, struct px_used_list *list);
+
+/* Under the guard: from now on, and until the store is closed, GC leaves it. */
+int px_session_keep(struct px_store *store, enum px_use use, const struct px_oid *oid, struct px_err *e);
+/* What was kept so far is not any more. */
+void px_session_forget(struct px_store *store);
+void px_session_end(struct px_store *store);
+
+/* ---- blob.c, tree.c, record.c: what GC and check ask ---- */
+
+bool px_blob_there(const struct px_store *store, const struct px_oid *oid, uint64_t *ret_size);
+struct px_tree_complete {
+    struct px_oid listing;
+    uint64_t files, bytes;
+};
+/* 0; 1 if there is no such tree; -EINVAL if what is there is not a complete tree; -errno: it cannot be said. Both
+ * may be NULL. */
+int px_tree_look(const struct px_store *store, const struct px_oid *id, struct px_tree_complete *ret_complete,
+                 struct px_buf *about);
+bool px_tree_there(const struct px_store *store, const struct px_oid *id);
+
+/* What a record says it needs. */
+struct px_refs {
+    struct px_oid *blobs, *trees;
+    size_t blob_count, tree_count;
+};
+int px_refs_parse(const char *text, size_t len, struct px_refs *ret_refs, char *ret_why,
+                  size_t why_size); /* -errno and why */
+void px_refs_done(struct px_refs *refs);
+int px_record_refs(const struct px_store *store, enum px_record_kind kind, const struct px_oid *id,
+                   struct px_refs *ret_refs, struct px_err *e);
+
+/* What a name file says; -EINVAL. name is at most PX_NAMED_MAX bytes and a NUL. */
+enum { PX_NAMED_MAX = 512 };
+struct px_named {
+    enum px_record_kind kind;
+    struct px_oid id;
+    char name[PX_NAMED_MAX + 1];
+};
+int px_named_parse(const char *text, size_t len, struct px_named *ret_named);
+int px_named_read(const struct px_store *store, const char *file, struct px_named *ret_named, struct px_err *e);
+
+/* ---- listing.c ---- */
+
+/* With `settle`, modes on disk are brought to normal form on the way. */
+int px_listing_make(int dirfd, bool settle, struct px_buf *out, struct px_listing *ret_listing, struct px_err *e);

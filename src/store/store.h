@@ -1,0 +1,158 @@
+/* store/store.h - content by its hash: blobs, trees, records that refer to them, and who uses them now.
+ *
+ *     PX_HOME/store/      version blobs/sha256/HEX trees/ID/{complete,root/} names/HASH leases/UUID locks/ID seen/HASH
+ *                         tmp/UUID/ trash/UUID/ corrupt/
+ *     PX_HOME/sandbox/    bases/ID/manifest.json  images/ID/manifest.json        ("records")
+ *
+ * Why:     an environment is built once, identified by what it holds, shared by everybody who wants the same, and never seen
+ *          half done. After a kill or a power cut at any instruction every name leads to something whole, or is not there.
+ * Owns:    the directories above, all 0700 and on one file system.
+ * Mustn't: trust a clock, a pid, or what a file was when it was last looked at; follow a link; repair anything silently.
+ *
+ * Rules. Functions return 0 or -1 and fill *e, unless they say otherwise. A store belongs to one thread at a time; any number
+ * of processes may use one at once. Locks are taken in this order: store, then object. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "store/hash.h"
+
+struct px_buf;
+struct px_err;
+struct px_store;
+
+/* home NULL: PX_HOME, else HOME/.px. Makes what is not there, checks owners and modes, and sweeps what a dead process left. */
+int px_store_open(const char *home, struct px_store **ret_store, struct px_err *e);
+void px_store_close(struct px_store *store);
+/* Directories of the store for those who put files there by descriptor. Borrowed. */
+int px_store_sandbox_fd(const struct px_store *store);                  /* PX_HOME/sandbox */
+const char *px_store_path(const struct px_store *store);                /* "PX_HOME/store"; borrowed */
+
+/* ---- blobs (blob.c) ---- */
+
+struct px_blob_writer;
+
+/* A new blob of at most max bytes. Written by px_blob_write, or by anybody through px_blob_writer_fd (then the bytes are hashed at
+ * the end, in one more pass). Commit makes it durable and visible, or finds that it was there; `expect` (may be NULL) is what it
+ * has to be called. After commit, failed or not, or drop, the writer is gone. */
+int px_blob_begin(struct px_store *store, uint64_t max, struct px_blob_writer **ret_writer, struct px_err *e);
+int px_blob_write(struct px_blob_writer *w, const void *data, size_t size, struct px_err *e);
+int px_blob_writer_fd(struct px_blob_writer *w);
+int px_blob_commit(struct px_blob_writer *w, const struct px_oid *expect, struct px_oid *ret_oid, uint64_t *ret_size, struct px_err *e);
+void px_blob_drop(struct px_blob_writer *w);
+
+int px_blob_put(struct px_store *store, const void *data, size_t size, struct px_oid *ret_oid, struct px_err *e);
+bool px_blob_has(struct px_store *store, const struct px_oid *oid);
+/* For reading; a regular file of ours. Its bytes are not checked: who parses them hashes them on the way, or verifies first. */
+int px_blob_open(struct px_store *store, const struct px_oid *oid, int *ret_fd, uint64_t *ret_size, struct px_err *e);
+/* The whole of it, checked against its name. A blob that is not what it is called goes to corrupt/ and is PX800. */
+int px_blob_read(struct px_store *store, const struct px_oid *oid, size_t max, struct px_buf *out, struct px_err *e);
+int px_blob_verify(struct px_store *store, const struct px_oid *oid, struct px_err *e);
+
+/* {"kind":KIND,"payload":PAYLOAD} as canonical JSON; payload is canonical JSON already. The oid of an object is its blob's. */
+int px_object_put(struct px_store *store, const char *kind, const char *payload, struct px_oid *ret_oid, struct px_err *e);
+
+/* ---- one builder (lock.c) ---- */
+
+struct px_lock;
+
+/* The lock of an id, for building it: one process builds, the others wait (until the deadline; 0 waits for ever) and then find it
+ * done. The error names who holds it, as far as that is known. */
+int px_lock_take(struct px_store *store, const struct px_oid *id, uint64_t timeout_msec, struct px_lock **ret_lock, struct px_err *e);
+void px_lock_drop(struct px_lock *lock);
+
+/* ---- trees (tree.c) ---- */
+
+/* A directory that becomes a tree. Begin takes the lock of the id and looks again: 1 if the tree is there (nothing to build), 0 with
+ * a build whose directory is empty, -1. */
+struct px_tree_build;
+int px_tree_begin(struct px_store *store, const struct px_oid *id, struct px_tree_build **ret_build, struct px_err *e);
+int px_tree_build_fd(const struct px_tree_build *build);                /* the directory to fill; borrowed */
+/* Durable, then visible as trees/ID; about is kept in `complete` beside it (canonical JSON, may be NULL). */
+int px_tree_commit(struct px_tree_build *build, const char *about, struct px_err *e);
+void px_tree_drop(struct px_tree_build *build);                         /* removes it; NULL is fine */
+
+bool px_tree_has(struct px_store *store, const struct px_oid *id);
+/* The root of a complete tree, O_PATH; and its path, for those who mount it. */
+int px_tree_open(struct px_store *store, const struct px_oid *id, int *ret_fd, struct px_err *e);
+int px_tree_path(struct px_store *store, const struct px_oid *id, char *out, size_t size, struct px_err *e);
+/* What commit kept. */
+int px_tree_about(struct px_store *store, const struct px_oid *id, struct px_buf *out, struct px_err *e);
+
+/* The normal form of a directory as a listing: an array of
+ * {"gid":0,"mode":M,"path":P,"sha256":H,"size":N,"type":"file","uid":0}, {..."type":"dir"}, {..."target":T,"type":"link"},
+ * {..."target":FIRST,"type":"hardlink"}, canonical JSON, sorted by the bytes of the path, no times, no extended attributes. Normal
+ * form on disk: mode & 01777, a directory has at least u=rwx and a file u=r, set-id bits gone, owners not counted; anything but
+ * files, directories and links is an error that names it. Streams into the hash; `out` may be NULL. */
+struct px_listing {
+    struct px_oid oid;          /* of the listing's bytes */
+    uint64_t files, bytes;      /* entries of any type; bytes of the files, each once */
+};
+int px_tree_list(int dirfd, struct px_buf *out, struct px_listing *ret_listing, struct px_err *e);
+
+/* ---- records and names (record.c) ---- */
+
+enum px_record_kind { PX_RECORD_BASE, PX_RECORD_IMAGE, PX_RECORD_KINDS };
+
+/* sandbox/bases|images/ID/manifest.json. It is one JSON object; what it needs is in its member
+ * "refs": {"blobs": [HEX...], "trees": [ID...]}, all of which must be there already (checked). */
+int px_record_put(struct px_store *store, enum px_record_kind kind, const struct px_oid *id, const char *json, struct px_err *e);
+/* PX_RECORD_MISSING if there is none: 1. */
+int px_record_get(struct px_store *store, enum px_record_kind kind, const struct px_oid *id, struct px_buf *out, struct px_err *e);
+/* What all that it needs takes together; what is missing counts nothing. 1: there is none. */
+int px_record_size(struct px_store *store, enum px_record_kind kind, const struct px_oid *id, uint64_t *ret_bytes, struct px_err *e);
+int px_record_remove(struct px_store *store, enum px_record_kind kind, const struct px_oid *id, struct px_err *e);
+/* Calls back with each; a return of non-zero ends it and is returned. */
+typedef int px_record_seen(void *user, enum px_record_kind kind, const struct px_oid *id);
+int px_record_each(struct px_store *store, enum px_record_kind kind, px_record_seen *seen, void *user, struct px_err *e);
+
+/* A name of a record: "debian-12", an image's tag. 1: there is none. */
+int px_name_put(struct px_store *store, enum px_record_kind kind, const char *name, const struct px_oid *id, struct px_err *e);
+int px_name_get(struct px_store *store, enum px_record_kind kind, const char *name, struct px_oid *ret_id, struct px_err *e);
+int px_name_remove(struct px_store *store, enum px_record_kind kind, const char *name, struct px_err *e);
+typedef int px_name_seen(void *user, enum px_record_kind kind, const char *name, const struct px_oid *id);
+int px_name_each(struct px_store *store, px_name_seen *seen, void *user, struct px_err *e);
+
+/* ---- use (lease.c) ---- */
+
+/* As long as the lease is held (the process lives and has not dropped it) GC keeps these trees and blobs. Fails with PX800 if one
+ * is not there. The descriptor can be passed on to a process that goes on using them. */
+struct px_lease;
+int px_lease_take(struct px_store *store, const struct px_oid *trees, size_t trees_count, const struct px_oid *blobs,
+                  size_t blobs_count, struct px_lease **ret_lease, struct px_err *e);
+int px_lease_fd(const struct px_lease *lease);                          /* borrowed */
+void px_lease_drop(struct px_lease *lease);
+
+/* What the file behind fd hashes to, remembered by device, inode, size, mtime and ctime, so that an archive is read once. */
+int px_seen_file(struct px_store *store, int fd, struct px_oid *ret_oid, uint64_t *ret_size, struct px_err *e);
+
+/* ---- what is not needed any more (gc.c) ---- */
+
+struct px_gc {
+    bool dry_run;
+    uint64_t min_age_sec;       /* records without a name that are younger stay; 0: none is too young */
+    uint64_t max_bytes;         /* then remove unnamed records, oldest use first, until the store is at most this large; 0: no bound */
+    bool unnamed;               /* remove every record that has no name (px sandbox clean), what is in corrupt/ and in seen/ */
+    /* what it did, or would do: counts, and each by name ("blob", "tree", "base", "image") once nothing is locked any more */
+    uint64_t blobs, trees, records, bytes;
+    void (*tell)(void *user, const char *what, const char *id, uint64_t bytes);         /* may be NULL */
+    void *user;
+};
+int px_store_gc(struct px_store *store, struct px_gc *gc, struct px_err *e);
+
+/* Every blob and tree hashed again. */
+struct px_store_check {
+    uint64_t blobs, trees, bytes;
+    uint64_t corrupt;           /* moved to corrupt/, each told through `tell` */
+    void (*tell)(void *user, const char *line);
+    void (*step)(void *user, uint64_t bytes);   /* so much is done; may be NULL */
+    void *user;
+};
+int px_store_verify(struct px_store *store, struct px_store_check *check, struct px_err *e);
+
+struct px_store_size {
+    uint64_t blobs, blob_bytes, trees, tree_bytes, bases, images, leases, corrupt;
+};
+int px_store_measure(struct px_store *store, struct px_store_size *ret_size, struct px_err *e);

@@ -1,0 +1,58 @@
+/* work/changes.h - what an overlay's upper directory says was done to the directory below it: listed, shown, merged.
+ *
+ * Why:     the upper directory is the change: it costs what changed, not what is there.
+ * Owns:    its list and texts. Descriptors are the caller's.
+ * Mustn't: follow a link in either tree, open anything but directories and regular files, let a set-id bit arrive, or
+ *          overwrite what somebody else has changed since. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/diff.h"
+
+struct px_err;
+
+enum px_change_kind { PX_CHANGE_ADDED, PX_CHANGE_MODIFIED, PX_CHANGE_DELETED, PX_CHANGE_MODE, PX_CHANGE_SPECIAL };
+const char *px_change_word(enum px_change_kind kind);
+
+struct px_changes_item {
+    char *path; /* from the directory; a directory's ends with '/' */
+    enum px_change_kind kind;
+    bool listed;            /* worth telling: not a directory that the files in it speak for */
+    unsigned before, after; /* st_mode; 0: not there */
+};
+
+struct px_changes {
+    struct px_changes_item *items; /* sorted by path */
+    size_t count, room;
+    size_t bytes;     /* of all paths */
+    int upper, lower; /* borrowed */
+};
+
+enum { PX_CHANGES_MAX = 1 << 18, PX_CHANGES_BYTES_MAX = 64 << 20 };
+
+/* Compares the two trees. 0 or -errno; -E2BIG: more than the bounds above. */
+int px_changes_read(int upper, int lower, struct px_changes *ret_changes);
+void px_changes_done(struct px_changes *changes);
+
+/* The diffs of all listed files, one after the other; a file whose diff does not fit is left out and *ret_truncated
+ * set. */
+int px_changes_diff(const struct px_changes *changes, enum px_diff_style style, struct px_buf *out,
+                    bool *ret_truncated);
+
+/* Makes the lower directory what the two together are, file by file, each whole or not at all. Nothing is done if
+ * anything that would be replaced or removed was changed after `since` (CLOCK_REALTIME_COARSE, as the kernel stamps
+ * files): the error names it. */
+int px_changes_apply(const struct px_changes *changes, const struct timespec *since, struct px_err *e);
+
+/* work/changes_walk.c, for the three above. */
+/* A file of either tree by its path, without following any link; what its owner may not read is made readable in the
+ * upper tree, which is ours. */
+int px_changes_open(int dir, const char *path, bool ours);
+/* Reads a file or a link of one tree as a side of a diff; memory is the caller's to free. Beyond PX_DIFF_BYTES_MAX only
+ * its length. */
+int px_changes_load(int dir, const char *path, unsigned mode, bool ours, char **ret_data, size_t *ret_len);

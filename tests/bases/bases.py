@@ -1,0 +1,600 @@
+#!/usr/bin/python3
+"""bases.py [--as UID] [--real] [--only NAME...] BUILD - bases, capability layers and images, by the command line.
+
+Most of it runs on a tiny distribution made by hand (debs.py), without a network. --real builds debian-12 from Debian's archive, once, and
+looks at that one. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last "N passed, N failed, N skipped".
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.dont_write_bytecode = True
+import debs  # noqa: E402
+import leaks  # noqa: E402
+
+LIMIT_S = 900
+TESTS, REAL = [], []
+ORACLE_UID = 1200
+
+
+class Problem(Exception):
+    """The test failed; the text says how."""
+
+
+class Skip(Exception):
+    """The test cannot be run here; the text says why."""
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def real(function):
+    REAL.append(function)
+    return function
+
+
+def check(condition, why):
+    if not condition:
+        raise Problem(why)
+
+
+class World:
+    """px with a PX_HOME, and the tiny archive. One base is built for all tests, in the first home."""
+
+    def __init__(self, programs, top):
+        self.px, self.top = str(programs / "px"), Path(top)
+        self.archive = debs.tiny(self.top / "mirror")
+        self.base = None
+
+    def environment(self, home, **more):
+        mirror = self.archive.address if self.archive else ""
+        return {"PATH": os.environ["PATH"], "HOME": str(self.top), "TMPDIR": str(self.top), "PX_HOME": str(home), "LANG": "C.UTF-8",
+                "PX_APT_MIRROR": mirror, "PX_APT_SECURITY_MIRROR": mirror} | more
+
+    def run(self, home, *words, status=0, before=(), **more):
+        done = subprocess.run([*before, self.px, *words], stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S, check=False,
+                              cwd=self.top, env=self.environment(home, **more), text=True)
+        if status is not None:
+            check(done.returncode == status, f"px {' '.join(words)[:120]}: exit {done.returncode}: {(done.stdout + done.stderr)[-600:]}")
+        return done
+
+    def ask(self, home, *words, **more):
+        return json.loads(self.run(home, "--json", *words, **more).stdout)
+
+    def refused(self, home, code, *words, **more):
+        done = self.run(home, "--json", *words, status=None, **more)
+        check(done.returncode != 0, f"px {' '.join(words)[:120]} worked")
+        answer = json.loads(done.stdout)
+        got = answer["details"]["code"]
+        check(got in (code if isinstance(code, tuple) else (code,)), f"px {' '.join(words)[:120]}: {got} instead of {code}: {answer}")
+        return answer
+
+    def need_tiny(self):
+        if not self.archive:
+            raise Skip("the tiny distribution is made of a Debian 12 host's own programs")
+
+    def home(self, name):
+        return self.top / name
+
+    def tiny_base(self):
+        """The home that has the base, built by whoever comes first."""
+        self.need_tiny()
+        if not self.base:
+            self.base = self.ask(self.home("first"), "sandbox", "base", "build")
+        return self.home("first")
+
+    def copy_home(self, name):
+        """A home of the test's own that has the base already."""
+        subprocess.run(["cp", "-a", "--", str(self.tiny_base()), str(self.home(name))], check=True)
+        return self.home(name)
+
+
+def tree_of(home, answer):
+    return Path(home) / "store/trees" / answer["tree"] / "root"
+
+
+def clean(home):
+    """Nothing half done is left, and all that is there is what it is called."""
+    left = [entry for place in ("tmp", "trash") for entry in os.listdir(Path(home) / "store" / place)]
+    check(not left, f"the store has leftovers: {left}")
+
+
+# ---- bases ----------------------------------------------------------------------------------------------------------
+
+
+@test
+def base_is_built(w):
+    home = w.tiny_base()
+    check(w.base["name"] == "debian-12" and w.base["variant"] == "py311" and len(w.base["packages"]) == 7, f"{w.base}")
+    root = tree_of(home, w.base)
+    for name in ("bin", "sbin", "lib", "lib64"):
+        check(os.readlink(root / name) == f"usr/{name}", f"/{name} is not a link")
+    check((root / "usr/share/doc/tiny/copyright").exists(), "the licence is gone")
+    gone = ["usr/share/doc/tiny/README", "usr/share/man/man1/tiny.1", "usr/share/locale/de", "var/log/dpkg.log", "var/lib/dpkg/status-old", "px",
+            "usr/sbin/policy-rc.d", "home/sandbox", "etc/machine-id", "dev/null"]
+    there = [name for name in gone if (root / name).exists()]
+    check(not there, f"the base still has {there}")
+    check((root / "etc/resolv.conf").read_text() == "" and "localhost" in (root / "etc/hosts").read_text(), "files for engines to cover")
+    check("Package: px-tiny\nEssential: yes\nStatus: install ok installed" in (root / "var/lib/dpkg/status").read_text(), "dpkg's status")
+    check((root / "etc/installed-by").read_text() == "0\n", "scripts were not run as root of their box")
+    check((root / "etc/interfaces-seen").read_text() == "1\n", "a script saw another network than the loopback")
+    odd = [str(p) for p in root.rglob("*") if not p.is_symlink() and (p.stat().st_mode & 0o6000 or not stat.S_IFMT(p.stat().st_mode) & 0o140000)]
+    check(not odd, f"set-id bits or devices: {odd[:3]}")
+    clean(home)
+
+
+@test
+def base_runs(w):
+    home = w.tiny_base()
+    check(w.run(home, "exec", "--base", "debian-12", "-c", "cat /etc/fixture").stdout == "of the base\n", "a box on the base")
+    check(w.run(home, "exec", "--base", w.base["base_os_oid"], "-c", "echo $((6*7))").stdout == "42\n", "a box on the base by its id")
+
+
+@test
+def base_is_listed_and_cached(w):
+    home = w.tiny_base()
+    rows = w.ask(home, "sandbox", "base", "list")
+    check([row["name"] for row in rows["bases"]] == ["debian-12"] and rows["bases"][0]["base_os_oid"] == w.base["base_os_oid"], f"{rows}")
+    check({row["name"]: row["can_build"] for row in rows["known"]} == {"debian-12": True, "alpine-3.20": False}, f"{rows['known']}")
+    again = w.ask(home, "sandbox", "base", "build", PX_APT_MIRROR="[trusted=yes] file:///nowhere")
+    check(again["cached"] is True and again["base_os_oid"] == w.base["base_os_oid"], "it was built again")
+
+
+@test
+def base_is_the_same_wherever_and_by_whomever(w):
+    w.tiny_base()
+    other = w.top / "a:strange,home \u00fc"
+    odd = dict(TZ="Asia/Kathmandu", LC_ALL="C", SOURCE_DATE_EPOCH="1700000000", PYTHONHASHSEED="7")
+    answer = w.ask(other, "sandbox", "base", "build", before=("sh", "-c", 'umask 077; exec "$@"', "sh"), **odd)
+    check(answer["base_os_oid"] == w.base["base_os_oid"] and answer["layer"] == w.base["layer"], f"{answer['base_os_oid']}")
+    if os.geteuid() != 0:
+        return
+    place = Path(tempfile.mkdtemp(prefix="bases.", dir=w.top))
+    os.chown(place, ORACLE_UID, ORACLE_UID)
+    drop = ("setpriv", "--reuid", str(ORACLE_UID), "--regid", str(ORACLE_UID), "--clear-groups", "--")
+    answer = w.ask(place / "home", "sandbox", "base", "build", before=drop)
+    check(answer["base_os_oid"] == w.base["base_os_oid"], "an ordinary user's base is another one")
+
+
+@test
+def base_is_built_again_offline(w):
+    home = w.copy_home("offline")
+    lock = w.run(home, "sandbox", "base", "lock").stdout
+    rows = {row["name"]: row for row in json.loads(lock)["packages"]}
+    check(len(rows) == 7 and set(rows["px-tiny"]) == {"arch", "name", "sha256", "size", "version"}, f"{rows.keys()}")
+    (w.top / "base.lock").write_text(lock)
+    nowhere = dict(PX_APT_MIRROR="[trusted=yes] file:///nowhere", PX_APT_SECURITY_MIRROR="[trusted=yes] file:///nowhere")
+    answer = w.ask(home, "sandbox", "base", "build", "--force", **nowhere)
+    check(answer["base_os_oid"] == w.base["base_os_oid"] and "cached" not in answer, f"{answer.get('cached')}")
+    removed = w.ask(home, "sandbox", "base", "remove", "debian-12")
+    check(removed["removed"] is True, f"{removed}")
+    w.refused(home, "PX900", "exec", "--base", "debian-12", "true")
+    answer = w.ask(home, "sandbox", "base", "build", "--lock", str(w.top / "base.lock"), **nowhere)
+    check(answer["base_os_oid"] == w.base["base_os_oid"], "the lock gave another base")
+
+
+@test
+def base_of_a_lock_on_another_machine(w):
+    home = w.tiny_base()
+    lock = json.loads(w.run(home, "sandbox", "base", "lock").stdout)
+    good, bad = w.top / "good.lock", w.top / "bad.lock"
+    good.write_text(json.dumps(lock))
+    check(w.ask(w.home("locked"), "sandbox", "base", "build", "--lock", str(good))["base_os_oid"] == w.base["base_os_oid"], "another base")
+    for change, code in ((lambda p: p.update(sha256="0" * 64), "PX903"), (lambda p: p.update(version="9.9"), "PX903"),
+                         (lambda p: p.update(name="-x"), "PX811")):
+        wrong = json.loads(good.read_text())
+        change(wrong["packages"][3])
+        bad.write_text(json.dumps(wrong))
+        w.refused(w.home("wrong"), code, "sandbox", "base", "build", "--lock", str(bad))
+    w.refused(w.home("wrong"), "PX007", "sandbox", "base", "build", "--lock", str(w.top / "not-there"))
+    clean(w.home("wrong"))
+
+
+@test
+def packages_that_changed_on_the_way_are_refused(w):
+    w.need_tiny()
+    other = debs.Archive(w.top / "liar")
+    other.packages = dict(w.archive.packages)
+    other.publish().lie("tzdata")
+    w.refused(w.home("lied"), ("PX903", "PX800"), "sandbox", "base", "build", PX_APT_MIRROR=other.address, PX_APT_SECURITY_MIRROR=other.address)
+    clean(w.home("lied"))
+    # An archive without a signature is not believed unless the caller says so.
+    bare = other.address.removeprefix("[trusted=yes] ")
+    answer = w.refused(w.home("lied"), "PX903", "sandbox", "base", "build", PX_APT_MIRROR=bare, PX_APT_SECURITY_MIRROR=bare)
+    check("sign" in json.dumps(answer).lower(), f"{answer}")
+
+
+@test
+def bases_that_cannot_be_had(w):
+    home = w.home("none")
+    w.refused(home, "PX900", "sandbox", "base", "build", "debian-99")
+    w.refused(home, "PX900", "sandbox", "base", "build", "alpine-3.20")
+    w.refused(home, "PX900", "sandbox", "build", "--base", "alpine-3.20")
+    w.refused(home, "PX900", "sandbox", "base", "remove", "debian-12")
+    w.refused(home, "PX900", "exec", "--base", "debian-12", "true")
+    w.refused(home, "PX002", "sandbox", "base", "build", PX_APT_MIRROR="http://a b\ndeb x")
+    w.refused(home, "PX903", "sandbox", "base", "build", PX_APT_MIRROR="[trusted=yes] file:///nowhere")
+
+
+@test
+def a_package_that_fails_leaves_nothing(w):
+    w.need_tiny()
+    home = w.home("failing")
+    other = debs.Archive(w.top / "failing-mirror")
+    other.packages = dict(w.archive.packages)
+    other.put("tzdata", {}, scripts={"postinst": "#!/bin/sh\necho 'no such luck' >&2\nexit 3\n"})
+    other.publish()
+    answer = w.refused(home, "PX903", "sandbox", "base", "build", PX_APT_MIRROR=other.address, PX_APT_SECURITY_MIRROR=other.address)
+    check("tzdata" in json.dumps(answer), f"{answer}")
+    clean(home)
+    check(w.ask(home, "sandbox", "base", "list")["bases"] == [], "a base is there")
+    check(w.ask(home, "sandbox", "base", "build")["name"] == "debian-12", "and then it works")
+
+
+# ---- capabilities and images ----------------------------------------------------------------------------------------
+
+
+@test
+def capability_becomes_a_layer(w):
+    home = w.copy_home("image")
+    image = w.ask(home, "sandbox", "build", "--with", "postgres", "--tag", "demo:1")
+    check(image["cached"] is False and image["capabilities"] == ["postgres"] and image["base_os_oid"] == w.base["base_os_oid"], f"{image}")
+    check([row["name"] for row in image["lock"]["packages"]] == ["libfake1", "libpq5"], f"{image['lock']}")
+    check(len(image["layers"]) == 3 and image["layers"][0] == w.base["layer"], "base, capabilities, list of packages")
+    record = json.loads((home / "sandbox/images" / image["sbx_id"] / "manifest.json").read_text())
+    for member in ("sbx_id", "base_os_oid", "profile_oid", "capabilities", "image_digest", "created_at", "px_version", "sbx_version"):
+        check(member in record, f"the record has no {member}")
+    look = w.run(home, "exec", "--base", image["sbx_id"], "-c", "cat /usr/lib/px-pq/libpq.so.5 /usr/lib/libfake.so.1 /etc/pq; ls /etc/doomed /usr/share/doc/libpq5; "
+                 "ls -l /usr/lib/px-pq | grep -c rws; ls -d /lib; [ -L /lib ] && echo link", status=None)
+    check(look.stdout.split("\n")[:3] == ["not really", "needed", "0"] and "copyright" in look.stdout and "NEWS" not in look.stdout, look.stdout)
+    check("/etc/doomed" in look.stderr and look.stdout.rstrip().endswith("0\n/lib\nlink"), look.stdout + look.stderr)
+    check(w.run(home, "exec", "--base", "demo:1", "-c", "ls /etc/pq").stdout == "/etc/pq\n", "a box on the image by its tag")
+    sbom = json.loads(w.run(home, "exec", "--base", image["sbx_id"], "-c", "cat /usr/share/px/sbom.spdx.json").stdout)
+    versions = {row["name"]: row["versionInfo"] for row in sbom["packages"]}
+    check(versions["libfake1"] == "1:2.0~rc1+b1" and "px-tiny" in versions and sbom["spdxVersion"] == "SPDX-2.3", f"{versions}")
+    check(w.run(home, "exec", "--base", "debian-12", "-c", "ls /etc/doomed").stdout == "/etc/doomed\n", "the base changed")
+    again = w.ask(home, "sandbox", "build", "--with", "postgres", PX_APT_MIRROR="[trusted=yes] file:///nowhere")
+    check(again["cached"] is True and again["image_digest"] == image["image_digest"] and again["lock"] == image["lock"], f"{again}")
+    forced = w.ask(home, "sandbox", "build", "--with", "postgres", "--force", PX_APT_MIRROR="[trusted=yes] file:///nowhere")
+    check(forced["cached"] is False and forced["image_digest"] == image["image_digest"], "built again it is another one")
+    clean(home)
+
+
+@test
+def image_is_the_same_elsewhere(w):
+    one = w.ask(w.copy_home("here"), "sandbox", "build", "--with", "yaml,postgres")
+    two = w.ask(w.home("there"), "sandbox", "build", "--with", "postgres", "--with", "yaml,postgres", TZ="Asia/Tokyo")
+    check(one["sbx_id"] == two["sbx_id"] and one["image_digest"] == two["image_digest"], f"{one['image_digest']} {two['image_digest']}")
+    plain = w.ask(w.home("there"), "sandbox", "build")
+    check(plain["sbx_id"] != one["sbx_id"] and plain["capabilities"] == [] and len(plain["layers"]) == 2, f"{plain}")
+    check(w.run(w.home("there"), "sandbox", "build", "--with", "yaml,postgres").stdout.count("postgres,yaml") == 1, "words for a person")
+
+
+@test
+def image_is_written(w):
+    home = w.copy_home("written")
+    for name, words in (("plain.tar", ()), ("zstd.tar", ("--compression", "zstd")), ("docker.tar", ("--format", "docker-archive")), ("layout", ())):
+        answer = w.ask(home, "sandbox", "build", "--with", "yaml", "--out", str(w.top / name), "--tag", "px.local/demo:1", *words)
+        check(answer["out"] == str(w.top / name), f"{answer}")
+    with tarfile.open(w.top / "plain.tar") as archive:
+        names = archive.getnames()
+        check(any(name.endswith("index.json") for name in names) and any(answer["image_digest"][7:] in name for name in names), f"{names}")
+    with tarfile.open(w.top / "docker.tar") as archive:
+        check("manifest.json" in archive.getnames(), f"{archive.getnames()}")
+    check((w.top / "layout/oci-layout").exists(), "no layout")
+    for kind, name in (("oci-archive", "plain.tar"), ("oci-archive", "zstd.tar"), ("docker-archive", "docker.tar"), ("oci", "layout")):
+        if shutil.which("skopeo"):
+            done = subprocess.run(["skopeo", "inspect", "--raw", f"{kind}:{w.top / name}"], capture_output=True, text=True, check=False, timeout=LIMIT_S)
+            check(done.returncode == 0, f"skopeo: {done.stderr[-200:]}")
+    w.refused(home, "PX001", "sandbox", "build", "--compression", "zstd")
+    w.refused(home, "PX001", "sandbox", "build", "--push")
+    w.refused(home, "PX002", "sandbox", "build", "--compression", "rar")
+    w.refused(home, "PX002", "sandbox", "build", "--out", str(w.top / "y"), "--format", "zip")
+
+
+@test
+def capabilities_that_cannot_be_had(w):
+    home = w.copy_home("cannot")
+    answer = w.refused(home, "PX901", "sandbox", "build", "--with", "postgers")
+    check("Write postgres." in json.dumps(answer), f"{answer}")
+    answer = w.refused(home, "PX903", "sandbox", "build", "--with", "xml")
+    check("libxml2" in json.dumps(answer), f"the archive has no such package: {answer}")
+    root = w.top / "alpine"
+    (root / "etc").mkdir(parents=True)
+    (root / "bin").mkdir()
+    (root / "bin/sh").write_text("#!/bin/true\n")
+    (root / "etc/os-release").write_text("ID=alpine\nVERSION_ID=3.20.3\n")
+    w.run(home, "sandbox", "base", "import", "alpine-3.20", str(root))
+    answer = w.refused(home, "PX901", "sandbox", "build", "--base", "alpine-3.20", "--with", "postgres")
+    check("postgres" in answer["message"] and "alpine-3.20" in answer["message"], f"{answer}")
+    check(w.ask(home, "sandbox", "build", "--base", "alpine-3.20")["capabilities"] == [], "without capabilities it is an image like any other")
+    check(len(w.ask(home, "sandbox", "capabilities")["capabilities"]) > 90, "the table")
+    clean(home)
+
+
+@test
+def damaged_layer_is_made_again(w):
+    home = w.copy_home("damaged")
+    image = w.ask(home, "sandbox", "build", "--with", "yaml")
+    blob = home / "store/blobs/sha256" / image["layers"][1]["digest"]
+    blob.unlink()
+    nowhere = dict(PX_APT_MIRROR="[trusted=yes] file:///nowhere", PX_APT_SECURITY_MIRROR="[trusted=yes] file:///nowhere")
+    again = w.ask(home, "sandbox", "build", "--with", "yaml", **nowhere)
+    check(again["image_digest"] == image["image_digest"] and blob.exists(), "the layer is not back")
+
+
+# ---- kills, full disks, many at once --------------------------------------------------------------------------------
+
+
+def kill_at_random(w, home, words, rounds):
+    """kill -9 at moments spread over a whole run; then a run that is left alone."""
+    for i in range(rounds):
+        process = subprocess.Popen([w.px, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=w.top,
+                                   env=w.environment(home))
+        try:
+            process.wait(timeout=random.random() * 0.4 * (i + 1))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+    return w.ask(home, *words)
+
+
+@test
+def killed_at_any_moment_it_can_be_built_again(w):
+    w.tiny_base()
+    home = w.home("killed")
+    answer = kill_at_random(w, home, ("sandbox", "base", "build"), 6)
+    check(answer["base_os_oid"] == w.base["base_os_oid"], "another base")
+    image = kill_at_random(w, home, ("sandbox", "build", "--with", "postgres"), 6)
+    check(w.run(home, "exec", "--base", image["sbx_id"], "-c", "cat /etc/pq").stdout == "0\n", "the image is not whole")
+    w.run(home, "sandbox", "status", "--verify")
+    w.run(home, "sandbox", "gc")
+    clean(home)
+
+
+@test
+def many_ask_for_the_same_and_one_builds(w):
+    home = w.copy_home("many")
+    processes = [subprocess.Popen([w.px, "--json", "sandbox", "build", "--with", "postgres,yaml"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, cwd=w.top, env=w.environment(home), text=True) for _ in range(8)]
+    done = [process.communicate(timeout=LIMIT_S) for process in processes]
+    check(all(process.returncode == 0 for process in processes), f"{[err[-300:] for _, err in done if err]}")
+    answers = [json.loads(out) for out, _ in done]
+    check(len({answer["image_digest"] for answer in answers}) == 1, "several images")
+    check(sorted(answer["cached"] for answer in answers) == [False] + [True] * 7, "it was built more than once")
+    clean(home)
+
+
+@test
+def full_disk_is_said_and_harms_nothing(w):
+    w.need_tiny()
+    if os.geteuid() != 0:
+        raise Skip("a small file system of its own needs root")
+    home = w.home("full")
+    home.mkdir()
+    size = sum(len(data) for _, data in w.archive.packages.values())
+    # In one mount namespace: too small for the packages, for the files, for the layer; then large enough.
+    sizes = [size // 2, size * 2, size * 4, size * 6]
+    steps = "".join(f'mount -o remount,size={n} "$1"; "$2" --json sandbox base build || true; echo; ls -A "$1/store/tmp"; echo =\n' for n in sizes)
+    text = f'mount -t tmpfs -o mode=0700 none "$1" || exit 77\n{steps}mount -o remount,size=2g "$1"; "$2" --json sandbox base build; "$2" sandbox status --verify >&2'
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", text, "sh", str(home), w.px], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=LIMIT_S, check=False, env=w.environment(home), cwd=w.top)
+    if done.returncode == 77:
+        raise Skip("no tmpfs can be mounted here")
+    check(done.returncode == 0, f"exit {done.returncode}: {done.stdout[-400:]} {done.stderr[-300:]}")
+    parts = done.stdout.split("=\n")
+    codes = set()
+    for part in parts[:-1]:
+        line, _, left = part.partition("\n")
+        answer = json.loads(line)
+        check(not left.strip(), f"left in the store: {left}")
+        if "details" in answer:
+            codes.add(answer["details"]["code"])
+    check(codes and codes <= {"PX903", "PX810"}, f"{codes}: {done.stdout[:600]}")
+    last = json.loads(parts[-1])
+    check(last["name"] == "debian-12" and (not w.base or last["base_os_oid"] == w.base["base_os_oid"]), "after that it is another base")
+
+
+# ---- the real one ---------------------------------------------------------------------------------------------------
+
+
+def reachable():
+    try:
+        with urllib.request.urlopen("http://deb.debian.org/debian/dists/bookworm/InRelease", timeout=60) as answer:
+            return answer.status == 200
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+class RealWorld(World):
+    def __init__(self, programs, top):
+        super().__init__(programs, top)
+        self.archive, self.ready = None, None
+
+    def environment(self, home, **more):
+        kept = {name: value for name, value in os.environ.items() if name.endswith("_proxy") or name.startswith("PX_APT_")}
+        plain = {name: value for name, value in super().environment(home).items() if not name.startswith("PX_APT_")}
+        return plain | kept | more
+
+    def built(self):
+        if self.ready is None:
+            if not shutil.which("apt-get"):
+                self.ready = "there is no apt-get here"
+            elif not os.environ.get("PX_APT_MIRROR") and not reachable():
+                self.ready = "Debian's archive cannot be reached"
+            else:
+                self.base = self.ask(self.home("real"), "sandbox", "base", "build")
+                self.ready = ""
+        if self.ready:
+            raise Skip(self.ready)
+        if not self.base:
+            raise Skip("it could not be built")
+        return self.home("real")
+
+
+@real
+def debian_is_built(w):
+    home = w.built()
+    check(80 < len(w.base["packages"]) < 110, f"{len(w.base['packages'])} packages")
+    check(re.match(r"Python 3\.11\.", w.run(home, "exec", "--base", "debian-12", "--", "python3", "-V").stdout), "python3 -V")
+    text = "import ssl, sqlite3, ctypes, zoneinfo, lzma, bz2; print(ssl.create_default_context().cert_store_stats()['x509'] > 50, zoneinfo.ZoneInfo('Europe/Paris'))"
+    check(w.run(home, "exec", "--base", "debian-12", "--", "python3", "-c", text).stdout == "True Europe/Paris\n", "what wheels need")
+    w.run(home, "exec", "--base", "debian-12", "--", "sh", "-c", "ldd /bin/ls && perl -e 'print 1' && openssl version && dpkg --audit")
+
+
+@real
+def debian_starts_python_from_byte_code(w):
+    home = w.built()
+    root = tree_of(home, w.base)
+    codes = list(root.glob("usr/lib/python3*/**/*.pyc"))
+    check(len(codes) > 300, f"{len(codes)} files of byte code")
+    timed = [str(path) for path in codes if path.read_bytes()[4:8] != b"\1\0\0\0"]
+    check(not timed, f"byte code that hangs on times: {timed[:3]}")
+    said = w.run(home, "exec", "--base", "debian-12", "--", "python3", "-v", "-c", "import json, ssl").stderr
+    fresh = re.findall(r"^# code object from (?!')/usr/lib/\S+", said, re.MULTILINE)
+    check(not fresh, f"compiled at every start: {fresh[:3]}")
+
+
+@real
+def debian_is_the_same_again(w):
+    home = w.built()
+    again = w.ask(home, "sandbox", "base", "build", "--force", PX_APT_MIRROR="[trusted=yes] file:///nowhere")
+    check(again["base_os_oid"] == w.base["base_os_oid"], "built again from its packages it is another one")
+    w.run(home, "sandbox", "status", "--verify")
+
+
+@real
+def postgres_has_its_library(w):
+    home = w.built()
+    image = w.ask(home, "sandbox", "build", "--with", "postgres")
+    text = "import ctypes; print(ctypes.CDLL('libpq.so.5').PQlibVersion() >= 150000)"
+    check(w.run(home, "exec", "--base", image["sbx_id"], "--", "python3", "-c", text).stdout == "True\n", "libpq.so.5")
+    bare = w.run(home, "exec", "--base", "debian-12", "--", "python3", "-c", text, status=1)
+    check("libpq.so.5: cannot open shared object file" in bare.stderr, bare.stderr[-200:])
+    check(w.ask(home, "sandbox", "build", "--with", "postgres", "--force")["image_digest"] == image["image_digest"], "another image")
+    check(w.ask(home, "sandbox", "build", "--with", "ffi")["layers"][1:][0]["entries"] < 10, "the base has libffi: no layer of packages")
+
+
+# What the oracle has and px leaves out: devices and mount points, apt's own places, logs and backups, empty directories of examples.
+# And what px makes and the oracle does not: byte code of its own kind, the oracle keeps what the packages' scripts compiled.
+NOT_OURS = re.compile(r"dev/.*|etc/apt(/.*)?|etc/dpkg/dpkg\.cfg\.d/99mmdebstrap|etc/fstab|var/(cache|lib|log)/apt(/.*)?|var/cache/debconf/.*-old|"
+                      r"var/lib/dpkg/(arch|lock|lock-frontend|status-old|diversions-old|triggers/Lock)|usr/share/doc/.*|.*/__pycache__(/.*)?|var/log/[^/]*|etc/\.pwd\.lock|\.?")
+ORACLE = ("--variant=essential", "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr", "--include=usr-is-merged,python3,ca-certificates,libstdc++6,tzdata,netbase",
+          '--aptopt=Apt::Install-Recommends "0"', "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
+          "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-include=/usr/share/doc/*/copyright", "--dpkgopt=path-exclude=/usr/share/info/*",
+          "--dpkgopt=path-exclude=/usr/share/lintian/*")
+
+
+@real
+def debian_has_what_mmdebstrap_makes(w):
+    home = w.built()
+    if not shutil.which("mmdebstrap") or os.geteuid() != 0:
+        raise Skip("mmdebstrap is not here, or this is not root")
+    target = w.top / "oracle.tar"
+    done = subprocess.run(["mmdebstrap", "--quiet", *ORACLE, "bookworm", str(target)], capture_output=True, text=True, check=False, timeout=LIMIT_S,
+                          env=os.environ | {"SOURCE_DATE_EPOCH": "0", "TMPDIR": str(w.top)})
+    if done.returncode != 0:
+        raise Skip(f"mmdebstrap failed: {done.stderr[-200:]}")
+    with tarfile.open(target) as archive:
+        theirs = {entry.name.removeprefix("./").rstrip("/"): entry for entry in archive}
+        root = tree_of(home, w.base)
+        ours = {str(path.relative_to(root)) for path in root.rglob("*")}
+        missing = sorted(name for name in set(theirs) - ours if not NOT_OURS.fullmatch(name))
+        more = sorted(name for name in ours - set(theirs) if not NOT_OURS.fullmatch(name))
+        check(not missing and not more, f"missing: {missing[:8]}, more: {more[:8]}")
+        differ = [name for name in sorted(ours & set(theirs)) if theirs[name].isreg() and not NOT_OURS.fullmatch(name) and
+                  name not in ("etc/hosts", "etc/hostname", "etc/resolv.conf") and
+                  archive.extractfile(theirs[name]).read() != (root / name).read_bytes()]
+        check(not differ, f"other bytes: {differ[:8]}")
+
+
+# ---- running --------------------------------------------------------------------------------------------------------
+
+
+def attempt(function, world):
+    try:
+        function(world)
+        return "ok", ""
+    except Skip as skipped:
+        return "skip", str(skipped)
+    except Problem as problem:
+        return "not ok", str(problem)
+    except (OSError, ValueError, KeyError, IndexError, subprocess.SubprocessError) as error:
+        return "not ok", f"{type(error).__name__}: {error}"
+
+
+def run_all(options):
+    leaks.become_subreaper()
+    world = (RealWorld if options.real else World)(options.build, options.build / "work")
+    counts = {"ok": 0, "not ok": 0, "skip": 0}
+    for function in REAL if options.real else TESTS:
+        if options.only and not any(function.__name__.startswith(word) for word in options.only):
+            continue
+        begin = time.monotonic()
+        verdict, why = attempt(function, world)
+        counts[verdict] += 1
+        print(f"{verdict} {function.__name__}" + (f": {why}" if why else ""), flush=True)
+        print(f"# {time.monotonic() - begin:.1f} s", flush=True)
+    print("{ok} passed, {not ok} failed, {skip} skipped".format(**counts))
+    return 1 if counts["not ok"] else 0
+
+
+def publish(build, uid):
+    """Copies that any user can read, wherever the repository lies."""
+    top = Path(tempfile.mkdtemp(prefix="bases."))
+    top.chmod(0o755)
+    glibc = build / "glibc" if (build / "glibc").is_dir() else build
+    px = build / "px" if (build / "px").exists() else glibc / "px"
+    for source in (px, glibc / "px-main", glibc / "px-layer"):
+        shutil.copyfile(source, top / source.name)
+        (top / source.name).chmod(0o755)
+    for source in (HERE / "bases.py", HERE / "debs.py", HERE.parent / "leaks.py"):
+        shutil.copyfile(source, top / source.name)
+        (top / source.name).chmod(0o644)
+    (top / "work").mkdir()
+    if uid:
+        os.chown(top / "work", uid, uid)
+    (top / "work").chmod(0o755)
+    return top
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--as", dest="uid", type=int, default=0)
+    parser.add_argument("--only", nargs="+", default=[])
+    parser.add_argument("--real", action="store_true")
+    parser.add_argument("--published", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("build", type=Path)
+    options = parser.parse_args()
+    if options.published:
+        return run_all(options)
+    top = publish(options.build, options.uid)
+    drop = ["setpriv", "--reuid", str(options.uid), "--regid", str(options.uid), "--clear-groups", "--"] if options.uid else []
+    words = ["--real"] * options.real + (["--only", *options.only] if options.only else [])
+    try:
+        return subprocess.run([*drop, sys.executable, str(top / "bases.py"), "--published", *words, "--", str(top)], check=False, cwd=top,
+                              env={**os.environ, "TMPDIR": str(top / "work"), "PYTHONDONTWRITEBYTECODE": "1"}).returncode
+    finally:
+        subprocess.run(["rm", "-rf", "--", str(top)], check=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
