@@ -107,7 +107,7 @@ static int prepare(struct changes *c, const struct px_policy *policy, struct px_
     c->lower = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -EBADF;
     if (c->lower < 0)
         return px_fail(e, PX_E_BIND, errno, "cannot work on '%s'", policy->changes);
-    if (clock_gettime(CLOCK_REALTIME_COARSE, &c->since) < 0)
+    if (clock_gettime(CLOCK_REALTIME, &c->since) < 0)
         return px_fail(e, PX_E_INTERNAL, errno, "there is no clock");
     if (!policy->keep)
         return 0;

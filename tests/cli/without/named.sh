@@ -2,4 +2,4 @@
 need jq
 "$PX" --json exec --without seccomp,landlock --without masks -- true | jq -c '[.isolation.missing[] | select(test("switched off"))], [.isolation.mechanisms[] | select(test("seccomp|landlock"))]'
 says "$PX" exec --without nothing -- true
-"$PX" exec --help | grep -c without || true
+"$PX" exec --help | grep -c -e --without || true
