@@ -45,8 +45,8 @@ int px_changes_diff(const struct px_changes *changes, enum px_diff_style style, 
                     bool *ret_truncated);
 
 /* Makes the lower directory what the two together are, file by file, each whole or not at all. Nothing is done if
- * anything that would be replaced or removed was changed after `since` (CLOCK_REALTIME_COARSE, as the kernel stamps
- * files): the error names it. */
+ * anything that would be replaced or removed was changed after `since` (CLOCK_REALTIME): the error names it. The kernel
+ * may stamp a file with the last tick of its clock, so that what changes within a tick of `since` can be missed. */
 int px_changes_apply(const struct px_changes *changes, const struct timespec *since, struct px_err *e);
 
 /* work/changes_walk.c, for the three above. */
