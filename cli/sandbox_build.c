@@ -55,7 +55,7 @@ static int split(char *copy, const char **out)
     return 0;
 }
 
-/* take_words knows options that are given once; --with may come several times, so that its values are joined beforehand. */
+/* take_words knows options that are given once; --with may come several times, and its values are joined beforehand. */
 static char *take_with(int *argc, char **argv, bool *ret_missing)
 {
     size_t room = 1, len = 0;

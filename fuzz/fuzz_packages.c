@@ -1,6 +1,7 @@
 /* fuzz/fuzz_packages.c - a package's outer archive, a lock, and what apt prints, from anybody.
  *
- * The first byte chooses. Whatever is accepted must lie inside the input, and hold names that mean nothing to a shell or a path. */
+ * The first byte chooses. Whatever is accepted must lie inside the input, and hold names that mean nothing to a shell
+ * or a path. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -117,7 +117,7 @@ static int write_sources(struct px_apt *s, struct px_err *e)
         (void)px_fail(e, PX_E_VALUE, r, "PX_APT_MIRROR or PX_APT_SECURITY_MIRROR is not a mirror");
         return px_fix(
             e,
-            "Write a URI, such as http://mirror.example/debian, before it options of apt: [trusted=yes] file:///srv/mirror");
+            "Write a URI, such as http://mirror.example/debian; options of apt go before it: [trusted=yes] URI.");
     }
     if (strstr(px_buf_text(&text), base->keyring) && access(base->keyring, R_OK) < 0) {
         (void)px_fail(e, PX_E_BASE, errno, "the keys of %s's archive are not here: %s", base->os_id, base->keyring);

@@ -179,7 +179,8 @@ static int with_member(const struct px_base *base, const char *member, bool valu
     return *ret_json ? 0 : no_memory(e);
 }
 
-/* What is being built is not a tree of the store, but who builds it needs what a tree gives: one builder at a time, and a directory that
+/* What is being built is not a tree of the store, but who builds it needs what a tree gives: one builder at a time,
+ * and a directory that
  * goes when he is done or dead. */
 static int scratch_begin(struct build *b, struct px_tree_build **ret_scratch, struct px_err *e)
 {

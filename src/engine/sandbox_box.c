@@ -33,7 +33,8 @@ static int make(struct px_build_box *box, const char *doing, const struct settin
     return 0;
 }
 
-/* Bounds against a tool that runs wild, far above what packages need; limits that the host cannot keep do not stop a build. */
+/* Bounds against a tool that runs wild, far above what packages need; limits that the host cannot keep do not stop a
+ * build. */
 static const struct setting fetch_settings[] = {
     {"net", "host"},   {"limits", "try"},       {"memory", "4g"}, {"disk", "unlimited"},
     {"timeout", "1h"}, {"output-limit", "16m"}, {NULL, NULL},

@@ -82,7 +82,8 @@ static int other_members(const struct px_base_facts *f, int root, const json_t *
     return object ? px_canonical(object, out) : -ENOMEM;
 }
 
-/* {"kind":"sandbox-base","payload":{"fs_tree":[..],"name":..}}: canonical by the order of its pieces, for the listing of a large
+/* {"kind":"sandbox-base","payload":{"fs_tree":[..],"name":..}}: canonical by the order of its pieces, for the listing
+ * of a large
  * tree is too much for a tree of JSON values. */
 static int put_object(struct px_store *store, const struct px_base_facts *f, int root, const json_t *packages,
                       struct px_oid *ret_base, struct px_listing *listing, struct px_err *e)

@@ -100,7 +100,8 @@ static int merge(int from, int to, int depth)
     return r;
 }
 
-/* Packages of this release still bring files in /bin and /lib; the system's rule is that these are links into /usr. dpkg follows
+/* Packages of this release still bring files in /bin and /lib; the system's rule is that these are links into /usr.
+ * dpkg follows
  * links that are there, and keeps them. */
 static int merge_usr(int root, struct px_err *e)
 {

@@ -162,7 +162,7 @@ int px_capability_set_check(const struct px_capability_set *set, const struct px
                       base->name);
         return px_why(
             e,
-            "px has the names of its packages, but no way yet to install them: such a base is used as it was imported.");
+            "px knows its packages, but has no way yet to install them: such a base is used as it was imported.");
     }
     return 0;
 }

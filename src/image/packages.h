@@ -1,10 +1,13 @@
 /* image/packages.h - a list of packages, each exactly one archive: what a lock holds.
  *
- *     {"arch":"amd64","base":"debian-12","lock_version":1,"packages":[{"arch":..,"name":..,"sha256":..,"size":N,"version":..}]}
+ *     {"arch":"amd64","base":"debian-12","lock_version":1,"packages":[
+ *         {"arch":..,"name":..,"sha256":..,"size":N,"version":..}]}
  *
- * Why:     archives of distributions move; what was built is named by the bytes it was built from, and can be built again.
+ * Why:     archives of distributions move; what was built is named by the bytes it was built from, and can be built
+ *          again.
  * Owns:    its texts.
- * Mustn't: hold a name, version or architecture with a byte that a shell, a path or a package manager could mean otherwise. */
+ * Mustn't: hold a name, version or architecture with a byte that a shell, a path or a package manager could mean
+ *          otherwise. */
 #pragma once
 
 #include <jansson.h>
