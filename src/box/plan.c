@@ -739,7 +739,7 @@ static int idmapped_tree(const char *source, const struct px_step *s, const stru
     struct stat st;
     px_auto_fd int fd = open_source(source, s, &st);
     if (fd < 0)
-        return fd;
+        return fd == -EPERM ? -EACCES : fd;     /* EPERM is for the mount: px_plan_arm takes it for a root that may not */
     if (is_read_only_root(s))   /* its owners do not matter: the tree alone spares the box the way there */
         return px_mount_clone(fd, "", s->attr);
     bool root = s->op != PX_OP_BIND;

@@ -153,9 +153,9 @@ def F8_living_keeper(suite):
 
 
 def question_script(path):
-    """INFO, as keep.h has it: version, kind, command, number, and room for an error of code, errno and three texts."""
+    """INFO, as keep.h has it: version, kind, command, number, and room for an error of code, errno and four texts."""
     return ("import socket,struct\ns=socket.socket(socket.AF_UNIX,socket.SOCK_SEQPACKET)\ns.settimeout(20)\n"
-            "size=16+4+4+512+512+768\n"
+            "size=16+4+4+512+512+768+512\n"
             f"try:\n s.connect({str(path)!r})\n s.send(struct.pack('IIIi',1,3,0,0).ljust(size,b'\\0'))\n"
             " print('answered' if len(s.recv(65536))==size else 'nothing')\nexcept OSError as e:\n print('error',e.errno)\n")
 
