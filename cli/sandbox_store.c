@@ -19,7 +19,7 @@ static int show_gc(const json_t *answer, bool quiet)
     json_t *row;
     if (quiet)
         return 0;
-    json_array_foreach(removed, i, row)
+    json_array_foreach(dry ? removed : NULL, i, row)
         printf("%-6s %s  %s\n", json_string_value(json_object_get(row, "kind")),
                json_string_value(json_object_get(row, "id")), size_text(count(row, "bytes"), size));
     printf("%s %llu records, %llu trees, %llu blobs: %s\n", dry ? "would remove" : "removed",

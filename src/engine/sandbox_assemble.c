@@ -29,20 +29,26 @@ static int add_layer(struct px_building *b, const struct px_layer *layer, const 
     return 0;
 }
 
-static int add_base(struct px_building *b, struct px_err *e)
+static int pack_base(struct px_building *b, struct px_layer *ret_layer, struct px_err *e)
 {
     px_auto_fd int root = -EBADF;
+    if (px_tree_open(b->s->store, &b->base.tree, &root, e) < 0)
+        return -1;
+    px_auto_fd int dir = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct px_pack pack = {.dirfd = dir, .compression = b->compression};
+    return px_layer_pack(b->s->store, &pack, b->s->progress, ret_layer, e);
+}
+
+/* The base's own layer, or its tree packed again: in another form, or because the layer was lost. */
+static int add_base(struct px_building *b, struct px_err *e)
+{
     struct px_layer layer = b->base.layer;
-    if (layer.compression != b->compression) {
-        struct px_pack pack = {.compression = b->compression};
-        if (px_tree_open(b->s->store, &b->base.tree, &root, e) < 0)
-            return -1;
-        px_auto_fd int dir = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        pack.dirfd = dir;
-        if (px_layer_pack(b->s->store, &pack, b->s->progress, &layer, e) < 0)
-            return -1;
-    }
-    return add_layer(b, &layer, "base");
+    if ((layer.compression != b->compression || !px_blob_has(b->s->store, &layer.digest)) && pack_base(b, &layer, e) < 0)
+        return -1;
+    if (px_oid_equal(&layer.diff_id, &b->base.layer.diff_id))
+        return add_layer(b, &layer, "base");
+    (void)px_fail(e, PX_E_OBJECT, 0, "the files of base '%s' are not what they were when it was built", b->base.name);
+    return px_fix(e, "Build or import it again: px sandbox base remove %s, then px sandbox base build %s.", b->base.name, b->base.name);
 }
 
 static int add_capabilities(struct px_building *b, struct px_err *e)

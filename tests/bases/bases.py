@@ -334,11 +334,12 @@ def capabilities_that_cannot_be_had(w):
 def damaged_layer_is_made_again(w):
     home = w.copy_home("damaged")
     image = w.ask(home, "sandbox", "build", "--with", "yaml")
-    blob = home / "store/blobs/sha256" / image["layers"][1]["digest"]
-    blob.unlink()
     nowhere = dict(PX_APT_MIRROR="[trusted=yes] file:///nowhere", PX_APT_SECURITY_MIRROR="[trusted=yes] file:///nowhere")
-    again = w.ask(home, "sandbox", "build", "--with", "yaml", **nowhere)
-    check(again["image_digest"] == image["image_digest"] and blob.exists(), "the layer is not back")
+    for layer in image["layers"]:       # of the base, of the capabilities, of the list of packages
+        blob = home / "store/blobs/sha256" / layer["digest"]
+        blob.unlink()
+        again = w.ask(home, "sandbox", "build", "--with", "yaml", **nowhere)
+        check(again["image_digest"] == image["image_digest"] and blob.exists(), "the layer is not back")
 
 
 # ---- kills, full disks, many at once --------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
 # gc keeps what an image needs, and says before what it does; clean takes images without a name.
+need jq
 export PX_HOME=$TMP/home
 mkdir -m 700 "$PX_HOME"
 "$PX" sandbox list
@@ -16,10 +17,10 @@ record images a one
 record bases b twofold
 printf '{"id":"%s","kind":"base","name":"kept"}' "$(id b)" >"$PX_HOME/store/names/$(id base:kept)"
 "$PX" sandbox list
-"$PX" sandbox gc --dry-run >would
-"$PX" sandbox gc >did
-cat did
-diff <(sed '$d' would) <(sed '$d' did) && echo 'the same list'
+"$PX" --json sandbox gc --dry-run | jq -S 'del(.dry_run)' >would
+"$PX" sandbox gc --dry-run
+"$PX" --json sandbox gc | jq -S 'del(.dry_run)' >did
+diff would did && echo 'the same list'
 "$PX" sandbox clean --min 2>/dev/null || echo refused
 "$PX" sandbox gc --max-size 9 --min-age 1h | tail -n 1
 "$PX" sandbox gc --max-size 9 | tail -n 1
