@@ -429,7 +429,7 @@ class Helper:
         ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket = ours
         ours.settimeout(LIMIT_S)
-        self.process = subprocess.Popen(["/bin/sh", "-c", f'exec "$0" 3<&{its.fileno()}', program], pass_fds=[its.fileno()], env={})
+        self.process = subprocess.Popen(["/bin/bash", "-c", f'exec "$0" 3<&{its.fileno()}', program], pass_fds=[its.fileno()], env={})
         its.close()
         world.on_close(self.close)
 
