@@ -162,7 +162,10 @@ static int take_comparison(struct reader *r)
         int inner = take_or(r);
         skip_blanks(r);
         r->depth--;
-        return inner < 0 || *r->p++ != ')' ? -EINVAL : inner;
+        if (inner < 0 || *r->p != ')')
+            return -EINVAL;
+        r->p++;
+        return inner;
     }
     if (take_value(r, &a) < 0 || take_operator(r, op) < 0 || take_value(r, &b) < 0 || (!a.variable && !b.variable))
         return -EINVAL;
