@@ -19,44 +19,27 @@
 
 #include "base/sys.h"
 #include "init/filter.h"
+#include "init/own.h"
 #include "init/refused.h"
 #include "kernel/init.h"
 #include "kernel/payload.h"
 
-enum { FDS_MAX = 5, PAGE = 4096, STACK = 3 * PAGE + 1536, FEW = 16, SLICE_NSEC = 5000000, STOPS_MAX = 20 };
+enum { FDS_MAX = 5, FEW = PX_OWN_ROWS, SLICE_NSEC = 5000000, STOPS_MAX = 20 };
 
-struct row {
-    int pid, reply;
-    bool shared;                /* with another that ran at the same time */
-};
+struct px_init_own px_own __attribute__((aligned(PX_OWN_PAGE)));
+static struct px_init_row many[PX_INIT_COMMANDS_MAX - FEW];
 
-/* All of it lies still: no memory is ever asked for. What an ordinary command touches (the upper end of the stack, the first
- * rows, a short request and the words of it) shares one page, of which a thousand boxes have a thousand; the rest is only
- * touched by a request that needs it. */
-static struct {
-    char stack[STACK];
-    struct row few[FEW];
-    uint32_t sharing;           /* 1 while a child uses our memory; cleared by the kernel */
-    int owner;                  /* the control socket */
-    struct {
-        struct px_init_request request;
-        char text[PX_INIT_TEXT_MAX];
-    } message;
-    char *words[PX_INIT_WORDS_MAX + 4];         /* begins after a text that leaves room, see words_after */
-} own __attribute__((aligned(PAGE)));
-static struct row many[PX_INIT_COMMANDS_MAX - FEW];
-
-static struct row *row_at(int index)
+static struct px_init_row *row_at(int index)
 {
-    return index < FEW ? &own.few[index] : &many[index - FEW];
+    return index < FEW ? &px_own.few[index] : &many[index - FEW];
 }
 
 /* Where the words of a request go: right behind its text, which the array that follows the texts leaves room for. */
 static char **words_after(const char *text, uint32_t length)
 {
-    const char *first = own.message.text;
+    const char *first = px_own.message.text;
     if (text != first)
-        return own.words;
+        return px_own.words;
     uintptr_t end = (uintptr_t)first + length, step = sizeof(char *);
     return (char **)((end + step - 1) / step * step);
 }
@@ -202,12 +185,12 @@ static _Noreturn void child_main(struct command *c)
         (void)px_sys(SYS_exit_group, 127);
 }
 
-/* The old call, whose flags the filter can see. Until the kernel clears own.sharing the child uses our memory, and `c`. */
+/* The old call, whose flags the filter can see. Until the kernel clears px_own.sharing the child uses our memory, and `c`. */
 static long clone_child(struct command *c, int *ret_pidfd)
 {
     long ret;
     register long pidfd __asm__("rdx") = (long)ret_pidfd;
-    register long tid __asm__("r10") = (long)&own.sharing;
+    register long tid __asm__("r10") = (long)&px_own.sharing;
     register long tls __asm__("r8") = 0;
     register void (*entry)(struct command *) __asm__("r12") = child_main;
     register struct command *pointer __asm__("r13") = c;
@@ -221,7 +204,7 @@ static long clone_child(struct command *c, int *ret_pidfd)
                      "1:"
                      : "=a"(ret)
                      : "0"((long)SYS_clone), "D"((long)(CLONE_VM | CLONE_PIDFD | CLONE_CHILD_CLEARTID | SIGCHLD)),
-                       "S"(own.stack + sizeof own.stack - 16), "r"(pidfd), "r"(tid), "r"(tls), "r"(entry), "r"(pointer)
+                       "S"(px_own.stack + sizeof px_own.stack - 16), "r"(pidfd), "r"(tid), "r"(tls), "r"(entry), "r"(pointer)
                      : "rcx", "r11", "memory");
     return ret;
 }
@@ -240,9 +223,9 @@ static int wait_until_gone(int pid, int row)
     const struct timespec slice = {.tv_nsec = SLICE_NSEC};
     int stops = 0;
     uint32_t now;
-    while ((now = __atomic_load_n(&own.sharing, __ATOMIC_ACQUIRE)) != 0) {
-        struct pollfd gone = {.fd = own.owner};
-        if (px_sys(SYS_futex, &own.sharing, FUTEX_WAIT, now, &slice, 0, 0) != -ETIMEDOUT)
+    while ((now = __atomic_load_n(&px_own.sharing, __ATOMIC_ACQUIRE)) != 0) {
+        struct pollfd gone = {.fd = px_own.owner};
+        if (px_sys(SYS_futex, &px_own.sharing, FUTEX_WAIT, now, &slice, 0, 0) != -ETIMEDOUT)
             continue;
         if (px_sys(SYS_poll, &gone, 1, 0) > 0)
             for (;;)
@@ -257,7 +240,7 @@ static int wait_until_gone(int pid, int row)
 
 static long start_child(struct command *c, int row, int *ret_pidfd)
 {
-    own.sharing = 1;
+    px_own.sharing = 1;
     px_refused_begin(row, c->request->flags & PX_INIT_ALONE);
     long pid = clone_child(c, ret_pidfd);
     int r = pid < 0 ? 0 : wait_until_gone((int)pid, row);
@@ -297,7 +280,7 @@ static bool refuse(struct command *c, int err)
 
 static void begin_row(int row, int pid, int reply)
 {
-    struct row begun = {pid, reply, false};
+    struct px_init_row begun = {pid, reply, false};
     for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++)
         if (row_at(i)->pid)
             row_at(i)->shared = begun.shared = true;
@@ -366,8 +349,8 @@ static bool start_from_file(struct command *c, int file)
 
 static void serve(long n, const int *fds, int count)
 {
-    struct command c = {.request = &own.message.request, .reply = -1};
-    const long head = (long)sizeof own.message.request;
+    struct command c = {.request = &px_own.message.request, .reply = -1};
+    const long head = (long)sizeof px_own.message.request;
     int file = -1;
     bool runs = false;
     if (n >= head && c.request->flags & PX_INIT_SIGNAL)
@@ -376,7 +359,7 @@ static void serve(long n, const int *fds, int count)
         runs = refuse(&c, -EMFILE);     /* fewer descriptors came than were sent: we have no room for more */
     else if (n >= head)
         runs = file >= 0                             ? start_from_file(&c, file)
-               : n == head + (long)c.request->length ? start(&c, own.message.text, c.request->length)
+               : n == head + (long)c.request->length ? start(&c, px_own.message.text, c.request->length)
                                                      : refuse(&c, -EBADMSG);
     for (int i = 0; i < count; i++)
         if (!runs || fds[i] != c.reply)
@@ -385,13 +368,13 @@ static void serve(long n, const int *fds, int count)
 
 int px_command_take(int control)
 {
-    struct iovec iov = {.iov_base = &own.message, .iov_len = sizeof own.message};
+    struct iovec iov = {.iov_base = &px_own.message, .iov_len = sizeof px_own.message};
     union {
         struct cmsghdr header;
         char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
     } room = {0};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
-    own.owner = control;
+    px_own.owner = control;
     long n = px_sys(SYS_recvmsg, control, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n == -EAGAIN || n == -EINTR)
         return 0;
@@ -414,9 +397,13 @@ int px_command_take(int control)
 int px_command_watch(struct pollfd *fds)
 {
     int n = 0;
-    for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++)
-        if (row_at(i)->pid && row_at(i)->reply >= 0)
-            fds[n++] = (struct pollfd){.fd = row_at(i)->reply}; /* a hang-up is told without being asked for */
+    for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++) {
+        if (!row_at(i)->pid || row_at(i)->reply < 0)
+            continue;
+        if (fds)
+            fds[n] = (struct pollfd){.fd = row_at(i)->reply};   /* a hang-up is told without being asked for */
+        n++;
+    }
     return n;
 }
 

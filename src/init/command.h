@@ -6,7 +6,7 @@
 
 /* Takes one request from the control socket; 0, or -1 when the supervisor is gone. */
 int px_command_take(int control);
-/* Adds the reply sockets of what runs, PX_INIT_COMMANDS_MAX at most; how many. */
+/* Adds the reply sockets of what runs, PX_INIT_COMMANDS_MAX at most; how many. NULL: only that. */
 struct pollfd;
 int px_command_watch(struct pollfd *fds);
 /* Whoever asked for it is gone, and with it the command's clock and the reader of its output: its group is killed. */

@@ -8,18 +8,16 @@
 
 #include "base/sys.h"
 #include "init/command.h"
+#include "init/own.h"
 #include "init/refused.h"
 #include "kernel/init.h"
 #include "kernel/notify.h"
 #include "kernel/payload.h"
 
-enum { INSTRUCTION = 8, PROGRAM_MAX = 4096, PAGE = 4096 };
+enum { INSTRUCTION = 8, PROGRAM_MAX = 4096 };
 
-static char program[PROGRAM_MAX * INSTRUCTION] __attribute__((aligned(PAGE)));
-static uint16_t program_length;         /* of each command's own filter; 0: none */
+static char program[PROGRAM_MAX * INSTRUCTION] __attribute__((aligned(PX_OWN_PAGE)));
 static char profile[256];               /* of AppArmor, for each command; "": none */
-static uint32_t listens;                /* which filter tells of what it refuses */
-static int inbox[2];                    /* through which a child hands us the listener of its own filter */
 
 /* ---- of a command: in the child, which shares our memory ---- */
 
@@ -28,8 +26,8 @@ static int load_silently(void)
     const struct {
         uint16_t length;
         const void *code;
-    } request = {program_length, program};
-    return program_length ? (int)px_sys(SYS_seccomp, 1 /* SET_MODE_FILTER */, 0, &request) : 0;
+    } request = {px_own.filter.program_length, program};
+    return px_own.filter.program_length ? (int)px_sys(SYS_seccomp, 1 /* SET_MODE_FILTER */, 0, &request) : 0;
 }
 
 /* The child's own: px-init gets the listener while it waits for us. Its number must be below the limit of open files, which is set
@@ -37,20 +35,20 @@ static int load_silently(void)
 int px_filter_command(void)
 {
     enum { FIRST = 3 };
-    if (listens != PX_INIT_LISTEN_COMMAND)
+    if (px_own.filter.listens != PX_INIT_LISTEN_COMMAND)
         return load_silently();
     (void)px_sys(SYS_close, FIRST);
-    int listener = px_notify_load((const void *)program, program_length);
+    int listener = px_notify_load((const void *)program, px_own.filter.program_length);
     if (listener >= 0)          /* if other boxes of this user hold up all descriptors on their way, refusals are ENOSYS, and untold */
-        (void)px_command_send_fd(inbox[1], "l", 1, listener);
+        (void)px_command_send_fd(px_own.filter.inbox[1], "l", 1, listener);
     if (listener != -EBUSY && listener != -EMFILE)
         return listener < 0 ? listener : 0;
-    px_notify_restore((void *)program, program_length);
+    px_notify_restore((void *)program, px_own.filter.program_length);
     int r = load_silently();
     if (listener == -EBUSY)
-        listens = PX_INIT_LISTEN_NONE;
+        px_own.filter.listens = PX_INIT_LISTEN_NONE;
     else
-        px_notify_patch((void *)program, program_length, false);
+        px_notify_patch((void *)program, px_own.filter.program_length, false);
     return r;
 }
 
@@ -68,7 +66,8 @@ void px_filter_listener(int row)
         char room[CMSG_SPACE(sizeof(int))];
     } room = {0};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
-    if (listens != PX_INIT_LISTEN_COMMAND || px_sys(SYS_recvmsg, inbox[0], &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) <= 0)
+    if (px_own.filter.listens != PX_INIT_LISTEN_COMMAND ||
+        px_sys(SYS_recvmsg, px_own.filter.inbox[0], &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) <= 0)
         return;
     struct cmsghdr *h = CMSG_FIRSTHDR(&m);
     if (h && h->cmsg_type == SCM_RIGHTS)
@@ -90,7 +89,7 @@ static long read_at(int fd, long at, void *to, size_t size)
 
 static int read_program(int fd, long at, uint16_t length)
 {
-    program_length = length;
+    px_own.filter.program_length = length;
     return length > PROGRAM_MAX ? -E2BIG : (int)read_at(fd, at, program, (size_t)length * INSTRUCTION);
 }
 
@@ -104,7 +103,7 @@ static int load_from(int fd, long at, uint16_t length)
  * listener: then it is loaded as it is. */
 static int load_first(int fd, long at, uint16_t length)
 {
-    if (listens != PX_INIT_LISTEN_OWN)
+    if (px_own.filter.listens != PX_INIT_LISTEN_OWN)
         return load_from(fd, at, length);
     int r = read_program(fd, at, length);
     if (r < 0)
@@ -115,7 +114,7 @@ static int load_first(int fd, long at, uint16_t length)
         px_refused_listen(r, -1);
     if (r != -EBUSY)
         return r < 0 ? r : 0;
-    listens = PX_INIT_LISTEN_NONE;
+    px_own.filter.listens = PX_INIT_LISTEN_NONE;
     return load_from(fd, at, length);
 }
 
@@ -123,10 +122,10 @@ static int listen_to_commands(void)
 {
     enum { ABOVE = 16 };
     int ends[2];
-    px_notify_patch((void *)program, program_length, false);
+    px_notify_patch((void *)program, px_own.filter.program_length, false);
     long r = px_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
     for (int i = 0; i < 2 && r >= 0; i++) {
-        r = inbox[i] = (int)px_sys(SYS_fcntl, ends[i], F_DUPFD_CLOEXEC, ABOVE);
+        r = px_own.filter.inbox[i] = (int)px_sys(SYS_fcntl, ends[i], F_DUPFD_CLOEXEC, ABOVE);
         (void)px_sys(SYS_close, ends[i]);
     }
     return r < 0 ? (int)r : 0;
@@ -149,7 +148,7 @@ int px_filter_init(int fd, struct px_init_started *ready)
     if (r < 0)
         return (int)r;
     long own = (long)sizeof f, command = own + f.own * INSTRUCTION, spare = command + f.command * INSTRUCTION;
-    listens = f.listen;
+    px_own.filter.listens = f.listen;
     ready->stage = PX_INIT_APPARMOR;
     if ((r = read_profile(fd, f.apparmor)) < 0)
         return (int)r;
@@ -157,11 +156,11 @@ int px_filter_init(int fd, struct px_init_started *ready)
     if ((r = load_from(fd, spare, f.spare)) < 0 ||
         (r = load_first(fd, own, f.own)) < 0 || (r = read_program(fd, command, f.command)) < 0)
         return (int)r;
-    if (listens == PX_INIT_LISTEN_COMMAND && (r = listen_to_commands()) < 0)
+    if (px_own.filter.listens == PX_INIT_LISTEN_COMMAND && (r = listen_to_commands()) < 0)
         return (int)r;
     if (f.command == 0)         /* the kernel has its copy: a thousand boxes need not keep a thousand */
         (void)px_sys(SYS_madvise, program, sizeof program, MADV_DONTNEED);
     px_refused_init(fd);
-    ready->found = listens != PX_INIT_LISTEN_NONE;
+    ready->found = px_own.filter.listens != PX_INIT_LISTEN_NONE;
     return 0;
 }

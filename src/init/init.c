@@ -205,7 +205,9 @@ static void reap_all(void)
 /* One turn: hang-ups first, while a number still means the command that it meant when we looked. */
 static void turn(int events, int control)
 {
-    struct pollfd fds[2 + PX_INIT_COMMANDS_MAX + PX_REFUSED_WATCH_MAX];        /* of which as many are touched as there are */
+    enum { FEW = 24 };
+    static struct pollfd many[2 + PX_INIT_COMMANDS_MAX + PX_REFUSED_WATCH_MAX];         /* pages that few boxes ever touch */
+    struct pollfd few[FEW], *fds = 2 + px_command_watch(NULL) + px_refused_watch(NULL) > FEW ? many : few;
     fds[0] = (struct pollfd){.fd = events, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = control, .events = POLLIN};
     int watched = px_command_watch(fds + 2);

@@ -8,6 +8,7 @@
 
 #include "base/sys.h"
 #include "init/command.h"
+#include "init/own.h"
 #include "kernel/init.h"
 #include "kernel/notify.h"
 
@@ -30,39 +31,37 @@ static uint8_t counts[PX_INIT_COMMANDS_MAX + 1];
 static struct {
     int fd, row;                /* row: -1 if no running command's */
 } listeners[ROOM];
-static int listeners_count, box_listener, notes, alone;
-static bool ours;                       /* the filter is one of ours, and so there is box_listener */
 
 void px_refused_init(int fd)
 {
-    notes = fd;
-    alone = -1;
+    px_own.refused.notes = fd;
+    px_own.refused.alone = -1;
     (void)px_sys(SYS_ftruncate, fd, 0);
 }
 
 static void drop(int at)
 {
     (void)px_sys(SYS_close, listeners[at].fd);
-    listeners[at] = listeners[--listeners_count];
+    listeners[at] = listeners[--px_own.refused.listeners_count];
 }
 
 /* With no room for one more, the oldest that belongs to no running command goes: what is left of that command meets ENOSYS. */
 void px_refused_listen(int listener, int row)
 {
     if (row < 0) {
-        box_listener = listener;
-        ours = true;
+        px_own.refused.box_listener = listener;
+        px_own.refused.ours = true;
         return;
     }
-    for (int i = 0; listeners_count == ROOM && i < listeners_count; i++)
+    for (int i = 0; px_own.refused.listeners_count == ROOM && i < px_own.refused.listeners_count; i++)
         if (listeners[i].row < 0)
             drop(i);
-    if (listeners_count == ROOM) {
+    if (px_own.refused.listeners_count == ROOM) {
         (void)px_sys(SYS_close, listener);
         return;
     }
-    listeners[listeners_count].fd = listener;
-    listeners[listeners_count++].row = row;
+    listeners[px_own.refused.listeners_count].fd = listener;
+    listeners[px_own.refused.listeners_count++].row = row;
 }
 
 void px_refused_begin(int row, bool is_alone)
@@ -70,17 +69,17 @@ void px_refused_begin(int row, bool is_alone)
     if (counts[row])
         counts[row] = 0;
     if (is_alone)
-        alone = row;
+        px_own.refused.alone = row;
 }
 
 void px_refused_end(int row, struct px_init_report *report)
 {
     for (unsigned i = 0; report && i < counts[row]; i++)
         report->refused[report->refused_count++] = refused[row][i];
-    for (int i = 0; i < listeners_count; i++)
+    for (int i = 0; i < px_own.refused.listeners_count; i++)
         if (listeners[i].row == row)
             listeners[i].row = -1;
-    alone = alone == row ? -1 : alone;
+    px_own.refused.alone = px_own.refused.alone == row ? -1 : px_own.refused.alone;
 }
 
 /* ---- whose it is ---- */
@@ -106,7 +105,7 @@ static int row_of(int pid)
             return row;
         pid = parent_of(pid);
     }
-    return alone >= 0 ? alone : BOX;
+    return px_own.refused.alone >= 0 ? px_own.refused.alone : BOX;
 }
 
 static void note(int row, int number)
@@ -120,7 +119,7 @@ static void note(int row, int number)
         refused[row][counts[row]++] = (struct px_init_refused){.number = number};
     refused[row][i].count++;
     if (row == BOX)
-        (void)px_sys(SYS_pwrite64, notes, &refused[row][i], sizeof refused[row][i], i * sizeof refused[row][i]);
+        (void)px_sys(SYS_pwrite64, px_own.refused.notes, &refused[row][i], sizeof refused[row][i], i * sizeof refused[row][i]);
 }
 
 /* ---- taking ---- */
@@ -134,12 +133,12 @@ static bool is_ready(int listener)
 /* A few of the one listener of a box. */
 static void take_ours(void)
 {
-    for (int i = 0; i < AT_ONCE && (i == 0 || is_ready(box_listener)); i++) {
+    for (int i = 0; i < AT_ONCE && (i == 0 || is_ready(px_own.refused.box_listener)); i++) {
         struct px_notify_call call = {0};
-        if (px_notify_receive(box_listener, &call) < 0)
+        if (px_notify_receive(px_own.refused.box_listener, &call) < 0)
             return;
         note(row_of(call.pid), call.number);
-        (void)px_notify_answer(box_listener, &call, true);
+        (void)px_notify_answer(px_own.refused.box_listener, &call, true);
     }
 }
 
@@ -149,30 +148,30 @@ static void take_theirs(int at)
     struct px_notify_call call = {0};
     if (px_notify_receive(listeners[at].fd, &call) < 0)
         return;
-    note(listeners[at].row >= 0 ? listeners[at].row : alone >= 0 ? alone : BOX, call.number);
+    note(listeners[at].row >= 0 ? listeners[at].row : px_own.refused.alone >= 0 ? px_own.refused.alone : BOX, call.number);
     (void)px_notify_answer(listeners[at].fd, &call, false);
 }
 
 int px_refused_watch(struct pollfd *fds)
 {
-    int n = 0;
-    if (ours)
-        fds[n++] = (struct pollfd){.fd = box_listener, .events = POLLIN};
-    for (int i = 0; i < listeners_count; i++)
-        fds[n++] = (struct pollfd){.fd = listeners[i].fd, .events = POLLIN};
-    return n;
+    int n = px_own.refused.ours;
+    if (fds && n)
+        fds[0] = (struct pollfd){.fd = px_own.refused.box_listener, .events = POLLIN};
+    for (int i = 0; fds && i < px_own.refused.listeners_count; i++)
+        fds[n + i] = (struct pollfd){.fd = listeners[i].fd, .events = POLLIN};
+    return n + px_own.refused.listeners_count;
 }
 
 static void take(int listener, short events)
 {
     int at = 0;
-    while (at < listeners_count && listeners[at].fd != listener)
+    while (at < px_own.refused.listeners_count && listeners[at].fd != listener)
         at++;
-    if (ours && listener == box_listener)
+    if (px_own.refused.ours && listener == px_own.refused.box_listener)
         take_ours();
-    else if (at < listeners_count && events & POLLIN)
+    else if (at < px_own.refused.listeners_count && events & POLLIN)
         take_theirs(at);
-    else if (at < listeners_count)
+    else if (at < px_own.refused.listeners_count)
         drop(at);               /* nobody is left under that filter */
 }
 
@@ -185,9 +184,9 @@ void px_refused_take(const struct pollfd *fds, int count)
 
 void px_refused_now(void)
 {
-    if (ours && is_ready(box_listener))
+    if (px_own.refused.ours && is_ready(px_own.refused.box_listener))
         take_ours();
-    for (int i = 0; i < listeners_count; i++)
+    for (int i = 0; i < px_own.refused.listeners_count; i++)
         if (is_ready(listeners[i].fd))
             take_theirs(i);
 }

@@ -25,7 +25,7 @@ void px_refused_begin(int row, bool alone);
 /* The command has ended: what it was refused goes into its report. NULL: it never ran. */
 void px_refused_end(int row, struct px_init_report *report);
 
-int px_refused_watch(struct pollfd *fds);       /* how many */
+int px_refused_watch(struct pollfd *fds);       /* how many; NULL: only that */
 void px_refused_take(const struct pollfd *fds, int count);
 /* The same without waiting, for whoever waits for something else. */
 void px_refused_now(void);
