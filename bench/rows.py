@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import shutil
+import subprocess
 
 BUSYBOX = "/usr/bin/busybox"
 PYTHON = "/usr/bin/python3"
@@ -136,6 +137,17 @@ class Site:
         return rows + [self.libpx_row(TRUE, "net=host"), self.libpx_row(TRUE), self.bwrap_row(TRUE, False),
                        self.bwrap_row(TRUE, True), self.oci_row("crun", "--cgroup-manager=disabled"),
                        self.oci_row("runc")]
+
+    def root_rows(self):
+        """The same command on a tree of one program: as a directory, as an archive that is in the store, and writable."""
+        tree, archive, upper = (os.path.join(self.out, name) for name in ("root-tree", "root.tar", "root-upper"))
+        os.makedirs(os.path.join(tree, "bin"), exist_ok=True)
+        for name in ("busybox", "true"):
+            shutil.copy("/bin/busybox", os.path.join(tree, "bin", name))
+        subprocess.run(["tar", "-cf", archive, "-C", tree, "."], check=True)
+        payload = ["/bin/busybox", "true"]
+        return [self.px_row(TRUE), self.px_row(payload, "--rootfs", tree), self.px_row(payload, "--rootfs", archive),
+                self.px_row(payload, "--rootfs", tree, "--overlay"), self.px_row(payload, "--rootfs", tree, f"--overlay={upper}")]
 
     def file_rows(self):
         """The same file by a path of the host, through the file sandbox, and as text."""
