@@ -5,7 +5,6 @@ PX and px-main beside it are copied to where any user can reach them. Everything
 is measured. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last "N passed, N failed, N skipped".
 """
 
-import argparse
 import importlib.util
 import io
 import json
@@ -26,27 +25,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
 import leaks  # noqa: E402
+from cases import TESTS, Problem, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
 
 LIMIT_S = 60
-TESTS = []
-
-
-class Problem(Exception):
-    """The test failed; the text says how."""
-
-
-class Skip(Exception):
-    """The test cannot be run here; the text says why."""
-
-
-def test(function):
-    TESTS.append(function)
-    return function
-
-
-def check(condition, why):
-    if not condition:
-        raise Problem(why)
 
 
 def until(condition, why):
@@ -826,15 +807,7 @@ def attempt(function, px, top):
     """(verdict, why), with nothing left behind."""
     place = tempfile.mkdtemp(prefix=function.__name__[:12] + ".", dir=top)
     world = World(px, place)
-    verdict, why = "ok", ""
-    try:
-        function(world)
-    except Skip as reason:
-        verdict, why = "skip", str(reason)
-    except Problem as reason:
-        verdict, why = "not ok", str(reason)
-    except Exception as error:  # a bug of the test must not look like a pass
-        verdict, why = "not ok", f"{type(error).__name__}: {error}"
+    verdict, why = verdict_of(function, world)
     try:
         world.close()
     except Exception as error:
@@ -846,54 +819,14 @@ def attempt(function, px, top):
     return verdict, why
 
 
-def run_all(px, top, only):
-    leaks.become_subreaper()
-    counts = {"ok": 0, "not ok": 0, "skip": 0}
-    for function in TESTS:
-        if only and not any(function.__name__.startswith(word) for word in only):
-            continue
-        verdict, why = attempt(function, px, top)
-        counts[verdict] += 1
-        print(f"{verdict} {function.__name__}" + (f": {why}" if why else ""), flush=True)
-    print("{ok} passed, {not ok} failed, {skip} skipped".format(**counts))
-    return 1 if counts["not ok"] or not counts["ok"] else 0
-
-
-def publish(px, uid):
-    """Copies that any user can read, wherever the repository lies."""
-    top = Path(tempfile.mkdtemp(prefix="boxes."))
-    top.chmod(0o755)
-    for name in ("px", "px-main"):
-        shutil.copyfile(Path(px).resolve().with_name(name), top / name)
-        (top / name).chmod(0o755)
-    (top / "cli").mkdir(mode=0o755)
-    for name in ("boxes.py", "leaks.py", "cli/pty.py"):
-        shutil.copyfile(HERE / name, top / name)
-        (top / name).chmod(0o644)
-    (top / "work").mkdir()
-    if uid:
-        os.chown(top / "work", uid, uid)
-    (top / "work").chmod(0o755)
-    return top
-
-
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--as", dest="uid", type=int, default=0)
-    parser.add_argument("--only", nargs="+", default=[])
-    parser.add_argument("--published", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("px")
-    options = parser.parse_args()
+    options = parser("px").parse_args()
     if options.published:
-        return run_all(options.px, str(Path(options.px).parent / "work"), options.only)
-    top = publish(options.px, options.uid)
-    drop = ["setpriv", "--reuid", str(options.uid), "--regid", str(options.uid), "--clear-groups", "--"] if options.uid else []
-    only = ["--only", *options.only] if options.only else []
-    try:
-        return subprocess.run([*drop, sys.executable, str(top / "boxes.py"), "--published", *only, "--", str(top / "px")], check=False,
-                              cwd=top, env={**os.environ, "TMPDIR": str(top / "work"), "PYTHONDONTWRITEBYTECODE": "1"}).returncode
-    finally:
-        subprocess.run(["rm", "-rf", "--", str(top)], check=False)
+        leaks.become_subreaper()
+        return tell((f.__name__, *attempt(f, str(options.px / "px"), str(options.px / "work"))) for f in chosen(TESTS, options.only))
+    px = options.px.resolve()
+    top = publish("boxes", [px.with_name("px"), px.with_name("px-main")], [HERE / "boxes.py", HERE / "leaks.py", HERE / "cli/pty.py"], options.uid)
+    return start_again(top, "boxes.py", options)
 
 
 if __name__ == "__main__":

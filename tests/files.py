@@ -6,7 +6,6 @@ names that a terminal obeys, writes that are cut short. PX and px-main beside it
 Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last "N passed, N failed, N skipped".
 """
 
-import argparse
 import ctypes
 import json
 import os
@@ -23,29 +22,14 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.dont_write_bytecode = True
+from cases import TESTS, Problem, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
+
 LIMIT_S = 120
 RENAME_EXCHANGE = 2
 ENTRIES = 200000                        # that one call looks at: PX_WALK_ENTRIES
 SECRET = "the secret of the host"
-TESTS = []
-
-
-class Problem(Exception):
-    """The test failed; the text says how."""
-
-
-class Skip(Exception):
-    """The test cannot be run here; the text says why."""
-
-
-def test(function):
-    TESTS.append(function)
-    return function
-
-
-def check(condition, why):
-    if not condition:
-        raise Problem(why)
 
 
 class World:
@@ -568,59 +552,18 @@ def windows_agree_with_python(world):
 def attempt(function, px, work):
     top = tempfile.mkdtemp(prefix="files.", dir=work)
     try:
-        function(World(px, top))
-        return "ok", ""
-    except Skip as reason:
-        return "skip", str(reason)
-    except (Problem, OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
-        return "not ok", f"{type(error).__name__}: {str(error)[:600]}"
+        return verdict_of(lambda: function(World(px, top)))
     finally:
         subprocess.run(["rm", "-rf", "--", top], check=False)
 
 
-def run_all(px, work, only):
-    counts = {"ok": 0, "not ok": 0, "skip": 0}
-    for function in TESTS:
-        if only and not any(function.__name__.startswith(word) for word in only):
-            continue
-        verdict, why = attempt(function, px, work)
-        counts[verdict] += 1
-        print(f"{verdict} {function.__name__}" + (f": {why}" if why else ""), flush=True)
-    print("{ok} passed, {not ok} failed, {skip} skipped".format(**counts))
-    return 1 if counts["not ok"] or not counts["ok"] else 0
-
-
-def publish(px, uid):
-    """Copies that any user can read, wherever the repository lies."""
-    top = Path(tempfile.mkdtemp(prefix="files."))
-    top.chmod(0o755)
-    for name in ("px", "px-main"):
-        shutil.copyfile(Path(px).resolve().with_name(name), top / name)
-        (top / name).chmod(0o755)
-    shutil.copyfile(HERE / "files.py", top / "files.py")
-    (top / "work").mkdir()
-    if uid:
-        os.chown(top / "work", uid, uid)
-    return top
-
-
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--as", dest="uid", type=int, default=0)
-    parser.add_argument("--only", nargs="+", default=[])
-    parser.add_argument("--published", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("px")
-    options = parser.parse_args()
+    options = parser("px").parse_args()
     if options.published:
-        return run_all(options.px, str(Path(options.px).parent / "work"), options.only)
-    top = publish(options.px, options.uid)
-    drop = ["setpriv", "--reuid", str(options.uid), "--regid", str(options.uid), "--clear-groups", "--"] if options.uid else []
-    only = ["--only", *options.only] if options.only else []
-    try:
-        return subprocess.run([*drop, sys.executable, str(top / "files.py"), "--published", *only, "--", str(top / "px")], check=False, cwd=top,
-                              env={**os.environ, "TMPDIR": str(top / "work"), "PYTHONDONTWRITEBYTECODE": "1"}).returncode
-    finally:
-        subprocess.run(["rm", "-rf", "--", str(top)], check=False)
+        return tell((f.__name__, *attempt(f, str(options.px / "px"), options.px / "work")) for f in chosen(TESTS, options.only))
+    px = options.px.resolve()
+    top = publish("files", [px.with_name("px"), px.with_name("px-main")], [HERE / "files.py"], options.uid)
+    return start_again(top, "files.py", options)
 
 
 if __name__ == "__main__":

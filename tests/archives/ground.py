@@ -6,27 +6,10 @@ import shutil
 import subprocess
 import tarfile
 
+from cases import Problem, Skip, check, test  # noqa: F401  those who use this module take them from here
+
 BUSYBOX = "/bin/busybox"
 LIMIT_S = 300
-TESTS = []
-
-
-class Problem(Exception):
-    """The test failed; the text says how."""
-
-
-class Skip(Exception):
-    """The test cannot be run here; the text says why."""
-
-
-def test(function):
-    TESTS.append(function)
-    return function
-
-
-def check(condition, why):
-    if not condition:
-        raise Problem(why)
 
 
 def need(*programs):

@@ -5,7 +5,6 @@ Most of it runs on a tiny distribution made by hand (debs.py), without a network
 looks at that one. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last "N passed, N failed, N skipped".
 """
 
-import argparse
 import json
 import os
 import random
@@ -17,7 +16,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -27,33 +25,16 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 sys.dont_write_bytecode = True
 import debs  # noqa: E402
 import leaks  # noqa: E402
+from cases import TESTS, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
 
 LIMIT_S = 900
-TESTS, REAL = [], []
+REAL = []
 ORACLE_UID = 1200
-
-
-class Problem(Exception):
-    """The test failed; the text says how."""
-
-
-class Skip(Exception):
-    """The test cannot be run here; the text says why."""
-
-
-def test(function):
-    TESTS.append(function)
-    return function
 
 
 def real(function):
     REAL.append(function)
     return function
-
-
-def check(condition, why):
-    if not condition:
-        raise Problem(why)
 
 
 class World:
@@ -530,71 +511,23 @@ def debian_has_what_mmdebstrap_makes(w):
 # ---- running --------------------------------------------------------------------------------------------------------
 
 
-def attempt(function, world):
-    try:
-        function(world)
-        return "ok", ""
-    except Skip as skipped:
-        return "skip", str(skipped)
-    except Problem as problem:
-        return "not ok", str(problem)
-    except (OSError, ValueError, KeyError, IndexError, subprocess.SubprocessError) as error:
-        return "not ok", f"{type(error).__name__}: {error}"
-
-
 def run_all(options):
     leaks.become_subreaper()
     world = (RealWorld if options.real else World)(options.build, options.build / "work")
-    counts = {"ok": 0, "not ok": 0, "skip": 0}
-    for function in REAL if options.real else TESTS:
-        if options.only and not any(function.__name__.startswith(word) for word in options.only):
-            continue
-        begin = time.monotonic()
-        verdict, why = attempt(function, world)
-        counts[verdict] += 1
-        print(f"{verdict} {function.__name__}" + (f": {why}" if why else ""), flush=True)
-        print(f"# {time.monotonic() - begin:.1f} s", flush=True)
-    print("{ok} passed, {not ok} failed, {skip} skipped".format(**counts))
-    return 1 if counts["not ok"] else 0
-
-
-def publish(build, uid):
-    """Copies that any user can read, wherever the repository lies."""
-    top = Path(tempfile.mkdtemp(prefix="bases."))
-    top.chmod(0o755)
-    glibc = build / "glibc" if (build / "glibc").is_dir() else build
-    px = build / "px" if (build / "px").exists() else glibc / "px"
-    for source in (px, glibc / "px-main", glibc / "px-layer"):
-        shutil.copyfile(source, top / source.name)
-        (top / source.name).chmod(0o755)
-    for source in (HERE / "bases.py", HERE / "debs.py", HERE.parent / "leaks.py"):
-        shutil.copyfile(source, top / source.name)
-        (top / source.name).chmod(0o644)
-    (top / "work").mkdir()
-    if uid:
-        os.chown(top / "work", uid, uid)
-    (top / "work").chmod(0o755)
-    return top
+    return tell((f.__name__, *verdict_of(f, world)) for f in chosen(REAL if options.real else TESTS, options.only))
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--as", dest="uid", type=int, default=0)
-    parser.add_argument("--only", nargs="+", default=[])
-    parser.add_argument("--real", action="store_true")
-    parser.add_argument("--published", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("build", type=Path)
-    options = parser.parse_args()
+    words = parser("build")
+    words.add_argument("--real", action="store_true")
+    options = words.parse_args()
     if options.published:
         return run_all(options)
-    top = publish(options.build, options.uid)
-    drop = ["setpriv", "--reuid", str(options.uid), "--regid", str(options.uid), "--clear-groups", "--"] if options.uid else []
-    words = ["--real"] * options.real + (["--only", *options.only] if options.only else [])
-    try:
-        return subprocess.run([*drop, sys.executable, str(top / "bases.py"), "--published", *words, "--", str(top)], check=False, cwd=top,
-                              env={**os.environ, "TMPDIR": str(top / "work"), "PYTHONDONTWRITEBYTECODE": "1"}).returncode
-    finally:
-        subprocess.run(["rm", "-rf", "--", str(top)], check=False)
+    build = options.build.resolve()
+    glibc = build / "glibc" if (build / "glibc").is_dir() else build
+    px = build / "px" if (build / "px").exists() else glibc / "px"
+    top = publish("bases", [px, glibc / "px-main", glibc / "px-layer"], [HERE / "bases.py", HERE / "debs.py", HERE.parent / "leaks.py"], options.uid)
+    return start_again(top, "bases/bases.py", options, *["--real"] * options.real)
 
 
 if __name__ == "__main__":

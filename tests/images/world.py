@@ -11,8 +11,9 @@ import tarfile
 import time
 from pathlib import Path
 
+from cases import Problem, Skip, check, test  # noqa: F401  those who use this module take them from here
+
 LIMIT_S = 180
-TESTS = []
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
@@ -20,24 +21,6 @@ LAYER = "application/vnd.oci.image.layer.v1.tar"
 DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 DOCKER_CONFIG = "application/vnd.docker.container.image.v1+json"
 DOCKER_LAYER = "application/vnd.docker.image.rootfs.diff.tar.gzip"
-
-
-class Problem(Exception):
-    """The test failed; the text says how."""
-
-
-class Skip(Exception):
-    """The test cannot be run here; the text says why."""
-
-
-def test(function):
-    TESTS.append(function)
-    return function
-
-
-def check(condition, why):
-    if not condition:
-        raise Problem(why)
 
 
 def until(condition, why):
