@@ -101,7 +101,7 @@ static int follow(struct walk *w, const struct step step)
     const struct px_pin *pin = &w->c->pins->items[step.pin];
     for (size_t i = 0; i < pin->need_count; i++) {
         const struct px_pin_need *need = &pin->needs[i];
-        size_t next;
+        size_t next = 0;
         if (!px_equal(need->of_extra, step.extra) || (need->of_group && (step.extra || !group_wanted(w->c, need->of_group))))
             continue;
         int holds = px_marker_holds(need->marker, w->c->env);
