@@ -29,8 +29,8 @@ int px_project_open(const char *dir, const char *home, struct px_project **ret_p
         free(p);
         return px_fail(e, PX_E_MEMORY, ENOMEM, "the project");
     }
-    p->place.dir = -EBADF;
-    if (px_place_find(path, &p->place, e) < 0) {
+    p->site.dir = -EBADF;
+    if (px_site_find(path, &p->site, e) < 0) {
         px_project_close(p);
         return -1;
     }
@@ -42,7 +42,7 @@ void px_project_close(struct px_project *project)
 {
     if (!project)
         return;
-    px_place_done(&project->place);
+    px_site_done(&project->site);
     px_sandbox_close(project->sandbox);
     free(project->home);
     free(project);
@@ -55,7 +55,7 @@ void px_project_progress(struct px_project *project, void (*tell)(void *user, co
 
 const char *px_project_root(const struct px_project *project)
 {
-    return project->place.root;
+    return project->site.root;
 }
 
 int px_project_sandbox(struct px_project *p, struct px_sandbox **ret_sandbox, struct px_err *e)
@@ -69,17 +69,17 @@ int px_project_sandbox(struct px_project *p, struct px_sandbox **ret_sandbox, st
 
 /* ---- the lock ---- */
 
-static const char *lock_name(const struct px_place *place, size_t format)
+static const char *lock_name(const struct px_site *site, size_t format)
 {
-    return format == PX_PINS_PX ? px_place_lock_file(place) : px_pins_files[format];
+    return format == PX_PINS_PX ? px_site_lock_file(site) : px_pins_files[format];
 }
 
 /* 0: read; 1: there is none of this kind; -1: it cannot be used. */
-static int read_lock(const struct px_place *place, enum px_pins_format format, struct px_pins *ret_pins, struct px_err *e)
+static int read_lock(const struct px_site *site, enum px_pins_format format, struct px_pins *ret_pins, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(LOCK_MAX);
-    const char *name = lock_name(place, format);
-    int r = px_place_read(place->dir, name, LOCK_MAX, &text);
+    const char *name = lock_name(site, format);
+    int r = px_site_read(site->dir, name, LOCK_MAX, &text);
     if (r > 0)
         return 1;
     if (r < 0)
@@ -90,14 +90,14 @@ static int read_lock(const struct px_place *place, enum px_pins_format format, s
     return format == PX_PINS_REQUIREMENTS ? 1 : -1;
 }
 
-static int compare_lock(const struct px_place *place, const struct px_pins *pins, const struct px_target *target, struct px_drift *ret_drift,
+static int compare_lock(const struct px_site *site, const struct px_pins *pins, const struct px_target *target, struct px_drift *ret_drift,
                         struct px_err *e)
 {
     struct px_names requirements;
-    if (px_place_requirements(place, &requirements, e) < 0)
+    if (px_site_requirements(site, &requirements, e) < 0)
         return -1;
     const struct px_drift_asked asked = {
-        .project = place->workspace ? place->manifest.workspace_name : place->manifest.name, .python = px_place_python(place),
+        .project = site->workspace ? site->manifest.workspace_name : site->manifest.name, .python = px_site_python(site),
         .requirements = &requirements, .env = &target->env,
     };
     int r = px_drift_find(&asked, pins, ret_drift, e);
@@ -106,16 +106,16 @@ static int compare_lock(const struct px_place *place, const struct px_pins *pins
 }
 
 /* The first of the formats that is there. A requirements.txt that does not hold everything is no lock either. */
-static int find_lock(const struct px_place *place, struct px_look *l, struct px_err *e)
+static int find_lock(const struct px_site *site, struct px_look *l, struct px_err *e)
 {
-    l->lock_file = px_place_lock_file(place);
+    l->lock_file = px_site_lock_file(site);
     for (size_t f = 0; f < PX_PINS_FORMATS; f++) {
-        int r = read_lock(place, (enum px_pins_format)f, &l->pins, &l->lock_error);
+        int r = read_lock(site, (enum px_pins_format)f, &l->pins, &l->lock_error);
         if (r > 0) {
             l->lock_error = (struct px_err){0};
             continue;
         }
-        if (r == 0 && compare_lock(place, &l->pins, &l->target, &l->drift, e) < 0)
+        if (r == 0 && compare_lock(site, &l->pins, &l->target, &l->drift, e) < 0)
             return -1;
         if (r == 0 && f == PX_PINS_REQUIREMENTS && l->drift.count > 0) {
             px_drift_done(&l->drift);
@@ -124,21 +124,21 @@ static int find_lock(const struct px_place *place, struct px_look *l, struct px_
         }
         l->lock_read = r == 0;
         l->flags.lock_exists = true;
-        l->lock_file = lock_name(place, f);
+        l->lock_file = lock_name(site, f);
         l->lock_foreign = f != PX_PINS_PX;
         break;
     }
     return 0;
 }
 
-static int look_at_lock(const struct px_place *place, struct px_look *l, struct px_err *e)
+static int look_at_lock(const struct px_site *site, struct px_look *l, struct px_err *e)
 {
     struct px_names requirements;
-    if (px_place_fingerprint(place, &l->fingerprint, e) < 0 || px_place_requirements(place, &requirements, e) < 0)
+    if (px_site_fingerprint(site, &l->fingerprint, e) < 0 || px_site_requirements(site, &requirements, e) < 0)
         return -1;
     l->flags.deps_empty = requirements.count == 0;
     free(requirements.items);
-    if (find_lock(place, l, e) < 0)
+    if (find_lock(site, l, e) < 0)
         return -1;
     /* Locks of others carry no fingerprint: what they hold is all there is to compare. */
     l->flags.manifest_clean = l->lock_read && (l->lock_foreign || px_equal(l->pins.fingerprint, l->fingerprint.hex));
@@ -161,7 +161,7 @@ static bool env_says(const char *path, const char *profile)
     px_auto(px_document) json_t *document = NULL;
     struct px_err ignored = {0};
     px_auto_fd int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return dir >= 0 && px_place_read(dir, "manifest.json", ENV_MANIFEST_MAX, &text) == 0 &&
+    return dir >= 0 && px_site_read(dir, "manifest.json", ENV_MANIFEST_MAX, &text) == 0 &&
            px_document_read(px_buf_text(&text), text.len, "manifest.json", PX_E_ENV, &document, &ignored) == 0 &&
            px_equal(px_document_text(document, "profile_oid"), profile);
 }
@@ -184,10 +184,10 @@ static const char *judge_env(const struct px_look *l)
     return env->profile_oid && env_says(env->env_path, env->profile_oid) ? NULL : "invalid_env";
 }
 
-static void look_at_env(const struct px_place *place, struct px_look *l)
+static void look_at_env(const struct px_site *site, struct px_look *l)
 {
     struct px_err ignored = {0};
-    int r = px_state_file_read(place->dir, place->workspace, &l->env, &ignored);
+    int r = px_state_file_read(site->dir, site->workspace, &l->env, &ignored);
     l->env_reason = r > 0 ? "missing_env" : r < 0 ? "invalid_state" : judge_env(l);
     l->flags.env_exists = r == 0 && is_directory(l->env.env_path);
     l->flags.env_clean = !l->env_reason;
@@ -202,13 +202,13 @@ int px_look_at(struct px_project *p, struct px_look *ret_look, struct px_err *e)
     ret_look->has_target = px_target_find(&ret_look->target, &ignored) == 0;
     if (!ret_look->has_target)
         px_target_default(&ret_look->target);
-    ret_look->flags.manifest_exists = p->place.manifest_exists;
-    ret_look->lock_file = px_place_lock_file(&p->place);
-    if (p->place.manifest_exists && look_at_lock(&p->place, ret_look, e) < 0) {
+    ret_look->flags.manifest_exists = p->site.manifest_exists;
+    ret_look->lock_file = px_site_lock_file(&p->site);
+    if (p->site.manifest_exists && look_at_lock(&p->site, ret_look, e) < 0) {
         px_look_done(ret_look);
         return -1;
     }
-    look_at_env(&p->place, ret_look);
+    look_at_env(&p->site, ret_look);
     ret_look->state = px_state_of(&ret_look->flags);
     return 0;
 }
@@ -229,7 +229,7 @@ int px_look_decide(const struct px_project *p, const struct px_look *look, enum 
                    enum px_act *ret_act, struct px_err *e)
 {
     const struct px_guard guard = {.asker = asker, .flags = look->flags, .strict = strict, .terminal = terminal,
-                                   .env_reason = look->env_reason, .root = p->place.root, .first_issue = px_look_first_issue(look)};
+                                   .env_reason = look->env_reason, .root = p->site.root, .first_issue = px_look_first_issue(look)};
     if (look->lock_error.code && asker != PX_ASKER_PACK) {      /* the line that cannot be read says more than any state */
         *e = look->lock_error;
         (void)px_detail(e, "reason", "lock_invalid");

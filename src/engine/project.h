@@ -1,4 +1,4 @@
-/* engine/project.h - one look at a project: its place, its lock, its environment, and what follows from them.
+/* engine/project.h - one look at a project: where it is, its lock, its environment, and what follows from them.
  *
  * Why:     status, sync and the guards of run, test and pack answer from the same facts.
  * Owns:    struct px_project; what px_look_at found, until px_look_done.
@@ -12,14 +12,14 @@
 #include "base/buf.h"
 #include "engine/sandbox.h"
 #include "engine/target.h"
-#include "project/discover.h"
+#include "project/site.h"
 #include "project/drift.h"
 #include "project/pins.h"
 #include "project/state.h"
 #include "project/state_file.h"
 
 struct px_project {
-    struct px_place place;
+    struct px_site site;
     char *home;                 /* NULL: the default */
     struct px_sandbox *sandbox; /* opened when it is needed */
     struct px_progress_to progress;

@@ -108,7 +108,7 @@ static int edit(struct init *i, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(PX_TOML_BYTES_MAX), out = PX_BUF(PX_TOML_BYTES_MAX);
     struct px_manifest m;
-    int r = px_place_read(i->dir, PX_MANIFEST_FILE, PX_TOML_BYTES_MAX, &text);
+    int r = px_site_read(i->dir, PX_MANIFEST_FILE, PX_TOML_BYTES_MAX, &text);
     if (r < 0)
         return px_fail(e, PX_E_MANIFEST, r, "cannot read '" PX_MANIFEST_FILE "'");
     i->created = r > 0;

@@ -11,27 +11,27 @@ static json_t *text_or_null(const char *text)
     return text ? json_string(text) : json_null();
 }
 
-static json_t *member_paths(const struct px_place *place)
+static json_t *member_paths(const struct px_site *site)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < place->member_count; i++)
-        json_array_append_new(list, json_string(place->members[i].path));
+    for (size_t i = 0; i < site->member_count; i++)
+        json_array_append_new(list, json_string(site->members[i].path));
     return list;
 }
 
-static const char *member_here(const struct px_place *place)
+static const char *member_here(const struct px_site *site)
 {
     const char *path = NULL;
-    for (size_t i = 0; i < place->member_count; i++)
-        if (place->members[i].here)
-            path = place->members[i].path;      /* of one in another, the inner: it sorts behind */
+    for (size_t i = 0; i < site->member_count; i++)
+        if (site->members[i].here)
+            path = site->members[i].path;      /* of one in another, the inner: it sorts behind */
     return path;
 }
 
-static json_t *context(const struct px_place *place)
+static json_t *context(const struct px_site *site)
 {
-    return json_pack("{s:s, s:s, s:o}", "kind", place->workspace ? "workspace" : "project", "root", place->root, "member",
-                     text_or_null(member_here(place)));
+    return json_pack("{s:s, s:s, s:o}", "kind", site->workspace ? "workspace" : "project", "root", site->root, "member",
+                     text_or_null(member_here(site)));
 }
 
 static json_t *flags(const struct px_flags *f)
@@ -73,21 +73,21 @@ static void add_env_reason(json_t *list, const char *reason)
             json_array_append_new(list, json_string(rows[i].words));
 }
 
-static json_t *project(const struct px_place *place, const struct px_look *l)
+static json_t *project(const struct px_site *site, const struct px_look *l)
 {
     json_t *why = reasons(l);
     if (l->state == PX_STATE_NEEDS_ENV)
         add_env_reason(why, l->env_reason);
-    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o}", "name", px_place_name(place), "root", place->root, "state",
-                     px_state_label(l->state, place->workspace), "state_id", px_state_id(l->state), "flags", flags(&l->flags), "reasons", why);
+    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o}", "name", px_site_name(site), "root", site->root, "state",
+                     px_state_label(l->state, site->workspace), "state_id", px_state_id(l->state), "flags", flags(&l->flags), "reasons", why);
 }
 
-static json_t *workspace(const struct px_place *place, const struct px_look *l)
+static json_t *workspace(const struct px_site *site, const struct px_look *l)
 {
-    if (!place->workspace)
+    if (!site->workspace)
         return json_null();
-    return json_pack("{s:s, s:s, s:s, s:o}", "name", px_place_name(place), "root", place->root, "state",
-                     px_state_label(l->state, true), "members", member_paths(place));
+    return json_pack("{s:s, s:s, s:s, s:o}", "name", px_site_name(site), "root", site->root, "state",
+                     px_state_label(l->state, true), "members", member_paths(site));
 }
 
 static json_t *runtime(const struct px_look *l)
@@ -114,22 +114,22 @@ static json_t *env(const struct px_look *l)
                      text_or_null(l->env.env_path), "profile_oid", text_or_null(l->env.profile_oid), "lock_id", text_or_null(l->env.lock_id));
 }
 
-static json_t *next_action(const struct px_place *place, const struct px_look *l)
+static json_t *next_action(const struct px_site *site, const struct px_look *l)
 {
     if (l->state == PX_STATE_UNINITIALIZED)
         return json_pack("{s:s, s:s}", "kind", "init", "command", "px init");
     if (px_state_is_consistent(l->state))
         return json_pack("{s:s, s:n}", "kind", "none", "command");
-    return json_pack("{s:s, s:s}", "kind", place->workspace ? "sync_workspace" : "sync", "command", "px sync");
+    return json_pack("{s:s, s:s}", "kind", site->workspace ? "sync_workspace" : "sync", "command", "px sync");
 }
 
-static json_t *warnings(const struct px_place *place, const struct px_look *l)
+static json_t *warnings(const struct px_site *site, const struct px_look *l)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < place->member_count; i++)
-        if (place->members[i].manifest.sandbox_defined)
+    for (size_t i = 0; i < site->member_count; i++)
+        if (site->members[i].manifest.sandbox_defined)
             json_array_append_new(list, json_sprintf("%s/pyproject.toml has [tool.px.sandbox], which does not count: the workspace's own does",
-                                                     place->members[i].path));
+                                                     site->members[i].path));
     if (!l->has_target)
         json_array_append_new(list, json_string("there is no python3 on this machine; markers are judged for Python 3.11"));
     return list;
@@ -140,12 +140,12 @@ int px_project_status(struct px_project *p, char **ret_json, bool *ret_consisten
     struct px_look l;
     if (px_look_at(p, &l, e) < 0)
         return -1;
-    const struct px_place *place = &p->place;
+    const struct px_site *site = &p->site;
     bool consistent = px_state_is_consistent(l.state);
-    json_t *details = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "context", context(place), "project", project(place, &l), "workspace",
-                                workspace(place, &l), "runtime", runtime(&l), "lock", lock(&l), "env", env(&l), "next_action",
-                                next_action(place, &l), "warnings", warnings(place, &l));
-    int r = px_answer("status", consistent ? "ok" : "user-error", px_state_label(l.state, place->workspace), details, true, ret_json, e);
+    json_t *details = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "context", context(site), "project", project(site, &l), "workspace",
+                                workspace(site, &l), "runtime", runtime(&l), "lock", lock(&l), "env", env(&l), "next_action",
+                                next_action(site, &l), "warnings", warnings(site, &l));
+    int r = px_answer("status", consistent ? "ok" : "user-error", px_state_label(l.state, site->workspace), details, true, ret_json, e);
     px_look_done(&l);
     *ret_consistent = consistent;
     return r;

@@ -54,19 +54,19 @@ static int write_lock(struct px_project *p, struct px_look *l, struct done *done
     struct px_sandbox *s = NULL;
     struct px_target target;    /* a fresh one, for its error: looking goes on without a Python, resolving does not */
     struct px_pins pins = {0};
-    const char *file = px_place_lock_file(&p->place);
+    const char *file = px_site_lock_file(&p->site);
     if (!l->flags.deps_empty && px_target_find(&target, e) < 0)
         return -1;
     tell(p, "resolving");
-    if (px_project_sandbox(p, &s, e) < 0 || px_resolve(s, &p->place, l->flags.deps_empty ? &l->target : &target, &pins, &done->tool, e) < 0)
+    if (px_project_sandbox(p, &s, e) < 0 || px_resolve(s, &p->site, l->flags.deps_empty ? &l->target : &target, &pins, &done->tool, e) < 0)
         return -1;
-    int r = px_resolved_write(&p->place, &pins, &out, e);
+    int r = px_resolved_write(&p->site, &pins, &out, e);
     px_pins_done(&pins);
     if (r < 0)
         return -1;
-    r = px_replace_file(p->place.dir, file, out.data, out.len);
+    r = px_replace_file(p->site.dir, file, out.data, out.len);
     if (r < 0)
-        return px_fail(e, PX_E_IO, r, "cannot write '%.200s/%s'", p->place.root, file);
+        return px_fail(e, PX_E_IO, r, "cannot write '%.200s/%s'", p->site.root, file);
     done->wrote_lock = true;
     return 0;
 }
@@ -94,7 +94,7 @@ static int bring_lock(struct px_project *p, struct px_look *l, struct done *done
 
 static json_t *sync_details(const struct px_project *p, const struct px_look *l, const struct done *done, const char *action, bool dry_run)
 {
-    json_t *details = json_pack("{s:s, s:s, s:s, s:b, s:s, s:b, s:b}", "action", action, "root", p->place.root, "state", px_state_id(l->state),
+    json_t *details = json_pack("{s:s, s:s, s:s, s:b, s:s, s:b, s:b}", "action", action, "root", p->site.root, "state", px_state_id(l->state),
                                 "dry_run", dry_run, "lock", l->lock_file, "wrote_lock", done->wrote_lock, "built_env", done->built_env);
     if (details && l->lock_read)
         json_object_set_new(details, "lock_id", json_string(px_pins_id(&l->pins)));

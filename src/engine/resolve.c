@@ -85,7 +85,7 @@ static int show_program(struct px_build_box *box, const char *path, struct px_er
 
 /* ---- pip ---- */
 
-static int run_pip(const struct px_place *place, const struct px_target *t, const struct px_names *asked, int scratch,
+static int run_pip(const struct px_site *site, const struct px_target *t, const struct px_names *asked, int scratch,
                    struct px_buf *out, struct px_err *e)
 {
     const char *const head[] = {t->python, "-I", "-m", "pip", "install", "--dry-run", "--ignore-installed", "--report", "-", "--quiet",
@@ -93,7 +93,7 @@ static int run_pip(const struct px_place *place, const struct px_target *t, cons
     struct px_build_box box = {.out_fd = -EBADF};
     struct words w = {.count = 0};
     int r = add_words(&w, head, PX_COUNT_OF(head), e) < 0 || add_words(&w, asked->items, asked->count, e) < 0 ||
-                    make_box(place->root, "resolving with pip", scratch, &box, e) < 0
+                    make_box(site->root, "resolving with pip", scratch, &box, e) < 0
                 ? -1 : 0;
     box.out = out;
     if (r == 0 && px_build_box_run(&box, w.items, e) < 0)
@@ -104,7 +104,7 @@ static int run_pip(const struct px_place *place, const struct px_target *t, cons
 
 /* ---- uv: it wants its requirements in a file ---- */
 
-static int run_uv(const struct px_place *place, const struct px_target *t, const char *uv, const struct px_names *asked, int scratch,
+static int run_uv(const struct px_site *site, const struct px_target *t, const char *uv, const struct px_names *asked, int scratch,
                   struct px_buf *out, struct px_err *e)
 {
     static const char script[] = "uv=$1 python=$2; shift 2; printf '%s\\n' \"$@\" | exec \"$uv\" pip compile --quiet --no-header"
@@ -113,7 +113,7 @@ static int run_uv(const struct px_place *place, const struct px_target *t, const
     struct px_build_box box = {.out_fd = -EBADF};
     struct words w = {.count = 0};
     int r = add_words(&w, head, PX_COUNT_OF(head), e) < 0 || add_words(&w, asked->items, asked->count, e) < 0 ||
-                    make_box(place->root, "resolving with uv", scratch, &box, e) < 0 || show_program(&box, uv, e) < 0
+                    make_box(site->root, "resolving with uv", scratch, &box, e) < 0 || show_program(&box, uv, e) < 0
                 ? -1 : 0;
     box.out = out;
     if (r == 0 && px_build_box_run(&box, w.items, e) < 0)
@@ -124,18 +124,18 @@ static int run_uv(const struct px_place *place, const struct px_target *t, const
 
 /* ---- both ---- */
 
-static int resolve_in(const struct px_place *place, const struct px_target *t, const struct px_names *asked, int scratch,
+static int resolve_in(const struct px_site *site, const struct px_target *t, const struct px_names *asked, int scratch,
                       struct px_pins *ret_pins, const char **ret_tool, struct px_err *e)
 {
-    const struct px_resolved_for what = {.root = place->root, .env = &t->env, .tags = &t->tags};
+    const struct px_resolved_for what = {.root = site->root, .env = &t->env, .tags = &t->tags};
     px_auto_buf struct px_buf out = PX_BUF(ANSWER_MAX);
     char uv[PATH_MAX];
     bool with_uv = px_tool_find("uv", uv, sizeof uv);
     *ret_tool = with_uv ? "uv" : "pip";
     if (with_uv)
-        return run_uv(place, t, uv, asked, scratch, &out, e) < 0
+        return run_uv(site, t, uv, asked, scratch, &out, e) < 0
                    ? -1 : px_resolved_from_pylock(px_buf_text(&out), out.len, &what, ret_pins, e);
-    return run_pip(place, t, asked, scratch, &out, e) < 0 ? -1 : px_resolved_from_pip(px_buf_text(&out), out.len, &what, ret_pins, e);
+    return run_pip(site, t, asked, scratch, &out, e) < 0 ? -1 : px_resolved_from_pip(px_buf_text(&out), out.len, &what, ret_pins, e);
 }
 
 /* A directory that goes with this process, and two syncs of one project after the other. */
@@ -149,20 +149,20 @@ static int scratch_begin(struct px_sandbox *s, const char *root, struct px_tree_
     return px_tree_begin(s->store, &id, ret_scratch, e);
 }
 
-int px_resolve(struct px_sandbox *s, const struct px_place *place, const struct px_target *target, struct px_pins *ret_pins,
+int px_resolve(struct px_sandbox *s, const struct px_site *site, const struct px_target *target, struct px_pins *ret_pins,
                const char **ret_tool, struct px_err *e)
 {
     struct px_tree_build *scratch = NULL;
     struct px_names asked;
-    if (px_place_requirements(place, &asked, e) < 0)
+    if (px_site_requirements(site, &asked, e) < 0)
         return -1;
     px_auto_free const char **list = asked.items;
     *ret_tool = NULL;
     if (asked.count == 0)
         return px_resolved_empty(ret_pins, e);
-    if (scratch_begin(s, place->root, &scratch, e) < 0)
+    if (scratch_begin(s, site->root, &scratch, e) < 0)
         return -1;
-    int r = resolve_in(place, target, &asked, px_tree_build_fd(scratch), ret_pins, ret_tool, e);
+    int r = resolve_in(site, target, &asked, px_tree_build_fd(scratch), ret_pins, ret_tool, e);
     px_tree_drop(scratch);
     return r;
 }

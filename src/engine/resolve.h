@@ -10,14 +10,14 @@
 
 #include "engine/sandbox.h"
 #include "engine/target.h"
-#include "project/discover.h"
+#include "project/site.h"
 #include "project/pins.h"
 
 struct px_err;
 
 /* uv where it is installed, else pip. The pins are not yet settled: px_resolved_write does that. PX120 with the reason
  * resolver_missing or resolve_failed. */
-int px_resolve(struct px_sandbox *s, const struct px_place *place, const struct px_target *target, struct px_pins *ret_pins,
+int px_resolve(struct px_sandbox *s, const struct px_site *site, const struct px_target *target, struct px_pins *ret_pins,
                const char **ret_tool, struct px_err *e);
 
 /* The files of pins whose place the lock does not say, by `pip download`, into an open directory. Their hashes are not looked at. */

@@ -12,7 +12,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "engine/sandbox_box.h"
-#include "project/discover.h"
+#include "project/site.h"
 
 enum { SHOWN_MAX = 64, SETTINGS_MAX = 1 << 20 };
 
@@ -75,7 +75,7 @@ static int show_words(struct showing *s, const char *text)
 static int show_file(struct showing *s, const char *path)
 {
     struct px_buf text = {0};
-    if (px_place_read(AT_FDCWD, path, SETTINGS_MAX, &text) != 0)
+    if (px_site_read(AT_FDCWD, path, SETTINGS_MAX, &text) != 0)
         return 0;
     int r = show(s, path) < 0 || show_words(s, px_buf_text(&text)) < 0 ? -1 : 0;
     px_buf_done(&text);

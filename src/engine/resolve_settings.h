@@ -8,5 +8,5 @@
 struct px_build_box;
 struct px_err;
 
-/* The project itself (read-only, at its own place), variables, files of settings, and local paths that they name. */
+/* The project itself (read-only, at its own site), variables, files of settings, and local paths that they name. */
 int px_settings_show(struct px_build_box *box, const char *root, struct px_err *e);

@@ -43,21 +43,21 @@ static int compare_pins(const void *a, const void *b)
     return order ? order : strcmp(x->specifier, y->specifier);
 }
 
-static int settle(const struct px_place *place, struct px_pins *pins, struct px_err *e)
+static int settle(const struct px_site *site, struct px_pins *pins, struct px_err *e)
 {
     struct px_pins_reading r = {.pins = pins, .shown = "the lock", .e = e};
     struct px_names requirements;
     struct px_oid fingerprint, id;
-    if (px_place_fingerprint(place, &fingerprint, e) < 0 || px_place_requirements(place, &requirements, e) < 0)
+    if (px_site_fingerprint(site, &fingerprint, e) < 0 || px_site_requirements(site, &requirements, e) < 0)
         return -1;
     for (size_t i = 0; i < pins->count; i++)
         pins->items[i].direct = is_asked(&requirements, pins->items[i].name);
     free(requirements.items);
     if (pins->count)
         qsort(pins->items, pins->count, sizeof *pins->items, compare_pins);
-    const char *name = place->workspace ? place->manifest.workspace_name : place->manifest.name;
+    const char *name = site->workspace ? site->manifest.workspace_name : site->manifest.name;
     pins->project = name ? px_pins_keep(&r, name, strlen(name)) : NULL;
-    pins->python = px_pins_keep(&r, px_place_python(place), strlen(px_place_python(place)));
+    pins->python = px_pins_keep(&r, px_site_python(site), strlen(px_site_python(site)));
     pins->fingerprint = px_pins_keep(&r, fingerprint.hex, strlen(fingerprint.hex));
     if (!pins->fingerprint || !pins->python || (name && !pins->project) || px_pins_compute_id(pins, &id) < 0)
         return no_memory(e);
@@ -109,19 +109,19 @@ static int put_member(const struct px_member *m, struct px_buf *out, struct px_e
 }
 
 /* The members that ask for a package themselves. */
-static int put_owners(const struct px_place *place, const char *package, struct px_buf *out, struct px_err *e)
+static int put_owners(const struct px_site *site, const char *package, struct px_buf *out, struct px_err *e)
 {
     bool any = false;
     px_buf_puts(out, "\n[[workspace.owners]]\n");
     put_pair(out, "name", package);
     px_buf_puts(out, "owners = [");
-    for (size_t i = 0; i < place->member_count; i++) {
+    for (size_t i = 0; i < site->member_count; i++) {
         struct px_names requirements;
-        if (px_manifest_requirements(&place->members[i].manifest, false, &requirements, e) < 0)
+        if (px_manifest_requirements(&site->members[i].manifest, false, &requirements, e) < 0)
             return -1;
         if (is_asked(&requirements, package)) {
             px_buf_puts(out, any ? ", " : "");
-            put_string(out, member_name(&place->members[i]));
+            put_string(out, member_name(&site->members[i]));
             any = true;
         }
         free(requirements.items);
@@ -130,20 +130,20 @@ static int put_owners(const struct px_place *place, const char *package, struct 
     return 0;
 }
 
-static int put_workspace(const struct px_place *place, const struct px_pins *pins, struct px_buf *out, struct px_err *e)
+static int put_workspace(const struct px_site *site, const struct px_pins *pins, struct px_buf *out, struct px_err *e)
 {
-    for (size_t i = 0; i < place->member_count; i++)
-        if (put_member(&place->members[i], out, e) < 0)
+    for (size_t i = 0; i < site->member_count; i++)
+        if (put_member(&site->members[i], out, e) < 0)
             return -1;
     for (size_t i = 0; i < pins->count; i++)
-        if (pins->items[i].direct && put_owners(place, pins->items[i].name, out, e) < 0)
+        if (pins->items[i].direct && put_owners(site, pins->items[i].name, out, e) < 0)
             return -1;
     return 0;
 }
 
 /* ---- the whole ---- */
 
-/* What was written reads as what was meant: texts of other tools may hold anything, and the lock of a project is no place to find out. */
+/* What was written reads as what was meant: texts of other tools may hold anything, and the lock of a project is no site to find out. */
 static int prove(const struct px_pins *pins, const struct px_buf *out, const char *shown, struct px_err *e)
 {
     struct px_pins again;
@@ -155,14 +155,14 @@ static int prove(const struct px_pins *pins, const struct px_buf *out, const cha
     return same ? 0 : px_fail(e, PX_E_INTERNAL, 0, "the lock would not read as it was written");
 }
 
-int px_resolved_write(const struct px_place *place, struct px_pins *pins, struct px_buf *out, struct px_err *e)
+int px_resolved_write(const struct px_site *site, struct px_pins *pins, struct px_buf *out, struct px_err *e)
 {
-    if (settle(place, pins, e) < 0)
+    if (settle(site, pins, e) < 0)
         return -1;
     (void)px_pins_write(pins, out);
-    if (place->workspace && put_workspace(place, pins, out, e) < 0)
+    if (site->workspace && put_workspace(site, pins, out, e) < 0)
         return -1;
     if (out->err < 0)
         return px_fail(e, PX_E_LIMIT, out->err, "the lock is too long");
-    return prove(pins, out, px_place_lock_file(place), e);
+    return prove(pins, out, px_site_lock_file(site), e);
 }

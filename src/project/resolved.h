@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "project/discover.h"
+#include "project/site.h"
 #include "project/pins.h"
 
 struct px_err;
@@ -27,6 +27,6 @@ int px_resolved_from_pylock(const char *text, size_t length, const struct px_res
 /* Pins without a package in them, for those who need none. */
 int px_resolved_empty(struct px_pins *ret_pins, struct px_err *e);
 
-/* px.lock or px.workspace.lock of a place, from pins that one of the functions above gave. Fills in what the pins do not say: which are
+/* px.lock or px.workspace.lock of a site, from pins that one of the functions above gave. Fills in what the pins do not say: which are
  * asked for directly, the fingerprint, the lock's id; the order is by name. */
-int px_resolved_write(const struct px_place *place, struct px_pins *pins, struct px_buf *out, struct px_err *e);
+int px_resolved_write(const struct px_site *site, struct px_pins *pins, struct px_buf *out, struct px_err *e);

@@ -15,7 +15,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "project/discover.h"
+#include "project/site.h"
 #include "store/document.h"
 
 enum { STATE_MAX = 1 << 20 };
@@ -95,7 +95,7 @@ int px_state_file_read(int dir, bool workspace, struct px_made_env *ret_env, str
     px_auto_buf struct px_buf text = PX_BUF(STATE_MAX);
     px_auto(px_document) json_t *document = NULL;
     (void)px_fmt(path, sizeof path, PLACE "/%s", file_name(workspace));
-    int r = px_place_read(dir, path, STATE_MAX, &text);
+    int r = px_site_read(dir, path, STATE_MAX, &text);
     if (r > 0)
         return 1;
     if (r < 0 || px_document_read(px_buf_text(&text), text.len, PLACE "/state.json", PX_E_ENV, &document, e) < 0 ||

@@ -1,4 +1,4 @@
-#include "project/discover.h"
+#include "project/site.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@ enum { PIECE = 1 << 16, NAME_BYTES = 256 };
 
 /* ---- files ---- */
 
-int px_place_read(int dir, const char *name, size_t max, struct px_buf *out)
+int px_site_read(int dir, const char *name, size_t max, struct px_buf *out)
 {
     struct stat st;
     px_auto_fd int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -76,7 +76,7 @@ static int look_at(const char *path, struct found *ret, struct px_err *e)
     *ret = (struct found){.dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     if (ret->dir < 0)           /* a directory that may be passed through, but not read, holds no project of ours */
         return errno == EACCES ? 0 : px_fail(e, PX_E_IO, errno, "cannot open '%s'", path);
-    int r = px_place_read(ret->dir, PX_MANIFEST_FILE, PX_TOML_BYTES_MAX, &ret->text);
+    int r = px_site_read(ret->dir, PX_MANIFEST_FILE, PX_TOML_BYTES_MAX, &ret->text);
     if (r < 0 && r != -EACCES) {
         found_done(ret);
         return px_fail(e, PX_E_MANIFEST, r, "cannot read '%s/" PX_MANIFEST_FILE "'", path);
@@ -110,9 +110,9 @@ static int compare_members(const void *a, const void *b)
     return strcmp(((const struct px_member *)a)->path, ((const struct px_member *)b)->path);
 }
 
-static int wrong_member(const struct px_place *place, const char *member, const char *why, struct px_err *e)
+static int wrong_member(const struct px_site *site, const char *member, const char *why, struct px_err *e)
 {
-    px_fail(e, PX_E_MANIFEST, 0, "%s/" PX_MANIFEST_FILE ": the workspace's member '%.200s' cannot be used", place->root, member);
+    px_fail(e, PX_E_MANIFEST, 0, "%s/" PX_MANIFEST_FILE ": the workspace's member '%.200s' cannot be used", site->root, member);
     (void)px_detail(e, "member", member);
     (void)px_why(e, "%s", why);
     return px_fix(e, "Correct [tool.px.workspace].members: directories below the workspace, each with a " PX_MANIFEST_FILE ".");
@@ -128,58 +128,58 @@ static char *clean_member(const char *text)
     return strdup(out + 1);
 }
 
-static int add_member(struct px_place *place, const char *listed, struct px_err *e)
+static int add_member(struct px_site *site, const char *listed, struct px_err *e)
 {
     char path[PATH_MAX];
     struct found f;
-    struct px_member *m = &place->members[place->member_count];
+    struct px_member *m = &site->members[site->member_count];
     char *clean = clean_member(listed);
     if (!clean)
-        return wrong_member(place, listed, "It is not a relative path below the workspace.", e);
-    for (size_t i = 0; i < place->member_count; i++)
-        if (px_equal(place->members[i].path, clean)) {
+        return wrong_member(site, listed, "It is not a relative path below the workspace.", e);
+    for (size_t i = 0; i < site->member_count; i++)
+        if (px_equal(site->members[i].path, clean)) {
             free(clean);
             return 0;
         }
-    if (px_fmt(path, sizeof path, "%s/%s", place->root[1] ? place->root : "", clean) < 0 || look_at(path, &f, e) < 0) {
+    if (px_fmt(path, sizeof path, "%s/%s", site->root[1] ? site->root : "", clean) < 0 || look_at(path, &f, e) < 0) {
         free(clean);
-        return wrong_member(place, listed, "There is no such directory.", e);
+        return wrong_member(site, listed, "There is no such directory.", e);
     }
-    int r = f.file ? parse(&f, path, &m->manifest, e) : wrong_member(place, listed, "It has no " PX_MANIFEST_FILE ".", e);
+    int r = f.file ? parse(&f, path, &m->manifest, e) : wrong_member(site, listed, "It has no " PX_MANIFEST_FILE ".", e);
     found_done(&f);
     if (r < 0) {
         free(clean);
         return -1;
     }
     m->path = clean;
-    place->member_count++;
+    site->member_count++;
     return 0;
 }
 
-static int read_members(struct px_place *place, const char *dir, struct px_err *e)
+static int read_members(struct px_site *site, const char *dir, struct px_err *e)
 {
-    const struct px_names *listed = &place->manifest.members;
+    const struct px_names *listed = &site->manifest.members;
     if (listed->count > PX_MEMBERS_MAX)
-        return px_fail(e, PX_E_MANIFEST, 0, "%s/" PX_MANIFEST_FILE ": a workspace has at most %d members", place->root, PX_MEMBERS_MAX);
-    place->members = calloc(listed->count + 1, sizeof *place->members);
-    if (!place->members)
+        return px_fail(e, PX_E_MANIFEST, 0, "%s/" PX_MANIFEST_FILE ": a workspace has at most %d members", site->root, PX_MEMBERS_MAX);
+    site->members = calloc(listed->count + 1, sizeof *site->members);
+    if (!site->members)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "the workspace's members");
     for (size_t i = 0; i < listed->count; i++)
-        if (add_member(place, listed->items[i], e) < 0)
+        if (add_member(site, listed->items[i], e) < 0)
             return -1;
-    if (place->member_count)
-        qsort(place->members, place->member_count, sizeof *place->members, compare_members);
-    const char *below = dir + strlen(place->root) + (place->root[1] ? 1 : 0);
-    for (size_t i = 0; px_path_within(dir, place->root) && strlen(dir) > strlen(place->root) && i < place->member_count; i++)
-        place->members[i].here = px_path_within(below, place->members[i].path);
+    if (site->member_count)
+        qsort(site->members, site->member_count, sizeof *site->members, compare_members);
+    const char *below = dir + strlen(site->root) + (site->root[1] ? 1 : 0);
+    for (size_t i = 0; px_path_within(dir, site->root) && strlen(dir) > strlen(site->root) && i < site->member_count; i++)
+        site->members[i].here = px_path_within(below, site->members[i].path);
     return 0;
 }
 
 /* ---- the walk ---- */
 
-static int enter(struct found *f, const char *path, const char *dir, struct px_place *ret, struct px_err *e)
+static int enter(struct found *f, const char *path, const char *dir, struct px_site *ret, struct px_err *e)
 {
-    *ret = (struct px_place){.dir = px_fd_take(&f->dir), .manifest_exists = f->file && f->is_px};
+    *ret = (struct px_site){.dir = px_fd_take(&f->dir), .manifest_exists = f->file && f->is_px};
     (void)px_fmt(ret->root, sizeof ret->root, "%s", path);
     if (!ret->manifest_exists)
         return 0;
@@ -189,16 +189,16 @@ static int enter(struct found *f, const char *path, const char *dir, struct px_p
     return ret->workspace ? read_members(ret, dir, e) : 0;
 }
 
-static bool is_in_member(const struct px_place *place)
+static bool is_in_member(const struct px_site *site)
 {
-    for (size_t i = 0; i < place->member_count; i++)
-        if (place->members[i].here)
+    for (size_t i = 0; i < site->member_count; i++)
+        if (site->members[i].here)
             return true;
     return false;
 }
 
 /* A workspace above that lists the directory as a member: 0; 1 if there is none. */
-static int find_workspace(const char *dir, struct px_place *ret, struct px_err *e)
+static int find_workspace(const char *dir, struct px_site *ret, struct px_err *e)
 {
     char path[PATH_MAX];
     (void)px_fmt(path, sizeof path, "%s", dir);
@@ -211,7 +211,7 @@ static int find_workspace(const char *dir, struct px_place *ret, struct px_err *
         if (r < 0 || (r == 0 && is_in_member(ret)))
             return r;
         if (r == 0)
-            px_place_done(ret);
+            px_site_done(ret);
     }
     return 1;
 }
@@ -222,7 +222,7 @@ static bool has_lock(const struct found *f)
     return f->dir >= 0 && fstatat(f->dir, LOCK_FILE, &st, 0) == 0 && S_ISREG(st.st_mode);
 }
 
-static int find_project(const char *dir, struct px_place *ret, struct px_err *e)
+static int find_project(const char *dir, struct px_site *ret, struct px_err *e)
 {
     char path[PATH_MAX];
     (void)px_fmt(path, sizeof path, "%s", dir);
@@ -239,54 +239,54 @@ static int find_project(const char *dir, struct px_place *ret, struct px_err *e)
     return px_detail(e, "reason", "no_project");
 }
 
-int px_place_find(const char *dir, struct px_place *ret_place, struct px_err *e)
+int px_site_find(const char *dir, struct px_site *ret_place, struct px_err *e)
 {
-    struct px_place place = {.dir = -EBADF};
+    struct px_site site = {.dir = -EBADF};
     if (*dir != '/' || strlen(dir) >= PATH_MAX - 64)
         return px_fail(e, PX_E_IO, ENAMETOOLONG, "the directory '%.200s' cannot be used", dir);
-    int r = find_workspace(dir, &place, e);
+    int r = find_workspace(dir, &site, e);
     if (r > 0)
-        r = find_project(dir, &place, e);
+        r = find_project(dir, &site, e);
     if (r < 0) {
-        px_place_done(&place);
+        px_site_done(&site);
         return -1;
     }
-    *ret_place = place;
+    *ret_place = site;
     return 0;
 }
 
-void px_place_done(struct px_place *place)
+void px_site_done(struct px_site *site)
 {
-    for (size_t i = 0; i < place->member_count; i++) {
-        px_manifest_done(&place->members[i].manifest);
-        free(place->members[i].path);
+    for (size_t i = 0; i < site->member_count; i++) {
+        px_manifest_done(&site->members[i].manifest);
+        free(site->members[i].path);
     }
-    free(place->members);
-    px_manifest_done(&place->manifest);
-    px_fd_done(&place->dir);
-    *place = (struct px_place){.dir = -EBADF};
+    free(site->members);
+    px_manifest_done(&site->manifest);
+    px_fd_done(&site->dir);
+    *site = (struct px_site){.dir = -EBADF};
 }
 
 /* ---- what it is ---- */
 
-const char *px_place_name(const struct px_place *place)
+const char *px_site_name(const struct px_site *site)
 {
-    const struct px_manifest *m = &place->manifest;
-    const char *name = place->workspace ? m->workspace_name : m->name;
-    const char *slash = strrchr(place->root, '/');
-    return name && *name ? name : slash && slash[1] ? slash + 1 : place->root;
+    const struct px_manifest *m = &site->manifest;
+    const char *name = site->workspace ? m->workspace_name : m->name;
+    const char *slash = strrchr(site->root, '/');
+    return name && *name ? name : slash && slash[1] ? slash + 1 : site->root;
 }
 
-const char *px_place_lock_file(const struct px_place *place)
+const char *px_site_lock_file(const struct px_site *site)
 {
-    return place->workspace ? WORKSPACE_LOCK_FILE : LOCK_FILE;
+    return site->workspace ? WORKSPACE_LOCK_FILE : LOCK_FILE;
 }
 
-const char *px_place_python(const struct px_place *place)
+const char *px_site_python(const struct px_site *site)
 {
-    if (!place->workspace)
-        return place->manifest.requires_python;
-    return place->manifest.workspace_python ? place->manifest.workspace_python : "";
+    if (!site->workspace)
+        return site->manifest.requires_python;
+    return site->manifest.workspace_python ? site->manifest.workspace_python : "";
 }
 
 static void hash_text(struct px_hash *h, const char *text)
@@ -302,19 +302,19 @@ static void hash_lower(struct px_hash *h, const char *text)
     }
 }
 
-int px_place_fingerprint(const struct px_place *place, struct px_oid *ret_fingerprint, struct px_err *e)
+int px_site_fingerprint(const struct px_site *site, struct px_oid *ret_fingerprint, struct px_err *e)
 {
     struct px_hash h;
     int r = 0;
-    if (!place->workspace)
-        return px_manifest_fingerprint(&place->manifest, ret_fingerprint, e);
+    if (!site->workspace)
+        return px_manifest_fingerprint(&site->manifest, ret_fingerprint, e);
     px_hash_begin(&h);
-    hash_lower(&h, px_place_name(place));
-    hash_text(&h, px_place_python(place));
-    for (size_t i = 0; r == 0 && i < place->member_count; i++) {
+    hash_lower(&h, px_site_name(site));
+    hash_text(&h, px_site_python(site));
+    for (size_t i = 0; r == 0 && i < site->member_count; i++) {
         struct px_oid one;
-        r = px_manifest_fingerprint(&place->members[i].manifest, &one, e);
-        hash_text(&h, place->members[i].path);
+        r = px_manifest_fingerprint(&site->members[i].manifest, &one, e);
+        hash_text(&h, site->members[i].path);
         hash_text(&h, "\n");
         hash_text(&h, r == 0 ? one.hex : "");
         hash_text(&h, "\n");
@@ -336,13 +336,13 @@ static bool same_package(const struct px_requirement *q, const char *name)
            px_package_name(name, strlen(name), b, sizeof b) == 0 && px_equal(a, b);
 }
 
-static bool is_member(const struct px_place *place, const char *requirement)
+static bool is_member(const struct px_site *site, const char *requirement)
 {
     struct px_requirement q;
     if (px_requirement_parse(requirement, &q) < 0)
         return false;
-    for (size_t i = 0; i < place->member_count; i++)
-        if (same_package(&q, place->members[i].manifest.name))
+    for (size_t i = 0; i < site->member_count; i++)
+        if (same_package(&q, site->members[i].manifest.name))
             return true;
     return false;
 }
@@ -357,7 +357,7 @@ static bool has_text(const struct px_names *list, const char *text)
     return list->count && px_equal(list->items[list->count - 1], text);
 }
 
-static int add_requirements(const struct px_place *place, const struct px_manifest *m, struct px_names *list, struct px_err *e)
+static int add_requirements(const struct px_site *site, const struct px_manifest *m, struct px_names *list, struct px_err *e)
 {
     struct px_names some;
     if (px_manifest_requirements(m, false, &some, e) < 0)
@@ -369,21 +369,21 @@ static int add_requirements(const struct px_place *place, const struct px_manife
     }
     list->items = items;
     for (size_t i = 0; i < some.count; i++)
-        if (!is_member(place, some.items[i]))
+        if (!is_member(site, some.items[i]))
             items[list->count++] = some.items[i];
     free(some.items);
     return 0;
 }
 
-int px_place_requirements(const struct px_place *place, struct px_names *ret_list, struct px_err *e)
+int px_site_requirements(const struct px_site *site, struct px_names *ret_list, struct px_err *e)
 {
     struct px_names all = {0};
     size_t kept = 0;
     int r = 0;
-    if (!place->workspace)
-        return px_manifest_requirements(&place->manifest, false, ret_list, e);
-    for (size_t i = 0; r == 0 && i < place->member_count; i++)
-        r = add_requirements(place, &place->members[i].manifest, &all, e);
+    if (!site->workspace)
+        return px_manifest_requirements(&site->manifest, false, ret_list, e);
+    for (size_t i = 0; r == 0 && i < site->member_count; i++)
+        r = add_requirements(site, &site->members[i].manifest, &all, e);
     if (r < 0) {
         free(all.items);
         return -1;
