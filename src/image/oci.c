@@ -80,7 +80,8 @@ static int check_size(struct px_store *store, const struct px_descriptor *d, con
     return 0;
 }
 
-static int load_config(struct px_store *store, const struct px_oci_manifest *m, struct px_image *image, struct px_err *e)
+static int load_config(struct px_store *store, const struct px_oci_manifest *m, struct px_image *image,
+                       struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(PX_IMAGE_JSON_MAX);
     struct px_oid diff_ids[PX_IMAGE_LAYERS_MAX];

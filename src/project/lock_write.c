@@ -67,19 +67,12 @@ static int settle(const struct px_site *site, struct px_pins *pins, struct px_er
 
 /* ---- a workspace ---- */
 
-static void put_string(struct px_buf *out, const char *text)
-{
-    px_buf_putc(out, '"');
-    px_buf_escape(out, text, "\"\\");
-    px_buf_putc(out, '"');
-}
-
 static void put_pair(struct px_buf *out, const char *key, const char *text)
 {
     if (!text)
         return;
     px_buf_printf(out, "%s = ", key);
-    put_string(out, text);
+    px_pins_put_string(out, text);
     px_buf_putc(out, '\n');
 }
 
@@ -101,7 +94,7 @@ static int put_member(const struct px_member *m, struct px_buf *out, struct px_e
     px_buf_puts(out, "dependencies = [");
     for (size_t i = 0; i < requirements.count; i++) {
         px_buf_puts(out, i ? ", " : "");
-        put_string(out, requirements.items[i]);
+        px_pins_put_string(out, requirements.items[i]);
     }
     px_buf_puts(out, "]\n");
     free(requirements.items);
@@ -121,7 +114,7 @@ static int put_owners(const struct px_site *site, const char *package, struct px
             return -1;
         if (is_asked(&requirements, package)) {
             px_buf_puts(out, any ? ", " : "");
-            put_string(out, member_name(&site->members[i]));
+            px_pins_put_string(out, member_name(&site->members[i]));
             any = true;
         }
         free(requirements.items);
