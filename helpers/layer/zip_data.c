@@ -105,7 +105,7 @@ static bool is_descriptor(const struct zip_entry *entry, const uint8_t *b, size_
 int zip_local(const struct zip *z, const struct zip_entry *entry, uint64_t next, struct px_err *e)
 {
     uint8_t b[LOCAL_SIZE], behind[DESCRIPTOR_MAX];
-    uint64_t at;
+    uint64_t at = 0;
     if (data_at(z, entry, b, &at, e) < 0 || check_local(z, entry, b, e) < 0)
         return -1;
     if (next < at || entry->packed > next - at)
