@@ -306,8 +306,8 @@ static int make_script(void *user, const struct px_script *script)
     px_wheel_script_write(&text, script);
     int r = px_fmt(path, sizeof path, "bin/%s", script->name) < 0 ? -ENAMETOOLONG : text.err;
     if (r >= 0)
-        r = (int)px_sys(SYS_mkdirat, w->root, "bin", 0755);
-    if (r >= 0 || r == -EEXIST)
+        r = px_paths_make(w->root, "bin");
+    if (r >= 0)
         r = px_paths_write(w->root, path, text.data, text.len, 0755);
     if (r == -EEXIST)
         return refuse(w, "it has two scripts '%.100s'", script->name);

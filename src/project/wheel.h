@@ -75,6 +75,8 @@ int px_paths_list(int dir, const char *below, struct px_paths *ret_paths);
 void px_paths_done(struct px_paths *paths);
 /* What is in from/name goes to to/target, directory by directory; nothing is replaced: -EEXIST. from/name is gone afterwards. */
 int px_paths_move(int from, const char *name, int to, const char *target);
+/* The directories of a path, as far as they are not there. -errno. */
+int px_paths_make(int dir, const char *path);
 /* The whole of a file of at most max bytes; -errno. */
 int px_paths_read(int dir, const char *path, size_t max, struct px_buf *out);
 /* A new file. */

@@ -146,8 +146,8 @@ static int move_dir(int from, int to, unsigned depth)
     return r;
 }
 
-/* The directories of a path, from the top. */
-static int make_all(int root, const char *path)
+/* The directories of a path, from the top; their modes are not the caller's umask's business. */
+int px_paths_make(int root, const char *path)
 {
     char part[PX_WHEEL_PATH_MAX];
     for (size_t at = 0; path[at];) {
@@ -155,6 +155,8 @@ static int make_all(int root, const char *path)
         if (px_fmt(part, sizeof part, "%.*s", (int)at, path) < 0)
             return -ENAMETOOLONG;
         long r = px_sys(SYS_mkdirat, root, part, 0755);
+        if (r == 0)
+            r = px_sys(SYS_fchmodat, root, part, 0755);
         if (r < 0 && r != -EEXIST)
             return (int)r;
         at += path[at] == '/';
@@ -164,7 +166,7 @@ static int make_all(int root, const char *path)
 
 int px_paths_move(int from, const char *name, int to, const char *target)
 {
-    int r = px_equal(target, ".") ? 0 : make_all(to, target);
+    int r = px_equal(target, ".") ? 0 : px_paths_make(to, target);
     if (r < 0)
         return r;
     int source = open_dir(from, name);
