@@ -41,14 +41,14 @@ void px_env_done(struct px_env *env)
 static int find_runtime(struct px_env_work *w, struct px_err *e)
 {
     const char *base = w->ask->base ? w->ask->base : "debian-12";
-    w->runtime = px_runtime_find(base);
+    w->runtime = px_python_find(base);
     if (!w->runtime) {
         (void)px_fail(e, PX_E_BASE, 0, "px does not know which Python the base '%.100s' has", base);
         return px_fix(e, "Use base = \"debian-12\" in [tool.px.sandbox], or a base that is imported under a name px knows.");
     }
     w->tags = (struct px_tags){.python_minor = w->runtime->minor, .musl = w->runtime->musl, .libc_major = w->runtime->libc_major,
                                .libc_minor = w->runtime->libc_minor, .machine = w->runtime->machine};
-    px_runtime_abi(w->runtime, w->abi, sizeof w->abi);
+    px_python_abi(w->runtime, w->abi, sizeof w->abi);
     return 0;
 }
 
@@ -109,7 +109,7 @@ static int name_profile(struct px_env_work *w, struct px_env *env, struct px_err
     for (size_t i = 0; i < env->count; i++)
         list[i] = (struct px_profile_package){env->packages[i].name, env->packages[i].version, env->packages[i].build.hex};
     if (px_profile_env(w->ask->manifest ? &w->ask->manifest->env : NULL, getenv("PX_PROFILE_ENV_VARS"), &env->variables, e) < 0 ||
-        px_runtime_put(w->s->store, w->runtime, &env->runtime_oid, e) < 0)
+        px_python_put(w->s->store, w->runtime, &env->runtime_oid, e) < 0)
         return -1;
     const struct px_profile profile = {.runtime = env->runtime_oid.hex, .packages = list, .count = env->count, .env = env->variables};
     return px_profile_put(w->s->store, &profile, &env->profile, e);

@@ -47,7 +47,7 @@ struct px_env_package {
     bool has_pth;               /* its site-packages has .pth files of its own */
 };
 struct px_env {
-    const struct px_runtime *runtime;
+    const struct px_python *runtime;
     struct px_oid profile, runtime_oid;
     struct px_oid tree;         /* of the environment's own directory */
     char path[PATH_MAX];        /* PX_HOME/envs/PROFILE_OID */

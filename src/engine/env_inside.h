@@ -13,7 +13,7 @@
 struct px_env_work {
     struct px_sandbox *s;
     const struct px_env_ask *ask;
-    const struct px_runtime *runtime;
+    const struct px_python *runtime;
     struct px_tags tags;
     char abi[16];               /* cp311 */
     struct px_fetch *fetch;     /* px-fetch, once it is needed */

@@ -73,7 +73,7 @@ static int write_paths(const struct writing *w)
 static int write_config(const struct writing *w)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
-    const struct px_runtime *r = w->env->runtime;
+    const struct px_python *r = w->env->runtime;
     px_buf_printf(&text, "home = %.*s\ninclude-system-site-packages = false\nversion = %s\n", (int)(strrchr(r->program, '/') - r->program),
                   r->program, r->version);
     return put(w, "pyvenv.cfg", &text, 0644);

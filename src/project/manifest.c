@@ -88,6 +88,8 @@ static int read_text(const struct reading *r, uint32_t node, const char **ret_te
     const char *text = px_toml_text(r->m->toml, node);
     if (!text)
         return wrong(r, node, "is not a string");
+    if (strlen(text) != px_toml_at(r->m->toml, node)->text_length)
+        return wrong(r, node, "has a NUL in it");
     *ret_text = keep_trimmed(r, text);
     return *ret_text ? 0 : no_memory(r);
 }

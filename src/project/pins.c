@@ -45,6 +45,7 @@ const char *px_pins_keep(struct px_pins_reading *r, const char *text, size_t len
 {
     char *copy = take_bytes(r->pins, length + 1);
     if (!copy) {
+        r->lost = true;
         px_fail(r->e, PX_E_MEMORY, ENOMEM, "%s", r->shown);
         return NULL;
     }
@@ -87,6 +88,11 @@ const char *px_pins_text(struct px_pins_reading *r, uint32_t table, const char *
 {
     uint32_t node = px_toml_get(r->toml, table, key);
     const char *text = node ? px_toml_text(r->toml, node) : NULL;
+    if (text && strlen(text) != px_toml_at(r->toml, node)->text_length) {
+        r->lost = true;
+        (void)px_pins_wrong(r, node, "a text with a NUL in it");
+        return NULL;
+    }
     return text ? px_pins_keep(r, text, strlen(text)) : NULL;
 }
 
@@ -210,7 +216,7 @@ int px_pins_parse(enum px_pins_format format, const char *text, size_t length, c
     if (status < 0)
         return px_fail(e, PX_E_MEMORY, status, "%s", shown);
     status = format == PX_PINS_REQUIREMENTS ? px_pins_read_requirements(&r, text, length) : read_toml(&r, format, text, length);
-    if (status < 0) {
+    if (status < 0 || r.lost) {
         px_pins_done(&pins);
         return -1;
     }

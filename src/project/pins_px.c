@@ -101,13 +101,27 @@ int px_pins_read_px(struct px_pins_reading *r)
 
 /* ---- writing ---- */
 
+void px_pins_put_string(struct px_buf *out, const char *text)
+{
+    px_buf_putc(out, '"');
+    for (; *text; text++) {
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            px_buf_printf(out, "\\u%04x", (unsigned)(unsigned char)*text);
+        else if (*text == '"' || *text == '\\')
+            px_buf_printf(out, "\\%c", *text);
+        else
+            px_buf_putc(out, *text);
+    }
+    px_buf_putc(out, '"');
+}
+
 static void put_text(struct px_buf *out, const char *key, const char *text)
 {
     if (!text || !*text)
         return;
-    px_buf_printf(out, "%s = \"", key);
-    px_buf_escape(out, text, "\"\\");
-    px_buf_puts(out, "\"\n");
+    px_buf_printf(out, "%s = ", key);
+    px_pins_put_string(out, text);
+    px_buf_putc(out, '\n');
 }
 
 static void put_texts(struct px_buf *out, const char *key, const char *const *list, size_t count)
@@ -116,9 +130,8 @@ static void put_texts(struct px_buf *out, const char *key, const char *const *li
         return;
     px_buf_printf(out, "%s = [", key);
     for (size_t i = 0; i < count; i++) {
-        px_buf_puts(out, i ? ", \"" : "\"");
-        px_buf_escape(out, list[i], "\"\\");
-        px_buf_putc(out, '"');
+        px_buf_puts(out, i ? ", " : "");
+        px_pins_put_string(out, list[i]);
     }
     px_buf_puts(out, "]\n");
 }

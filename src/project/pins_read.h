@@ -8,6 +8,7 @@ struct px_pins_reading {
     struct px_pins *pins;
     struct px_toml *toml;       /* NULL for requirements.txt */
     const char *shown;
+    bool lost;                  /* a text could not be kept, and r->e says why; no reader has to look */
     struct px_err *e;
 };
 
@@ -18,12 +19,15 @@ void *px_pins_grow(struct px_pins_reading *r, void *list, size_t *count, size_t 
 
 /* ---- TOML ---- */
 int px_pins_wrong(struct px_pins_reading *r, uint32_t node, const char *what);
-/* NULL if the key is not there; an error (and NULL) if it is not a string and r->e says so: check with px_pins_failed. */
+/* NULL if the key is not there or is no string. */
 const char *px_pins_text(struct px_pins_reading *r, uint32_t table, const char *key);
 int px_pins_number(struct px_pins_reading *r, uint32_t table, const char *key, uint64_t *ret_number);
 /* The items of an array, or none. -1 with an error if it is something else. */
 int px_pins_array(struct px_pins_reading *r, uint32_t table, const char *key, uint32_t *ret_first);
 int px_pins_texts(struct px_pins_reading *r, uint32_t table, const char *key, const char ***ret_list, size_t *ret_count);
+
+/* A string of TOML with its quotes, whatever is in the text. */
+void px_pins_put_string(struct px_buf *out, const char *text);
 
 /* ---- pins ---- */
 /* A new one with its canonical name; NULL with an error. Pointers to pins move as more come. */

@@ -137,30 +137,30 @@ int px_profile_env(const struct px_pairs *said, const char *more, json_t **ret_e
 
 /* ---- runtimes ---- */
 
-static const struct px_runtime runtimes[] = {
-#define PX_RUNTIME(...) {__VA_ARGS__},
-#include "runtimes.def"
-#undef PX_RUNTIME
+static const struct px_python pythons[] = {
+#define PX_PYTHON(...) {__VA_ARGS__},
+#include "pythons.def"
+#undef PX_PYTHON
 };
 
-const struct px_runtime *px_runtime_find(const char *base)
+const struct px_python *px_python_find(const char *base)
 {
-    for (size_t i = 0; i < PX_COUNT_OF(runtimes); i++)
-        if (px_equal(runtimes[i].base, base))
-            return &runtimes[i];
+    for (size_t i = 0; i < PX_COUNT_OF(pythons); i++)
+        if (px_equal(pythons[i].base, base))
+            return &pythons[i];
     return NULL;
 }
 
-void px_runtime_abi(const struct px_runtime *runtime, char *out, size_t size)
+void px_python_abi(const struct px_python *runtime, char *out, size_t size)
 {
     (void)px_fmt(out, size, "cp3%u", runtime->minor);
 }
 
-int px_runtime_put(struct px_store *store, const struct px_runtime *runtime, struct px_oid *ret_oid, struct px_err *e)
+int px_python_put(struct px_store *store, const struct px_python *runtime, struct px_oid *ret_oid, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(1 << 12);
     char abi[16], platform[64], version[16];
-    px_runtime_abi(runtime, abi, sizeof abi);
+    px_python_abi(runtime, abi, sizeof abi);
     (void)px_fmt(version, sizeof version, "3.%u", runtime->minor);
     (void)px_fmt(platform, sizeof platform, "%s_%u_%u_%s", runtime->musl ? "musllinux" : "manylinux", runtime->libc_major,
                  runtime->libc_minor, runtime->machine);

@@ -45,7 +45,7 @@ int px_profile_put(struct px_store *store, const struct px_profile *profile, str
 int px_profile_env(const struct px_pairs *said, const char *more, json_t **ret_env, struct px_err *e);
 
 /* The Python that an environment is for. */
-struct px_runtime {
+struct px_python {
     const char *base;           /* "debian-12" */
     const char *version;        /* "3.11.2" */
     unsigned minor;
@@ -55,8 +55,8 @@ struct px_runtime {
     const char *program;        /* in the base: "/usr/bin/python3.11" */
 };
 /* NULL: px does not know which Python that base has. */
-const struct px_runtime *px_runtime_find(const char *base);
+const struct px_python *px_python_find(const char *base);
 /* "cp311". */
-void px_runtime_abi(const struct px_runtime *runtime, char *out, size_t size);
+void px_python_abi(const struct px_python *runtime, char *out, size_t size);
 /* The runtime object; its oid. It says what extensions are compiled against, not which build of Python it is: that is the base's. */
-int px_runtime_put(struct px_store *store, const struct px_runtime *runtime, struct px_oid *ret_oid, struct px_err *e);
+int px_python_put(struct px_store *store, const struct px_python *runtime, struct px_oid *ret_oid, struct px_err *e);

@@ -86,7 +86,7 @@ TEST(variables)
 TEST(runtimes)
 {
     char abi[16];
-    ASSERT(px_runtime_find("debian-12") && px_runtime_find("alpine-3.20") && !px_runtime_find("nowhere"));
-    px_runtime_abi(px_runtime_find("debian-12"), abi, sizeof abi);
+    ASSERT(px_python_find("debian-12") && px_python_find("alpine-3.20") && !px_python_find("nowhere"));
+    px_python_abi(px_python_find("debian-12"), abi, sizeof abi);
     ASSERT_STR(abi, "cp311");
 }
