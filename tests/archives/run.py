@@ -19,7 +19,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 sys.dont_write_bytecode = True
 import leaks  # noqa: E402
 from ground import TESTS, Problem, Site, Skip  # noqa: E402
-import roots, formats, hostile, damage, layers  # noqa: E401, E402, F401  each adds its tests
+import roots, formats, hostile, damage, layers, zips  # noqa: E401, E402, F401  each adds its tests
 
 
 def attempt(function, programs, top):
