@@ -179,7 +179,7 @@ static const char *judge_env(const struct px_look *l)
         return "missing_env";
     if (!l->lock_read || !px_equal(env->lock_id, px_pins_id(&l->pins)))
         return "env_outdated";
-    if (l->has_target && (!same_minor(env->runtime_version, l->target.minor) || !px_equal(env->runtime_platform, l->target.platform)))
+    if (!same_minor(env->runtime_version, l->target.minor) || !px_equal(env->runtime_platform, l->target.platform))
         return "runtime_mismatch";
     return env->profile_oid && env_says(env->env_path, env->profile_oid) ? NULL : "invalid_env";
 }
@@ -197,11 +197,8 @@ static void look_at_env(const struct px_site *site, struct px_look *l)
 
 int px_look_at(struct px_project *p, struct px_look *ret_look, struct px_err *e)
 {
-    struct px_err ignored = {0};
     *ret_look = (struct px_look){0};
-    ret_look->has_target = px_target_find(&ret_look->target, &ignored) == 0;
-    if (!ret_look->has_target)
-        px_target_default(&ret_look->target);
+    px_target_for(p->site.manifest.sandbox_base, &ret_look->target);
     ret_look->flags.manifest_exists = p->site.manifest_exists;
     ret_look->lock_file = px_site_lock_file(&p->site);
     if (p->site.manifest_exists && look_at_lock(&p->site, ret_look, e) < 0) {

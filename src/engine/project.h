@@ -29,7 +29,6 @@ struct px_look {
     struct px_flags flags;
     enum px_state state;
     struct px_target target;
-    bool has_target;            /* this machine has a Python; else target is the default base's */
     const char *lock_file;      /* what was read, or would be written */
     bool lock_foreign;          /* written by another tool */
     bool lock_read;             /* pins are there */

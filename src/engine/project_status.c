@@ -92,9 +92,9 @@ static json_t *workspace(const struct px_site *site, const struct px_look *l)
 
 static json_t *runtime(const struct px_look *l)
 {
-    if (!l->has_target)
-        return json_null();
-    return json_pack("{s:s, s:s, s:s}", "path", l->target.python, "version", l->target.version, "platform", l->target.platform);
+    const struct px_python *python = l->target.runtime;
+    return json_pack("{s:s, s:s, s:s, s:s}", "path", python->program, "version", python->version, "platform", l->target.platform, "base",
+                     python->base);
 }
 
 static json_t *lock(const struct px_look *l)
@@ -123,15 +123,13 @@ static json_t *next_action(const struct px_site *site, const struct px_look *l)
     return json_pack("{s:s, s:s}", "kind", site->workspace ? "sync_workspace" : "sync", "command", "px sync");
 }
 
-static json_t *warnings(const struct px_site *site, const struct px_look *l)
+static json_t *warnings(const struct px_site *site)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < site->member_count; i++)
         if (site->members[i].manifest.sandbox_defined)
             json_array_append_new(list, json_sprintf("%s/pyproject.toml has [tool.px.sandbox], which does not count: the workspace's own does",
                                                      site->members[i].path));
-    if (!l->has_target)
-        json_array_append_new(list, json_string("there is no python3 on this machine; markers are judged for Python 3.11"));
     return list;
 }
 
@@ -144,7 +142,7 @@ int px_project_status(struct px_project *p, char **ret_json, bool *ret_consisten
     bool consistent = px_state_is_consistent(l.state);
     json_t *details = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "context", context(site), "project", project(site, &l), "workspace",
                                 workspace(site, &l), "runtime", runtime(&l), "lock", lock(&l), "env", env(&l), "next_action",
-                                next_action(site, &l), "warnings", warnings(site, &l));
+                                next_action(site, &l), "warnings", warnings(site));
     int r = px_answer("status", consistent ? "ok" : "user-error", px_state_label(l.state, site->workspace), details, true, ret_json, e);
     px_look_done(&l);
     *ret_consistent = consistent;

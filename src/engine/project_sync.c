@@ -52,13 +52,10 @@ static int write_lock(struct px_project *p, struct px_look *l, struct done *done
 {
     px_auto_buf struct px_buf out = PX_BUF(LOCK_MAX);
     struct px_sandbox *s = NULL;
-    struct px_target target;    /* a fresh one, for its error: looking goes on without a Python, resolving does not */
     struct px_pins pins = {0};
     const char *file = px_site_lock_file(&p->site);
-    if (!l->flags.deps_empty && px_target_find(&target, e) < 0)
-        return -1;
     tell(p, "resolving");
-    if (px_project_sandbox(p, &s, e) < 0 || px_resolve(s, &p->site, l->flags.deps_empty ? &l->target : &target, &pins, &done->tool, e) < 0)
+    if (px_project_sandbox(p, &s, e) < 0 || px_resolve(s, &p->site, &l->target, &pins, &done->tool, e) < 0)
         return -1;
     int r = px_resolved_write(&p->site, &pins, &out, e);
     px_pins_done(&pins);
@@ -130,7 +127,7 @@ static int answer_sync(const struct px_project *p, const struct px_look *l, cons
                        char **ret_json, struct px_err *e)
 {
     char message[256];
-    const char *words = l->state == PX_STATE_NEEDS_ENV ? "%s is up to date; this build makes no environment" : done->wrote_lock ? done->built_env ? "wrote %s and refreshed the environment" : "wrote %s"
+    const char *words = done->wrote_lock ? done->built_env ? "wrote %s and refreshed the environment" : "wrote %s"
                         : done->built_env ? frozen ? "synced from the existing %s" : "refreshed the environment from %s"
                         : "already up to date";
     (void)px_fmt(message, sizeof message, words, l->lock_file);
