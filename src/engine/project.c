@@ -172,6 +172,24 @@ static bool same_minor(const char *version, const char *minor)
     return version && px_starts_with(version, minor) && (version[n] == '\0' || version[n] == '.');
 }
 
+/* The packages are directories of the store, which the environment names line by line. */
+static bool packages_are_there(const char *site_packages)
+{
+    px_auto_buf struct px_buf text = PX_BUF(ENV_MANIFEST_MAX);
+    px_auto_fd int dir = open(site_packages, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || px_site_read(dir, "px.pth", ENV_MANIFEST_MAX, &text) != 0)
+        return false;
+    for (char *line = text.data; line && *line;) {
+        size_t n = strcspn(line, "\n");
+        char *next = line + n + (line[n] == '\n');
+        line[n] = '\0';
+        if (*line == '/' && !is_directory(line))
+            return false;
+        line = next;
+    }
+    return true;
+}
+
 static const char *judge_env(const struct px_look *l)
 {
     const struct px_made_env *env = &l->env;
@@ -181,7 +199,7 @@ static const char *judge_env(const struct px_look *l)
         return "env_outdated";
     if (!same_minor(env->runtime_version, l->target.minor) || !px_equal(env->runtime_platform, l->target.platform))
         return "runtime_mismatch";
-    return env->profile_oid && env_says(env->env_path, env->profile_oid) ? NULL : "invalid_env";
+    return env->profile_oid && env_says(env->env_path, env->profile_oid) && packages_are_there(env->site_packages) ? NULL : "invalid_env";
 }
 
 static void look_at_env(const struct px_site *site, struct px_look *l)

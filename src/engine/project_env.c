@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -12,6 +13,7 @@
 #include "engine/env.h"
 #include "engine/resolve.h"
 #include "engine/sandbox_box.h"
+#include "project/resolved.h"
 
 enum { LINKS_MAX = 64 };
 
@@ -28,16 +30,18 @@ static void links_done(struct links *l)
         free(l->items[i]);
 }
 
+/* What is no directory of this machine - a page of links on some server, or nothing - is passed over: the resolver has looked at it. */
 static int add_link(struct links *l, const char *root, const char *text, size_t length, struct px_err *e)
 {
-    px_auto_buf struct px_buf path = PX_BUF(PATH_MAX);
-    bool whole = *text == '/' || (length > 7 && memcmp(text, "file://", 7) == 0);
-    if (memchr(text, ':', length) && !whole)
-        return 0;               /* a page of links on some server: the resolver has read it */
-    px_buf_printf(&path, "%s%s%.*s", whole ? "" : root, whole ? "" : "/", (int)length, text);
-    char *kept = l->count < LINKS_MAX ? px_buf_take(&path) : NULL;
+    char word[PATH_MAX], path[PATH_MAX];
+    struct stat st;
+    bool whole = *text == '/' || px_starts_with(text, "file://");
+    if (px_fmt(word, sizeof word, "%s%s%.*s", whole ? "" : root, whole ? "" : "/", (int)length, text) < 0 ||
+        px_resolved_path(word, path, sizeof path) < 0 || stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+        return 0;
+    char *kept = l->count < LINKS_MAX ? strdup(path) : NULL;
     if (!kept)
-        return px_fail(e, PX_E_LIMIT, E2BIG, "too many or too long directories in PIP_FIND_LINKS or UV_FIND_LINKS");
+        return px_fail(e, PX_E_LIMIT, E2BIG, "too many directories in PIP_FIND_LINKS or UV_FIND_LINKS");
     l->items[l->count++] = kept;
     return 0;
 }

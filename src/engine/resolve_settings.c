@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "engine/sandbox_box.h"
+#include "project/resolved.h"
 #include "project/site.h"
 
 enum { SHOWN_MAX = 64, SETTINGS_MAX = 1 << 20 };
@@ -43,7 +44,7 @@ static bool is_there(const struct showing *s, const char *path)
 static int show(struct showing *s, const char *text)
 {
     char path[PATH_MAX];
-    if (px_path_clean(text, path, sizeof path) < 0 || px_equal(path, "/") || is_there(s, path) || access(path, R_OK) < 0)
+    if (px_resolved_path(text, path, sizeof path) < 0 || px_equal(path, "/") || is_there(s, path) || access(path, R_OK) < 0)
         return 0;
     char *kept = s->count < SHOWN_MAX ? strdup(path) : NULL;
     if (!kept)
@@ -59,11 +60,9 @@ static int show_words(struct showing *s, const char *text)
     while (*(text += strspn(text, between))) {
         char word[PATH_MAX];
         size_t n = strcspn(text, between);
-        const char *from = px_starts_with(text, "file://") ? text + 7 : text;
-        int length = (int)(n - (size_t)(from - text));
-        bool home = length > 2 && px_starts_with(from, "~/") && s->home;
-        if ((*from == '/' || home) && px_fmt(word, sizeof word, "%s%.*s", home ? s->home : "", length - home, from + home) >= 0 &&
-            show(s, word) < 0)
+        bool home = n > 2 && px_starts_with(text, "~/") && s->home;
+        if ((*text == '/' || home || px_starts_with(text, "file://")) &&
+            px_fmt(word, sizeof word, "%s%.*s", home ? s->home : "", (int)n - home, text + home) >= 0 && show(s, word) < 0)
             return -1;
         text += n;
     }

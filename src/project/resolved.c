@@ -60,17 +60,23 @@ static const char *public_url(struct px_pins_reading *r, const char *url)
     return px_pins_keep(r, out, strlen(out));
 }
 
+int px_resolved_path(const char *url, char *out, size_t size)
+{
+    char raw[URL_BYTES];
+    bool address = px_starts_with(url, "file://");
+    const char *at = address ? strchr(url + 7, '/') : url;      /* file://localhost/x names the same host */
+    if (!at || (address ? decode(at, strcspn(at, "?#"), raw, sizeof raw) : px_fmt(raw, sizeof raw, "%s", url)) < 0)
+        return -EINVAL;
+    return px_path_clean(raw, out, size);
+}
+
 /* NULL: on this machine, outside of the project; or no memory. */
 static const char *portable_place(struct px_pins_reading *r, const char *root, const char *url)
 {
-    char raw[URL_BYTES], path[URL_BYTES];
-    const char *at = px_starts_with(url, "file://") ? url + 7 : *url == '/' ? url : NULL;
-    if (!at)
+    char path[URL_BYTES];
+    if (*url != '/' && !px_starts_with(url, "file://"))
         return strstr(url, "://") ? public_url(r, url) : px_pins_keep(r, url, strlen(url));
-    if (at != url && *at != '/')        /* file://localhost/x */
-        at = strchr(at, '/');
-    if (!at || (at == url ? px_fmt(raw, sizeof raw, "%s", url) : decode(at, strcspn(at, "?#"), raw, sizeof raw)) < 0 ||
-        px_path_clean(raw, path, sizeof path) < 0 || !px_path_within(path, root) || px_equal(path, root))
+    if (px_resolved_path(url, path, sizeof path) < 0 || !px_path_within(path, root) || px_equal(path, root))
         return NULL;
     const char *below = path + strlen(root) + (root[1] ? 1 : 0);
     return px_pins_keep(r, below, strlen(below));

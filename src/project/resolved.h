@@ -14,6 +14,9 @@ struct px_err;
 struct px_marker_env;
 struct px_tags;
 
+/* "file:///a%20b" or "/a b" -> "/a b", cleaned. -EINVAL for anything else. */
+int px_resolved_path(const char *url, char *out, size_t size);
+
 struct px_resolved_for {
     const char *root;           /* files below it are named relative to it, others by name and hash alone */
     const struct px_marker_env *env;
