@@ -214,6 +214,7 @@ def the_environment_works_and_is_watched(w):
     state = json.loads((w.dir / ".px/state.json").read_text())
     env = Path(state["current_env"]["env_path"])
     equal((str(env), env.name), (details["env"], details["profile_oid"]), "env")
+    equal(os.readlink(w.dir / ".px/envs/current"), str(env), "where .px/envs/current leads")
     equal((w.dir / ".px/.gitignore").read_text(), "*\n", ".gitignore")
     if Path("/usr/bin/python3.11").exists():
         said = subprocess.run([str(env / "bin/python"), "-c", "import alpha, beta; print(alpha.version, beta.version)"], capture_output=True,
@@ -236,6 +237,8 @@ def the_environment_works_and_is_watched(w):
     package = (Path(state["current_env"]["site_packages"]) / "px.pth").read_text().splitlines()[0]
     os.rename(Path(package).parent, w.top / "taken")
     equal(w.ask("status", status=1)["env"]["reason"], "invalid_env", "a package that is gone")
+    w.ask("sync")
+    equal(w.state(), "Consistent", "after it was brought back")
 
 
 @test

@@ -149,6 +149,17 @@ static int open_place(int dir, struct px_err *e)
     return fd;
 }
 
+/* .px/envs/current leads to the environment, for editors and other tools that look for an interpreter. */
+static int point(int place, const char *path)
+{
+    static const char temporary[] = "envs/.current";
+    if (mkdirat(place, "envs", 0777) < 0 && errno != EEXIST)
+        return -errno;
+    if ((unlinkat(place, temporary, 0) < 0 && errno != ENOENT) || symlinkat(path, place, temporary) < 0)
+        return errno == EEXIST ? 0 : -errno;    /* another sync of the same project is about to do the same */
+    return renameat(place, temporary, place, "envs/current") < 0 && errno != ENOENT ? -errno : 0;
+}
+
 static void write_member(struct px_json *j, const struct px_made_env *env, size_t i)
 {
     const char *text = *(char *const *)((const char *)env + members[i].offset);
@@ -181,5 +192,7 @@ int px_state_file_write(int dir, bool workspace, const struct px_made_env *env, 
     if (place < 0)
         return -1;
     int r = text.err < 0 ? text.err : px_replace_file(place, file_name(workspace), text.data, text.len);
+    if (r >= 0 && env->env_path)
+        r = point(place, env->env_path);
     return r < 0 ? px_fail(e, PX_E_IO, r, "cannot write the project's " PLACE "/%s", file_name(workspace)) : 0;
 }
