@@ -49,7 +49,8 @@ static int missing(const char *python, struct px_err *e)
     return px_fix(e, "Install one of them: apt install python3-pip, or uv.");
 }
 
-static int failed(const char *python, const char *tool, struct px_err *e)
+/* what: "resolve the project's requirements". */
+static int failed(const char *python, const char *tool, const char *what, struct px_err *e)
 {
     char why[sizeof e->why];
     if (e->code != PX_E_BUILD)
@@ -57,7 +58,7 @@ static int failed(const char *python, const char *tool, struct px_err *e)
     if (strstr(e->why, "No module named pip"))
         return missing(python, e);
     (void)px_fmt(why, sizeof why, "%s", e->why);
-    px_fail(e, PX_E_LOCK, 0, "%s cannot resolve the project's requirements", tool);
+    px_fail(e, PX_E_LOCK, 0, "%s cannot %s", tool, what);
     (void)px_detail(e, "reason", "resolve_failed");
     (void)px_detail(e, "resolver", tool);
     (void)px_why(e, "%s", why);
@@ -99,7 +100,7 @@ static int ask(const struct question *q, const char *tool, const char *doing, co
         r = show_program(&box, uv, e);
     box.out = out;
     if (r == 0 && px_build_box_run(&box, w->items, e) < 0)
-        r = failed(q->python.path, tool, e);
+        r = failed(q->python.path, tool, "resolve the project's requirements", e);
     px_build_box_done(&box);
     return r;
 }
@@ -213,7 +214,7 @@ static int run_download(const char *root, const char *python, const struct words
                     px_build_box_show(&box, path, SCRATCH_DIR, true, e) < 0 || px_build_box_env(&box, "TMPDIR", SCRATCH_DIR, e) < 0
                 ? -1 : 0;
     if (r == 0 && px_build_box_run(&box, w->items, e) < 0)
-        r = failed(python, "pip", e);
+        r = failed(python, "pip", "find files that the lock names", e);
     px_build_box_done(&box);
     return r;
 }

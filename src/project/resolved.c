@@ -12,6 +12,7 @@
 #include "project/marker.h"
 #include "project/pins_read.h"
 #include "project/tags.h"
+#include "project/version.h"
 #include "store/document.h"
 
 enum { URL_BYTES = 4096, NAME_BYTES = 256, EXTRAS_MAX = 32, MARKER_BYTES = 4096 };
@@ -30,7 +31,15 @@ static int hex_digit(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* "a%20b" -> "a b"; what is no such code stays. */
+static bool is_utf8(const char *text, size_t length)
+{
+    for (size_t i = 0, n; i < length; i += n)
+        if ((n = px_utf8_length(text + i, length - i)) == 0)
+            return false;
+    return true;
+}
+
+/* "a%20b" -> "a b"; what is no such code stays. A lock is UTF-8, so the result has to be. */
 static int decode(const char *text, size_t length, char *out, size_t size)
 {
     size_t n = 0;
@@ -42,7 +51,7 @@ static int decode(const char *text, size_t length, char *out, size_t size)
         i += low >= 0 ? 2 : 0;
     }
     out[n] = '\0';
-    return 0;
+    return is_utf8(out, n) ? 0 : -EINVAL;
 }
 
 /* "https://user:secret@host/x" -> "https://host/x"; without what stands behind '#'. */
@@ -95,8 +104,9 @@ static int set_specifier(struct px_pins_reading *r, struct px_pin *pin)
 
 static struct px_pin *add_pin(struct px_pins_reading *r, const char *name, const char *version)
 {
-    if (!name || !version || !*version) {
-        (void)bad_answer(r, name, "It has no name or no version.");
+    struct px_version parts;
+    if (!name || !version || px_version_parse(version, strlen(version), &parts) < 0) {
+        (void)bad_answer(r, name, "It has no name or no version that is one.");
         return NULL;
     }
     const char *kept = px_pins_keep(r, version, strlen(version));

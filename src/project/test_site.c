@@ -221,6 +221,8 @@ TEST(answers_that_cannot_be_used)
         "{\"install\":[{\"metadata\":{\"name\":\"a\",\"version\":\"1\"},\"download_info\":{\"url\":\"https://h/a.whl\",\"archive_info\":{}}}]}",
         "{\"install\":[{\"metadata\":{\"name\":\"a\",\"version\":\"1\"},\"download_info\":{\"archive_info\":{\"hash\":\"sha256=" HASH "\"}}}]}",
         "{\"install\":[{\"metadata\":{\"name\":\"a\",\"version\":\"1\"},\"download_info\":{\"url\":\"https://h/a%2f..%2fb\",\"archive_info\":{\"hash\":\"sha256=" HASH "\"}}}]}",
+        "{\"install\":[" ENTRY("https://h/a%d1.whl", "a", "") "]}", "{\"install\":[" ENTRY("https://h/a%00.whl", "a", "") "]}",
+        "{\"install\":[{\"metadata\":{\"name\":\"a\",\"version\":\"1,2\"},\"download_info\":{\"url\":\"https://h/a.whl\",\"archive_info\":{\"hash\":\"sha256=" HASH "\"}}}]}",
     };
     for (size_t i = 0; i < PX_COUNT_OF(reports); i++) {
         struct px_pins pins;
