@@ -47,8 +47,8 @@ static int show_status(const json_t *answer, bool quiet)
     size_t i;
     if (quiet)
         return consistent(answer) ? 0 : 1;
-    row(text_of(answer, "context", "kind")[0] == 'w' ? "workspace:" : "project:", "%s (%s)", text_of(answer, "project", "name"),
-        text_of(answer, "context", "root"));
+    row(text_of(answer, "context", "kind")[0] == 'w' ? "workspace:" : "project:", "%s (%s)",
+        text_of(answer, "project", "name"), text_of(answer, "context", "root"));
     if (*member)
         row("member:", "%s%s", member, "");
     row("runtime:", "Python %s (%s)", version, text_of(answer, "runtime", "base"));

@@ -1,4 +1,5 @@
-/* fuzz/fuzz_pins.c - any text as a lock of any of the five kinds, or as pip's report; what px.lock holds is written and read the same. */
+/* fuzz/fuzz_pins.c - any text as a lock of any of the five kinds, or as pip's report; what px.lock holds is written
+ * and read the same. */
 #include <string.h>
 
 #include "base/buf.h"

@@ -412,6 +412,17 @@ def locks_of_other_tools(w):
 
 
 @test
+def frozen_wants_hashes(w):
+    w.stock()
+    w.manifest(["alpha<2"])
+    (w.dir / "requirements.txt").write_text("alpha==1.0\nbeta==2.5\n")
+    answer = w.refused("sync", "--frozen", code="PX121")
+    check("sha256" in answer["message"], answer["message"])
+    w.ask("sync")
+    equal(w.state(), "Consistent", "state")
+
+
+@test
 def a_list_that_is_not_pinned_is_no_lock(w):
     w.stock()
     w.manifest(["alpha"])

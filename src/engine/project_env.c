@@ -30,7 +30,8 @@ static void links_done(struct links *l)
         free(l->items[i]);
 }
 
-/* What is no directory of this machine - a page of links on some server, or nothing - is passed over: the resolver has looked at it. */
+/* What is no directory of this machine - a page of links on some server, or nothing - is passed over: the resolver
+ * has looked at it. */
 static int add_link(struct links *l, const char *root, const char *text, size_t length, struct px_err *e)
 {
     char word[PATH_MAX], path[PATH_MAX];
@@ -75,8 +76,12 @@ struct build {
 static int build_once(struct build *b, struct px_env *ret_env, struct px_err *e)
 {
     const struct px_env_ask ask = {
-        .manifest = &b->p->site.manifest, .pins = &b->look->pins, .project_dir = b->p->site.root, .base = b->p->site.manifest.sandbox_base,
-        .find_links = (const char *const *)b->links.items, .frozen = b->frozen,
+        .manifest = &b->p->site.manifest,
+        .pins = &b->look->pins,
+        .project_dir = b->p->site.root,
+        .base = b->p->site.manifest.sandbox_base,
+        .find_links = (const char *const *)b->links.items,
+        .frozen = b->frozen,
     };
     return px_env_build(b->s, &ask, ret_env, e);
 }
@@ -101,7 +106,8 @@ static int download(struct build *b, int dir, struct px_err *e)
     return count ? px_resolve_download(b->p->site.root, &b->look->target, list, count, dir, e) : 1;
 }
 
-/* The lock does not say where some of its files are, and no directory has them: pip's own settings may know. Then once more. */
+/* The lock does not say where some of its files are, and no directory has them: pip's own settings may know. Then
+ * once more. */
 static int build_with_downloads(struct build *b, struct px_env *ret_env, struct px_err *e)
 {
     px_auto_buf struct px_buf words = PX_BUF(PATH_MAX + 64);
@@ -124,9 +130,9 @@ static int build_with_downloads(struct build *b, struct px_env *ret_env, struct 
     return r == 0 ? 0 : -1;
 }
 
-static int build(struct px_project *p, struct px_look *look, struct px_env *ret_env, struct px_err *e)
+static int build(struct px_project *p, struct px_look *look, bool frozen, struct px_env *ret_env, struct px_err *e)
 {
-    struct build b = {.p = p, .look = look};
+    struct build b = {.p = p, .look = look, .frozen = frozen};
     if (px_project_sandbox(p, &b.s, e) < 0)
         return -1;
     int r = find_links(&b.links, p->site.root, e);
@@ -141,19 +147,28 @@ static int build(struct px_project *p, struct px_look *look, struct px_env *ret_
 
 /* ---- what is known of it afterwards ---- */
 
-static int describe(const struct px_look *look, const struct px_env *env, struct px_made_env *ret_made, struct px_err *e)
+static int describe(const struct px_look *look, const struct px_env *env, struct px_made_env *ret_made,
+                    struct px_err *e)
 {
     px_auto_buf struct px_buf site = PX_BUF(PATH_MAX + 64), python = PX_BUF(PATH_MAX + 64);
     px_buf_printf(&site, "%s/lib/python%s/site-packages", env->path, look->target.minor);
     px_buf_printf(&python, "%s/bin/python", env->path);
     struct px_made_env made = {
-        .id = strdup(env->profile.hex), .lock_id = strdup(px_pins_id(&look->pins)), .platform = strdup(look->target.platform),
-        .site_packages = px_buf_take(&site), .env_path = strdup(env->path), .profile_oid = strdup(env->profile.hex),
-        .python_path = px_buf_take(&python), .python_version = strdup(env->runtime->version), .runtime_path = strdup(env->runtime->program),
-        .runtime_version = strdup(env->runtime->version), .runtime_platform = strdup(look->target.platform),
+        .id = strdup(env->profile.hex),
+        .lock_id = strdup(px_pins_id(&look->pins)),
+        .platform = strdup(look->target.platform),
+        .site_packages = px_buf_take(&site),
+        .env_path = strdup(env->path),
+        .profile_oid = strdup(env->profile.hex),
+        .python_path = px_buf_take(&python),
+        .python_version = strdup(env->runtime->version),
+        .runtime_path = strdup(env->runtime->program),
+        .runtime_version = strdup(env->runtime->version),
+        .runtime_platform = strdup(look->target.platform),
     };
-    if (!made.id || !made.lock_id || !made.platform || !made.site_packages || !made.env_path || !made.profile_oid || !made.python_path ||
-        !made.python_version || !made.runtime_path || !made.runtime_version || !made.runtime_platform) {
+    if (!made.id || !made.lock_id || !made.platform || !made.site_packages || !made.env_path || !made.profile_oid ||
+        !made.python_path || !made.python_version || !made.runtime_path || !made.runtime_version ||
+        !made.runtime_platform) {
         px_made_env_done(&made);
         return px_fail(e, PX_E_MEMORY, ENOMEM, "the project's state");
     }
@@ -161,11 +176,11 @@ static int describe(const struct px_look *look, const struct px_env *env, struct
     return 0;
 }
 
-static int make(struct px_project *p, struct px_look *look, bool record, bool *ret_built, struct px_err *e)
+static int make(struct px_project *p, struct px_look *look, bool frozen, bool record, bool *ret_built, struct px_err *e)
 {
     struct px_env env = {0};
     struct px_made_env made = {0};
-    if (build(p, look, &env, e) < 0)
+    if (build(p, look, frozen, &env, e) < 0)
         return -1;
     int r = describe(look, &env, &made, e);
     /* Named by its project, it stays when unnamed ones are cleaned away. */
@@ -187,12 +202,12 @@ static int make(struct px_project *p, struct px_look *look, bool record, bool *r
     return 0;
 }
 
-int px_project_env_sync(struct px_project *p, struct px_look *look, bool *ret_built, struct px_err *e)
+int px_project_env_sync(struct px_project *p, struct px_look *look, bool frozen, bool *ret_built, struct px_err *e)
 {
-    return make(p, look, true, ret_built, e);
+    return make(p, look, frozen, true, ret_built, e);
 }
 
 int px_project_env_rebuild(struct px_project *p, struct px_look *look, bool *ret_built, struct px_err *e)
 {
-    return make(p, look, false, ret_built, e);
+    return make(p, look, false, false, ret_built, e);
 }

@@ -72,15 +72,17 @@ static int make_box(const char *root, const char *doing, int scratch, struct px_
     char path[PATH_MAX];
     if (px_build_box_fetch(box, doing, e) < 0 || px_settings_show(box, root, e) < 0)
         return -1;
-    if (scratch >= 0 && (px_build_path(scratch, "", path, sizeof path, e) < 0 ||
-                         px_build_box_show(box, path, SCRATCH_DIR, true, e) < 0 || px_build_box_env(box, "TMPDIR", SCRATCH_DIR, e) < 0))
+    if (scratch >= 0 &&
+        (px_build_path(scratch, "", path, sizeof path, e) < 0 ||
+         px_build_box_show(box, path, SCRATCH_DIR, true, e) < 0 || px_build_box_env(box, "TMPDIR", SCRATCH_DIR, e) < 0))
         return -1;
     return px_policy_set(box->policy, "workdir", root, e);
 }
 
 static int show_program(struct px_build_box *box, const char *path, struct px_err *e)
 {
-    return px_path_within(path, "/usr") || px_path_within(path, "/bin") ? 0 : px_build_box_show(box, path, path, false, e);
+    return px_path_within(path, "/usr") || px_path_within(path, "/bin") ? 0
+                                                                        : px_build_box_show(box, path, path, false, e);
 }
 
 struct question {
@@ -91,8 +93,8 @@ struct question {
     int scratch;
 };
 
-static int ask(const struct question *q, const char *tool, const char *doing, const char *uv, const struct words *w, struct px_buf *out,
-               struct px_err *e)
+static int ask(const struct question *q, const char *tool, const char *doing, const char *uv, const struct words *w,
+               struct px_buf *out, struct px_err *e)
 {
     struct px_build_box box = {.out_fd = -EBADF};
     int r = make_box(q->site->root, doing, q->scratch, &box, e);
@@ -107,22 +109,38 @@ static int ask(const struct question *q, const char *tool, const char *doing, co
 
 /* ---- pip ---- */
 
-/* pip resolves for the Python that runs it. For another one it takes wheels only: it cannot run a source archive there. */
+/* pip resolves for the Python that runs it. For another one it takes wheels only: it cannot run a source archive
+ * there. */
 static int add_foreign(const struct question *q, struct words *w, struct px_err *e)
 {
     const struct px_python *runtime = q->target->runtime;
-    const char *const other[] = {"--python-version", q->target->minor, "--only-binary", ":all:", "--target", SCRATCH_DIR "/target"};
+    const char *const other[] = {
+        "--python-version", q->target->minor, "--only-binary", ":all:", "--target", SCRATCH_DIR "/target"};
     static const char *const musl[] = {"--platform", "musllinux_1_2_x86_64", "--platform", "musllinux_1_1_x86_64"};
     if (!runtime->musl && runtime->minor == q->python.minor)
         return 0;
-    return add_words(w, other, PX_COUNT_OF(other), e) < 0 || (runtime->musl && add_words(w, musl, PX_COUNT_OF(musl), e) < 0) ? -1 : 0;
+    return add_words(w, other, PX_COUNT_OF(other), e) < 0 ||
+                   (runtime->musl && add_words(w, musl, PX_COUNT_OF(musl), e) < 0)
+               ? -1
+               : 0;
 }
 
 static int run_pip(const struct question *q, struct px_buf *out, struct px_err *e)
 {
     static const char *const end[] = {"--"};
-    const char *const head[] = {q->python.path, "-I", "-m", "pip", "install", "--dry-run", "--ignore-installed", "--report", "-", "--quiet",
-                                "--disable-pip-version-check", "--no-input", "--no-cache-dir"};
+    const char *const head[] = {q->python.path,
+                                "-I",
+                                "-m",
+                                "pip",
+                                "install",
+                                "--dry-run",
+                                "--ignore-installed",
+                                "--report",
+                                "-",
+                                "--quiet",
+                                "--disable-pip-version-check",
+                                "--no-input",
+                                "--no-cache-dir"};
     struct words w = {.count = 0};
     if (add_words(&w, head, PX_COUNT_OF(head), e) < 0 || add_foreign(q, &w, e) < 0 || add_words(&w, end, 1, e) < 0 ||
         add_words(&w, q->asked->items, q->asked->count, e) < 0)
@@ -134,9 +152,10 @@ static int run_pip(const struct question *q, struct px_buf *out, struct px_err *
 
 static int run_uv(const struct question *q, const char *uv, struct px_buf *out, struct px_err *e)
 {
-    static const char script[] = "uv=$1 python=$2 version=$3 platform=$4; shift 4; printf '%s\\n' \"$@\" | exec \"$uv\" pip compile --quiet"
-                                 " --no-header --no-annotate --no-cache --no-python-downloads --format pylock.toml --python \"$python\""
-                                 " --python-version \"$version\" ${platform:+--python-platform \"$platform\"} -";
+    static const char script[] =
+        "uv=$1 python=$2 version=$3 platform=$4; shift 4; printf '%s\\n' \"$@\" | exec \"$uv\" pip compile --quiet"
+        " --no-header --no-annotate --no-cache --no-python-downloads --format pylock.toml --python \"$python\""
+        " --python-version \"$version\" ${platform:+--python-platform \"$platform\"} -";
     const char *const head[] = {"/bin/sh", "-c", script, "sh", uv, q->python.path, q->target->minor,
                                 q->target->runtime->musl ? "x86_64-unknown-linux-musl" : ""};
     struct words w = {.count = 0};
@@ -170,8 +189,8 @@ static int scratch_begin(struct px_sandbox *s, const char *root, struct px_tree_
     return px_tree_begin(s->store, &id, ret_scratch, e);
 }
 
-int px_resolve(struct px_sandbox *s, const struct px_site *site, const struct px_target *target, struct px_pins *ret_pins,
-               const char **ret_tool, struct px_err *e)
+int px_resolve(struct px_sandbox *s, const struct px_site *site, const struct px_target *target,
+               struct px_pins *ret_pins, const char **ret_tool, struct px_err *e)
 {
     struct px_tree_build *scratch = NULL;
     struct px_names asked;
@@ -200,7 +219,8 @@ static int add_pins(struct words *w, const struct px_chosen *list, size_t count,
         px_auto_buf struct px_buf text = PX_BUF(1024);
         px_buf_printf(&text, "%s==%s", list[i].pin->name, list[i].pin->version);
         texts[i] = px_buf_take(&text);
-        r = texts[i] ? add_words(w, (const char *const *)&texts[i], 1, e) : px_fail(e, PX_E_MEMORY, ENOMEM, "downloading");
+        r = texts[i] ? add_words(w, (const char *const *)&texts[i], 1, e)
+                     : px_fail(e, PX_E_MEMORY, ENOMEM, "downloading");
     }
     *ret_texts = texts;
     return r;
@@ -210,17 +230,20 @@ static int run_download(const char *root, const char *python, const struct words
 {
     struct px_build_box box = {.out_fd = -EBADF};
     char path[PATH_MAX];
-    int r = make_box(root, "downloading with pip", -EBADF, &box, e) < 0 || px_build_path(dir, "", path, sizeof path, e) < 0 ||
-                    px_build_box_show(&box, path, SCRATCH_DIR, true, e) < 0 || px_build_box_env(&box, "TMPDIR", SCRATCH_DIR, e) < 0
-                ? -1 : 0;
+    int r = make_box(root, "downloading with pip", -EBADF, &box, e) < 0 ||
+                    px_build_path(dir, "", path, sizeof path, e) < 0 ||
+                    px_build_box_show(&box, path, SCRATCH_DIR, true, e) < 0 ||
+                    px_build_box_env(&box, "TMPDIR", SCRATCH_DIR, e) < 0
+                ? -1
+                : 0;
     if (r == 0 && px_build_box_run(&box, w->items, e) < 0)
         r = failed(python, "pip", "find files that the lock names", e);
     px_build_box_done(&box);
     return r;
 }
 
-int px_resolve_download(const char *root, const struct px_target *target, const struct px_chosen *list, size_t count, int dir,
-                        struct px_err *e)
+int px_resolve_download(const char *root, const struct px_target *target, const struct px_chosen *list, size_t count,
+                        int dir, struct px_err *e)
 {
     struct question q = {.target = target};
     static const char *const end[] = {"--dest", SCRATCH_DIR, "--"};
@@ -230,9 +253,23 @@ int px_resolve_download(const char *root, const struct px_target *target, const 
         return 0;
     if (px_target_resolver(&q.python, e) < 0)
         return -1;
-    const char *const head[] = {q.python.path, "-I", "-m", "pip", "download", "--no-deps", "--quiet", "--disable-pip-version-check",
-                                "--no-input", "--no-cache-dir", "--python-version", target->minor, "--only-binary", ":all:"};
-    size_t own = target->runtime->minor == q.python.minor && !target->runtime->musl ? 4 : 0;     /* then source archives will do as well */
+    const char *const head[] = {q.python.path,
+                                "-I",
+                                "-m",
+                                "pip",
+                                "download",
+                                "--no-deps",
+                                "--quiet",
+                                "--disable-pip-version-check",
+                                "--no-input",
+                                "--no-cache-dir",
+                                "--python-version",
+                                target->minor,
+                                "--only-binary",
+                                ":all:"};
+    size_t own = target->runtime->minor == q.python.minor && !target->runtime->musl
+                     ? 4
+                     : 0; /* then source archives will do as well */
     int r = add_words(&w, head, PX_COUNT_OF(head) - own, e) < 0 || add_words(&w, end, PX_COUNT_OF(end), e) < 0 ||
                     add_pins(&w, list, count, &texts, e) < 0
                 ? -1 : run_download(root, q.python.path, &w, dir, e);

@@ -18,13 +18,25 @@ void px_target_for(const char *base, struct px_target *ret_target)
     *ret_target = (struct px_target){.runtime = runtime ? runtime : px_python_find(DEFAULT_BASE)};
     runtime = ret_target->runtime;
     (void)px_fmt(ret_target->minor, sizeof ret_target->minor, "3.%u", runtime->minor);
-    (void)px_fmt(ret_target->platform, sizeof ret_target->platform, "%s_%s", runtime->musl ? "musllinux" : "linux", runtime->machine);
-    ret_target->tags = (struct px_tags){.python_minor = runtime->minor, .musl = runtime->musl, .libc_major = runtime->libc_major,
-                                        .libc_minor = runtime->libc_minor, .machine = runtime->machine};
+    (void)px_fmt(ret_target->platform, sizeof ret_target->platform, "%s_%s", runtime->musl ? "musllinux" : "linux",
+                 runtime->machine);
+    ret_target->tags = (struct px_tags){.python_minor = runtime->minor,
+                                        .musl = runtime->musl,
+                                        .libc_major = runtime->libc_major,
+                                        .libc_minor = runtime->libc_minor,
+                                        .machine = runtime->machine};
     ret_target->env = (struct px_marker_env){
-        .implementation_name = "cpython", .implementation_version = runtime->version, .os_name = "posix", .platform_machine = runtime->machine,
-        .platform_python_implementation = "CPython", .platform_release = "", .platform_version = "", .platform_system = "Linux",
-        .python_full_version = runtime->version, .python_version = ret_target->minor, .sys_platform = "linux",
+        .implementation_name = "cpython",
+        .implementation_version = runtime->version,
+        .os_name = "posix",
+        .platform_machine = runtime->machine,
+        .platform_python_implementation = "CPython",
+        .platform_release = "",
+        .platform_version = "",
+        .platform_system = "Linux",
+        .python_full_version = runtime->version,
+        .python_version = ret_target->minor,
+        .sys_platform = "linux",
     };
 }
 
@@ -49,7 +61,8 @@ static int read_minor(const char *line, unsigned *ret_minor)
 {
     char number[8];
     uint64_t minor;
-    if (!px_starts_with(line, "Python 3.") || px_fmt(number, sizeof number, "%.*s", (int)strspn(line + 9, "0123456789"), line + 9) < 0 ||
+    if (!px_starts_with(line, "Python 3.") ||
+        px_fmt(number, sizeof number, "%.*s", (int)strspn(line + 9, "0123456789"), line + 9) < 0 ||
         px_parse_u64(number, 999, &minor) < 0)
         return -EINVAL;
     *ret_minor = (unsigned)minor;

@@ -1,4 +1,5 @@
-/* engine/target.h - the Python that a project's lock and environment are for: its base's. And the one of this machine that resolves.
+/* engine/target.h - the Python that a project's lock and environment are for: its base's. And the one of this
+ * machine that resolves.
  *
  * Why:     which wheels and which requirements count hangs on it; sync, status and the resolver must mean the same one.
  * Owns:    its texts; env points into them, so a target is not to be copied.

@@ -56,9 +56,11 @@ static int check_head(struct search *s)
     if (!px_equal(pins->mode, MODE))
         r = add(s, "the lock's mode is '%.64s' and not '" MODE "'", pins->mode ? pins->mode : "");
     if (r == 0 && s->asked->project && !px_equal(pins->project, s->asked->project))
-        r = add(s, "the lock is of '%.100s' and not of '%.100s'", pins->project ? pins->project : "", s->asked->project);
+        r = add(s, "the lock is of '%.100s' and not of '%.100s'", pins->project ? pins->project : "",
+                s->asked->project);
     if (r == 0 && s->asked->python && !px_equal(pins->python ? pins->python : "", s->asked->python))
-        r = add(s, "the lock is for Python '%.64s', the manifest says '%.64s'", pins->python ? pins->python : "", s->asked->python);
+        r = add(s, "the lock is for Python '%.64s', the manifest says '%.64s'", pins->python ? pins->python : "",
+                s->asked->python);
     return r;
 }
 
@@ -79,7 +81,8 @@ static int is_asked(const struct search *s, const char *text, struct px_requirem
     char marker[RANGE_BYTES];
     if (px_requirement_parse(text, ret_parts) < 0)
         return 0;
-    if (px_fmt(marker, sizeof marker, "%.*s", (int)ret_parts->marker_length, ret_parts->marker ? ret_parts->marker : "") < 0)
+    if (px_fmt(marker, sizeof marker, "%.*s", (int)ret_parts->marker_length,
+               ret_parts->marker ? ret_parts->marker : "") < 0)
         return 1;
     return px_marker_holds(marker, s->asked->env) != 0;
 }
@@ -91,7 +94,8 @@ static bool any_fits(const struct search *s, const struct px_pin *first, const s
     if (q->url_length || px_fmt(range, sizeof range, "%.*s", (int)q->range_length, q->range ? q->range : "") < 0)
         return true;            /* an address is no range; the fingerprint tells if it changed */
     const struct px_name_at *end = s->pinned.items + s->pinned.count;
-    for (const struct px_name_at *at = px_names_find(&s->pinned, first->name); at && at < end && px_equal(at->name, first->name); at++) {
+    for (const struct px_name_at *at = px_names_find(&s->pinned, first->name);
+         at && at < end && px_equal(at->name, first->name); at++) {
         const struct px_pin *pin = &s->pins->items[at->at];
         if (!*pin->version || px_version_fits(pin->version, range) != 0)
             return true;
@@ -122,7 +126,8 @@ static int make_indices(struct search *s)
         return -ENOMEM;
     for (size_t i = 0; i < list->count; i++) {
         struct px_requirement q;
-        if (px_requirement_parse(list->items[i], &q) == 0 && px_package_name(q.name, q.name_length, s->names[i], NAME_BYTES) == 0)
+        if (px_requirement_parse(list->items[i], &q) == 0 &&
+            px_package_name(q.name, q.name_length, s->names[i], NAME_BYTES) == 0)
             s->asked_for.items[s->asked_for.count++] = (struct px_name_at){s->names[i], i};
     }
     px_names_sort(&s->asked_for);
@@ -140,7 +145,9 @@ static void drop_indices(struct search *s)
 
 static int check_pin(struct search *s, const struct px_pin *pin)
 {
-    int r = pin->direct && !px_names_find(&s->asked_for, pin->name) ? add(s, "%.200s is in the lock, and nothing asks for it", pin->name) : 0;
+    int r = pin->direct && !px_names_find(&s->asked_for, pin->name)
+                ? add(s, "%.200s is in the lock, and nothing asks for it", pin->name)
+                : 0;
     for (size_t i = 0; r == 0 && i < pin->requires_count; i++) {
         struct px_requirement q;
         if (is_asked(s, pin->requires[i], &q) && !find_pin(s, q.name, q.name_length))
@@ -149,7 +156,8 @@ static int check_pin(struct search *s, const struct px_pin *pin)
     return r;
 }
 
-int px_drift_find(const struct px_drift_asked *asked, const struct px_pins *pins, struct px_drift *ret_drift, struct px_err *e)
+int px_drift_find(const struct px_drift_asked *asked, const struct px_pins *pins, struct px_drift *ret_drift,
+                  struct px_err *e)
 {
     struct px_drift drift = {0};
     struct search s = {.asked = asked, .pins = pins, .drift = &drift};

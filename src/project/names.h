@@ -1,6 +1,7 @@
 /* project/names.h - canonical names, found in little time however many there are.
  *
- * Why:     locks and manifests come from anywhere; comparing each name of one with each of the other would take hours for some of them.
+ * Why:     locks and manifests come from anywhere; comparing each name of one with each of the other would take
+ *          hours for some of them.
  * Owns:    its list; the names are the caller's.
  * Mustn't: be changed once it is sorted. */
 #pragma once

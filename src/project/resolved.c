@@ -28,7 +28,10 @@ static int bad_answer(struct px_pins_reading *r, const char *package, const char
 
 static int hex_digit(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 static bool is_utf8(const char *text, size_t length)
@@ -44,7 +47,8 @@ static int decode(const char *text, size_t length, char *out, size_t size)
 {
     size_t n = 0;
     for (size_t i = 0; i < length; i++) {
-        int high = text[i] == '%' && i + 2 < length ? hex_digit(text[i + 1]) : -1, low = high >= 0 ? hex_digit(text[i + 2]) : -1;
+        int high = text[i] == '%' && i + 2 < length ? hex_digit(text[i + 1]) : -1,
+            low = high >= 0 ? hex_digit(text[i + 2]) : -1;
         if (n + 1 >= size || (low >= 0 && high == 0 && low == 0))
             return -EINVAL;
         out[n++] = low >= 0 ? (char)(high * 16 + low) : text[i];
@@ -115,7 +119,8 @@ static struct px_pin *add_pin(struct px_pins_reading *r, const char *name, const
 }
 
 /* The file of the pin that was added last. */
-static int add_file(struct px_pins_reading *r, const char *root, const char *name, const char *url, const char *sha256, uint64_t size)
+static int add_file(struct px_pins_reading *r, const char *root, const char *name, const char *url, const char *sha256,
+                    uint64_t size)
 {
     char hash[80];
     const struct px_pin *pin = &r->pins->items[r->pins->count - 1];
@@ -156,7 +161,8 @@ static int add_text(struct px_pins_reading *r, const char ***list, size_t *count
 /* ---- pip ---- */
 
 /* The names of what it needs in this environment. */
-static int pip_requires(struct px_pins_reading *r, const json_t *metadata, const struct px_marker_env *env, struct px_pin *pin)
+static int pip_requires(struct px_pins_reading *r, const json_t *metadata, const struct px_marker_env *env,
+                        struct px_pin *pin)
 {
     const json_t *item, *list = json_object_get(metadata, "requires_dist");
     const char *extras[EXTRAS_MAX + 1] = {NULL};
@@ -169,7 +175,8 @@ static int pip_requires(struct px_pins_reading *r, const json_t *metadata, const
         struct px_requirement q;
         char name[NAME_BYTES], marker[MARKER_BYTES];
         const char *text = json_string_value(item);
-        if (!text || px_requirement_parse(text, &q) < 0 || px_package_name(q.name, q.name_length, name, sizeof name) < 0 ||
+        if (!text || px_requirement_parse(text, &q) < 0 ||
+            px_package_name(q.name, q.name_length, name, sizeof name) < 0 ||
             px_fmt(marker, sizeof marker, "%.*s", (int)q.marker_length, q.marker) < 0)
             continue;           /* the resolver has understood it; here it is a remark */
         if (px_marker_holds(marker, &with) == 1 && add_text(r, &pin->requires, &pin->requires_count, name) < 0)
@@ -226,7 +233,8 @@ static int read_pip(struct px_pins_reading *r, const json_t *report, const struc
     return 0;
 }
 
-int px_resolved_from_pip(const char *report, size_t length, const struct px_resolved_for *what, struct px_pins *ret_pins, struct px_err *e)
+int px_resolved_from_pip(const char *report, size_t length, const struct px_resolved_for *what,
+                         struct px_pins *ret_pins, struct px_err *e)
 {
     px_auto(px_document) json_t *document = NULL;
     struct px_pins pins = {.format = PX_PINS_PX, .version = 1};
@@ -249,12 +257,15 @@ static int take_chosen(struct px_pins_reading *r, const struct px_chosen *c, con
     if (!pin)
         return -1;
     if (!c->file || c->pin->source)
-        return bad_answer(r, c->pin->name, c->file ? "It is a directory or a repository; a lock needs files with a hash."
-                                                   : "None of its files fits this Python and system.");
-    return add_file(r, what->root, c->file->name, c->file->url, *c->file->sha256.hex ? c->file->sha256.hex : NULL, c->file->size);
+        return bad_answer(r, c->pin->name,
+                          c->file ? "It is a directory or a repository; a lock needs files with a hash."
+                                  : "None of its files fits this Python and system.");
+    return add_file(r, what->root, c->file->name, c->file->url, *c->file->sha256.hex ? c->file->sha256.hex : NULL,
+                    c->file->size);
 }
 
-int px_resolved_from_pylock(const char *text, size_t length, const struct px_resolved_for *what, struct px_pins *ret_pins, struct px_err *e)
+int px_resolved_from_pylock(const char *text, size_t length, const struct px_resolved_for *what,
+                            struct px_pins *ret_pins, struct px_err *e)
 {
     struct px_pins read = {0}, pins = {.format = PX_PINS_PX, .version = 1};
     struct px_pins_reading r = {.pins = &pins, .shown = "uv", .e = e};

@@ -115,7 +115,8 @@ int px_replace_file(int dir, const char *name, const void *data, unsigned long s
     mode_t mode = 0;
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
         if (!S_ISREG(st.st_mode))
-            return S_ISLNK(st.st_mode) ? -ELOOP : -EEXIST;      /* a link is somebody's intention; it is not replaced by a file */
+            return S_ISLNK(st.st_mode) ? -ELOOP
+                                       : -EEXIST; /* a link is somebody's intention; it is not replaced by a file */
         mode = st.st_mode & 0777;
     }
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
