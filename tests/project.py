@@ -308,6 +308,22 @@ def pips_own_settings_count(w):
 
 
 @test
+def a_base_has_its_own_python(w):
+    w.stock()
+    for tag in ("cp311-cp311-manylinux_2_17_x86_64", "cp312-cp312-musllinux_1_2_x86_64", "cp310-cp310-manylinux_2_17_x86_64"):
+        make_wheel(w.wheels, "epsilon", "1", tag=tag)
+    for base, tag in (("debian-12", "cp311-cp311-manylinux_2_17_x86_64"), ("alpine-3.20", "cp312-cp312-musllinux_1_2_x86_64")):
+        (w.dir / "px.lock").unlink(missing_ok=True)
+        w.manifest(["epsilon", "beta; python_version >= '3.12'"], more=f'[tool.px.sandbox]\nbase = "{base}"\n')
+        w.ask("sync")
+        check(f'filename = "epsilon-1-{tag}.whl"' in w.lock(), f"{base}: {w.lock()}")
+        equal('name = "beta"' in w.lock(), base == "alpine-3.20", f"what is only for 3.12, on {base}")
+        equal(w.state(), "Consistent", f"state on {base}")
+    w.manifest(["epsilon", "beta; python_version >= '3.12'"])
+    equal(w.ask("status", status=1)["env"]["reason"], "runtime_mismatch", "back on the other base")
+
+
+@test
 def what_cannot_be_resolved_leaves_everything(w):
     w.stock()
     w.manifest(["alpha"])

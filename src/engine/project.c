@@ -91,8 +91,8 @@ static int read_lock(const struct px_site *site, enum px_pins_format format, str
     return format == PX_PINS_REQUIREMENTS ? 1 : -1;
 }
 
-static int compare_lock(const struct px_site *site, const struct px_pins *pins, const struct px_target *target,
-                        struct px_drift *ret_drift, struct px_err *e)
+int px_look_compare(const struct px_site *site, const struct px_pins *pins, const struct px_target *target,
+                    struct px_drift *ret_drift, struct px_err *e)
 {
     struct px_names requirements;
     if (px_site_requirements(site, &requirements, e) < 0)
@@ -118,7 +118,7 @@ static int find_lock(const struct px_site *site, struct px_look *l, struct px_er
             l->lock_error = (struct px_err){0};
             continue;
         }
-        if (r == 0 && compare_lock(site, &l->pins, &l->target, &l->drift, e) < 0)
+        if (r == 0 && px_look_compare(site, &l->pins, &l->target, &l->drift, e) < 0)
             return -1;
         if (r == 0 && f == PX_PINS_REQUIREMENTS && l->drift.count > 0) {
             px_drift_done(&l->drift);

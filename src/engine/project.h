@@ -42,6 +42,9 @@ struct px_look {
 
 int px_look_at(struct px_project *p, struct px_look *ret_look, struct px_err *e);
 void px_look_done(struct px_look *look);
+/* In what a lock does not hold what is asked for. */
+int px_look_compare(const struct px_site *site, const struct px_pins *pins, const struct px_target *target,
+                    struct px_drift *ret_drift, struct px_err *e);
 /* "the lock has six 1.0, the manifest asks for six>=2"; NULL: nothing is known to be wrong. */
 const char *px_look_first_issue(const struct px_look *look);
 /* What a guard says of it. */

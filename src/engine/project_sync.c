@@ -49,6 +49,21 @@ static int refuse_foreign(const struct px_look *l, struct px_err *e)
     return px_fix(e, "Run `%s`.\nOr remove %s: then `px sync` writes px.lock.", command, l->lock_file);
 }
 
+/* pip judges markers by the Python that runs it, so that for another one its answer may not hold what is needed there. */
+static int check_answer(const struct px_project *p, const struct px_look *l, const struct px_pins *pins, struct px_err *e)
+{
+    struct px_drift drift;
+    if (px_look_compare(&p->site, pins, &l->target, &drift, e) < 0)
+        return -1;
+    if (drift.count == 0)
+        return 0;
+    px_fail(e, PX_E_LOCK, 0, "what was resolved does not hold what Python %s needs", l->target.minor);
+    (void)px_detail(e, "reason", "resolve_failed");
+    (void)px_why(e, "%s", drift.items[0]);
+    px_drift_done(&drift);
+    return px_fix(e, "Install uv, or python%s with pip: then they resolve for it.", l->target.minor);
+}
+
 static int write_lock(struct px_project *p, struct px_look *l, struct done *done, struct px_err *e)
 {
     px_auto_buf struct px_buf out = PX_BUF(LOCK_MAX);
@@ -58,7 +73,7 @@ static int write_lock(struct px_project *p, struct px_look *l, struct done *done
     tell(p, "resolving");
     if (px_project_sandbox(p, &s, e) < 0 || px_resolve(s, &p->site, &l->target, &pins, &done->tool, e) < 0)
         return -1;
-    int r = px_resolved_write(&p->site, &pins, &out, e);
+    int r = px_resolved_write(&p->site, &pins, &out, e) < 0 || check_answer(p, l, &pins, e) < 0 ? -1 : 0;
     px_pins_done(&pins);
     if (r < 0)
         return -1;

@@ -125,7 +125,27 @@ static int add_foreign(const struct question *q, struct words *w, struct px_err 
                : 0;
 }
 
-static int run_pip(const struct question *q, struct px_buf *out, struct px_err *e)
+/* What is asked for on the target, without the markers, which pip would judge by its own Python. */
+static int strip_markers(const struct question *q, struct px_names *ret_list, char ***ret_texts, struct px_err *e)
+{
+    char **texts = calloc(q->asked->count + 1, sizeof *texts);
+    size_t n = 0;
+    *ret_texts = texts;
+    for (size_t i = 0; texts && i < q->asked->count; i++) {
+        struct px_requirement parts;
+        const char *text = q->asked->items[i];
+        if (px_requirement_parse(text, &parts) < 0 || px_marker_holds(parts.marker, &q->target->env) == 0)
+            continue;
+        const char *semicolon = parts.marker_length ? memrchr(text, ';', (size_t)(parts.marker - text)) : NULL;
+        texts[n] = semicolon ? strndup(text, (size_t)(semicolon - text)) : strdup(text);
+        if (!texts[n++])
+            break;
+    }
+    *ret_list = (struct px_names){.items = (const char **)texts, .count = n};
+    return texts && (n == 0 || texts[n - 1]) ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "resolving");
+}
+
+static int ask_pip(const struct question *q, const struct px_names *asked, struct px_buf *out, struct px_err *e)
 {
     static const char *const end[] = {"--"};
     const char *const head[] = {q->python.path,
@@ -143,9 +163,22 @@ static int run_pip(const struct question *q, struct px_buf *out, struct px_err *
                                 "--no-cache-dir"};
     struct words w = {.count = 0};
     if (add_words(&w, head, PX_COUNT_OF(head), e) < 0 || add_foreign(q, &w, e) < 0 || add_words(&w, end, 1, e) < 0 ||
-        add_words(&w, q->asked->items, q->asked->count, e) < 0)
+        add_words(&w, asked->items, asked->count, e) < 0)
         return -1;
     return ask(q, "pip", "resolving with pip", NULL, &w, out, e);
+}
+
+static int run_pip(const struct question *q, struct px_buf *out, struct px_err *e)
+{
+    struct px_names asked;
+    char **texts = NULL;
+    int r = strip_markers(q, &asked, &texts, e);
+    if (r == 0)
+        r = asked.count ? ask_pip(q, &asked, out, e) : px_buf_puts(out, "{\"install\":[]}");
+    for (size_t i = 0; texts && texts[i]; i++)
+        free(texts[i]);
+    free(texts);
+    return r;
 }
 
 /* ---- uv: it wants its requirements in a file ---- */

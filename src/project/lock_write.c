@@ -61,6 +61,7 @@ static int settle(const struct px_site *site, struct px_pins *pins, struct px_er
     pins->fingerprint = px_pins_keep(&r, fingerprint.hex, strlen(fingerprint.hex));
     if (!pins->fingerprint || !pins->python || (name && !pins->project) || px_pins_compute_id(pins, &id) < 0)
         return no_memory(e);
+    pins->mode = "p0-pinned";
     pins->lock_id = px_pins_keep(&r, id.hex, strlen(id.hex));
     return pins->lock_id ? 0 : no_memory(e);
 }
