@@ -107,6 +107,8 @@ static int do_build(int argc, char **argv)
     int r = px_sandbox_open(argv[0], &s, &e);
     if (r == 0)
         r = px_env_build(s, &ask, &env, &e);
+    if (r == 0 && px_env_check(s, env.profile.hex, &e) != 1)
+        return 3;
     if (r == 0) {
         print_env(&env);
         px_env_done(&env);
@@ -162,10 +164,26 @@ static int do_infer(int argc, char **argv)
     return 0;
 }
 
+/* check HOME PROFILE: {"usable":1} */
+static int do_check(int argc, char **argv)
+{
+    struct px_sandbox *s = NULL;
+    struct px_err e = {0};
+    (void)argc;
+    int r = px_sandbox_open(argv[0], &s, &e);
+    if (r == 0)
+        r = px_env_check(s, argv[1], &e);
+    px_sandbox_close(s);
+    if (r < 0)
+        return said(&e);
+    (void)printf("{\"usable\":%d}\n", r);
+    return 0;
+}
+
 /* gc HOME CLEAN: what was removed */
 static int do_gc(int argc, char **argv)
 {
-    struct px_gc gc = {.unnamed = argv[1][0] == '1', .min_age_sec = 3600};
+    struct px_gc gc = {.unnamed = argv[1][0] == '1', .min_age_sec = argv[1][0] == '1' ? 0 : 3600};
     struct px_store *store = NULL;
     struct px_err e = {0};
     (void)argc;
@@ -197,13 +215,13 @@ static const struct {
     const char *name;
     int least;
     int (*run)(int argc, char **argv);
-} verbs[] = {{"build", 4, do_build}, {"infer", 1, do_infer}, {"gc", 2, do_gc}, {"name", 3, do_name}};
+} verbs[] = {{"build", 4, do_build}, {"infer", 1, do_infer}, {"check", 2, do_check}, {"gc", 2, do_gc}, {"name", 3, do_name}};
 
 int main(int argc, char **argv)
 {
     for (size_t i = 0; argc > 1 && i < sizeof verbs / sizeof verbs[0]; i++)
         if (strcmp(argv[1], verbs[i].name) == 0 && argc - 2 >= verbs[i].least)
             return verbs[i].run(argc - 2, argv + 2);
-    (void)fprintf(stderr, "usage: env build|infer|gc|name WORD...\n");
+    (void)fprintf(stderr, "usage: env build|infer|check|gc|name WORD...\n");
     return 2;
 }

@@ -177,6 +177,10 @@ static int show(struct px_env_work *w, struct px_env *env, struct px_err *e)
     if (px_fmt(home, sizeof home, "%.*s", (int)(strlen(store) - strlen("/store")), store) < 0 ||
         px_fmt(envs, sizeof envs, "%s/envs", home) < 0 || px_fmt(env->path, sizeof env->path, "%s/%s", envs, env->profile.hex) < 0)
         return px_fail(e, PX_E_STORE_WRITE, ENAMETOOLONG, "the path of the environments is too long");
+    if (px_fmt(env->python, sizeof env->python, "%s/bin/python", env->path) < 0 ||
+        px_fmt(env->site_packages, sizeof env->site_packages, "%s/lib/python3.%u/site-packages", env->path, w->runtime->minor) < 0 ||
+        px_fmt(env->platform, sizeof env->platform, "linux_%s", w->runtime->machine) < 0)
+        return px_fail(e, PX_E_STORE_WRITE, ENAMETOOLONG, "the path of the environments is too long");
     if (px_home_enter(AT_FDCWD, home, home, true, 022, &use, &top, e) < 0 || px_home_enter(top, "envs", envs, true, 022, &use, &dir, e) < 0)
         return -1;
     (void)px_fmt(target, sizeof target, "../store/trees/%s/root", env->tree.hex);
@@ -202,6 +206,43 @@ static int hold(struct px_env_work *w, struct px_env *env, struct px_err *e)
     const struct px_oid blobs[] = {env->profile, env->runtime_oid};
     return px_lease_take(w->s->store, trees, env->count + 1, blobs, 2, &env->lease, e);
 }
+
+/* ---- looking ---- */
+
+/* 1: every tree that the record names is there. */
+static int has_all(struct px_sandbox *s, const json_t *record)
+{
+    const json_t *list = json_object_get(json_object_get(record, "refs"), "trees"), *item;
+    size_t i;
+    json_array_foreach(list, i, item) {
+        struct px_oid id;
+        if (px_oid_parse(json_string_value(item), false, &id) < 0 || !px_tree_has(s->store, &id))
+            return 0;
+    }
+    return 1;
+}
+
+int px_env_check(struct px_sandbox *s, const char *profile, struct px_err *e)
+{
+    px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
+    px_auto(px_document) json_t *record = NULL;
+    struct px_err damaged = {0};
+    char path[PATH_MAX];
+    struct px_oid id;
+    const char *store = px_store_path(s->store);
+    if (px_oid_parse(profile, false, &id) < 0 ||
+        px_fmt(path, sizeof path, "%.*s/envs/%s/manifest.json", (int)(strlen(store) - strlen("/store")), store, id.hex) < 0 ||
+        access(path, R_OK) < 0)
+        return 0;
+    int r = px_record_get(s->store, PX_RECORD_ENV, &id, &text, e);
+    if (r != 0)
+        return r < 0 ? -1 : 0;
+    if (px_document_read(px_buf_text(&text), text.len, "the record of an environment", PX_E_RECORD, &record, &damaged) < 0)
+        return 0;
+    return has_all(s, record);
+}
+
+/* ---- */
 
 int px_env_build(struct px_sandbox *s, const struct px_env_ask *ask, struct px_env *ret_env, struct px_err *e)
 {

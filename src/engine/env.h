@@ -51,6 +51,8 @@ struct px_env {
     struct px_oid profile, runtime_oid;
     struct px_oid tree;         /* of the environment's own directory */
     char path[PATH_MAX];        /* PX_HOME/envs/PROFILE_OID */
+    char site_packages[PATH_MAX], python[PATH_MAX];             /* in it: lib/pythonX.Y/site-packages, bin/python */
+    char platform[64];          /* "linux_x86_64" */
     struct px_env_package *packages;            /* in the order of sys.path */
     size_t count;
     json_t *variables;
@@ -60,6 +62,9 @@ struct px_env {
 
 int px_env_build(struct px_sandbox *s, const struct px_env_ask *ask, struct px_env *ret_env, struct px_err *e);
 void px_env_done(struct px_env *env);
+/* Whether the environment of that name can be used as it is: its record, its link, and every tree that it needs are there. 1, 0, -1. Does
+ * not hash anything; `px sandbox status --verify` does. */
+int px_env_check(struct px_sandbox *s, const char *profile, struct px_err *e);
 
 /* The texts of an environment into an empty directory, for other places than PX_HOME: in an image, say. store: what the paths of packages
  * begin with ("/px/store/pkg-builds"); a package is at STORE/TREE and its files at STORE/TREE/site-packages. */
