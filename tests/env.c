@@ -60,7 +60,7 @@ static void print_package(struct px_json *j, const struct px_env_package *p)
     px_json_end(j);
 }
 
-static void print_env(const struct px_env *env)
+static void print_env(const struct px_env *env, const struct px_inferred *inferred)
 {
     px_auto_buf struct px_buf text = PX_BUF(FILE_MAX);
     struct px_json j = {.out = &text};
@@ -72,6 +72,11 @@ static void print_env(const struct px_env *env)
     px_json_array(&j, "packages");
     for (size_t i = 0; i < env->count; i++)
         print_package(&j, &env->packages[i]);
+    px_json_end(&j);
+    px_env_explain(inferred, &j, "capabilities");
+    px_json_array(&j, "effective");
+    for (size_t i = 0; i < inferred->effective_count; i++)
+        px_json_text(&j, NULL, inferred->effective[i]);
     px_json_end(&j);
     px_json_end(&j);
     (void)printf("%s\n", px_buf_text(&text));
@@ -86,6 +91,7 @@ static int do_build(int argc, char **argv)
     struct px_sandbox *s = NULL;
     struct px_err e = {0};
     struct px_env env;
+    struct px_inferred inferred;
     size_t length = 0;
     int format = 0;
     while (format < PX_PINS_FORMATS && strcmp(name, px_pins_files[format]) != 0)
@@ -109,8 +115,9 @@ static int do_build(int argc, char **argv)
         r = px_env_build(s, &ask, &env, &e);
     if (r == 0 && px_env_check(s, env.profile.hex, &e) != 1)
         return 3;
-    if (r == 0) {
-        print_env(&env);
+    if (r == 0 && (r = px_env_infer(ask.manifest, &pins, NULL, &env, &inferred, &e)) == 0) {
+        print_env(&env, &inferred);
+        px_inferred_done(&inferred);
         px_env_done(&env);
     }
     px_sandbox_close(s);

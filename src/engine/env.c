@@ -38,7 +38,7 @@ void px_env_done(struct px_env *env)
 
 /* ---- which packages ---- */
 
-static int find_runtime(struct px_env_work *w, struct px_err *e)
+int px_env_runtime(struct px_env_work *w, struct px_err *e)
 {
     const char *base = w->ask->base ? w->ask->base : "debian-12";
     w->runtime = px_python_find(base);
@@ -65,7 +65,7 @@ static int list_groups(const struct px_manifest *m, const char ***ret_groups, st
     return 0;
 }
 
-static int select_packages(const struct px_env_work *w, struct px_chosen **ret_list, size_t *ret_count, struct px_err *e)
+int px_env_select(const struct px_env_work *w, struct px_chosen **ret_list, size_t *ret_count, struct px_err *e)
 {
     char python[16];
     px_auto_free const char **groups = NULL;
@@ -84,7 +84,7 @@ static int make_packages(struct px_env_work *w, struct px_env *env, struct px_er
 {
     px_auto_free struct px_chosen *chosen = NULL;
     size_t count = 0;
-    if (select_packages(w, &chosen, &count, e) < 0)
+    if (px_env_select(w, &chosen, &count, e) < 0)
         return -1;
     env->packages = calloc(count + 1, sizeof *env->packages);
     if (!env->packages)
@@ -248,7 +248,7 @@ int px_env_build(struct px_sandbox *s, const struct px_env_ask *ask, struct px_e
 {
     struct px_env_work w = {.s = s, .ask = ask};
     struct px_env env = {0};
-    if (find_runtime(&w, e) < 0)
+    if (px_env_runtime(&w, e) < 0)
         return -1;
     env.runtime = w.runtime;
     int r = make_packages(&w, &env, e);

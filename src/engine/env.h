@@ -18,6 +18,7 @@
 #include "store/store.h"
 
 struct px_err;
+struct px_json;
 struct px_manifest;
 struct px_pins;
 struct px_sandbox;
@@ -65,6 +66,14 @@ void px_env_done(struct px_env *env);
 /* Whether the environment of that name can be used as it is: its record, its link, and every tree that it needs are there. 1, 0, -1. Does
  * not hash anything; `px sandbox status --verify` does. */
 int px_env_check(struct px_sandbox *s, const char *profile, struct px_err *e);
+
+/* What the project's wishes, its lock and the libraries of its packages ask for, with the reasons (infer/infer.h); env NULL: the lock alone, as
+ * the base would select from it. Names point into the manifest and the env. PX901: a wish for something that px does not know. */
+struct px_inferred;
+int px_env_infer(const struct px_manifest *manifest, const struct px_pins *pins, const char *base, const struct px_env *env,
+                 struct px_inferred *ret_inferred, struct px_err *e);
+/* The same as JSON for people and machines: [{"capability","source","detail","counts"}...]. */
+void px_env_explain(const struct px_inferred *inferred, struct px_json *j, const char *name);
 
 /* The texts of an environment into an empty directory, for other places than PX_HOME: in an image, say. store: what the paths of packages
  * begin with ("/px/store/pkg-builds"); a package is at STORE/TREE and its files at STORE/TREE/site-packages. */

@@ -19,6 +19,10 @@ struct px_env_work {
     struct px_fetch *fetch;     /* px-fetch, once it is needed */
 };
 
+/* env.c: the Python of the base, its tags and its name for extensions; and what it selects of the lock. */
+int px_env_runtime(struct px_env_work *w, struct px_err *e);
+int px_env_select(const struct px_env_work *w, struct px_chosen **ret_list, size_t *ret_count, struct px_err *e);
+
 /* env_source.c: the archive of a package as a blob of the store. Fills file, wheel and sha256. */
 int px_env_source(struct px_env_work *w, const struct px_chosen *chosen, struct px_env_package *p, struct px_err *e);
 void px_env_source_end(struct px_env_work *w);

@@ -433,6 +433,30 @@ def real_extensions_by_what_they_link(site):
     check("libpq.so.5" in site.good(lock(fake))["packages"][0]["needed"], "a name alone brings a library")
 
 
+@test
+def wishes_and_what_is_inferred(site):
+    plain = Wheel("psycopg2", "2.9.5", tag="cp311-cp311-linux_x86_64", pure=False)
+    brings = Wheel("lxml", "5.0", tag="cp311-cp311-manylinux_2_17_x86_64", pure=False)
+    pure = Wheel("ldap3", "2.9")
+    for wheel in (plain, brings, pure):
+        wheel.write(site.wheels)
+    text = lock(plain, brings, pure)
+    head = '[project]\nname = "demo"\n[tool.px.sandbox]\n'
+    rows = {
+        "": ["postgres"],
+        head: ["postgres"],
+        head + "auto = false\n": [],
+        head + "auto = false\n[tool.px.sandbox.capabilities]\npostgres = true\n": ["postgres"],
+        head + "[tool.px.sandbox.capabilities]\npostgres = false\nxml = true\n": ["xml"],
+    }
+    for manifest, effective in rows.items():
+        env = site.good(text, manifest=manifest or None)
+        check(env["effective"] == effective, f"{manifest!r}: {env['effective']} {env['capabilities']}")
+    (reason,) = site.good(text)["capabilities"]
+    check(reason == {"capability": "postgres", "source": "static map", "detail": "psycopg2", "counts": True}, f"{reason}")
+    site.refused("PX901", "bogus", text, manifest=head + "[tool.px.sandbox.capabilities]\nbogus = false\n")
+
+
 # ---- running ----
 
 
