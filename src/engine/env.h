@@ -40,6 +40,7 @@ struct px_env_package {
     bool wheel;
     struct px_oid sha256;       /* of the archive */
     struct px_oid source, build;                /* objects: source_oid, pkg_build_oid */
+    struct px_oid options;      /* what a source was built with: base and packages; "" for a wheel */
     struct px_oid tree;         /* the files */
     char **needed;              /* libraries that it needs and does not bring */
     size_t needed_count;

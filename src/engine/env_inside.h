@@ -33,5 +33,5 @@ int px_env_links(struct px_env_work *w, const struct px_chosen *chosen, char *fi
 int px_env_package(struct px_env_work *w, struct px_env_package *p, struct px_err *e);
 void px_env_package_done(struct px_env_package *p);
 
-/* env_sdist.c: a source archive, built in a box, becomes a wheel: root/wheel/NAME.whl, opened, with its name. */
-int px_env_sdist(struct px_env_work *w, const struct px_env_package *p, int *ret_wheel, char *file_name, size_t size, struct px_err *e);
+/* env_sdist.c: a source archive, built in a box, becomes a wheel: a file without a name, and what it is called. Fills options. */
+int px_env_sdist(struct px_env_work *w, struct px_env_package *p, int *ret_wheel, char *file_name, size_t size, struct px_err *e);

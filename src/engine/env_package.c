@@ -71,7 +71,7 @@ static int put_source(struct px_env_work *w, struct px_env_package *p, struct px
 static int put_build(struct px_env_work *w, struct px_env_package *p, const struct px_listing *listing, struct px_err *e)
 {
     return put_object(w, "pkg-build",
-                      json_pack("{ssssssssss}", "build_options_hash", "", "builder_id", builder_of(p), "fs_tree", listing->oid.hex,
+                      json_pack("{ssssssssss}", "build_options_hash", p->options.hex, "builder_id", builder_of(p), "fs_tree", listing->oid.hex,
                                 "runtime_abi", w->abi, "source_oid", p->source.hex),
                       &p->build, e);
 }
@@ -79,8 +79,8 @@ static int put_build(struct px_env_work *w, struct px_env_package *p, const stru
 static int key_of(struct px_env_work *w, const struct px_env_package *p, struct px_oid *ret_key, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
-    px_auto(px_document) json_t *key = json_pack("{ssssssssss}", "kind", "pkg-build key", "build_options_hash", "", "builder_id", builder_of(p),
-                                                 "runtime_abi", w->abi, "source_oid", p->source.hex);
+    px_auto(px_document) json_t *key = json_pack("{ssssssss}", "kind", "pkg-build key", "builder_id", builder_of(p), "runtime_abi",
+                                                 w->abi, "source_oid", p->source.hex);
     if (!key || px_canonical(key, &text) < 0 || px_hash_bytes(text.data, text.len, ret_key) < 0)
         return no_memory(e);
     return 0;
@@ -118,7 +118,7 @@ static int texts_from(const json_t *array, char ***ret_list, size_t *ret_count)
 static int write_about(const struct px_env_package *p, struct px_buf *out)
 {
     px_auto(px_document) json_t *about =
-        json_pack("{s:s,s:s,s:o,s:o,s:b,s:s}", "kind", "pkg-build", "pkg_build_oid", p->build.hex, "needed", texts_json(p->needed, p->needed_count),
+        json_pack("{s:s,s:s,s:s,s:o,s:o,s:b,s:s}", "kind", "pkg-build", "build_options_hash", p->options.hex, "pkg_build_oid", p->build.hex, "needed", texts_json(p->needed, p->needed_count),
                   "scripts", texts_json(p->scripts, p->script_count), "pth", (int)p->has_pth, "source_oid", p->source.hex);
     return about ? px_canonical(about, out) : -ENOMEM;
 }
@@ -130,6 +130,9 @@ static int recall(struct px_env_work *w, struct px_env_package *p, struct px_err
     if (px_tree_about(w->s->store, &p->tree, &text, e) < 0 ||
         px_document_read(px_buf_text(&text), text.len, "the record of a package", PX_E_RECORD, &about, e) < 0)
         return -1;
+    const char *options = px_document_text(about, "build_options_hash");
+    if (options && options[0] && px_oid_parse(options, false, &p->options) < 0)
+        return px_fail(e, PX_E_RECORD, 0, "the record of the package %s is not what px writes", p->name);
     p->has_pth = json_is_true(json_object_get(about, "pth"));
     if (px_oid_parse(px_document_text(about, "pkg_build_oid"), false, &p->build) < 0 ||
         texts_from(json_object_get(about, "needed"), &p->needed, &p->needed_count) < 0 ||
@@ -208,7 +211,7 @@ static int unpack_wheel(struct px_env_work *w, const struct px_env_package *p, i
     return px_wheel_install(root, &ask, e);
 }
 
-static int install(struct px_env_work *w, const struct px_env_package *p, int root, struct px_err *e)
+static int install(struct px_env_work *w, struct px_env_package *p, int root, struct px_err *e)
 {
     px_auto_fd int fd = -EBADF;
     uint64_t size = 0;
