@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""envs/run.py [--as UID] [--only NAME...] BUILD - from locks to environments, and what they need of the system.
+"""envs/run.py [--as UID] [--real] [--only NAME...] BUILD - from locks to environments, and what they need of the system.
 
 Environments are compared with what pip installs from the same wheels, run with the Python of this machine where it has the base's version,
-built by several processes at once, and broken in all the ways a wheel can be. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and
+built by several processes at once, and broken in all the ways a wheel can be. --real builds debian-12 from Debian's archive, once, and source
+archives on it. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and
 last "N passed, N failed, N skipped".
 """
 
@@ -10,12 +11,14 @@ import argparse
 import functools
 import hashlib
 import http.server
+import io
 import json
 import os
 import shutil
 import stat
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 from pathlib import Path
@@ -28,7 +31,7 @@ from wheels import Wheel, lock, record_hash  # noqa: E402
 
 LIMIT_S = 300
 PYTHON = "/usr/bin/python3.11"
-TESTS = []
+TESTS, REAL_TESTS = [], []
 
 
 class Problem(Exception):
@@ -44,6 +47,11 @@ def test(function):
     return function
 
 
+def real(function):
+    REAL_TESTS.append(function)
+    return function
+
+
 def check(condition, why):
     if not condition:
         raise Problem(why)
@@ -53,7 +61,7 @@ class Site:
     """One test's own directory: a project, its wheels, a PX_HOME."""
 
     def __init__(self, programs, top):
-        self.tool, self.top = str(programs / "env-tool"), top
+        self.px, self.tool, self.top = str(programs / "px"), str(programs / "env-tool"), top
         self.home, self.project = top / "home", top / "project"
         self.wheels = self.project / "wheels"
         self.wheels.mkdir(parents=True)
@@ -297,7 +305,7 @@ def a_source_archive_has_words(site):
     (site.wheels / "native-1.0.tar.gz").write_bytes(data)
     wheel = Wheel("native", "1.0")
     wheel.file, wheel.bytes = "native-1.0.tar.gz", lambda: data
-    site.refused("PX903", "native 1.0", lock(wheel))
+    site.refused("PX900", "debian-12", lock(wheel))     # what it would be built on is not there
 
 
 @test
@@ -457,6 +465,65 @@ def wishes_and_what_is_inferred(site):
     site.refused("PX901", "bogus", text, manifest=head + "[tool.px.sandbox.capabilities]\nbogus = false\n")
 
 
+# ---- source archives, on the real base ----
+
+
+def source(name, version, files):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as archive:
+        for path, data in {**files, "PKG-INFO": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n".encode()}.items():
+            info = tarfile.TarInfo(f"{name}-{version}/{path}")
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    made = Wheel(name, version)
+    made.file, data = f"{name}-{version}.tar.gz", out.getvalue()
+    made.bytes = lambda: data
+    return made
+
+
+SETUP = b"""from setuptools import setup, Extension
+import os
+assert not os.path.exists(OUTSIDE), "the host is there"
+setup(name="psycopg2", version="2.0", packages=["psycopg2"], entry_points={"console_scripts": ["pg = psycopg2:main"]},
+      ext_modules=[Extension("psycopg2._pg", ["pg.c"], libraries=["pq"], include_dirs=["/usr/include/postgresql"])])
+"""
+CODE = b"""#include <Python.h>
+#include <libpq-fe.h>
+static PyObject *version(PyObject *self, PyObject *none) { return PyLong_FromLong(PQlibVersion()); }
+static PyMethodDef methods[] = {{"version", version, METH_NOARGS, ""}, {0}};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_pg", 0, -1, methods};
+PyMODINIT_FUNC PyInit__pg(void) { return PyModule_Create(&module); }
+"""
+
+
+@real
+def source_archives_on_the_base(site):
+    """Built with the headers of the capability that its name stands for; what it links is then read from what was built, and runs with it."""
+    site.env["PX_HOME"] = str(site.home)
+    done = site.run(site.px, "sandbox", "base", "build", "debian-12", timeout=1800)
+    if done.returncode != 0:
+        raise Skip(f"the base cannot be built: {done.stderr.strip()[:200]}")
+    setup = SETUP.replace(b"OUTSIDE", repr(str(site.project)).encode())
+    init = b"from ._pg import version\ndef main():\n    print(version())\n"
+    archive = source("psycopg2", "2.0", {"setup.py": setup, "pg.c": CODE, "psycopg2/__init__.py": init})
+    archive.write(site.wheels)
+    env = site.good(lock(archive))
+    check(env["packages"][0]["needed"] == ["libpq.so.5"] and env["effective"] == ["postgres"], f"{env}")
+    check({reason["source"] for reason in env["capabilities"]} == {"static map", "cas"}, f"{env['capabilities']}")
+    check(site.good(lock(archive))["cached"], "it was built again")
+    places = [word for place in ("envs", "store/trees") for word in ("--bind", f"{site.home / place}:{site.home / place}:ro")]
+    done = site.run(site.px, "exec", "--base", "debian-12", *places, "--", Path(env["path"]) / "bin/pg")
+    check(done.returncode == 1 and "libpq.so.5: cannot open shared object file" in done.stderr, f"{done.returncode} {done.stderr[-300:]}")
+    done = site.run(site.px, "sandbox", "build", "--with", ",".join(env["effective"]), "--tag", "with-libraries", timeout=1800)
+    check(done.returncode == 0, done.stderr[-300:])
+    done = site.run(site.px, "exec", "--base", "with-libraries", *places, "--", Path(env["path"]) / "bin/pg")
+    check(done.returncode == 0 and done.stdout.strip().isdigit(), f"{done.returncode} {done.stdout} {done.stderr[-300:]}")
+    broken = source("broken", "1.0", {"setup.py": b"from setuptools import setup, Extension\nsetup(name='broken', version='1.0', ext_modules=[Extension('b', ['b.c'])])\n",
+                                      "b.c": b"#include <jpeglib.h>\n"})
+    broken.write(site.wheels)
+    site.refused("PX903", "jpeglib.h: No such file", lock(broken))
+
+
 # ---- running ----
 
 
@@ -477,10 +544,10 @@ def attempt(function, programs, top):
     return verdict, why
 
 
-def run_all(programs, top, only):
+def run_all(programs, top, only, tests):
     leaks.become_subreaper()
     counts = {"ok": 0, "not ok": 0, "skip": 0}
-    for function in TESTS:
+    for function in tests:
         if only and not any(function.__name__.startswith(word) for word in only):
             continue
         verdict, why = attempt(function, programs, top)
@@ -495,9 +562,9 @@ def publish(build, uid):
     top = Path(tempfile.mkdtemp(prefix="envs."))
     top.chmod(0o755)
     glibc = build / "glibc" if (build / "glibc").is_dir() else build
-    for source in (glibc / "px-layer", glibc / "px-fetch", glibc / "tests/env-tool"):
-        shutil.copyfile(source, top / source.name)
-        (top / source.name).chmod(0o755)
+    for program in (build / "px", glibc / "px-main", glibc / "px-layer", glibc / "px-fetch", glibc / "tests/env-tool"):
+        shutil.copyfile(program, top / program.name)
+        (top / program.name).chmod(0o755)
     (top / "tests").mkdir(mode=0o755)
     for path in (*HERE.glob("*.py"), HERE.parent / "leaks.py"):
         shutil.copyfile(path, top / "tests" / path.name)
@@ -512,15 +579,16 @@ def publish(build, uid):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--as", dest="uid", type=int, default=0)
+    parser.add_argument("--real", action="store_true")
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--published", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("build", type=Path)
     options = parser.parse_args()
     if options.published:
-        return run_all(options.build, options.build / "work", options.only)
+        return run_all(options.build, options.build / "work", options.only, REAL_TESTS if options.real else TESTS)
     top = publish(options.build.resolve(), options.uid)
     drop = ["setpriv", "--reuid", str(options.uid), "--regid", str(options.uid), "--clear-groups", "--"] if options.uid else []
-    only = ["--only", *options.only] if options.only else []
+    only = ["--real"] * options.real + (["--only", *options.only] if options.only else [])
     try:
         return subprocess.run(
             [*drop, sys.executable, str(top / "tests/run.py"), "--published", *only, "--", str(top)],
