@@ -1,4 +1,5 @@
-/* fuzz/fuzz_wheel.c - the texts in a wheel: what is accepted is clean, and a RECORD that px writes reads back as it was. */
+/* fuzz/fuzz_wheel.c - the texts in a wheel: what is accepted is clean, and a RECORD that px writes reads back as it
+ * was. */
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -31,12 +32,14 @@ static void try_record(const char *text, size_t size)
     for (size_t i = 0; i < lines.count; i++) {
         CHECK(lines.items[i].path[0] && (i == 0 || strcmp(lines.items[i - 1].path, lines.items[i].path) < 0));
         CHECK(px_wheel_record_find(&lines, lines.items[i].path) == &lines.items[i]);
-        px_wheel_record_write(&again, lines.items[i].path, lines.items[i].sha256.hex[0] ? &lines.items[i].sha256 : NULL, lines.items[i].size);
+        px_wheel_record_write(&again, lines.items[i].path, lines.items[i].sha256.hex[0] ? &lines.items[i].sha256 : NULL,
+                              lines.items[i].size);
     }
     CHECK(again.err == 0);
     CHECK(px_wheel_record(px_buf_text(&again), again.len, &back, &line) == 0 && back.count == lines.count);
     for (size_t i = 0; i < lines.count; i++)
-        CHECK(strcmp(lines.items[i].path, back.items[i].path) == 0 && strcmp(lines.items[i].sha256.hex, back.items[i].sha256.hex) == 0);
+        CHECK(strcmp(lines.items[i].path, back.items[i].path) == 0 &&
+              strcmp(lines.items[i].sha256.hex, back.items[i].sha256.hex) == 0);
     px_wheel_record_done(&lines);
     px_wheel_record_done(&back);
 }

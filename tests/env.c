@@ -102,8 +102,11 @@ static int do_build(int argc, char **argv)
     dir[strlen(dir) - strlen(name) - 1] = '\0';
     if (px_pins_parse((enum px_pins_format)format, lock, length, name, &pins, &e) < 0)
         return said(&e);
-    const struct px_env_ask ask = {.manifest = strcmp(argv[2], "-") != 0 ? &manifest : NULL, .pins = &pins, .project_dir = dir,
-                                   .find_links = argc > 4 ? (const char *const *)argv + 4 : NULL, .frozen = argv[3][0] == '1'};
+    const struct px_env_ask ask = {.manifest = strcmp(argv[2], "-") != 0 ? &manifest : NULL,
+                                   .pins = &pins,
+                                   .project_dir = dir,
+                                   .find_links = argc > 4 ? (const char *const *)argv + 4 : NULL,
+                                   .frozen = argv[3][0] == '1'};
     if (ask.manifest) {
         char *text = slurp(argv[2], &length);
         if (px_manifest_parse(text, length, "pyproject.toml", &manifest, &e) < 0)
@@ -140,7 +143,8 @@ static struct px_libraries scan(const char *path)
     return found;
 }
 
-/* infer DIR...: what the files of each need, and the capabilities that this gives; the names of the directories say nothing */
+/* infer DIR...: what the files of each need, and the capabilities that this gives; the names of the directories say
+ * nothing */
 static int do_infer(int argc, char **argv)
 {
     px_auto_buf struct px_buf text = PX_BUF(FILE_MAX);
@@ -150,7 +154,8 @@ static int do_infer(int argc, char **argv)
     struct px_libraries found[PACKAGES_MAX];
     for (int i = 0; i < argc && i < PACKAGES_MAX; i++) {
         found[i] = scan(argv[i]);
-        packages[i] = (struct px_infer_package){"unknown", "unknown-1-py3-none-any.whl", (const char *const *)found[i].items, found[i].count};
+        packages[i] = (struct px_infer_package){"unknown", "unknown-1-py3-none-any.whl",
+                                                (const char *const *)found[i].items, found[i].count};
     }
     const struct px_infer_ask ask = {.automatic = true, .packages = packages, .package_count = (size_t)argc};
     if (px_infer(&ask, &inferred) < 0)
@@ -222,7 +227,8 @@ static const struct {
     const char *name;
     int least;
     int (*run)(int argc, char **argv);
-} verbs[] = {{"build", 4, do_build}, {"infer", 1, do_infer}, {"check", 2, do_check}, {"gc", 2, do_gc}, {"name", 3, do_name}};
+} verbs[] = {
+    {"build", 4, do_build}, {"infer", 1, do_infer}, {"check", 2, do_check}, {"gc", 2, do_gc}, {"name", 3, do_name}};
 
 int main(int argc, char **argv)
 {

@@ -25,7 +25,8 @@ static int unknown(const char *name, struct px_err *e)
     return px_fix(e, "Run `px sandbox capabilities` to see those it knows, and correct or remove the line.");
 }
 
-static int take_wishes(const struct px_manifest *m, struct px_infer_wish **ret_wishes, size_t *ret_count, struct px_err *e)
+static int take_wishes(const struct px_manifest *m, struct px_infer_wish **ret_wishes, size_t *ret_count,
+                       struct px_err *e)
 {
     size_t count = m ? m->wish_count : 0;
     px_auto_free struct px_infer_wish *wishes = calloc(count + 1, sizeof *wishes);
@@ -45,12 +46,14 @@ static struct px_infer_package *from_env(const struct px_env *env)
 {
     struct px_infer_package *list = calloc(env->count + 1, sizeof *list);
     for (size_t i = 0; list && i < env->count; i++)
-        list[i] = (struct px_infer_package){env->packages[i].name, env->packages[i].file, (const char *const *)env->packages[i].needed,
-                                            env->packages[i].needed_count};
+        list[i] =
+            (struct px_infer_package){env->packages[i].name, env->packages[i].file,
+                                      (const char *const *)env->packages[i].needed, env->packages[i].needed_count};
     return list;
 }
 
-static int from_lock(const struct px_env_ask *ask, struct px_infer_package **ret_list, size_t *ret_count, struct px_err *e)
+static int from_lock(const struct px_env_ask *ask, struct px_infer_package **ret_list, size_t *ret_count,
+                     struct px_err *e)
 {
     struct px_env_work w = {.ask = ask};
     px_auto_free struct px_chosen *chosen = NULL;
@@ -61,14 +64,15 @@ static int from_lock(const struct px_env_ask *ask, struct px_infer_package **ret
     if (!list)
         return no_memory(e);
     for (size_t i = 0; i < count; i++)
-        list[i] = (struct px_infer_package){.name = chosen[i].pin->name, .file = chosen[i].file ? chosen[i].file->name : NULL};
+        list[i] = (struct px_infer_package){.name = chosen[i].pin->name,
+                                            .file = chosen[i].file ? chosen[i].file->name : NULL};
     *ret_list = list;
     *ret_count = count;
     return 0;
 }
 
-int px_env_infer(const struct px_manifest *manifest, const struct px_pins *pins, const char *base, const struct px_env *env,
-                 struct px_inferred *ret_inferred, struct px_err *e)
+int px_env_infer(const struct px_manifest *manifest, const struct px_pins *pins, const char *base,
+                 const struct px_env *env, struct px_inferred *ret_inferred, struct px_err *e)
 {
     const struct px_env_ask lock = {.manifest = manifest, .pins = pins, .base = base};
     px_auto_free struct px_infer_wish *wishes = NULL;
@@ -84,7 +88,9 @@ int px_env_infer(const struct px_manifest *manifest, const struct px_pins *pins,
     ask.packages = packages;
     ask.package_count = env ? env->count : ask.package_count;
     int r = px_infer(&ask, ret_inferred);
-    return r < 0 ? px_fail(e, r == -ENOMEM ? PX_E_MEMORY : PX_E_LIMIT, r, "cannot say which capabilities the environment needs") : 0;
+    return r < 0 ? px_fail(e, r == -ENOMEM ? PX_E_MEMORY : PX_E_LIMIT, r,
+                           "cannot say which capabilities the environment needs")
+                 : 0;
 }
 
 void px_env_explain(const struct px_inferred *inferred, struct px_json *j, const char *name)

@@ -1,5 +1,5 @@
-/* One package as a tree of the store: its key is what goes in (the archive, the Python, who builds), and what is said about it is what
- * environments and inference need, so that a package is unpacked, checked and searched once. */
+/* One package as a tree of the store: its key is what goes in (the archive, the Python, who builds), and what is
+ * said about it is what environments and inference need, so that a package is unpacked, checked and searched once. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +52,8 @@ static const char *builder_of(const struct px_env_package *p)
 /* ---- objects ---- */
 
 /* Takes the object. */
-static int put_object(struct px_env_work *w, const char *kind, json_t *payload, struct px_oid *ret_oid, struct px_err *e)
+static int put_object(struct px_env_work *w, const char *kind, json_t *payload, struct px_oid *ret_oid,
+                      struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     px_auto(px_document) json_t *mine = payload;
@@ -64,23 +65,26 @@ static int put_object(struct px_env_work *w, const char *kind, json_t *payload, 
 /* Not where it came from: the same file from a mirror is the same source. */
 static int put_source(struct px_env_work *w, struct px_env_package *p, struct px_err *e)
 {
-    return put_object(w, "source", json_pack("{ssssssss}", "filename", p->file, "name", p->name, "sha256", p->sha256.hex, "version", p->version),
-                      &p->source, e);
+    return put_object(
+        w, "source",
+        json_pack("{ssssssss}", "filename", p->file, "name", p->name, "sha256", p->sha256.hex, "version", p->version),
+        &p->source, e);
 }
 
-static int put_build(struct px_env_work *w, struct px_env_package *p, const struct px_listing *listing, struct px_err *e)
+static int put_build(struct px_env_work *w, struct px_env_package *p, const struct px_listing *listing,
+                     struct px_err *e)
 {
     return put_object(w, "pkg-build",
-                      json_pack("{ssssssssss}", "build_options_hash", p->options.hex, "builder_id", builder_of(p), "fs_tree", listing->oid.hex,
-                                "runtime_abi", w->abi, "source_oid", p->source.hex),
+                      json_pack("{ssssssssss}", "build_options_hash", p->options.hex, "builder_id", builder_of(p),
+                                "fs_tree", listing->oid.hex, "runtime_abi", w->abi, "source_oid", p->source.hex),
                       &p->build, e);
 }
 
 static int key_of(struct px_env_work *w, const struct px_env_package *p, struct px_oid *ret_key, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
-    px_auto(px_document) json_t *key = json_pack("{ssssssss}", "kind", "pkg-build key", "builder_id", builder_of(p), "runtime_abi",
-                                                 w->abi, "source_oid", p->source.hex);
+    px_auto(px_document) json_t *key = json_pack("{ssssssss}", "kind", "pkg-build key", "builder_id", builder_of(p),
+                                                 "runtime_abi", w->abi, "source_oid", p->source.hex);
     if (!key || px_canonical(key, &text) < 0 || px_hash_bytes(text.data, text.len, ret_key) < 0)
         return no_memory(e);
     return 0;
@@ -118,8 +122,9 @@ static int texts_from(const json_t *array, char ***ret_list, size_t *ret_count)
 static int write_about(const struct px_env_package *p, struct px_buf *out)
 {
     px_auto(px_document) json_t *about =
-        json_pack("{s:s,s:s,s:s,s:o,s:o,s:b,s:s}", "kind", "pkg-build", "build_options_hash", p->options.hex, "pkg_build_oid", p->build.hex, "needed", texts_json(p->needed, p->needed_count),
-                  "scripts", texts_json(p->scripts, p->script_count), "pth", (int)p->has_pth, "source_oid", p->source.hex);
+        json_pack("{s:s,s:s,s:s,s:o,s:o,s:b,s:s}", "kind", "pkg-build", "build_options_hash", p->options.hex,
+                  "pkg_build_oid", p->build.hex, "needed", texts_json(p->needed, p->needed_count), "scripts",
+                  texts_json(p->scripts, p->script_count), "pth", (int)p->has_pth, "source_oid", p->source.hex);
     return about ? px_canonical(about, out) : -ENOMEM;
 }
 
@@ -190,13 +195,14 @@ static int look_for_names(struct px_env_package *p, int root, struct px_err *e)
         }
     px_paths_done(&bin);
     px_paths_done(&site);
-    return r < 0 || !p->scripts ? px_fail(e, PX_E_BUILD, r < 0 ? r : ENOMEM, "cannot look at the files of %s", p->name) : 0;
+    return r < 0 || !p->scripts ? px_fail(e, PX_E_BUILD, r < 0 ? r : ENOMEM, "cannot look at the files of %s", p->name)
+                                : 0;
 }
 
 /* ---- building ---- */
 
-static int unpack_wheel(struct px_env_work *w, const struct px_env_package *p, int fd, uint64_t size, const char *file_name,
-                        const struct px_oid *expect, int root, struct px_err *e)
+static int unpack_wheel(struct px_env_work *w, const struct px_env_package *p, int fd, uint64_t size,
+                        const char *file_name, const struct px_oid *expect, int root, struct px_err *e)
 {
     const struct px_wheel_ask ask = {file_name, p->name, p->version};
     struct px_unpacked done;
@@ -217,7 +223,9 @@ static int install(struct px_env_work *w, struct px_env_package *p, int root, st
     uint64_t size = 0;
     char name[FILE_NAME_MAX];
     if (p->wheel)
-        return px_blob_open(w->s->store, &p->sha256, &fd, &size, e) < 0 ? -1 : unpack_wheel(w, p, fd, size, p->file, &p->sha256, root, e);
+        return px_blob_open(w->s->store, &p->sha256, &fd, &size, e) < 0
+                   ? -1
+                   : unpack_wheel(w, p, fd, size, p->file, &p->sha256, root, e);
     if (px_env_sdist(w, p, &fd, name, sizeof name, e) < 0)
         return -1;
     off_t end = lseek(fd, 0, SEEK_END);

@@ -1,5 +1,6 @@
-/* Source archives: what they run when they are built runs in a box without a network, on the base with a compiler, pip's usual backends and
- * the development packages of the capabilities that the package is known for. Only the wheel comes out, and is looked at like any other. */
+/* Source archives: what they run when they are built runs in a box without a network, on the base with a compiler,
+ * pip's usual backends and the development packages of the capabilities that the package is known for. Only the
+ * wheel comes out, and is looked at like any other. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -25,7 +26,8 @@
 #include "infer/tables.h"
 
 enum { NAME_LINE_MAX = 256 };
-static const char toolchain[] = "python3-pip python3-setuptools python3-wheel python3-dev gcc g++ libc6-dev make pkg-config";
+static const char toolchain[] =
+    "python3-pip python3-setuptools python3-wheel python3-dev gcc g++ libc6-dev make pkg-config";
 
 /* ---- the root that it is built on ---- */
 
@@ -56,13 +58,14 @@ static int make_root(struct px_env_work *w, struct px_env_package *p, struct px_
     struct px_capability_layer layer = {0};
     const struct px_base_row *row = px_base_row_find(w->runtime->base);
     if (!row || !row->suite) {
-        (void)px_fail(e, PX_E_BUILD, 0, "%s %s comes as a source archive, which px cannot build for the base '%s'", p->name, p->version,
-                      w->runtime->base);
+        (void)px_fail(e, PX_E_BUILD, 0, "%s %s comes as a source archive, which px cannot build for the base '%s'",
+                      p->name, p->version, w->runtime->base);
         return px_fix(e, "Give a wheel of it by --find-links, or use base = \"debian-12\".");
     }
     if (known_needs(p, &set, e) < 0 || px_base_need(w->s->store, w->runtime->base, &base, e) < 0)
         return -1;
-    const struct px_capability_ask ask = {.base = &base, .row = row, .set = &set, .compression = PX_COMPRESS_ZSTD, .build = toolchain};
+    const struct px_capability_ask ask = {
+        .base = &base, .row = row, .set = &set, .compression = PX_COMPRESS_ZSTD, .build = toolchain};
     int r = px_capability_layer_make(w->s, &ask, &layer, e);
     struct px_image *image = r < 0 ? NULL : calloc(1, sizeof *image);
     if (r == 0 && !image)
@@ -93,8 +96,10 @@ static int offer(struct px_env_work *w, const struct px_env_package *p, int scra
     if (px_blob_open(w->s->store, &p->sha256, &fd, &size, e) < 0)
         return -1;
     (void)px_fmt(link, sizeof link, "/proc/self/fd/%d", fd);
-    if (mkdirat(scratch, "in", 0755) < 0 || fchmodat(scratch, "in", 0755, 0) < 0 || mkdirat(scratch, "changes", 0700) < 0 ||
-        (dir = openat(scratch, "in", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 || linkat(AT_FDCWD, link, dir, p->file, AT_SYMLINK_FOLLOW) < 0)
+    if (mkdirat(scratch, "in", 0755) < 0 || fchmodat(scratch, "in", 0755, 0) < 0 ||
+        mkdirat(scratch, "changes", 0700) < 0 ||
+        (dir = openat(scratch, "in", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
+        linkat(AT_FDCWD, link, dir, p->file, AT_SYMLINK_FOLLOW) < 0)
         return px_fail(e, PX_E_STORE_WRITE, errno, "cannot lay out the source of %s", p->name);
     return 0;
 }
@@ -110,19 +115,25 @@ static int failed(const struct px_env_package *p, struct px_err *e)
     (void)px_why(e, "%s", why);
     (void)px_detail(e, "reason", "sdist_build_failed");
     if (px_message_missing(why, strlen(why), &missing))
-        return px_fix(e, "Its build misses %s, which the capability '%s' brings.\nTake a wheel of it, by --find-links or another version.",
+        return px_fix(e,
+                      "Its build misses %s, which the capability '%s' brings.\n"
+                      "Take a wheel of it, by --find-links or another version.",
                       missing.what, missing.capability);
-    return px_fix(e, "Take a wheel of it: another version, or one built elsewhere (`pip wheel %s==%s`) and given by --find-links.", p->name,
-                  p->version);
+    return px_fix(
+        e,
+        "Take a wheel of it: another version, or one built elsewhere (`pip wheel %s==%s`) and given by --find-links.",
+        p->name, p->version);
 }
 
-static int run_box(struct px_env_work *w, const struct px_env_package *p, const struct px_oid *tree, int scratch, int out, struct px_err *e)
+static int run_box(struct px_env_work *w, const struct px_env_package *p, const struct px_oid *tree, int scratch,
+                   int out, struct px_err *e)
 {
     char script[sizeof sdist_script + 1] = {0}, root[PATH_MAX], changes[PATH_MAX], in[PATH_MAX];
     memcpy(script, sdist_script, sizeof sdist_script);
     const char *const argv[] = {"/bin/sh", "-c", script, "px-sdist", p->file, NULL};
     struct px_build_box box = {.out_fd = -EBADF};
-    if (px_tree_path(w->s->store, tree, root, sizeof root, e) < 0 || px_build_path(scratch, "changes", changes, sizeof changes, e) < 0 ||
+    if (px_tree_path(w->s->store, tree, root, sizeof root, e) < 0 ||
+        px_build_path(scratch, "changes", changes, sizeof changes, e) < 0 ||
         px_build_path(scratch, "in", in, sizeof in, e) < 0)
         return -1;
     if (w->s->progress.tell)
@@ -139,14 +150,15 @@ static int run_box(struct px_env_work *w, const struct px_env_package *p, const 
 /* ---- what came out ---- */
 
 /* The name, then the wheel itself as a file of its own. */
-static int take_wheel(const struct px_env_work *w, const struct px_env_package *p, int scratch, int out, int *ret_wheel, char *file_name,
-                      size_t size, struct px_err *e)
+static int take_wheel(const struct px_env_work *w, const struct px_env_package *p, int scratch, int out, int *ret_wheel,
+                      char *file_name, size_t size, struct px_err *e)
 {
     char head[NAME_LINE_MAX];
     struct stat st;
     ssize_t n = pread(out, head, sizeof head - 1, 0);
     const char *end = n > 0 ? memchr(head, '\n', (size_t)n) : NULL;
-    if (!end || fstat(out, &st) < 0 || px_fmt(file_name, size, "%.*s", (int)(end - head), head) < 0 || px_tags_rank(&w->tags, file_name) < 0) {
+    if (!end || fstat(out, &st) < 0 || px_fmt(file_name, size, "%.*s", (int)(end - head), head) < 0 ||
+        px_tags_rank(&w->tags, file_name) < 0) {
         (void)px_fail(e, PX_E_BUILD, 0, "cannot build %s %s from its source", p->name, p->version);
         return px_why(e, "What came out is not a wheel for the Python of the base.");
     }
@@ -154,7 +166,8 @@ static int take_wheel(const struct px_env_work *w, const struct px_env_package *
     off_t at = end - head + 1;
     int r = wheel < 0 ? -errno : 0;
     while (r == 0 && at < st.st_size) {
-        ssize_t sent = sendfile(wheel, out, &at, (size_t)(st.st_size - at) < INT_MAX ? (size_t)(st.st_size - at) : INT_MAX);
+        ssize_t sent =
+            sendfile(wheel, out, &at, (size_t)(st.st_size - at) < INT_MAX ? (size_t)(st.st_size - at) : INT_MAX);
         r = sent > 0 || (sent < 0 && errno == EINTR) ? 0 : sent < 0 ? -errno : -EIO;
     }
     if (r < 0)
@@ -163,7 +176,8 @@ static int take_wheel(const struct px_env_work *w, const struct px_env_package *
     return 0;
 }
 
-int px_env_sdist(struct px_env_work *w, struct px_env_package *p, int *ret_wheel, char *file_name, size_t size, struct px_err *e)
+int px_env_sdist(struct px_env_work *w, struct px_env_package *p, int *ret_wheel, char *file_name, size_t size,
+                 struct px_err *e)
 {
     struct px_tree_build *room = NULL;
     struct px_oid tree, id;
