@@ -1,5 +1,5 @@
-/* fuzz/fuzz_unzip.c - zip archives from anywhere: reading is bounded, names are clean and each there once, entries do not overlap, and
- * nothing is made but below the one directory. */
+/* fuzz/fuzz_unzip.c - zip archives from anywhere: reading is bounded, names are clean and each there once, entries
+ * do not overlap, and nothing is made but below the one directory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -98,7 +98,8 @@ static void put_text(struct draft *d, const char *text)
         put(d, (uint8_t)*text, 1);
 }
 
-static const char *const names[] = {"a", "a/", "a/b", "b", "../x", "/x", "a/../b", "c", "d", "e", "f/g", "\\x", "f/", "x//y", ".", "h"};
+static const char *const names[] = {"a", "a/", "a/b", "b",   "../x", "/x",   "a/../b", "c",
+                                    "d", "e",  "f/g", "\\x", "f/",   "x//y", ".",      "h"};
 
 /* Signature, what both headers have in common, name. `wrong` spoils a field in one of them. */
 static void put_header(struct draft *d, const uint8_t *b, bool listed, uint32_t at, unsigned wrong)

@@ -60,7 +60,7 @@ static void print_package(struct px_json *j, const struct px_env_package *p)
     px_json_end(j);
 }
 
-static void print_env(const struct px_env *env)
+static void print_env(const struct px_env *env, const struct px_inferred *inferred)
 {
     px_auto_buf struct px_buf text = PX_BUF(FILE_MAX);
     struct px_json j = {.out = &text};
@@ -72,6 +72,11 @@ static void print_env(const struct px_env *env)
     px_json_array(&j, "packages");
     for (size_t i = 0; i < env->count; i++)
         print_package(&j, &env->packages[i]);
+    px_json_end(&j);
+    px_env_explain(inferred, &j, "capabilities");
+    px_json_array(&j, "effective");
+    for (size_t i = 0; i < inferred->effective_count; i++)
+        px_json_text(&j, NULL, inferred->effective[i]);
     px_json_end(&j);
     px_json_end(&j);
     (void)printf("%s\n", px_buf_text(&text));
@@ -86,6 +91,7 @@ static int do_build(int argc, char **argv)
     struct px_sandbox *s = NULL;
     struct px_err e = {0};
     struct px_env env;
+    struct px_inferred inferred;
     size_t length = 0;
     int format = 0;
     while (format < PX_PINS_FORMATS && strcmp(name, px_pins_files[format]) != 0)
@@ -96,8 +102,11 @@ static int do_build(int argc, char **argv)
     dir[strlen(dir) - strlen(name) - 1] = '\0';
     if (px_pins_parse((enum px_pins_format)format, lock, length, name, &pins, &e) < 0)
         return said(&e);
-    const struct px_env_ask ask = {.manifest = strcmp(argv[2], "-") != 0 ? &manifest : NULL, .pins = &pins, .project_dir = dir,
-                                   .find_links = argc > 4 ? (const char *const *)argv + 4 : NULL, .frozen = argv[3][0] == '1'};
+    const struct px_env_ask ask = {.manifest = strcmp(argv[2], "-") != 0 ? &manifest : NULL,
+                                   .pins = &pins,
+                                   .project_dir = dir,
+                                   .find_links = argc > 4 ? (const char *const *)argv + 4 : NULL,
+                                   .frozen = argv[3][0] == '1'};
     if (ask.manifest) {
         char *text = slurp(argv[2], &length);
         if (px_manifest_parse(text, length, "pyproject.toml", &manifest, &e) < 0)
@@ -107,8 +116,11 @@ static int do_build(int argc, char **argv)
     int r = px_sandbox_open(argv[0], &s, &e);
     if (r == 0)
         r = px_env_build(s, &ask, &env, &e);
-    if (r == 0) {
-        print_env(&env);
+    if (r == 0 && px_env_check(s, env.profile.hex, &e) != 1)
+        return 3;
+    if (r == 0 && (r = px_env_infer(ask.manifest, &pins, NULL, &env, &inferred, &e)) == 0) {
+        print_env(&env, &inferred);
+        px_inferred_done(&inferred);
         px_env_done(&env);
     }
     px_sandbox_close(s);
@@ -131,7 +143,8 @@ static struct px_libraries scan(const char *path)
     return found;
 }
 
-/* infer DIR...: what the files of each need, and the capabilities that this gives; the names of the directories say nothing */
+/* infer DIR...: what the files of each need, and the capabilities that this gives; the names of the directories say
+ * nothing */
 static int do_infer(int argc, char **argv)
 {
     px_auto_buf struct px_buf text = PX_BUF(FILE_MAX);
@@ -141,7 +154,8 @@ static int do_infer(int argc, char **argv)
     struct px_libraries found[PACKAGES_MAX];
     for (int i = 0; i < argc && i < PACKAGES_MAX; i++) {
         found[i] = scan(argv[i]);
-        packages[i] = (struct px_infer_package){"unknown", "unknown-1-py3-none-any.whl", (const char *const *)found[i].items, found[i].count};
+        packages[i] = (struct px_infer_package){"unknown", "unknown-1-py3-none-any.whl",
+                                                (const char *const *)found[i].items, found[i].count};
     }
     const struct px_infer_ask ask = {.automatic = true, .packages = packages, .package_count = (size_t)argc};
     if (px_infer(&ask, &inferred) < 0)
@@ -162,10 +176,26 @@ static int do_infer(int argc, char **argv)
     return 0;
 }
 
+/* check HOME PROFILE: {"usable":1} */
+static int do_check(int argc, char **argv)
+{
+    struct px_sandbox *s = NULL;
+    struct px_err e = {0};
+    (void)argc;
+    int r = px_sandbox_open(argv[0], &s, &e);
+    if (r == 0)
+        r = px_env_check(s, argv[1], &e);
+    px_sandbox_close(s);
+    if (r < 0)
+        return said(&e);
+    (void)printf("{\"usable\":%d}\n", r);
+    return 0;
+}
+
 /* gc HOME CLEAN: what was removed */
 static int do_gc(int argc, char **argv)
 {
-    struct px_gc gc = {.unnamed = argv[1][0] == '1', .min_age_sec = 3600};
+    struct px_gc gc = {.unnamed = argv[1][0] == '1', .min_age_sec = argv[1][0] == '1' ? 0 : 3600};
     struct px_store *store = NULL;
     struct px_err e = {0};
     (void)argc;
@@ -197,13 +227,14 @@ static const struct {
     const char *name;
     int least;
     int (*run)(int argc, char **argv);
-} verbs[] = {{"build", 4, do_build}, {"infer", 1, do_infer}, {"gc", 2, do_gc}, {"name", 3, do_name}};
+} verbs[] = {
+    {"build", 4, do_build}, {"infer", 1, do_infer}, {"check", 2, do_check}, {"gc", 2, do_gc}, {"name", 3, do_name}};
 
 int main(int argc, char **argv)
 {
     for (size_t i = 0; argc > 1 && i < sizeof verbs / sizeof verbs[0]; i++)
         if (strcmp(argv[1], verbs[i].name) == 0 && argc - 2 >= verbs[i].least)
             return verbs[i].run(argc - 2, argv + 2);
-    (void)fprintf(stderr, "usage: env build|infer|gc|name WORD...\n");
+    (void)fprintf(stderr, "usage: env build|infer|check|gc|name WORD...\n");
     return 2;
 }

@@ -11,7 +11,8 @@
 enum { TELL_EVERY = 64 };       /* entries */
 static const struct timespec epoch[2] = {{0, 0}, {0, 0}};
 
-static int make_entry(struct extract *x, const struct zip *z, const struct zip_entry *from, struct entry *entry, struct px_err *e)
+static int make_entry(struct extract *x, const struct zip *z, const struct zip_entry *from, struct entry *entry,
+                      struct px_err *e)
 {
     px_auto_fd int fd = -EBADF;
     const char *reason = "";

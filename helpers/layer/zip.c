@@ -1,5 +1,6 @@
-/* The list at the end of a zip archive, and the headers in front of each entry, which have to say the same. Readers of zip files
- * differ in which of the two they believe and in how they look for the end; an archive that they could read differently is refused. */
+/* The list at the end of a zip archive, and the headers in front of each entry, which have to say the same. Readers
+ * of zip files differ in which of the two they believe and in how they look for the end; an archive that they could
+ * read differently is refused. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +57,8 @@ struct end {
     uint64_t count, list_at, list_size;
 };
 
-/* The end record is the one whose comment ends with the archive; a second such place in it would be read by somebody else. */
+/* The end record is the one whose comment ends with the archive; a second such place in it would be read by somebody
+ * else. */
 static int find_end(const struct zip *z, uint8_t record[END_SIZE], uint64_t *ret_at, struct px_err *e)
 {
     size_t span = z->size < END_SIZE + COMMENT_MAX ? (size_t)z->size : END_SIZE + COMMENT_MAX;
@@ -77,7 +79,8 @@ static int find_end(const struct zip *z, uint8_t record[END_SIZE], uint64_t *ret
     return r;
 }
 
-/* The larger record, where the small one has no room: directly before it, and of the size that it has had from the first. */
+/* The larger record, where the small one has no room: directly before it, and of the size that it has had from the
+ * first. */
 static int take_end64(const struct zip *z, struct end *end, struct px_err *e)
 {
     uint8_t locator[LOCATOR_SIZE], big[END64_SIZE];
@@ -180,8 +183,13 @@ static long take_listed(struct zip *z, const uint8_t *b, size_t left, size_t *na
     if (length > left)
         return zip_refuse(z, NULL, "its list is damaged", e);
     struct zip_entry *entry = &z->entries[z->count++];
-    *entry = (struct zip_entry){.at = zip_u32(b + 42), .packed = zip_u32(b + 20), .size = zip_u32(b + 24), .crc = zip_u32(b + 16),
-                                .name = (uint32_t)*names, .flags = zip_u16(b + 8), .method = zip_u16(b + 10),
+    *entry = (struct zip_entry){.at = zip_u32(b + 42),
+                                .packed = zip_u32(b + 20),
+                                .size = zip_u32(b + 24),
+                                .crc = zip_u32(b + 16),
+                                .name = (uint32_t)*names,
+                                .flags = zip_u16(b + 8),
+                                .method = zip_u16(b + 10),
                                 .name_length = (uint16_t)name_length};
     memcpy(z->names + *names, b + LISTED_SIZE, name_length);
     z->names[*names + name_length] = '\0';

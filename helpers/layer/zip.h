@@ -34,7 +34,8 @@ static inline uint64_t zip_u64(const uint8_t *b)
 int zip_refuse(const struct zip *z, const struct zip_entry *entry, const char *reason, struct px_err *e);
 /* Exactly these bytes, or the archive is refused. */
 int zip_read(const struct zip *z, uint64_t at, void *out, size_t size, struct px_err *e);
-/* Extra fields: numbers that did not fit take their 64 bits, in this order (at NULL: a local header). The reason to refuse, or NULL. */
+/* Extra fields: numbers that did not fit take their 64 bits, in this order (at NULL: a local header). The reason to
+ * refuse, or NULL. */
 const char *zip_extra(const uint8_t *b, size_t length, uint64_t *size, uint64_t *packed, uint64_t *at);
 /* Header, data and what is behind fill the entry's place up to `next`, and say what the list says. */
 int zip_local(const struct zip *z, const struct zip_entry *entry, uint64_t next, struct px_err *e);

@@ -15,8 +15,8 @@ enum { LOCAL_SIZE = 30, DESCRIPTOR_MAX = 24, EXTRA_64 = 0x0001, EXTRA_NAME = 0x7
 
 /* ---- headers ---- */
 
-/* The numbers that say "look there" with all bits set, in the order of the format; all of the field has to be used. Writers to a
- * stream put both lengths there in any case: then they have to be the same. */
+/* The numbers that say "look there" with all bits set, in the order of the format; all of the field has to be used.
+ * Writers to a stream put both lengths there in any case: then they have to be the same. */
 static const char *take_64(const uint8_t *b, size_t length, bool large, uint64_t *const numbers[3])
 {
     if (!large && length == 16 && zip_u64(b) == *numbers[0] && zip_u64(b + 8) == *numbers[1])
@@ -58,7 +58,8 @@ const char *zip_extra(const uint8_t *b, size_t length, uint64_t *size, uint64_t 
 }
 
 /* Where the data begins, which only the local header says: behind a name and extra fields of its own. */
-static int data_at(const struct zip *z, const struct zip_entry *entry, uint8_t b[LOCAL_SIZE], uint64_t *ret_at, struct px_err *e)
+static int data_at(const struct zip *z, const struct zip_entry *entry, uint8_t b[LOCAL_SIZE], uint64_t *ret_at,
+                   struct px_err *e)
 {
     if (zip_read(z, entry->at, b, LOCAL_SIZE, e) < 0)
         return -1;
@@ -77,7 +78,8 @@ static int check_local(const struct zip *z, const struct zip_entry *entry, const
         return px_fail(e, PX_E_MEMORY, ENOMEM, "a header of an archive");
     int r = zip_read(z, entry->at + LOCAL_SIZE, text, (size_t)name_length + extra_length, e);
     const char *reason = r < 0 ? NULL : zip_extra(text + name_length, extra_length, &size, &packed, NULL);
-    bool same = r == 0 && !reason && name_length == entry->name_length && memcmp(text, z->names + entry->name, name_length) == 0 &&
+    bool same = r == 0 && !reason && name_length == entry->name_length &&
+                memcmp(text, z->names + entry->name, name_length) == 0 &&
                 ((zip_u16(b + 6) ^ entry->flags) & ~ZIP_LEVEL) == 0 && zip_u16(b + 8) == entry->method;
     /* With a descriptor behind the data these may be left empty. */
     bool later = entry->flags & ZIP_DESCRIPTOR && size == 0 && packed == 0 && zip_u32(b + 14) == 0;
@@ -86,7 +88,9 @@ static int check_local(const struct zip *z, const struct zip_entry *entry, const
     free(text);
     if (r < 0)
         return -1;
-    return reason ? zip_refuse(z, entry, reason, e) : same ? 0 : zip_refuse(z, entry, "its header and the list differ", e);
+    return reason ? zip_refuse(z, entry, reason, e)
+           : same ? 0
+                  : zip_refuse(z, entry, "its header and the list differ", e);
 }
 
 /* The sum and both lengths again; with or without a sign in front, in 32 or 64 bits: whichever fills the room. */
@@ -117,7 +121,9 @@ int zip_local(const struct zip *z, const struct zip_entry *entry, uint64_t next,
         return zip_refuse(z, entry, "something is hidden behind it", e);
     if (zip_read(z, next - left, behind, (size_t)left, e) < 0)
         return -1;
-    return is_descriptor(entry, behind, (size_t)left) ? 0 : zip_refuse(z, entry, "what is behind its data and the list differ", e);
+    return is_descriptor(entry, behind, (size_t)left)
+               ? 0
+               : zip_refuse(z, entry, "what is behind its data and the list differ", e);
 }
 
 /* ---- data ---- */
@@ -184,7 +190,8 @@ static int inflate_some(struct reading *r, struct inflate_state *s)
         return -1;
     if (s->block_state == ISAL_BLOCK_FINISH)
         return 0;
-    return made > 0 || s->avail_in < in || r->left > 0 ? 1 : zip_refuse(r->z, r->entry, "its data end in the middle", r->e);
+    return made > 0 || s->avail_in < in || r->left > 0 ? 1
+                                                       : zip_refuse(r->z, r->entry, "its data end in the middle", r->e);
 }
 
 static int inflate_all(struct reading *r)
@@ -219,5 +226,7 @@ int zip_write(const struct zip *z, const struct zip_entry *entry, int fd, struct
     free(r.in);
     if (done < 0)
         return -1;
-    return r.made == entry->size && r.crc == entry->crc ? 0 : zip_refuse(z, entry, "its data do not match its length or its sum", e);
+    return r.made == entry->size && r.crc == entry->crc
+               ? 0
+               : zip_refuse(z, entry, "its data do not match its length or its sum", e);
 }

@@ -1,5 +1,5 @@
-/* Directories with archives (--find-links): a file by the name that the lock gives, or, where the lock gives hashes and no names, the best
- * wheel of that package and version that has one of them. */
+/* Directories with archives (--find-links): a file by the name that the lock gives, or, where the lock gives hashes
+ * and no names, the best wheel of that package and version that has one of them. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,8 @@ struct search {
 
 static int open_dir(const char *place)
 {
-    return open(px_starts_with(place, "file://") ? place + strlen("file://") : place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return open(px_starts_with(place, "file://") ? place + strlen("file://") : place,
+                O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 static int open_file(int dir, const char *name)
@@ -39,8 +40,9 @@ static bool is_of_pin(const char *file, const struct px_pin *pin)
     struct px_wheel_name parts;
     struct px_version a, b;
     char name[256];
-    return px_wheel_parse(file, &parts) == 0 && px_package_name(parts.name, parts.name_length, name, sizeof name) == 0 &&
-           px_equal(name, pin->name) && px_version_parse(parts.version, parts.version_length, &a) == 0 &&
+    return px_wheel_parse(file, &parts) == 0 &&
+           px_package_name(parts.name, parts.name_length, name, sizeof name) == 0 && px_equal(name, pin->name) &&
+           px_version_parse(parts.version, parts.version_length, &a) == 0 &&
            px_version_parse(pin->version, strlen(pin->version), &b) == 0 && px_version_compare(&a, &b) == 0;
 }
 

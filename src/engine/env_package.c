@@ -1,5 +1,5 @@
-/* One package as a tree of the store: its key is what goes in (the archive, the Python, who builds), and what is said about it is what
- * environments and inference need, so that a package is unpacked, checked and searched once. */
+/* One package as a tree of the store: its key is what goes in (the archive, the Python, who builds), and what is
+ * said about it is what environments and inference need, so that a package is unpacked, checked and searched once. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +52,8 @@ static const char *builder_of(const struct px_env_package *p)
 /* ---- objects ---- */
 
 /* Takes the object. */
-static int put_object(struct px_env_work *w, const char *kind, json_t *payload, struct px_oid *ret_oid, struct px_err *e)
+static int put_object(struct px_env_work *w, const char *kind, json_t *payload, struct px_oid *ret_oid,
+                      struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     px_auto(px_document) json_t *mine = payload;
@@ -64,22 +65,25 @@ static int put_object(struct px_env_work *w, const char *kind, json_t *payload, 
 /* Not where it came from: the same file from a mirror is the same source. */
 static int put_source(struct px_env_work *w, struct px_env_package *p, struct px_err *e)
 {
-    return put_object(w, "source", json_pack("{ssssssss}", "filename", p->file, "name", p->name, "sha256", p->sha256.hex, "version", p->version),
-                      &p->source, e);
+    return put_object(
+        w, "source",
+        json_pack("{ssssssss}", "filename", p->file, "name", p->name, "sha256", p->sha256.hex, "version", p->version),
+        &p->source, e);
 }
 
-static int put_build(struct px_env_work *w, struct px_env_package *p, const struct px_listing *listing, struct px_err *e)
+static int put_build(struct px_env_work *w, struct px_env_package *p, const struct px_listing *listing,
+                     struct px_err *e)
 {
     return put_object(w, "pkg-build",
-                      json_pack("{ssssssssss}", "build_options_hash", "", "builder_id", builder_of(p), "fs_tree", listing->oid.hex,
-                                "runtime_abi", w->abi, "source_oid", p->source.hex),
+                      json_pack("{ssssssssss}", "build_options_hash", p->options.hex, "builder_id", builder_of(p),
+                                "fs_tree", listing->oid.hex, "runtime_abi", w->abi, "source_oid", p->source.hex),
                       &p->build, e);
 }
 
 static int key_of(struct px_env_work *w, const struct px_env_package *p, struct px_oid *ret_key, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
-    px_auto(px_document) json_t *key = json_pack("{ssssssssss}", "kind", "pkg-build key", "build_options_hash", "", "builder_id", builder_of(p),
+    px_auto(px_document) json_t *key = json_pack("{ssssssss}", "kind", "pkg-build key", "builder_id", builder_of(p),
                                                  "runtime_abi", w->abi, "source_oid", p->source.hex);
     if (!key || px_canonical(key, &text) < 0 || px_hash_bytes(text.data, text.len, ret_key) < 0)
         return no_memory(e);
@@ -118,8 +122,9 @@ static int texts_from(const json_t *array, char ***ret_list, size_t *ret_count)
 static int write_about(const struct px_env_package *p, struct px_buf *out)
 {
     px_auto(px_document) json_t *about =
-        json_pack("{s:s,s:s,s:o,s:o,s:b,s:s}", "kind", "pkg-build", "pkg_build_oid", p->build.hex, "needed", texts_json(p->needed, p->needed_count),
-                  "scripts", texts_json(p->scripts, p->script_count), "pth", (int)p->has_pth, "source_oid", p->source.hex);
+        json_pack("{s:s,s:s,s:s,s:o,s:o,s:b,s:s}", "kind", "pkg-build", "build_options_hash", p->options.hex,
+                  "pkg_build_oid", p->build.hex, "needed", texts_json(p->needed, p->needed_count), "scripts",
+                  texts_json(p->scripts, p->script_count), "pth", (int)p->has_pth, "source_oid", p->source.hex);
     return about ? px_canonical(about, out) : -ENOMEM;
 }
 
@@ -130,6 +135,9 @@ static int recall(struct px_env_work *w, struct px_env_package *p, struct px_err
     if (px_tree_about(w->s->store, &p->tree, &text, e) < 0 ||
         px_document_read(px_buf_text(&text), text.len, "the record of a package", PX_E_RECORD, &about, e) < 0)
         return -1;
+    const char *options = px_document_text(about, "build_options_hash");
+    if (options && options[0] && px_oid_parse(options, false, &p->options) < 0)
+        return px_fail(e, PX_E_RECORD, 0, "the record of the package %s is not what px writes", p->name);
     p->has_pth = json_is_true(json_object_get(about, "pth"));
     if (px_oid_parse(px_document_text(about, "pkg_build_oid"), false, &p->build) < 0 ||
         texts_from(json_object_get(about, "needed"), &p->needed, &p->needed_count) < 0 ||
@@ -187,13 +195,14 @@ static int look_for_names(struct px_env_package *p, int root, struct px_err *e)
         }
     px_paths_done(&bin);
     px_paths_done(&site);
-    return r < 0 || !p->scripts ? px_fail(e, PX_E_BUILD, r < 0 ? r : ENOMEM, "cannot look at the files of %s", p->name) : 0;
+    return r < 0 || !p->scripts ? px_fail(e, PX_E_BUILD, r < 0 ? r : ENOMEM, "cannot look at the files of %s", p->name)
+                                : 0;
 }
 
 /* ---- building ---- */
 
-static int unpack_wheel(struct px_env_work *w, const struct px_env_package *p, int fd, uint64_t size, const char *file_name,
-                        const struct px_oid *expect, int root, struct px_err *e)
+static int unpack_wheel(struct px_env_work *w, const struct px_env_package *p, int fd, uint64_t size,
+                        const char *file_name, const struct px_oid *expect, int root, struct px_err *e)
 {
     const struct px_wheel_ask ask = {file_name, p->name, p->version};
     struct px_unpacked done;
@@ -208,13 +217,15 @@ static int unpack_wheel(struct px_env_work *w, const struct px_env_package *p, i
     return px_wheel_install(root, &ask, e);
 }
 
-static int install(struct px_env_work *w, const struct px_env_package *p, int root, struct px_err *e)
+static int install(struct px_env_work *w, struct px_env_package *p, int root, struct px_err *e)
 {
     px_auto_fd int fd = -EBADF;
     uint64_t size = 0;
     char name[FILE_NAME_MAX];
     if (p->wheel)
-        return px_blob_open(w->s->store, &p->sha256, &fd, &size, e) < 0 ? -1 : unpack_wheel(w, p, fd, size, p->file, &p->sha256, root, e);
+        return px_blob_open(w->s->store, &p->sha256, &fd, &size, e) < 0
+                   ? -1
+                   : unpack_wheel(w, p, fd, size, p->file, &p->sha256, root, e);
     if (px_env_sdist(w, p, &fd, name, sizeof name, e) < 0)
         return -1;
     off_t end = lseek(fd, 0, SEEK_END);

@@ -1,5 +1,5 @@
-/* Archives: what the store has, what lies on this machine, what has to be fetched. Nothing that is not what the lock says gets further
- * than a temporary file. */
+/* Archives: what the store has, what lies on this machine, what has to be fetched. Nothing that is not what the
+ * lock says gets further than a temporary file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -19,7 +19,8 @@ enum { COPY = 1 << 16, REDIRECTS_MAX = 5, TRIES = 3 };
 static int refuse_hash(const struct px_chosen *c, struct px_err *e)
 {
     (void)px_fail(e, PX_E_LOCK_FORMAT, 0, "the lock has no sha256 for %s %s", c->pin->name, c->pin->version);
-    (void)px_why(e, "Without a hash nobody can tell whether the file is the one that was locked, and this run is frozen.");
+    (void)px_why(e,
+                 "Without a hash nobody can tell whether the file is the one that was locked, and this run is frozen.");
     return px_fix(e, "Run `px sync` to write a lock with hashes.");
 }
 
@@ -29,9 +30,12 @@ static int not_found(const struct px_chosen *c, struct px_err *e)
     if (c->pin->source)
         (void)px_why(e, "The lock takes it from '%.200s', which px does not build from.", c->pin->source);
     else
-        (void)px_why(e, "%s", c->pin->file_count && !c->file ? "None of the lock's files fits the Python of the base."
-                                                             : "The lock does not say where it is, and it is in no --find-links directory.");
-    return px_fix(e, "Run `px sync` to write a lock that names its files.\nOr give the directory they are in: PIP_FIND_LINKS, --find-links.");
+        (void)px_why(e, "%s",
+                     c->pin->file_count && !c->file
+                         ? "None of the lock's files fits the Python of the base."
+                         : "The lock does not say where it is, and it is in no --find-links directory.");
+    return px_fix(e, "Run `px sync` to write a lock that names its files.\n"
+                     "Or give the directory they are in: PIP_FIND_LINKS, --find-links.");
 }
 
 /* ---- from this machine ---- */
@@ -92,7 +96,8 @@ static int commit(struct px_blob_writer *writer, const struct px_chosen *c, stru
     return c->file || is_one_of(c->pin, &p->sha256) ? 0 : other_file(p, NULL, e);
 }
 
-static int take_file(struct px_env_work *w, const struct px_chosen *c, int fd, struct px_env_package *p, struct px_err *e)
+static int take_file(struct px_env_work *w, const struct px_chosen *c, int fd, struct px_env_package *p,
+                     struct px_err *e)
 {
     struct px_blob_writer *writer = NULL;
     struct stat st;
@@ -149,11 +154,14 @@ static int unreachable(const struct px_env_package *p, const char *url, const ch
 {
     (void)px_fail(e, PX_E_BUILD, 0, "cannot fetch %s", p->file);
     (void)px_why(e, "%.200s: %s", url, why);
-    return px_fix(e, "Check the network and the index, then run the command again.\nOr put the file in a --find-links directory.");
+    return px_fix(
+        e,
+        "Check the network and the index, then run the command again.\nOr put the file in a --find-links directory.");
 }
 
 /* Never from TLS to none, nor from another machine to this one. */
-static int follow(const struct px_env_package *p, const struct px_fetch_answer *answer, char *url, size_t size, struct px_err *e)
+static int follow(const struct px_env_package *p, const struct px_fetch_answer *answer, char *url, size_t size,
+                  struct px_err *e)
 {
     struct px_fetch_place from, to;
     if (px_fetch_place(url, &from) < 0 || px_fetch_place(answer->location, &to) < 0 || (from.tls && !to.tls) ||
@@ -163,7 +171,8 @@ static int follow(const struct px_env_package *p, const struct px_fetch_answer *
 }
 
 /* 0: it came, 1: it was cut off, -1. */
-static int fetch_once(struct px_env_work *w, const struct px_chosen *c, const struct px_env_package *p, int sink, struct px_err *e)
+static int fetch_once(struct px_env_work *w, const struct px_chosen *c, const struct px_env_package *p, int sink,
+                      struct px_err *e)
 {
     px_auto_free struct px_fetch_answer *answer = calloc(1, sizeof *answer);
     char url[PX_FETCH_URL_MAX];
@@ -171,8 +180,13 @@ static int fetch_once(struct px_env_work *w, const struct px_chosen *c, const st
         return px_fail(e, PX_E_LIMIT, 0, "the address of %s is too long", p->file);
     url[strcspn(url, "#")] = '\0';
     for (unsigned n = 0; n <= REDIRECTS_MAX; n++) {
-        const struct px_fetch_request request = {.method = PX_FETCH_GET, .url = url, .source = -1, .sink = sink, .answer_max = most(c),
-                                                 .progress = w->s->progress, .what = "fetching packages"};
+        const struct px_fetch_request request = {.method = PX_FETCH_GET,
+                                                 .url = url,
+                                                 .source = -1,
+                                                 .sink = sink,
+                                                 .answer_max = most(c),
+                                                 .progress = w->s->progress,
+                                                 .what = "fetching packages"};
         struct px_fetch_place place;
         if (px_fetch_place(url, &place) < 0)
             return unreachable(p, url, "only https is used, and http for this machine itself", e);

@@ -30,7 +30,8 @@ struct writing {
 
 static int cannot(const struct writing *w, const char *path, int sys)
 {
-    return px_fail(w->e, sys == -ENOMEM ? PX_E_MEMORY : PX_E_STORE_WRITE, sys, "cannot write '%s' of the environment", path);
+    return px_fail(w->e, sys == -ENOMEM ? PX_E_MEMORY : PX_E_STORE_WRITE, sys, "cannot write '%s' of the environment",
+                   path);
 }
 
 static int put(const struct writing *w, const char *path, const struct px_buf *text, unsigned mode)
@@ -61,7 +62,8 @@ static int write_paths(const struct writing *w)
     for (size_t i = 0; i < w->env->count; i++) {
         const struct px_env_package *p = &w->env->packages[i];
         if (place_of(w, p, "site-packages", path, sizeof path) < 0 || strpbrk(path, "\n\r'\\"))
-            return px_fail(w->e, PX_E_STORE_WRITE, 0, "the path of the store cannot be one that Python looks in: '%.200s'", w->store);
+            return px_fail(w->e, PX_E_STORE_WRITE, 0,
+                           "the path of the store cannot be one that Python looks in: '%.200s'", w->store);
         px_buf_printf(&text, "%s\n", path);
         if (p->has_pth)
             px_buf_printf(&text, "import site; site.addsitedir('%s')\n", path);
@@ -74,8 +76,8 @@ static int write_config(const struct writing *w)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     const struct px_python *r = w->env->runtime;
-    px_buf_printf(&text, "home = %.*s\ninclude-system-site-packages = false\nversion = %s\n", (int)(strrchr(r->program, '/') - r->program),
-                  r->program, r->version);
+    px_buf_printf(&text, "home = %.*s\ninclude-system-site-packages = false\nversion = %s\n",
+                  (int)(strrchr(r->program, '/') - r->program), r->program, r->version);
     return put(w, "pyvenv.cfg", &text, 0644);
 }
 
@@ -96,10 +98,12 @@ static int write_shim(const struct writing *w)
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     const char *name;
     json_t *value;
-    px_buf_printf(&text, "#!/bin/sh\n# The python of one environment; made by px.\ncase $0 in */*) here=${0%%/*} ;; *) here=. ;; esac\n"
-                         "unset PYTHONHOME PYTHONPATH\nexport PX_PYTHON=\"$here/%s\" PYTHONUNBUFFERED=1\n"
-                         "[ -n \"${PYTHONPYCACHEPREFIX-}\" ] || export PYTHONDONTWRITEBYTECODE=1\n",
-                  w->python);
+    px_buf_printf(
+        &text,
+        "#!/bin/sh\n# The python of one environment; made by px.\ncase $0 in */*) here=${0%%/*} ;; *) here=. ;; esac\n"
+        "unset PYTHONHOME PYTHONPATH\nexport PX_PYTHON=\"$here/%s\" PYTHONUNBUFFERED=1\n"
+        "[ -n \"${PYTHONPYCACHEPREFIX-}\" ] || export PYTHONDONTWRITEBYTECODE=1\n",
+        w->python);
     json_object_foreach(w->env->variables, name, value) {
         px_buf_printf(&text, "export %s=", name);
         quote(&text, json_string_value(value));
@@ -121,7 +125,8 @@ static int link_scripts(const struct writing *w, const struct px_env_package *p)
     for (size_t i = 0; i < p->script_count; i++) {
         if (is_python(p->scripts[i]))
             continue;
-        if (px_fmt(path, sizeof path, "bin/%s", p->scripts[i]) < 0 || px_fmt(below, sizeof below, "bin/%s", p->scripts[i]) < 0 ||
+        if (px_fmt(path, sizeof path, "bin/%s", p->scripts[i]) < 0 ||
+            px_fmt(below, sizeof below, "bin/%s", p->scripts[i]) < 0 ||
             place_of(w, p, below, target, sizeof target) < 0)
             return cannot(w, p->scripts[i], -ENAMETOOLONG);
         if (faccessat(w->dir, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
@@ -136,7 +141,8 @@ static int write_programs(const struct writing *w)
 {
     char path[64];
     (void)px_fmt(path, sizeof path, "bin/%s", w->python);
-    if (write_shim(w) < 0 || put_link(w, "bin/python3", "python") < 0 || put_link(w, path, w->env->runtime->program) < 0)
+    if (write_shim(w) < 0 || put_link(w, "bin/python3", "python") < 0 ||
+        put_link(w, path, w->env->runtime->program) < 0)
         return -1;
     for (size_t i = 0; i < w->env->count; i++)
         if (link_scripts(w, &w->env->packages[i]) < 0)
@@ -152,7 +158,8 @@ static json_t *packages_json(const struct px_env *env, bool order)
     for (size_t i = 0; list && i < env->count; i++) {
         const struct px_env_package *p = &env->packages[i];
         json_t *item = order ? json_string(p->build.hex)
-                             : json_pack("{ssssssss}", "name", p->name, "version", p->version, "pkg_build_oid", p->build.hex, "tree", p->tree.hex);
+                             : json_pack("{ssssssss}", "name", p->name, "version", p->version, "pkg_build_oid",
+                                         p->build.hex, "tree", p->tree.hex);
         if (json_array_append_new(list, item) < 0) {
             json_decref(list);
             return NULL;
@@ -165,9 +172,9 @@ static int write_manifest(const struct writing *w)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     const struct px_env *env = w->env;
-    px_auto(px_document) json_t *manifest =
-        json_pack("{sisssssososO}", "layout", PX_ENV_LAYOUT, "profile_oid", env->profile.hex, "runtime_oid", env->runtime_oid.hex, "packages",
-                  packages_json(env, false), "sys_path_order", packages_json(env, true), "env_vars", env->variables);
+    px_auto(px_document) json_t *manifest = json_pack(
+        "{sisssssososO}", "layout", PX_ENV_LAYOUT, "profile_oid", env->profile.hex, "runtime_oid", env->runtime_oid.hex,
+        "packages", packages_json(env, false), "sys_path_order", packages_json(env, true), "env_vars", env->variables);
     if (!manifest || px_canonical(manifest, &text) < 0)
         return cannot(w, "manifest.json", -ENOMEM);
     px_buf_putc(&text, '\n');

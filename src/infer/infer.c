@@ -27,7 +27,8 @@ static int wish_for(const struct px_infer_ask *ask, const char *capability)
     return -1;
 }
 
-static int add(struct making *m, const char *capability, size_t length, enum px_infer_source source, const char *package, const char *library)
+static int add(struct making *m, const char *capability, size_t length, enum px_infer_source source,
+               const char *package, const char *library)
 {
     struct px_inferred *out = m->out;
     struct px_reason reason = {.source = source};
@@ -41,14 +42,16 @@ static int add(struct making *m, const char *capability, size_t length, enum px_
     }
     memcpy(reason.capability, capability, length);
     /* A detail that does not fit is cut: it is for people. */
-    (void)px_fmt(reason.detail, sizeof reason.detail, "%.80s%s%.100s", package, library ? ": " : "", library ? library : "");
+    (void)px_fmt(reason.detail, sizeof reason.detail, "%.80s%s%.100s", package, library ? ": " : "",
+                 library ? library : "");
     int wish = wish_for(m->ask, reason.capability);
     reason.counts = source == PX_INFER_EXPLICIT ? wish == 1 : m->ask->automatic && wish != 0;
     out->reasons[out->count++] = reason;
     return 0;
 }
 
-static int add_words(struct making *m, const char *words, enum px_infer_source source, const char *package, const char *library)
+static int add_words(struct making *m, const char *words, enum px_infer_source source, const char *package,
+                     const char *library)
 {
     int r = 0;
     while (r == 0 && *(words += strspn(words, " "))) {
@@ -90,7 +93,9 @@ bool px_infer_counts(const char *canonical_name, const char *file)
 
 static int look_at_lock(struct making *m, const struct px_infer_package *p)
 {
-    return px_infer_counts(p->name, p->file) ? add_words(m, px_dist_find(p->name)->capabilities, PX_INFER_LOCK, p->name, NULL) : 0;
+    return px_infer_counts(p->name, p->file)
+               ? add_words(m, px_dist_find(p->name)->capabilities, PX_INFER_LOCK, p->name, NULL)
+               : 0;
 }
 
 static int look_at_libraries(struct making *m, const struct px_infer_package *p)
@@ -118,7 +123,8 @@ static int settle(struct px_inferred *out)
         qsort(out->reasons, out->count, sizeof *out->reasons, compare_reasons);
     for (size_t i = 0; i < out->count; i++) {
         const char *name = out->reasons[i].capability;
-        if (!out->reasons[i].counts || (out->effective_count && px_equal(out->effective[out->effective_count - 1], name)))
+        if (!out->reasons[i].counts ||
+            (out->effective_count && px_equal(out->effective[out->effective_count - 1], name)))
             continue;
         if (out->effective_count == PX_INFER_NAMES_MAX)
             return -E2BIG;
@@ -133,7 +139,8 @@ int px_infer(const struct px_infer_ask *ask, struct px_inferred *ret_inferred)
     struct making m = {ask, &out};
     int r = 0;
     for (size_t i = 0; r == 0 && i < ask->wish_count; i++)
-        r = add(&m, ask->wishes[i].name, strlen(ask->wishes[i].name), PX_INFER_EXPLICIT, "[tool.px.sandbox.capabilities]", NULL);
+        r = add(&m, ask->wishes[i].name, strlen(ask->wishes[i].name), PX_INFER_EXPLICIT,
+                "[tool.px.sandbox.capabilities]", NULL);
     for (size_t i = 0; r == 0 && i < ask->package_count; i++) {
         r = look_at_lock(&m, &ask->packages[i]);
         if (r == 0)

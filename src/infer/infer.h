@@ -1,4 +1,5 @@
-/* infer/infer.h - which capabilities a sandbox gets, and why: what was asked for, what the lock names, what extensions link.
+/* infer/infer.h - which capabilities a sandbox gets, and why: what was asked for, what the lock names, what
+ * extensions link.
  *
  *     effective = explicit true  +  (inferred - explicit false), the latter only if `automatic`
  *
@@ -48,6 +49,6 @@ struct px_inferred {
 /* 0, -ENOMEM, -E2BIG. */
 int px_infer(const struct px_infer_ask *ask, struct px_inferred *ret_inferred);
 void px_inferred_done(struct px_inferred *inferred);
-/* Whether the lock's naming of a package counts: one whose wheels bring their libraries counts only when it is built here, or comes as a
- * wheel that was built for one system (linux_x86_64). */
+/* Whether the lock's naming of a package counts: one whose wheels bring their libraries counts only when it is built
+ * here, or comes as a wheel that was built for one system (linux_x86_64). */
 bool px_infer_counts(const char *canonical_name, const char *file);

@@ -114,7 +114,8 @@ static int look_at(struct scan *s, int dir, const char *name, unsigned depth)
         return look_at_file(s, dir, name);
     if (!S_ISDIR(st.st_mode))
         return 0;
-    int below = depth < PX_LIBRARIES_DEPTH_MAX ? px_open_beneath(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0) : -ELOOP;
+    int below =
+        depth < PX_LIBRARIES_DEPTH_MAX ? px_open_beneath(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0) : -ELOOP;
     return below < 0 ? below : look_in(s, below, depth + 1);
 }
 

@@ -2,8 +2,9 @@
  *
  * Why:     the second layer of inference: what extensions link, read from their bytes and not from their names.
  * Owns:    its texts.
- * Mustn't: run or map anything, follow a link, or count what the same directory brings: a name counts as brought only if an ELF file
- *          has it. Files that are not ELF are nothing, whatever they are called; so are damaged ones, and those of other machines. */
+ * Mustn't: run or map anything, follow a link, or count what the same directory brings: a name counts as brought
+ *          only if an ELF file has it. Files that are not ELF are nothing, whatever they are called; so are damaged
+ *          ones, and those of other machines. */
 #pragma once
 
 #include <stddef.h>

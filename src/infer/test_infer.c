@@ -35,11 +35,15 @@ static const struct px_infer_wish yes = {"postgres", true}, no = {"postgres", fa
 
 TEST(what_was_said_wins)
 {
-    ASSERT_STR(effective(&(struct px_infer_ask){.automatic = true, .packages = &psycopg2, .package_count = 1}), "postgres");
+    ASSERT_STR(effective(&(struct px_infer_ask){.automatic = true, .packages = &psycopg2, .package_count = 1}),
+               "postgres");
     ASSERT_STR(effective(&(struct px_infer_ask){.packages = &psycopg2, .package_count = 1}), "");
     ASSERT_STR(effective(&(struct px_infer_ask){.wishes = &yes, .wish_count = 1}), "postgres");
-    ASSERT_STR(effective(&(struct px_infer_ask){.wishes = &no, .wish_count = 1, .automatic = true, .packages = &psycopg2, .package_count = 1}), "");
-    ASSERT_STR(effective(&(struct px_infer_ask){.wishes = &yes, .wish_count = 1, .automatic = true, .packages = &psycopg2, .package_count = 1}),
+    ASSERT_STR(effective(&(struct px_infer_ask){
+                   .wishes = &no, .wish_count = 1, .automatic = true, .packages = &psycopg2, .package_count = 1}),
+               "");
+    ASSERT_STR(effective(&(struct px_infer_ask){
+                   .wishes = &yes, .wish_count = 1, .automatic = true, .packages = &psycopg2, .package_count = 1}),
                "postgres");
     ASSERT_STR(effective(&(struct px_infer_ask){.automatic = true}), "");
 }
@@ -71,8 +75,10 @@ TEST(names_count_whole_and_by_the_file_that_is_selected)
 TEST(reasons_name_their_source)
 {
     static const char *const needed[] = {"libc.so.6", "libnothing.so.1", "libpq.so.5", "libz.so.1"};
-    const struct px_infer_package packages[] = {{"demo", "demo-1-cp311-cp311-linux_x86_64.whl", needed, 4}, {.name = "psycopg2"}};
-    const struct px_infer_ask ask = {.wishes = &yes, .wish_count = 1, .automatic = true, .packages = packages, .package_count = 2};
+    const struct px_infer_package packages[] = {{"demo", "demo-1-cp311-cp311-linux_x86_64.whl", needed, 4},
+                                                {.name = "psycopg2"}};
+    const struct px_infer_ask ask = {
+        .wishes = &yes, .wish_count = 1, .automatic = true, .packages = packages, .package_count = 2};
     struct px_inferred got;
     ASSERT_OK(px_infer(&ask, &got));
     ASSERT_EQ(got.count, 3);    /* zlib and the C library are in the base, the other is not known */
@@ -105,7 +111,8 @@ static void write_library(int dir, const char *name, const char *soname, const c
     s.header.e_phentsize = sizeof s.load;
     s.header.e_phnum = 2;
     s.load = (Elf64_Phdr){.p_type = PT_LOAD, .p_vaddr = 0x1000, .p_filesz = sizeof s};
-    s.dynamic = (Elf64_Phdr){.p_type = PT_DYNAMIC, .p_offset = offsetof(__typeof__(s), entries), .p_filesz = sizeof s.entries};
+    s.dynamic =
+        (Elf64_Phdr){.p_type = PT_DYNAMIC, .p_offset = offsetof(__typeof__(s), entries), .p_filesz = sizeof s.entries};
     const char *const texts[] = {soname, needed};
     const Elf64_Sxword tags[] = {DT_SONAME, DT_NEEDED};
     for (int i = 0; i < 2; i++)

@@ -39,8 +39,8 @@ static json_t *packages_json(const struct px_profile *p)
         qsort(sorted, p->count, sizeof *sorted, compare_packages);
     }
     for (size_t i = 0; i < p->count; i++)
-        if (json_array_append_new(list, json_pack("{ssssss}", "name", sorted[i].name, "version", sorted[i].version, "pkg_build_oid",
-                                                  sorted[i].build)) < 0) {
+        if (json_array_append_new(list, json_pack("{ssssss}", "name", sorted[i].name, "version", sorted[i].version,
+                                                  "pkg_build_oid", sorted[i].build)) < 0) {
             json_decref(list);
             return NULL;
         }
@@ -80,7 +80,8 @@ int px_profile_put(struct px_store *store, const struct px_profile *profile, str
     px_auto_buf struct px_buf text = PX_BUF(PAYLOAD_MAX);
     int r = px_profile_payload(profile, &text);
     if (r < 0)
-        return px_fail(e, r == -EINVAL ? PX_E_INTERNAL : PX_E_MEMORY, r, "the profile of the environment cannot be written");
+        return px_fail(e, r == -EINVAL ? PX_E_INTERNAL : PX_E_MEMORY, r,
+                       "the profile of the environment cannot be written");
     return px_object_put(store, "profile", px_buf_text(&text), ret_oid, e);
 }
 
@@ -162,10 +163,10 @@ int px_python_put(struct px_store *store, const struct px_python *runtime, struc
     char abi[16], platform[64], version[16];
     px_python_abi(runtime, abi, sizeof abi);
     (void)px_fmt(version, sizeof version, "3.%u", runtime->minor);
-    (void)px_fmt(platform, sizeof platform, "%s_%u_%u_%s", runtime->musl ? "musllinux" : "manylinux", runtime->libc_major,
-                 runtime->libc_minor, runtime->machine);
-    px_auto(px_document) json_t *payload = json_pack("{ssssssss}", "abi", abi, "exe_path", runtime->program, "platform", platform,
-                                                     "version", version);
+    (void)px_fmt(platform, sizeof platform, "%s_%u_%u_%s", runtime->musl ? "musllinux" : "manylinux",
+                 runtime->libc_major, runtime->libc_minor, runtime->machine);
+    px_auto(px_document) json_t *payload =
+        json_pack("{ssssssss}", "abi", abi, "exe_path", runtime->program, "platform", platform, "version", version);
     int r = payload ? px_canonical(payload, &text) : -ENOMEM;
     if (r < 0)
         return px_fail(e, PX_E_MEMORY, r, "the runtime of the environment");

@@ -25,17 +25,20 @@ static struct px_oid hash_text(const char *before, const char *text, const char 
     return oid;
 }
 
-/* The fields are the reference's: in its own wrapping they hash to its golden id. In ours they are an object like any other. */
+/* The fields are the reference's: in its own wrapping they hash to its golden id. In ours they are an object like any
+ * other. */
 TEST(golden_profile)
 {
     static const struct px_profile_package packages[] = {{"a", "1", "p"}};
     const struct px_profile profile = {.runtime = "r", .packages = packages, .count = 1};
     px_auto_buf struct px_buf text = PX_BUF(1 << 16);
     payload_of(&profile, &text);
-    ASSERT_STR(px_buf_text(&text),
-               "{\"env_vars\":{},\"packages\":[{\"name\":\"a\",\"pkg_build_oid\":\"p\",\"version\":\"1\"}],\"runtime_oid\":\"r\","
-               "\"sys_path_order\":[\"p\"]}");
-    struct px_oid golden = hash_text("{\"header\":", px_buf_text(&text), ",\"kind\":\"profile\",\"payload_kind\":\"profile\"}");
+    ASSERT_STR(
+        px_buf_text(&text),
+        "{\"env_vars\":{},\"packages\":[{\"name\":\"a\",\"pkg_build_oid\":\"p\",\"version\":\"1\"}],\"runtime_oid\":\"r\","
+        "\"sys_path_order\":[\"p\"]}");
+    struct px_oid golden =
+        hash_text("{\"header\":", px_buf_text(&text), ",\"kind\":\"profile\",\"payload_kind\":\"profile\"}");
     ASSERT_STR(golden.hex, "1ee9094c40fedc5bd61b540111146117786eb44f1d1e9f3d650b5d346c472680");
     struct px_oid ours = hash_text("{\"kind\":\"profile\",\"payload\":", px_buf_text(&text), "}");
     ASSERT_STR(ours.hex, "b08662fda679e0cd7fda19d7a8d8390511fb99d5691682d02e9399a0f3bc5dc8");
@@ -75,7 +78,8 @@ TEST(variables)
     ASSERT_STR(json_string_value(json_object_get(env, "B")), "2");
     ASSERT_EQ(json_object_size(env), 3);
     json_decref(env);
-    static const char *const wrong[] = {"[]", "1", "{\"A\":1}", "{\"A B\":\"x\"}", "{\"\":\"x\"}", "{\"1\":\"x\"}", "{", "{\"A\":\"x\",\"A\":\"y\"}"};
+    static const char *const wrong[] = {
+        "[]", "1", "{\"A\":1}", "{\"A B\":\"x\"}", "{\"\":\"x\"}", "{\"1\":\"x\"}", "{", "{\"A\":\"x\",\"A\":\"y\"}"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         e = (struct px_err){0};
         ASSERT_EQ(px_profile_env(&said, wrong[i], &env, &e), -1);

@@ -17,7 +17,8 @@
 
 TEST(headers)
 {
-    static const char text[] = "Metadata-Version: 2.1\r\nname: demo \nTag: a\nTag:b\nEmpty:\nLong: \n\nName: not this\n";
+    static const char text[] =
+        "Metadata-Version: 2.1\r\nname: demo \nTag: a\nTag:b\nEmpty:\nLong: \n\nName: not this\n";
     char out[8];
     ASSERT_EQ(px_wheel_header(text, strlen(text), "Name", 0, out, sizeof out), 0);
     ASSERT_STR(out, "demo");
@@ -47,8 +48,21 @@ TEST(record_lines)
     ASSERT_STR(px_buf_text(&out), "\"a,\"\"b\"\".py\"," EMPTY_HASH ",0\n");
     px_wheel_record_done(&lines);
     static const char *const wrong[] = {
-        "a\n", "a,\n", "a,,,\n", ",,\n", "a,md5=x,1\n", "a,sha256=x,1\n", "a,,x\n", "a,,1\na,,1\n", "\"a,,\n", "\"a\"b,,\n", "a\"b,,\n",
-        "a," EMPTY_HASH "==,0\n", "a,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFV,0\n", "a\001,,\n", "a,,-1\n",
+        "a\n",
+        "a,\n",
+        "a,,,\n",
+        ",,\n",
+        "a,md5=x,1\n",
+        "a,sha256=x,1\n",
+        "a,,x\n",
+        "a,,1\na,,1\n",
+        "\"a,,\n",
+        "\"a\"b,,\n",
+        "a\"b,,\n",
+        "a," EMPTY_HASH "==,0\n",
+        "a,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFV,0\n",
+        "a\001,,\n",
+        "a,,-1\n",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         if (px_wheel_record(wrong[i], strlen(wrong[i]), &lines, &line) != -EINVAL)
@@ -63,13 +77,15 @@ static int keep_script(void *user, const struct px_script *script)
 
 TEST(entry_points)
 {
-    static const char text[] = "# why\n[other]\nx = not here\n[console_scripts]\ndemo = demo.cli:main\n d-2=demo:App.run [extra]\n\n[gui_scripts]\nw = w:m\n";
+    static const char text[] =
+        "# why\n[other]\nx = not here\n[console_scripts]\ndemo = demo.cli:main\n d-2=demo:App.run [extra]\n\n[gui_scripts]\nw = w:m\n";
     px_auto_buf struct px_buf out = PX_BUF(1 << 12);
     size_t line = 0;
     ASSERT_EQ(px_wheel_scripts(text, strlen(text), keep_script, &out, &line), 0);
     ASSERT_STR(px_buf_text(&out), "demo=demo.cli:main;d-2=demo:App.run;w=w:m;");
-    static const char *const wrong[] = {"a", "a =", "a = b", "a = b:", "= b:c", "../a = b:c", "a = b;import os:c", "a = b:c()", "a = b:c d",
-                                        ".. = b:c", "a = .b:c", "a = b.:c", "a = 1b:c", "a/b = b:c"};
+    static const char *const wrong[] = {
+        "a",         "a =",       "a = b",    "a = b:",   "= b:c",    "../a = b:c", "a = b;import os:c",
+        "a = b:c()", "a = b:c d", ".. = b:c", "a = .b:c", "a = b.:c", "a = 1b:c",   "a/b = b:c"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         char all[128];
         (void)px_fmt(all, sizeof all, "[console_scripts]\n%s\n", wrong[i]);
@@ -202,7 +218,10 @@ TEST(wheels_that_are_refused)
         {INFO "METADATA", "", "not that of", {INFO "METADATA", "Name: demo-pkg\nVersion: 1.1\n"}},
         {INFO "WHEEL", "", "version 1", {INFO "WHEEL", "Wheel-Version: 2.0\nRoot-Is-Purelib: true\n"}},
         {INFO "WHEEL", "", "pure", {INFO "WHEEL", "Wheel-Version: 1.0\n"}},
-        {INFO "WHEEL", "", "tags", {INFO "WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: cp311-cp311-linux_x86_64\n"}},
+        {INFO "WHEEL",
+         "",
+         "tags",
+         {INFO "WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: cp311-cp311-linux_x86_64\n"}},
         {INFO "entry_points.txt", "", "entry_points", {INFO "entry_points.txt", "[console_scripts]\n../x = a:b\n"}},
         {INFO "entry_points.txt", "", "two scripts", {INFO "entry_points.txt", "[console_scripts]\ntool = a:b\n"}},
         {NULL, "", "two .dist-info", {"other-1.dist-info/METADATA", "x"}},

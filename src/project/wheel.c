@@ -1,4 +1,5 @@
-/* An unpacked wheel becomes the tree of a package: first everything is checked as it came, then it goes where it belongs. */
+/* An unpacked wheel becomes the tree of a package: first everything is checked as it came, then it goes where it
+ * belongs. */
 #include "project/wheel.h"
 
 #include <errno.h>
@@ -40,14 +41,15 @@ static int refuse(const struct installing *w, const char *fmt, ...)
     va_end(list);
     (void)px_fail(w->e, PX_E_ARCHIVE, 0, "the wheel '%s' was refused: %s", w->ask->file_name, words);
     (void)px_why(w->e, "It does not follow the rules of wheels (PEP 427), or was changed after it was made.");
-    return px_fix(w->e, "Fetch it again, take another version of %s, or have its author make it anew (`python3 -m build`).",
+    return px_fix(w->e,
+                  "Fetch it again, take another version of %s, or have its author make it anew (`python3 -m build`).",
                   w->ask->name);
 }
 
 static int cannot(const struct installing *w, int sys, const char *path)
 {
-    return px_fail(w->e, sys == -ENOMEM ? PX_E_MEMORY : PX_E_STORE_WRITE, sys, "cannot install '%s' of the wheel '%s'", path,
-                   w->ask->file_name);
+    return px_fail(w->e, sys == -ENOMEM ? PX_E_MEMORY : PX_E_STORE_WRITE, sys, "cannot install '%s' of the wheel '%s'",
+                   path, w->ask->file_name);
 }
 
 /* ---- which wheel it is ---- */
@@ -61,7 +63,8 @@ static bool same_name(const char *text, size_t length, const char *canonical)
 static bool same_version(const char *text, size_t length, const char *other)
 {
     struct px_version a, b;
-    return px_version_parse(text, length, &a) == 0 && px_version_parse(other, strlen(other), &b) == 0 && px_version_compare(&a, &b) == 0;
+    return px_version_parse(text, length, &a) == 0 && px_version_parse(other, strlen(other), &b) == 0 &&
+           px_version_compare(&a, &b) == 0;
 }
 
 static int check_file_name(struct installing *w)
@@ -69,7 +72,8 @@ static int check_file_name(struct installing *w)
     const struct px_wheel_name *p = &w->parts;
     if (px_wheel_parse(w->ask->file_name, &w->parts) < 0)
         return refuse(w, "its file name is not that of a wheel");
-    if (!same_name(p->name, p->name_length, w->ask->name) || !same_version(p->version, p->version_length, w->ask->version))
+    if (!same_name(p->name, p->name_length, w->ask->name) ||
+        !same_version(p->version, p->version_length, w->ask->version))
         return refuse(w, "it is not %s %s, which the lock names", w->ask->name, w->ask->version);
     return 0;
 }
@@ -79,7 +83,8 @@ static int find_info(struct installing *w, const struct px_paths *files)
     for (size_t i = 0; i < files->count; i++) {
         const char *path = files->items[i], *slash = strchr(path, '/');
         size_t n = slash ? (size_t)(slash - path) : 0;
-        if (n <= 10 || memcmp(path + n - 10, ".dist-info", 10) != 0 || (w->info[0] && strncmp(w->info, path, n) == 0 && !w->info[n]))
+        if (n <= 10 || memcmp(path + n - 10, ".dist-info", 10) != 0 ||
+            (w->info[0] && strncmp(w->info, path, n) == 0 && !w->info[n]))
             continue;
         if (w->info[0] || n >= sizeof w->info)
             return refuse(w, "it has two .dist-info directories");
@@ -116,7 +121,8 @@ static int check_metadata(const struct installing *w)
     int r = read_info(w, "METADATA", &text);
     if (r != 0)
         return r < 0 ? -1 : refuse(w, "it has no METADATA");
-    if (px_wheel_header(px_buf_text(&text), text.len, "Name", 0, name, sizeof name) != 0 || !same_name(name, strlen(name), w->ask->name) ||
+    if (px_wheel_header(px_buf_text(&text), text.len, "Name", 0, name, sizeof name) != 0 ||
+        !same_name(name, strlen(name), w->ask->name) ||
         px_wheel_header(px_buf_text(&text), text.len, "Version", 0, version, sizeof version) != 0 ||
         !same_version(version, strlen(version), w->ask->version))
         return refuse(w, "its METADATA is not that of %s %s", w->ask->name, w->ask->version);
@@ -163,7 +169,8 @@ static int check_wheel(const struct installing *w)
     int r = read_info(w, "WHEEL", &text);
     if (r != 0)
         return r < 0 ? -1 : refuse(w, "it has no WHEEL");
-    if (px_wheel_header(px_buf_text(&text), text.len, "Wheel-Version", 0, version, sizeof version) != 0 || !px_starts_with(version, "1."))
+    if (px_wheel_header(px_buf_text(&text), text.len, "Wheel-Version", 0, version, sizeof version) != 0 ||
+        !px_starts_with(version, "1."))
         return refuse(w, "its format is not version 1 of wheels");
     if (px_wheel_header(px_buf_text(&text), text.len, "Root-Is-Purelib", 0, pure, sizeof pure) != 0 ||
         (strcasecmp(pure, "true") != 0 && strcasecmp(pure, "false") != 0))
@@ -283,10 +290,16 @@ static int move_data(const struct installing *w)
     (void)px_fmt(headers, sizeof headers, "include/%s", w->ask->name);
     const struct {
         const char *key, *to;
-    } schemes[] = {{"purelib", "site-packages"}, {"platlib", "site-packages"}, {"scripts", "bin"}, {"headers", headers}, {"data", "."}};
+    } schemes[] = {{"purelib", "site-packages"},
+                   {"platlib", "site-packages"},
+                   {"scripts", "bin"},
+                   {"headers", headers},
+                   {"data", "."}};
     for (size_t i = 0; i < PX_COUNT_OF(schemes); i++) {
         (void)px_fmt(from, sizeof from, "%s/%s", w->data, schemes[i].key);
-        int r = faccessat(w->site, from, F_OK, AT_SYMLINK_NOFOLLOW) < 0 ? 1 : px_paths_move(w->site, from, w->root, schemes[i].to);
+        int r = faccessat(w->site, from, F_OK, AT_SYMLINK_NOFOLLOW) < 0
+                    ? 1
+                    : px_paths_move(w->site, from, w->root, schemes[i].to);
         if (r == -EEXIST || r == -ENOTDIR)
             return refuse(w, "two of its files have the same place, in '%s'", schemes[i].key);
         if (r < 0)
@@ -380,7 +393,8 @@ int px_wheel_install(int root, const struct px_wheel_ask *ask, struct px_err *e)
         return refuse(&w, "it holds more files, or deeper ones, than px installs");
     if (r < 0)
         return cannot(&w, r, "site-packages");
-    r = find_info(&w, &files) < 0 || check_wheel(&w) < 0 || check_metadata(&w) < 0 || check_record(&w, &files) < 0 ? -1 : 0;
+    r = find_info(&w, &files) < 0 || check_wheel(&w) < 0 || check_metadata(&w) < 0 || check_record(&w, &files) < 0 ? -1
+                                                                                                                   : 0;
     px_paths_done(&files);
     if (r < 0 || move_data(&w) < 0 || adapt_scripts(&w) < 0 || make_scripts(&w) < 0)
         return -1;

@@ -1,10 +1,12 @@
-/* project/wheel.h - the rules of wheels: from an unpacked archive to the tree of a package that any environment can use.
+/* project/wheel.h - the rules of wheels: from an unpacked archive to the tree of a package that any environment can
+ * use.
  *
  *     site-packages/...       what Python imports, with a RECORD that names every file of the tree
  *     bin/...                 scripts; they run the `python` that lies beside the name by which they are called
  *     include/..., share/...  headers and data
  *
- * Why:     installing needs no Python, runs nothing of the package, and gives the same tree everywhere (anchors: wheels natively).
+ * Why:     installing needs no Python, runs nothing of the package, and gives the same tree everywhere (anchors:
+ *          wheels natively).
  * Owns:    nothing: the directory is the caller's, and rubbish after an error.
  * Mustn't: follow a link, believe a name or a hash that a wheel gives, or write a path of this machine. */
 #pragma once
@@ -31,8 +33,8 @@ int px_wheel_install(int root, const struct px_wheel_ask *ask, struct px_err *e)
 
 /* ---- the texts in a wheel (wheel_text.c); all bounded by what was read ---- */
 
-/* The value of the n-th header of that name, without blanks around it, into out. 0, 1: there is none, -EINVAL: it is not a text for
- * a header or too long. Ends at the first empty line. */
+/* The value of the n-th header of that name, without blanks around it, into out. 0, 1: there is none, -EINVAL: it is
+ * not a text for a header or too long. Ends at the first empty line. */
 int px_wheel_header(const char *text, size_t length, const char *name, unsigned n, char *out, size_t size);
 
 struct px_record_line {
@@ -56,7 +58,8 @@ struct px_script {
     char name[256];             /* of the file */
     char module[512], object[512];
 };
-/* Called with each of [console_scripts] and [gui_scripts]; non-zero ends it. 0, -EINVAL (with the line's number), what was returned. */
+/* Called with each of [console_scripts] and [gui_scripts]; non-zero ends it. 0, -EINVAL (with the line's number), what
+ * was returned. */
 typedef int px_script_seen(void *user, const struct px_script *script);
 int px_wheel_scripts(const char *text, size_t length, px_script_seen *seen, void *user, size_t *ret_line);
 void px_wheel_script_write(struct px_buf *out, const struct px_script *script);
@@ -73,7 +76,8 @@ struct px_paths {
 /* Every file below dir/below; anything but files and directories is -EINVAL. -errno. */
 int px_paths_list(int dir, const char *below, struct px_paths *ret_paths);
 void px_paths_done(struct px_paths *paths);
-/* What is in from/name goes to to/target, directory by directory; nothing is replaced: -EEXIST. from/name is gone afterwards. */
+/* What is in from/name goes to to/target, directory by directory; nothing is replaced: -EEXIST. from/name is gone
+ * afterwards. */
 int px_paths_move(int from, const char *name, int to, const char *target);
 /* The directories of a path, as far as they are not there. -errno. */
 int px_paths_make(int dir, const char *path);

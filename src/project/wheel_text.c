@@ -281,13 +281,13 @@ int px_wheel_scripts(const char *text, size_t length, px_script_seen *seen, void
     return r;
 }
 
-/* A shell and Python both read it: the shell as a command, Python as a string. The interpreter is the one beside the name by which the
- * script was called, so that one script serves every environment that links it. */
+/* A shell and Python both read it: the shell as a command, Python as a string. The interpreter is the one beside the
+ * name by which the script was called, so that one script serves every environment that links it. */
 const char px_wheel_shebang[] = "#!/bin/sh\n'''exec' \"${0%/*}/python\" \"$0\" \"$@\"\n' '''\n";
 
 void px_wheel_script_write(struct px_buf *out, const struct px_script *script)
 {
     px_buf_puts(out, px_wheel_shebang);
-    px_buf_printf(out, "import sys\n\nfrom %s import %.*s\n\nif __name__ == \"__main__\":\n    sys.exit(%s())\n", script->module,
-                  (int)strcspn(script->object, "."), script->object, script->object);
+    px_buf_printf(out, "import sys\n\nfrom %s import %.*s\n\nif __name__ == \"__main__\":\n    sys.exit(%s())\n",
+                  script->module, (int)strcspn(script->object, "."), script->object, script->object);
 }
