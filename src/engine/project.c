@@ -13,9 +13,10 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "engine/env.h"
 #include "store/document.h"
 
-enum { LOCK_MAX = PX_TOML_BYTES_MAX, ENV_MANIFEST_MAX = 16 << 20 };
+enum { LOCK_MAX = PX_TOML_BYTES_MAX };
 
 /* ---- opening ---- */
 
@@ -157,43 +158,21 @@ static bool is_directory(const char *path)
     return path && *path == '/' && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Its own manifest.json names the profile that it was made from. */
-static bool env_says(const char *path, const char *profile)
-{
-    px_auto_buf struct px_buf text = PX_BUF(ENV_MANIFEST_MAX);
-    px_auto(px_document) json_t *document = NULL;
-    struct px_err ignored = {0};
-    px_auto_fd int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return dir >= 0 && px_site_read(dir, "manifest.json", ENV_MANIFEST_MAX, &text) == 0 &&
-           px_document_read(px_buf_text(&text), text.len, "manifest.json", PX_E_ENV, &document, &ignored) == 0 &&
-           px_equal(px_document_text(document, "profile_oid"), profile);
-}
-
 static bool same_minor(const char *version, const char *minor)
 {
     size_t n = strlen(minor);
     return version && px_starts_with(version, minor) && (version[n] == '\0' || version[n] == '.');
 }
 
-/* The packages are directories of the store, which the environment names line by line. */
-static bool packages_are_there(const char *site_packages)
+/* Its record, its directory and all that they need are in the store. */
+static bool env_is_whole(struct px_project *p, const struct px_made_env *env)
 {
-    px_auto_buf struct px_buf text = PX_BUF(ENV_MANIFEST_MAX);
-    px_auto_fd int dir = open(site_packages, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0 || px_site_read(dir, "px.pth", ENV_MANIFEST_MAX, &text) != 0)
-        return false;
-    for (char *line = text.data; line && *line;) {
-        size_t n = strcspn(line, "\n");
-        char *next = line + n + (line[n] == '\n');
-        line[n] = '\0';
-        if (*line == '/' && !is_directory(line))
-            return false;
-        line = next;
-    }
-    return true;
+    struct px_sandbox *s = NULL;
+    struct px_err ignored = {0};
+    return env->profile_oid && px_project_sandbox(p, &s, &ignored) == 0 && px_env_check(s, env->profile_oid, &ignored) == 1;
 }
 
-static const char *judge_env(const struct px_look *l)
+static const char *judge_env(struct px_project *p, const struct px_look *l)
 {
     const struct px_made_env *env = &l->env;
     if (!is_directory(env->env_path) || !is_directory(env->site_packages))
@@ -202,16 +181,15 @@ static const char *judge_env(const struct px_look *l)
         return "env_outdated";
     if (!same_minor(env->runtime_version, l->target.minor) || !px_equal(env->runtime_platform, l->target.platform))
         return "runtime_mismatch";
-    return env->profile_oid && env_says(env->env_path, env->profile_oid) && packages_are_there(env->site_packages)
-               ? NULL
-               : "invalid_env";
+    return env_is_whole(p, env) ? NULL : "invalid_env";
 }
 
-static void look_at_env(const struct px_site *site, struct px_look *l)
+static void look_at_env(struct px_project *p, struct px_look *l)
 {
+    const struct px_site *site = &p->site;
     struct px_err ignored = {0};
     int r = px_state_file_read(site->dir, site->workspace, &l->env, &ignored);
-    l->env_reason = r > 0 ? "missing_env" : r < 0 ? "invalid_state" : judge_env(l);
+    l->env_reason = r > 0 ? "missing_env" : r < 0 ? "invalid_state" : judge_env(p, l);
     l->flags.env_exists = r == 0 && is_directory(l->env.env_path);
     l->flags.env_clean = !l->env_reason;
 }
@@ -228,7 +206,7 @@ int px_look_at(struct px_project *p, struct px_look *ret_look, struct px_err *e)
         px_look_done(ret_look);
         return -1;
     }
-    look_at_env(&p->site, ret_look);
+    look_at_env(p, ret_look);
     ret_look->state = px_state_of(&ret_look->flags);
     return 0;
 }

@@ -150,17 +150,14 @@ static int build(struct px_project *p, struct px_look *look, bool frozen, struct
 static int describe(const struct px_look *look, const struct px_env *env, struct px_made_env *ret_made,
                     struct px_err *e)
 {
-    px_auto_buf struct px_buf site = PX_BUF(PATH_MAX + 64), python = PX_BUF(PATH_MAX + 64);
-    px_buf_printf(&site, "%s/lib/python%s/site-packages", env->path, look->target.minor);
-    px_buf_printf(&python, "%s/bin/python", env->path);
     struct px_made_env made = {
         .id = strdup(env->profile.hex),
         .lock_id = strdup(px_pins_id(&look->pins)),
         .platform = strdup(look->target.platform),
-        .site_packages = px_buf_take(&site),
+        .site_packages = strdup(env->site_packages),
         .env_path = strdup(env->path),
         .profile_oid = strdup(env->profile.hex),
-        .python_path = px_buf_take(&python),
+        .python_path = strdup(env->python),
         .python_version = strdup(env->runtime->version),
         .runtime_path = strdup(env->runtime->program),
         .runtime_version = strdup(env->runtime->version),
