@@ -35,8 +35,9 @@ static void show_reasons(const json_t *answer)
 {
     const json_t *reason;
     size_t i;
-    json_array_foreach(json_object_get(json_object_get(answer, "project"), "reasons"), i, reason)
+    json_array_foreach(json_object_get(json_object_get(answer, "project"), "reasons"), i, reason) {
         row("", "- %s%s", json_string_value(reason), "");
+    }
 }
 
 static int show_status(const json_t *answer, bool quiet)
@@ -56,8 +57,9 @@ static int show_status(const json_t *answer, bool quiet)
     show_reasons(answer);
     row("env:", *path ? "%s (%s)" : "%s%s", text_of(answer, "env", "status"), path);
     row("lock:", "%s (%s)", text_of(answer, "lock", "status"), text_of(answer, "lock", "file"));
-    json_array_foreach(json_object_get(answer, "warnings"), i, warning)
+    json_array_foreach(json_object_get(answer, "warnings"), i, warning) {
         row("warning:", "%s%s", json_string_value(warning), "");
+    }
     if (*next)
         row("next:", "%s%s", next, "");
     return consistent(answer) ? 0 : 1;

@@ -1,5 +1,6 @@
 #include "engine/project_env.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -179,6 +180,7 @@ static int make(struct px_project *p, struct px_look *look, bool frozen, bool re
     struct px_made_env made = {0};
     if (build(p, look, frozen, &env, e) < 0)
         return -1;
+    assert(env.runtime);
     int r = describe(look, &env, &made, e);
     /* Named by its project, it stays when unnamed ones are cleaned away. */
     if (r == 0 && record)

@@ -77,7 +77,7 @@ static void append(const struct px_buf *text, struct px_buf *out)
 {
     const char *line_end = text->data && strstr(text->data, "\r\n") ? "\r\n" : "\n";
     px_buf_add(out, px_buf_text(text), text->len);
-    if (text->len && text->data[text->len - 1] != '\n')
+    if (text->len && px_buf_text(text)[text->len - 1] != '\n')
         px_buf_puts(out, line_end);
     if (text->len)
         px_buf_puts(out, line_end);

@@ -19,6 +19,7 @@
 enum { ANSWER_MAX = 16 << 20, WORDS_MAX = 4096 + 32, ARGUMENTS_MAX = 1 << 20 };
 
 #define SCRATCH_DIR "/px/tmp"
+#define TARGET_DIR "/px/tmp/target"
 
 /* ---- words ---- */
 
@@ -115,7 +116,7 @@ static int add_foreign(const struct question *q, struct words *w, struct px_err 
 {
     const struct px_python *runtime = q->target->runtime;
     const char *const other[] = {
-        "--python-version", q->target->minor, "--only-binary", ":all:", "--target", SCRATCH_DIR "/target"};
+        "--python-version", q->target->minor, "--only-binary", ":all:", "--target", TARGET_DIR};
     static const char *const musl[] = {"--platform", "musllinux_1_2_x86_64", "--platform", "musllinux_1_1_x86_64"};
     if (!runtime->musl && runtime->minor == q->python.minor)
         return 0;
@@ -247,7 +248,9 @@ int px_resolve(struct px_sandbox *s, const struct px_site *site, const struct px
 static int add_pins(struct words *w, const struct px_chosen *list, size_t count, char ***ret_texts, struct px_err *e)
 {
     char **texts = calloc(count + 1, sizeof *texts);
-    int r = texts ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "downloading");
+    int r = 0;
+    if (!texts)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "downloading");
     for (size_t i = 0; r == 0 && i < count; i++) {
         px_auto_buf struct px_buf text = PX_BUF(1024);
         px_buf_printf(&text, "%s==%s", list[i].pin->name, list[i].pin->version);

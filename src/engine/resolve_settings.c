@@ -162,7 +162,6 @@ static int show_variable(struct showing *s, const char *entry)
 
 int px_settings_show(struct px_build_box *box, const char *root, struct px_err *e)
 {
-    extern char **environ;
     const char *home = getenv("HOME");
     struct showing s = {.box = box, .home = home && *home == '/' ? home : NULL, .e = e};
     int r = show(&s, root);

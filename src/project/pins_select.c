@@ -127,7 +127,11 @@ static int follow(struct walk *w, const struct step step)
 static int choose_by_graph(struct choice *c)
 {
     struct walk w = {.c = c, .last = calloc(c->pins->count + 1, sizeof *w.last)};
-    int r = w.last && px_names_of_pins(c->pins, &c->index) == 0 ? 0 : px_fail(c->e, PX_E_MEMORY, ENOMEM, "the lock's graph");
+    if (!w.last || px_names_of_pins(c->pins, &c->index) < 0) {
+        free(w.last);
+        return px_fail(c->e, PX_E_MEMORY, ENOMEM, "the lock's graph");
+    }
+    int r = 0;
     for (size_t i = 0; r == 0 && i < c->pins->count; i++)
         if (c->pins->items[i].own)
             r = add_step(&w, i, NULL);

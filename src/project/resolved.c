@@ -191,9 +191,10 @@ static int pip_extras(struct px_pins_reading *r, const json_t *entry, struct px_
 {
     const json_t *item;
     size_t i;
-    json_array_foreach(json_object_get(entry, "requested_extras"), i, item)
+    json_array_foreach(json_object_get(entry, "requested_extras"), i, item) {
         if (json_is_string(item) && add_text(r, &pin->extras, &pin->extras_count, json_string_value(item)) < 0)
             return -1;
+    }
     if (pin->extras_count)
         qsort(pin->extras, pin->extras_count, sizeof *pin->extras, compare_texts);
     return 0;
@@ -227,9 +228,10 @@ static int read_pip(struct px_pins_reading *r, const json_t *report, const struc
     size_t i;
     if (!json_is_array(install))
         return bad_answer(r, NULL, "Its report has no list of what it would install.");
-    json_array_foreach(install, i, entry)
+    json_array_foreach(install, i, entry) {
         if (pip_entry(r, entry, what) < 0)
             return -1;
+    }
     return 0;
 }
 
