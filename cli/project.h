@@ -19,6 +19,7 @@ struct project_call {
 };
 /* The project that the working directory belongs to. 0, or -1: project_end says what is wrong. */
 int project_begin(struct cli *cli, const char *command, struct project_call *ret_call);
-/* r: what the call returned; show: prints the answer for a person and returns the exit status, NULL: its message alone. Closes everything;
+/* r: what the call returned; show: prints the answer for a person and returns the exit status, NULL: its message
+ * alone. Closes everything;
  * the exit status. */
 int project_end(struct project_call *call, int r, int (*show)(const json_t *answer, bool quiet));

@@ -27,7 +27,7 @@ static int show_brief(const json_t *answer, bool quiet)
     const char *version = text_of(answer, "runtime", "version"), *command = text_of(answer, "next_action", "command");
     if (!quiet)
         printf("%s: %s (%s, Python %s)%s%s\n", text_of(answer, "project", "name"), text_of(answer, "project", "state"),
-               text_of(answer, "context", "kind"), *version ? version : "missing", *command ? " – run " : "", command);
+               text_of(answer, "context", "kind"), version, *command ? " – run " : "", command);
     return consistent(answer) ? 0 : 1;
 }
 
@@ -47,11 +47,11 @@ static int show_status(const json_t *answer, bool quiet)
     size_t i;
     if (quiet)
         return consistent(answer) ? 0 : 1;
-    row(text_of(answer, "context", "kind")[0] == 'w' ? "workspace:" : "project:", "%s (%s)", text_of(answer, "project", "name"),
-        text_of(answer, "context", "root"));
+    row(text_of(answer, "context", "kind")[0] == 'w' ? "workspace:" : "project:", "%s (%s)",
+        text_of(answer, "project", "name"), text_of(answer, "context", "root"));
     if (*member)
         row("member:", "%s%s", member, "");
-    row("runtime:", *version ? "Python %s (%s)" : "there is no python3%s%s", version, text_of(answer, "runtime", "path"));
+    row("runtime:", "Python %s (%s)", version, text_of(answer, "runtime", "base"));
     row("state:", "%s%s", text_of(answer, "project", "state"), "");
     show_reasons(answer);
     row("env:", *path ? "%s (%s)" : "%s%s", text_of(answer, "env", "status"), path);

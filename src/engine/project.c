@@ -48,7 +48,8 @@ void px_project_close(struct px_project *project)
     free(project);
 }
 
-void px_project_progress(struct px_project *project, void (*tell)(void *user, const char *what, uint64_t done, uint64_t total), void *user)
+void px_project_progress(struct px_project *project,
+                         void (*tell)(void *user, const char *what, uint64_t done, uint64_t total), void *user)
 {
     project->progress = (struct px_progress_to){.tell = tell, .user = user};
 }
@@ -90,15 +91,17 @@ static int read_lock(const struct px_site *site, enum px_pins_format format, str
     return format == PX_PINS_REQUIREMENTS ? 1 : -1;
 }
 
-static int compare_lock(const struct px_site *site, const struct px_pins *pins, const struct px_target *target, struct px_drift *ret_drift,
-                        struct px_err *e)
+int px_look_compare(const struct px_site *site, const struct px_pins *pins, const struct px_target *target,
+                    struct px_drift *ret_drift, struct px_err *e)
 {
     struct px_names requirements;
     if (px_site_requirements(site, &requirements, e) < 0)
         return -1;
     const struct px_drift_asked asked = {
-        .project = site->workspace ? site->manifest.workspace_name : site->manifest.name, .python = px_site_python(site),
-        .requirements = &requirements, .env = &target->env,
+        .project = site->workspace ? site->manifest.workspace_name : site->manifest.name,
+        .python = px_site_python(site),
+        .requirements = &requirements,
+        .env = &target->env,
     };
     int r = px_drift_find(&asked, pins, ret_drift, e);
     free(requirements.items);
@@ -115,7 +118,7 @@ static int find_lock(const struct px_site *site, struct px_look *l, struct px_er
             l->lock_error = (struct px_err){0};
             continue;
         }
-        if (r == 0 && compare_lock(site, &l->pins, &l->target, &l->drift, e) < 0)
+        if (r == 0 && px_look_compare(site, &l->pins, &l->target, &l->drift, e) < 0)
             return -1;
         if (r == 0 && f == PX_PINS_REQUIREMENTS && l->drift.count > 0) {
             px_drift_done(&l->drift);
@@ -172,6 +175,24 @@ static bool same_minor(const char *version, const char *minor)
     return version && px_starts_with(version, minor) && (version[n] == '\0' || version[n] == '.');
 }
 
+/* The packages are directories of the store, which the environment names line by line. */
+static bool packages_are_there(const char *site_packages)
+{
+    px_auto_buf struct px_buf text = PX_BUF(ENV_MANIFEST_MAX);
+    px_auto_fd int dir = open(site_packages, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || px_site_read(dir, "px.pth", ENV_MANIFEST_MAX, &text) != 0)
+        return false;
+    for (char *line = text.data; line && *line;) {
+        size_t n = strcspn(line, "\n");
+        char *next = line + n + (line[n] == '\n');
+        line[n] = '\0';
+        if (*line == '/' && !is_directory(line))
+            return false;
+        line = next;
+    }
+    return true;
+}
+
 static const char *judge_env(const struct px_look *l)
 {
     const struct px_made_env *env = &l->env;
@@ -179,9 +200,11 @@ static const char *judge_env(const struct px_look *l)
         return "missing_env";
     if (!l->lock_read || !px_equal(env->lock_id, px_pins_id(&l->pins)))
         return "env_outdated";
-    if (l->has_target && (!same_minor(env->runtime_version, l->target.minor) || !px_equal(env->runtime_platform, l->target.platform)))
+    if (!same_minor(env->runtime_version, l->target.minor) || !px_equal(env->runtime_platform, l->target.platform))
         return "runtime_mismatch";
-    return env->profile_oid && env_says(env->env_path, env->profile_oid) ? NULL : "invalid_env";
+    return env->profile_oid && env_says(env->env_path, env->profile_oid) && packages_are_there(env->site_packages)
+               ? NULL
+               : "invalid_env";
 }
 
 static void look_at_env(const struct px_site *site, struct px_look *l)
@@ -197,11 +220,8 @@ static void look_at_env(const struct px_site *site, struct px_look *l)
 
 int px_look_at(struct px_project *p, struct px_look *ret_look, struct px_err *e)
 {
-    struct px_err ignored = {0};
     *ret_look = (struct px_look){0};
-    ret_look->has_target = px_target_find(&ret_look->target, &ignored) == 0;
-    if (!ret_look->has_target)
-        px_target_default(&ret_look->target);
+    px_target_for(p->site.manifest.sandbox_base, &ret_look->target);
     ret_look->flags.manifest_exists = p->site.manifest_exists;
     ret_look->lock_file = px_site_lock_file(&p->site);
     if (p->site.manifest_exists && look_at_lock(&p->site, ret_look, e) < 0) {
@@ -225,12 +245,17 @@ const char *px_look_first_issue(const struct px_look *look)
     return look->lock_error.code ? look->lock_error.what : look->drift.count ? look->drift.items[0] : NULL;
 }
 
-int px_look_decide(const struct px_project *p, const struct px_look *look, enum px_asker asker, bool strict, bool terminal,
-                   enum px_act *ret_act, struct px_err *e)
+int px_look_decide(const struct px_project *p, const struct px_look *look, enum px_asker asker, bool strict,
+                   bool terminal, enum px_act *ret_act, struct px_err *e)
 {
-    const struct px_guard guard = {.asker = asker, .flags = look->flags, .strict = strict, .terminal = terminal,
-                                   .env_reason = look->env_reason, .root = p->site.root, .first_issue = px_look_first_issue(look)};
-    if (look->lock_error.code && asker != PX_ASKER_PACK) {      /* the line that cannot be read says more than any state */
+    const struct px_guard guard = {.asker = asker,
+                                   .flags = look->flags,
+                                   .strict = strict,
+                                   .terminal = terminal,
+                                   .env_reason = look->env_reason,
+                                   .root = p->site.root,
+                                   .first_issue = px_look_first_issue(look)};
+    if (look->lock_error.code && asker != PX_ASKER_PACK) { /* the line that cannot be read says more than any state */
         *e = look->lock_error;
         (void)px_detail(e, "reason", "lock_invalid");
         return px_detail(e, "state", px_state_id(look->state));
@@ -238,13 +263,15 @@ int px_look_decide(const struct px_project *p, const struct px_look *look, enum 
     return px_guard_decide(&guard, ret_act, e);
 }
 
-int px_answer(const char *command, const char *status, const char *message, json_t *details, bool spread, char **ret_json, struct px_err *e)
+int px_answer(const char *command, const char *status, const char *message, json_t *details, bool spread,
+              char **ret_json, struct px_err *e)
 {
     px_auto(px_document) json_t *answer = json_object();
     char *text = NULL;
     if (answer && details && json_object_set_new(answer, "status", json_string(status)) == 0 &&
         json_object_set_new(answer, "message", json_sprintf("px %s: %s", command, message)) == 0 &&
-        (!spread || json_object_update_missing(answer, details) == 0) && json_object_set(answer, "details", details) == 0)
+        (!spread || json_object_update_missing(answer, details) == 0) &&
+        json_object_set(answer, "details", details) == 0)
         text = json_dumps(answer, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     json_decref(details);
     size_t length = text ? strlen(text) : 0;

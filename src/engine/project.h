@@ -29,7 +29,6 @@ struct px_look {
     struct px_flags flags;
     enum px_state state;
     struct px_target target;
-    bool has_target;            /* this machine has a Python; else target is the default base's */
     const char *lock_file;      /* what was read, or would be written */
     bool lock_foreign;          /* written by another tool */
     bool lock_read;             /* pins are there */
@@ -43,14 +42,19 @@ struct px_look {
 
 int px_look_at(struct px_project *p, struct px_look *ret_look, struct px_err *e);
 void px_look_done(struct px_look *look);
+/* In what a lock does not hold what is asked for. */
+int px_look_compare(const struct px_site *site, const struct px_pins *pins, const struct px_target *target,
+                    struct px_drift *ret_drift, struct px_err *e);
 /* "the lock has six 1.0, the manifest asks for six>=2"; NULL: nothing is known to be wrong. */
 const char *px_look_first_issue(const struct px_look *look);
 /* What a guard says of it. */
-int px_look_decide(const struct px_project *p, const struct px_look *look, enum px_asker asker, bool strict, bool terminal,
-                   enum px_act *ret_act, struct px_err *e);
+int px_look_decide(const struct px_project *p, const struct px_look *look, enum px_asker asker, bool strict,
+                   bool terminal, enum px_act *ret_act, struct px_err *e);
 
 int px_project_sandbox(struct px_project *p, struct px_sandbox **ret_sandbox, struct px_err *e);
 
-/* {"status":STATUS,"message":"px COMMAND: MESSAGE","details":DETAILS}, indented, with a line end; takes details. With `spread` the
+/* {"status":STATUS,"message":"px COMMAND: MESSAGE","details":DETAILS}, indented, with a line end; takes details.
+ * With `spread` the
  * members of details are at the top as well. */
-int px_answer(const char *command, const char *status, const char *message, json_t *details, bool spread, char **ret_json, struct px_err *e);
+int px_answer(const char *command, const char *status, const char *message, json_t *details, bool spread,
+              char **ret_json, struct px_err *e);

@@ -52,7 +52,11 @@ static int new_text(const struct init *i, struct px_buf *out, struct px_err *e)
     char name[NAME_BYTES];
     if (choose_name(i, name, sizeof name, e) < 0)
         return -1;
-    px_buf_printf(out, "[project]\nname = \"%s\"\nversion = \"0.1.0\"\nrequires-python = \">=3.11\"\ndependencies = []\n\n" SECTION "\n", name);
+    px_buf_printf(
+        out,
+        "[project]\nname = \"%s\"\nversion = \"0.1.0\"\nrequires-python = \">=3.11\"\ndependencies = []\n\n" SECTION
+        "\n",
+        name);
     return 0;
 }
 
@@ -138,7 +142,11 @@ int px_project_init(const char *dir, const char *name, char **ret_json, struct p
     i.dir = fd;
     if (edit(&i, e) < 0)
         return -1;
-    json_t *details = json_pack("{s:s, s:s, s:b, s:b}", "root", i.root, "manifest", PX_MANIFEST_FILE, "created", i.created, "changed", i.changed);
-    return px_answer("init", "ok", i.created ? "wrote " PX_MANIFEST_FILE : i.changed ? "added " SECTION " to " PX_MANIFEST_FILE
-                     : "this is a px project already", details, false, ret_json, e);
+    json_t *details = json_pack("{s:s, s:s, s:b, s:b}", "root", i.root, "manifest", PX_MANIFEST_FILE, "created",
+                                i.created, "changed", i.changed);
+    return px_answer("init", "ok",
+                     i.created   ? "wrote " PX_MANIFEST_FILE
+                     : i.changed ? "added " SECTION " to " PX_MANIFEST_FILE
+                                 : "this is a px project already",
+                     details, false, ret_json, e);
 }

@@ -36,9 +36,9 @@ static json_t *context(const struct px_site *site)
 
 static json_t *flags(const struct px_flags *f)
 {
-    return json_pack("{s:b, s:b, s:b, s:b, s:b, s:b, s:b}", "manifest_exists", f->manifest_exists, "lock_exists", f->lock_exists,
-                     "env_exists", f->env_exists, "manifest_clean", f->manifest_clean, "env_clean", f->env_clean, "deps_empty", f->deps_empty,
-                     "lock_issue", f->lock_issue);
+    return json_pack("{s:b, s:b, s:b, s:b, s:b, s:b, s:b}", "manifest_exists", f->manifest_exists, "lock_exists",
+                     f->lock_exists, "env_exists", f->env_exists, "manifest_clean", f->manifest_clean, "env_clean",
+                     f->env_clean, "deps_empty", f->deps_empty, "lock_issue", f->lock_issue);
 }
 
 static json_t *reasons(const struct px_look *l)
@@ -79,7 +79,8 @@ static json_t *project(const struct px_site *site, const struct px_look *l)
     if (l->state == PX_STATE_NEEDS_ENV)
         add_env_reason(why, l->env_reason);
     return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o}", "name", px_site_name(site), "root", site->root, "state",
-                     px_state_label(l->state, site->workspace), "state_id", px_state_id(l->state), "flags", flags(&l->flags), "reasons", why);
+                     px_state_label(l->state, site->workspace), "state_id", px_state_id(l->state), "flags",
+                     flags(&l->flags), "reasons", why);
 }
 
 static json_t *workspace(const struct px_site *site, const struct px_look *l)
@@ -92,9 +93,9 @@ static json_t *workspace(const struct px_site *site, const struct px_look *l)
 
 static json_t *runtime(const struct px_look *l)
 {
-    if (!l->has_target)
-        return json_null();
-    return json_pack("{s:s, s:s, s:s}", "path", l->target.python, "version", l->target.version, "platform", l->target.platform);
+    const struct px_python *python = l->target.runtime;
+    return json_pack("{s:s, s:s, s:s, s:s}", "path", python->program, "version", python->version, "platform",
+                     l->target.platform, "base", python->base);
 }
 
 static json_t *lock(const struct px_look *l)
@@ -111,7 +112,8 @@ static json_t *env(const struct px_look *l)
     const char *status = !l->env_reason ? "clean" : px_equal(l->env_reason, "missing_env") ? "missing"
                          : px_equal(l->env_reason, "invalid_state") ? "unknown" : "stale";
     return json_pack("{s:s, s:o, s:o, s:o, s:o}", "status", status, "reason", text_or_null(l->env_reason), "path",
-                     text_or_null(l->env.env_path), "profile_oid", text_or_null(l->env.profile_oid), "lock_id", text_or_null(l->env.lock_id));
+                     text_or_null(l->env.env_path), "profile_oid", text_or_null(l->env.profile_oid), "lock_id",
+                     text_or_null(l->env.lock_id));
 }
 
 static json_t *next_action(const struct px_site *site, const struct px_look *l)
@@ -123,15 +125,15 @@ static json_t *next_action(const struct px_site *site, const struct px_look *l)
     return json_pack("{s:s, s:s}", "kind", site->workspace ? "sync_workspace" : "sync", "command", "px sync");
 }
 
-static json_t *warnings(const struct px_site *site, const struct px_look *l)
+static json_t *warnings(const struct px_site *site)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < site->member_count; i++)
         if (site->members[i].manifest.sandbox_defined)
-            json_array_append_new(list, json_sprintf("%s/pyproject.toml has [tool.px.sandbox], which does not count: the workspace's own does",
-                                                     site->members[i].path));
-    if (!l->has_target)
-        json_array_append_new(list, json_string("there is no python3 on this machine; markers are judged for Python 3.11"));
+            json_array_append_new(
+                list,
+                json_sprintf("%s/pyproject.toml has [tool.px.sandbox], which does not count: the workspace's own does",
+                             site->members[i].path));
     return list;
 }
 
@@ -142,10 +144,12 @@ int px_project_status(struct px_project *p, char **ret_json, bool *ret_consisten
         return -1;
     const struct px_site *site = &p->site;
     bool consistent = px_state_is_consistent(l.state);
-    json_t *details = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "context", context(site), "project", project(site, &l), "workspace",
-                                workspace(site, &l), "runtime", runtime(&l), "lock", lock(&l), "env", env(&l), "next_action",
-                                next_action(site, &l), "warnings", warnings(site, &l));
-    int r = px_answer("status", consistent ? "ok" : "user-error", px_state_label(l.state, site->workspace), details, true, ret_json, e);
+    json_t *details =
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "context", context(site), "project", project(site, &l),
+                  "workspace", workspace(site, &l), "runtime", runtime(&l), "lock", lock(&l), "env", env(&l),
+                  "next_action", next_action(site, &l), "warnings", warnings(site));
+    int r = px_answer("status", consistent ? "ok" : "user-error", px_state_label(l.state, site->workspace), details,
+                      true, ret_json, e);
     px_look_done(&l);
     *ret_consistent = consistent;
     return r;

@@ -1,4 +1,5 @@
-/* engine/project_sync.c - from the manifest to the lock, from the lock to the environment; and what run, test and pack ask first. */
+/* engine/project_sync.c - from the manifest to the lock, from the lock to the environment; and what run, test and
+ * pack ask first. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,19 +49,31 @@ static int refuse_foreign(const struct px_look *l, struct px_err *e)
     return px_fix(e, "Run `%s`.\nOr remove %s: then `px sync` writes px.lock.", command, l->lock_file);
 }
 
+/* pip judges markers by the Python that runs it, so that for another one its answer may not hold what is needed there. */
+static int check_answer(const struct px_project *p, const struct px_look *l, const struct px_pins *pins, struct px_err *e)
+{
+    struct px_drift drift;
+    if (px_look_compare(&p->site, pins, &l->target, &drift, e) < 0)
+        return -1;
+    if (drift.count == 0)
+        return 0;
+    px_fail(e, PX_E_LOCK, 0, "what was resolved does not hold what Python %s needs", l->target.minor);
+    (void)px_detail(e, "reason", "resolve_failed");
+    (void)px_why(e, "%s", drift.items[0]);
+    px_drift_done(&drift);
+    return px_fix(e, "Install uv, or python%s with pip: then they resolve for it.", l->target.minor);
+}
+
 static int write_lock(struct px_project *p, struct px_look *l, struct done *done, struct px_err *e)
 {
     px_auto_buf struct px_buf out = PX_BUF(LOCK_MAX);
     struct px_sandbox *s = NULL;
-    struct px_target target;    /* a fresh one, for its error: looking goes on without a Python, resolving does not */
     struct px_pins pins = {0};
     const char *file = px_site_lock_file(&p->site);
-    if (!l->flags.deps_empty && px_target_find(&target, e) < 0)
-        return -1;
     tell(p, "resolving");
-    if (px_project_sandbox(p, &s, e) < 0 || px_resolve(s, &p->site, l->flags.deps_empty ? &l->target : &target, &pins, &done->tool, e) < 0)
+    if (px_project_sandbox(p, &s, e) < 0 || px_resolve(s, &p->site, &l->target, &pins, &done->tool, e) < 0)
         return -1;
-    int r = px_resolved_write(&p->site, &pins, &out, e);
+    int r = px_resolved_write(&p->site, &pins, &out, e) < 0 || check_answer(p, l, &pins, e) < 0 ? -1 : 0;
     px_pins_done(&pins);
     if (r < 0)
         return -1;
@@ -92,10 +105,12 @@ static int bring_lock(struct px_project *p, struct px_look *l, struct done *done
 
 /* ---- answers ---- */
 
-static json_t *sync_details(const struct px_project *p, const struct px_look *l, const struct done *done, const char *action, bool dry_run)
+static json_t *sync_details(const struct px_project *p, const struct px_look *l, const struct done *done,
+                            const char *action, bool dry_run)
 {
-    json_t *details = json_pack("{s:s, s:s, s:s, s:b, s:s, s:b, s:b}", "action", action, "root", p->site.root, "state", px_state_id(l->state),
-                                "dry_run", dry_run, "lock", l->lock_file, "wrote_lock", done->wrote_lock, "built_env", done->built_env);
+    json_t *details = json_pack("{s:s, s:s, s:s, s:b, s:s, s:b, s:b}", "action", action, "root", p->site.root, "state",
+                                px_state_id(l->state), "dry_run", dry_run, "lock", l->lock_file, "wrote_lock",
+                                done->wrote_lock, "built_env", done->built_env);
     if (details && l->lock_read)
         json_object_set_new(details, "lock_id", json_string(px_pins_id(&l->pins)));
     if (details && done->tool)
@@ -126,11 +141,11 @@ static int answer_dry(const struct px_project *p, const struct px_look *l, char 
     return px_answer("sync", "ok", message, sync_details(p, l, &(struct done){0}, action, true), false, ret_json, e);
 }
 
-static int answer_sync(const struct px_project *p, const struct px_look *l, const struct done *done, bool frozen, const char *action,
-                       char **ret_json, struct px_err *e)
+static int answer_sync(const struct px_project *p, const struct px_look *l, const struct done *done, bool frozen,
+                       const char *action, char **ret_json, struct px_err *e)
 {
     char message[256];
-    const char *words = l->state == PX_STATE_NEEDS_ENV ? "%s is up to date; this build makes no environment" : done->wrote_lock ? done->built_env ? "wrote %s and refreshed the environment" : "wrote %s"
+    const char *words = done->wrote_lock ? done->built_env ? "wrote %s and refreshed the environment" : "wrote %s"
                         : done->built_env ? frozen ? "synced from the existing %s" : "refreshed the environment from %s"
                         : "already up to date";
     (void)px_fmt(message, sizeof message, words, l->lock_file);
@@ -139,7 +154,8 @@ static int answer_sync(const struct px_project *p, const struct px_look *l, cons
 
 /* ---- the whole ---- */
 
-static int sync_looked(struct px_project *p, struct px_look *l, const struct px_sync *how, char **ret_json, struct px_err *e)
+static int sync_looked(struct px_project *p, struct px_look *l, const struct px_sync *how, char **ret_json,
+                       struct px_err *e)
 {
     struct done done = {0};
     enum px_act act;
@@ -153,7 +169,7 @@ static int sync_looked(struct px_project *p, struct px_look *l, const struct px_
         return -1;
     if (l->state == PX_STATE_NEEDS_ENV) {
         tell(p, "making the environment");
-        if (px_project_env_sync(p, l, &done.built_env, e) < 0)
+        if (px_project_env_sync(p, l, how->frozen, &done.built_env, e) < 0)
             return -1;
     }
     return answer_sync(p, l, &done, how->frozen, action, ret_json, e);
@@ -185,7 +201,8 @@ static int find_asker(const char *command, enum px_asker *ret_asker, struct px_e
     return px_fail(e, PX_E_VALUE, 0, "no command '%.64s' uses a project's environment", command ? command : "");
 }
 
-static int make_ready(struct px_project *p, struct px_look *l, const struct px_ready *how, char **ret_json, struct px_err *e)
+static int make_ready(struct px_project *p, struct px_look *l, const struct px_ready *how, char **ret_json,
+                      struct px_err *e)
 {
     struct done done = {0};
     enum px_asker asker = PX_ASKER_RUN;
@@ -193,12 +210,17 @@ static int make_ready(struct px_project *p, struct px_look *l, const struct px_r
     bool strict = how->frozen || px_truthy(getenv("CI"));
     if (find_asker(how->command, &asker, e) < 0 || px_look_decide(p, l, asker, strict, how->terminal, &act, e) < 0)
         return -1;
-    if (act == PX_ACT_SYNC && (bring_lock(p, l, &done, e) < 0 || px_project_env_sync(p, l, &done.built_env, e) < 0))
+    if (act == PX_ACT_SYNC && (bring_lock(p, l, &done, e) < 0 || px_project_env_sync(p, l, false, &done.built_env, e) < 0))
         return -1;
     if (act == PX_ACT_REBUILD && px_project_env_rebuild(p, l, &done.built_env, e) < 0)
         return -1;
-    return px_answer(how->command, "ok", "ready", sync_details(p, l, &done, act == PX_ACT_SYNC ? "resolve_lock" : act == PX_ACT_REBUILD
-                     ? "sync_env" : "noop", false), false, ret_json, e);
+    return px_answer(how->command, "ok", "ready",
+                     sync_details(p, l, &done,
+                                  act == PX_ACT_SYNC      ? "resolve_lock"
+                                  : act == PX_ACT_REBUILD ? "sync_env"
+                                                          : "noop",
+                                  false),
+                     false, ret_json, e);
 }
 
 int px_project_ready(struct px_project *p, const struct px_ready *how, char **ret_json, struct px_err *e)

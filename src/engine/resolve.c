@@ -18,7 +18,6 @@
 
 enum { ANSWER_MAX = 16 << 20, WORDS_MAX = 4096 + 32, ARGUMENTS_MAX = 1 << 20 };
 
-#define FILES_DIR "/px/files"
 #define SCRATCH_DIR "/px/tmp"
 
 /* ---- words ---- */
@@ -42,23 +41,24 @@ static int add_words(struct words *w, const char *const *list, size_t count, str
 
 /* ---- what went wrong ---- */
 
-static int missing(const struct px_target *t, struct px_err *e)
+static int missing(const char *python, struct px_err *e)
 {
     px_fail(e, PX_E_LOCK, 0, "there is neither uv nor pip to resolve the project's requirements");
     (void)px_detail(e, "reason", "resolver_missing");
-    (void)px_why(e, "'%s' has no module pip, and uv is not installed.", t->python);
+    (void)px_why(e, "'%s' has no module pip, and uv is not installed.", python);
     return px_fix(e, "Install one of them: apt install python3-pip, or uv.");
 }
 
-static int failed(const struct px_target *t, const char *tool, struct px_err *e)
+/* what: "resolve the project's requirements". */
+static int failed(const char *python, const char *tool, const char *what, struct px_err *e)
 {
     char why[sizeof e->why];
     if (e->code != PX_E_BUILD)
         return -1;
     if (strstr(e->why, "No module named pip"))
-        return missing(t, e);
+        return missing(python, e);
     (void)px_fmt(why, sizeof why, "%s", e->why);
-    px_fail(e, PX_E_LOCK, 0, "%s cannot resolve the project's requirements", tool);
+    px_fail(e, PX_E_LOCK, 0, "%s cannot %s", tool, what);
     (void)px_detail(e, "reason", "resolve_failed");
     (void)px_detail(e, "resolver", tool);
     (void)px_why(e, "%s", why);
@@ -72,70 +72,143 @@ static int make_box(const char *root, const char *doing, int scratch, struct px_
     char path[PATH_MAX];
     if (px_build_box_fetch(box, doing, e) < 0 || px_settings_show(box, root, e) < 0)
         return -1;
-    if (scratch >= 0 && (px_build_path(scratch, "", path, sizeof path, e) < 0 ||
-                         px_build_box_show(box, path, SCRATCH_DIR, true, e) < 0 || px_build_box_env(box, "TMPDIR", SCRATCH_DIR, e) < 0))
+    if (scratch >= 0 &&
+        (px_build_path(scratch, "", path, sizeof path, e) < 0 ||
+         px_build_box_show(box, path, SCRATCH_DIR, true, e) < 0 || px_build_box_env(box, "TMPDIR", SCRATCH_DIR, e) < 0))
         return -1;
     return px_policy_set(box->policy, "workdir", root, e);
 }
 
 static int show_program(struct px_build_box *box, const char *path, struct px_err *e)
 {
-    return px_path_within(path, "/usr") || px_path_within(path, "/bin") ? 0 : px_build_box_show(box, path, path, false, e);
+    return px_path_within(path, "/usr") || px_path_within(path, "/bin") ? 0
+                                                                        : px_build_box_show(box, path, path, false, e);
+}
+
+struct question {
+    const struct px_site *site;
+    const struct px_target *target;
+    const struct px_names *asked;
+    struct px_resolver_python python;
+    int scratch;
+};
+
+static int ask(const struct question *q, const char *tool, const char *doing, const char *uv, const struct words *w,
+               struct px_buf *out, struct px_err *e)
+{
+    struct px_build_box box = {.out_fd = -EBADF};
+    int r = make_box(q->site->root, doing, q->scratch, &box, e);
+    if (r == 0 && uv)
+        r = show_program(&box, uv, e);
+    box.out = out;
+    if (r == 0 && px_build_box_run(&box, w->items, e) < 0)
+        r = failed(q->python.path, tool, "resolve the project's requirements", e);
+    px_build_box_done(&box);
+    return r;
 }
 
 /* ---- pip ---- */
 
-static int run_pip(const struct px_site *site, const struct px_target *t, const struct px_names *asked, int scratch,
-                   struct px_buf *out, struct px_err *e)
+/* pip resolves for the Python that runs it. For another one it takes wheels only: it cannot run a source archive
+ * there. */
+static int add_foreign(const struct question *q, struct words *w, struct px_err *e)
 {
-    const char *const head[] = {t->python, "-I", "-m", "pip", "install", "--dry-run", "--ignore-installed", "--report", "-", "--quiet",
-                                "--disable-pip-version-check", "--no-input", "--no-cache-dir", "--"};
-    struct px_build_box box = {.out_fd = -EBADF};
+    const struct px_python *runtime = q->target->runtime;
+    const char *const other[] = {
+        "--python-version", q->target->minor, "--only-binary", ":all:", "--target", SCRATCH_DIR "/target"};
+    static const char *const musl[] = {"--platform", "musllinux_1_2_x86_64", "--platform", "musllinux_1_1_x86_64"};
+    if (!runtime->musl && runtime->minor == q->python.minor)
+        return 0;
+    return add_words(w, other, PX_COUNT_OF(other), e) < 0 ||
+                   (runtime->musl && add_words(w, musl, PX_COUNT_OF(musl), e) < 0)
+               ? -1
+               : 0;
+}
+
+/* What is asked for on the target, without the markers, which pip would judge by its own Python. */
+static int strip_markers(const struct question *q, struct px_names *ret_list, char ***ret_texts, struct px_err *e)
+{
+    char **texts = calloc(q->asked->count + 1, sizeof *texts);
+    size_t n = 0;
+    *ret_texts = texts;
+    for (size_t i = 0; texts && i < q->asked->count; i++) {
+        struct px_requirement parts;
+        const char *text = q->asked->items[i];
+        if (px_requirement_parse(text, &parts) < 0 || px_marker_holds(parts.marker, &q->target->env) == 0)
+            continue;
+        const char *semicolon = parts.marker_length ? memrchr(text, ';', (size_t)(parts.marker - text)) : NULL;
+        texts[n] = semicolon ? strndup(text, (size_t)(semicolon - text)) : strdup(text);
+        if (!texts[n++])
+            break;
+    }
+    *ret_list = (struct px_names){.items = (const char **)texts, .count = n};
+    return texts && (n == 0 || texts[n - 1]) ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "resolving");
+}
+
+static int ask_pip(const struct question *q, const struct px_names *asked, struct px_buf *out, struct px_err *e)
+{
+    static const char *const end[] = {"--"};
+    const char *const head[] = {q->python.path,
+                                "-I",
+                                "-m",
+                                "pip",
+                                "install",
+                                "--dry-run",
+                                "--ignore-installed",
+                                "--report",
+                                "-",
+                                "--quiet",
+                                "--disable-pip-version-check",
+                                "--no-input",
+                                "--no-cache-dir"};
     struct words w = {.count = 0};
-    int r = add_words(&w, head, PX_COUNT_OF(head), e) < 0 || add_words(&w, asked->items, asked->count, e) < 0 ||
-                    make_box(site->root, "resolving with pip", scratch, &box, e) < 0
-                ? -1 : 0;
-    box.out = out;
-    if (r == 0 && px_build_box_run(&box, w.items, e) < 0)
-        r = failed(t, "pip", e);
-    px_build_box_done(&box);
+    if (add_words(&w, head, PX_COUNT_OF(head), e) < 0 || add_foreign(q, &w, e) < 0 || add_words(&w, end, 1, e) < 0 ||
+        add_words(&w, asked->items, asked->count, e) < 0)
+        return -1;
+    return ask(q, "pip", "resolving with pip", NULL, &w, out, e);
+}
+
+static int run_pip(const struct question *q, struct px_buf *out, struct px_err *e)
+{
+    struct px_names asked;
+    char **texts = NULL;
+    int r = strip_markers(q, &asked, &texts, e);
+    if (r == 0)
+        r = asked.count ? ask_pip(q, &asked, out, e) : px_buf_puts(out, "{\"install\":[]}");
+    for (size_t i = 0; texts && texts[i]; i++)
+        free(texts[i]);
+    free(texts);
     return r;
 }
 
 /* ---- uv: it wants its requirements in a file ---- */
 
-static int run_uv(const struct px_site *site, const struct px_target *t, const char *uv, const struct px_names *asked, int scratch,
-                  struct px_buf *out, struct px_err *e)
+static int run_uv(const struct question *q, const char *uv, struct px_buf *out, struct px_err *e)
 {
-    static const char script[] = "uv=$1 python=$2; shift 2; printf '%s\\n' \"$@\" | exec \"$uv\" pip compile --quiet --no-header"
-                                 " --no-annotate --no-cache --no-python-downloads --format pylock.toml --python \"$python\" -";
-    const char *const head[] = {"/bin/sh", "-c", script, "sh", uv, t->python};
-    struct px_build_box box = {.out_fd = -EBADF};
+    static const char script[] =
+        "uv=$1 python=$2 version=$3 platform=$4; shift 4; printf '%s\\n' \"$@\" | exec \"$uv\" pip compile --quiet"
+        " --no-header --no-annotate --no-cache --no-python-downloads --format pylock.toml --python \"$python\""
+        " --python-version \"$version\" ${platform:+--python-platform \"$platform\"} -";
+    const char *const head[] = {"/bin/sh", "-c", script, "sh", uv, q->python.path, q->target->minor,
+                                q->target->runtime->musl ? "x86_64-unknown-linux-musl" : ""};
     struct words w = {.count = 0};
-    int r = add_words(&w, head, PX_COUNT_OF(head), e) < 0 || add_words(&w, asked->items, asked->count, e) < 0 ||
-                    make_box(site->root, "resolving with uv", scratch, &box, e) < 0 || show_program(&box, uv, e) < 0
-                ? -1 : 0;
-    box.out = out;
-    if (r == 0 && px_build_box_run(&box, w.items, e) < 0)
-        r = failed(t, "uv", e);
-    px_build_box_done(&box);
-    return r;
+    if (add_words(&w, head, PX_COUNT_OF(head), e) < 0 || add_words(&w, q->asked->items, q->asked->count, e) < 0)
+        return -1;
+    return ask(q, "uv", "resolving with uv", uv, &w, out, e);
 }
 
 /* ---- both ---- */
 
-static int resolve_in(const struct px_site *site, const struct px_target *t, const struct px_names *asked, int scratch,
-                      struct px_pins *ret_pins, const char **ret_tool, struct px_err *e)
+static int resolve_in(const struct question *q, struct px_pins *ret_pins, const char **ret_tool, struct px_err *e)
 {
-    const struct px_resolved_for what = {.root = site->root, .env = &t->env, .tags = &t->tags};
+    const struct px_resolved_for what = {.root = q->site->root, .env = &q->target->env, .tags = &q->target->tags};
     px_auto_buf struct px_buf out = PX_BUF(ANSWER_MAX);
     char uv[PATH_MAX];
     bool with_uv = px_tool_find("uv", uv, sizeof uv);
     *ret_tool = with_uv ? "uv" : "pip";
-    if (with_uv)
-        return run_uv(site, t, uv, asked, scratch, &out, e) < 0
-                   ? -1 : px_resolved_from_pylock(px_buf_text(&out), out.len, &what, ret_pins, e);
-    return run_pip(site, t, asked, scratch, &out, e) < 0 ? -1 : px_resolved_from_pip(px_buf_text(&out), out.len, &what, ret_pins, e);
+    if ((with_uv ? run_uv(q, uv, &out, e) : run_pip(q, &out, e)) < 0)
+        return -1;
+    return (with_uv ? px_resolved_from_pylock : px_resolved_from_pip)(px_buf_text(&out), out.len, &what, ret_pins, e);
 }
 
 /* A directory that goes with this process, and two syncs of one project after the other. */
@@ -149,8 +222,8 @@ static int scratch_begin(struct px_sandbox *s, const char *root, struct px_tree_
     return px_tree_begin(s->store, &id, ret_scratch, e);
 }
 
-int px_resolve(struct px_sandbox *s, const struct px_site *site, const struct px_target *target, struct px_pins *ret_pins,
-               const char **ret_tool, struct px_err *e)
+int px_resolve(struct px_sandbox *s, const struct px_site *site, const struct px_target *target,
+               struct px_pins *ret_pins, const char **ret_tool, struct px_err *e)
 {
     struct px_tree_build *scratch = NULL;
     struct px_names asked;
@@ -160,9 +233,11 @@ int px_resolve(struct px_sandbox *s, const struct px_site *site, const struct px
     *ret_tool = NULL;
     if (asked.count == 0)
         return px_resolved_empty(ret_pins, e);
-    if (scratch_begin(s, site->root, &scratch, e) < 0)
+    struct question q = {.site = site, .target = target, .asked = &asked, .scratch = -EBADF};
+    if (px_target_resolver(&q.python, e) < 0 || scratch_begin(s, site->root, &scratch, e) < 0)
         return -1;
-    int r = resolve_in(site, target, &asked, px_tree_build_fd(scratch), ret_pins, ret_tool, e);
+    q.scratch = px_tree_build_fd(scratch);
+    int r = resolve_in(&q, ret_pins, ret_tool, e);
     px_tree_drop(scratch);
     return r;
 }
@@ -177,35 +252,60 @@ static int add_pins(struct words *w, const struct px_chosen *list, size_t count,
         px_auto_buf struct px_buf text = PX_BUF(1024);
         px_buf_printf(&text, "%s==%s", list[i].pin->name, list[i].pin->version);
         texts[i] = px_buf_take(&text);
-        r = texts[i] ? add_words(w, (const char *const *)&texts[i], 1, e) : px_fail(e, PX_E_MEMORY, ENOMEM, "downloading");
+        r = texts[i] ? add_words(w, (const char *const *)&texts[i], 1, e)
+                     : px_fail(e, PX_E_MEMORY, ENOMEM, "downloading");
     }
     *ret_texts = texts;
     return r;
 }
 
-static int run_download(const char *root, const struct px_target *t, const struct words *w, int dir, struct px_err *e)
+static int run_download(const char *root, const char *python, const struct words *w, int dir, struct px_err *e)
 {
     struct px_build_box box = {.out_fd = -EBADF};
     char path[PATH_MAX];
-    int r = make_box(root, "downloading with pip", -EBADF, &box, e) < 0 || px_build_path(dir, "", path, sizeof path, e) < 0 ||
-                    px_build_box_show(&box, path, FILES_DIR, true, e) < 0
-                ? -1 : 0;
+    int r = make_box(root, "downloading with pip", -EBADF, &box, e) < 0 ||
+                    px_build_path(dir, "", path, sizeof path, e) < 0 ||
+                    px_build_box_show(&box, path, SCRATCH_DIR, true, e) < 0 ||
+                    px_build_box_env(&box, "TMPDIR", SCRATCH_DIR, e) < 0
+                ? -1
+                : 0;
     if (r == 0 && px_build_box_run(&box, w->items, e) < 0)
-        r = failed(t, "pip", e);
+        r = failed(python, "pip", "find files that the lock names", e);
     px_build_box_done(&box);
     return r;
 }
 
-int px_resolve_download(const char *root, const struct px_target *target, const struct px_chosen *list, size_t count, int dir,
-                        struct px_err *e)
+int px_resolve_download(const char *root, const struct px_target *target, const struct px_chosen *list, size_t count,
+                        int dir, struct px_err *e)
 {
-    const char *const head[] = {target->python, "-I", "-m", "pip", "download", "--no-deps", "--quiet", "--disable-pip-version-check",
-                                "--no-input", "--no-cache-dir", "--dest", FILES_DIR, "--"};
+    struct question q = {.target = target};
+    static const char *const end[] = {"--dest", SCRATCH_DIR, "--"};
     struct words w = {.count = 0};
     char **texts = NULL;
-    int r = add_words(&w, head, PX_COUNT_OF(head), e) < 0 || add_pins(&w, list, count, &texts, e) < 0 ? -1 : 0;
-    if (r == 0 && count > 0)
-        r = run_download(root, target, &w, dir, e);
+    if (count == 0)
+        return 0;
+    if (px_target_resolver(&q.python, e) < 0)
+        return -1;
+    const char *const head[] = {q.python.path,
+                                "-I",
+                                "-m",
+                                "pip",
+                                "download",
+                                "--no-deps",
+                                "--quiet",
+                                "--disable-pip-version-check",
+                                "--no-input",
+                                "--no-cache-dir",
+                                "--python-version",
+                                target->minor,
+                                "--only-binary",
+                                ":all:"};
+    size_t own = target->runtime->minor == q.python.minor && !target->runtime->musl
+                     ? 4
+                     : 0; /* then source archives will do as well */
+    int r = add_words(&w, head, PX_COUNT_OF(head) - own, e) < 0 || add_words(&w, end, PX_COUNT_OF(end), e) < 0 ||
+                    add_pins(&w, list, count, &texts, e) < 0
+                ? -1 : run_download(root, q.python.path, &w, dir, e);
     for (size_t i = 0; texts && texts[i]; i++)
         free(texts[i]);
     free(texts);

@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "engine/sandbox_box.h"
+#include "project/resolved.h"
 #include "project/site.h"
 
 enum { SHOWN_MAX = 64, SETTINGS_MAX = 1 << 20 };
@@ -28,7 +29,8 @@ struct showing {
 
 static bool is_there(const struct showing *s, const char *path)
 {
-    static const char *const always[] = {"/usr", "/bin", "/lib", "/lib64", "/sbin", "/proc", "/dev", "/sys", "/etc/ssl", "/etc/ca-certificates",
+    static const char *const always[] = {"/usr",    "/bin", "/lib", "/lib64",   "/sbin",
+                                         "/proc",   "/dev", "/sys", "/etc/ssl", "/etc/ca-certificates",
                                          "/etc/pki"};
     for (size_t i = 0; i < PX_COUNT_OF(always); i++)
         if (px_path_within(path, always[i]))
@@ -43,7 +45,8 @@ static bool is_there(const struct showing *s, const char *path)
 static int show(struct showing *s, const char *text)
 {
     char path[PATH_MAX];
-    if (px_path_clean(text, path, sizeof path) < 0 || px_equal(path, "/") || is_there(s, path) || access(path, R_OK) < 0)
+    if (px_resolved_path(text, path, sizeof path) < 0 || px_equal(path, "/") || is_there(s, path) ||
+        access(path, R_OK) < 0)
         return 0;
     char *kept = s->count < SHOWN_MAX ? strdup(path) : NULL;
     if (!kept)
@@ -59,10 +62,9 @@ static int show_words(struct showing *s, const char *text)
     while (*(text += strspn(text, between))) {
         char word[PATH_MAX];
         size_t n = strcspn(text, between);
-        const char *from = px_starts_with(text, "file://") ? text + 7 : text;
-        int length = (int)(n - (size_t)(from - text));
-        bool home = length > 2 && px_starts_with(from, "~/") && s->home;
-        if ((*from == '/' || home) && px_fmt(word, sizeof word, "%s%.*s", home ? s->home : "", length - home, from + home) >= 0 &&
+        bool home = n > 2 && px_starts_with(text, "~/") && s->home;
+        if ((*text == '/' || home || px_starts_with(text, "file://")) &&
+            px_fmt(word, sizeof word, "%s%.*s", home ? s->home : "", (int)n - home, text + home) >= 0 &&
             show(s, word) < 0)
             return -1;
         text += n;
@@ -84,7 +86,8 @@ static int show_file(struct showing *s, const char *path)
 
 static int show_files(struct showing *s)
 {
-    static const char *const system_files[] = {"/etc/pip.conf", "/etc/xdg/pip/pip.conf", "/etc/uv/uv.toml", "/etc/xdg/uv/uv.toml"};
+    static const char *const system_files[] = {"/etc/pip.conf", "/etc/xdg/pip/pip.conf", "/etc/uv/uv.toml",
+                                               "/etc/xdg/uv/uv.toml"};
     static const char *const home_files[] = {".config/pip/pip.conf", ".pip/pip.conf", ".config/uv/uv.toml"};
     static const char *const config_files[] = {"pip/pip.conf", "uv/uv.toml"};
     const char *config = getenv("XDG_CONFIG_HOME");
@@ -106,13 +109,36 @@ static int show_files(struct showing *s)
 
 static bool is_passed(const char *name)
 {
-    /* What would turn a question into an installation, its answer into something else, or leads where the box cannot write. */
-    static const char *const not[] = {"PIP_TARGET", "PIP_USER", "PIP_PREFIX", "PIP_ROOT", "PIP_REPORT", "PIP_QUIET", "PIP_VERBOSE", "PIP_LOG",
-        "PIP_REQUIRE_VIRTUALENV", "PIP_PYTHON", "PIP_CACHE_DIR", "PIP_NO_CACHE_DIR", "PIP_DEST", "PIP_SRC", "PIP_REQUIREMENT", "PIP_EDITABLE",
-        "UV_CACHE_DIR", "UV_PYTHON", "UV_PROJECT", "UV_WORKING_DIRECTORY", "UV_PROJECT_ENVIRONMENT", "UV_TOOL_DIR", "UV_TOOL_BIN_DIR",
-        "UV_OUTPUT_FILE", "UV_LOG_CONTEXT"};
-    static const char *const others[] = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "all_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
-                                         "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC", "XDG_CONFIG_HOME"};
+    /* What would turn a question into an installation, its answer into something else, or leads where the box cannot
+     * write. */
+    static const char *const not [] = {"PIP_TARGET",
+                                       "PIP_USER",
+                                       "PIP_PREFIX",
+                                       "PIP_ROOT",
+                                       "PIP_REPORT",
+                                       "PIP_QUIET",
+                                       "PIP_VERBOSE",
+                                       "PIP_LOG",
+                                       "PIP_REQUIRE_VIRTUALENV",
+                                       "PIP_PYTHON",
+                                       "PIP_CACHE_DIR",
+                                       "PIP_NO_CACHE_DIR",
+                                       "PIP_DEST",
+                                       "PIP_SRC",
+                                       "PIP_REQUIREMENT",
+                                       "PIP_EDITABLE",
+                                       "UV_CACHE_DIR",
+                                       "UV_PYTHON",
+                                       "UV_PROJECT",
+                                       "UV_WORKING_DIRECTORY",
+                                       "UV_PROJECT_ENVIRONMENT",
+                                       "UV_TOOL_DIR",
+                                       "UV_TOOL_BIN_DIR",
+                                       "UV_OUTPUT_FILE",
+                                       "UV_LOG_CONTEXT"};
+    static const char *const others[] = {"HTTP_PROXY",     "HTTPS_PROXY",   "ALL_PROXY",      "NO_PROXY",
+                                         "all_proxy",      "SSL_CERT_FILE", "SSL_CERT_DIR",   "REQUESTS_CA_BUNDLE",
+                                         "CURL_CA_BUNDLE", "NETRC",         "XDG_CONFIG_HOME"};
     for (size_t i = 0; i < PX_COUNT_OF(not); i++)
         if (px_equal(name, not[i]))
             return false;

@@ -1,4 +1,5 @@
-/* engine/target.h - the Python that locks are made for.
+/* engine/target.h - the Python that a project's lock and environment are for: its base's. And the one of this
+ * machine that resolves.
  *
  * Why:     which wheels and which requirements count hangs on it; sync, status and the resolver must mean the same one.
  * Owns:    its texts; env points into them, so a target is not to be copied.
@@ -8,21 +9,25 @@
 #include <limits.h>
 
 #include "project/marker.h"
+#include "project/profile.h"
 #include "project/tags.h"
 
 struct px_err;
 
 struct px_target {
-    char python[PATH_MAX];      /* the interpreter of this machine that resolves */
-    char version[32];           /* 3.11.2 */
+    const struct px_python *runtime;
     char minor[16];             /* 3.11 */
-    char machine[65];
     char platform[96];          /* linux_x86_64 */
     struct px_tags tags;
     struct px_marker_env env;
 };
 
-/* -1: there is no Python (PX120, resolver_missing). */
-int px_target_find(struct px_target *ret_target, struct px_err *e);
-/* The default base's Python, where this machine has none. */
-void px_target_default(struct px_target *ret_target);
+/* base NULL: the default. One whose Python is not known counts as the default: who builds for it says what is wrong. */
+void px_target_for(const char *base, struct px_target *ret_target);
+
+struct px_resolver_python {
+    char path[PATH_MAX];
+    unsigned minor;
+};
+/* The interpreter of this machine. PX120, resolver_missing. */
+int px_target_resolver(struct px_resolver_python *ret_python, struct px_err *e);

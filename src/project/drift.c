@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "project/marker.h"
+#include "project/names.h"
 #include "project/version.h"
 
 enum { LINE_BYTES = 320, NAME_BYTES = 256, RANGE_BYTES = 1024 };
@@ -19,6 +20,8 @@ struct search {
     const struct px_drift_asked *asked;
     const struct px_pins *pins;
     struct px_drift *drift;
+    struct px_name_index pinned, asked_for;     /* names of the pins, names of the requirements */
+    char (*names)[NAME_BYTES];                  /* what the latter point to */
 };
 
 __attribute__((format(printf, 2, 3))) static int add(struct search *s, const char *fmt, ...)
@@ -53,9 +56,11 @@ static int check_head(struct search *s)
     if (!px_equal(pins->mode, MODE))
         r = add(s, "the lock's mode is '%.64s' and not '" MODE "'", pins->mode ? pins->mode : "");
     if (r == 0 && s->asked->project && !px_equal(pins->project, s->asked->project))
-        r = add(s, "the lock is of '%.100s' and not of '%.100s'", pins->project ? pins->project : "", s->asked->project);
+        r = add(s, "the lock is of '%.100s' and not of '%.100s'", pins->project ? pins->project : "",
+                s->asked->project);
     if (r == 0 && s->asked->python && !px_equal(pins->python ? pins->python : "", s->asked->python))
-        r = add(s, "the lock is for Python '%.64s', the manifest says '%.64s'", pins->python ? pins->python : "", s->asked->python);
+        r = add(s, "the lock is for Python '%.64s', the manifest says '%.64s'", pins->python ? pins->python : "",
+                s->asked->python);
     return r;
 }
 
@@ -66,10 +71,8 @@ static const struct px_pin *find_pin(const struct search *s, const char *name, s
     char canonical[NAME_BYTES];
     if (px_package_name(name, length, canonical, sizeof canonical) < 0)
         return NULL;
-    for (size_t i = 0; i < s->pins->count; i++)
-        if (px_equal(s->pins->items[i].name, canonical))
-            return &s->pins->items[i];
-    return NULL;
+    const struct px_name_at *found = px_names_find(&s->pinned, canonical);
+    return found ? &s->pins->items[found->at] : NULL;
 }
 
 /* 1 if the requirement is asked for here, with its parts. */
@@ -78,7 +81,8 @@ static int is_asked(const struct search *s, const char *text, struct px_requirem
     char marker[RANGE_BYTES];
     if (px_requirement_parse(text, ret_parts) < 0)
         return 0;
-    if (px_fmt(marker, sizeof marker, "%.*s", (int)ret_parts->marker_length, ret_parts->marker ? ret_parts->marker : "") < 0)
+    if (px_fmt(marker, sizeof marker, "%.*s", (int)ret_parts->marker_length,
+               ret_parts->marker ? ret_parts->marker : "") < 0)
         return 1;
     return px_marker_holds(marker, s->asked->env) != 0;
 }
@@ -89,9 +93,13 @@ static bool any_fits(const struct search *s, const struct px_pin *first, const s
     char range[RANGE_BYTES];
     if (q->url_length || px_fmt(range, sizeof range, "%.*s", (int)q->range_length, q->range ? q->range : "") < 0)
         return true;            /* an address is no range; the fingerprint tells if it changed */
-    for (const struct px_pin *pin = first; pin < s->pins->items + s->pins->count; pin++)
-        if (px_equal(pin->name, first->name) && (!*pin->version || px_version_fits(pin->version, range) != 0))
+    const struct px_name_at *end = s->pinned.items + s->pinned.count;
+    for (const struct px_name_at *at = px_names_find(&s->pinned, first->name);
+         at && at < end && px_equal(at->name, first->name); at++) {
+        const struct px_pin *pin = &s->pins->items[at->at];
+        if (!*pin->version || px_version_fits(pin->version, range) != 0)
             return true;
+    }
     return false;
 }
 
@@ -108,23 +116,38 @@ static int check_requirement(struct search *s, const char *text)
     return 0;
 }
 
-static bool is_required(const struct search *s, const char *name)
+/* Both indices; requirements that cannot be read have no name and are found by nobody. */
+static int make_indices(struct search *s)
 {
-    for (size_t i = 0; i < s->asked->requirements->count; i++) {
-        char canonical[NAME_BYTES];
+    const struct px_names *list = s->asked->requirements;
+    s->names = calloc(list->count + 1, sizeof *s->names);
+    s->asked_for.items = calloc(list->count + 1, sizeof *s->asked_for.items);
+    if (!s->names || !s->asked_for.items)
+        return -ENOMEM;
+    for (size_t i = 0; i < list->count; i++) {
         struct px_requirement q;
-        if (px_requirement_parse(s->asked->requirements->items[i], &q) == 0 &&
-            px_package_name(q.name, q.name_length, canonical, sizeof canonical) == 0 && px_equal(canonical, name))
-            return true;
+        if (px_requirement_parse(list->items[i], &q) == 0 &&
+            px_package_name(q.name, q.name_length, s->names[i], NAME_BYTES) == 0)
+            s->asked_for.items[s->asked_for.count++] = (struct px_name_at){s->names[i], i};
     }
-    return false;
+    px_names_sort(&s->asked_for);
+    return px_names_of_pins(s->pins, &s->pinned);
+}
+
+static void drop_indices(struct search *s)
+{
+    px_names_done(&s->pinned);
+    px_names_done(&s->asked_for);
+    free(s->names);
 }
 
 /* ---- pins ---- */
 
 static int check_pin(struct search *s, const struct px_pin *pin)
 {
-    int r = pin->direct && !is_required(s, pin->name) ? add(s, "%.200s is in the lock, and nothing asks for it", pin->name) : 0;
+    int r = pin->direct && !px_names_find(&s->asked_for, pin->name)
+                ? add(s, "%.200s is in the lock, and nothing asks for it", pin->name)
+                : 0;
     for (size_t i = 0; r == 0 && i < pin->requires_count; i++) {
         struct px_requirement q;
         if (is_asked(s, pin->requires[i], &q) && !find_pin(s, q.name, q.name_length))
@@ -133,16 +156,20 @@ static int check_pin(struct search *s, const struct px_pin *pin)
     return r;
 }
 
-int px_drift_find(const struct px_drift_asked *asked, const struct px_pins *pins, struct px_drift *ret_drift, struct px_err *e)
+int px_drift_find(const struct px_drift_asked *asked, const struct px_pins *pins, struct px_drift *ret_drift,
+                  struct px_err *e)
 {
     struct px_drift drift = {0};
     struct search s = {.asked = asked, .pins = pins, .drift = &drift};
-    int r = check_head(&s);
+    int r = make_indices(&s);
+    if (r == 0)
+        r = check_head(&s);
     bool readable = pins->format != PX_PINS_PX || pins->version == 1;
     for (size_t i = 0; r == 0 && readable && i < asked->requirements->count; i++)
         r = check_requirement(&s, asked->requirements->items[i]);
     for (size_t i = 0; r == 0 && pins->format == PX_PINS_PX && readable && i < pins->count; i++)
         r = check_pin(&s, &pins->items[i]);
+    drop_indices(&s);
     if (r < 0) {
         px_drift_done(&drift);
         return px_fail(e, PX_E_MEMORY, r, "the lock's differences");

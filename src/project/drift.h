@@ -1,6 +1,7 @@
 /* project/drift.h - in what a lock does not fit the requirements that it should be made for.
  *
- * Why:     a fingerprint only says that something changed; people want to know what, and locks of other tools have none.
+ * Why:     a fingerprint only says that something changed; people want to know what, and locks of other tools have
+ *          none.
  * Owns:    the texts of the list, until px_drift_done.
  * Mustn't: resolve: a pin within the range that is asked for fits, whether or not a newer one exists. */
 #pragma once
@@ -27,5 +28,6 @@ struct px_drift_asked {
     const struct px_marker_env *env;            /* requirements whose markers do not hold are not asked for */
 };
 
-int px_drift_find(const struct px_drift_asked *asked, const struct px_pins *pins, struct px_drift *ret_drift, struct px_err *e);
+int px_drift_find(const struct px_drift_asked *asked, const struct px_pins *pins, struct px_drift *ret_drift,
+                  struct px_err *e);
 void px_drift_done(struct px_drift *drift);

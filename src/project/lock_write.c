@@ -24,8 +24,8 @@ static bool names_package(const char *requirement, const char *name)
 {
     char canonical[NAME_BYTES];
     struct px_requirement q;
-    return px_requirement_parse(requirement, &q) == 0 && px_package_name(q.name, q.name_length, canonical, sizeof canonical) == 0 &&
-           px_equal(canonical, name);
+    return px_requirement_parse(requirement, &q) == 0 &&
+           px_package_name(q.name, q.name_length, canonical, sizeof canonical) == 0 && px_equal(canonical, name);
 }
 
 static bool is_asked(const struct px_names *requirements, const char *name)
@@ -61,6 +61,7 @@ static int settle(const struct px_site *site, struct px_pins *pins, struct px_er
     pins->fingerprint = px_pins_keep(&r, fingerprint.hex, strlen(fingerprint.hex));
     if (!pins->fingerprint || !pins->python || (name && !pins->project) || px_pins_compute_id(pins, &id) < 0)
         return no_memory(e);
+    pins->mode = "p0-pinned";
     pins->lock_id = px_pins_keep(&r, id.hex, strlen(id.hex));
     return pins->lock_id ? 0 : no_memory(e);
 }
@@ -85,7 +86,8 @@ static int put_member(const struct px_member *m, struct px_buf *out, struct px_e
 {
     struct px_oid fingerprint;
     struct px_names requirements;
-    if (px_manifest_fingerprint(&m->manifest, &fingerprint, e) < 0 || px_manifest_requirements(&m->manifest, false, &requirements, e) < 0)
+    if (px_manifest_fingerprint(&m->manifest, &fingerprint, e) < 0 ||
+        px_manifest_requirements(&m->manifest, false, &requirements, e) < 0)
         return -1;
     px_buf_puts(out, "\n[[workspace.members]]\n");
     put_pair(out, "name", member_name(m));
@@ -136,7 +138,8 @@ static int put_workspace(const struct px_site *site, const struct px_pins *pins,
 
 /* ---- the whole ---- */
 
-/* What was written reads as what was meant: texts of other tools may hold anything, and the lock of a project is no site to find out. */
+/* What was written reads as what was meant: texts of other tools may hold anything, and the lock of a project is no
+ * site to find out. */
 static int prove(const struct px_pins *pins, const struct px_buf *out, const char *shown, struct px_err *e)
 {
     struct px_pins again;

@@ -36,8 +36,11 @@ static uint32_t take_line(const char **p, const char *end, struct px_buf *out)
 static int take_hashes(struct px_pins_reading *r, uint32_t line, char *options)
 {
     struct px_pin *pin = &r->pins->items[r->pins->count - 1];
-    for (char *save = NULL, *word = strtok_r(options, " \t", &save); word; word = strtok_r(NULL, " \t", &save)) {
+    for (char *word = options + strspn(options, " \t"), *next; *word; word = next) {
+        size_t n = strcspn(word, " \t");
         char name[128];
+        next = word + n + strspn(word + n, " \t");
+        word[n] = '\0';
         if (!px_starts_with(word, "--hash="))
             return px_pins_wrong(r, line, "only --hash is understood behind a requirement");
         /* The file is not named: its hash is all that is known, and enough. */

@@ -7,9 +7,12 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "project/marker.h"
+#include "project/names.h"
 #include "project/pins.h"
 #include "project/tags.h"
 #include "project/version.h"
+
+enum { EXTRAS_MAX = 1000 };
 
 struct choice {
     const struct px_pins *pins;
@@ -17,6 +20,7 @@ struct choice {
     const struct px_tags *tags;
     const char *const *groups;
     bool *wanted;               /* for each pin */
+    struct px_name_index index; /* of the graph alone */
     struct px_err *e;
 };
 
@@ -45,19 +49,24 @@ static int choose_by_markers(struct choice *c)
 struct step {                   /* a package, with one extra of it or none */
     size_t pin;
     const char *extra;
+    size_t before;              /* the step of the same package before it + 1; 0: none */
 };
 
 struct walk {
     struct choice *c;
     struct step *steps;         /* done and to do, each once */
     size_t count, at;
+    size_t *last;               /* for each pin, its latest step + 1 */
 };
 
 static int add_step(struct walk *w, size_t pin, const char *extra)
 {
-    for (size_t i = 0; i < w->count; i++)
-        if (w->steps[i].pin == pin && px_equal(w->steps[i].extra, extra))
+    size_t others = 0;
+    for (size_t i = w->last[pin]; i; i = w->steps[i - 1].before, others++)
+        if (px_equal(w->steps[i - 1].extra, extra))
             return 0;
+    if (others > EXTRAS_MAX)
+        return px_fail(w->c->e, PX_E_LOCK_FORMAT, 0, "the lock asks for more than %d extras of one package", EXTRAS_MAX);
     if (w->count >= 4 * (size_t)PX_PINS_MAX)
         return px_fail(w->c->e, PX_E_LOCK_FORMAT, 0, "the lock's graph is too large");
     if ((w->count & (w->count - 1)) == 0) {
@@ -66,7 +75,8 @@ static int add_step(struct walk *w, size_t pin, const char *extra)
             return px_fail(w->c->e, PX_E_MEMORY, ENOMEM, "the lock's graph");
         w->steps = steps;
     }
-    w->steps[w->count++] = (struct step){pin, extra};
+    w->steps[w->count++] = (struct step){pin, extra, w->last[pin]};
+    w->last[pin] = w->count;
     return 0;
 }
 
@@ -86,13 +96,14 @@ static int find_pin(const struct choice *c, const struct px_pin_need *need, size
     size_t found = 0;
     if (px_package_name(need->name, strlen(need->name), name, sizeof name) < 0)
         return px_fail(c->e, PX_E_LOCK_FORMAT, 0, "the lock needs '%.100s', which is no package's name", need->name);
-    for (size_t i = 0; i < c->pins->count; i++)
-        if (px_equal(c->pins->items[i].name, name) && (!need->version || px_equal(c->pins->items[i].version, need->version))) {
-            *ret_pin = i;
+    const struct px_name_at *end = c->index.items + c->index.count;
+    for (const struct px_name_at *at = px_names_find(&c->index, name); at && at < end && px_equal(at->name, name) && found < 2; at++)
+        if (!need->version || px_equal(c->pins->items[at->at].version, need->version)) {
+            *ret_pin = at->at;
             found++;
         }
     if (found != 1)
-        return px_fail(c->e, PX_E_LOCK_FORMAT, 0, "the lock needs '%s' and has %zu of it", name, found);
+        return px_fail(c->e, PX_E_LOCK_FORMAT, 0, "the lock needs '%s' and has %s of it", name, found ? "more than one" : "none");
     return 0;
 }
 
@@ -115,8 +126,8 @@ static int follow(struct walk *w, const struct step step)
 
 static int choose_by_graph(struct choice *c)
 {
-    struct walk w = {.c = c};
-    int r = 0;
+    struct walk w = {.c = c, .last = calloc(c->pins->count + 1, sizeof *w.last)};
+    int r = w.last && px_names_of_pins(c->pins, &c->index) == 0 ? 0 : px_fail(c->e, PX_E_MEMORY, ENOMEM, "the lock's graph");
     for (size_t i = 0; r == 0 && i < c->pins->count; i++)
         if (c->pins->items[i].own)
             r = add_step(&w, i, NULL);
@@ -124,6 +135,8 @@ static int choose_by_graph(struct choice *c)
         r = follow(&w, w.steps[w.at]);
     for (size_t i = 0; r == 0 && i < w.count; i++)
         c->wanted[w.steps[i].pin] = !c->pins->items[w.steps[i].pin].own;
+    px_names_done(&c->index);
+    free(w.last);
     free(w.steps);
     return r;
 }

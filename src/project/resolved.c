@@ -12,6 +12,7 @@
 #include "project/marker.h"
 #include "project/pins_read.h"
 #include "project/tags.h"
+#include "project/version.h"
 #include "store/document.h"
 
 enum { URL_BYTES = 4096, NAME_BYTES = 256, EXTRAS_MAX = 32, MARKER_BYTES = 4096 };
@@ -27,22 +28,34 @@ static int bad_answer(struct px_pins_reading *r, const char *package, const char
 
 static int hex_digit(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
-/* "a%20b" -> "a b"; what is no such code stays. */
+static bool is_utf8(const char *text, size_t length)
+{
+    for (size_t i = 0, n; i < length; i += n)
+        if ((n = px_utf8_length(text + i, length - i)) == 0)
+            return false;
+    return true;
+}
+
+/* "a%20b" -> "a b"; what is no such code stays. A lock is UTF-8, so the result has to be. */
 static int decode(const char *text, size_t length, char *out, size_t size)
 {
     size_t n = 0;
     for (size_t i = 0; i < length; i++) {
-        int high = text[i] == '%' && i + 2 < length ? hex_digit(text[i + 1]) : -1, low = high >= 0 ? hex_digit(text[i + 2]) : -1;
+        int high = text[i] == '%' && i + 2 < length ? hex_digit(text[i + 1]) : -1,
+            low = high >= 0 ? hex_digit(text[i + 2]) : -1;
         if (n + 1 >= size || (low >= 0 && high == 0 && low == 0))
             return -EINVAL;
         out[n++] = low >= 0 ? (char)(high * 16 + low) : text[i];
         i += low >= 0 ? 2 : 0;
     }
     out[n] = '\0';
-    return 0;
+    return is_utf8(out, n) ? 0 : -EINVAL;
 }
 
 /* "https://user:secret@host/x" -> "https://host/x"; without what stands behind '#'. */
@@ -60,17 +73,23 @@ static const char *public_url(struct px_pins_reading *r, const char *url)
     return px_pins_keep(r, out, strlen(out));
 }
 
+int px_resolved_path(const char *url, char *out, size_t size)
+{
+    char raw[URL_BYTES];
+    bool address = px_starts_with(url, "file://");
+    const char *at = address ? strchr(url + 7, '/') : url;      /* file://localhost/x names the same host */
+    if (!at || (address ? decode(at, strcspn(at, "?#"), raw, sizeof raw) : px_fmt(raw, sizeof raw, "%s", url)) < 0)
+        return -EINVAL;
+    return px_path_clean(raw, out, size);
+}
+
 /* NULL: on this machine, outside of the project; or no memory. */
 static const char *portable_place(struct px_pins_reading *r, const char *root, const char *url)
 {
-    char raw[URL_BYTES], path[URL_BYTES];
-    const char *at = px_starts_with(url, "file://") ? url + 7 : *url == '/' ? url : NULL;
-    if (!at)
+    char path[URL_BYTES];
+    if (*url != '/' && !px_starts_with(url, "file://"))
         return strstr(url, "://") ? public_url(r, url) : px_pins_keep(r, url, strlen(url));
-    if (at != url && *at != '/')        /* file://localhost/x */
-        at = strchr(at, '/');
-    if (!at || (at == url ? px_fmt(raw, sizeof raw, "%s", url) : decode(at, strcspn(at, "?#"), raw, sizeof raw)) < 0 ||
-        px_path_clean(raw, path, sizeof path) < 0 || !px_path_within(path, root) || px_equal(path, root))
+    if (px_resolved_path(url, path, sizeof path) < 0 || !px_path_within(path, root) || px_equal(path, root))
         return NULL;
     const char *below = path + strlen(root) + (root[1] ? 1 : 0);
     return px_pins_keep(r, below, strlen(below));
@@ -89,8 +108,9 @@ static int set_specifier(struct px_pins_reading *r, struct px_pin *pin)
 
 static struct px_pin *add_pin(struct px_pins_reading *r, const char *name, const char *version)
 {
-    if (!name || !version || !*version) {
-        (void)bad_answer(r, name, "It has no name or no version.");
+    struct px_version parts;
+    if (!name || !version || px_version_parse(version, strlen(version), &parts) < 0) {
+        (void)bad_answer(r, name, "It has no name or no version that is one.");
         return NULL;
     }
     const char *kept = px_pins_keep(r, version, strlen(version));
@@ -99,7 +119,8 @@ static struct px_pin *add_pin(struct px_pins_reading *r, const char *name, const
 }
 
 /* The file of the pin that was added last. */
-static int add_file(struct px_pins_reading *r, const char *root, const char *name, const char *url, const char *sha256, uint64_t size)
+static int add_file(struct px_pins_reading *r, const char *root, const char *name, const char *url, const char *sha256,
+                    uint64_t size)
 {
     char hash[80];
     const struct px_pin *pin = &r->pins->items[r->pins->count - 1];
@@ -140,7 +161,8 @@ static int add_text(struct px_pins_reading *r, const char ***list, size_t *count
 /* ---- pip ---- */
 
 /* The names of what it needs in this environment. */
-static int pip_requires(struct px_pins_reading *r, const json_t *metadata, const struct px_marker_env *env, struct px_pin *pin)
+static int pip_requires(struct px_pins_reading *r, const json_t *metadata, const struct px_marker_env *env,
+                        struct px_pin *pin)
 {
     const json_t *item, *list = json_object_get(metadata, "requires_dist");
     const char *extras[EXTRAS_MAX + 1] = {NULL};
@@ -153,7 +175,8 @@ static int pip_requires(struct px_pins_reading *r, const json_t *metadata, const
         struct px_requirement q;
         char name[NAME_BYTES], marker[MARKER_BYTES];
         const char *text = json_string_value(item);
-        if (!text || px_requirement_parse(text, &q) < 0 || px_package_name(q.name, q.name_length, name, sizeof name) < 0 ||
+        if (!text || px_requirement_parse(text, &q) < 0 ||
+            px_package_name(q.name, q.name_length, name, sizeof name) < 0 ||
             px_fmt(marker, sizeof marker, "%.*s", (int)q.marker_length, q.marker) < 0)
             continue;           /* the resolver has understood it; here it is a remark */
         if (px_marker_holds(marker, &with) == 1 && add_text(r, &pin->requires, &pin->requires_count, name) < 0)
@@ -210,7 +233,8 @@ static int read_pip(struct px_pins_reading *r, const json_t *report, const struc
     return 0;
 }
 
-int px_resolved_from_pip(const char *report, size_t length, const struct px_resolved_for *what, struct px_pins *ret_pins, struct px_err *e)
+int px_resolved_from_pip(const char *report, size_t length, const struct px_resolved_for *what,
+                         struct px_pins *ret_pins, struct px_err *e)
 {
     px_auto(px_document) json_t *document = NULL;
     struct px_pins pins = {.format = PX_PINS_PX, .version = 1};
@@ -233,12 +257,15 @@ static int take_chosen(struct px_pins_reading *r, const struct px_chosen *c, con
     if (!pin)
         return -1;
     if (!c->file || c->pin->source)
-        return bad_answer(r, c->pin->name, c->file ? "It is a directory or a repository; a lock needs files with a hash."
-                                                   : "None of its files fits this Python and system.");
-    return add_file(r, what->root, c->file->name, c->file->url, *c->file->sha256.hex ? c->file->sha256.hex : NULL, c->file->size);
+        return bad_answer(r, c->pin->name,
+                          c->file ? "It is a directory or a repository; a lock needs files with a hash."
+                                  : "None of its files fits this Python and system.");
+    return add_file(r, what->root, c->file->name, c->file->url, *c->file->sha256.hex ? c->file->sha256.hex : NULL,
+                    c->file->size);
 }
 
-int px_resolved_from_pylock(const char *text, size_t length, const struct px_resolved_for *what, struct px_pins *ret_pins, struct px_err *e)
+int px_resolved_from_pylock(const char *text, size_t length, const struct px_resolved_for *what,
+                            struct px_pins *ret_pins, struct px_err *e)
 {
     struct px_pins read = {0}, pins = {.format = PX_PINS_PX, .version = 1};
     struct px_pins_reading r = {.pins = &pins, .shown = "uv", .e = e};

@@ -112,18 +112,20 @@ static int compare_members(const void *a, const void *b)
 
 static int wrong_member(const struct px_site *site, const char *member, const char *why, struct px_err *e)
 {
-    px_fail(e, PX_E_MANIFEST, 0, "%s/" PX_MANIFEST_FILE ": the workspace's member '%.200s' cannot be used", site->root, member);
+    px_fail(e, PX_E_MANIFEST, 0, "%s/" PX_MANIFEST_FILE ": the workspace's member '%.200s' cannot be used", site->root,
+            member);
     (void)px_detail(e, "member", member);
     (void)px_why(e, "%s", why);
-    return px_fix(e, "Correct [tool.px.workspace].members: directories below the workspace, each with a " PX_MANIFEST_FILE ".");
+    return px_fix(
+        e, "Correct [tool.px.workspace].members: directories below the workspace, each with a " PX_MANIFEST_FILE ".");
 }
 
 /* "./libs//core/" -> "libs/core". */
 static char *clean_member(const char *text)
 {
     char absolute[PATH_MAX], out[PATH_MAX];
-    if (*text == '/' || px_fmt(absolute, sizeof absolute, "/%s", text) < 0 || px_path_clean(absolute, out, sizeof out) < 0 ||
-        out[1] == '\0')
+    if (*text == '/' || px_fmt(absolute, sizeof absolute, "/%s", text) < 0 ||
+        px_path_clean(absolute, out, sizeof out) < 0 || out[1] == '\0')
         return NULL;
     return strdup(out + 1);
 }
@@ -145,7 +147,8 @@ static int add_member(struct px_site *site, const char *listed, struct px_err *e
         free(clean);
         return wrong_member(site, listed, "There is no such directory.", e);
     }
-    int r = f.file ? parse(&f, path, &m->manifest, e) : wrong_member(site, listed, "It has no " PX_MANIFEST_FILE ".", e);
+    int r =
+        f.file ? parse(&f, path, &m->manifest, e) : wrong_member(site, listed, "It has no " PX_MANIFEST_FILE ".", e);
     found_done(&f);
     if (r < 0) {
         free(clean);
@@ -160,7 +163,8 @@ static int read_members(struct px_site *site, const char *dir, struct px_err *e)
 {
     const struct px_names *listed = &site->manifest.members;
     if (listed->count > PX_MEMBERS_MAX)
-        return px_fail(e, PX_E_MANIFEST, 0, "%s/" PX_MANIFEST_FILE ": a workspace has at most %d members", site->root, PX_MEMBERS_MAX);
+        return px_fail(e, PX_E_MANIFEST, 0, "%s/" PX_MANIFEST_FILE ": a workspace has at most %d members", site->root,
+                       PX_MEMBERS_MAX);
     site->members = calloc(listed->count + 1, sizeof *site->members);
     if (!site->members)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "the workspace's members");
@@ -170,7 +174,8 @@ static int read_members(struct px_site *site, const char *dir, struct px_err *e)
     if (site->member_count)
         qsort(site->members, site->member_count, sizeof *site->members, compare_members);
     const char *below = dir + strlen(site->root) + (site->root[1] ? 1 : 0);
-    for (size_t i = 0; px_path_within(dir, site->root) && strlen(dir) > strlen(site->root) && i < site->member_count; i++)
+    for (size_t i = 0; px_path_within(dir, site->root) && strlen(dir) > strlen(site->root) && i < site->member_count;
+         i++)
         site->members[i].here = px_path_within(below, site->members[i].path);
     return 0;
 }
@@ -357,7 +362,8 @@ static bool has_text(const struct px_names *list, const char *text)
     return list->count && px_equal(list->items[list->count - 1], text);
 }
 
-static int add_requirements(const struct px_site *site, const struct px_manifest *m, struct px_names *list, struct px_err *e)
+static int add_requirements(const struct px_site *site, const struct px_manifest *m, struct px_names *list,
+                            struct px_err *e)
 {
     struct px_names some;
     if (px_manifest_requirements(m, false, &some, e) < 0)

@@ -43,7 +43,8 @@ const char *px_site_name(const struct px_site *site);
 const char *px_site_lock_file(const struct px_site *site);           /* px.lock, px.workspace.lock */
 /* What the lock is made for: of a workspace, its members'. */
 int px_site_fingerprint(const struct px_site *site, struct px_oid *ret_fingerprint, struct px_err *e);
-/* Every requirement, of all members; members themselves are not among them. Sorted, each once; the list is the caller's to free(). */
+/* Every requirement, of all members; members themselves are not among them. Sorted, each once; the list is the
+ * caller's to free(). */
 int px_site_requirements(const struct px_site *site, struct px_names *ret_list, struct px_err *e);
 /* The text that the lock's [python] repeats: the project's requires-python, the workspace's python. */
 const char *px_site_python(const struct px_site *site);

@@ -44,7 +44,8 @@ const char *px_state_label(enum px_state state, bool workspace)
 
 /* ---- guards ---- */
 
-static int refuse(const struct px_guard *g, enum px_code code, const char *reason, struct px_err *e, const char *what, const char *why)
+static int refuse(const struct px_guard *g, enum px_code code, const char *reason, struct px_err *e, const char *what,
+                  const char *why)
 {
     px_fail(e, code, 0, "%s", what);
     (void)px_detail(e, "reason", reason);
@@ -57,7 +58,8 @@ static int refuse(const struct px_guard *g, enum px_code code, const char *reaso
 static int refuse_lock(const struct px_guard *g, struct px_err *e)
 {
     if (!g->flags.lock_exists)
-        return refuse(g, PX_E_LOCK, "missing_lock", e, "the project has no lock", "There is no px.lock beside its pyproject.toml.");
+        return refuse(g, PX_E_LOCK, "missing_lock", e, "the project has no lock",
+                      "There is no px.lock beside its pyproject.toml.");
     return refuse(g, PX_E_LOCK, "lock_drift", e, "the project's lock does not fit its manifest",
                   g->first_issue ? g->first_issue : "The manifest was changed since the lock was written.");
 }
@@ -95,9 +97,11 @@ int px_guard_decide(const struct px_guard *g, enum px_act *ret_act, struct px_er
 {
     enum px_state state = px_state_of(&g->flags);
     if (state == PX_STATE_UNINITIALIZED)
-        return refuse(g, PX_E_NO_PROJECT, "missing_manifest", e, "No px project found: there is a lock and no pyproject.toml", NULL);
+        return refuse(g, PX_E_NO_PROJECT, "missing_manifest", e,
+                      "No px project found: there is a lock and no pyproject.toml", NULL);
     if (g->asker == PX_ASKER_PACK && !px_state_is_consistent(state))
-        return refuse(g, PX_E_ENV, "env_outdated", e, "an image is made from a project whose lock and environment fit, and these do not",
+        return refuse(g, PX_E_ENV, "env_outdated", e,
+                      "an image is made from a project whose lock and environment fit, and these do not",
                       g->first_issue);
     if (state == PX_STATE_NEEDS_LOCK)
         return decide_lock(g, ret_act, e);

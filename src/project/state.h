@@ -31,7 +31,11 @@ const char *px_state_label(enum px_state state, bool workspace);        /* "Need
 /* ---- guards ---- */
 
 enum px_asker { PX_ASKER_RUN, PX_ASKER_TEST, PX_ASKER_SYNC_FROZEN, PX_ASKER_PACK };
-enum px_act { PX_ACT_GO, PX_ACT_SYNC, PX_ACT_REBUILD };         /* go on; resolve, write the lock and build; build from the lock */
+enum px_act {
+    PX_ACT_GO,
+    PX_ACT_SYNC,
+    PX_ACT_REBUILD
+}; /* go on; resolve, write the lock and build; build from the lock */
 
 struct px_guard {
     enum px_asker asker;

@@ -115,7 +115,8 @@ int px_replace_file(int dir, const char *name, const void *data, unsigned long s
     mode_t mode = 0;
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
         if (!S_ISREG(st.st_mode))
-            return S_ISLNK(st.st_mode) ? -ELOOP : -EEXIST;      /* a link is somebody's intention; it is not replaced by a file */
+            return S_ISLNK(st.st_mode) ? -ELOOP
+                                       : -EEXIST; /* a link is somebody's intention; it is not replaced by a file */
         mode = st.st_mode & 0777;
     }
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
@@ -147,6 +148,17 @@ static int open_place(int dir, struct px_err *e)
     if (faccessat(fd, ".gitignore", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         (void)px_replace_file(fd, ".gitignore", all, sizeof all - 1);   /* a kindness; nothing hangs on it */
     return fd;
+}
+
+/* .px/envs/current leads to the environment, for editors and other tools that look for an interpreter. */
+static int point(int place, const char *path)
+{
+    static const char temporary[] = "envs/.current";
+    if (mkdirat(place, "envs", 0777) < 0 && errno != EEXIST)
+        return -errno;
+    if ((unlinkat(place, temporary, 0) < 0 && errno != ENOENT) || symlinkat(path, place, temporary) < 0)
+        return errno == EEXIST ? 0 : -errno;    /* another sync of the same project is about to do the same */
+    return renameat(place, temporary, place, "envs/current") < 0 && errno != ENOENT ? -errno : 0;
 }
 
 static void write_member(struct px_json *j, const struct px_made_env *env, size_t i)
@@ -181,5 +193,7 @@ int px_state_file_write(int dir, bool workspace, const struct px_made_env *env, 
     if (place < 0)
         return -1;
     int r = text.err < 0 ? text.err : px_replace_file(place, file_name(workspace), text.data, text.len);
+    if (r >= 0 && env->env_path)
+        r = point(place, env->env_path);
     return r < 0 ? px_fail(e, PX_E_IO, r, "cannot write the project's " PLACE "/%s", file_name(workspace)) : 0;
 }

@@ -1,4 +1,5 @@
-/* project/test_manifest.c - what pyproject.toml says, its fingerprint by known values, and what is wrong with the line named. */
+/* project/test_manifest.c - what pyproject.toml says, its fingerprint by known values, and what is wrong with the
+ * line named. */
 #include "project/manifest.h"
 
 #include <stdlib.h>

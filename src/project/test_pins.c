@@ -1,4 +1,5 @@
-/* project/test_pins.c - the five kinds of locks, what is chosen from them, ids by known values, and broken ones with the line named. */
+/* project/test_pins.c - the five kinds of locks, what is chosen from them, ids by known values, and broken ones with
+ * the line named. */
 #include "project/pins.h"
 
 #include <stdlib.h>
