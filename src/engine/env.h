@@ -82,5 +82,5 @@ void px_env_explain(const struct px_inferred *inferred, struct px_json *j, const
 
 /* The texts of an environment into an empty directory, for other places than PX_HOME: in an image, say. store: what the
  * paths of packages begin with ("/px/store/pkg-builds"); a package is at STORE/TREE and its files at
- * STORE/TREE/site-packages. */
+ * STORE/TREE/site-packages; `below` comes after TREE ("", or "/root" as in PX_HOME). */
 int px_env_write(const struct px_env *env, int dir, const char *store, const char *below, struct px_err *e);

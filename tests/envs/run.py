@@ -540,6 +540,9 @@ def source_archives_on_the_base(site):
                                       "b.c": b"#include <jpeglib.h>\n"})
     broken.write(site.wheels)
     site.refused("PX903", "jpeglib.h: No such file", lock(broken))
+    flood = source("flood", "1.0", {"setup.py": b"out = open('/var/tmp/flood', 'wb')\nwhile True:\n    out.write(b'x' * (1 << 20))\n"})
+    flood.write(site.wheels)
+    site.refused("PX903", "File too large", lock(flood))
 
 
 # ---- running ----
