@@ -1,8 +1,8 @@
 /* engine/env.h - from a lock to an environment: the packages that it selects, installed once each, and a directory
  * that joins them.
  *
- *     PX_HOME/envs/PROFILE_OID -> ../store/trees/ID/root      bin/python bin/SCRIPT... lib/pythonX.Y/site-packages/px.pth
- *                                                             pyvenv.cfg manifest.json
+ *     PX_HOME/envs/PROFILE_OID -> ../store/trees/ID/root
+ *         bin/python bin/SCRIPT... lib/pythonX.Y/site-packages/px.pth pyvenv.cfg manifest.json
  *
  * Why:     packages are trees of the store, shared by all environments; an environment is a small tree of links and
  *          texts over them. As a tree it is made by one, never seen half done, kept by its record (PX_RECORD_ENV),
