@@ -90,7 +90,7 @@ static int do_build(int argc, char **argv)
     struct px_pins pins = {0};
     struct px_sandbox *s = NULL;
     struct px_err e = {0};
-    struct px_env env;
+    struct px_env env = {0};
     struct px_inferred inferred;
     size_t length = 0;
     int format = 0;
@@ -121,8 +121,8 @@ static int do_build(int argc, char **argv)
     if (r == 0 && (r = px_env_infer(ask.manifest, &pins, NULL, &env, &inferred, &e)) == 0) {
         print_env(&env, &inferred);
         px_inferred_done(&inferred);
-        px_env_done(&env);
     }
+    px_env_done(&env);
     px_sandbox_close(s);
     px_pins_done(&pins);
     px_manifest_done(&manifest);

@@ -1,8 +1,8 @@
 /* engine/env.h - from a lock to an environment: the packages that it selects, installed once each, and a directory
  * that joins them.
  *
- *     PX_HOME/envs/PROFILE_OID -> ../store/trees/ID/root      bin/python bin/SCRIPT... lib/pythonX.Y/site-packages/px.pth
- *                                                             pyvenv.cfg manifest.json
+ *     PX_HOME/envs/PROFILE_OID -> ../store/trees/ID/root
+ *         bin/python bin/SCRIPT... lib/pythonX.Y/site-packages/px.pth pyvenv.cfg manifest.json
  *
  * Why:     packages are trees of the store, shared by all environments; an environment is a small tree of links and
  *          texts over them. As a tree it is made by one, never seen half done, kept by its record (PX_RECORD_ENV),
@@ -82,5 +82,5 @@ void px_env_explain(const struct px_inferred *inferred, struct px_json *j, const
 
 /* The texts of an environment into an empty directory, for other places than PX_HOME: in an image, say. store: what the
  * paths of packages begin with ("/px/store/pkg-builds"); a package is at STORE/TREE and its files at
- * STORE/TREE/site-packages. */
+ * STORE/TREE/site-packages; `below` comes after TREE ("", or "/root" as in PX_HOME). */
 int px_env_write(const struct px_env *env, int dir, const char *store, const char *below, struct px_err *e);

@@ -140,7 +140,10 @@ static int run_box(struct px_env_work *w, const struct px_env_package *p, const 
         w->s->progress.tell(w->s->progress.user, "building packages", 0, 0);
     int r = px_build_box_setup(&box, "building a package", root, changes, e);
     r = r < 0 ? r : px_build_box_show(&box, in, "/px/in", false, e);
+    /* Packages are written by anybody: what one can take of the disk is bounded, in one file and in all. */
     r = r < 0 ? r : px_policy_set(box.policy, "output-limit", "unlimited", e);
+    r = r < 0 ? r : px_policy_set(box.policy, "file-size", "2g", e);
+    r = r < 0 ? r : px_policy_set(box.policy, "disk", "8g", e);
     box.out_fd = out;
     r = r < 0 ? r : px_build_box_run(&box, argv, e);
     px_build_box_done(&box);
