@@ -5,8 +5,7 @@
 #include <string.h>
 
 /* Part of the design, not of this build: refused by name, so that a script learns why. */
-static const char *const later[] = {"run", "test", "sync", "status", "init", "pack", "worker",
-                                    "task", "mcp", "serve", "oci"};
+static const char *const later[] = {"run", "test", "pack", "worker", "task", "mcp", "serve", "oci"};
 
 const struct command *find_command(const char *name)
 {

@@ -86,6 +86,7 @@ static int show_list(const json_t *answer, bool quiet)
         return 0;
     print_records(json_object_get(answer, "bases"), "base");
     print_records(json_object_get(answer, "images"), "image");
+    print_records(json_object_get(answer, "envs"), "env");
     return 0;
 }
 
@@ -115,8 +116,8 @@ static int show_status(const json_t *answer, bool quiet)
     if (quiet)
         return status;
     printf("store    %s\n", json_string_value(json_object_get(answer, "store")));
-    printf("bases    %llu\nimages   %llu\n", (unsigned long long)count(answer, "bases"),
-           (unsigned long long)count(answer, "images"));
+    printf("bases    %llu\nimages   %llu\nenvs     %llu\n", (unsigned long long)count(answer, "bases"),
+           (unsigned long long)count(answer, "images"), (unsigned long long)count(answer, "envs"));
     printf("blobs    %llu, %s\n", (unsigned long long)count(answer, "blobs"),
            size_text(count(answer, "blob_bytes"), blobs));
     printf("trees    %llu, %s\n", (unsigned long long)count(answer, "trees"),

@@ -36,11 +36,11 @@ static void try_index(const char *text, size_t size)
 }
 
 /* Once more, as px writes it. */
-static void write_again(const struct px_manifest *m)
+static void write_again(const struct px_oci_manifest *m)
 {
     px_auto_buf struct px_buf out = PX_BUF(PX_IMAGE_JSON_MAX);
     static struct px_image image;
-    struct px_manifest again;
+    struct px_oci_manifest again;
     struct px_err e = {0};
     memset(&image, 0, sizeof image);
     image.config_digest = m->config.digest;
@@ -50,22 +50,22 @@ static void write_again(const struct px_manifest *m)
     for (size_t i = 0; i < m->layer_count; i++)
         image.layers[i] = (struct px_layer){
             .digest = m->layers[i].digest, .size = m->layers[i].size, .compression = m->layers[i].compression};
-    if (px_manifest_write(&image, &out, &e) < 0)
+    if (px_oci_manifest_write(&image, &out, &e) < 0)
         return;                 /* names of annotations may be longer than px writes them */
-    CHECK(px_manifest_read(out.data, out.len, PX_MEDIA_MANIFEST, &again, &e) == 0);
+    CHECK(px_oci_manifest_read(out.data, out.len, PX_MEDIA_MANIFEST, &again, &e) == 0);
     CHECK(again.layer_count == m->layer_count && again.config.size == m->config.size);
     for (size_t i = 0; i < m->layer_count; i++)
         CHECK(px_oid_equal(&again.layers[i].digest, &m->layers[i].digest) &&
               again.layers[i].compression == m->layers[i].compression);
     CHECK(again.annotations.count == m->annotations.count);
-    px_manifest_done(&again);
+    px_oci_manifest_done(&again);
 }
 
 static void try_manifest(const char *text, size_t size)
 {
     struct px_err e = {0};
-    struct px_manifest m;
-    if (px_manifest_read(text, size, PX_MEDIA_NONE, &m, &e) < 0) {
+    struct px_oci_manifest m;
+    if (px_oci_manifest_read(text, size, PX_MEDIA_NONE, &m, &e) < 0) {
         CHECK(e.code == PX_E_IMAGE);
         return;
     }
@@ -76,7 +76,7 @@ static void try_manifest(const char *text, size_t size)
         CHECK(m.layers[i].media == PX_MEDIA_LAYER);
     }
     write_again(&m);
-    px_manifest_done(&m);
+    px_oci_manifest_done(&m);
 }
 
 static void try_config(const char *text, size_t size, size_t layers)

@@ -58,6 +58,24 @@ static int do_unpack(int argc, char **argv)
     return 0;
 }
 
+/* unzip ARCHIVE DIR [BYTES ENTRIES RATIO] */
+static int do_unzip(int argc, char **argv)
+{
+    struct px_unpack_limits limits = px_unpack_limits_default;
+    struct px_unpacked done;
+    struct px_err e = {0};
+    struct stat st;
+    int fd = open(argv[0], O_RDONLY | O_CLOEXEC);
+    if (argc >= 5)
+        limits = (struct px_unpack_limits){number(argv[2]), number(argv[3]), (uint32_t)number(argv[4])};
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return 3;
+    if (px_layer_unzip(fd, (uint64_t)st.st_size, open_dir(argv[1]), &limits, (struct px_progress_to){0}, &done, &e) < 0)
+        return said(&e);
+    (void)printf("ok %s %" PRIu64 " %" PRIu64 "\n", done.packed.hex, done.bytes, done.entries);
+    return 0;
+}
+
 /* pack HOME DIR PREFIX UPPER FORMAT [SKIP...]; HOME "-": only its name */
 static int do_pack(int argc, char **argv)
 {
@@ -157,7 +175,7 @@ static const struct {
     const char *name;
     int least;
     int (*run)(int argc, char **argv);
-} verbs[] = {{"unpack", 3, do_unpack}, {"pack", 5, do_pack}, {"list", 1, do_list},
+} verbs[] = {{"unpack", 3, do_unpack}, {"unzip", 2, do_unzip}, {"pack", 5, do_pack}, {"list", 1, do_list},
              {"root", 2, do_root},     {"gc", 1, do_gc},     {"try", 2, do_try}};
 
 int main(int argc, char **argv)
@@ -165,6 +183,6 @@ int main(int argc, char **argv)
     for (size_t i = 0; argc > 1 && i < sizeof verbs / sizeof verbs[0]; i++)
         if (strcmp(argv[1], verbs[i].name) == 0 && argc - 2 >= verbs[i].least)
             return verbs[i].run(argc - 2, argv + 2);
-    (void)fprintf(stderr, "usage: layer unpack|pack|list|root|gc|try WORD...\n");
+    (void)fprintf(stderr, "usage: layer unpack|unzip|pack|list|root|gc|try WORD...\n");
     return 2;
 }

@@ -156,7 +156,8 @@ static int count(struct extract *x, const struct entry *entry, struct px_err *e)
     return 0;
 }
 
-int extract_entry(struct extract *x, struct tar *t, const struct entry *entry, struct px_err *e)
+/* Makes it, and opens it if it is a file. What is in the way goes, or refuses the entry. */
+int extract_open(struct extract *x, const struct entry *entry, bool replace, int *ret_fd, struct px_err *e)
 {
     px_auto_fd int fd = -EBADF;
     const char *leaf;
@@ -171,6 +172,8 @@ int extract_entry(struct extract *x, struct tar *t, const struct entry *entry, s
     if (place_parent(x, entry->name, true, &dir, &leaf, e) < 0)
         return -1;
     r = make(x, dir, leaf, entry, &fd);
+    if (r == -EEXIST && !replace)
+        return refuse(entry, "something else of the archive has the same name", e);
     if (r == -EEXIST && (r = place_clear(x, dir, leaf)) == 0)
         r = make(x, dir, leaf, entry, &fd);
     if (r == -ENOLINK)
@@ -179,6 +182,16 @@ int extract_entry(struct extract *x, struct tar *t, const struct entry *entry, s
         r = note(x, dir, leaf);
     if (r < 0)
         return cannot(entry, r, e);
+    *ret_fd = px_fd_take(&fd);
+    return 0;
+}
+
+int extract_entry(struct extract *x, struct tar *t, const struct entry *entry, struct px_err *e)
+{
+    px_auto_fd int fd = -EBADF;
+
+    if (extract_open(x, entry, true, &fd, e) < 0)
+        return -1;
     return fd >= 0 ? write_data(t, entry, fd, e) : 0;
 }
 

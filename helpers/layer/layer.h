@@ -134,6 +134,8 @@ struct extract {
 int extract_init(struct extract *x, int root, bool whiteouts, const struct px_unpack_limits *limits);
 void extract_done(struct extract *x);
 int extract_entry(struct extract *x, struct tar *t, const struct entry *entry, struct px_err *e);
+/* The same without its data: the file to write, -EBADF if it is none. Without `replace` nothing may be in the way. */
+int extract_open(struct extract *x, const struct entry *entry, bool replace, int *ret_fd, struct px_err *e);
 /* Times, which every later entry moves. */
 int extract_finish(struct extract *x, struct px_err *e);
 
@@ -163,6 +165,37 @@ struct unpack_job {
     struct told told;
 };
 int unpack(const struct unpack_job *job, struct px_unpacked *ret_done, struct px_err *e);
+
+/* ---- zip.c and unzip.c: a strict reader of zip archives ---- */
+
+struct zip_entry {
+    uint64_t at;                /* of its local header */
+    uint64_t packed, size;
+    uint32_t crc, name;         /* where its name begins in `names` */
+    uint16_t flags, method, name_length;
+    bool directory, executable;
+};
+struct zip {
+    int fd;
+    uint64_t size;              /* of the archive */
+    struct zip_entry *entries;  /* by their place in the archive */
+    size_t count;
+    char *names;                /* each with its NUL, as they stand in the archive */
+};
+/* The list of what is in it, checked: every byte of the archive belongs to one entry, to the list or to its end; both headers of an
+ * entry say the same; no name twice, none that is a file here and a directory there. */
+int zip_open(int fd, uint64_t size, const struct px_unpack_limits *limits, struct zip *ret_zip, struct px_err *e);
+void zip_done(struct zip *z);
+/* One entry's bytes to a file, checked against its length and its sum; fd -EBADF: only checked. */
+int zip_write(const struct zip *z, const struct zip_entry *entry, int fd, struct px_err *e);
+
+struct unzip_job {
+    int archive, dir;
+    uint64_t size;
+    struct px_unpack_limits limits;
+    struct told told;
+};
+int unzip(const struct unzip_job *job, struct px_unpacked *ret_done, struct px_err *e);
 
 /* ---- squeeze.c: chunks of a stream, compressed at once on several threads, in order and always the same ---- */
 

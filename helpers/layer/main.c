@@ -131,6 +131,29 @@ static int do_unpack(int argc, char **argv)
     return answer(r, &m, &e);
 }
 
+/* Like unpack, of a zip. */
+static int do_unzip(int argc, char **argv)
+{
+    struct px_layer_message m = {0};
+    struct px_unpacked done = {0};
+    struct px_err e = {0};
+    uint64_t n[4];
+    if (argc != 4 || numbers(argv, 4, n) < 0)
+        return USAGE;
+    const struct unzip_job job = {.archive = FIRST, .dir = SECOND, .size = n[0],
+                                  .limits = {.bytes = n[1], .entries = n[2], .ratio = (uint32_t)n[3]},
+                                  .told = {tell, NULL}};
+    int r = confine_unpack(SECOND, job.limits.bytes);
+    if (r < 0)
+        return not_confined(r);
+    r = unzip(&job, &done, &e);
+    m.packed = m.diff_id = done.packed;
+    m.packed_bytes = done.packed_bytes;
+    m.bytes = done.bytes;
+    m.entries = done.entries;
+    return answer(r, &m, &e);
+}
+
 static int do_pack(int argc, char **argv)
 {
     struct px_layer_message m = {0};
@@ -167,7 +190,7 @@ static int do_try(int argc, char **argv)
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
-} verbs[] = {{"unpack", do_unpack}, {"pack", do_pack}, {"try", do_try}};
+} verbs[] = {{"unpack", do_unpack}, {"unzip", do_unzip}, {"pack", do_pack}, {"try", do_try}};
 
 int main(int argc, char **argv)
 {

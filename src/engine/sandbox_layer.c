@@ -37,6 +37,9 @@ static int collect(const struct px_capability_ask *ask, struct px_buf *text, con
     size_t count = 0;
     for (size_t i = 0; i < ask->set->count; i++)
         px_buf_printf(text, "%s ", ask->set->items[i]->packages[ask->row->column].run);
+    for (size_t i = 0; ask->build && i < ask->set->count; i++)
+        px_buf_printf(text, "%s ", ask->set->items[i]->packages[ask->row->column].build);
+    px_buf_printf(text, "%s%s", ask->build ? ask->build : "", ask->build ? " " : "");
     if (text->err < 0)
         return text->err;
     for (char *at = text->data; at && *at;) {
@@ -60,8 +63,8 @@ static int open_status(struct px_sandbox *s, const struct px_capability_ask *ask
     *ret_fd = px_open_beneath(root, "var/lib/dpkg/status", O_RDONLY | O_NOFOLLOW, 0);
     if (*ret_fd >= 0)
         return 0;
-    (void)px_fail(e, PX_E_CAPABILITY, 0, "px cannot satisfy capability '%s' on base '%s'", ask->set->items[0]->name,
-                  ask->base->name);
+    (void)px_fail(e, PX_E_CAPABILITY, 0, "px cannot satisfy capability '%s' on base '%s'",
+                  ask->set->count ? ask->set->items[0]->name : "build", ask->base->name);
     return px_why(e, "The base has no list of its packages (var/lib/dpkg/status), so nothing can be added to it.");
 }
 
@@ -192,6 +195,7 @@ static int scratch_begin(struct px_sandbox *s, const struct px_capability_ask *a
     px_buf_printf(&words, "build layer %s", ask->base->oid.hex);
     for (size_t i = 0; i < ask->set->count; i++)
         px_buf_printf(&words, " %s", ask->set->items[i]->name);
+    px_buf_puts(&words, ask->build ? ask->build : "");
     if (words.err < 0 || px_hash_bytes(words.data, words.len, &id) < 0)
         return no_memory(e);
     return px_tree_begin(s->store, &id, ret_scratch, e);
@@ -212,7 +216,7 @@ int px_capability_layer_make(struct px_sandbox *s, const struct px_capability_as
 {
     struct px_tree_build *scratch = NULL;
     struct px_capability_layer l = {0};
-    if (ask->set->count == 0) {
+    if (ask->set->count == 0 && !ask->build) {
         *ret_layer = l;
         return 0;
     }

@@ -28,6 +28,7 @@ struct px_capability_ask {
     enum px_compression compression;
     const struct px_packages *lock;     /* these packages; NULL: today's */
     bool force;                 /* make it again, and compare */
+    const char *build;          /* for building against them: these packages too, separated by blanks, and each capability's own; or NULL */
 };
 int px_capability_layer_make(struct px_sandbox *s, const struct px_capability_ask *ask,
                              struct px_capability_layer *ret_layer, struct px_err *e);

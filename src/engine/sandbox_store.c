@@ -129,7 +129,7 @@ static int add_record(void *user, enum px_record_kind kind, const struct px_oid 
 
 int px_sandbox_list(struct px_sandbox *s, char **ret_json, struct px_err *e)
 {
-    static const char *const words[PX_RECORD_KINDS] = {"bases", "images"};
+    static const char *const words[PX_RECORD_KINDS] = {"bases", "images", "envs"};
     px_auto_buf struct px_buf text = PX_BUF(ANSWER_MAX);
     struct px_json j = {.out = &text};
     struct listed listed = {.s = s, .j = &j, .e = e};
@@ -208,7 +208,7 @@ int px_sandbox_status(struct px_sandbox *s, bool verify, char **ret_json, struct
     } rows[] = {
         {"blobs", size.blobs},           {"blob_bytes", size.blob_bytes}, {"trees", size.trees},
         {"tree_bytes", size.tree_bytes}, {"bases", size.bases},           {"images", size.images},
-        {"leases", size.leases},         {"corrupt", size.corrupt},
+        {"envs", size.envs},             {"leases", size.leases},         {"corrupt", size.corrupt},
     };
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
         px_json_uint(&j, rows[i].name, rows[i].value);

@@ -142,7 +142,7 @@ int px_outside_read_docker(struct px_store *store, int dir, const char *name, st
     if (px_document_read(px_buf_text(&text), text.len, "the archive's manifest.json", PX_E_IMAGE, &root, e) < 0)
         return -1;
     const json_t *item = choose(root, name, e);
-    if (!item || take_all(store, dir, item, image, e) < 0 || px_manifest_write(image, &manifest, e) < 0 ||
+    if (!item || take_all(store, dir, item, image, e) < 0 || px_oci_manifest_write(image, &manifest, e) < 0 ||
         px_blob_put(store, px_buf_text(&manifest), manifest.len, &id, e) < 0)
         return -1;
     return px_image_load(store, &id, ret_image, e);

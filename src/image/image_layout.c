@@ -84,13 +84,13 @@ static int find_entry(int dir, const char *name, struct px_descriptor *ret_entry
 
 static int take_parts(const struct layout *l, const struct px_buf *text, struct px_err *e)
 {
-    struct px_manifest m;
-    if (px_manifest_read(px_buf_text(text), text->len, PX_MEDIA_MANIFEST, &m, e) < 0)
+    struct px_oci_manifest m;
+    if (px_oci_manifest_read(px_buf_text(text), text->len, PX_MEDIA_MANIFEST, &m, e) < 0)
         return -1;
     int r = take_blob(l, &m.config, "config", e);
     for (size_t i = 0; r == 0 && i < m.layer_count; i++)
         r = take_blob(l, &m.layers[i], "layer", e);
-    px_manifest_done(&m);
+    px_oci_manifest_done(&m);
     return r;
 }
 

@@ -74,15 +74,9 @@ static int digests(struct px_layer_message *m, bool packed, struct px_err *e)
 
 /* ---- unpacking ---- */
 
-int px_layer_unpack(int archive, uint64_t size, int dirfd, bool whiteouts, const struct px_unpack_limits *limits,
-                    struct px_progress_to progress, struct px_unpacked *ret_done, struct px_err *e)
+static int run_unpack(const char *const *args, int archive, int dirfd, struct px_progress_to progress,
+                      struct px_unpacked *ret_done, struct px_err *e)
 {
-    const struct px_unpack_limits *l = limits ? limits : &px_unpack_limits_default;
-    char n[4][24];
-    const uint64_t values[4] = {size, l->bytes, l->entries, l->ratio};
-    for (size_t i = 0; i < 4; i++)
-        (void)snprintf(n[i], sizeof n[i], "%" PRIu64, values[i]);
-    const char *const args[] = {"unpack", n[0], whiteouts ? "1" : "0", n[1], n[2], n[3], NULL};
     const int fds[] = {archive, dirfd};
     struct px_layer_message m;
     struct px_helper h;
@@ -95,6 +89,36 @@ int px_layer_unpack(int archive, uint64_t size, int dirfd, bool whiteouts, const
     *ret_done = (struct px_unpacked){.packed = m.packed, .diff_id = m.diff_id, .packed_bytes = m.packed_bytes,
                                      .bytes = m.bytes, .entries = m.entries, .dropped = m.dropped};
     return 0;
+}
+
+struct numbers {
+    char text[4][24];
+};
+
+static struct numbers write_numbers(uint64_t size, const struct px_unpack_limits *limits)
+{
+    const struct px_unpack_limits *l = limits ? limits : &px_unpack_limits_default;
+    const uint64_t values[4] = {size, l->bytes, l->entries, l->ratio};
+    struct numbers n;
+    for (size_t i = 0; i < 4; i++)
+        (void)snprintf(n.text[i], sizeof n.text[i], "%" PRIu64, values[i]);
+    return n;
+}
+
+int px_layer_unpack(int archive, uint64_t size, int dirfd, bool whiteouts, const struct px_unpack_limits *limits,
+                    struct px_progress_to progress, struct px_unpacked *ret_done, struct px_err *e)
+{
+    const struct numbers n = write_numbers(size, limits);
+    const char *const args[] = {"unpack", n.text[0], whiteouts ? "1" : "0", n.text[1], n.text[2], n.text[3], NULL};
+    return run_unpack(args, archive, dirfd, progress, ret_done, e);
+}
+
+int px_layer_unzip(int archive, uint64_t size, int dirfd, const struct px_unpack_limits *limits,
+                   struct px_progress_to progress, struct px_unpacked *ret_done, struct px_err *e)
+{
+    const struct numbers n = write_numbers(size, limits);
+    const char *const args[] = {"unzip", n.text[0], n.text[1], n.text[2], n.text[3], NULL};
+    return run_unpack(args, archive, dirfd, progress, ret_done, e);
 }
 
 /* ---- packing ---- */

@@ -46,6 +46,12 @@ struct px_unpacked {
 int px_layer_unpack(int archive, uint64_t size, int dirfd, bool whiteouts, const struct px_unpack_limits *limits,
                     struct px_progress_to progress, struct px_unpacked *ret_done, struct px_err *e);
 
+/* The same for a zip archive (a wheel) and an empty directory. Only what every reader of zip files reads alike is accepted: nothing
+ * twice, nothing beside or between the entries, no links; stored and deflated. Files are 0755 if the archive marks them as executable,
+ * else 0644. diff_id is that of the archive itself. */
+int px_layer_unzip(int archive, uint64_t size, int dirfd, const struct px_unpack_limits *limits, struct px_progress_to progress,
+                   struct px_unpacked *ret_done, struct px_err *e);
+
 /* What to pack: a directory, under a prefix, or the upper directory of an overlay, whose whiteouts become .wh. files. */
 struct px_pack {
     int dirfd;

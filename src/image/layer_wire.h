@@ -5,6 +5,7 @@
  * Mustn't: hold pointers. A reader bounds every text itself and parses every digest.
  *
  *     px-layer unpack SIZE WHITEOUTS BYTES ENTRIES RATIO      4: the archive, 5: the directory
+ *     px-layer unzip SIZE BYTES ENTRIES RATIO                 the same
  *     px-layer pack FORMAT UPPER PREFIX [SKIP...]             4: the directory, 5: where the bytes go; without it only
  *                                                             the name counts
  *     px-layer try ACT                                        4: a directory; for a test, see helpers/layer/try.c */

@@ -59,7 +59,7 @@ int px_image_seal(struct px_store *store, struct px_image *image, struct px_err 
         px_blob_put(store, px_buf_text(&config), config.len, &image->config_digest, e) < 0)
         return -1;
     image->config_size = config.len;
-    if (px_manifest_write(image, &manifest, e) < 0 ||
+    if (px_oci_manifest_write(image, &manifest, e) < 0 ||
         px_blob_put(store, px_buf_text(&manifest), manifest.len, &image->manifest, e) < 0)
         return -1;
     image->manifest_size = manifest.len;
@@ -80,7 +80,8 @@ static int check_size(struct px_store *store, const struct px_descriptor *d, con
     return 0;
 }
 
-static int load_config(struct px_store *store, const struct px_manifest *m, struct px_image *image, struct px_err *e)
+static int load_config(struct px_store *store, const struct px_oci_manifest *m, struct px_image *image,
+                       struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(PX_IMAGE_JSON_MAX);
     struct px_oid diff_ids[PX_IMAGE_LAYERS_MAX];
@@ -104,9 +105,9 @@ static int load_config(struct px_store *store, const struct px_manifest *m, stru
 static int load_parts(struct px_store *store, const struct px_oid *manifest, struct px_image *image, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(PX_IMAGE_JSON_MAX);
-    struct px_manifest m;
+    struct px_oci_manifest m;
     if (px_blob_read(store, manifest, PX_IMAGE_JSON_MAX, &text, e) < 0 ||
-        px_manifest_read(px_buf_text(&text), text.len, PX_MEDIA_NONE, &m, e) < 0)
+        px_oci_manifest_read(px_buf_text(&text), text.len, PX_MEDIA_NONE, &m, e) < 0)
         return -1;
     image->manifest = *manifest;
     image->manifest_size = text.len;

@@ -140,7 +140,7 @@ int px_outside_documents(struct px_store *store, const struct px_image *image, e
     char type[160];
     *d = (struct px_outside_documents){PX_BUF(256), PX_BUF(PX_IMAGE_JSON_MAX), PX_BUF(PX_IMAGE_JSON_MAX), PX_BUF(4096)};
     if (px_blob_read(store, &image->manifest, PX_IMAGE_JSON_MAX, &manifest, e) < 0 ||
-        px_manifest_type(px_buf_text(&manifest), manifest.len, type, sizeof type, e) < 0)
+        px_oci_manifest_type(px_buf_text(&manifest), manifest.len, type, sizeof type, e) < 0)
         return -1;
     (void)px_buf_puts(&d->layout, "{\"imageLayoutVersion\":\"1.0.0\"}");
     if (px_index_write(image, type, name, old, old_len, &d->index, e) < 0)

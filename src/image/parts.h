@@ -60,15 +60,15 @@ void px_index_done(struct px_index *index);
 /* Words of an index that offers nothing for us: "linux/arm64, linux/s390x". */
 void px_index_offers(const struct px_index *index, struct px_buf *out);
 
-struct px_manifest {
+struct px_oci_manifest {
     struct px_descriptor config;
     struct px_descriptor layers[PX_IMAGE_LAYERS_MAX];
     size_t layer_count;
     struct px_image_text annotations;
 };
-int px_manifest_read(const char *text, size_t len, enum px_media said, struct px_manifest *ret_manifest,
+int px_oci_manifest_read(const char *text, size_t len, enum px_media said, struct px_oci_manifest *ret_manifest,
                      struct px_err *e);
-void px_manifest_done(struct px_manifest *manifest);
+void px_oci_manifest_done(struct px_oci_manifest *manifest);
 
 /* diff_ids: room for layer_count; another number of them is refused. */
 int px_config_read(const char *text, size_t len, size_t layer_count, struct px_oid *diff_ids,
@@ -77,11 +77,11 @@ void px_config_done(struct px_image_config *config);
 
 /* Of px's own images, from what the struct says. The same input gives the same bytes. */
 int px_config_write(const struct px_image *image, struct px_buf *out, struct px_err *e);
-int px_manifest_write(const struct px_image *image, struct px_buf *out, struct px_err *e);
-/* What a manifest, which px_manifest_read has accepted, says that it is. */
-int px_manifest_type(const char *text, size_t len, char *out, size_t size, struct px_err *e);
+int px_oci_manifest_write(const struct px_image *image, struct px_buf *out, struct px_err *e);
+/* What a manifest, which px_oci_manifest_read has accepted, says that it is. */
+int px_oci_manifest_type(const char *text, size_t len, char *out, size_t size, struct px_err *e);
 /* The index of a layout: one entry, or one more behind those of `old`, a document that px_index_read has accepted
- * (NULL: none); an entry of the same name goes. type: px_manifest_type's. name may be NULL. */
+ * (NULL: none); an entry of the same name goes. type: px_oci_manifest_type's. name may be NULL. */
 int px_index_write(const struct px_image *image, const char *type, const char *name, const char *old, size_t old_len,
                    struct px_buf *out, struct px_err *e);
 

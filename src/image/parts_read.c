@@ -179,7 +179,7 @@ static int read_layer(const json_t *object, size_t at, struct px_descriptor *out
     return 0;
 }
 
-static int read_layers(const json_t *list, struct px_manifest *m, struct px_err *e)
+static int read_layers(const json_t *list, struct px_oci_manifest *m, struct px_err *e)
 {
     if (!json_is_array(list))
         return refuse(e, "the image's manifest has no list of layers");
@@ -192,7 +192,7 @@ static int read_layers(const json_t *list, struct px_manifest *m, struct px_err 
     return 0;
 }
 
-static int read_manifest(const json_t *root, struct px_manifest *m, struct px_err *e)
+static int read_manifest(const json_t *root, struct px_oci_manifest *m, struct px_err *e)
 {
     if (read_descriptor(json_object_get(root, "config"), "config", &m->config, e) < 0)
         return -1;
@@ -207,23 +207,23 @@ static int read_manifest(const json_t *root, struct px_manifest *m, struct px_er
                ? -1 : 0;
 }
 
-int px_manifest_read(const char *text, size_t len, enum px_media said, struct px_manifest *ret_manifest,
+int px_oci_manifest_read(const char *text, size_t len, enum px_media said, struct px_oci_manifest *ret_manifest,
                      struct px_err *e)
 {
     px_auto(px_document) json_t *root = NULL;
-    struct px_manifest m = {0};
+    struct px_oci_manifest m = {0};
     if (px_document_read(text, len, "the image's manifest", PX_E_IMAGE, &root, e) < 0 ||
         check_kind(root, said, PX_MEDIA_MANIFEST, e) < 0)
         return -1;
     if (read_manifest(root, &m, e) < 0) {
-        px_manifest_done(&m);
+        px_oci_manifest_done(&m);
         return -1;
     }
     *ret_manifest = m;
     return 0;
 }
 
-void px_manifest_done(struct px_manifest *manifest)
+void px_oci_manifest_done(struct px_oci_manifest *manifest)
 {
     px_text_done(&manifest->annotations);
 }

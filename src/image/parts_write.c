@@ -135,7 +135,7 @@ static void put_descriptor(struct px_json *j, const char *name, const struct px_
     px_json_end(j);
 }
 
-int px_manifest_write(const struct px_image *image, struct px_buf *out, struct px_err *e)
+int px_oci_manifest_write(const struct px_image *image, struct px_buf *out, struct px_err *e)
 {
     struct px_json j = {.out = out};
     px_json_object(&j, NULL);
@@ -154,7 +154,7 @@ int px_manifest_write(const struct px_image *image, struct px_buf *out, struct p
     return built(out, e);
 }
 
-int px_manifest_type(const char *text, size_t len, char *out, size_t size, struct px_err *e)
+int px_oci_manifest_type(const char *text, size_t len, char *out, size_t size, struct px_err *e)
 {
     px_auto(px_document) json_t *root = NULL;
     if (px_document_read(text, len, "the image's manifest", PX_E_IMAGE, &root, e) < 0)

@@ -194,13 +194,13 @@ static int fetch_blob(struct px_talk *s, const struct px_descriptor *d, struct p
 
 static int fetch_blobs(struct px_talk *s, const struct px_buf *text, struct px_err *e)
 {
-    struct px_manifest m;
-    if (px_manifest_read(px_buf_text(text), text->len, PX_MEDIA_MANIFEST, &m, e) < 0)
+    struct px_oci_manifest m;
+    if (px_oci_manifest_read(px_buf_text(text), text->len, PX_MEDIA_MANIFEST, &m, e) < 0)
         return -1;
     int r = fetch_blob(s, &m.config, e);
     for (size_t i = 0; r == 0 && i < m.layer_count; i++)
         r = fetch_blob(s, &m.layers[i], e);
-    px_manifest_done(&m);
+    px_oci_manifest_done(&m);
     return r;
 }
 

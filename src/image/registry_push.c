@@ -189,7 +189,7 @@ static int push_manifest(struct px_talk *s, const struct px_image *image, struct
     uint64_t size = 0;
     (void)px_fmt(ours, sizeof ours, "sha256:%s", image->manifest.hex);
     if (px_blob_read(s->store, &image->manifest, PX_IMAGE_JSON_MAX, &text, e) < 0 ||
-        px_manifest_type(px_buf_text(&text), text.len, kind, sizeof kind, e) < 0 ||
+        px_oci_manifest_type(px_buf_text(&text), text.len, kind, sizeof kind, e) < 0 ||
         px_blob_open(s->store, &image->manifest, &fd, &size, e) < 0)
         return -1;
     if (px_fmt(type, sizeof type, "Content-Type: %s", kind) < 0 ||

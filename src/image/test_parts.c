@@ -35,17 +35,17 @@ TEST(media_types)
 TEST(a_manifest_is_read)
 {
     struct px_err e = {0};
-    struct px_manifest m;
-    ASSERT_PX(px_manifest_read(manifest, sizeof manifest - 1, PX_MEDIA_MANIFEST, &m, &e), e);
+    struct px_oci_manifest m;
+    ASSERT_PX(px_oci_manifest_read(manifest, sizeof manifest - 1, PX_MEDIA_MANIFEST, &m, &e), e);
     ASSERT_EQ(m.layer_count, 1);
     ASSERT_EQ(m.layers[0].compression, PX_COMPRESS_ZSTD);
     ASSERT_STR(m.layers[0].digest.hex, HEX);
     ASSERT_EQ(m.config.size, 7);
     ASSERT_STR(m.annotations.items[0], "a=1");
     ASSERT_STR(m.annotations.items[1], "b=2");
-    px_manifest_done(&m);
-    ASSERT_EQ(px_manifest_read(manifest, sizeof manifest - 1, PX_MEDIA_INDEX, &m, &e), -1);
-    ASSERT_EQ(px_manifest_read(manifest, sizeof manifest - 2, PX_MEDIA_MANIFEST, &m, &e), -1);
+    px_oci_manifest_done(&m);
+    ASSERT_EQ(px_oci_manifest_read(manifest, sizeof manifest - 1, PX_MEDIA_INDEX, &m, &e), -1);
+    ASSERT_EQ(px_oci_manifest_read(manifest, sizeof manifest - 2, PX_MEDIA_MANIFEST, &m, &e), -1);
 }
 
 TEST(a_config_is_read)
@@ -71,7 +71,7 @@ TEST(memory_may_run_out)
         struct px_err e = {0};
         struct px_oid diff_id;
         struct px_image_config c;
-        struct px_manifest m;
+        struct px_oci_manifest m;
         px_test_fail_alloc(n);
         int r = px_config_read(config, sizeof config - 1, 1, &diff_id, &c, &e);
         px_test_fail_alloc(0);
@@ -80,10 +80,10 @@ TEST(memory_may_run_out)
         else
             ASSERT(e.code != 0);
         px_test_fail_alloc(n);
-        r = px_manifest_read(manifest, sizeof manifest - 1, PX_MEDIA_NONE, &m, &e);
+        r = px_oci_manifest_read(manifest, sizeof manifest - 1, PX_MEDIA_NONE, &m, &e);
         px_test_fail_alloc(0);
         if (r == 0)
-            px_manifest_done(&m);
+            px_oci_manifest_done(&m);
     }
 }
 

@@ -114,7 +114,7 @@ static int verify_record(void *user, enum px_record_kind kind, const struct px_o
 {
     struct check *c = user;
     struct px_refs refs = {0};
-    static const char *const words[PX_RECORD_KINDS] = {"base", "image"};
+    static const char *const words[PX_RECORD_KINDS] = {"base", "image", "env"};
     int r = px_record_refs(c->store, kind, id, &refs, NULL);
 
     if (r < 0)
@@ -206,7 +206,8 @@ int px_store_measure(struct px_store *store, struct px_store_size *ret_size, str
     } rows[] = {
         {PX_PLACE_BLOBS, measure_blob, &m},         {PX_PLACE_TREES, measure_tree, &m},
         {PX_PLACE_LEASES, measure_lease, &m},       {PX_PLACE_BASES, count_one, &size.bases},
-        {PX_PLACE_IMAGES, count_one, &size.images}, {PX_PLACE_CORRUPT, count_one, &size.corrupt},
+        {PX_PLACE_IMAGES, count_one, &size.images}, {PX_PLACE_ENVS, count_one, &size.envs},
+        {PX_PLACE_CORRUPT, count_one, &size.corrupt},
     };
 
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {

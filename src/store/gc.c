@@ -37,8 +37,14 @@ struct collection {
     size_t count, room;
 };
 
-static const enum px_place place_of[PX_USES] = {PX_PLACE_TREES, PX_PLACE_BLOBS, PX_PLACE_BASES, PX_PLACE_IMAGES};
-static const char *const words[PX_USES] = {"tree", "blob", "base", "image"};
+static const enum px_place place_of[PX_USES] = {PX_PLACE_TREES, PX_PLACE_BLOBS, PX_PLACE_BASES, PX_PLACE_IMAGES,
+                                                   PX_PLACE_ENVS};
+static const char *const words[PX_USES] = {"tree", "blob", "base", "image", "env"};
+
+static bool is_record(enum px_use use)
+{
+    return use >= PX_USE_BASE;
+}
 
 /* ---- sizes ---- */
 
@@ -221,7 +227,7 @@ static int remove_all(struct collection *c, bool records)
 
     for (size_t i = 0; r >= 0 && i < c->count; i++) {
         const struct px_used *what = &c->victims[i].what;
-        if ((what->use == PX_USE_BASE || what->use == PX_USE_IMAGE) != records)
+        if (is_record(what->use) != records)
             continue;
         r = px_trash(c->store, place_of[what->use], what->oid.hex);
         if (r == -ENOENT)
@@ -292,7 +298,7 @@ static void tell(struct collection *c)
         const struct victim *v = &c->victims[i];
         gc->blobs += v->what.use == PX_USE_BLOB;
         gc->trees += v->what.use == PX_USE_TREE;
-        gc->records += v->what.use == PX_USE_BASE || v->what.use == PX_USE_IMAGE;
+        gc->records += is_record(v->what.use);
         gc->bytes += v->bytes;
         if (gc->tell)
             gc->tell(gc->user, words[v->what.use], v->what.oid.hex, v->bytes);

@@ -23,13 +23,14 @@ enum px_place {
     PX_PLACE_CORRUPT,
     PX_PLACE_BASES,             /* the records, by kind: PX_PLACE_BASES + kind */
     PX_PLACE_IMAGES,
+    PX_PLACE_ENVS,
     PX_PLACES
 };
 
 enum { PX_SMALL_MAX = 4 << 20, PX_RANDOM_NAME = 33 };
 
 /* What a lease can name. */
-enum px_use { PX_USE_TREE, PX_USE_BLOB, PX_USE_BASE, PX_USE_IMAGE, PX_USES };
+enum px_use { PX_USE_TREE, PX_USE_BLOB, PX_USE_BASE, PX_USE_IMAGE, PX_USE_ENV, PX_USES };
 
 struct px_used {
     enum px_use use;

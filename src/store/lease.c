@@ -23,7 +23,7 @@
 #include "store/inside.h"
 
 static const char head[] = "px-lease 1\n";
-static const char *const use_words[PX_USES] = {"tree", "blob", "base", "image"};
+static const char *const use_words[PX_USES] = {"tree", "blob", "base", "image", "env"};
 enum { LEASE_MAX = 64 << 20, LINE_MAX_BYTES = 80 };
 #define LOCK_NSEC_MAX (60 * UINT64_C(1000000000))
 

@@ -14,7 +14,7 @@
 #include "store/document.h"
 #include "store/inside.h"
 
-static const char *const kind_words[PX_RECORD_KINDS] = {"base", "image"};
+static const char *const kind_words[PX_RECORD_KINDS] = {"base", "image", "env"};
 
 /* ---- the file ---- */
 

@@ -37,6 +37,7 @@ static const struct {
     [PX_PLACE_CORRUPT] = {"corrupt", false},
     [PX_PLACE_BASES] = {"bases", true},
     [PX_PLACE_IMAGES] = {"images", true},
+    [PX_PLACE_ENVS] = {"envs", true},
 };
 
 const char *px_place_name(enum px_place place)

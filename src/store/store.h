@@ -2,7 +2,7 @@
  *
  *     PX_HOME/store/      version blobs/sha256/HEX trees/ID/{complete,root/} names/HASH leases/UUID locks/ID seen/HASH
  *                         tmp/UUID/ trash/UUID/ corrupt/
- *     PX_HOME/sandbox/    bases/ID/manifest.json  images/ID/manifest.json        ("records")
+ *     PX_HOME/sandbox/    bases/ID/manifest.json  images/ID/manifest.json  envs/ID/manifest.json     ("records")
  *
  * Why:     an environment is built once, identified by what it holds, shared by everybody who wants the same, and never seen
  *          half done. After a kill or a power cut at any instruction every name leads to something whole, or is not there.
@@ -94,9 +94,9 @@ int px_tree_list(int dirfd, struct px_buf *out, struct px_listing *ret_listing, 
 
 /* ---- records and names (record.c) ---- */
 
-enum px_record_kind { PX_RECORD_BASE, PX_RECORD_IMAGE, PX_RECORD_KINDS };
+enum px_record_kind { PX_RECORD_BASE, PX_RECORD_IMAGE, PX_RECORD_ENV, PX_RECORD_KINDS };
 
-/* sandbox/bases|images/ID/manifest.json. It is one JSON object; what it needs is in its member
+/* sandbox/bases|images|envs/ID/manifest.json. It is one JSON object; what it needs is in its member
  * "refs": {"blobs": [HEX...], "trees": [ID...]}, all of which must be there already (checked). */
 int px_record_put(struct px_store *store, enum px_record_kind kind, const struct px_oid *id, const char *json, struct px_err *e);
 /* PX_RECORD_MISSING if there is none: 1. */
@@ -135,7 +135,7 @@ struct px_gc {
     uint64_t min_age_sec;       /* records without a name that are younger stay; 0: none is too young */
     uint64_t max_bytes;         /* then remove unnamed records, oldest use first, until the store is at most this large; 0: no bound */
     bool unnamed;               /* remove every record that has no name (px sandbox clean), what is in corrupt/ and in seen/ */
-    /* what it did, or would do: counts, and each by name ("blob", "tree", "base", "image") once nothing is locked any more */
+    /* what it did, or would do: counts, and each by name ("blob", "tree", "base", "image", "env") once nothing is locked any more */
     uint64_t blobs, trees, records, bytes;
     void (*tell)(void *user, const char *what, const char *id, uint64_t bytes);         /* may be NULL */
     void *user;
@@ -153,6 +153,6 @@ struct px_store_check {
 int px_store_verify(struct px_store *store, struct px_store_check *check, struct px_err *e);
 
 struct px_store_size {
-    uint64_t blobs, blob_bytes, trees, tree_bytes, bases, images, leases, corrupt;
+    uint64_t blobs, blob_bytes, trees, tree_bytes, bases, images, envs, leases, corrupt;
 };
 int px_store_measure(struct px_store *store, struct px_store_size *ret_size, struct px_err *e);

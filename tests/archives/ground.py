@@ -70,6 +70,10 @@ class Site:
         archive = self.write("archive", data) if isinstance(data, bytes) else data
         return path, self.layer("unpack", archive, path, int(whiteouts), *limits)
 
+    def unzip(self, data, limits=()):
+        path = self.fresh("out")
+        return path, self.layer("unzip", self.write("archive", data), path, *limits)
+
     def listing(self, path):
         return self.good("list", path)[0]
 

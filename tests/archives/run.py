@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 import leaks  # noqa: E402
 from cases import TESTS, chosen, parser, publish, start_again, tell, verdict_of  # noqa: E402
 from ground import Site  # noqa: E402
-import roots, formats, hostile, damage, layers  # noqa: E401, E402, F401  each adds its tests
+import roots, formats, hostile, damage, layers, zips  # noqa: E401, E402, F401  each adds its tests
 
 
 def attempt(function, programs, top):

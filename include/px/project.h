@@ -1,0 +1,55 @@
+/* px/project.h - a Python project: what it says, its lock, its environment, and where it stands.
+ *
+ *     struct px_project *p = NULL;
+ *     if (px_project_open(NULL, NULL, &p, &e) < 0 || px_project_sync(p, &(struct px_sync){0}, &json, &e) < 0)
+ *         return complain(&e);
+ *
+ * Rules as in px/px.h. Answers are JSON objects {"status","message","details"}, yours to free(). Only
+ * px_project_init and
+ * px_project_sync write files of the project, and each of them whole or not at all. */
+#pragma once
+
+#include <px/px.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct px_project;
+
+/* The project or workspace that dir (NULL: the working directory) belongs to. home NULL: PX_HOME, else HOME/.px.
+ * PX100 if there is none. */
+PX_API int px_project_open(const char *dir, const char *home, struct px_project **ret_project, struct px_err *e);
+PX_API void px_project_close(struct px_project *project);
+/* As px_sandbox_progress. */
+PX_API void px_project_progress(struct px_project *project,
+                                void (*tell)(void *user, const char *what, uint64_t done, uint64_t total), void *user);
+PX_API const char *px_project_root(const struct px_project *project);           /* borrowed */
+
+/* Makes dir (NULL: the working directory) a project: a pyproject.toml, or [tool.px] at the end of the one that is
+ * there. */
+PX_API int px_project_init(const char *dir, const char *name, char **ret_json, struct px_err *e);
+
+/* Where it stands. The members of details are at the top as well. *ret_consistent: whether run, test and pack would
+ * go on. */
+PX_API int px_project_status(struct px_project *project, char **ret_json, bool *ret_consistent, struct px_err *e);
+
+struct px_sync {
+    bool frozen;                /* the lock is not to be written: PX120 if it does not fit */
+    bool dry_run;               /* say what would be done */
+};
+PX_API int px_project_sync(struct px_project *project, const struct px_sync *how, char **ret_json, struct px_err *e);
+
+/* What a command that uses the environment asks first. Anything but consistent is refused, mended or built again, as
+ * the table in
+ * px-sync(1) says; PX120 and PX201 with details.reason. CI in the environment counts as frozen. */
+struct px_ready {
+    const char *command;        /* "run", "test" or "pack" */
+    bool frozen;
+    bool terminal;              /* a person is at stdin and stdout */
+};
+PX_API int px_project_ready(struct px_project *project, const struct px_ready *how, char **ret_json, struct px_err *e);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,86 @@
+/* engine/env.h - from a lock to an environment: the packages that it selects, installed once each, and a directory
+ * that joins them.
+ *
+ *     PX_HOME/envs/PROFILE_OID -> ../store/trees/ID/root
+ *         bin/python bin/SCRIPT... lib/pythonX.Y/site-packages/px.pth pyvenv.cfg manifest.json
+ *
+ * Why:     packages are trees of the store, shared by all environments; an environment is a small tree of links and
+ *          texts over them. As a tree it is made by one, never seen half done, kept by its record (PX_RECORD_ENV),
+ *          and checked like everything else.
+ * Owns:    what struct px_env holds, until px_env_done: with its lease, all that the environment needs stays.
+ * Mustn't: resolve, run anything of a package outside of a box, use a file that is not what the lock says, or write
+ *          in the project. */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "project/profile.h"
+#include "store/store.h"
+
+struct px_err;
+struct px_json;
+struct px_manifest;
+struct px_pins;
+struct px_sandbox;
+
+enum { PX_ENV_LAYOUT = 1 };     /* of the directory; part of its tree's id, not of the profile's */
+
+struct px_env_ask {
+    const struct px_manifest *manifest;         /* for its variables and groups; NULL: none */
+    const struct px_pins *pins;
+    const char *project_dir;    /* absolute: what paths in the lock begin at; NULL: none are allowed */
+    const char *base;           /* "debian-12" */
+    const char *const *find_links;              /* directories with archives, NULL-terminated; NULL: none */
+    bool frozen;                /* every file has to have a hash in the lock */
+    bool offline;               /* nothing is fetched */
+};
+
+struct px_env_package {
+    char *name, *version, *file;
+    bool wheel;
+    struct px_oid sha256;       /* of the archive */
+    struct px_oid source, build;                /* objects: source_oid, pkg_build_oid */
+    struct px_oid options;      /* what a source was built with: base and packages; "" for a wheel */
+    struct px_oid tree;         /* the files */
+    char **needed;              /* libraries that it needs and does not bring */
+    size_t needed_count;
+    char **scripts;             /* names in bin/ */
+    size_t script_count;
+    bool has_pth;               /* its site-packages has .pth files of its own */
+};
+struct px_env {
+    const struct px_python *runtime;
+    struct px_oid profile, runtime_oid;
+    struct px_oid tree;         /* of the environment's own directory */
+    char path[PATH_MAX];        /* PX_HOME/envs/PROFILE_OID */
+    char site_packages[PATH_MAX], python[PATH_MAX];             /* in it: lib/pythonX.Y/site-packages, bin/python */
+    char platform[64];          /* "linux_x86_64" */
+    struct px_env_package *packages;            /* in the order of sys.path */
+    size_t count;
+    json_t *variables;
+    bool cached;                /* the directory was there already */
+    struct px_lease *lease;
+};
+
+int px_env_build(struct px_sandbox *s, const struct px_env_ask *ask, struct px_env *ret_env, struct px_err *e);
+void px_env_done(struct px_env *env);
+/* Whether the environment of that name can be used as it is: its record, its link, and every tree that it needs are
+ * there. 1, 0, -1. Does not hash anything; `px sandbox status --verify` does. */
+int px_env_check(struct px_sandbox *s, const char *profile, struct px_err *e);
+
+/* What the project's wishes, its lock and the libraries of its packages ask for, with the reasons (infer/infer.h); env
+ * NULL: the lock alone, as the base would select from it. Names point into the manifest and the env. PX901: a wish for
+ * something that px does not know. */
+struct px_inferred;
+int px_env_infer(const struct px_manifest *manifest, const struct px_pins *pins, const char *base,
+                 const struct px_env *env, struct px_inferred *ret_inferred, struct px_err *e);
+/* The same as JSON for people and machines: [{"capability","source","detail","counts"}...]. */
+void px_env_explain(const struct px_inferred *inferred, struct px_json *j, const char *name);
+
+/* The texts of an environment into an empty directory, for other places than PX_HOME: in an image, say. store: what the
+ * paths of packages begin with ("/px/store/pkg-builds"); a package is at STORE/TREE and its files at
+ * STORE/TREE/site-packages; `below` comes after TREE ("", or "/root" as in PX_HOME). */
+int px_env_write(const struct px_env *env, int dir, const char *store, const char *below, struct px_err *e);

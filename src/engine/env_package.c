@@ -1,0 +1,259 @@
+/* One package as a tree of the store: its key is what goes in (the archive, the Python, who builds), and what is
+ * said about it is what environments and inference need, so that a package is unpacked, checked and searched once. */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "engine/env_inside.h"
+#include "image/layer.h"
+#include "infer/libraries.h"
+#include "project/wheel.h"
+#include "store/canonical.h"
+#include "store/document.h"
+
+enum { TEXT_MAX = 4 << 20, FILE_NAME_MAX = 256 };
+#define SDIST_BUILDER "px-sdist-1+" PX_WHEEL_BUILDER
+
+static int no_memory(struct px_err *e)
+{
+    return px_fail(e, PX_E_MEMORY, ENOMEM, "the packages of an environment");
+}
+
+static void free_texts(char **list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(list[i]);
+    free(list);
+}
+
+void px_env_package_done(struct px_env_package *p)
+{
+    free(p->name);
+    free(p->version);
+    free(p->file);
+    free_texts(p->needed, p->needed_count);
+    free_texts(p->scripts, p->script_count);
+    *p = (struct px_env_package){0};
+}
+
+static const char *builder_of(const struct px_env_package *p)
+{
+    return p->wheel ? PX_WHEEL_BUILDER : SDIST_BUILDER;
+}
+
+/* ---- objects ---- */
+
+/* Takes the object. */
+static int put_object(struct px_env_work *w, const char *kind, json_t *payload, struct px_oid *ret_oid,
+                      struct px_err *e)
+{
+    px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
+    px_auto(px_document) json_t *mine = payload;
+    if (!mine || px_canonical(mine, &text) < 0)
+        return no_memory(e);
+    return px_object_put(w->s->store, kind, px_buf_text(&text), ret_oid, e);
+}
+
+/* Not where it came from: the same file from a mirror is the same source. */
+static int put_source(struct px_env_work *w, struct px_env_package *p, struct px_err *e)
+{
+    return put_object(
+        w, "source",
+        json_pack("{ssssssss}", "filename", p->file, "name", p->name, "sha256", p->sha256.hex, "version", p->version),
+        &p->source, e);
+}
+
+static int put_build(struct px_env_work *w, struct px_env_package *p, const struct px_listing *listing,
+                     struct px_err *e)
+{
+    return put_object(w, "pkg-build",
+                      json_pack("{ssssssssss}", "build_options_hash", p->options.hex, "builder_id", builder_of(p),
+                                "fs_tree", listing->oid.hex, "runtime_abi", w->abi, "source_oid", p->source.hex),
+                      &p->build, e);
+}
+
+static int key_of(struct px_env_work *w, const struct px_env_package *p, struct px_oid *ret_key, struct px_err *e)
+{
+    px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
+    px_auto(px_document) json_t *key = json_pack("{ssssssss}", "kind", "pkg-build key", "builder_id", builder_of(p),
+                                                 "runtime_abi", w->abi, "source_oid", p->source.hex);
+    if (!key || px_canonical(key, &text) < 0 || px_hash_bytes(text.data, text.len, ret_key) < 0)
+        return no_memory(e);
+    return 0;
+}
+
+/* ---- what is known about it ---- */
+
+static json_t *texts_json(char *const *list, size_t count)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; array && i < count; i++)
+        if (json_array_append_new(array, json_string(list[i])) < 0) {
+            json_decref(array);
+            return NULL;
+        }
+    return array;
+}
+
+static int texts_from(const json_t *array, char ***ret_list, size_t *ret_count)
+{
+    size_t count = json_array_size(array);
+    char **list = calloc(count + 1, sizeof *list);
+    for (size_t i = 0; list && i < count; i++) {
+        const char *text = json_string_value(json_array_get(array, i));
+        if (!text || !(list[i] = strdup(text))) {
+            free_texts(list, i);
+            return -EINVAL;
+        }
+    }
+    *ret_list = list;
+    *ret_count = list ? count : 0;
+    return list ? 0 : -ENOMEM;
+}
+
+static int write_about(const struct px_env_package *p, struct px_buf *out)
+{
+    px_auto(px_document) json_t *about =
+        json_pack("{s:s,s:s,s:s,s:o,s:o,s:b,s:s}", "kind", "pkg-build", "build_options_hash", p->options.hex,
+                  "pkg_build_oid", p->build.hex, "needed", texts_json(p->needed, p->needed_count), "scripts",
+                  texts_json(p->scripts, p->script_count), "pth", (int)p->has_pth, "source_oid", p->source.hex);
+    return about ? px_canonical(about, out) : -ENOMEM;
+}
+
+static int recall(struct px_env_work *w, struct px_env_package *p, struct px_err *e)
+{
+    px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
+    px_auto(px_document) json_t *about = NULL;
+    if (px_tree_about(w->s->store, &p->tree, &text, e) < 0 ||
+        px_document_read(px_buf_text(&text), text.len, "the record of a package", PX_E_RECORD, &about, e) < 0)
+        return -1;
+    const char *options = px_document_text(about, "build_options_hash");
+    if (options && options[0] && px_oid_parse(options, false, &p->options) < 0)
+        return px_fail(e, PX_E_RECORD, 0, "the record of the package %s is not what px writes", p->name);
+    p->has_pth = json_is_true(json_object_get(about, "pth"));
+    if (px_oid_parse(px_document_text(about, "pkg_build_oid"), false, &p->build) < 0 ||
+        texts_from(json_object_get(about, "needed"), &p->needed, &p->needed_count) < 0 ||
+        texts_from(json_object_get(about, "scripts"), &p->scripts, &p->script_count) < 0)
+        return px_fail(e, PX_E_RECORD, 0, "the record of the package %s is not what px writes", p->name);
+    return 0;
+}
+
+/* The object goes with a collection that comes between; it is small, and made again from what is known. */
+static int keep_object(struct px_env_work *w, struct px_env_package *p, struct px_err *e)
+{
+    struct px_listing listing;
+    px_auto_fd int root = -EBADF;
+    if (px_blob_has(w->s->store, &p->build))
+        return 0;
+    if (px_tree_open(w->s->store, &p->tree, &root, e) < 0)
+        return -1;
+    px_auto_fd int dir = px_open_beneath(root, ".", O_RDONLY | O_DIRECTORY, 0);
+    return px_tree_list(dir, NULL, &listing, e) < 0 ? -1 : put_build(w, p, &listing, e);
+}
+
+/* ---- looking at it ---- */
+
+static int look_for_libraries(struct px_env_package *p, int root, struct px_err *e)
+{
+    struct px_libraries found = {0};
+    int r = px_libraries_scan(root, EM_X86_64, &found);
+    if (r < 0)
+        return px_fail(e, PX_E_BUILD, r, "cannot look for the libraries that %s needs", p->name);
+    p->needed = found.items;
+    p->needed_count = found.count;
+    return 0;
+}
+
+static bool is_pth(const char *path)
+{
+    size_t n = strlen(path);
+    return !strchr(path, '/') && n > 4 && px_equal(path + n - 4, ".pth");
+}
+
+static int look_for_names(struct px_env_package *p, int root, struct px_err *e)
+{
+    struct px_paths bin = {0}, site = {0};
+    int r = px_paths_list(root, "bin", &bin);
+    r = r == -ENOENT ? 0 : r;
+    if (r == 0)
+        r = px_paths_list(root, "site-packages", &site);
+    for (size_t i = 0; r == 0 && i < site.count; i++)
+        p->has_pth |= is_pth(site.items[i]);
+    p->scripts = r == 0 ? calloc(bin.count + 1, sizeof *p->scripts) : NULL;
+    for (size_t i = 0; p->scripts && i < bin.count; i++)
+        if (!strchr(bin.items[i], '/')) {
+            p->scripts[p->script_count++] = bin.items[i];
+            bin.items[i] = NULL;
+        }
+    px_paths_done(&bin);
+    px_paths_done(&site);
+    return r < 0 || !p->scripts ? px_fail(e, PX_E_BUILD, r < 0 ? r : ENOMEM, "cannot look at the files of %s", p->name)
+                                : 0;
+}
+
+/* ---- building ---- */
+
+static int unpack_wheel(struct px_env_work *w, const struct px_env_package *p, int fd, uint64_t size,
+                        const char *file_name, const struct px_oid *expect, int root, struct px_err *e)
+{
+    const struct px_wheel_ask ask = {file_name, p->name, p->version};
+    struct px_unpacked done;
+    int r = px_paths_make(root, "site-packages");
+    px_auto_fd int site = r < 0 ? r : px_open_beneath(root, "site-packages", O_RDONLY | O_DIRECTORY, 0);
+    if (site < 0)
+        return px_fail(e, PX_E_STORE_WRITE, site, "cannot make the tree of %s", p->name);
+    if (px_layer_unzip(fd, size, site, NULL, w->s->progress, &done, e) < 0)
+        return -1;
+    if (expect && !px_oid_equal(&done.packed, expect))
+        return px_fail(e, PX_E_OBJECT, 0, "the archive of %s in the store is not what it is called", p->name);
+    return px_wheel_install(root, &ask, e);
+}
+
+static int install(struct px_env_work *w, struct px_env_package *p, int root, struct px_err *e)
+{
+    px_auto_fd int fd = -EBADF;
+    uint64_t size = 0;
+    char name[FILE_NAME_MAX];
+    if (p->wheel)
+        return px_blob_open(w->s->store, &p->sha256, &fd, &size, e) < 0
+                   ? -1
+                   : unpack_wheel(w, p, fd, size, p->file, &p->sha256, root, e);
+    if (px_env_sdist(w, p, &fd, name, sizeof name, e) < 0)
+        return -1;
+    off_t end = lseek(fd, 0, SEEK_END);
+    return end < 0 ? px_fail(e, PX_E_IO, errno, "cannot read the wheel of %s", p->name)
+                   : unpack_wheel(w, p, fd, (uint64_t)end, name, NULL, root, e);
+}
+
+static int build(struct px_env_work *w, struct px_env_package *p, struct px_tree_build *tree, struct px_err *e)
+{
+    px_auto_buf struct px_buf about = PX_BUF(TEXT_MAX);
+    struct px_listing listing;
+    int root = px_tree_build_fd(tree);
+    if (install(w, p, root, e) < 0 || look_for_libraries(p, root, e) < 0 || look_for_names(p, root, e) < 0 ||
+        px_tree_list(root, NULL, &listing, e) < 0 || put_build(w, p, &listing, e) < 0 ||
+        (write_about(p, &about) < 0 && no_memory(e) < 0)) {
+        px_tree_drop(tree);
+        return -1;
+    }
+    return px_tree_commit(tree, px_buf_text(&about), e);
+}
+
+int px_env_package(struct px_env_work *w, struct px_env_package *p, struct px_err *e)
+{
+    struct px_tree_build *tree = NULL;
+    if (put_source(w, p, e) < 0 || key_of(w, p, &p->tree, e) < 0)
+        return -1;
+    int r = px_tree_begin(w->s->store, &p->tree, &tree, e);
+    if (r < 0)
+        return -1;
+    return r == 0 ? build(w, p, tree, e) : recall(w, p, e) < 0 ? -1 : keep_object(w, p, e);
+}

@@ -1,0 +1,60 @@
+/* engine/project.h - one look at a project: where it is, its lock, its environment, and what follows from them.
+ *
+ * Why:     status, sync and the guards of run, test and pack answer from the same facts.
+ * Owns:    struct px_project; what px_look_at found, until px_look_done.
+ * Mustn't: write while looking. */
+#pragma once
+
+#include <jansson.h>
+
+#include <px/project.h>
+
+#include "base/buf.h"
+#include "engine/sandbox.h"
+#include "engine/target.h"
+#include "project/site.h"
+#include "project/drift.h"
+#include "project/pins.h"
+#include "project/state.h"
+#include "project/state_file.h"
+
+struct px_project {
+    struct px_site site;
+    char *home;                 /* NULL: the default */
+    struct px_sandbox *sandbox; /* opened when it is needed */
+    struct px_progress_to progress;
+};
+
+struct px_look {
+    struct px_flags flags;
+    enum px_state state;
+    struct px_target target;
+    const char *lock_file;      /* what was read, or would be written */
+    bool lock_foreign;          /* written by another tool */
+    bool lock_read;             /* pins are there */
+    struct px_err lock_error;   /* the lock is there and cannot be used: PX121 */
+    struct px_pins pins;
+    struct px_drift drift;
+    struct px_oid fingerprint;
+    struct px_made_env env;
+    const char *env_reason;     /* NULL: the environment is clean */
+};
+
+int px_look_at(struct px_project *p, struct px_look *ret_look, struct px_err *e);
+void px_look_done(struct px_look *look);
+/* In what a lock does not hold what is asked for. */
+int px_look_compare(const struct px_site *site, const struct px_pins *pins, const struct px_target *target,
+                    struct px_drift *ret_drift, struct px_err *e);
+/* "the lock has six 1.0, the manifest asks for six>=2"; NULL: nothing is known to be wrong. */
+const char *px_look_first_issue(const struct px_look *look);
+/* What a guard says of it. */
+int px_look_decide(const struct px_project *p, const struct px_look *look, enum px_asker asker, bool strict,
+                   bool terminal, enum px_act *ret_act, struct px_err *e);
+
+int px_project_sandbox(struct px_project *p, struct px_sandbox **ret_sandbox, struct px_err *e);
+
+/* {"status":STATUS,"message":"px COMMAND: MESSAGE","details":DETAILS}, indented, with a line end; takes details.
+ * With `spread` the
+ * members of details are at the top as well. */
+int px_answer(const char *command, const char *status, const char *message, json_t *details, bool spread,
+              char **ret_json, struct px_err *e);

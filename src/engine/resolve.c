@@ -1,0 +1,316 @@
+#include "engine/resolve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "engine/doctor.h"
+#include "engine/resolve_settings.h"
+#include "engine/sandbox_box.h"
+#include "project/resolved.h"
+
+enum { ANSWER_MAX = 16 << 20, WORDS_MAX = 4096 + 32, ARGUMENTS_MAX = 1 << 20 };
+
+#define SCRATCH_DIR "/px/tmp"
+#define TARGET_DIR "/px/tmp/target"
+
+/* ---- words ---- */
+
+struct words {
+    const char *items[WORDS_MAX];
+    size_t count, bytes;
+};
+
+static int add_words(struct words *w, const char *const *list, size_t count, struct px_err *e)
+{
+    for (size_t i = 0; i < count; i++) {
+        w->bytes += strlen(list[i]) + 1;
+        if (w->count + 1 >= WORDS_MAX || w->bytes > ARGUMENTS_MAX)
+            return px_fail(e, PX_E_LIMIT, E2BIG, "the project has too many requirements");
+        w->items[w->count++] = list[i];
+    }
+    w->items[w->count] = NULL;
+    return 0;
+}
+
+/* ---- what went wrong ---- */
+
+static int missing(const char *python, struct px_err *e)
+{
+    px_fail(e, PX_E_LOCK, 0, "there is neither uv nor pip to resolve the project's requirements");
+    (void)px_detail(e, "reason", "resolver_missing");
+    (void)px_why(e, "'%s' has no module pip, and uv is not installed.", python);
+    return px_fix(e, "Install one of them: apt install python3-pip, or uv.");
+}
+
+/* what: "resolve the project's requirements". */
+static int failed(const char *python, const char *tool, const char *what, struct px_err *e)
+{
+    char why[sizeof e->why];
+    if (e->code != PX_E_BUILD)
+        return -1;
+    if (strstr(e->why, "No module named pip"))
+        return missing(python, e);
+    (void)px_fmt(why, sizeof why, "%s", e->why);
+    px_fail(e, PX_E_LOCK, 0, "%s cannot %s", tool, what);
+    (void)px_detail(e, "reason", "resolve_failed");
+    (void)px_detail(e, "resolver", tool);
+    (void)px_why(e, "%s", why);
+    return px_fix(e, "Correct the requirements in pyproject.toml, or the index that %s is set to.", tool);
+}
+
+/* ---- the box ---- */
+
+static int make_box(const char *root, const char *doing, int scratch, struct px_build_box *box, struct px_err *e)
+{
+    char path[PATH_MAX];
+    if (px_build_box_fetch(box, doing, e) < 0 || px_settings_show(box, root, e) < 0)
+        return -1;
+    if (scratch >= 0 &&
+        (px_build_path(scratch, "", path, sizeof path, e) < 0 ||
+         px_build_box_show(box, path, SCRATCH_DIR, true, e) < 0 || px_build_box_env(box, "TMPDIR", SCRATCH_DIR, e) < 0))
+        return -1;
+    return px_policy_set(box->policy, "workdir", root, e);
+}
+
+static int show_program(struct px_build_box *box, const char *path, struct px_err *e)
+{
+    return px_path_within(path, "/usr") || px_path_within(path, "/bin") ? 0
+                                                                        : px_build_box_show(box, path, path, false, e);
+}
+
+struct question {
+    const struct px_site *site;
+    const struct px_target *target;
+    const struct px_names *asked;
+    struct px_resolver_python python;
+    int scratch;
+};
+
+static int ask(const struct question *q, const char *tool, const char *doing, const char *uv, const struct words *w,
+               struct px_buf *out, struct px_err *e)
+{
+    struct px_build_box box = {.out_fd = -EBADF};
+    int r = make_box(q->site->root, doing, q->scratch, &box, e);
+    if (r == 0 && uv)
+        r = show_program(&box, uv, e);
+    box.out = out;
+    if (r == 0 && px_build_box_run(&box, w->items, e) < 0)
+        r = failed(q->python.path, tool, "resolve the project's requirements", e);
+    px_build_box_done(&box);
+    return r;
+}
+
+/* ---- pip ---- */
+
+/* pip resolves for the Python that runs it. For another one it takes wheels only: it cannot run a source archive
+ * there. */
+static int add_foreign(const struct question *q, struct words *w, struct px_err *e)
+{
+    const struct px_python *runtime = q->target->runtime;
+    const char *const other[] = {
+        "--python-version", q->target->minor, "--only-binary", ":all:", "--target", TARGET_DIR};
+    static const char *const musl[] = {"--platform", "musllinux_1_2_x86_64", "--platform", "musllinux_1_1_x86_64"};
+    if (!runtime->musl && runtime->minor == q->python.minor)
+        return 0;
+    return add_words(w, other, PX_COUNT_OF(other), e) < 0 ||
+                   (runtime->musl && add_words(w, musl, PX_COUNT_OF(musl), e) < 0)
+               ? -1
+               : 0;
+}
+
+/* What is asked for on the target, without the markers, which pip would judge by its own Python. */
+static int strip_markers(const struct question *q, struct px_names *ret_list, char ***ret_texts, struct px_err *e)
+{
+    char **texts = calloc(q->asked->count + 1, sizeof *texts);
+    size_t n = 0;
+    *ret_texts = texts;
+    for (size_t i = 0; texts && i < q->asked->count; i++) {
+        struct px_requirement parts;
+        const char *text = q->asked->items[i];
+        if (px_requirement_parse(text, &parts) < 0 || px_marker_holds(parts.marker, &q->target->env) == 0)
+            continue;
+        const char *semicolon = parts.marker_length ? memrchr(text, ';', (size_t)(parts.marker - text)) : NULL;
+        texts[n] = semicolon ? strndup(text, (size_t)(semicolon - text)) : strdup(text);
+        if (!texts[n++])
+            break;
+    }
+    *ret_list = (struct px_names){.items = (const char **)texts, .count = n};
+    return texts && (n == 0 || texts[n - 1]) ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "resolving");
+}
+
+static int ask_pip(const struct question *q, const struct px_names *asked, struct px_buf *out, struct px_err *e)
+{
+    static const char *const end[] = {"--"};
+    const char *const head[] = {q->python.path,
+                                "-I",
+                                "-m",
+                                "pip",
+                                "install",
+                                "--dry-run",
+                                "--ignore-installed",
+                                "--report",
+                                "-",
+                                "--quiet",
+                                "--disable-pip-version-check",
+                                "--no-input",
+                                "--no-cache-dir"};
+    struct words w = {.count = 0};
+    if (add_words(&w, head, PX_COUNT_OF(head), e) < 0 || add_foreign(q, &w, e) < 0 || add_words(&w, end, 1, e) < 0 ||
+        add_words(&w, asked->items, asked->count, e) < 0)
+        return -1;
+    return ask(q, "pip", "resolving with pip", NULL, &w, out, e);
+}
+
+static int run_pip(const struct question *q, struct px_buf *out, struct px_err *e)
+{
+    struct px_names asked;
+    char **texts = NULL;
+    int r = strip_markers(q, &asked, &texts, e);
+    if (r == 0)
+        r = asked.count ? ask_pip(q, &asked, out, e) : px_buf_puts(out, "{\"install\":[]}");
+    for (size_t i = 0; texts && texts[i]; i++)
+        free(texts[i]);
+    free(texts);
+    return r;
+}
+
+/* ---- uv: it wants its requirements in a file ---- */
+
+static int run_uv(const struct question *q, const char *uv, struct px_buf *out, struct px_err *e)
+{
+    static const char script[] =
+        "uv=$1 python=$2 version=$3 platform=$4; shift 4; printf '%s\\n' \"$@\" | exec \"$uv\" pip compile --quiet"
+        " --no-header --no-annotate --no-cache --no-python-downloads --format pylock.toml --python \"$python\""
+        " --python-version \"$version\" ${platform:+--python-platform \"$platform\"} -";
+    const char *const head[] = {"/bin/sh", "-c", script, "sh", uv, q->python.path, q->target->minor,
+                                q->target->runtime->musl ? "x86_64-unknown-linux-musl" : ""};
+    struct words w = {.count = 0};
+    if (add_words(&w, head, PX_COUNT_OF(head), e) < 0 || add_words(&w, q->asked->items, q->asked->count, e) < 0)
+        return -1;
+    return ask(q, "uv", "resolving with uv", uv, &w, out, e);
+}
+
+/* ---- both ---- */
+
+static int resolve_in(const struct question *q, struct px_pins *ret_pins, const char **ret_tool, struct px_err *e)
+{
+    const struct px_resolved_for what = {.root = q->site->root, .env = &q->target->env, .tags = &q->target->tags};
+    px_auto_buf struct px_buf out = PX_BUF(ANSWER_MAX);
+    char uv[PATH_MAX];
+    bool with_uv = px_tool_find("uv", uv, sizeof uv);
+    *ret_tool = with_uv ? "uv" : "pip";
+    if ((with_uv ? run_uv(q, uv, &out, e) : run_pip(q, &out, e)) < 0)
+        return -1;
+    return (with_uv ? px_resolved_from_pylock : px_resolved_from_pip)(px_buf_text(&out), out.len, &what, ret_pins, e);
+}
+
+/* A directory that goes with this process, and two syncs of one project after the other. */
+static int scratch_begin(struct px_sandbox *s, const char *root, struct px_tree_build **ret_scratch, struct px_err *e)
+{
+    px_auto_buf struct px_buf words = PX_BUF(PATH_MAX + 64);
+    struct px_oid id;
+    px_buf_printf(&words, "resolve %s", root);
+    if (words.err < 0 || px_hash_bytes(words.data, words.len, &id) < 0)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "resolving");
+    return px_tree_begin(s->store, &id, ret_scratch, e);
+}
+
+int px_resolve(struct px_sandbox *s, const struct px_site *site, const struct px_target *target,
+               struct px_pins *ret_pins, const char **ret_tool, struct px_err *e)
+{
+    struct px_tree_build *scratch = NULL;
+    struct px_names asked;
+    if (px_site_requirements(site, &asked, e) < 0)
+        return -1;
+    px_auto_free const char **list = asked.items;
+    *ret_tool = NULL;
+    if (asked.count == 0)
+        return px_resolved_empty(ret_pins, e);
+    struct question q = {.site = site, .target = target, .asked = &asked, .scratch = -EBADF};
+    if (px_target_resolver(&q.python, e) < 0 || scratch_begin(s, site->root, &scratch, e) < 0)
+        return -1;
+    q.scratch = px_tree_build_fd(scratch);
+    int r = resolve_in(&q, ret_pins, ret_tool, e);
+    px_tree_drop(scratch);
+    return r;
+}
+
+/* ---- files by name ---- */
+
+static int add_pins(struct words *w, const struct px_chosen *list, size_t count, char ***ret_texts, struct px_err *e)
+{
+    char **texts = calloc(count + 1, sizeof *texts);
+    int r = 0;
+    if (!texts)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "downloading");
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        px_auto_buf struct px_buf text = PX_BUF(1024);
+        px_buf_printf(&text, "%s==%s", list[i].pin->name, list[i].pin->version);
+        texts[i] = px_buf_take(&text);
+        r = texts[i] ? add_words(w, (const char *const *)&texts[i], 1, e)
+                     : px_fail(e, PX_E_MEMORY, ENOMEM, "downloading");
+    }
+    *ret_texts = texts;
+    return r;
+}
+
+static int run_download(const char *root, const char *python, const struct words *w, int dir, struct px_err *e)
+{
+    struct px_build_box box = {.out_fd = -EBADF};
+    char path[PATH_MAX];
+    int r = make_box(root, "downloading with pip", -EBADF, &box, e) < 0 ||
+                    px_build_path(dir, "", path, sizeof path, e) < 0 ||
+                    px_build_box_show(&box, path, SCRATCH_DIR, true, e) < 0 ||
+                    px_build_box_env(&box, "TMPDIR", SCRATCH_DIR, e) < 0
+                ? -1
+                : 0;
+    if (r == 0 && px_build_box_run(&box, w->items, e) < 0)
+        r = failed(python, "pip", "find files that the lock names", e);
+    px_build_box_done(&box);
+    return r;
+}
+
+int px_resolve_download(const char *root, const struct px_target *target, const struct px_chosen *list, size_t count,
+                        int dir, struct px_err *e)
+{
+    struct question q = {.target = target};
+    static const char *const end[] = {"--dest", SCRATCH_DIR, "--"};
+    struct words w = {.count = 0};
+    char **texts = NULL;
+    if (count == 0)
+        return 0;
+    if (px_target_resolver(&q.python, e) < 0)
+        return -1;
+    const char *const head[] = {q.python.path,
+                                "-I",
+                                "-m",
+                                "pip",
+                                "download",
+                                "--no-deps",
+                                "--quiet",
+                                "--disable-pip-version-check",
+                                "--no-input",
+                                "--no-cache-dir",
+                                "--python-version",
+                                target->minor,
+                                "--only-binary",
+                                ":all:"};
+    size_t own = target->runtime->minor == q.python.minor && !target->runtime->musl
+                     ? 4
+                     : 0; /* then source archives will do as well */
+    int r = add_words(&w, head, PX_COUNT_OF(head) - own, e) < 0 || add_words(&w, end, PX_COUNT_OF(end), e) < 0 ||
+                    add_pins(&w, list, count, &texts, e) < 0
+                ? -1 : run_download(root, q.python.path, &w, dir, e);
+    for (size_t i = 0; texts && texts[i]; i++)
+        free(texts[i]);
+    free(texts);
+    return r;
+}

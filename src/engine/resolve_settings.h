@@ -1,0 +1,12 @@
+/* engine/resolve_settings.h - the user's own settings of uv and pip, as far as a box may have them.
+ *
+ * Why:     an index, a wheel directory, a proxy that works at the prompt works in `px sync`.
+ * Owns:    nothing.
+ * Mustn't: show more than the settings and what they name; nothing of it can be written in the box. */
+#pragma once
+
+struct px_build_box;
+struct px_err;
+
+/* The project itself (read-only, at its own site), variables, files of settings, and local paths that they name. */
+int px_settings_show(struct px_build_box *box, const char *root, struct px_err *e);

@@ -1,0 +1,54 @@
+/* infer/infer.h - which capabilities a sandbox gets, and why: what was asked for, what the lock names, what
+ * extensions link.
+ *
+ *     effective = explicit true  +  (inferred - explicit false), the latter only if `automatic`
+ *
+ * Why:     one decision with its reasons, for building and for `px sandbox explain`; what is shown is what is done.
+ * Owns:    its lists; names point into tables or into what was asked.
+ * Mustn't: look at anything but what it is given, so that the same lock and packages give the same set everywhere. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum px_infer_source { PX_INFER_EXPLICIT, PX_INFER_LOCK, PX_INFER_CAS, PX_INFER_SOURCES };
+extern const char *const px_infer_source_words[PX_INFER_SOURCES];       /* "explicit", "static map", "cas" */
+
+struct px_infer_wish {
+    const char *name;
+    bool enabled;
+};
+struct px_infer_package {
+    const char *name;           /* canonical */
+    const char *file;           /* that the lock selects: a wheel or a source archive; NULL: not known */
+    const char *const *needed;  /* libraries that its files need and do not bring; NULL: not looked at yet */
+    size_t needed_count;
+};
+struct px_infer_ask {
+    const struct px_infer_wish *wishes;
+    size_t wish_count;
+    bool automatic;
+    const struct px_infer_package *packages;
+    size_t package_count;
+};
+
+struct px_reason {
+    char capability[64];
+    enum px_infer_source source;
+    char detail[192];           /* "psycopg2", "psycopg2: libpq.so.5", "[tool.px.sandbox.capabilities]" */
+    bool counts;                /* false: said and set aside, by `false` or because nothing is automatic */
+};
+enum { PX_INFER_NAMES_MAX = 128 };
+struct px_inferred {
+    struct px_reason *reasons;  /* by capability, then source, then detail */
+    size_t count;
+    const char *effective[PX_INFER_NAMES_MAX];  /* sorted, each once; point into reasons */
+    size_t effective_count;
+};
+
+/* 0, -ENOMEM, -E2BIG. */
+int px_infer(const struct px_infer_ask *ask, struct px_inferred *ret_inferred);
+void px_inferred_done(struct px_inferred *inferred);
+/* Whether the lock's naming of a package counts: one whose wheels bring their libraries counts only when it is built
+ * here, or comes as a wheel that was built for one system (linux_x86_64). */
+bool px_infer_counts(const char *canonical_name, const char *file);

@@ -1,0 +1,19 @@
+/* infer/messages.h - what a program said when a system library was missing.
+ *
+ * Why:     the third layer of inference: a hint with the exact fix. It is read from what a program wrote, so it is never more than a hint.
+ * Mustn't: read more than the last part of an output, or take a name that is not in the tables. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { PX_MESSAGE_BYTES_MAX = 1 << 20, PX_MESSAGE_NAME_MAX = 128 };
+
+struct px_missing {
+    char what[PX_MESSAGE_NAME_MAX];             /* "libpq.so.5", "libpq-fe.h", "pg_config" */
+    const char *capability;                     /* that brings it */
+    bool build;                                 /* it was a build that missed it */
+};
+
+/* The first known thing that is missing, from the start of the text's last part; false if there is none. */
+bool px_message_missing(const char *text, size_t length, struct px_missing *ret_missing);

@@ -1,0 +1,32 @@
+/* infer/tables.h - which capability a package, a library, a header or a program stands for.
+ *
+ * Why:     the knowledge is a table, compiled in and part of the sandbox's version, so that two machines infer the same.
+ * Mustn't: match prefixes or substrings: `ldap3` is not ldap, `libzmq` is not libz. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum px_dist_how { PX_DIST_LINK, PX_DIST_DLOPEN, PX_DIST_EXEC, PX_DIST_BUILD, PX_DIST_NOTHING };
+enum px_dist_wheel { PX_DIST_BUNDLES, PX_DIST_NEEDS, PX_DIST_NONE, PX_DIST_PURE };
+
+struct px_dist {
+    const char *name;           /* canonical */
+    const char *capabilities;   /* separated by blanks */
+    enum px_dist_how how;
+    enum px_dist_wheel wheel;
+};
+struct px_soname {
+    const char *name, *capability;              /* "": known, and needs nothing */
+    bool in_base;
+};
+enum px_probe_kind { PX_PROBE_PROGRAM, PX_PROBE_PKG_CONFIG };
+
+/* NULL: not known. */
+const struct px_dist *px_dist_find(const char *canonical_name);
+/* The exact name, else any of the same library with another version ("libpq.so.6"). */
+const struct px_soname *px_soname_find(const char *soname);
+/* What -lpq would find. */
+const struct px_soname *px_soname_of_flag(const char *name);
+const char *px_header_capability(const char *header);
+const char *px_probe_capability(enum px_probe_kind kind, const char *name);

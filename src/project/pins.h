@@ -1,0 +1,90 @@
+/* project/pins.h - what a lock says: exact packages, with the files that may be used for each.
+ *
+ * Why:     px.lock, uv.lock, pylock.toml, poetry.lock and a pinned requirements.txt say the same thing in five ways; everything
+ *          after the reading sees one.
+ * Owns:    its texts.
+ * Mustn't: choose: which packages and files this environment takes is px_pins_select's work; nor believe a hash it cannot read. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "store/hash.h"
+
+struct px_err;
+struct px_buf;
+struct px_marker_env;
+struct px_tags;
+
+enum px_pins_format { PX_PINS_PX, PX_PINS_UV, PX_PINS_PYLOCK, PX_PINS_POETRY, PX_PINS_REQUIREMENTS, PX_PINS_FORMATS };
+extern const char *const px_pins_files[PX_PINS_FORMATS];        /* "px.lock", "uv.lock", ... in order of preference */
+
+enum { PX_PINS_MAX = 20000, PX_PIN_FILES_MAX = 2000 };
+
+struct px_pin_file {
+    const char *name;           /* "psycopg2-2.9.9-cp311-cp311-linux_x86_64.whl" */
+    const char *url;            /* NULL: not said; a path for files beside the lock */
+    struct px_oid sha256;       /* "" if the lock has none, or another kind of hash */
+    uint64_t size;              /* 0: not said */
+};
+
+/* An edge of the graph that uv writes down. */
+struct px_pin_need {
+    const char *name, *version, *marker;        /* version NULL: the only one there is */
+    const char *extra;          /* NULL, or what is asked of the needed package; one each */
+    const char *of_extra;       /* NULL, or which extra of this package brings the edge */
+    const char *of_group;       /* the same for a group */
+};
+
+struct px_pin {
+    const char *name, *version; /* canonical name */
+    const char *marker;         /* "" if none */
+    const char *requires_python;
+    const char *specifier;      /* of px.lock, as written; else NULL */
+    const char **extras;        /* of px.lock */
+    size_t extras_count;
+    const char **requires;
+    size_t requires_count;
+    bool direct, own;           /* own: the project itself, nothing to install */
+    const char *source;         /* NULL: an index; else git, a directory, an url, as written */
+    const char *build_options_hash;
+    struct px_pin_file *files;
+    size_t file_count;
+    struct px_pin_need *needs;
+    size_t need_count;
+};
+
+struct px_pins {
+    enum px_pins_format format;
+    struct px_pin *items;
+    size_t count;
+    int64_t version;            /* of the format */
+    const char *mode, *fingerprint, *lock_id, *project, *python;        /* of px.lock; NULL elsewhere */
+    bool graph;                 /* which pins count follows from needs (uv) and not from markers alone */
+    struct px_oid bytes;        /* sha256 of the file */
+    void *arena;                /* what the texts live in */
+};
+
+/* PX121 with file and line. */
+int px_pins_parse(enum px_pins_format format, const char *text, size_t length, const char *shown, struct px_pins *ret_pins,
+                  struct px_err *e);
+void px_pins_done(struct px_pins *pins);
+
+/* What the lock is called: its own lock_id, else the hash of its bytes. */
+const char *px_pins_id(const struct px_pins *pins);
+/* The lock_id that its contents give (px.lock). */
+int px_pins_compute_id(const struct px_pins *pins, struct px_oid *ret_id);
+
+/* The packages and for each the file that this environment takes: the wheel that ranks best, else the source archive. */
+struct px_chosen {
+    const struct px_pin *pin;
+    const struct px_pin_file *file;             /* NULL: nothing fits */
+    bool wheel;
+};
+/* In the order of names. groups NULL: all. The list is the caller's to free(). */
+int px_pins_select(const struct px_pins *pins, const struct px_marker_env *env, const struct px_tags *tags, const char *const *groups,
+                   struct px_chosen **ret_list, size_t *ret_count, struct px_err *e);
+
+/* px.lock, version 1, from pins that have everything it needs. */
+int px_pins_write(const struct px_pins *pins, struct px_buf *out);

@@ -1,0 +1,66 @@
+/* project/profile.h - what an environment is, as one object of the store: its oid is the profile_oid.
+ *
+ *     {"kind":"profile","payload":{"env_vars":{...},"packages":[{"name","pkg_build_oid","version"}...],
+ *      "runtime_oid":"...","sys_path_order":["..."]}}
+ *
+ * Why:     a lock says more than one environment needs (other systems, comments); what was selected is what an
+ *          environment is.
+ * Owns:    nothing.
+ * Mustn't: hold anything of this machine: no path, no time, no address a package came from, so that two machines
+ *          have one profile_oid.
+ *
+ * Choices, where the papers differ. Objects hash as {"kind","payload"} (decision 1), with the fields of the
+ * reference's profile header inside; the same fields in the reference's own wrapping give its golden id, which a
+ * test keeps. LD_LIBRARY_PATH is no part of it: it would name a path of this machine, and wheels that bundle
+ * libraries find them by RUNPATH. packages are sorted by name, version and oid; sys_path_order is the order of
+ * names, which is the order of px.lock, whatever lock they came from. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "store/hash.h"
+
+struct px_buf;
+struct px_err;
+struct px_pairs;
+struct px_store;
+
+struct px_profile_package {
+    const char *name, *version; /* canonical name */
+    const char *build;          /* pkg_build_oid */
+};
+struct px_profile {
+    const char *runtime;        /* runtime_oid */
+    const struct px_profile_package *packages;  /* in the order of sys.path */
+    size_t count;
+    const json_t *env;          /* NULL: none */
+};
+
+/* The payload as canonical JSON. 0, -ENOMEM, -EINVAL. */
+int px_profile_payload(const struct px_profile *profile, struct px_buf *out);
+/* Kept in the store; its oid. */
+int px_profile_put(struct px_store *store, const struct px_profile *profile, struct px_oid *ret_oid, struct px_err *e);
+
+/* [tool.px.env] with `more` over it, a JSON object of texts (PX_PROFILE_ENV_VARS); NULL: nothing more. Names must be
+ * such that a shell can set them. The object is the caller's. */
+int px_profile_env(const struct px_pairs *said, const char *more, json_t **ret_env, struct px_err *e);
+
+/* The Python that an environment is for. */
+struct px_python {
+    const char *base;           /* "debian-12" */
+    const char *version;        /* "3.11.2" */
+    unsigned minor;
+    bool musl;
+    unsigned libc_major, libc_minor;
+    const char *machine;
+    const char *program;        /* in the base: "/usr/bin/python3.11" */
+};
+/* NULL: px does not know which Python that base has. */
+const struct px_python *px_python_find(const char *base);
+/* "cp311". */
+void px_python_abi(const struct px_python *runtime, char *out, size_t size);
+/* The runtime object; its oid. It says what extensions are compiled against, not which build of Python it is: that is
+ * the base's. */
+int px_python_put(struct px_store *store, const struct px_python *runtime, struct px_oid *ret_oid, struct px_err *e);

@@ -1,0 +1,589 @@
+#!/usr/bin/python3
+"""project.py [--as UID] [--only NAME...] PX - px init, sync and status: states, locks, environments, errors, without a network.
+
+Wheels are made here; pip (python3-pip) resolves them from a directory, and tests that need it skip where it is missing. PX and what lies
+beside it are copied to where any user can reach them. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last
+"N passed, N failed, N skipped".
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.dont_write_bytecode = True
+from wheels import make_wheel  # noqa: E402  (beside this file)
+
+LIMIT_S = 300
+PROGRAMS = ("px", "px-main", "px-layer", "px-fetch")
+TESTS = []
+HASH = "0123456789abcdef" * 4
+
+
+class Problem(Exception):
+    """The test failed; the text says how."""
+
+
+class Skip(Exception):
+    """The test cannot be run here; the text says why."""
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def check(condition, why):
+    if not condition:
+        raise Problem(why)
+
+
+def equal(got, expected, what):
+    check(got == expected, f"{what}: {got!r} and not {expected!r}")
+
+
+def tree(directory):
+    """Every file and link below a directory with its bytes."""
+    found = {}
+    for path in sorted(directory.rglob("*")):
+        name = str(path.relative_to(directory))
+        found[name] = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+    return found
+
+
+class World:
+    """A project's directory, a PX_HOME, and a directory with wheels that pip is told of."""
+
+    def __init__(self, px, top):
+        self.px, self.top = px, Path(top)
+        self.dir, self.home, self.wheels = (self.top / name for name in ("demo", "home", "wheels"))
+        for path in (self.dir, self.wheels, self.top / "user"):
+            path.mkdir()
+        self.variables = {"PX_HOME": str(self.home), "HOME": str(self.top / "user"), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8",
+                          "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.wheels)}
+
+    def run(self, *words, cwd=None, **variables):
+        return subprocess.run([self.px, *words], cwd=cwd or self.dir, env={**self.variables, **variables}, capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=LIMIT_S, check=False)
+
+    def ask(self, *words, status=0, **more):
+        done = self.run("--json", *words, **more)
+        equal(done.returncode, status, f"exit status of {words}: {done.stdout[-600:]}{done.stderr[-600:]}")
+        answer = json.loads(done.stdout)
+        check(set(answer) >= {"status", "message", "details"}, f"the envelope of {words}: {sorted(answer)}")
+        check(answer["message"].startswith(f"px {words[0]}: "), f"the message of {words}: {answer['message']}")
+        return answer
+
+    def refused(self, *words, code, reason=None, **more):
+        answer = self.ask(*words, status=1, **more)
+        equal((answer["status"], answer["details"]["code"]), ("user-error", code), f"{words}: {answer}")
+        if reason:
+            equal(answer["details"]["reason"], reason, f"reason of {words}")
+        check(answer["details"]["why"] and answer["details"]["fix"], f"{words}: no why or fix")
+        return answer
+
+    def state(self, **more):
+        done = self.run("--json", "status", **more)
+        return json.loads(done.stdout)["project"]["state"]
+
+    def manifest(self, dependencies=(), more="", directory=None, name="demo"):
+        listed = ", ".join(json.dumps(d) for d in dependencies)
+        ((directory or self.dir) / "pyproject.toml").write_text(
+            f'[project]\nname = "{name}"\nrequires-python = ">=3.11"\ndependencies = [{listed}]\n\n[tool.px]\n{more}')
+
+    def stock(self):
+        """alpha 1.0 and 2.0, which need beta; beta 1.5 and 2.5."""
+        if subprocess.run(["/usr/bin/python3", "-I", "-m", "pip", "--version"], capture_output=True, check=False).returncode:
+            raise Skip("pip is not installed (python3-pip)")
+        make_wheel(self.wheels, "alpha", "1.0", ["beta>=1", "gamma; sys_platform == 'win32'"])
+        make_wheel(self.wheels, "alpha", "2.0", ["beta>=2"])
+        make_wheel(self.wheels, "beta", "1.5")
+        make_wheel(self.wheels, "beta", "2.5")
+
+    def lock(self):
+        return (self.dir / "px.lock").read_text()
+
+
+# ---- init ------------------------------------------------------------------------------------------------------------
+
+
+@test
+def init_makes_a_project(w):
+    w.refused("status", code="PX100", reason="no_project")
+    equal(w.ask("init")["details"]["created"], True, "created")
+    text = (w.dir / "pyproject.toml").read_text()
+    check('name = "demo"' in text and text.endswith("\n[tool.px]\n"), text)
+    equal(w.state(), "NeedsLock", "state")
+    again = w.ask("init")["details"]
+    equal((again["created"], again["changed"]), (False, False), "a second init")
+    equal((w.dir / "pyproject.toml").read_text(), text, "the file after a second init")
+    equal(sorted(p.name for p in w.dir.iterdir()), ["pyproject.toml"], "files")
+
+
+@test
+def init_leaves_what_is_there_alone(w):
+    for before in ("# mine\n[project]\nname='x' # name\n\n\n", "[project]\r\nname = 'x'\r\n", "[tool.ruff]\nline-length = 1", "",
+                   "tool = {ruff = {a = 1}}\n"):
+        path = w.dir / "pyproject.toml"
+        path.write_bytes(before.encode())
+        path.chmod(0o640)
+        equal(w.ask("init")["details"]["changed"], True, f"changed {before!r}")
+        after = path.read_bytes().decode()
+        check(after.startswith(before.rstrip("}\n")), f"{before!r} became {after!r}")
+        equal(path.stat().st_mode & 0o777, 0o640, "mode")
+        check("\r\n" not in before or "\n" not in after.replace("\r\n", ""), f"line ends: {after!r}")
+        w.ask("init")
+        equal(path.read_bytes().decode(), after, "a second init")
+
+
+@test
+def init_refuses_what_it_cannot_read(w):
+    path = w.dir / "pyproject.toml"
+    path.write_text("[project\n")
+    answer = w.refused("init", code="PX102")
+    check("pyproject.toml:1:" in answer["message"], answer["message"])
+    equal(path.read_text(), "[project\n", "the file")
+    (w.dir / "real.toml").write_text("[project]\n")
+    path.unlink()
+    path.symlink_to("real.toml")
+    w.refused("init", code="PX007")
+    equal((w.dir / "real.toml").read_text(), "[project]\n", "what a link leads to")
+
+
+# ---- states ----------------------------------------------------------------------------------------------------------
+
+
+@test
+def states_in_their_order(w):
+    w.stock()
+    w.manifest(["alpha<2"])
+    equal(w.state(), "NeedsLock", "without a lock")
+    equal(w.ask("sync", "--dry-run")["details"]["action"], "resolve_lock", "dry run")
+    equal(sorted(p.name for p in w.dir.iterdir()), ["pyproject.toml"], "files after a dry run")
+    done = w.ask("sync")
+    equal(done["message"], "px sync: wrote px.lock and refreshed the environment", "message")
+    equal(w.state(), "Consistent", "after sync")
+    status = w.ask("status")
+    equal(status["details"]["env"], status["env"], "the payload twice")
+    equal((status["lock"]["status"], status["env"]["status"], status["next_action"]["kind"]), ("clean", "clean", "none"), "words")
+    equal(w.ask("sync")["message"], "px sync: already up to date", "second sync")
+    equal(w.ask("sync", "--dry-run")["details"]["action"], "noop", "dry run")
+    w.manifest(["alpha<2", "beta<2"])
+    status = w.ask("status", status=1)
+    equal((status["project"]["state"], status["lock"]["status"], status["status"]), ("NeedsLock", "mismatch", "user-error"), "drift")
+    check("the lock has beta 2.5, the manifest asks for beta<2" in status["project"]["reasons"], status["project"]["reasons"])
+    w.ask("sync")
+    check("beta==1.5" in w.lock(), w.lock())
+    shutil.rmtree(w.dir / ".px")
+    status = w.ask("status", status=1)
+    equal((status["project"]["state"], status["env"]["status"], status["env"]["reason"]), ("NeedsEnv", "missing", "missing_env"), "no .px")
+    equal(w.ask("sync", "--dry-run")["details"]["action"], "sync_env", "dry run")
+    equal(w.ask("sync")["message"], "px sync: refreshed the environment from px.lock", "message")
+
+
+@test
+def an_empty_project_is_consistent(w):
+    w.manifest()
+    equal(w.state(), "NeedsLock", "at first")
+    w.ask("sync", PATH="/nowhere")
+    equal(w.state(), "InitializedEmpty", "state")
+    equal(w.run("status").returncode, 0, "exit status")
+
+
+@test
+def a_lock_alone_is_no_project(w):
+    (w.dir / "px.lock").write_text("version = 1\n")
+    status = w.ask("status", status=1)
+    equal((status["project"]["state"], status["next_action"]["kind"]), ("Uninitialized", "init"), "state")
+    w.refused("sync", code="PX100", reason="missing_manifest")
+
+
+@test
+def the_environment_works_and_is_watched(w):
+    w.stock()
+    w.manifest(["alpha<2"])
+    details = w.ask("sync")["details"]
+    state = json.loads((w.dir / ".px/state.json").read_text())
+    env = Path(state["current_env"]["env_path"])
+    equal((str(env), env.name), (details["env"], details["profile_oid"]), "env")
+    equal(os.readlink(w.dir / ".px/envs/current"), str(env), "where .px/envs/current leads")
+    equal((w.dir / ".px/.gitignore").read_text(), "*\n", ".gitignore")
+    if Path("/usr/bin/python3.11").exists():
+        said = subprocess.run([str(env / "bin/python"), "-c", "import alpha, beta; print(alpha.version, beta.version)"], capture_output=True,
+                              text=True, check=False, cwd="/", timeout=LIMIT_S)
+        equal(said.stdout.strip(), "1.0 2.5", f"what it runs: {said.stderr}")
+    cases = {"invalid_state": "{", "env_outdated": ("lock_id", "0" * 64), "missing_env": ("env_path", str(w.top / "gone")),
+             "invalid_env": ("profile_oid", "0" * 64)}
+    for reason, change in cases.items():
+        broken = json.loads(json.dumps(state))
+        if isinstance(change, tuple):
+            broken["current_env"][change[0]] = change[1]
+        (w.dir / ".px/state.json").write_text(change if isinstance(change, str) else json.dumps(broken))
+        status = w.ask("status", status=1)
+        equal((status["project"]["state"], status["env"]["reason"]), ("NeedsEnv", reason), "state")
+    broken = {**state, "runtime": {**state["runtime"], "version": "3.9.1"}}
+    (w.dir / ".px/state.json").write_text(json.dumps(broken))
+    equal(w.ask("status", status=1)["env"]["reason"], "runtime_mismatch", "another Python")
+    w.ask("sync")
+    equal(json.loads((w.dir / ".px/state.json").read_text()), state, "the state after sync")
+    package = (Path(state["current_env"]["site_packages"]) / "px.pth").read_text().splitlines()[0]
+    os.rename(Path(package).parent, w.top / "taken")
+    equal(w.ask("status", status=1)["env"]["reason"], "invalid_env", "a package that is gone")
+    w.ask("sync")
+    equal(w.state(), "Consistent", "after it was brought back")
+
+
+@test
+def P19_sandbox_settings_are_not_in_the_lock(w):
+    w.stock()
+    w.manifest(["alpha"])
+    w.ask("sync")
+    lock = w.lock()
+    w.manifest(["alpha"], more="[tool.px.sandbox.capabilities]\npostgres = true\n")
+    equal(w.state(), "Consistent", "state")
+    w.ask("sync")
+    equal(w.lock(), lock, "the lock")
+
+
+@test
+def P2_an_unknown_base_is_px900(w):
+    w.manifest(more='[tool.px.sandbox]\nbase = "does-not-exist"\n')
+    w.refused("sync", code="PX900")
+
+
+# ---- locks -----------------------------------------------------------------------------------------------------------
+
+
+@test
+def a_lock_has_nothing_of_this_machine(w):
+    w.stock()
+    w.manifest(["alpha<2"])
+    w.ask("sync")
+    lock = w.lock()
+    check(str(w.top) not in lock, lock)
+    digest = hashlib.sha256((w.wheels / "alpha-1.0-py3-none-any.whl").read_bytes()).hexdigest()
+    check(f'filename = "alpha-1.0-py3-none-any.whl"\nsha256 = "{digest}"' in lock, lock)
+    check('requires = ["beta"]' in lock, lock)
+    check(lock.index('name = "alpha"') < lock.index('name = "beta"'), "the order")
+    other = w.top / "elsewhere"
+    shutil.copytree(w.dir, other, ignore=shutil.ignore_patterns(".px", "px.lock"))
+    w.ask("sync", cwd=other)
+    equal((other / "px.lock").read_text(), lock, "the lock of the same project elsewhere")
+
+
+@test
+def wheels_in_the_project_are_named_by_their_path(w):
+    w.stock()
+    (w.dir / "my wheels").mkdir()
+    make_wheel(w.dir / "my wheels", "delta", "1")
+    w.manifest(["delta"])
+    w.ask("sync", PIP_FIND_LINKS="file://" + str(w.dir / "my%20wheels"))
+    check('url = "my wheels/delta-1-py3-none-any.whl"' in w.lock(), w.lock())
+    shutil.rmtree(w.home)
+    shutil.rmtree(w.dir / ".px")
+    w.ask("sync", "--frozen", PIP_FIND_LINKS="")
+    equal(w.state(), "Consistent", "state, from the path in the lock alone")
+
+
+@test
+def pips_own_settings_count(w):
+    w.stock()
+    config = w.top / "user/.config/pip"
+    config.mkdir(parents=True)
+    (config / "pip.conf").write_text(f"[global]\nno-index = true\nfind-links = {w.wheels}\n")
+    w.manifest(["alpha"])
+    for name in ("PIP_NO_INDEX", "PIP_FIND_LINKS"):
+        del w.variables[name]
+    w.ask("sync")
+    check("alpha==2.0" in w.lock(), w.lock())
+    equal(w.state(), "Consistent", "state")
+
+
+@test
+def a_base_has_its_own_python(w):
+    w.stock()
+    for tag in ("cp311-cp311-manylinux_2_17_x86_64", "cp312-cp312-musllinux_1_2_x86_64", "cp310-cp310-manylinux_2_17_x86_64"):
+        make_wheel(w.wheels, "epsilon", "1", tag=tag)
+    for base, tag in (("debian-12", "cp311-cp311-manylinux_2_17_x86_64"), ("alpine-3.20", "cp312-cp312-musllinux_1_2_x86_64")):
+        (w.dir / "px.lock").unlink(missing_ok=True)
+        w.manifest(["epsilon", "beta; python_version >= '3.12'"], more=f'[tool.px.sandbox]\nbase = "{base}"\n')
+        w.ask("sync")
+        check(f'filename = "epsilon-1-{tag}.whl"' in w.lock(), f"{base}: {w.lock()}")
+        equal('name = "beta"' in w.lock(), base == "alpine-3.20", f"what is only for 3.12, on {base}")
+        equal(w.state(), "Consistent", f"state on {base}")
+    w.manifest(["epsilon", "beta; python_version >= '3.12'"])
+    equal(w.ask("status", status=1)["env"]["reason"], "runtime_mismatch", "back on the other base")
+
+
+@test
+def what_cannot_be_resolved_leaves_everything(w):
+    w.stock()
+    w.manifest(["alpha"])
+    w.ask("sync")
+    w.manifest(["alpha", "nowhere-to-be-found"])
+    before = tree(w.dir)
+    answer = w.refused("sync", code="PX120", reason="resolve_failed")
+    check("nowhere-to-be-found" in " ".join(answer["details"]["why"]), answer)
+    equal(tree(w.dir), before, "the project")
+
+
+@test
+def no_pip_and_no_uv(w):
+    w.manifest(["alpha"])
+    if subprocess.run(["/usr/bin/python3", "-I", "-c", "import pip"], capture_output=True, check=False).returncode == 0:
+        raise Skip("pip is installed")
+    w.refused("sync", code="PX120", reason="resolver_missing")
+
+
+@test
+def frozen_never_writes(w):
+    w.stock()
+    w.manifest(["alpha<2"])
+    before = tree(w.dir)
+    w.refused("sync", "--frozen", code="PX120", reason="missing_lock")
+    equal(tree(w.dir), before, "the project without a lock")
+    w.ask("sync")
+    w.manifest(["alpha<3"])
+    before = tree(w.dir)
+    w.refused("sync", "--frozen", code="PX120", reason="lock_drift")
+    w.refused("sync", "--frozen", "--dry-run", code="PX120", reason="lock_drift")
+    equal(tree(w.dir), before, "the project with a lock that does not fit")
+    w.manifest(["alpha<2"])
+    lock = w.lock()
+    shutil.rmtree(w.dir / ".px")
+    equal(w.ask("sync", "--frozen")["message"], "px sync: synced from the existing px.lock", "message")
+    equal((w.lock(), w.state()), (lock, "Consistent"), "after it")
+
+
+@test
+def damaged_locks(w):
+    w.stock()
+    w.manifest(["alpha"])
+    w.ask("sync")
+    good = w.lock()
+    cases = ["<<<<<<< ours\n" + good, "", good.replace("version = 1", "version = [", 1), good.replace("alpha==2.0", "alpha>=2.0"),
+             good.replace('sha256 = "', 'sha256 = "x', 1)]
+    for text in cases:
+        (w.dir / "px.lock").write_text(text)
+        answer = w.refused("sync", "--frozen", code="PX121", reason="lock_invalid")
+        check("px.lock:" in answer["message"], answer["message"])
+        equal(w.state(), "NeedsLock", "state")
+    for text, words in ((good.replace("version = 1", "version = 7", 1), "version 7"), (good.replace("p0-pinned", "loose"), "mode"),
+                        (good.replace('name = "demo"', 'name = "other"'), "'other'"),
+                        (good.replace(">=3.11", ">=3.12"), "Python"), (good.replace('requires = ["beta"]', 'requires = ["zeta"]'), "zeta")):
+        check(text != good, words)
+        (w.dir / "px.lock").write_text(text)
+        answer = w.refused("sync", "--frozen", code="PX120", reason="lock_drift")
+        check(words in " ".join(answer["details"]["why"]), f"{words}: {answer['details']['why']}")
+    w.ask("sync")
+    equal(w.lock(), good, "the lock, written anew")
+
+
+@test
+def locks_of_other_tools(w):
+    w.stock()
+    w.manifest(["alpha<2"])
+    digest = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in w.wheels.iterdir()}
+    alpha, beta = "alpha-1.0-py3-none-any.whl", "beta-2.5-py3-none-any.whl"
+    locks = {
+        "uv.lock": 'version = 1\nrequires-python = ">=3.11"\n[[package]]\nname = "demo"\nversion = "0"\nsource = { virtual = "." }\n'
+                   'dependencies = [{ name = "alpha" }]\n[[package]]\nname = "alpha"\nversion = "1.0"\ndependencies = [{ name = "beta" }]\n'
+                   f'wheels = [{{ path = "../wheels/{alpha}", hash = "sha256:{digest[alpha]}" }}]\n[[package]]\nname = "beta"\nversion = "2.5"\n'
+                   f'wheels = [{{ path = "../wheels/{beta}", hash = "sha256:{digest[beta]}" }}]\n',
+        "pylock.toml": 'lock-version = "1.0"\n' + "".join(
+            f'[[packages]]\nname = "{f.split("-")[0]}"\nversion = "{f.split("-")[1]}"\nwheels = [{{ name = "{f}", '
+            f'hashes = {{ sha256 = "{digest[f]}" }} }}]\n' for f in (alpha, beta)),
+        "poetry.lock": "".join(
+            f'[[package]]\nname = "{f.split("-")[0]}"\nversion = "{f.split("-")[1]}"\noptional = false\n'
+            f'files = [{{file = "{f}", hash = "sha256:{digest[f]}"}}]\n' for f in (alpha, beta)) +
+                       '[metadata]\nlock-version = "2.1"\npython-versions = ">=3.11"\n',
+        "requirements.txt": f"alpha==1.0 --hash=sha256:{digest[alpha]}\nbeta==2.5 --hash=sha256:{digest[beta]}\n",
+    }
+    profiles = set()
+    for name, text in locks.items():
+        (w.dir / name).write_text(text)
+        status = w.ask("status", status=1)
+        equal((status["project"]["state"], status["lock"]["file"], status["lock"]["status"]), ("NeedsEnv", name, "clean"), name)
+        profiles.add(w.ask("sync", "--frozen")["details"]["profile_oid"])
+        equal(w.state(), "Consistent", f"state with {name}")
+        check(not (w.dir / "px.lock").exists(), f"px.lock was written beside {name}")
+        shutil.rmtree(w.dir / ".px")
+        if name != "requirements.txt":
+            w.manifest(["alpha>=2"])
+            answer = w.refused("sync", code="PX120", reason="lock_drift")
+            check(name in answer["message"], answer["message"])
+            w.manifest(["alpha<2"])
+            (w.dir / name).write_text("version = ")
+            w.refused("sync", code="PX121", reason="lock_invalid")
+        (w.dir / name).unlink()
+    equal(len(profiles), 1, "the same packages by any lock are one profile")
+
+
+@test
+def frozen_wants_hashes(w):
+    w.stock()
+    w.manifest(["alpha<2"])
+    (w.dir / "requirements.txt").write_text("alpha==1.0\nbeta==2.5\n")
+    answer = w.refused("sync", "--frozen", code="PX121")
+    check("sha256" in answer["message"], answer["message"])
+    w.ask("sync")
+    equal(w.state(), "Consistent", "state")
+
+
+@test
+def a_list_that_is_not_pinned_is_no_lock(w):
+    w.stock()
+    w.manifest(["alpha"])
+    (w.dir / "requirements.txt").write_text("alpha\n-r other.txt\n")
+    equal(w.ask("status", status=1)["lock"]["status"], "missing", "lock")
+    w.ask("sync")
+    check((w.dir / "px.lock").exists(), "no px.lock was written")
+
+
+@test
+def two_syncs_at_once(w):
+    w.stock()
+    w.manifest(["alpha"])
+    done = []
+    threads = [threading.Thread(target=lambda: done.append(w.run("sync"))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    equal([d.returncode for d in done], [0] * 4, "exit statuses: " + " ".join(d.stderr[-200:] for d in done))
+    equal(w.state(), "Consistent", "state")
+    equal(sorted(p.name for p in w.dir.iterdir()), [".px", "px.lock", "pyproject.toml"], "files")
+
+
+# ---- workspaces ------------------------------------------------------------------------------------------------------
+
+
+@test
+def P33_a_workspace_governs_its_members(w):
+    w.stock()
+    (w.dir / "pyproject.toml").write_text('[tool.px.workspace]\nname = "all"\nmembers = ["one", "two"]\n'
+                                          '[tool.px.sandbox]\nbase = "debian-12"\n')
+    for name, needs, more in (("one", ["alpha<2", "two"], "[tool.px.sandbox]\nbase = 'does-not-exist'\n"), ("two", ["beta"], "")):
+        (w.dir / name).mkdir()
+        w.manifest(needs, more=more, directory=w.dir / name, name=name)
+    (w.dir / "one/px.lock").write_text("not a lock")
+    status = w.ask("status", status=1, cwd=w.dir / "one")
+    equal((status["project"]["state"], status["context"]["kind"], status["context"]["member"]), ("WNeedsLock", "workspace", "one"), "state")
+    equal(status["next_action"]["kind"], "sync_workspace", "next")
+    equal(len([x for x in status["warnings"] if x.startswith("one/pyproject.toml")]), 1, f"warnings: {status['warnings']}")
+    w.ask("sync", cwd=w.dir / "two")
+    lock = (w.dir / "px.workspace.lock").read_text()
+    check('[[workspace.members]]\nname = "one"\npath = "one"' in lock and 'owners = ["one"]' in lock, lock)
+    check("alpha==1.0" in lock and "two==" not in lock, lock)
+    equal(w.ask("status")["project"]["state"], "WConsistent", "state")
+    check((w.dir / ".px/workspace-state.json").exists() and not (w.dir / "one/.px").exists(), "where the state is")
+    w.manifest(["beta<2"], directory=w.dir / "two", name="two")
+    equal(w.state(cwd=w.dir / "one"), "WNeedsLock", "after a change of a member")
+
+
+# ---- words -----------------------------------------------------------------------------------------------------------
+
+
+@test
+def P34_looking_writes_nothing(w):
+    w.stock()
+    w.manifest(["alpha"])
+    for _ in range(2):
+        before = tree(w.dir)
+        for words in (("status",), ("status", "--brief"), ("--json", "status"), ("sync", "--dry-run")):
+            w.run(*words)
+        equal(tree(w.dir), before, "the project")
+        w.ask("sync")
+
+
+@test
+def broken_manifests_name_their_line(w):
+    for text, line in (("[project]\nname = 3\n[tool.px]\n", 2), ("[tool.px]\n\n[tool.px.sandbox]\nauto = 1\n", 4), ("[tool.px]\nx = \n", 2)):
+        (w.dir / "pyproject.toml").write_text(text)
+        for words in (("status",), ("sync",)):
+            answer = w.refused(*words, code="PX102")
+            check(f"pyproject.toml:{line}:" in answer["message"], answer["message"])
+
+
+@test
+def a_directory_of_another(w):
+    w.manifest()
+    deep = w.dir / "a/b"
+    deep.mkdir(parents=True)
+    equal(w.state(cwd=deep), "NeedsLock", "state from below")
+    equal(w.run("status", "--brief", cwd=deep).stdout, "demo: NeedsLock (project, Python 3.11.2) – run px sync\n", "in one line")
+
+
+# ---- running them ----------------------------------------------------------------------------------------------------
+
+
+def attempt(function, px, work):
+    top = tempfile.mkdtemp(prefix="w.", dir=work)
+    try:
+        function(World(px, top))
+        return "ok", ""
+    except Skip as reason:
+        return "skip", str(reason)
+    except (Problem, KeyError, ValueError, OSError, subprocess.SubprocessError) as problem:
+        return "not ok", f"{type(problem).__name__}: {problem}" if not isinstance(problem, Problem) else str(problem)
+    finally:
+        subprocess.run(["chmod", "-R", "u+rwX", "--", top], check=False, capture_output=True)
+        subprocess.run(["rm", "-rf", "--", top], check=False)
+
+
+def run_all(px, work, only):
+    counts = {"ok": 0, "not ok": 0, "skip": 0}
+    for function in TESTS:
+        if only and not any(function.__name__.startswith(word) for word in only):
+            continue
+        verdict, why = attempt(function, px, work)
+        counts[verdict] += 1
+        print(f"{verdict} {function.__name__}" + (f": {why}" if why else ""), flush=True)
+    print("{ok} passed, {not ok} failed, {skip} skipped".format(**counts))
+    return 1 if counts["not ok"] or not counts["ok"] else 0
+
+
+def publish(px, uid):
+    """Copies that any user can read, wherever the repository lies."""
+    top = Path(tempfile.mkdtemp(prefix="project."))
+    top.chmod(0o755)
+    for name in PROGRAMS:
+        shutil.copyfile(Path(px).resolve().with_name(name), top / name)
+        (top / name).chmod(0o755)
+    for name in ("project.py", "wheels.py"):
+        shutil.copyfile(HERE / name, top / name)
+    (top / "work").mkdir()
+    if uid:
+        os.chown(top / "work", uid, uid)
+    return top
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--as", dest="uid", type=int, default=0)
+    parser.add_argument("--only", nargs="+", default=[])
+    parser.add_argument("--published", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("px")
+    options = parser.parse_args()
+    if options.published:
+        return run_all(options.px, str(Path(options.px).parent / "work"), options.only)
+    top = publish(options.px, options.uid)
+    drop = ["setpriv", "--reuid", str(options.uid), "--regid", str(options.uid), "--clear-groups", "--"] if options.uid else []
+    only = ["--only", *options.only] if options.only else []
+    try:
+        return subprocess.run([*drop, sys.executable, str(top / "project.py"), "--published", *only, "--", str(top / "px")], check=False,
+                              cwd=top, env={**os.environ, "TMPDIR": str(top / "work"), "PYTHONDONTWRITEBYTECODE": "1"}).returncode
+    finally:
+        subprocess.run(["rm", "-rf", "--", str(top)], check=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
