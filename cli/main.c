@@ -6,7 +6,7 @@
 
 /* Part of the design, not of this build: refused by name, so that a script learns why. */
 static const char *const later[] = {"run", "test", "sync", "status", "init", "pack", "worker",
-                                    "task", "mcp", "serve", "oci"};
+                                    "task", "serve", "oci"};
 
 const struct command *find_command(const char *name)
 {
