@@ -1,6 +1,7 @@
 /* px mcp: the command. Who reads the client's messages is confined before the first; who starts boxes was forked before. */
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -147,8 +148,12 @@ static int look_at_policy(struct words *w, bool *ret_network, struct px_err *e)
     int r = make_policy(w, &policy, e);
     if (r >= 0)
         r = px_policy_json(policy, &json, e);
-    if (r >= 0)
-        *ret_network = !strstr(json, "\"net\":\"none\"") && !strstr(json, "\"net\":\"loopback\"");
+    if (r >= 0) {
+        json_t *doc = json_loads(json, 0, NULL);
+        const char *net = json_string_value(json_object_get(doc, "net"));
+        *ret_network = net && strcmp(net, "none") != 0 && strcmp(net, "loopback") != 0;
+        json_decref(doc);
+    }
     px_policy_free(policy);
     return r;
 }

@@ -66,7 +66,7 @@ static void send_answer(struct runner *r, uint32_t number, bool is_error, const 
 static void send_error(struct runner *r, uint32_t number, const struct px_err *e)
 {
     px_auto_free char *words = NULL, *json = NULL;
-    if (px_files_message(e, &words, NULL) == 0 && px_files_error_json(r->config->files, e, &json, NULL) == 0)
+    if (serve_error(r->config->files, e, &words, &json) == 0)
         send_answer(r, number, true, words, strlen(words), json);
 }
 
@@ -228,6 +228,25 @@ static void job_ended(struct runner *r, struct job *j)
     j->box = NULL;
 }
 
+/* To the end of a job that was killed. Its output is read meanwhile: the box does not end before somebody took it. */
+static void job_finish(struct runner *r, struct job *j)
+{
+    struct px_err e = {0};
+    int alive;
+    while ((alive = px_box_step(j->box, &e)) == 1) {
+        struct pollfd fds[] = {{.fd = px_box_fd(j->box), .events = POLLIN},
+                               {.fd = j->out.read, .events = POLLIN},
+                               {.fd = j->err.read, .events = POLLIN}};
+        (void)poll(fds, 3, -1);
+        stream_read(&j->out);
+        stream_read(&j->err);
+    }
+    if (alive == 0)
+        job_ended(r, j);
+    else
+        job_done(j);
+}
+
 /* ---- the box ---- */
 
 static bool home_alive(struct runner *r)
@@ -245,10 +264,7 @@ static void home_drop(struct runner *r)
         if (!j->box)
             continue;
         (void)px_box_kill(j->box, &e);
-        if (px_box_wait(j->box, &e) >= 0)
-            job_ended(r, j);
-        else
-            job_done(j);
+        job_finish(r, j);
     }
     px_box_free(r->home);
     r->home = NULL;
@@ -279,6 +295,8 @@ static int start(struct runner *r, struct job *j, const struct wire_ask *ask, co
         return -1;
     (void)px_fmt(timeout, sizeof timeout, "%ums", ask->timeout_msec);
     int done = px_policy_set(policy, "timeout", ask->timeout_msec ? timeout : "unlimited", e);
+    if (done >= 0 && j->background)     /* what is kept has a bound of our own */
+        done = px_policy_set(policy, "output-limit", "unlimited", e);
     if (done >= 0)
         done = px_box_exec(r->home, policy, argv, j->background ? &io : NULL, &j->box, e);
     px_policy_free(policy);
@@ -369,8 +387,7 @@ static void end_job(struct runner *r, struct job *j)
     struct px_err e = {0};
     if (!j->running || px_box_kill(j->box, &e) < 0)
         return;
-    if (px_box_wait(j->box, &e) >= 0)
-        job_ended(r, j);        /* if not, the loop meets the same error when it steps */
+    job_finish(r, j);
 }
 
 static void do_kill(struct runner *r, const struct wire_ask *ask)

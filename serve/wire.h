@@ -5,6 +5,7 @@
  * Mustn't: carry anything that names a file, a bind or a limit: the runner's policy is fixed before the first request. */
 #pragma once
 
+#include <px/files.h>
 #include <stdint.h>
 
 enum wire_op {
@@ -34,3 +35,6 @@ enum {
     WIRE_TEXT_MAX = 96 << 10,           /* of a command: one argument of a process, for which the kernel has a bound */
     WIRE_ANSWER_MAX = 8 << 20,
 };
+
+/* mcp_say.c: an error as both of them tell it, in words and in JSON; free() both. -1: no memory. */
+int serve_error(const struct px_files *files, const struct px_err *e, char **ret_words, char **ret_json);
