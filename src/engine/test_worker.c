@@ -18,27 +18,24 @@ static const char sandbox[] = "sandbox:\n  paths:\n    portfolio: {root: ./portf
 
 /* A directory of its own with a worker's file in it, and the worker. */
 struct world {
-    char dir[64], path[96];
+    char dir[256], path[300];
     struct px_worker *worker;
 };
 
 static int load(struct world *w, const char *text, struct px_err *e)
 {
-    (void)snprintf(w->dir, sizeof w->dir, "/tmp/px.worker.XXXXXX");
-    ASSERT(mkdtemp(w->dir));
-    ASSERT_EQ(chmod(w->dir, 0755), 0);
+    px_auto_fd int dir = px_test_dir();
+    ASSERT_OK(dir);
+    (void)snprintf(w->dir, sizeof w->dir, "%s", px_test_dir_path());
     (void)snprintf(w->path, sizeof w->path, "%s/w.yaml", w->dir);
-    px_auto_fd int fd = open(w->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    px_auto_fd int fd = open(w->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     ASSERT(fd >= 0 && px_write_full(fd, text, strlen(text)) == 0);
     return px_worker_load(w->path, w->dir, &w->worker, e);
 }
 
 static void done(struct world *w)
 {
-    char command[128];
     px_worker_free(w->worker);
-    (void)snprintf(command, sizeof command, "rm -rf -- %s", w->dir);
-    ASSERT_EQ(system(command), 0);
 }
 
 static void refused(const char *text, const char *words)
@@ -80,7 +77,7 @@ TEST(depth_and_size_of_a_file_are_bounded)
     ASSERT_EQ(px_yaml_parse("x", deep, 103, &root, &e), -1);
     ASSERT(strstr(e.what, "nested too deeply"));
     px_auto_free char *wide = calloc(1, 3 * PX_YAML_NODES + 8);
-    strcpy(wide, "[");          /* banned: a test, and it fits */
+    wide[0] = '[';
     for (size_t i = 0; i <= PX_YAML_NODES; i++)
         memcpy(wide + 1 + 2 * i, "a,", 2);
     ASSERT_EQ(px_yaml_parse("x", wide, strlen(wide), &root, &e), -1);
@@ -96,7 +93,7 @@ static void judged(const struct px_worker *w, const char *command, enum px_appro
         FAIL("'%s' is %s, not %s (%s)", command, px_approval_name(got), px_approval_name(wanted), e.what);
     if (got == PX_BLOCKED)
         ASSERT_EQ(e.code, PX_E_BLOCKED);
-    else if (strcmp(argv[0], first) != 0)
+    else if (!first || strcmp(argv[0], first) != 0)
         FAIL("'%s' begins with '%s'", command, argv[0]);
     if (got != PX_BLOCKED)
         px_words_free(argv);
@@ -173,7 +170,7 @@ TEST(attachments_are_files_of_the_caller)
 {
     struct world w = {0};
     struct px_err e = {0};
-    char text[1024], path[128];
+    char text[1024], path[300];
     uint64_t bytes = 0;
     int fd = -1;
     (void)snprintf(text, sizeof text, "%s%s", sandbox, "attachment_policy: {max_attachments: 1, allowed_suffixes: [.md]}\nworkers: [child]\n");
