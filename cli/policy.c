@@ -54,7 +54,7 @@ static int export(struct cli *cli, int argc, char **argv)
     const char *to = argc >= 2 && strcmp(argv[0], "--to") == 0 ? argv[1] : NULL;
 
     if (!to)
-        return usage_error(cli, USAGE_STATUS, "Write px policy export --to oci [OPTIONS] [-- COMMAND...].", "the format is missing");
+        return usage_error(cli, USAGE_STATUS, "Write px policy export --to oci|bwrap|docker|seatbelt [OPTIONS] [-- COMMAND...].", "the format is missing");
     if (parse_options(cli, argc - 2, argv + 2, &o, &e) < 0)
         return say_error(cli, &e, 1);
     if (o.help) {
