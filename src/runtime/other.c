@@ -208,7 +208,7 @@ int px_other_bwrap(const struct px_policy *policy, const struct px_plan *plan, s
         return px_fail(e, PX_E_NOT_BUILT, 0, "a profile of system calls cannot be exported to bwrap");
     px_buf_puts(out, "#!/bin/bash\n# A policy of px for bubblewrap 0.8 or newer.\n");
     missing(out, "#", policy, false);
-    px_buf_puts(out, "[ \"$(id -u)\" -ne 0 ] || { echo 'Run this as an ordinary user: as root, bwrap would map an id of the box to root.' >&2; exit 125; }\n"
+    px_buf_puts(out, "# The box can read this command line, with the host's names of what is bound.\n[ \"$(id -u)\" -ne 0 ] || { echo 'Run this as an ordinary user: as root, bwrap would map an id of the box to root.' >&2; exit 125; }\n"
                      "exec ");
     timeout_word(out, policy);
     px_buf_puts(out, "bwrap");
