@@ -102,7 +102,7 @@ static char *join(const struct words *w)
             }
         }
         *at++ = '\'';
-        *at++ = ' ';
+        *at++ = i + 1 < w->command_count ? ' ' : '\0';
     }
     return text;
 }

@@ -52,8 +52,10 @@ static void check_wide(const struct px_bind *b, struct px_buf *out)
 static void check_pair(const struct px_bind *a, const struct px_bind *b, struct px_buf *out)
 {
     px_auto_free char *one = realpath(a->source, NULL), *two = realpath(b->source, NULL);
-    if (px_equal(a->target, b->target))
+    if (px_equal(a->target, b->target)) {
         px_buf_printf(out, "no effect: the bind at %s is hidden by a later one at the same place\n", a->target);
+        return;
+    }
     if (!one || !two)
         return;
     if (px_equal(one, two) && a->writable != b->writable)

@@ -97,7 +97,7 @@ static bool its_own(const char *path)
 static void bwrap_file(struct px_buf *out, struct px_buf *inputs, const struct px_plan *plan, const struct px_step *s, unsigned *fd)
 {
     char number[16];
-    if (s->num == 0)            /* a place for a bind, which bwrap makes */
+    if (s->num == 0 && px_steps_has(plan, PX_OP_BIND, px_plan_text(plan, s->dst)))      /* its place, which bwrap makes */
         return;
     (void)px_fmt(number, sizeof number, "%u", (*fd)++);
     option(out, "--ro-bind-data", number, px_plan_text(plan, s->dst));
