@@ -41,7 +41,8 @@ static int take_option(struct words *w, int argc, char **argv, int *at, struct p
         return take_value(word, argc, argv, at, &w->timeout, e);
     if (strcmp(word, "--attach") == 0 && w->attach_count < ATTACH_MAX)
         return take_value(word, argc, argv, at, &w->attach[w->attach_count++], e);
-    return make_error(e, 1, "Run `px worker --help` for the options.", "there is no option '%.100s' of px worker here", word);
+    return make_error(e, 1, "Run `px worker --help` for the options.",
+                      "there is no option '%.100s' of px worker here", word);
 }
 
 static int parse(struct words *w, bool child, int argc, char **argv, struct px_err *e)
@@ -60,7 +61,9 @@ static int parse(struct words *w, bool child, int argc, char **argv, struct px_e
         }
     }
     if (!w->file || (child && !w->child))
-        return make_error(e, 1, "Run `px worker --help`.", w->file ? "the name of the other worker is missing" : "the worker's file is missing");
+        return make_error(e, 1, "Run `px worker --help`.",
+                          w->file ? "the name of the other worker is missing"
+                                  : "the worker's file is missing");
     w->command = argv + i + (i < argc);
     w->command_count = argc - i - (i < argc);
     return 0;
@@ -71,11 +74,13 @@ static int seconds(const struct words *w, unsigned *ret, struct px_err *e)
     unsigned value = 0;
     for (const char *at = w->timeout; at && *at; at++) {
         if (*at < '0' || *at > '9' || value > 300)
-            return make_error(e, 2, "Write a number of seconds from 1 to 300.", "'%.32s' is no timeout", w->timeout);
+            return make_error(e, 2, "Write a number of seconds from 1 to 300.", "'%.32s' is no timeout",
+                              w->timeout);
         value = value * 10 + (unsigned)(*at - '0');
     }
     if (w->timeout && (value < 1 || value > 300))
-        return make_error(e, 2, "Write a number of seconds from 1 to 300.", "'%.32s' is no timeout", w->timeout);
+        return make_error(e, 2, "Write a number of seconds from 1 to 300.", "'%.32s' is no timeout",
+                          w->timeout);
     *ret = value;
     return 0;
 }
@@ -138,11 +143,13 @@ static int approve(const struct words *w, const struct px_worker *worker, char *
 
 /* ---- running ---- */
 
-static int tell(const struct cli *cli, const struct px_worker *worker, const struct px_box *box, unsigned timeout_s, struct px_err *e)
+static int tell(const struct cli *cli, const struct px_worker *worker, const struct px_box *box,
+                unsigned timeout_s, struct px_err *e)
 {
     const struct px_result *r = px_box_result(box);
     char *json = NULL, *note = NULL;
-    if (px_worker_result(worker, box, timeout_s, &json, e) < 0 || px_shell_note(px_worker_files(worker), px_worker_network(worker), r, &note, e) < 0) {
+    if (px_worker_result(worker, box, timeout_s, &json, e) < 0 ||
+        px_shell_note(px_worker_files(worker), px_worker_network(worker), r, &note, e) < 0) {
         free(json);
         return say_error(cli, e, 1);
     }
@@ -164,7 +171,8 @@ static int tell(const struct cli *cli, const struct px_worker *worker, const str
     return r->exit_code;
 }
 
-static int run(const struct cli *cli, const struct words *w, const struct px_worker *worker, const struct px_worker *from)
+static int run(const struct cli *cli, const struct words *w, const struct px_worker *worker,
+               const struct px_worker *from)
 {
     struct px_worker_run how = {.attachments = w->attach, .from = from};
     struct px_err e = {0};
@@ -203,9 +211,10 @@ static int call(const struct cli *cli, const struct words *w, const struct px_wo
     struct px_err e = {0};
     struct px_worker *child = NULL;
     char *path = NULL;
-    int status = px_worker_child(caller, w->child, &path, &e) < 0 || px_worker_load(path, w->base, &child, &e) < 0
-                     ? say_error(cli, &e, START_STATUS)
-                     : run(cli, w, child, caller);
+    int status =
+        px_worker_child(caller, w->child, &path, &e) < 0 || px_worker_load(path, w->base, &child, &e) < 0
+            ? say_error(cli, &e, START_STATUS)
+            : run(cli, w, child, caller);
     px_worker_free(child);
     free(path);
     return status;
@@ -219,7 +228,8 @@ int cmd_worker(struct cli *cli, int argc, char **argv)
     const char *verb = argc ? argv[0] : "";
     bool is_check = strcmp(verb, "check") == 0, is_call = strcmp(verb, "call") == 0;
     if (!is_check && !is_call && strcmp(verb, "shell") != 0)
-        return usage_error(cli, USAGE_STATUS, "Run `px worker --help`.", "px worker knows check, shell and call");
+        return usage_error(cli, USAGE_STATUS, "Run `px worker --help`.",
+                           "px worker knows check, shell and call");
     close_inherited();
     open_missing_stdio();
     if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
@@ -228,7 +238,9 @@ int cmd_worker(struct cli *cli, int argc, char **argv)
         return say_error(cli, &e, USAGE_STATUS);
     if (px_worker_load(w.file, w.base, &worker, &e) < 0)
         return say_error(cli, &e, is_check ? 1 : START_STATUS);
-    int status = is_check ? check(cli, worker) : is_call ? call(cli, &w, worker) : run(cli, &w, worker, worker);
+    int status = is_check  ? check(cli, worker)
+                 : is_call ? call(cli, &w, worker)
+                           : run(cli, &w, worker, worker);
     px_worker_free(worker);
     return status;
 }

@@ -11,7 +11,7 @@
 static const struct px_files nothing;
 
 struct seen {
-    uint32_t asked;             /* of the runner, and not answered yet */
+    uint32_t asked; /* of the runner, and not answered yet */
     size_t lines;
 };
 
@@ -65,7 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CHECK(lines);
     for (size_t form = 0; form < sizeof forms / sizeof forms[0]; form++) {
         struct seen seen = {0};
-        struct mcp_config config = {.files = &nothing, .shell = true, .user = &seen, .send = to_client, .ask = to_runner};
+        struct mcp_config config = {
+            .files = &nothing, .shell = true, .user = &seen, .send = to_client, .ask = to_runner};
         struct mcp *m = mcp_new(&config);
 
         CHECK(m);

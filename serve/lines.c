@@ -21,7 +21,7 @@ static void start_over(struct serve_lines *l)
 
 int serve_lines_next(struct serve_lines *l, const char **data, size_t *len, struct serve_line *ret)
 {
-    if (l->line.len && l->line.data[l->line.len - 1] == '\n')   /* the line of the last call */
+    if (l->line.len && l->line.data[l->line.len - 1] == '\n') /* the line of the last call */
         start_over(l);
     if (*len == 0)
         return 0;
@@ -38,7 +38,7 @@ int serve_lines_next(struct serve_lines *l, const char **data, size_t *len, stru
         return 0;
     *ret = (struct serve_line){l->skipping ? NULL : l->line.data, l->skipping ? 0 : l->line.len - 1};
     if (l->skipping)
-        px_buf_done(&l->line);  /* a large line does not stay for the next one */
+        px_buf_done(&l->line); /* a large line does not stay for the next one */
     l->skipping = false;
     l->line.max = SERVE_LINE_MAX;
     l->line.err = 0;

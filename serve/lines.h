@@ -11,21 +11,21 @@
 #include "base/buf.h"
 
 enum {
-    SERVE_LINE_MAX = 4 << 20,           /* bytes of a message */
-    SERVE_DEPTH_MAX = 64,               /* of arrays and objects in one another */
-    SERVE_VALUES_MAX = 65536,           /* in a message: a value takes far more memory than its text */
+    SERVE_LINE_MAX = 4 << 20, /* bytes of a message */
+    SERVE_DEPTH_MAX = 64,     /* of arrays and objects in one another */
+    SERVE_VALUES_MAX = 65536, /* in a message: a value takes far more memory than its text */
 };
 
 struct serve_lines {
     struct px_buf line;
-    bool skipping;              /* the rest of a line that is too long */
+    bool skipping; /* the rest of a line that is too long */
 };
 
 void serve_lines_init(struct serve_lines *l);
 void serve_lines_done(struct serve_lines *l);
 
 struct serve_line {
-    const char *data;           /* until the next call; NULL: the line was too long and is gone */
+    const char *data; /* until the next call; NULL: the line was too long and is gone */
     size_t len;
 };
 /* Takes bytes from *data; 1 with a line (call again), 0 when all of them are used up, -ENOMEM. */

@@ -18,14 +18,14 @@
 #include "serve/mcp.h"
 #include "serve/runner.h"
 
-enum { ROOTS_MAX = PX_FILES_ROOTS_MAX + 1, MEMORY_MAX = 2048 };      /* MiB of address space */
+enum { ROOTS_MAX = PX_FILES_ROOTS_MAX + 1, MEMORY_MAX = 2048 }; /* MiB of address space */
 
 struct words {
     const char *roots[ROOTS_MAX + 1];
     size_t roots_count;
     const char *preset;
     bool read_only, no_execute, help;
-    char **rest;                /* for the policy; its texts are the command line's, or `made` */
+    char **rest; /* for the policy; its texts are the command line's, or `made` */
     int rest_count;
     char **made;
     int made_count;
@@ -161,9 +161,9 @@ static int look_at_policy(struct words *w, bool *ret_network, struct px_err *e)
 /* ---- two processes ---- */
 
 struct server {
-    int runner;                 /* a socket; -EBADF: none */
+    int runner; /* a socket; -EBADF: none */
     struct mcp *mcp;
-    char *in;                   /* of the runner: a part of an answer */
+    char *in; /* of the runner: a part of an answer */
     size_t in_len, in_size;
 };
 
@@ -272,12 +272,12 @@ static void serve(struct server *s)
 /* From here on this process can work on its files and talk to two descriptors, and that is all. */
 static int give_up_rights(const struct cli *cli, const struct words *w, struct px_err *e)
 {
-#ifndef __SANITIZE_ADDRESS__    /* which reserves terabytes */
+#ifndef __SANITIZE_ADDRESS__ /* which reserves terabytes */
     struct rlimit limit = {(rlim_t)MEMORY_MAX << 20, (rlim_t)MEMORY_MAX << 20};
     (void)setrlimit(RLIMIT_AS, &limit);
 #endif
     struct sigaction ignore = {.sa_handler = SIG_IGN};
-    (void)sigaction(SIGPIPE, &ignore, NULL);    /* a client that is gone is an error of write */
+    (void)sigaction(SIGPIPE, &ignore, NULL); /* a client that is gone is an error of write */
     int r = px_files_seal(w->files, e);
     if (r == 0 && cli->verbose >= 0)
         say("px: warning: this kernel has no Landlock; the system call filter and the roots' descriptors hold alone");
@@ -286,15 +286,20 @@ static int give_up_rights(const struct cli *cli, const struct words *w, struct p
 
 static int run_server(const struct cli *cli, struct words *w, bool network, struct px_err *e)
 {
-    const struct runner_config runner = {.files = w->files, .network = network, .user = w, .policy = make_policy};
+    const struct runner_config runner = {
+        .files = w->files, .network = network, .user = w, .policy = make_policy};
     struct server s = {.runner = -EBADF};
     pid_t pid = 0;
     if (!w->no_execute && start_runner(&runner, &s.runner, &pid, e) < 0)
         return -1;
     int r = give_up_rights(cli, w, e);
     if (r >= 0) {
-        const struct mcp_config config = {.files = w->files, .read_only = w->read_only, .shell = !w->no_execute,
-                                          .user = &s, .send = to_client, .ask = to_runner};
+        const struct mcp_config config = {.files = w->files,
+                                          .read_only = w->read_only,
+                                          .shell = !w->no_execute,
+                                          .user = &s,
+                                          .send = to_client,
+                                          .ask = to_runner};
         s.mcp = mcp_new(&config);
         if (s.mcp)
             serve(&s);
@@ -303,7 +308,7 @@ static int run_server(const struct cli *cli, struct words *w, bool network, stru
     }
     mcp_free(s.mcp);
     free(s.in);
-    s.runner = px_fd_close(s.runner);   /* the runner sees it, ends everything and goes */
+    s.runner = px_fd_close(s.runner); /* the runner sees it, ends everything and goes */
     while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
     return r < 0 ? -1 : 0;

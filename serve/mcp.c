@@ -15,7 +15,7 @@ int mcp_answer(struct mcp *m, const struct wire_answer *head, const char *text, 
 {
     struct pending *p = head->number ? mcp_find_pending(m, head->number) : NULL;
     if (!p)
-        return m->failed ? -1 : 0;      /* it was cancelled */
+        return m->failed ? -1 : 0; /* it was cancelled */
     struct request r = p->request;
     *p = (struct pending){0};
     mcp_tool_answer(m, &r, text, head->text_len, json, head->is_error);
@@ -61,12 +61,14 @@ static void cancelled(struct mcp *m, const json_t *params)
 /* -1: it was refused. Whether a request is modern is said by the request itself. */
 static int check_version(struct mcp *m, struct request *r, const json_t *params)
 {
-    const json_t *meta = json_object_get(params, "_meta"), *wanted = json_object_get(meta, META "protocolVersion");
+    const json_t *meta = json_object_get(params, "_meta"),
+                 *wanted = json_object_get(meta, META "protocolVersion");
     r->modern = wanted != NULL;
     if (!r->modern)
         return 0;
     if (!json_is_string(wanted) || !json_is_object(json_object_get(meta, META "clientCapabilities"))) {
-        mcp_refuse(m, r, RPC_PARAMS, "_meta needs the text " META "protocolVersion and the object " META "clientCapabilities");
+        mcp_refuse(m, r, RPC_PARAMS,
+                   "_meta needs the text " META "protocolVersion and the object " META "clientCapabilities");
         return -1;
     }
     if (mcp_find_version(json_string_value(wanted), true))
@@ -75,7 +77,8 @@ static int check_version(struct mcp *m, struct request *r, const json_t *params)
     struct px_json j = {.out = &out};
     px_json_object(&j, NULL);
     mcp_add_versions(&j, "supported");
-    px_json_bytes(&j, "requested", json_string_value(wanted), json_string_length(wanted) > 64 ? 64 : json_string_length(wanted));
+    px_json_bytes(&j, "requested", json_string_value(wanted),
+                  json_string_length(wanted) > 64 ? 64 : json_string_length(wanted));
     px_json_end(&j);
     mcp_refuse_with(m, r, RPC_VERSION, "Unsupported protocol version", px_buf_text(&out));
     return -1;
@@ -123,7 +126,7 @@ static void message(struct mcp *m, const json_t *doc, struct batch *batch)
                  *version = json_object_get(doc, "jsonrpc"), *params = json_object_get(doc, "params");
     bool ours = json_is_string(version) && strcmp(json_string_value(version), "2.0") == 0;
     if (ours && !method && (json_object_get(doc, "result") || json_object_get(doc, "error")))
-        return;                 /* an answer, and we never ask */
+        return; /* an answer, and we never ask */
     if (ours && json_is_string(method) && !id) {
         if (strcmp(json_string_value(method), "notifications/cancelled") == 0)
             cancelled(m, params);
@@ -133,7 +136,8 @@ static void message(struct mcp *m, const json_t *doc, struct batch *batch)
     if (batch)
         batch->waiting++;
     if (!ours || !json_is_string(method) || !r.id)
-        mcp_refuse(m, &r, RPC_INVALID, "that is no request of JSON-RPC 2.0 with an id that is a text or a whole number");
+        mcp_refuse(m, &r, RPC_INVALID,
+                   "that is no request of JSON-RPC 2.0 with an id that is a text or a whole number");
     else if (is_pending(m, r.id))
         mcp_refuse(m, &r, RPC_INVALID, "a request with this id is still running");
     else
@@ -146,7 +150,9 @@ static void messages(struct mcp *m, const json_t *array)
     size_t n = json_array_size(array);
     struct batch *b = n && n <= BATCH_MAX && m->legacy && m->legacy->batch ? calloc(1, sizeof *b) : NULL;
     if (!b) {
-        mcp_refuse(m, &none, RPC_INVALID, "an array of 1 to 64 messages is for revisions 2025-03-26 and 2024-11-05, after initialize");
+        mcp_refuse(
+            m, &none, RPC_INVALID,
+            "an array of 1 to 64 messages is for revisions 2025-03-26 and 2024-11-05, after initialize");
         return;
     }
     *b = (struct batch){.out = PX_BUF(ANSWER_MAX), .waiting = 1};
@@ -168,7 +174,8 @@ static void line(struct mcp *m, const struct serve_line *l)
         mcp_refuse(m, &none, RPC_INVALID, "the message is longer than 4 MiB");
     else if (!serve_lines_small(l->data, l->len))
         mcp_refuse(m, &none, RPC_INVALID, "the message is too deep or has too many values");
-    else if (!(doc = json_loadb(l->data, l->len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL)))
+    else if (!(doc = json_loadb(l->data, l->len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY,
+                                NULL)))
         mcp_refuse(m, &none, RPC_PARSE, "that is no JSON");
     else if (json_is_array(doc))
         messages(m, doc);

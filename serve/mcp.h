@@ -14,14 +14,14 @@ struct mcp;
 
 struct mcp_config {
     const struct px_files *files;
-    bool read_only;             /* no tool that writes */
-    bool shell;                 /* tools of the runner */
+    bool read_only; /* no tool that writes */
+    bool shell;     /* tools of the runner */
     void *user;
-    int (*send)(void *user, const char *data, size_t len);      /* to the client; -1: it is gone */
-    int (*ask)(void *user, const struct wire_ask *ask, const char *text);       /* the runner; -1: it is gone */
+    int (*send)(void *user, const char *data, size_t len);                /* to the client; -1: it is gone */
+    int (*ask)(void *user, const struct wire_ask *ask, const char *text); /* the runner; -1: it is gone */
 };
 
-struct mcp *mcp_new(const struct mcp_config *config);           /* NULL: no memory */
+struct mcp *mcp_new(const struct mcp_config *config); /* NULL: no memory */
 void mcp_free(struct mcp *m);
 /* Bytes of the client. 0, or -1 when it cannot go on: the client is gone, or there is no memory. */
 int mcp_feed(struct mcp *m, const char *data, size_t len);

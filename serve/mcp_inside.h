@@ -40,17 +40,17 @@ struct version {
 /* Answers to the requests of one array, which go out together. */
 struct batch {
     struct px_buf out;
-    size_t waiting;             /* one more while the array is still being read */
+    size_t waiting; /* one more while the array is still being read */
 };
 
 struct request {
-    char *id;                   /* as JSON; NULL: a notification */
+    char *id; /* as JSON; NULL: a notification */
     bool modern;
     struct batch *batch;
 };
 
 struct pending {
-    uint32_t number;            /* 0: free */
+    uint32_t number; /* 0: free */
     struct request request;
 };
 
@@ -58,9 +58,9 @@ struct mcp {
     struct mcp_config config;
     struct tool_set set;
     struct serve_lines lines;
-    const struct version *legacy;       /* agreed upon by `initialize`; NULL: not yet */
+    const struct version *legacy; /* agreed upon by `initialize`; NULL: not yet */
     bool runner_gone;
-    bool failed;                /* the client is gone, or there is no memory */
+    bool failed; /* the client is gone, or there is no memory */
     uint32_t last;
     struct pending pending[PENDING_MAX];
 };
@@ -74,7 +74,8 @@ void mcp_refuse_with(struct mcp *m, struct request *r, int code, const char *wor
 void mcp_begin_result(struct px_json *j, const struct request *r);
 void mcp_end_result(struct mcp *m, struct request *r, struct px_json *j);
 void mcp_server_info(struct px_json *j, const char *name);
-void mcp_tool_answer(struct mcp *m, struct request *r, const char *text, size_t len, const char *json, bool is_error);
+void mcp_tool_answer(struct mcp *m, struct request *r, const char *text, size_t len, const char *json,
+                     bool is_error);
 void mcp_tool_error(struct mcp *m, struct request *r, const struct px_err *e);
 
 /* ---- mcp_methods.c ---- */

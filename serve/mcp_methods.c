@@ -10,8 +10,8 @@
 
 /* The newest first. */
 static const struct version versions[] = {
-    {"2026-07-28", true, false},  {"2025-11-25", false, false}, {"2025-06-18", false, false},
-    {"2025-03-26", false, true},  {"2024-11-05", false, true},
+    {"2026-07-28", true, false}, {"2025-11-25", false, false}, {"2025-06-18", false, false},
+    {"2025-03-26", false, true}, {"2024-11-05", false, true},
 };
 
 /* The list of tools is that of the command line: the same for everybody and for as long as the server lives. */
@@ -39,10 +39,13 @@ static void add_instructions(const struct mcp *m, struct px_json *j)
     struct px_files_root root;
     px_buf_puts(&text, "Paths begin with the name of an allowed directory:");
     for (size_t i = 0; px_files_root_at(m->config.files, i, &root) == 0; i++)
-        px_buf_printf(&text, "%s %s (%s)", i ? "," : "", root.name, root.writable ? "read and write" : "read only");
+        px_buf_printf(&text, "%s %s (%s)", i ? "," : "", root.name,
+                      root.writable ? "read and write" : "read only");
     px_buf_puts(&text, ". Nothing else of the machine can be reached.");
     if (m->set.shell)
-        px_buf_puts(&text, " Commands run in a sandbox where the same paths, relative to the working directory, are the same files.");
+        px_buf_puts(
+            &text,
+            " Commands run in a sandbox where the same paths, relative to the working directory, are the same files.");
     px_json_text(j, "instructions", px_buf_text(&text));
 }
 
@@ -64,7 +67,8 @@ static void do_initialize(struct mcp *m, struct request *r, const json_t *params
         return;
     }
     const struct version *v = mcp_find_version(json_string_value(wanted), false);
-    m->legacy = v ? v : &versions[1];   /* the client decides whether it can live with the newest of that kind */
+    m->legacy =
+        v ? v : &versions[1]; /* the client decides whether it can live with the newest of that kind */
     mcp_begin_result(&j, r);
     px_json_text(&j, "protocolVersion", m->legacy->name);
     add_capabilities(&j);
@@ -110,7 +114,8 @@ static void do_list(struct mcp *m, struct request *r, const json_t *params)
 {
     px_auto_buf struct px_buf out = PX_BUF(ANSWER_MAX);
     struct px_json j = {.out = &out};
-    if (json_object_get(params, "cursor")) {    /* all of them are on the first page, so that none was ever given out */
+    if (json_object_get(params,
+                        "cursor")) { /* all of them are on the first page, so that none was ever given out */
         mcp_refuse(m, r, RPC_PARAMS, "there is no such cursor");
         return;
     }
@@ -136,7 +141,7 @@ static int hand_on(struct mcp *m, struct request *r, struct tool_call *call, str
         (void)px_fail(e, PX_E_LIMIT, 0, "%d commands are running already", PENDING_MAX);
         return px_fix(e, "Wait for one of them.");
     }
-    m->last += m->last == UINT32_MAX ? 2 : 1;   /* 0 stands for none */
+    m->last += m->last == UINT32_MAX ? 2 : 1; /* 0 stands for none */
     call->ask.number = m->last;
     if (m->runner_gone || m->config.ask(m->config.user, &call->ask, call->command) < 0) {
         (void)px_fail(e, PX_E_GONE, 0, "the process that runs commands has ended");
@@ -148,7 +153,8 @@ static int hand_on(struct mcp *m, struct request *r, struct tool_call *call, str
 
 static void call_tool(struct mcp *m, struct request *r, const struct tool *tool, const json_t *args)
 {
-    struct tool_call call = {.files = m->config.files, .args = args, .text = PX_BUF(ANSWER_MAX), .json = PX_BUF(ANSWER_MAX)};
+    struct tool_call call = {
+        .files = m->config.files, .args = args, .text = PX_BUF(ANSWER_MAX), .json = PX_BUF(ANSWER_MAX)};
     struct px_err e = {0};
     int done = tools_check(tool, args, &e);
     if (done >= 0)
@@ -171,7 +177,9 @@ static void do_call(struct mcp *m, struct request *r, const json_t *params)
     json_t *args = json_object_get(params, "arguments"), *none = NULL;
     const struct tool *tool = json_is_string(name) ? tools_find(&m->set, json_string_value(name)) : NULL;
     if (!tool) {
-        mcp_refuse(m, r, RPC_PARAMS, json_is_string(name) ? "there is no tool of that name; see tools/list" : "tools/call needs a name");
+        mcp_refuse(m, r, RPC_PARAMS,
+                   json_is_string(name) ? "there is no tool of that name; see tools/list"
+                                        : "tools/call needs a name");
         return;
     }
     if (args && !json_is_object(args)) {

@@ -25,7 +25,7 @@ void mcp_batch_end(struct mcp *m, struct batch *b)
 {
     if (--b->waiting > 0)
         return;
-    if (b->out.len > 0) {       /* notifications alone are not answered */
+    if (b->out.len > 0) { /* notifications alone are not answered */
         px_buf_putc(&b->out, ']');
         send_text(m, &b->out);
     }
@@ -105,7 +105,8 @@ void mcp_end_result(struct mcp *m, struct request *r, struct px_json *j)
     answer(m, r, j->out);
 }
 
-void mcp_tool_answer(struct mcp *m, struct request *r, const char *text, size_t len, const char *json, bool is_error)
+void mcp_tool_answer(struct mcp *m, struct request *r, const char *text, size_t len, const char *json,
+                     bool is_error)
 {
     px_auto_buf struct px_buf out = PX_BUF(ANSWER_MAX);
     struct px_json j = {.out = &out};
@@ -128,7 +129,8 @@ int serve_error(const struct px_files *files, const struct px_err *e, char **ret
     px_auto_buf struct px_buf out = PX_BUF(8192);
     if (px_files_message(e, &words, NULL) < 0 || px_files_error_json(files, e, ret_json, NULL) < 0)
         return -1;
-    px_buf_printf(&out, "%s%s%s", words, px_files_class(e->code) || !*e->fix ? "" : "\n", px_files_class(e->code) ? "" : e->fix);
+    px_buf_printf(&out, "%s%s%s", words, px_files_class(e->code) || !*e->fix ? "" : "\n",
+                  px_files_class(e->code) ? "" : e->fix);
     *ret_words = px_buf_take(&out);
     return *ret_words ? 0 : -1;
 }

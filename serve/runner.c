@@ -16,26 +16,18 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "serve/stream.h"
 #include "serve/wire.h"
 
 enum {
     JOBS_MAX = 64,
-    KEPT = 256 << 10,           /* of a background stream */
     CHUNK = 64 << 10,
-    QUEUE_MAX = 256 << 20,      /* answers that the server has not taken yet: as many as it may have pending */
-};
-
-/* The latest bytes of a stream, and how far they were told. */
-struct stream {
-    int read, write;            /* a pipe: the box's bytes come in at `write`; -EBADF: none */
-    char *data;
-    size_t len;
-    uint64_t total, told;       /* bytes ever; up to where process_output gave them */
+    QUEUE_MAX = 256 << 20, /* answers that the server has not taken yet: as many as it may have pending */
 };
 
 struct job {
-    unsigned number;            /* the process number; 0: free */
-    uint32_t asked;             /* the request that waits for its end; 0: none */
+    unsigned number; /* the process number; 0: free */
+    uint32_t asked;  /* the request that waits for its end; 0: none */
     bool background, running;
     struct px_box *box;
     struct stream out, err;
@@ -49,13 +41,14 @@ struct runner {
     struct px_box *home;
     struct job jobs[JOBS_MAX];
     unsigned last;
-    struct px_buf in;           /* of the server: a part of a record */
-    struct px_buf queue;        /* to the server */
+    struct px_buf in;    /* of the server: a part of a record */
+    struct px_buf queue; /* to the server */
 };
 
 /* ---- answers ---- */
 
-static void send_answer(struct runner *r, uint32_t number, bool is_error, const char *text, size_t len, const char *json)
+static void send_answer(struct runner *r, uint32_t number, bool is_error, const char *text, size_t len,
+                        const char *json)
 {
     struct wire_answer head = {number, is_error, (uint32_t)len, (uint32_t)strlen(json)};
     px_buf_add(&r->queue, &head, sizeof head);
@@ -68,65 +61,6 @@ static void send_error(struct runner *r, uint32_t number, const struct px_err *e
     px_auto_free char *words = NULL, *json = NULL;
     if (serve_error(r->config->files, e, &words, &json) == 0)
         send_answer(r, number, true, words, strlen(words), json);
-}
-
-/* ---- streams of background processes ---- */
-
-static void stream_close(struct stream *s)
-{
-    s->read = px_fd_close(s->read);
-    s->write = px_fd_close(s->write);
-}
-
-static int stream_open(struct stream *s)
-{
-    int ends[2];
-    int r = px_pipe(ends);
-    if (r < 0)
-        return r;
-    s->read = ends[0];
-    s->write = ends[1];
-    s->data = malloc(KEPT);
-    if (!s->data || fcntl(s->read, F_SETFL, O_NONBLOCK) < 0 || fcntl(s->write, F_SETFL, O_NONBLOCK) < 0)
-        return -ENOMEM;
-    return 0;
-}
-
-static void stream_keep(struct stream *s, const char *data, size_t len)
-{
-    s->total += len;            /* len is CHUNK at most, which is less than half of what is kept */
-    if (s->len + len > KEPT) {  /* half of it goes at once, so that not every byte moves all others */
-        size_t keep = s->len < KEPT / 2 ? s->len : KEPT / 2;
-        memmove(s->data, s->data + s->len - keep, keep);
-        s->len = keep;
-    }
-    memcpy(s->data + s->len, data, len);
-    s->len += len;
-}
-
-static void stream_read(struct stream *s)
-{
-    char chunk[CHUNK];
-    for (int i = 0; s->read >= 0 && i < 8; i++) {
-        ssize_t n = px_read_some(s->read, chunk, sizeof chunk);
-        if (n <= 0)
-            return;
-        stream_keep(s, chunk, (size_t)n);
-    }
-}
-
-/* What was not told yet and is still there. */
-static void stream_tell(struct stream *s, const char *name, const char *lost_name, struct px_json *j, struct px_buf *text)
-{
-    uint64_t first = s->total - s->len, from = s->told > first ? s->told : first;
-    const char *data = s->data + (from - first);
-    size_t len = (size_t)(s->total - from);
-    px_json_bytes(j, name, data, len);
-    px_json_uint(j, lost_name, from - s->told);
-    if (from > s->told)
-        px_buf_printf(text, "... (%llu bytes are lost)\n", (unsigned long long)(from - s->told));
-    px_buf_add(text, data, len);
-    s->told = s->total;
 }
 
 /* ---- jobs ---- */
@@ -192,7 +126,8 @@ static void tell_end(struct runner *r, struct job *j)
     px_auto_free char *note = NULL, *json = NULL;
     struct px_err e = {0};
     const struct px_result *res = px_box_result(j->box);
-    if (px_shell_note(r->config->files, r->config->network, res, &note, &e) < 0 || px_box_json(j->box, false, &json, &e) < 0) {
+    if (px_shell_note(r->config->files, r->config->network, res, &note, &e) < 0 ||
+        px_box_json(j->box, false, &json, &e) < 0) {
         send_error(r, j->asked, &e);
         return;
     }
@@ -285,7 +220,8 @@ static int home_open(struct runner *r, struct px_err *e)
     return done;
 }
 
-static int start(struct runner *r, struct job *j, const struct wire_ask *ask, const char *command, struct px_err *e)
+static int start(struct runner *r, struct job *j, const struct wire_ask *ask, const char *command,
+                 struct px_err *e)
 {
     const char *argv[] = {"/bin/sh", "-c", command, NULL};
     struct px_policy *policy = NULL;
@@ -295,7 +231,7 @@ static int start(struct runner *r, struct job *j, const struct wire_ask *ask, co
         return -1;
     (void)px_fmt(timeout, sizeof timeout, "%ums", ask->timeout_msec);
     int done = px_policy_set(policy, "timeout", ask->timeout_msec ? timeout : "unlimited", e);
-    if (done >= 0 && j->background)     /* what is kept has a bound of our own */
+    if (done >= 0 && j->background) /* what is kept has a bound of our own */
         done = px_policy_set(policy, "output-limit", "unlimited", e);
     if (done >= 0)
         done = px_box_exec(r->home, policy, argv, j->background ? &io : NULL, &j->box, e);
@@ -328,7 +264,9 @@ static void do_execute(struct runner *r, const struct wire_ask *ask, const char 
         j->asked = ask->number;
         return;
     }
-    (void)px_fmt(text, sizeof text, "Running as process %u. Read it with process_output, end it with process_kill.\n", j->number);
+    (void)px_fmt(text, sizeof text,
+                 "Running as process %u. Read it with process_output, end it with process_kill.\n",
+                 j->number);
     (void)px_fmt(json, sizeof json, "{\"ok\":true,\"process\":%u,\"running\":true}", j->number);
     send_answer(r, ask->number, false, text, strlen(text), json);
 }
@@ -525,7 +463,9 @@ static void step(struct runner *r)
 void runner_serve(int socket, const struct runner_config *config)
 {
     struct pollfd fds[3 * JOBS_MAX + 2];
-    struct runner r = {.config = config, .socket = socket, .in = PX_BUF(sizeof(struct wire_ask) + WIRE_TEXT_MAX + CHUNK),
+    struct runner r = {.config = config,
+                       .socket = socket,
+                       .in = PX_BUF(sizeof(struct wire_ask) + WIRE_TEXT_MAX + CHUNK),
                        .queue = PX_BUF(QUEUE_MAX)};
     for (size_t i = 0; i < JOBS_MAX; i++)
         job_done(&r.jobs[i]);

@@ -9,7 +9,7 @@
 
 struct runner_config {
     const struct px_files *files;
-    bool network;               /* for the words of notes */
+    bool network; /* for the words of notes */
     void *user;
     /* A new policy of the server's command line, with the roots bound; the runner's to free. */
     int (*policy)(void *user, struct px_policy **ret_policy, struct px_err *e);

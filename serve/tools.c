@@ -7,14 +7,23 @@
 #include "base/json.h"
 #include "base/text.h"
 
-#define PATH_ARG {"path", TOOL_TEXT, true, "path", "A path: the name of an allowed directory, a slash, and the rest."}
-#define EXCLUDE_ARG {"excludePatterns", TOOL_TEXTS, false, "exclude", "Patterns of what to leave out, with everything below it."}
+#define PATH_ARG \
+    { \
+        "path", TOOL_TEXT, true, "path", "A path: the name of an allowed directory, a slash, and the rest." \
+    }
+#define EXCLUDE_ARG \
+    { \
+        "excludePatterns", TOOL_TEXTS, false, "exclude", \
+            "Patterns of what to leave out, with everything below it." \
+    }
 
 #define SENTENCE "\"message\":{\"type\":\"string\"}"
-#define ENTRIES "\"entries\":{\"type\":\"array\"},\"count\":{\"type\":\"integer\"},\"truncated\":{\"type\":\"boolean\"}"
+#define ENTRIES \
+    "\"entries\":{\"type\":\"array\"},\"count\":{\"type\":\"integer\"},\"truncated\":{\"type\":\"boolean\"}"
 #define PROCESS "\"process\":{\"type\":\"integer\"},\"running\":{\"type\":\"boolean\"}"
 
 /* Names and arguments of the files' tools are those that clients of file servers know. */
+/* clang-format off */
 const struct tool tools[] = {
     {"read_text_file", "Read a text file",
      "The text of a UTF-8 file: all of it, its first or last lines, or a part by characters.", TOOL_AGAIN, "read", tool_read,
@@ -86,6 +95,7 @@ const struct tool tools[] = {
      NULL, tool_kill, {{"process", TOOL_NUMBER, true, NULL, "Its number."}}, PROCESS},
     {0},
 };
+/* clang-format on */
 
 static bool is_there(const struct tool_set *set, const struct tool *tool)
 {
@@ -103,17 +113,18 @@ const struct tool *tools_find(const struct tool_set *set, const char *name)
 /* ---- schemas ---- */
 
 static const struct {
-    const char *schema;         /* without its braces */
+    const char *schema; /* without its braces */
     const char *wanted;
 } types[] = {
     [TOOL_TEXT] = {"\"type\":\"string\"", "a text"},
     [TOOL_NUMBER] = {"\"type\":\"integer\",\"minimum\":0", "a whole number from 0"},
     [TOOL_FLAG] = {"\"type\":\"boolean\"", "true or false"},
     [TOOL_TEXTS] = {"\"type\":\"array\",\"items\":{\"type\":\"string\"}", "an array of texts"},
-    [TOOL_EDITS] = {"\"type\":\"array\",\"minItems\":1,\"items\":{\"type\":\"object\",\"properties\":{\"oldText\":{\"type\":"
-                    "\"string\"},\"newText\":{\"type\":\"string\"}},\"required\":[\"oldText\",\"newText\"],"
-                    "\"additionalProperties\":false}",
-                    "an array of objects with oldText and newText"},
+    [TOOL_EDITS] =
+        {"\"type\":\"array\",\"minItems\":1,\"items\":{\"type\":\"object\",\"properties\":{\"oldText\":{\"type\":"
+         "\"string\"},\"newText\":{\"type\":\"string\"}},\"required\":[\"oldText\",\"newText\"],"
+         "\"additionalProperties\":false}",
+         "an array of objects with oldText and newText"},
 };
 
 static void list_arg(const struct tool_arg *a, struct px_json *j)
@@ -148,7 +159,9 @@ static void list_output(const struct tool *t, struct px_json *j)
     px_auto_buf struct px_buf out = PX_BUF(4096);
     if (!t->output)
         return;
-    px_buf_printf(&out, "{\"type\":\"object\",\"properties\":{\"ok\":{\"type\":\"boolean\"},%s},\"required\":[\"ok\"]}", t->output);
+    px_buf_printf(
+        &out, "{\"type\":\"object\",\"properties\":{\"ok\":{\"type\":\"boolean\"},%s},\"required\":[\"ok\"]}",
+        t->output);
     px_json_value(j, "outputSchema", px_buf_text(&out));
 }
 
@@ -205,7 +218,7 @@ static bool fits(enum tool_type type, const json_t *value)
     case TOOL_TEXTS:
         return all_texts(value);
     default:
-        return json_is_array(value);    /* what is in it is checked where it is used */
+        return json_is_array(value); /* what is in it is checked where it is used */
     }
 }
 
@@ -231,12 +244,14 @@ int tools_check(const struct tool *tool, const json_t *args, struct px_err *e)
 {
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)args, name, value) {
+    json_object_foreach((json_t *)args, name, value)
+    {
         const struct tool_arg *a = find_arg(tool, name);
         if (!a)
             return unknown_arg(tool, name, e);
         if (!fits(a->type, value)) {
-            (void)px_fail(e, PX_E_VALUE, 0, "'%s' of %s must be %s", a->name, tool->name, types[a->type].wanted);
+            (void)px_fail(e, PX_E_VALUE, 0, "'%s' of %s must be %s", a->name, tool->name,
+                          types[a->type].wanted);
             (void)px_why(e, "It has another type or value.");
             return px_fix(e, "%s", a->help);
         }

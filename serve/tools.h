@@ -15,28 +15,28 @@
 enum tool_type { TOOL_TEXT, TOOL_NUMBER, TOOL_FLAG, TOOL_TEXTS, TOOL_EDITS };
 
 struct tool_arg {
-    const char *name;           /* as clients say it; NULL past the end */
+    const char *name; /* as clients say it; NULL past the end */
     enum tool_type type;
     bool required;
-    const char *member;         /* of a request to px/files.h; NULL: the tool's own */
+    const char *member; /* of a request to px/files.h; NULL: the tool's own */
     const char *help;
 };
 
 /* What one call has and gives. */
 struct tool_call {
     const struct px_files *files;
-    const json_t *args;         /* an object that has been checked */
-    struct px_buf text;         /* for a model */
-    struct px_buf json;         /* one object */
-    struct wire_ask ask;        /* of a tool of the runner */
+    const json_t *args;  /* an object that has been checked */
+    struct px_buf text;  /* for a model */
+    struct px_buf json;  /* one object */
+    struct wire_ask ask; /* of a tool of the runner */
     const char *command;
 };
 
 enum tool_flags {
-    TOOL_WRITES = 1 << 0,       /* not there with --read-only */
-    TOOL_DESTROYS = 1 << 1,     /* may change or remove what was there */
-    TOOL_AGAIN = 1 << 2,        /* doing it twice is doing it once */
-    TOOL_SHELL = 1 << 3,        /* for the runner */
+    TOOL_WRITES = 1 << 0,   /* not there with --read-only */
+    TOOL_DESTROYS = 1 << 1, /* may change or remove what was there */
+    TOOL_AGAIN = 1 << 2,    /* doing it twice is doing it once */
+    TOOL_SHELL = 1 << 3,    /* for the runner */
 };
 
 enum { TOOL_ARGS_MAX = 5 };
@@ -44,13 +44,13 @@ enum { TOOL_ARGS_MAX = 5 };
 struct tool {
     const char *name, *title, *help;
     unsigned flags;
-    const char *op;             /* of px/files.h, if `run` is NULL */
+    const char *op; /* of px/files.h, if `run` is NULL */
     int (*run)(const struct tool *tool, struct tool_call *call, struct px_err *e);
     struct tool_arg args[TOOL_ARGS_MAX + 1];
-    const char *output;         /* properties of the structured answer, as JSON */
+    const char *output; /* properties of the structured answer, as JSON */
 };
 
-extern const struct tool tools[];               /* ends with a NULL name */
+extern const struct tool tools[]; /* ends with a NULL name */
 
 /* Which tools there are. */
 struct tool_set {

@@ -30,7 +30,8 @@ static json_t *make_request(const struct tool *tool, const json_t *args)
 }
 
 /* Takes the request. */
-static int ask(const struct px_files *files, const char *op, json_t *request, struct px_files_answer *ret, struct px_err *e)
+static int ask(const struct px_files *files, const char *op, json_t *request, struct px_files_answer *ret,
+               struct px_err *e)
 {
     px_auto_free char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
     json_decref(request);
@@ -54,7 +55,8 @@ int tool_files(const struct tool *tool, struct tool_call *call, struct px_err *e
 }
 
 /* The answer as a document, with its text already told; NULL with an error. */
-static json_t *ask_document(const struct tool *tool, struct tool_call *call, json_t *request, struct px_err *e)
+static json_t *ask_document(const struct tool *tool, struct tool_call *call, json_t *request,
+                            struct px_err *e)
 {
     struct px_files_answer a = {0};
     if (ask(call->files, tool->op, request, &a, e) < 0)
@@ -102,7 +104,8 @@ static void cut_lines(const char *data, size_t len, uint64_t lines, bool last, s
     *begin = 0;
     *end = len;
     if (last) {
-        size_t at = len - (len > 0 && data[len - 1] == '\n');   /* the end of the last line does not begin one */
+        size_t at =
+            len - (len > 0 && data[len - 1] == '\n'); /* the end of the last line does not begin one */
         while (at > 0 && (data[at - 1] != '\n' || --lines > 0))
             at--;
         *begin = at;
@@ -143,7 +146,8 @@ int tool_read(const struct tool *tool, struct tool_call *call, struct px_err *e)
                  *path = json_object_get(call->args, "path");
     bool part = json_object_get(call->args, "offset") || json_object_get(call->args, "max_chars");
     if ((head && tail) || ((head || tail) && part)) {
-        (void)px_fail(e, PX_E_VALUE, 0, "only one of head, tail, and offset with max_chars can be had at once");
+        (void)px_fail(e, PX_E_VALUE, 0,
+                      "only one of head, tail, and offset with max_chars can be had at once");
         return px_fix(e, "Leave the others out.");
     }
     if ((head || tail) && strlen(json_string_value(path)) == json_string_length(path))
@@ -310,7 +314,8 @@ static char *tree_text(const json_t *entries)
     json_t *top = json_array(), *places = json_object();
     char *text = NULL;
     size_t i = 0;
-    while (top && places && i < json_array_size(entries) && plant(places, top, json_array_get(entries, i)) == 0)
+    while (top && places && i < json_array_size(entries) &&
+           plant(places, top, json_array_get(entries, i)) == 0)
         i++;
     if (top && places && i == json_array_size(entries))
         text = json_dumps(top, JSON_INDENT(2));
@@ -321,7 +326,8 @@ static char *tree_text(const json_t *entries)
 
 int tool_tree(const struct tool *tool, struct tool_call *call, struct px_err *e)
 {
-    json_t *doc = wants_roots(call) ? NULL : ask_document(tool, call, list_request(tool, call->args, NULL), e);
+    json_t *doc =
+        wants_roots(call) ? NULL : ask_document(tool, call, list_request(tool, call->args, NULL), e);
     if (wants_roots(call))
         return all_roots(call, true);
     if (!doc)

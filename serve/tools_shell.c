@@ -23,7 +23,8 @@ int tool_execute(const struct tool *tool, struct tool_call *call, struct px_err 
     const json_t *command = json_object_get(call->args, "command");
     size_t len = json_string_length(command);
     (void)tool;
-    call->ask = (struct wire_ask){.op = WIRE_EXECUTE, .background = json_is_true(json_object_get(call->args, "background"))};
+    call->ask = (struct wire_ask){.op = WIRE_EXECUTE,
+                                  .background = json_is_true(json_object_get(call->args, "background"))};
     if (take_timeout(call, e) < 0)
         return -1;
     if (len == 0 || len > WIRE_TEXT_MAX || strlen(json_string_value(command)) != len) {

@@ -9,30 +9,30 @@
 #include <stdint.h>
 
 enum wire_op {
-    WIRE_EXECUTE = 1,           /* text: the command */
+    WIRE_EXECUTE = 1, /* text: the command */
     WIRE_OUTPUT,
     WIRE_KILL,
-    WIRE_CANCEL,                /* `number` is that of the request to forget; not answered */
+    WIRE_CANCEL, /* `number` is that of the request to forget; not answered */
 };
 
 struct wire_ask {
     uint32_t op;
-    uint32_t number;            /* of the request */
+    uint32_t number; /* of the request */
     uint32_t process;
-    uint32_t timeout_msec;      /* 0: none */
+    uint32_t timeout_msec; /* 0: none */
     uint32_t background;
-    uint32_t len;               /* of the text behind it */
+    uint32_t len; /* of the text behind it */
 };
 
 struct wire_answer {
     uint32_t number;
     uint32_t is_error;
-    uint32_t text_len;          /* words for a model, then one JSON object */
+    uint32_t text_len; /* words for a model, then one JSON object */
     uint32_t json_len;
 };
 
 enum {
-    WIRE_TEXT_MAX = 96 << 10,           /* of a command: one argument of a process, for which the kernel has a bound */
+    WIRE_TEXT_MAX = 96 << 10, /* of a command: one argument of a process, for which the kernel has a bound */
     WIRE_ANSWER_MAX = 8 << 20,
 };
 

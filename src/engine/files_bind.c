@@ -29,7 +29,8 @@ static int source_of(const struct px_root *root, char out[PATH_MAX])
     return held.st_dev == named.st_dev && held.st_ino == named.st_ino && !strchr(out, ':') ? 0 : -ENOENT;
 }
 
-int px_files_bind(const struct px_files *files, const char *target, struct px_policy *policy, struct px_err *e)
+int px_files_bind(const struct px_files *files, const char *target, struct px_policy *policy,
+                  struct px_err *e)
 {
     char source[PATH_MAX], word[3 * PATH_MAX];
     for (size_t i = 0; i < files->count; i++) {
@@ -39,7 +40,8 @@ int px_files_bind(const struct px_files *files, const char *target, struct px_po
             (void)px_fail(e, PX_E_ROOT, r, "root '%s' cannot be had in a box", root->name);
             return px_fix(e, "Check that its directory is still there, under a name without a colon.");
         }
-        if (px_fmt(word, sizeof word, "%s:%s/%s:%s", source, target, root->name, root->writable ? "rw" : "ro") < 0)
+        if (px_fmt(word, sizeof word, "%s:%s/%s:%s", source, target, root->name,
+                   root->writable ? "rw" : "ro") < 0)
             return px_fail(e, PX_E_LIMIT, 0, "the name of root '%s' is too long for a bind", root->name);
         if (px_policy_set(policy, "bind", word, e) < 0)
             return -1;

@@ -13,7 +13,7 @@
 /* Directories of the host that hold far more than any one task needs. */
 static const struct {
     const char *path;
-    bool below;                 /* also what lies directly in it, such as a home */
+    bool below; /* also what lies directly in it, such as a home */
     const char *why;
 } wide[] = {
     {"/", false, "the whole host"},
@@ -41,11 +41,13 @@ static void check_wide(const struct px_bind *b, struct px_buf *out)
     const char *home = getenv("HOME");
     for (size_t i = 0; real && i < PX_COUNT_OF(wide); i++)
         if (is_wide(i, real)) {
-            px_buf_printf(out, "too wide: the bind at %s shows %s%s\n", b->target, wide[i].why, b->writable ? ", writable" : "");
+            px_buf_printf(out, "too wide: the bind at %s shows %s%s\n", b->target, wide[i].why,
+                          b->writable ? ", writable" : "");
             return;
         }
     if (real && home && px_equal(real, home))
-        px_buf_printf(out, "too wide: the bind at %s shows your whole home%s\n", b->target, b->writable ? ", writable" : "");
+        px_buf_printf(out, "too wide: the bind at %s shows your whole home%s\n", b->target,
+                      b->writable ? ", writable" : "");
 }
 
 /* Binds are made from the shortest target to the longest; of the same target only the last is seen. */
@@ -53,7 +55,8 @@ static void check_pair(const struct px_bind *a, const struct px_bind *b, struct 
 {
     px_auto_free char *one = realpath(a->source, NULL), *two = realpath(b->source, NULL);
     if (px_equal(a->target, b->target)) {
-        px_buf_printf(out, "no effect: the bind at %s is hidden by a later one at the same place\n", a->target);
+        px_buf_printf(out, "no effect: the bind at %s is hidden by a later one at the same place\n",
+                      a->target);
         return;
     }
     if (!one || !two)
@@ -62,9 +65,11 @@ static void check_pair(const struct px_bind *a, const struct px_bind *b, struct 
         px_buf_printf(out, "contradiction: the same directory is read-only at %s and writable at %s\n",
                       a->writable ? b->target : a->target, a->writable ? a->target : b->target);
     else if (!px_equal(one, two) && a->writable && !b->writable && px_path_within(two, one))
-        px_buf_printf(out, "contradiction: what is read-only at %s can be written by way of %s\n", b->target, a->target);
+        px_buf_printf(out, "contradiction: what is read-only at %s can be written by way of %s\n", b->target,
+                      a->target);
     else if (!px_equal(one, two) && b->writable && !a->writable && px_path_within(one, two))
-        px_buf_printf(out, "contradiction: what is read-only at %s can be written by way of %s\n", a->target, b->target);
+        px_buf_printf(out, "contradiction: what is read-only at %s can be written by way of %s\n", a->target,
+                      b->target);
 }
 
 static void check_tmpfs(const struct px_policy *p, struct px_buf *out)
@@ -72,15 +77,20 @@ static void check_tmpfs(const struct px_policy *p, struct px_buf *out)
     for (size_t i = 0; i < p->tmpfs.count; i++)
         for (size_t k = 0; k < p->binds.count; k++)
             if (px_equal(p->tmpfs.items[i].target, p->binds.items[k].target))
-                px_buf_printf(out, "no effect: the tmpfs at %s is hidden by a bind at the same place\n", p->tmpfs.items[i].target);
+                px_buf_printf(out, "no effect: the tmpfs at %s is hidden by a bind at the same place\n",
+                              p->tmpfs.items[i].target);
 }
 
 static void check_rest(const struct px_policy *p, struct px_buf *out)
 {
     if (p->net == PX_NET_HOST)
-        px_buf_puts(out, "too wide: --net host reaches everything that the host reaches, its loopback services too\n");
+        px_buf_puts(
+            out,
+            "too wide: --net host reaches everything that the host reaches, its loopback services too\n");
     if (p->require == PX_TIER_LANDLOCK)
-        px_buf_puts(out, "weaker: --require landlock lets the box start without namespaces where the host has none\n");
+        px_buf_puts(
+            out,
+            "weaker: --require landlock lets the box start without namespaces where the host has none\n");
     if (p->limits == PX_LIMITS_TRY)
         px_buf_puts(out, "weaker: --limits try goes without limits that the host cannot enforce\n");
     if (p->without)

@@ -52,9 +52,12 @@ static void add_writable(const struct px_files *files, struct px_buf *out)
 int px_shell_note(const struct px_files *files, bool network, const struct px_result *result, char **ret_text,
                   struct px_err *e)
 {
-    static const char *const no_write[] = {"Permission denied", "Read-only file system", "Operation not permitted", NULL};
-    static const char *const no_net[] = {"Network is unreachable", "Could not resolve host", "Name or service not known",
-                                         "Temporary failure in name resolution", "Temporary failure resolving", NULL};
+    static const char *const no_write[] = {"Permission denied", "Read-only file system",
+                                           "Operation not permitted", NULL};
+    static const char *const no_net[] = {
+        "Network is unreachable",      "Could not resolve host",
+        "Name or service not known",   "Temporary failure in name resolution",
+        "Temporary failure resolving", NULL};
     px_auto_buf struct px_buf out = PX_BUF(NOTE_MAX);
     *ret_text = NULL;
     if (result->exit_code == 0)

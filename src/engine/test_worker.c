@@ -13,8 +13,9 @@
 #include "engine/yaml.h"
 #include "harness/test.h"
 
-static const char sandbox[] = "sandbox:\n  paths:\n    portfolio: {root: ./portfolio, mode: rw, suffixes: [.md], max_file_bytes: 20}\n"
-                              "    pipeline:\n      root: ./pipeline\n";
+static const char sandbox[] =
+    "sandbox:\n  paths:\n    portfolio: {root: ./portfolio, mode: rw, suffixes: [.md], max_file_bytes: 20}\n"
+    "    pipeline:\n      root: ./pipeline\n";
 
 /* A directory of its own with a worker's file in it, and the worker. */
 struct world {
@@ -104,9 +105,10 @@ TEST(the_first_rule_that_fits_decides)
     struct world w = {0};
     struct px_err e = {0};
     char text[1024];
-    (void)snprintf(text, sizeof text, "%s%s", sandbox,
-                   "shell_rules:\n  - {pattern: git push}\n  - {pattern: git, approval_required: false}\n"
-                   "  - {pattern: cat, approval_required: false, sandbox_paths: [pipeline]}\n  - {pattern: cat}\n");
+    (void)snprintf(
+        text, sizeof text, "%s%s", sandbox,
+        "shell_rules:\n  - {pattern: git push}\n  - {pattern: git, approval_required: false}\n"
+        "  - {pattern: cat, approval_required: false, sandbox_paths: [pipeline]}\n  - {pattern: cat}\n");
     ASSERT_EQ(load(&w, text, &e), 0);
     judged(w.worker, "git status", PX_PRE_APPROVED, "git");
     judged(w.worker, "  'gi't  \"sta\\\"tus\" ", PX_PRE_APPROVED, "git");
@@ -117,7 +119,9 @@ TEST(the_first_rule_that_fits_decides)
     judged(w.worker, "cat pipeline/a portfolio/b.md", PX_NEEDS_APPROVAL, "cat");
     judged(w.worker, "cat pipeline/../../x", PX_NEEDS_APPROVAL, "cat");
     judged(w.worker, "cat /etc/passwd", PX_NEEDS_APPROVAL, "cat");
-    const char *const never[] = {"", "  ", "git a | b", "git > x", "git < x", "git; ls", "git & ls", "git `ls`", "git $(ls)", "git ${HOME}", "git 'a", "git \"a", "git \\"};
+    const char *const never[] = {"",        "  ",       "git a | b", "git > x",   "git < x",
+                                 "git; ls", "git & ls", "git `ls`",  "git $(ls)", "git ${HOME}",
+                                 "git 'a",  "git \"a",  "git \\"};
     for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
         judged(w.worker, never[i], PX_BLOCKED, NULL);
     done(&w);
@@ -157,10 +161,12 @@ TEST(a_command_sees_the_paths_and_is_told_what_it_may)
     char text[1024];
     (void)snprintf(text, sizeof text, "%s%s", sandbox, "  require_os_sandbox: true\n");
     ASSERT_EQ(load(&w, text, &e), 0);
-    told(&w, "pwd; ls; echo hi >portfolio/x.md && cat portfolio/x.md", "\"stdout\":\"/workspace\\npipeline\\nportfolio\\nhi\\n\"", "Note:");
+    told(&w, "pwd; ls; echo hi >portfolio/x.md && cat portfolio/x.md",
+         "\"stdout\":\"/workspace\\npipeline\\nportfolio\\nhi\\n\"", "Note:");
     told(&w, "echo hi >pipeline/x", "\\n\\nNote: This worker's writable paths are: portfolio", NULL);
     told(&w, "echo hi >pipeline/x; true", "\"note\":null", "Note:");
-    told(&w, "echo Network is unreachable >&2; exit 1", "Note: Network access is disabled for this worker.", NULL);
+    told(&w, "echo Network is unreachable >&2; exit 1", "Note: Network access is disabled for this worker.",
+         NULL);
     told(&w, "head -c 200000 /dev/zero", "\"truncated\":true", NULL);
     told(&w, "exit 7", "\"exit_code\":7", "Note:");
     done(&w);
@@ -173,7 +179,8 @@ TEST(attachments_are_files_of_the_caller)
     char text[1024], path[300];
     uint64_t bytes = 0;
     int fd = -1;
-    (void)snprintf(text, sizeof text, "%s%s", sandbox, "attachment_policy: {max_attachments: 1, allowed_suffixes: [.md]}\nworkers: [child]\n");
+    (void)snprintf(text, sizeof text, "%s%s", sandbox,
+                   "attachment_policy: {max_attachments: 1, allowed_suffixes: [.md]}\nworkers: [child]\n");
     ASSERT_EQ(load(&w, text, &e), 0);
     (void)snprintf(path, sizeof path, "%s/portfolio/a.md", w.dir);
     px_auto_fd int made = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
@@ -181,7 +188,8 @@ TEST(attachments_are_files_of_the_caller)
     ASSERT_EQ(px_worker_attach(w.worker, "portfolio/a.md", &fd, &bytes, &e), 0);
     ASSERT_EQ(bytes, 5);
     ASSERT_EQ(close(fd), 0);
-    const char *const never[] = {"/etc/passwd.md", "~/a.md", "none/a.md", "portfolio", "portfolio/../../a.md", "portfolio/a.txt", path};
+    const char *const never[] = {"/etc/passwd.md",       "~/a.md",          "none/a.md", "portfolio",
+                                 "portfolio/../../a.md", "portfolio/a.txt", path};
     for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
         ASSERT_EQ(px_worker_attach(w.worker, never[i], &fd, &bytes, &e), -1);
     char *child = NULL;
@@ -190,7 +198,8 @@ TEST(attachments_are_files_of_the_caller)
     free(child);
     ASSERT_EQ(px_worker_child(w.worker, "../child", &child, &e), -1);
     const char *const argv[] = {"/bin/cat", "/attachments/a.md", NULL};
-    const char *const attached[] = {"portfolio/a.md", NULL}, *const two[] = {"portfolio/a.md", "portfolio/a.md", NULL};
+    const char *const attached[] = {"portfolio/a.md", NULL}, *const two[] = {"portfolio/a.md",
+                                                                             "portfolio/a.md", NULL};
     struct px_worker_run how = {.attachments = attached, .from = w.worker};
     struct px_box *box = NULL;
     ASSERT_EQ(px_worker_start(w.worker, argv, &how, &box, &e), 0);

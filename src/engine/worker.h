@@ -12,21 +12,21 @@
 enum { PX_WORKER_RULES = 256, PX_WORKER_PREFIX = 16, PX_WORKER_ATTACHMENTS = 64 };
 
 struct px_rule {
-    char **prefix;              /* the first words of a command; NULL-terminated */
+    char **prefix; /* the first words of a command; NULL-terminated */
     bool approval;
-    const struct px_yaml *paths;        /* names of roots in which every argument must lie; NULL: anywhere */
+    const struct px_yaml *paths; /* names of roots in which every argument must lie; NULL: anywhere */
 };
 
 struct px_worker {
     struct px_yaml *file;
-    char *name, *place;         /* the file's name, and the directory it lies in */
+    char *name, *place; /* the file's name, and the directory it lies in */
     struct px_files *files;
     bool network, require_os_sandbox;
     struct px_rule rules[PX_WORKER_RULES];
     size_t rules_count;
     bool has_default, default_approval;
     uint64_t max_attachments, max_attachment_bytes;
-    const struct px_yaml *attachment_suffixes, *children;       /* NULL: any; none */
+    const struct px_yaml *attachment_suffixes, *children; /* NULL: any; none */
 };
 
 /* Words as a POSIX shell would make them of quotes and backslashes; 0, or why not. */

@@ -21,9 +21,10 @@ struct reader {
 };
 
 struct field {
-    const char *key;            /* NULL past the end */
+    const char *key; /* NULL past the end */
     enum px_yaml_kind kind;
-    int (*read)(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e);        /* NULL: a text for others */
+    int (*read)(struct reader *r, const struct px_yaml *n, void *out,
+                struct px_err *e); /* NULL: a text for others */
     size_t at;
 };
 
@@ -33,7 +34,8 @@ static int wrong(const struct reader *r, const struct px_yaml *n, const char *wh
                    n->key ? n->key : "this", n->key ? "'" : "", what);
 }
 
-static int read_map(struct reader *r, const struct px_yaml *map, const struct field *fields, void *out, struct px_err *e)
+static int read_map(struct reader *r, const struct px_yaml *map, const struct field *fields, void *out,
+                    struct px_err *e)
 {
     for (const struct px_yaml *n = map->first; n; n = n->next) {
         const struct field *f = fields;
@@ -42,7 +44,11 @@ static int read_map(struct reader *r, const struct px_yaml *map, const struct fi
         if (!f->key)
             return wrong(r, n, "is no key that is known here", e);
         if (n->kind != f->kind)
-            return wrong(r, n, f->kind == PX_YAML_MAP ? "must be a map" : f->kind == PX_YAML_LIST ? "must be a list" : "must be a single value", e);
+            return wrong(r, n,
+                         f->kind == PX_YAML_MAP    ? "must be a map"
+                         : f->kind == PX_YAML_LIST ? "must be a list"
+                                                   : "must be a single value",
+                         e);
         if (f->read && f->read(r, n, (char *)out + f->at, e) < 0)
             return -1;
     }
@@ -179,7 +185,7 @@ static int read_rules(struct reader *r, const struct px_yaml *list, void *out, s
         if (r->w->rules_count == PX_WORKER_RULES || n->kind != PX_YAML_MAP)
             return wrong(r, n, "is one rule too many, or no map with a pattern", e);
         *rule = (struct px_rule){.approval = true};
-        r->w->rules_count++;    /* also if it fails: what it has is freed with the worker */
+        r->w->rules_count++; /* also if it fails: what it has is freed with the worker */
         if (read_map(r, n, rule_fields, rule, e) < 0)
             return -1;
         if (!rule->prefix)
@@ -233,7 +239,8 @@ static int check_rules(struct reader *r, struct px_err *e)
 {
     struct px_files_root root;
     for (size_t i = 0; i < r->w->rules_count; i++)
-        for (const struct px_yaml *n = r->w->rules[i].paths ? r->w->rules[i].paths->first : NULL; n; n = n->next) {
+        for (const struct px_yaml *n = r->w->rules[i].paths ? r->w->rules[i].paths->first : NULL; n;
+             n = n->next) {
             size_t k = 0;
             while (px_files_root_at(r->w->files, k, &root) == 0 && strcmp(root.name, n->text) != 0)
                 k++;

@@ -113,7 +113,8 @@ static enum px_approval blocked(char **argv, const char *why, struct px_err *e)
     return PX_BLOCKED;
 }
 
-enum px_approval px_worker_judge(const struct px_worker *w, const char *command, char ***ret_argv, struct px_err *e)
+enum px_approval px_worker_judge(const struct px_worker *w, const char *command, char ***ret_argv,
+                                 struct px_err *e)
 {
     char **argv = NULL, words[64];
     const char *meta = find_meta(command);

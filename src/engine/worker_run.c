@@ -24,7 +24,8 @@ static bool suffix_fits(const struct px_yaml *list, const char *path)
     return list == NULL;
 }
 
-int px_worker_attach(const struct px_worker *w, const char *path, int *ret_fd, uint64_t *ret_bytes, struct px_err *e)
+int px_worker_attach(const struct px_worker *w, const char *path, int *ret_fd, uint64_t *ret_bytes,
+                     struct px_err *e)
 {
     struct stat st;
     if (!suffix_fits(w->attachment_suffixes, path))
@@ -47,7 +48,8 @@ int px_worker_child(const struct px_worker *w, const char *name, char **ret_path
         n = n->next;
     if (!n || strchr(name, '/')) {
         (void)px_fail(e, PX_E_WORKER, 0, "%s does not name '%.100s' among its workers", w->name, name);
-        return px_fix(e, "Add it to the list `workers` of the caller's file; its own file is NAME.yaml beside it.");
+        return px_fix(
+            e, "Add it to the list `workers` of the caller's file; its own file is NAME.yaml beside it.");
     }
     px_buf_printf(&path, "%s/%s.yaml", w->place, name);
     *ret_path = px_buf_take(&path);
@@ -84,7 +86,8 @@ struct open_files {
 };
 
 /* All of them are checked before anything starts. */
-static int take_attachments(const struct px_worker_run *how, struct open_files *o, struct px_policy *policy, struct px_err *e)
+static int take_attachments(const struct px_worker_run *how, struct open_files *o, struct px_policy *policy,
+                            struct px_err *e)
 {
     const struct px_worker *from = how->from;
     uint64_t bytes, total = 0;
@@ -104,7 +107,8 @@ static int take_attachments(const struct px_worker_run *how, struct open_files *
     return 0;
 }
 
-static int set_fields(const struct px_worker *w, unsigned timeout_s, struct px_policy *policy, struct px_err *e)
+static int set_fields(const struct px_worker *w, unsigned timeout_s, struct px_policy *policy,
+                      struct px_err *e)
 {
     char timeout[16];
     (void)px_fmt(timeout, sizeof timeout, "%us", timeout_s);
@@ -149,7 +153,8 @@ int px_worker_start(const struct px_worker *w, const char *const argv[], const s
 }
 
 /* The names of the specification; everything else that px knows is beside them. */
-int px_worker_result(const struct px_worker *w, const struct px_box *box, unsigned timeout_s, char **ret_json, struct px_err *e)
+int px_worker_result(const struct px_worker *w, const struct px_box *box, unsigned timeout_s, char **ret_json,
+                     struct px_err *e)
 {
     const struct px_result *r = px_box_result(box);
     px_auto_buf struct px_buf out = PX_BUF(ANSWER_MAX), err = PX_BUF(ANSWER_MAX);
@@ -188,8 +193,9 @@ static void describe_roots(const struct px_worker *w, struct px_buf *text, struc
         px_json_text(j, "mode", root.writable ? "rw" : "ro");
         px_json_uint(j, "max_file_bytes", root.max_file_bytes);
         px_json_end(j);
-        px_buf_printf(text, "%s  %s at /workspace/%s, files of at most %llu bytes\n", root.writable ? "rw" : "ro", root.name,
-                      root.name, (unsigned long long)root.max_file_bytes);
+        px_buf_printf(text, "%s  %s at /workspace/%s, files of at most %llu bytes\n",
+                      root.writable ? "rw" : "ro", root.name, root.name,
+                      (unsigned long long)root.max_file_bytes);
     }
     px_json_end(j);
 }
@@ -213,7 +219,9 @@ static void describe_rules(const struct px_worker *w, struct px_buf *text, struc
         px_json_end(j);
     }
     px_json_end(j);
-    const char *rest = px_approval_name(!w->has_default ? PX_BLOCKED : w->default_approval ? PX_NEEDS_APPROVAL : PX_PRE_APPROVED);
+    const char *rest = px_approval_name(!w->has_default       ? PX_BLOCKED
+                                        : w->default_approval ? PX_NEEDS_APPROVAL
+                                                              : PX_PRE_APPROVED);
     px_json_text(j, "shell_default", rest);
     px_buf_printf(text, "%-14s every other command\n", rest);
 }
@@ -228,7 +236,8 @@ int px_worker_describe(const struct px_worker *w, char **ret_text, char **ret_js
     px_json_bool(&j, "network", w->network);
     px_json_bool(&j, "require_os_sandbox", w->require_os_sandbox);
     px_buf_printf(&text, "network %s; OS sandbox %s\n", w->network ? "allowed" : "off",
-                  w->require_os_sandbox ? "required" : "required in full, or with a warning by Landlock alone");
+                  w->require_os_sandbox ? "required"
+                                        : "required in full, or with a warning by Landlock alone");
     describe_rules(w, &text, &j);
     px_json_uint(&j, "max_attachments", w->max_attachments);
     px_json_uint(&j, "max_attachment_bytes", w->max_attachment_bytes);

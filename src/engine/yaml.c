@@ -21,7 +21,7 @@ static int wrong(const struct reader *r, size_t line, const char *what, struct p
 
 void px_yaml_free(struct px_yaml *node)
 {
-    while (node) {              /* depth is bounded, length is not */
+    while (node) { /* depth is bounded, length is not */
         struct px_yaml *next = node->next;
         px_yaml_free(node->first);
         free(node->key);
@@ -43,10 +43,12 @@ static int next_event(struct reader *r, yaml_event_t *event, struct px_err *e)
 {
     if (yaml_parser_parse(&r->parser, event))
         return 0;
-    return wrong(r, r->parser.problem_mark.line + 1, r->parser.problem ? r->parser.problem : "it cannot be read", e);
+    return wrong(r, r->parser.problem_mark.line + 1,
+                 r->parser.problem ? r->parser.problem : "it cannot be read", e);
 }
 
-static struct px_yaml *new_node(struct reader *r, enum px_yaml_kind kind, const yaml_event_t *event, struct px_err *e)
+static struct px_yaml *new_node(struct reader *r, enum px_yaml_kind kind, const yaml_event_t *event,
+                                struct px_err *e)
 {
     size_t line = event->start_mark.line + 1;
     struct px_yaml *node = r->nodes++ < PX_YAML_NODES ? calloc(1, sizeof *node) : NULL;
@@ -77,7 +79,8 @@ static void add_child(struct px_yaml *node, struct px_yaml *child)
 }
 
 /* A key of a map, which must be new. */
-static int read_key(struct reader *r, const struct px_yaml *map, const yaml_event_t *event, char **ret, struct px_err *e)
+static int read_key(struct reader *r, const struct px_yaml *map, const yaml_event_t *event, char **ret,
+                    struct px_err *e)
 {
     size_t line = event->start_mark.line + 1;
     if (event->type != YAML_SCALAR_EVENT)
@@ -170,7 +173,7 @@ static int read_document(struct reader *r, struct px_yaml **ret, struct px_err *
     }
     int done = read_node(r, &event, ret, e);
     yaml_event_delete(&event);
-    if (done < 0 || next_event(r, &event, e) < 0)       /* the end of the document */
+    if (done < 0 || next_event(r, &event, e) < 0) /* the end of the document */
         return -1;
     yaml_event_delete(&event);
     if (next_event(r, &event, e) < 0)

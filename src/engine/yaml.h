@@ -15,14 +15,15 @@ enum { PX_YAML_DEPTH = 64, PX_YAML_NODES = 10000, PX_YAML_BYTES = 1 << 20 };
 
 struct px_yaml {
     enum px_yaml_kind kind;
-    char *key;                  /* in a map */
-    char *text;                 /* of a text; no NUL in it */
-    bool plain;                 /* a text without quotes, which may be a number or a word such as true */
-    size_t line;                /* from 1 */
+    char *key;   /* in a map */
+    char *text;  /* of a text; no NUL in it */
+    bool plain;  /* a text without quotes, which may be a number or a word such as true */
+    size_t line; /* from 1 */
     struct px_yaml *first, *last, *next;
 };
 
 /* `name` is for errors. */
-int px_yaml_parse(const char *name, const char *data, size_t len, struct px_yaml **ret_root, struct px_err *e);
+int px_yaml_parse(const char *name, const char *data, size_t len, struct px_yaml **ret_root,
+                  struct px_err *e);
 void px_yaml_free(struct px_yaml *node);
 const struct px_yaml *px_yaml_get(const struct px_yaml *map, const char *key);

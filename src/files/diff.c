@@ -19,8 +19,8 @@ static int write_diff(const char *path, const struct px_diff_side *before, const
     return *ret_diff ? 0 : px_words_memory(e);
 }
 
-int px_files_diff(const struct px_files *files, const char *path, const char *to, const char *text, size_t len,
-                  char **ret_diff, struct px_err *e)
+int px_files_diff(const struct px_files *files, const char *path, const char *to, const char *text,
+                  size_t len, char **ret_diff, struct px_err *e)
 {
     struct px_files_text old = {0}, new = {0};
     struct px_window window;

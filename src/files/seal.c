@@ -12,9 +12,10 @@ enum { CAP_VERSION_3 = 0x20080522 };
  * their owners. Landlock says which files. */
 static const uint32_t kept_caps = 1u << 0 | 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4;
 
-#ifndef __SANITIZE_ADDRESS__    /* whose runtime makes calls of its own; the walls are tested in the other build */
+#ifndef __SANITIZE_ADDRESS__ /* whose runtime makes calls of its own; the walls are tested in the other build */
 /* set-id bits in a mode are refused: nothing here needs them, and as root they would be worth something. */
 enum { SET_ID = 06000 };
+/* clang-format off */
 static const struct sock_filter filter[] = {
     CONFINE_HEAD CONFINE_COMMON
     CONFINE_ALLOW(SYS_readv) CONFINE_ALLOW(SYS_writev) CONFINE_ALLOW(SYS_pread64) CONFINE_ALLOW(SYS_pwrite64)
@@ -30,6 +31,7 @@ static const struct sock_filter filter[] = {
     CONFINE_ALLOW(SYS_wait4) CONFINE_ALLOW(SYS_waitid)
     CONFINE_TAIL
 };
+/* clang-format on */
 #endif
 
 static int drop_caps(void)

@@ -45,7 +45,8 @@ static int no_such(const struct px_plan *plan, const char *where, struct px_err 
     for (uint32_t i = 0; i < plan->count; i++)
         for (size_t k = 0; k < PX_COUNT_OF(ops); k++)
             if (plan->steps[i].op == ops[k]) {
-                (void)px_fail(e, PX_E_NOT_BUILT, 0, "a root whose changes go elsewhere cannot be exported to %s", where);
+                (void)px_fail(e, PX_E_NOT_BUILT, 0,
+                              "a root whose changes go elsewhere cannot be exported to %s", where);
                 return px_fix(e, "Leave --overlay and --changes out, or write --to oci.");
             }
     return 0;
@@ -57,9 +58,14 @@ static void missing(struct px_buf *out, const char *comment, const struct px_pol
     const struct {
         const char *name;
         uint64_t value;
-    } rows[] = {{"memory", has_limits ? 0 : p->memory_bytes}, {"cpus", has_limits ? 0 : p->cpus_milli},
-                {"pids", has_limits ? 0 : p->pids}, {"cpu-time", p->cpu_time_msec}, {"disk", p->disk_bytes},
-                {"file-size", p->file_bytes}, {"nofile", p->nofile}, {"output-limit", p->output_bytes}};
+    } rows[] = {{"memory", has_limits ? 0 : p->memory_bytes},
+                {"cpus", has_limits ? 0 : p->cpus_milli},
+                {"pids", has_limits ? 0 : p->pids},
+                {"cpu-time", p->cpu_time_msec},
+                {"disk", p->disk_bytes},
+                {"file-size", p->file_bytes},
+                {"nofile", p->nofile},
+                {"output-limit", p->output_bytes}};
     px_buf_printf(out, "%s Not in force there: landlock", comment);
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
         if (px_policy_limited(rows[i].value))
@@ -80,7 +86,8 @@ static void base64(struct px_buf *out, const unsigned char *data, size_t len)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < len; i += 3) {
-        uint32_t n = (uint32_t)data[i] << 16 | (i + 1 < len ? (uint32_t)data[i + 1] << 8 : 0) | (i + 2 < len ? data[i + 2] : 0);
+        uint32_t n = (uint32_t)data[i] << 16 | (i + 1 < len ? (uint32_t)data[i + 1] << 8 : 0) |
+                     (i + 2 < len ? data[i + 2] : 0);
         px_buf_putc(out, letters[n >> 18 & 63]);
         px_buf_putc(out, letters[n >> 12 & 63]);
         px_buf_putc(out, i + 1 < len ? letters[n >> 6 & 63] : '=');
@@ -94,10 +101,12 @@ static bool its_own(const char *path)
     return px_path_within(path, "/dev") || px_equal(path, "/dev");
 }
 
-static void bwrap_file(struct px_buf *out, struct px_buf *inputs, const struct px_plan *plan, const struct px_step *s, unsigned *fd)
+static void bwrap_file(struct px_buf *out, struct px_buf *inputs, const struct px_plan *plan,
+                       const struct px_step *s, unsigned *fd)
 {
     char number[16];
-    if (s->num == 0 && px_steps_has(plan, PX_OP_BIND, px_plan_text(plan, s->dst)))      /* its place, which bwrap makes */
+    if (s->num == 0 &&
+        px_steps_has(plan, PX_OP_BIND, px_plan_text(plan, s->dst))) /* its place, which bwrap makes */
         return;
     (void)px_fmt(number, sizeof number, "%u", (*fd)++);
     option(out, "--ro-bind-data", number, px_plan_text(plan, s->dst));
@@ -116,7 +125,8 @@ static void bwrap_tmpfs(struct px_buf *out, const char *target, const struct px_
     option(out, "--tmpfs", target, NULL);
 }
 
-static void bwrap_step(struct px_buf *out, struct px_buf *inputs, const struct px_plan *plan, const struct px_step *s, unsigned *fd)
+static void bwrap_step(struct px_buf *out, struct px_buf *inputs, const struct px_plan *plan,
+                       const struct px_step *s, unsigned *fd)
 {
     const char *src = px_plan_text(plan, s->src), *dst = px_plan_text(plan, s->dst);
     if (its_own(dst) && !(s->op == PX_OP_TMPFS && px_equal(dst, "/dev/shm")))
@@ -138,7 +148,7 @@ static void bwrap_step(struct px_buf *out, struct px_buf *inputs, const struct p
     case PX_OP_TMPFS:
         bwrap_tmpfs(out, dst, s);
         break;
-    case PX_OP_PROC:            /* and /dev, which lies beside it in every box */
+    case PX_OP_PROC: /* and /dev, which lies beside it in every box */
         option(out, "--proc", "/proc", NULL);
         option(out, "--dev", "/dev", NULL);
         break;
@@ -153,12 +163,16 @@ static void bwrap_step(struct px_buf *out, struct px_buf *inputs, const struct p
     }
 }
 
-static void bwrap_filter(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out, struct px_buf *inputs)
+static void bwrap_filter(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out,
+                         struct px_buf *inputs)
 {
     uint16_t len = 0;
     bool strict = px_policy_strict(policy);
-    const struct sock_filter *program = px_seccomp_program(
-        plan->writable_binds ? (strict ? PX_FILTER_STRICT_WORKSPACE : PX_FILTER_WORKSPACE) : strict ? PX_FILTER_STRICT : PX_FILTER_DEFAULT, &len);
+    const struct sock_filter *program =
+        px_seccomp_program(plan->writable_binds ? (strict ? PX_FILTER_STRICT_WORKSPACE : PX_FILTER_WORKSPACE)
+                           : strict             ? PX_FILTER_STRICT
+                                                : PX_FILTER_DEFAULT,
+                           &len);
     option(out, "--seccomp", "10", NULL);
     px_buf_puts(inputs, " 10< <(base64 -d <<<'");
     base64(inputs, (const unsigned char *)program, len * sizeof *program);
@@ -171,7 +185,7 @@ static void bwrap_identity(struct px_buf *out, const struct px_policy *p, const 
     (void)px_fmt(uid, sizeof uid, "%u", p->user.uid);
     (void)px_fmt(gid, sizeof gid, "%u", p->user.gid);
     option(out, "--unshare-all", NULL, NULL);
-    option(out, "--unshare-user", NULL, NULL);          /* --unshare-all only tries; without it there is no box */
+    option(out, "--unshare-user", NULL, NULL); /* --unshare-all only tries; without it there is no box */
     if (!plan->own_net)
         option(out, "--share-net", NULL, NULL);
     option(out, "--disable-userns", NULL, NULL);
@@ -198,7 +212,8 @@ static const char *workdir_of(const struct px_plan *plan)
     return "/";
 }
 
-int px_other_bwrap(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out, struct px_err *e)
+int px_other_bwrap(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out,
+                   struct px_err *e)
 {
     px_auto_buf struct px_buf inputs = PX_BUF(8 << 20);
     unsigned fd = 11;
@@ -208,8 +223,10 @@ int px_other_bwrap(const struct px_policy *policy, const struct px_plan *plan, s
         return px_fail(e, PX_E_NOT_BUILT, 0, "a profile of system calls cannot be exported to bwrap");
     px_buf_puts(out, "#!/bin/bash\n# A policy of px for bubblewrap 0.8 or newer.\n");
     missing(out, "#", policy, false);
-    px_buf_puts(out, "# The box can read this command line, with the host's names of what is bound.\n[ \"$(id -u)\" -ne 0 ] || { echo 'Run this as an ordinary user: as root, bwrap would map an id of the box to root.' >&2; exit 125; }\n"
-                     "exec ");
+    px_buf_puts(
+        out,
+        "# The box can read this command line, with the host's names of what is bound.\n[ \"$(id -u)\" -ne 0 ] || { echo 'Run this as an ordinary user: as root, bwrap would map an id of the box to root.' >&2; exit 125; }\n"
+        "exec ");
     timeout_word(out, policy);
     px_buf_puts(out, "bwrap");
     bwrap_identity(out, policy, plan);
@@ -231,10 +248,12 @@ int px_other_bwrap(const struct px_policy *policy, const struct px_plan *plan, s
 static void docker_limits(struct px_buf *out, const struct px_policy *p)
 {
     char text[48];
-    if (px_policy_limited(p->memory_bytes) && px_fmt(text, sizeof text, "%llu", (unsigned long long)p->memory_bytes) >= 0)
+    if (px_policy_limited(p->memory_bytes) &&
+        px_fmt(text, sizeof text, "%llu", (unsigned long long)p->memory_bytes) >= 0)
         option(out, "--memory", text, NULL);
     if (px_policy_limited(p->cpus_milli) &&
-        px_fmt(text, sizeof text, "%llu.%03llu", (unsigned long long)(p->cpus_milli / 1000), (unsigned long long)(p->cpus_milli % 1000)) >= 0)
+        px_fmt(text, sizeof text, "%llu.%03llu", (unsigned long long)(p->cpus_milli / 1000),
+               (unsigned long long)(p->cpus_milli % 1000)) >= 0)
         option(out, "--cpus", text, NULL);
     if (px_policy_limited(p->pids) && px_fmt(text, sizeof text, "%llu", (unsigned long long)p->pids) >= 0)
         option(out, "--pids-limit", text, NULL);
@@ -245,23 +264,30 @@ static void docker_step(struct px_buf *out, const struct px_plan *plan, const st
     px_auto_buf struct px_buf text = PX_BUF(16 << 10);
     const char *dst = px_plan_text(plan, s->dst);
     if (s->op == PX_OP_BIND && s->flags & PX_STEP_CALLER) {
-        px_buf_printf(&text, "type=bind,source=%s,target=%s%s", px_plan_text(plan, s->src), dst, s->attr & PX_MOUNT_RDONLY ? ",readonly" : "");
+        px_buf_printf(&text, "type=bind,source=%s,target=%s%s", px_plan_text(plan, s->src), dst,
+                      s->attr & PX_MOUNT_RDONLY ? ",readonly" : "");
         option(out, "--mount", px_buf_text(&text), NULL);
     } else if (s->op == PX_OP_TMPFS && !px_equal(dst, "/dev/shm") && !its_own(dst)) {
-        px_buf_printf(&text, "%s:rw,nosuid,nodev,size=%llu%s,mode=1777", dst, (unsigned long long)s->num, s->attr & PX_MOUNT_NOEXEC ? ",noexec" : ",exec");
+        px_buf_printf(&text, "%s:rw,nosuid,nodev,size=%llu%s,mode=1777", dst, (unsigned long long)s->num,
+                      s->attr & PX_MOUNT_NOEXEC ? ",noexec" : ",exec");
         option(out, "--tmpfs", px_buf_text(&text), NULL);
     }
 }
 
-int px_other_docker(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out, struct px_err *e)
+int px_other_docker(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out,
+                    struct px_err *e)
 {
     char user[40];
     if (no_such(plan, "docker", e) < 0)
         return -1;
     (void)px_fmt(user, sizeof user, "%u:%u", policy->user.uid, policy->user.gid);
-    px_buf_puts(out, "#!/bin/sh\n# A policy of px for docker or podman (DOCKER=podman). IMAGE is the image that has the programs.\n");
+    px_buf_puts(
+        out,
+        "#!/bin/sh\n# A policy of px for docker or podman (DOCKER=podman). IMAGE is the image that has the programs.\n");
     missing(out, "#", policy, true);
-    px_buf_puts(out, "# System calls: px policy show --seccomp >profile.json, and --security-opt seccomp=profile.json.\nexec ");
+    px_buf_puts(
+        out,
+        "# System calls: px policy show --seccomp >profile.json, and --security-opt seccomp=profile.json.\nexec ");
     timeout_word(out, policy);
     px_buf_puts(out, "\"${DOCKER:-docker}\" run --rm --init");
     option(out, "--network", plan->own_net ? "none" : "host", NULL);
@@ -292,15 +318,20 @@ static void subpath(struct px_buf *out, const char *act, const char *path)
 }
 
 /* Reads are granted only where the policy shows something; the system's own directories are those that any program needs. */
-int px_other_seatbelt(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out, struct px_err *e)
+int px_other_seatbelt(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out,
+                      struct px_err *e)
 {
-    static const char *const system_dirs[] = {"/usr", "/bin", "/sbin", "/System", "/Library", "/private/var/db/dyld", "/dev", NULL};
+    static const char *const system_dirs[] = {
+        "/usr", "/bin", "/sbin", "/System", "/Library", "/private/var/db/dyld", "/dev", NULL};
     if (no_such(plan, "seatbelt", e) < 0)
         return -1;
-    px_buf_puts(out, "; A policy of px for Seatbelt: sandbox-exec -f FILE COMMAND. Paths are those of the host.\n");
+    px_buf_puts(
+        out, "; A policy of px for Seatbelt: sandbox-exec -f FILE COMMAND. Paths are those of the host.\n");
     missing(out, ";", policy, false);
-    px_buf_puts(out, "(version 1)\n(deny default)\n(allow process-fork)\n(allow process-exec)\n(allow sysctl-read)\n(allow signal (target same-sandbox))\n"
-                     "(allow file-read-metadata)\n");
+    px_buf_puts(
+        out,
+        "(version 1)\n(deny default)\n(allow process-fork)\n(allow process-exec)\n(allow sysctl-read)\n(allow signal (target same-sandbox))\n"
+        "(allow file-read-metadata)\n");
     for (const char *const *dir = system_dirs; *dir; dir++)
         subpath(out, "file-read*", *dir);
     px_buf_puts(out, "(allow file-write* (literal \"/dev/null\") (literal \"/dev/tty\"))\n");
