@@ -326,7 +326,7 @@ int cmd_mcp(struct cli *cli, int argc, char **argv)
         status = say_error(cli, &e, USAGE_STATUS);
     } else if (w.help) {
         status = print_help(find_command("mcp"));
-    } else if (open_files(&w, &e) < 0 || look_at_policy(&w, &network, &e) < 0) {
+    } else if (open_files(&w, &e) < 0 || (!w.no_execute && look_at_policy(&w, &network, &e) < 0)) {
         status = say_error(cli, &e, e.code == 1 ? USAGE_STATUS : 1);
     } else {
         wipe_environment();

@@ -443,6 +443,14 @@ def options_of_the_box(world):
     for words in (("--no-such",), ("--tty",), ("--", "true"), ("--root", "x"), ("--memory", "lots")):
         done = subprocess.run([world.px, "mcp", f"--root=in={world.inside}", *words], capture_output=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S, check=False, env=world.env)
         check(done.returncode in (1, 2) and done.stderr.startswith(b"PX") and not done.stdout, f"{words}: {done}")
+    nested = (f"in={world.inside}", f"in/deep={world.ro}:rw")
+    done = subprocess.run([world.px, "mcp", *(f"--root={root}" for root in nested)], capture_output=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S, check=False, env=world.env)
+    check(done.returncode == 1 and b"has no place in a box" in done.stderr, f"{done}")
+    (world.inside / "deep").mkdir()
+    with world.client(roots=nested) as client:
+        client.start()
+        client.good("execute", command="echo x > in/deep/new")
+        check(client.text("read_text_file", path="in/deep/new") == "x\n", "a root in a root")
     done = subprocess.run([world.px, "mcp"], capture_output=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S, check=False, env=world.env)
     check(done.returncode == 2 and b"--root" in done.stderr, f"{done}")
 

@@ -1,5 +1,6 @@
 /* The roots of a file sandbox in a box: the same directories, for the shell tool beside the file tools. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <px/files.h>
 #include <string.h>
@@ -7,6 +8,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/fd.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "files/files.h"
 
@@ -29,12 +32,32 @@ static int source_of(const struct px_root *root, char out[PATH_MAX])
     return held.st_dev == named.st_dev && held.st_ino == named.st_ino && !strchr(out, ':') ? 0 : -ENOENT;
 }
 
+/* `a/b` is shown inside `a`, and a box never makes a directory in a tree of the caller's to mount on. */
+static int check_place(const struct px_files *files, const struct px_root *root, struct px_err *e)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        const struct px_root *outer = &files->roots[i];
+        if (root->name_len <= outer->name_len || strncmp(root->name, outer->name, outer->name_len) != 0 ||
+            root->name[outer->name_len] != '/')
+            continue;
+        px_auto_fd int fd = px_open_beneath(outer->fd, root->name + outer->name_len + 1, O_PATH | O_DIRECTORY, 0);
+        if (fd >= 0)
+            continue;
+        (void)px_fail(e, PX_E_ROOT, fd, "root '%s' has no place in a box: that of '%s' has no such directory", root->name,
+                      outer->name);
+        return px_fix(e, "Make that directory, or give the root a name of its own.");
+    }
+    return 0;
+}
+
 int px_files_bind(const struct px_files *files, const char *target, struct px_policy *policy,
                   struct px_err *e)
 {
     char source[PATH_MAX], word[3 * PATH_MAX];
     for (size_t i = 0; i < files->count; i++) {
         const struct px_root *root = &files->roots[i];
+        if (check_place(files, root, e) < 0)
+            return -1;
         int r = source_of(root, source);
         if (r < 0) {
             (void)px_fail(e, PX_E_ROOT, r, "root '%s' cannot be had in a box", root->name);
