@@ -117,7 +117,8 @@ static int make_policy(void *user, struct px_policy **ret_policy, struct px_err 
     if (o.argc || o.shell_text || o.plan || o.report || o.tty || o.interactive || o.detach || o.keeps)
         r = make_error(e, 1, "Commands come from the client. Run `px mcp --help` for what can be said here.",
                        "px mcp takes no command, and nothing that goes with one");
-    r = r < 0 ? r : px_files_bind(w->files, "/workspace", o.policy, e);
+    if (r >= 0 && !w->no_execute)
+        r = px_files_bind(w->files, "/workspace", o.policy, e);
     r = r < 0 ? r : px_policy_set(o.policy, "workdir", "/workspace", e);
     if (r >= 0) {
         *ret_policy = o.policy;
@@ -326,7 +327,7 @@ int cmd_mcp(struct cli *cli, int argc, char **argv)
         status = say_error(cli, &e, USAGE_STATUS);
     } else if (w.help) {
         status = print_help(find_command("mcp"));
-    } else if (open_files(&w, &e) < 0 || (!w.no_execute && look_at_policy(&w, &network, &e) < 0)) {
+    } else if (open_files(&w, &e) < 0 || look_at_policy(&w, &network, &e) < 0) {
         status = say_error(cli, &e, e.code == 1 ? USAGE_STATUS : 1);
     } else {
         wipe_environment();
