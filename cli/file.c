@@ -149,12 +149,13 @@ static bool find_op(const char *word, char name[32], struct px_files_op_info *re
 /* search takes its text first, as grep does; the others a path, and some a second one. */
 static int take_paths(struct words *w, const struct px_files_op_info *op, struct px_err *e)
 {
-    size_t at = 0, most = op->to ? 2 : 1;
+    bool two = op->to || strcmp(op->name, "diff") == 0;    /* which takes a file or a text */
+    size_t at = 0, most = two ? 2 : 1;
     if (op->text && !w->ask.query.text && w->paths.count)
         w->ask.query.text = w->paths.items[at++];
     if (at < w->paths.count)
         w->ask.path = w->paths.items[at++];
-    if (op->to && at < w->paths.count)
+    if (two && at < w->paths.count)
         w->ask.to = w->paths.items[at++];
     if (at < w->paths.count)
         return make_error(e, 1, NULL, "px file %s takes at most %zu words, '%s' is one too many", op->name,
@@ -210,7 +211,7 @@ static int call_words(struct words *w, const struct px_files *files, const struc
         w->ask.edits = &edit;
         w->ask.edits_count = 1;
     }
-    if (op->content && w->ask.content) {
+    if (w->ask.content) {
         w->ask.content_len = strlen(w->ask.content);
     } else if (op->content) {
         content = read_input(&w->ask.content_len, e);

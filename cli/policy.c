@@ -54,7 +54,7 @@ static int export(struct cli *cli, int argc, char **argv)
     const char *to = argc >= 2 && strcmp(argv[0], "--to") == 0 ? argv[1] : NULL;
 
     if (!to)
-        return usage_error(cli, USAGE_STATUS, "Write px policy export --to oci [OPTIONS] [-- COMMAND...].", "the format is missing");
+        return usage_error(cli, USAGE_STATUS, "Write px policy export --to oci|bwrap|docker|seatbelt [OPTIONS] [-- COMMAND...].", "the format is missing");
     if (parse_options(cli, argc - 2, argv + 2, &o, &e) < 0)
         return say_error(cli, &e, 1);
     if (o.help) {
@@ -68,12 +68,38 @@ static int export(struct cli *cli, int argc, char **argv)
     return status;
 }
 
+/* 1 if there is something to say. */
+static int check(struct cli *cli, int argc, char **argv)
+{
+    struct options o;
+    struct px_err e = {0};
+    char *found = NULL, *warnings = NULL;
+    if (parse_options(cli, argc, argv, &o, &e) < 0)
+        return say_error(cli, &e, 1);
+    if (o.help) {
+        free_options(&o);
+        return print_help(find_command("policy"));
+    }
+    int status = px_policy_check(o.policy, &found, &e) < 0 || px_policy_warnings(o.policy, &warnings, &e) < 0 ? say_error(cli, &e, 1)
+                 : found || warnings ? 1 : 0;
+    if (found)
+        (void)print_text(found);
+    if (warnings)
+        (void)print_text(warnings);
+    free(found);
+    free(warnings);
+    free_options(&o);
+    return status;
+}
+
 int cmd_policy(struct cli *cli, int argc, char **argv)
 {
     if (argc > 0 && strcmp(argv[0], "show") == 0)
         return show(cli, argc - 1, argv + 1);
     if (argc > 0 && strcmp(argv[0], "export") == 0)
         return export(cli, argc - 1, argv + 1);
-    return usage_error(cli, USAGE_STATUS, "Write px policy show [--preset NAME], or px policy export --to oci.",
-                       "px policy knows only: show, export");
+    if (argc > 0 && strcmp(argv[0], "check") == 0)
+        return check(cli, argc - 1, argv + 1);
+    return usage_error(cli, USAGE_STATUS, "Write px policy show [--preset NAME], px policy check, or px policy export --to oci.",
+                       "px policy knows only: show, check, export");
 }

@@ -70,6 +70,11 @@ PX_API int px_files_root_at(const struct px_files *files, size_t index, struct p
 /* Restricts the calling thread, for good, to these roots: a second layer below this one, for a program that does
  * nothing else. 1 if it is in force, 0 if the kernel has no Landlock. */
 PX_API int px_files_confine(const struct px_files *files, struct px_err *e);
+/* The same, and more of it: no system call but what working on these files and on descriptors that are open takes, no privilege
+ * but over files. For a server that reads what others wrote; before it has threads. 1, or 0 without Landlock. */
+PX_API int px_files_seal(const struct px_files *files, struct px_err *e);
+/* Binds each root into a box, at TARGET/NAME and with its mode. What a policy has of them holds while `files` does. */
+PX_API int px_files_bind(const struct px_files *files, const char *target, struct px_policy *policy, struct px_err *e);
 
 /* ---- questions ---- */
 
@@ -162,6 +167,11 @@ struct px_files_edit {
 /* One after another; each old text must occur exactly once then. All or none. With dry_run only the diff is made. */
 PX_API int px_files_edit(const struct px_files *files, const char *path, const struct px_files_edit *edits,
                          size_t count, bool dry_run, struct px_files_done *ret_done, struct px_err *e);
+
+/* How a file differs from another one, or (`to` NULL) from a text that might be written to it; "" if it does not. A unified diff;
+ * free() it. Nothing is changed. */
+PX_API int px_files_diff(const struct px_files *files, const char *path, const char *to, const char *text, size_t len,
+                         char **ret_diff, struct px_err *e);
 
 /* The target must not exist; directories above it are made. A directory can be moved within its root. */
 PX_API int px_files_move(const struct px_files *files, const char *from, const char *to, struct px_err *e);

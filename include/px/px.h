@@ -65,6 +65,9 @@ PX_API int px_policy_json(const struct px_policy *policy, char **ret_json, struc
 /* What its author should know, a line each, or NULL if there is nothing: names in a profile that no kernel has, and the like.
  * free() it. */
 PX_API int px_policy_warnings(const struct px_policy *policy, char **ret_text, struct px_err *e);
+/* What in it contradicts itself, has no effect or opens more than one may think, a line each; NULL: nothing. free() it. Not in the
+ * launcher. */
+PX_API int px_policy_check(const struct px_policy *policy, char **ret_text, struct px_err *e);
 /* The system call filter in force, in the containers' JSON format; free() it. Not in the launcher. */
 PX_API int px_policy_seccomp(const struct px_policy *policy, char **ret_json, struct px_err *e);
 /* Does now what a start would do first and may take long: an archive that is to be the root is unpacked. A start does it otherwise. */

@@ -192,6 +192,19 @@ void px_json_null(struct px_json *j, const char *name)
     add_word(j, name, "null");
 }
 
+void px_json_value(struct px_json *j, const char *name, const char *json)
+{
+    size_t len = strlen(json);
+    if (len == 0) {
+        misuse(j);
+        return;
+    }
+    if (!begin_value(j, name))
+        return;
+    px_buf_add(j->out, json, len - (json[len - 1] == '\n'));
+    end_value(j);
+}
+
 void px_json_decimal(struct px_json *j, const char *name, uint64_t value, int decimals)
 {
     uint64_t scale = 1;

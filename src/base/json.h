@@ -30,5 +30,7 @@ void px_json_int(struct px_json *j, const char *name, int64_t value);
 void px_json_uint(struct px_json *j, const char *name, uint64_t value);
 void px_json_bool(struct px_json *j, const char *name, bool value);
 void px_json_null(struct px_json *j, const char *name);
+/* A whole value that this writer (or jansson) wrote before, on one line; a newline at its end is left out. */
+void px_json_value(struct px_json *j, const char *name, const char *json);
 /* value / 10^decimals, exactly: px_json_decimal(j, "wall_s", 1500, 3) writes 1.500. */
 void px_json_decimal(struct px_json *j, const char *name, uint64_t value, int decimals);

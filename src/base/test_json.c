@@ -208,3 +208,17 @@ TEST(a_full_buffer_is_the_first_error)
     px_json_end(&j);
     ASSERT_EQ(out.err, -E2BIG);
 }
+
+TEST(a_value_written_before_is_put_in_its_place)
+{
+    px_auto_buf struct px_buf out = PX_BUF(100), empty = PX_BUF(100);
+    struct px_json j = {.out = &out}, none = {.out = &empty};
+
+    px_json_object(&j, NULL);
+    px_json_value(&j, "a", "{\"b\":1}\n");
+    px_json_int(&j, "c", 2);
+    px_json_end(&j);
+    ASSERT_STR(px_buf_text(&out), "{\"a\":{\"b\":1},\"c\":2}");
+    px_json_value(&none, NULL, "");
+    ASSERT_EQ(empty.err, -EINVAL);
+}

@@ -166,6 +166,20 @@ static int do_edit(struct call *c, struct px_err *e)
     return r;
 }
 
+static int do_diff(struct call *c, struct px_err *e)
+{
+    px_auto_free char *diff = NULL;
+    if (!c->ask->to == !c->ask->content)
+        return px_fail(e, PX_E_VALUE, 0, "'diff' needs either 'to' or 'content'");
+    if (px_files_diff(c->files, c->ask->path, c->ask->to, c->ask->content, c->ask->content_len, &diff, e) < 0)
+        return -1;
+    px_json_text(&c->json, "path", c->ask->path);
+    px_json_bool(&c->json, "same", diff[0] == '\0');
+    px_json_text(&c->json, "diff", diff);
+    px_buf_puts(&c->text, diff);
+    return 0;
+}
+
 static struct px_files_query query(const struct call *c)
 {
     struct px_files_query q = c->ask->query;
@@ -302,6 +316,7 @@ static const struct op {
     {"read", PATH, do_read},
     {"write", WRITES | PATH | CONTENT, do_write},
     {"edit", WRITES | PATH | EDITS, do_edit},
+    {"diff", PATH, do_diff},
     {"list", 0, do_list},
     {"search", TEXT, do_search},
     {"stat", PATH, do_stat},

@@ -12,6 +12,7 @@
 #include "kernel/idmap.h"
 #include "runtime/bundle.h"
 #include "runtime/kind.h"
+#include "runtime/other.h"
 
 enum { ROOT_BASE = 0x70000000, ROOT_COUNT = 65536 };    /* the first range of root's block: see kernel/idmap.c */
 
@@ -56,12 +57,26 @@ static int choose_ids(const struct px_policy *policy, const struct px_plan *plan
     return 0;
 }
 
-static int check_format(const char *to, struct px_err *e)
+static int to_oci(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out, struct px_err *e)
 {
-    if (px_equal(to, "oci"))
-        return 0;
+    struct px_bundle b = {.policy = policy, .plan = plan, .exported = true, .terminal = policy->tty};
+    int r = choose_ids(policy, plan, &b, e);
+    return r < 0 ? r : px_bundle_print(&b, out, e);
+}
+
+static const struct format {
+    const char *name;
+    int (*print)(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out, struct px_err *e);
+} formats[] = {{"oci", to_oci}, {"bwrap", px_other_bwrap}, {"docker", px_other_docker}, {"seatbelt", px_other_seatbelt}};
+
+static const struct format *find_format(const char *to, struct px_err *e)
+{
+    for (size_t i = 0; i < PX_COUNT_OF(formats); i++)
+        if (px_equal(to, formats[i].name))
+            return &formats[i];
     px_fail(e, PX_E_VALUE, 0, "a policy cannot be exported to '%s'", to ? to : "");
-    return px_fix(e, "Write --to oci.");
+    (void)px_fix(e, "Write --to oci, bwrap, docker or seatbelt.");
+    return NULL;
 }
 
 PX_API int px_policy_export(const struct px_policy *policy, const char *const argv[], const char *to, char **ret_text,
@@ -69,18 +84,15 @@ PX_API int px_policy_export(const struct px_policy *policy, const char *const ar
 {
     struct px_policy plain = *policy;           /* borrows every text */
     const struct px_host host = {.uid = geteuid(), .gid = getegid(), .user_namespaces = true, .apparmor = true};
+    const struct format *format = find_format(to, e);
     px_auto_buf struct px_buf out = PX_BUF(64 << 20);
-    struct px_bundle b = {.policy = policy, .exported = true, .terminal = policy->tty};
     struct px_plan *plan = NULL;
 
     if (!px_policy_own_filter(policy))
         plain.seccomp = NULL;   /* a profile is read when it is printed; for the plan any filter will do */
-    if (check_format(to, e) < 0 || px_plan_new(&plain, argv, &host, false, &plan, e) < 0)
+    if (!format || px_plan_new(&plain, argv, &host, false, &plan, e) < 0)
         return -1;
-    b.plan = plan;
-    int r = choose_ids(policy, plan, &b, e);
-    if (r >= 0)
-        r = px_bundle_print(&b, &out, e);
+    int r = format->print(policy, plan, &out, e);
     px_plan_free(plan);
     if (r >= 0)
         *ret_text = px_buf_take(&out);

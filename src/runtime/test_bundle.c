@@ -341,7 +341,7 @@ static void refuse_export(const char *const argv[], const char *to, int code)
 TEST(what_json_cannot_hold_is_refused)
 {
     refuse_export(PAIRS("echo", "\xff\xfe"), "oci", PX_E_VALUE);
-    refuse_export(argv_true, "docker", PX_E_VALUE);
+    refuse_export(argv_true, "chroot", PX_E_VALUE);
     refuse_export(argv_true, NULL, PX_E_VALUE);
     refuse_export((const char *const[]){NULL}, "oci", PX_E_USAGE);
 }

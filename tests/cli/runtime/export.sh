@@ -6,5 +6,5 @@ jq -c '[.linux.namespaces[].type]' "$TMP/config.json"
 jq -c '.mounts[] | select(.destination == "/scratch") | [.type, (.options | contains(["size=1048576", "nosuid", "nodev"]))]' "$TMP/config.json"
 jq -c '[.linux.uidMappings[].hostID | . > 0] | all' "$TMP/config.json"
 jq -r '.annotations["px.not-in-this-file"]' "$TMP/config.json"
-says "$PX" policy export --to docker
+says "$PX" policy export --to chroot
 says "$PX" policy export

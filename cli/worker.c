@@ -1,0 +1,246 @@
+/* px worker: boundaries from a file, and the shell tool within them. */
+#include "cli.h"
+
+#include <px/worker.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ATTACH_MAX = 64 };
+
+struct words {
+    const char *base, *timeout, *file, *child;
+    const char *attach[ATTACH_MAX + 1];
+    size_t attach_count;
+    bool approve_all, strict;
+    char **command;
+    int command_count;
+};
+
+/* ---- the command line ---- */
+
+static int take_value(const char *name, int argc, char **argv, int *at, const char **ret, struct px_err *e)
+{
+    if (*at + 1 >= argc)
+        return make_error(e, 1, NULL, "%s needs a value", name);
+    *ret = argv[++*at];
+    return 0;
+}
+
+static int take_option(struct words *w, int argc, char **argv, int *at, struct px_err *e)
+{
+    const char *word = argv[*at];
+    if (strcmp(word, "--approve-all") == 0)
+        return w->approve_all = true, 0;
+    if (strcmp(word, "--strict") == 0)
+        return w->strict = true, 0;
+    if (strcmp(word, "--base") == 0)
+        return take_value(word, argc, argv, at, &w->base, e);
+    if (strcmp(word, "--timeout") == 0)
+        return take_value(word, argc, argv, at, &w->timeout, e);
+    if (strcmp(word, "--attach") == 0 && w->attach_count < ATTACH_MAX)
+        return take_value(word, argc, argv, at, &w->attach[w->attach_count++], e);
+    return make_error(e, 1, "Run `px worker --help` for the options.",
+                      "there is no option '%.100s' of px worker here", word);
+}
+
+static int parse(struct words *w, bool child, int argc, char **argv, struct px_err *e)
+{
+    int i = 0;
+    for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (argv[i][0] == '-') {
+            if (take_option(w, argc, argv, &i, e) < 0)
+                return -1;
+        } else if (!w->file) {
+            w->file = argv[i];
+        } else if (child && !w->child) {
+            w->child = argv[i];
+        } else {
+            return make_error(e, 1, "Write the command behind --.", "'%.100s' is one word too many", argv[i]);
+        }
+    }
+    if (!w->file || (child && !w->child))
+        return make_error(e, 1, "Run `px worker --help`.",
+                          w->file ? "the name of the other worker is missing"
+                                  : "the worker's file is missing");
+    w->command = argv + i + (i < argc);
+    w->command_count = argc - i - (i < argc);
+    return 0;
+}
+
+static int seconds(const struct words *w, unsigned *ret, struct px_err *e)
+{
+    unsigned value = 0;
+    for (const char *at = w->timeout; at && *at; at++) {
+        if (*at < '0' || *at > '9' || value > 300)
+            return make_error(e, 2, "Write a number of seconds from 1 to 300.", "'%.32s' is no timeout",
+                              w->timeout);
+        value = value * 10 + (unsigned)(*at - '0');
+    }
+    if (w->timeout && (value < 1 || value > 300))
+        return make_error(e, 2, "Write a number of seconds from 1 to 300.", "'%.32s' is no timeout",
+                          w->timeout);
+    *ret = value;
+    return 0;
+}
+
+/* ---- approval ---- */
+
+/* Words become one text that is judged; a word with blanks or quotes in it is quoted. */
+static char *join(const struct words *w)
+{
+    size_t size = 1;
+    for (int i = 0; i < w->command_count; i++)
+        size += 4 * strlen(w->command[i]) + 3;
+    char *text = calloc(1, size), *at = text;
+    if (!text || w->command_count == 1)
+        return text ? memcpy(text, w->command[0], strlen(w->command[0])) : NULL;
+    for (int i = 0; i < w->command_count; i++) {
+        *at++ = '\'';
+        for (const char *c = w->command[i]; *c; c++) {
+            if (*c == '\'') {
+                memcpy(at, "'\\''", 4);
+                at += 4;
+            } else {
+                *at++ = *c;
+            }
+        }
+        *at++ = '\'';
+        *at++ = i + 1 < w->command_count ? ' ' : '\0';
+    }
+    return text;
+}
+
+static int ask_person(const char *command, struct px_err *e)
+{
+    char line[16] = "";
+    if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+        return make_error(e, 322, NULL, "the command needs approval: %.200s", command);
+    say("The worker wants to run: %.1000s", command);
+    say("Run it? [y/N]");
+    if (!fgets(line, sizeof line, stdin) || (line[0] != 'y' && line[0] != 'Y'))
+        return make_error(e, 322, NULL, "the command was not approved: %.200s", command);
+    return 0;
+}
+
+static int approve(const struct words *w, const struct px_worker *worker, char ***ret_argv, struct px_err *e)
+{
+    char *text = w->command_count ? join(w) : calloc(1, 1);
+    if (!text)
+        return make_error(e, 4, NULL, "px ran out of memory");
+    enum px_approval verdict = px_worker_judge(worker, text, ret_argv, e);
+    int r = verdict == PX_BLOCKED ? -1 : 0;
+    if (verdict == PX_NEEDS_APPROVAL && w->strict)
+        r = make_error(e, 322, "Leave --strict out to be asked.", "the command needs approval: %.200s", text);
+    else if (verdict == PX_NEEDS_APPROVAL && !w->approve_all)
+        r = ask_person(text, e);
+    if (r < 0 && verdict != PX_BLOCKED)
+        px_words_free(*ret_argv);
+    free(text);
+    return r;
+}
+
+/* ---- running ---- */
+
+static int tell(const struct cli *cli, const struct px_worker *worker, const struct px_box *box,
+                unsigned timeout_s, struct px_err *e)
+{
+    const struct px_result *r = px_box_result(box);
+    char *json = NULL, *note = NULL;
+    if (px_worker_result(worker, box, timeout_s, &json, e) < 0 ||
+        px_shell_note(px_worker_files(worker), px_worker_network(worker), r, &note, e) < 0) {
+        free(json);
+        return say_error(cli, e, 1);
+    }
+    if (strcmp(r->tier, "full") != 0 && cli->verbose >= 0)
+        say("px: warning: no full OS sandbox on this host; the command ran with the tier %s", r->tier);
+    if (cli->json) {
+        (void)print_text(json);
+    } else {
+        (void)fwrite(r->out.data, 1, r->out.len, stdout);
+        (void)fflush(stdout);
+        (void)fwrite(r->err.data, 1, r->err.len, stderr);
+        if (r->timed_out)
+            say("Command timed out after %u seconds", timeout_s ? timeout_s : 30);
+        if (note)
+            say("\n%s", note);
+    }
+    free(note);
+    free(json);
+    return r->exit_code;
+}
+
+static int run(const struct cli *cli, const struct words *w, const struct px_worker *worker,
+               const struct px_worker *from)
+{
+    struct px_worker_run how = {.attachments = w->attach, .from = from};
+    struct px_err e = {0};
+    struct px_box *box = NULL;
+    char **argv = NULL;
+    if (seconds(w, &how.timeout_s, &e) < 0 || approve(w, worker, &argv, &e) < 0)
+        return say_error(cli, &e, START_STATUS);
+    int status;
+    wipe_environment();
+    if (px_worker_start(worker, (const char *const *)argv, &how, &box, &e) < 0)
+        status = say_error(cli, &e, status_for(&e));
+    else if (px_box_wait(box, &e) < 0)
+        status = say_error(cli, &e, START_STATUS);
+    else
+        status = tell(cli, worker, box, how.timeout_s, &e);
+    px_box_free(box);
+    px_words_free(argv);
+    return status;
+}
+
+static int check(const struct cli *cli, const struct px_worker *worker)
+{
+    struct px_err e = {0};
+    char *text = NULL, *json = NULL;
+    if (px_worker_describe(worker, &text, &json, &e) < 0)
+        return say_error(cli, &e, 1);
+    int status = print_text(cli->json ? json : text) < 0;
+    free(text);
+    free(json);
+    return status;
+}
+
+/* The child has its own boundaries; what is attached is looked up in the caller's before it starts. */
+static int call(const struct cli *cli, const struct words *w, const struct px_worker *caller)
+{
+    struct px_err e = {0};
+    struct px_worker *child = NULL;
+    char *path = NULL;
+    int status =
+        px_worker_child(caller, w->child, &path, &e) < 0 || px_worker_load(path, w->base, &child, &e) < 0
+            ? say_error(cli, &e, START_STATUS)
+            : run(cli, w, child, caller);
+    px_worker_free(child);
+    free(path);
+    return status;
+}
+
+int cmd_worker(struct cli *cli, int argc, char **argv)
+{
+    struct words w = {0};
+    struct px_err e = {0};
+    struct px_worker *worker = NULL;
+    const char *verb = argc ? argv[0] : "";
+    bool is_check = strcmp(verb, "check") == 0, is_call = strcmp(verb, "call") == 0;
+    if (!is_check && !is_call && strcmp(verb, "shell") != 0)
+        return usage_error(cli, USAGE_STATUS, "Run `px worker --help`.",
+                           "px worker knows check, shell and call");
+    close_inherited();
+    open_missing_stdio();
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+        return print_help(find_command("worker"));
+    if (parse(&w, is_call, argc - 1, argv + 1, &e) < 0)
+        return say_error(cli, &e, USAGE_STATUS);
+    if (px_worker_load(w.file, w.base, &worker, &e) < 0)
+        return say_error(cli, &e, is_check ? 1 : START_STATUS);
+    int status = is_check  ? check(cli, worker)
+                 : is_call ? call(cli, &w, worker)
+                           : run(cli, &w, worker, worker);
+    px_worker_free(worker);
+    return status;
+}

@@ -1,0 +1,84 @@
+/* fuzz/fuzz_mcp.c - a client of the MCP server that sends anything: every line that goes back is one JSON document. */
+#include <jansson.h>
+#include <string.h>
+
+#include "files/files.h"
+#include "fuzz.h"
+#include "serve/lines.h"
+#include "serve/mcp.h"
+
+/* Nothing can be reached, so that a request that is understood is harmless. */
+static const struct px_files nothing;
+
+struct seen {
+    uint32_t asked; /* of the runner, and not answered yet */
+    size_t lines;
+};
+
+static int to_client(void *user, const char *data, size_t len)
+{
+    struct seen *seen = user;
+    json_t *doc = json_loadb(data, len, JSON_ALLOW_NUL, NULL);
+
+    CHECK(len > 1 && data[len - 1] == '\n' && memchr(data, '\n', len) == data + len - 1);
+    CHECK(json_is_object(doc) || json_is_array(doc));
+    json_decref(doc);
+    seen->lines++;
+    return 0;
+}
+
+static int to_runner(void *user, const struct wire_ask *ask, const char *text)
+{
+    struct seen *seen = user;
+
+    CHECK(ask->number != 0 && ask->len <= WIRE_TEXT_MAX);
+    CHECK((ask->len == 0) == (text == NULL || *text == 0));
+    seen->asked = ask->op == WIRE_CANCEL ? 0 : ask->number;
+    return 0;
+}
+
+static void answer(struct mcp *m, struct seen *seen)
+{
+    struct wire_answer head = {.number = seen->asked, .text_len = 2, .json_len = 2};
+
+    if (seen->asked)
+        CHECK(mcp_answer(m, &head, "ok", "{}") == 0);
+    seen->asked = 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    /* Where the bytes stand in a message that is otherwise well-formed, and once as they are. */
+    static const char *const forms[] = {
+        "%s\n",
+        "{\"jsonrpc\":\"2.0\",\"id\":%s,\"method\":\"ping\"}\n",
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-03-26\"}}\n[%s]\n",
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"%s\"}}\n",
+        "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":"
+        "\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{}},\"name\":\"edit_file\",\"arguments\":%s}}\n",
+        "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/call\",\"params\":{\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":"
+        "\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{}},\"name\":\"execute\",\"arguments\":{\"command\":\"%s\"}}}\n"
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":3}}\n",
+    };
+    char *text = fuzz_text(data, size), *lines = malloc(size + 640);
+
+    CHECK(lines);
+    for (size_t form = 0; form < sizeof forms / sizeof forms[0]; form++) {
+        struct seen seen = {0};
+        struct mcp_config config = {
+            .files = &nothing, .shell = true, .user = &seen, .send = to_client, .ask = to_runner};
+        struct mcp *m = mcp_new(&config);
+
+        CHECK(m);
+        (void)snprintf(lines, size + 640, forms[form], text);
+        size_t len = strlen(lines), half = len / 2;
+        CHECK(mcp_feed(m, lines, half) == 0 && mcp_feed(m, lines + half, len - half) == 0);
+        answer(m, &seen);
+        CHECK(mcp_runner_gone(m) == 0);
+        mcp_free(m);
+    }
+    (void)serve_lines_small(text, size);
+    free(lines);
+    free(text);
+    return 0;
+}

@@ -1,0 +1,68 @@
+/* px/worker.h - workers: the boundaries of an agent, from a file, and the shell tool that keeps them.
+ *
+ *     sandbox:
+ *       paths:
+ *         portfolio: {root: ./portfolio, mode: rw, suffixes: [.md, .pdf], max_file_bytes: 10000000}
+ *         pipeline: {root: ./pipeline}
+ *       network: false
+ *       require_os_sandbox: false
+ *     shell_rules:
+ *       - {pattern: git status, approval_required: false}
+ *
+ * The shell tool runs one plain command in a box that shows the roots of the worker and read-only system directories, nothing
+ * else. A command that failed is explained: first what the engine itself stopped, then what its own words hint at. */
+#pragma once
+
+#include <px/files.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct px_worker;
+
+/* Roots are below `base` (NULL: the working directory). */
+PX_API int px_worker_load(const char *path, const char *base, struct px_worker **ret_worker,
+                          struct px_err *e);
+PX_API void px_worker_free(struct px_worker *worker);
+PX_API const struct px_files *px_worker_files(const struct px_worker *worker);
+PX_API bool px_worker_network(const struct px_worker *worker);
+/* Its boundaries, for a person and as JSON; free() both. */
+PX_API int px_worker_describe(const struct px_worker *worker, char **ret_text, char **ret_json,
+                              struct px_err *e);
+
+enum px_approval { PX_BLOCKED, PX_NEEDS_APPROVAL, PX_PRE_APPROVED };
+PX_API const char *px_approval_name(enum px_approval approval);
+/* One command, split as a shell would split it but without a shell; argv is the caller's to free by px_words_free. Never fails but
+ * for memory: what cannot be run is PX_BLOCKED, and *e says why. */
+PX_API enum px_approval px_worker_judge(const struct px_worker *worker, const char *command, char ***ret_argv,
+                                        struct px_err *e);
+PX_API void px_words_free(char **words);
+
+/* A file that the worker may hand to another one: opened for reading; close() it. */
+PX_API int px_worker_attach(const struct px_worker *worker, const char *path, int *ret_fd,
+                            uint64_t *ret_bytes, struct px_err *e);
+/* Whether the worker may call another one by this name, and the file of that one: free() it. */
+PX_API int px_worker_child(const struct px_worker *worker, const char *name, char **ret_path,
+                           struct px_err *e);
+
+/* The shell tool. Attachments appear read-only as /attachments/NAME. */
+struct px_worker_run {
+    unsigned timeout_s;             /* 1 to 300; 0: 30 */
+    const char *const *attachments; /* NULL-terminated: of `from`'s sandbox; NULL: none */
+    const struct px_worker *from;
+};
+PX_API int px_worker_start(const struct px_worker *worker, const char *const argv[],
+                           const struct px_worker_run *how, struct px_box **ret_box, struct px_err *e);
+/* What a model is told of a command that ended: {"ok", "stdout", "stderr", "exit_code", "truncated", "note"}; free() it. */
+PX_API int px_worker_result(const struct px_worker *worker, const struct px_box *box, unsigned timeout_s,
+                            char **ret_json, struct px_err *e);
+
+/* What a model should know of a command that failed, in lines, or NULL if there is nothing; free() it. Text that the command
+ * wrote is only ever a hint. */
+PX_API int px_shell_note(const struct px_files *files, bool network, const struct px_result *result,
+                         char **ret_text, struct px_err *e);
+
+#ifdef __cplusplus
+}
+#endif

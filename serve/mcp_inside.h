@@ -1,0 +1,93 @@
+/* serve/mcp_inside.h - what the parts of the MCP server share.
+ *
+ * Why:     messages, answers and methods are three things; a request passes through all of them.
+ * Owns:    see serve/mcp.h.
+ * Mustn't: be included but by serve/mcp*.c. */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "serve/lines.h"
+#include "serve/mcp.h"
+#include "serve/tools.h"
+
+enum {
+    PENDING_MAX = 32,
+    BATCH_MAX = 64,
+    ID_MAX = 1024,
+    ANSWER_MAX = 512 << 20,
+};
+
+/* Codes of JSON-RPC, and one of MCP. */
+enum {
+    RPC_PARSE = -32700,
+    RPC_INVALID = -32600,
+    RPC_NO_METHOD = -32601,
+    RPC_PARAMS = -32602,
+    RPC_INTERNAL = -32603,
+    RPC_VERSION = -32022,
+};
+
+#define META "io.modelcontextprotocol/"
+
+/* Modern ones say their version in every request, the others agree on one by `initialize`. */
+struct version {
+    const char *name;
+    bool modern, batch;
+};
+
+/* Answers to the requests of one array, which go out together. */
+struct batch {
+    struct px_buf out;
+    size_t waiting; /* one more while the array is still being read */
+};
+
+struct request {
+    char *id; /* as JSON; NULL: a notification */
+    bool modern;
+    struct batch *batch;
+};
+
+struct pending {
+    uint32_t number; /* 0: free */
+    struct request request;
+};
+
+struct mcp {
+    struct mcp_config config;
+    struct tool_set set;
+    struct serve_lines lines;
+    const struct version *legacy; /* agreed upon by `initialize`; NULL: not yet */
+    bool runner_gone;
+    bool failed; /* the client is gone, or there is no memory */
+    uint32_t last;
+    struct pending pending[PENDING_MAX];
+};
+
+/* ---- mcp_say.c: each of these that takes a request answers and ends it ---- */
+
+void mcp_request_done(struct request *r);
+void mcp_batch_end(struct mcp *m, struct batch *b);
+void mcp_refuse(struct mcp *m, struct request *r, int code, const char *words);
+void mcp_refuse_with(struct mcp *m, struct request *r, int code, const char *words, const char *data);
+void mcp_begin_result(struct px_json *j, const struct request *r);
+void mcp_end_result(struct mcp *m, struct request *r, struct px_json *j);
+void mcp_server_info(struct px_json *j, const char *name);
+void mcp_tool_answer(struct mcp *m, struct request *r, const char *text, size_t len, const char *json,
+                     bool is_error);
+void mcp_tool_error(struct mcp *m, struct request *r, const struct px_err *e);
+
+/* ---- mcp_methods.c ---- */
+
+enum { ANY_TIME = 1, ONLY_LEGACY = 2, ONLY_MODERN = 4 };
+struct method {
+    const char *name;
+    unsigned when;
+    void (*run)(struct mcp *m, struct request *r, const json_t *params);
+};
+/* NULL if there is none, or none of that kind. */
+const struct method *mcp_find_method(const char *name, bool modern);
+const struct version *mcp_find_version(const char *name, bool modern);
+void mcp_add_versions(struct px_json *j, const char *name);
+struct pending *mcp_find_pending(struct mcp *m, uint32_t number);

@@ -1,0 +1,73 @@
+/* The roots of a file sandbox in a box: the same directories, for the shell tool beside the file tools. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <px/files.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "files/files.h"
+
+/* Root's boxes take the descriptor itself: whoever renames things meanwhile, the box gets what the file tools hold open. An
+ * ordinary user's box is put together in a process of its own, to which our descriptors mean nothing; it gets the name that the
+ * directory has now, if it still leads there. */
+static int source_of(const struct px_root *root, char out[PATH_MAX])
+{
+    char link[64];
+    struct stat held, named;
+    (void)px_fmt(link, sizeof link, "/proc/self/fd/%d", root->fd);
+    if (geteuid() == 0)
+        return px_fmt(out, PATH_MAX, "%s", link);
+    ssize_t n = readlink(link, out, PATH_MAX - 1);
+    if (n < 0)
+        return -errno;
+    out[n] = '\0';
+    if (fstat(root->fd, &held) < 0 || stat(out, &named) < 0)
+        return -errno;
+    return held.st_dev == named.st_dev && held.st_ino == named.st_ino && !strchr(out, ':') ? 0 : -ENOENT;
+}
+
+/* `a/b` is shown inside `a`, and a box never makes a directory in a tree of the caller's to mount on. */
+static int check_place(const struct px_files *files, const struct px_root *root, struct px_err *e)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        const struct px_root *outer = &files->roots[i];
+        if (root->name_len <= outer->name_len || strncmp(root->name, outer->name, outer->name_len) != 0 ||
+            root->name[outer->name_len] != '/')
+            continue;
+        px_auto_fd int fd = px_open_beneath(outer->fd, root->name + outer->name_len + 1, O_PATH | O_DIRECTORY, 0);
+        if (fd >= 0)
+            continue;
+        (void)px_fail(e, PX_E_ROOT, fd, "root '%s' has no place in a box: that of '%s' has no such directory", root->name,
+                      outer->name);
+        return px_fix(e, "Make that directory, or give the root a name of its own.");
+    }
+    return 0;
+}
+
+int px_files_bind(const struct px_files *files, const char *target, struct px_policy *policy,
+                  struct px_err *e)
+{
+    char source[PATH_MAX], word[3 * PATH_MAX];
+    for (size_t i = 0; i < files->count; i++) {
+        const struct px_root *root = &files->roots[i];
+        if (check_place(files, root, e) < 0)
+            return -1;
+        int r = source_of(root, source);
+        if (r < 0) {
+            (void)px_fail(e, PX_E_ROOT, r, "root '%s' cannot be had in a box", root->name);
+            return px_fix(e, "Check that its directory is still there, under a name without a colon.");
+        }
+        if (px_fmt(word, sizeof word, "%s:%s/%s:%s", source, target, root->name,
+                   root->writable ? "rw" : "ro") < 0)
+            return px_fail(e, PX_E_LIMIT, 0, "the name of root '%s' is too long for a bind", root->name);
+        if (px_policy_set(policy, "bind", word, e) < 0)
+            return -1;
+    }
+    return 0;
+}

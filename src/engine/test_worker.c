@@ -1,0 +1,215 @@
+/* Workers: what their files may say, what they may run, and what the shell tool tells. */
+#include <fcntl.h>
+#include <px/worker.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "engine/worker.h"
+#include "engine/yaml.h"
+#include "harness/test.h"
+
+static const char sandbox[] =
+    "sandbox:\n  paths:\n    portfolio: {root: ./portfolio, mode: rw, suffixes: [.md], max_file_bytes: 20}\n"
+    "    pipeline:\n      root: ./pipeline\n";
+
+/* A directory of its own with a worker's file in it, and the worker. */
+struct world {
+    char dir[256], path[300];
+    struct px_worker *worker;
+};
+
+static int load(struct world *w, const char *text, struct px_err *e)
+{
+    if (px_test_dir_path()[0] == '\0') {        /* one for all loads of a test */
+        px_auto_fd int dir = px_test_dir();
+        ASSERT_OK(dir);
+    }
+    (void)snprintf(w->dir, sizeof w->dir, "%s", px_test_dir_path());
+    (void)snprintf(w->path, sizeof w->path, "%s/w.yaml", w->dir);
+    px_auto_fd int fd = open(w->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    ASSERT(fd >= 0 && px_write_full(fd, text, strlen(text)) == 0);
+    return px_worker_load(w->path, w->dir, &w->worker, e);
+}
+
+static void done(struct world *w)
+{
+    px_worker_free(w->worker);
+}
+
+static void refused(const char *text, const char *words)
+{
+    struct world w = {0};
+    struct px_err e = {0};
+    int r = load(&w, text, &e);
+    done(&w);
+    if (r >= 0 || !strstr(e.what, words))
+        FAIL("'%.80s' gave '%s', not '%s'", text, r < 0 ? e.what : "a worker", words);
+}
+
+TEST(a_file_that_is_wrong_is_refused_with_its_line)
+{
+    refused("", "line 1: there is no value");
+    refused("[1]", "must be a map");
+    refused("sandbox: {}\n", "no sandbox with paths");
+    refused("sandbox:\n  paths:\n    a: {root: x}\n  color: red\n", "line 4: 'color' is no key");
+    refused("sandbox:\n  paths:\n    a: {root: x, mode: rwx}\n", "line 3: 'mode' must be ro or rw");
+    refused("sandbox:\n  paths:\n    a: {mode: rw}\n", "line 3: 'a' needs a root");
+    refused("sandbox:\n  network: yes\n", "line 2: 'network' must be true or false");
+    refused("sandbox:\n  network: \"true\"\n", "line 2: 'network' must be true or false");
+    refused("sandbox:\n  network: false\n  network: true\n", "line 3: the key 'network' is there twice");
+    refused("sandbox: &x\n  paths: {a: {root: y}}\nname: *x\n", "line 3: aliases are not taken");
+    refused("name: one\n---\nname: two\n", "second document");
+    refused("name: \"a\\0b\"\n", "line 1: a text has a NUL in it");
+    refused("name: [\n", "w.yaml, line");
+    refused("sandbox: [a]\n", "line 1: 'sandbox' must be a map");
+    refused("shell_rules:\n  - {approval_required: false}\n", "line 2: this needs a pattern");
+    refused("shell_rules:\n  - {pattern: \"a 'b\"}\n", "quote that is not closed");
+}
+
+TEST(depth_and_size_of_a_file_are_bounded)
+{
+    char deep[512] = "a: ";
+    struct px_yaml *root = NULL;
+    struct px_err e = {0};
+    memset(deep + 3, '[', 100);
+    ASSERT_EQ(px_yaml_parse("x", deep, 103, &root, &e), -1);
+    ASSERT(strstr(e.what, "nested too deeply"));
+    px_auto_free char *wide = calloc(1, 3 * PX_YAML_NODES + 8);
+    wide[0] = '[';
+    for (size_t i = 0; i <= PX_YAML_NODES; i++)
+        memcpy(wide + 1 + 2 * i, "a,", 2);
+    ASSERT_EQ(px_yaml_parse("x", wide, strlen(wide), &root, &e), -1);
+    ASSERT(strstr(e.what, "too much in it"));
+}
+
+static void judged(const struct px_worker *w, const char *command, enum px_approval wanted, const char *first)
+{
+    struct px_err e = {0};
+    char **argv = NULL;
+    enum px_approval got = px_worker_judge(w, command, &argv, &e);
+    if (got != wanted)
+        FAIL("'%s' is %s, not %s (%s)", command, px_approval_name(got), px_approval_name(wanted), e.what);
+    if (got == PX_BLOCKED)
+        ASSERT_EQ(e.code, PX_E_BLOCKED);
+    else if (!first || strcmp(argv[0], first) != 0)
+        FAIL("'%s' begins with '%s'", command, argv[0]);
+    if (got != PX_BLOCKED)
+        px_words_free(argv);
+}
+
+TEST(the_first_rule_that_fits_decides)
+{
+    struct world w = {0};
+    struct px_err e = {0};
+    char text[1024];
+    (void)snprintf(
+        text, sizeof text, "%s%s", sandbox,
+        "shell_rules:\n  - {pattern: git push}\n  - {pattern: git, approval_required: false}\n"
+        "  - {pattern: cat, approval_required: false, sandbox_paths: [pipeline]}\n  - {pattern: cat}\n");
+    ASSERT_EQ(load(&w, text, &e), 0);
+    judged(w.worker, "git status", PX_PRE_APPROVED, "git");
+    judged(w.worker, "  'gi't  \"sta\\\"tus\" ", PX_PRE_APPROVED, "git");
+    judged(w.worker, "git push origin", PX_NEEDS_APPROVAL, "git");
+    judged(w.worker, "git pushed", PX_PRE_APPROVED, "git");
+    judged(w.worker, "gitk", PX_BLOCKED, NULL);
+    judged(w.worker, "cat -n pipeline/a pipeline/b", PX_PRE_APPROVED, "cat");
+    judged(w.worker, "cat pipeline/a portfolio/b.md", PX_NEEDS_APPROVAL, "cat");
+    judged(w.worker, "cat pipeline/../../x", PX_NEEDS_APPROVAL, "cat");
+    judged(w.worker, "cat /etc/passwd", PX_NEEDS_APPROVAL, "cat");
+    const char *const never[] = {"",        "  ",       "git a | b", "git > x",   "git < x",
+                                 "git; ls", "git & ls", "git `ls`",  "git $(ls)", "git ${HOME}",
+                                 "git 'a",  "git \"a",  "git \\"};
+    for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
+        judged(w.worker, never[i], PX_BLOCKED, NULL);
+    done(&w);
+    (void)snprintf(text, sizeof text, "%s%s", sandbox, "shell_default: {approval_required: false}\n");
+    w = (struct world){0};
+    ASSERT_EQ(load(&w, text, &e), 0);
+    judged(w.worker, "anything at all", PX_PRE_APPROVED, "anything");
+    done(&w);
+}
+
+/* Runs it and gives what the model is told. */
+static char *run(const struct world *w, const char *const argv[], struct px_err *e)
+{
+    struct px_worker_run how = {.timeout_s = 100};
+    struct px_box *box = NULL;
+    char *json = NULL;
+    if (px_worker_start(w->worker, argv, &how, &box, e) < 0 || px_box_wait(box, e) < 0 ||
+        px_worker_result(w->worker, box, 100, &json, e) < 0)
+        FAIL("%s", e->what);
+    px_box_free(box);
+    return json;
+}
+
+static void told(const struct world *w, const char *script, const char *words, const char *not_words)
+{
+    struct px_err e = {0};
+    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    px_auto_free char *json = run(w, argv, &e);
+    if (!strstr(json, words) || (not_words && strstr(json, not_words)))
+        FAIL("'%s' gave %s", script, json);
+}
+
+TEST(a_command_sees_the_paths_and_is_told_what_it_may)
+{
+    struct world w = {0};
+    struct px_err e = {0};
+    char text[1024];
+    (void)snprintf(text, sizeof text, "%s%s", sandbox, "  require_os_sandbox: true\n");
+    ASSERT_EQ(load(&w, text, &e), 0);
+    told(&w, "pwd; ls; echo hi >portfolio/x.md && cat portfolio/x.md",
+         "\"stdout\":\"/workspace\\npipeline\\nportfolio\\nhi\\n\"", "Note:");
+    told(&w, "echo hi >pipeline/x", "\\n\\nNote: This worker's writable paths are: portfolio", NULL);
+    told(&w, "echo hi >pipeline/x; true", "\"note\":null", "Note:");
+    told(&w, "echo Network is unreachable >&2; exit 1", "Note: Network access is disabled for this worker.",
+         NULL);
+    told(&w, "head -c 200000 /dev/zero", "\"truncated\":true", NULL);
+    told(&w, "exit 7", "\"exit_code\":7", "Note:");
+    done(&w);
+}
+
+TEST(attachments_are_files_of_the_caller)
+{
+    struct world w = {0};
+    struct px_err e = {0};
+    char text[1024], path[300];
+    uint64_t bytes = 0;
+    int fd = -1;
+    (void)snprintf(text, sizeof text, "%s%s", sandbox,
+                   "attachment_policy: {max_attachments: 1, allowed_suffixes: [.md]}\nworkers: [child]\n");
+    ASSERT_EQ(load(&w, text, &e), 0);
+    (void)snprintf(path, sizeof path, "%s/portfolio/a.md", w.dir);
+    px_auto_fd int made = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    ASSERT(made >= 0 && px_write_full(made, "hello", 5) == 0);
+    ASSERT_EQ(px_worker_attach(w.worker, "portfolio/a.md", &fd, &bytes, &e), 0);
+    ASSERT_EQ(bytes, 5);
+    ASSERT_EQ(close(fd), 0);
+    const char *const never[] = {"/etc/passwd.md",       "~/a.md",          "none/a.md", "portfolio",
+                                 "portfolio/../../a.md", "portfolio/a.txt", path};
+    for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
+        ASSERT_EQ(px_worker_attach(w.worker, never[i], &fd, &bytes, &e), -1);
+    char *child = NULL;
+    ASSERT_EQ(px_worker_child(w.worker, "child", &child, &e), 0);
+    ASSERT(strstr(child, "/child.yaml"));
+    free(child);
+    ASSERT_EQ(px_worker_child(w.worker, "../child", &child, &e), -1);
+    const char *const argv[] = {"/bin/cat", "/attachments/a.md", NULL};
+    const char *const attached[] = {"portfolio/a.md", NULL}, *const two[] = {"portfolio/a.md",
+                                                                             "portfolio/a.md", NULL};
+    struct px_worker_run how = {.attachments = attached, .from = w.worker};
+    struct px_box *box = NULL;
+    ASSERT_EQ(px_worker_start(w.worker, argv, &how, &box, &e), 0);
+    ASSERT_EQ(px_box_wait(box, &e), 0);
+    ASSERT_EQ(strcmp(px_box_result(box)->out.data, "hello"), 0);
+    px_box_free(box);
+    how.attachments = two;
+    ASSERT_EQ(px_worker_start(w.worker, argv, &how, &box, &e), -1);
+    ASSERT_EQ(e.code, PX_E_ATTACHMENT);
+    done(&w);
+}

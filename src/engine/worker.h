@@ -1,0 +1,33 @@
+/* engine/worker.h - the inside of a worker.
+ *
+ * Why:     its file is read in one place, its rules are asked in another, its commands run in a third.
+ * Owns:    its texts and its files.
+ * Mustn't: change once it is read. */
+#pragma once
+
+#include <px/worker.h>
+
+#include "engine/yaml.h"
+
+enum { PX_WORKER_RULES = 256, PX_WORKER_PREFIX = 16, PX_WORKER_ATTACHMENTS = 64 };
+
+struct px_rule {
+    char **prefix; /* the first words of a command; NULL-terminated */
+    bool approval;
+    const struct px_yaml *paths; /* names of roots in which every argument must lie; NULL: anywhere */
+};
+
+struct px_worker {
+    struct px_yaml *file;
+    char *name, *place; /* the file's name, and the directory it lies in */
+    struct px_files *files;
+    bool network, require_os_sandbox;
+    struct px_rule rules[PX_WORKER_RULES];
+    size_t rules_count;
+    bool has_default, default_approval;
+    uint64_t max_attachments, max_attachment_bytes;
+    const struct px_yaml *attachment_suffixes, *children; /* NULL: any; none */
+};
+
+/* Words as a POSIX shell would make them of quotes and backslashes; 0, or why not. */
+const char *px_worker_split(const char *text, char ***ret_words);

@@ -1,0 +1,249 @@
+/* The shell tool of a worker, and what it hands to others. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "engine/worker.h"
+
+enum { TIMEOUT_S = 30, TIMEOUT_MAX_S = 300, ANSWER_MAX = 8 << 20 };
+
+static bool suffix_fits(const struct px_yaml *list, const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    for (const struct px_yaml *n = list ? list->first : NULL; n; n = n->next)
+        if (dot && strcasecmp(dot, n->text) == 0)
+            return true;
+    return list == NULL;
+}
+
+int px_worker_attach(const struct px_worker *w, const char *path, int *ret_fd, uint64_t *ret_bytes,
+                     struct px_err *e)
+{
+    struct stat st;
+    if (!suffix_fits(w->attachment_suffixes, path))
+        return px_fail(e, PX_E_ATTACHMENT, 0, "'%.200s' has a suffix that must not be attached", path);
+    px_auto_fd int fd = -EBADF;
+    if (px_files_open(w->files, path, &fd, e) < 0)
+        return -1;
+    if (fstat(fd, &st) < 0)
+        return px_fail(e, PX_E_FILE_IO, -errno, "'%.200s' cannot be looked at", path);
+    *ret_bytes = (uint64_t)st.st_size;
+    *ret_fd = px_fd_take(&fd);
+    return 0;
+}
+
+int px_worker_child(const struct px_worker *w, const char *name, char **ret_path, struct px_err *e)
+{
+    px_auto_buf struct px_buf path = PX_BUF(8192);
+    const struct px_yaml *n = w->children ? w->children->first : NULL;
+    while (n && strcmp(n->text, name) != 0)
+        n = n->next;
+    if (!n || strchr(name, '/')) {
+        (void)px_fail(e, PX_E_WORKER, 0, "%s does not name '%.100s' among its workers", w->name, name);
+        return px_fix(
+            e, "Add it to the list `workers` of the caller's file; its own file is NAME.yaml beside it.");
+    }
+    px_buf_printf(&path, "%s/%s.yaml", w->place, name);
+    *ret_path = px_buf_take(&path);
+    return *ret_path ? 0 : px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+}
+
+/* ---- a box ---- */
+
+/* What was opened in the caller's sandbox is what the child gets; see engine/files_bind.c for how it is named. */
+static int bind_attachment(struct px_policy *policy, int fd, const char *path, struct px_err *e)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char word[8192], link[64];
+    if (strchr(name, ':'))
+        return px_fail(e, PX_E_ATTACHMENT, 0, "'%.200s' has a colon in its name", path);
+    (void)px_fmt(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (geteuid() != 0) {
+        char real[4096];
+        ssize_t n = readlink(link, real, sizeof real - 1);
+        if (n < 0 || memchr(real, ':', (size_t)n))
+            return px_fail(e, PX_E_ATTACHMENT, 0, "'%.200s' cannot be had in a box", path);
+        real[n] = '\0';
+        if (px_fmt(word, sizeof word, "%s:/attachments/%s:ro", real, name) < 0)
+            return px_fail(e, PX_E_LIMIT, 0, "the name of '%.200s' is too long", path);
+    } else if (px_fmt(word, sizeof word, "%s:/attachments/%s:ro", link, name) < 0) {
+        return px_fail(e, PX_E_LIMIT, 0, "the name of '%.200s' is too long", path);
+    }
+    return px_policy_set(policy, "bind", word, e);
+}
+
+struct open_files {
+    int fds[PX_WORKER_ATTACHMENTS];
+    size_t count;
+};
+
+/* All of them are checked before anything starts. */
+static int take_attachments(const struct px_worker_run *how, struct open_files *o, struct px_policy *policy,
+                            struct px_err *e)
+{
+    const struct px_worker *from = how->from;
+    uint64_t bytes, total = 0;
+    for (size_t i = 0; how->attachments && how->attachments[i]; i++) {
+        if (i >= from->max_attachments || i >= PX_WORKER_ATTACHMENTS)
+            return px_fail(e, PX_E_ATTACHMENT, 0, "there are more than %zu attachments", i);
+        if (px_worker_attach(from, how->attachments[i], &o->fds[i], &bytes, e) < 0)
+            return -1;
+        o->count++;
+        total += bytes;
+        if (total > from->max_attachment_bytes)
+            return px_fail(e, PX_E_ATTACHMENT, 0, "the attachments have more than %llu bytes together",
+                           (unsigned long long)from->max_attachment_bytes);
+        if (bind_attachment(policy, o->fds[i], how->attachments[i], e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int set_fields(const struct px_worker *w, unsigned timeout_s, struct px_policy *policy,
+                      struct px_err *e)
+{
+    char timeout[16];
+    (void)px_fmt(timeout, sizeof timeout, "%us", timeout_s);
+    const char *const rows[][2] = {{"workdir", "/workspace"},
+                                   {"timeout", timeout},
+                                   {"output-limit", "50k"},
+                                   {"net", w->network ? "outbound" : "none"},
+                                   {"require", w->require_os_sandbox ? "full" : "landlock"}};
+    for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
+        if (px_policy_set(policy, rows[i][0], rows[i][1], e) < 0)
+            return -1;
+    return px_files_bind(w->files, "/workspace", policy, e);
+}
+
+/* Host codes of data/errors.def: the machine cannot give the isolation. */
+static int name_missing(const struct px_worker *w, struct px_err *e)
+{
+    struct px_err cause = *e;
+    if (!w->require_os_sandbox || cause.code < PX_E_USERNS || cause.code > PX_E_TIER)
+        return -1;
+    (void)px_fail(e, PX_E_OS_SANDBOX, 0, "OS sandbox required but unavailable");
+    return px_why(e, "%s", cause.what);
+}
+
+int px_worker_start(const struct px_worker *w, const char *const argv[], const struct px_worker_run *how,
+                    struct px_box **ret_box, struct px_err *e)
+{
+    struct open_files o = {0};
+    struct px_policy *policy = NULL;
+    unsigned timeout_s = how->timeout_s ? how->timeout_s : TIMEOUT_S;
+    if (timeout_s > TIMEOUT_MAX_S)
+        timeout_s = TIMEOUT_MAX_S;
+    int r = px_policy_new("worker", &policy, e);
+    r = r < 0 ? r : set_fields(w, timeout_s, policy, e);
+    r = r < 0 ? r : take_attachments(how, &o, policy, e);
+    if (r >= 0 && px_box_start(policy, argv, NULL, ret_box, e) < 0)
+        r = name_missing(w, e);
+    for (size_t i = 0; i < o.count; i++)
+        (void)close(o.fds[i]);
+    px_policy_free(policy);
+    return r;
+}
+
+/* The names of the specification; everything else that px knows is beside them. */
+int px_worker_result(const struct px_worker *w, const struct px_box *box, unsigned timeout_s, char **ret_json,
+                     struct px_err *e)
+{
+    const struct px_result *r = px_box_result(box);
+    px_auto_buf struct px_buf out = PX_BUF(ANSWER_MAX), err = PX_BUF(ANSWER_MAX);
+    px_auto_free char *note = NULL, *all = NULL;
+    struct px_json j = {.out = &out};
+    if (px_shell_note(w->files, w->network, r, &note, e) < 0 || px_box_json(box, false, &all, e) < 0)
+        return -1;
+    px_buf_add(&err, r->err.data, r->err.len);
+    if (r->timed_out)
+        px_buf_printf(&err, "Command timed out after %u seconds", timeout_s ? timeout_s : TIMEOUT_S);
+    if (note)
+        px_buf_printf(&err, "\n\n%s", note);
+    px_json_object(&j, NULL);
+    px_json_bool(&j, "ok", r->exit_code == 0);
+    px_json_bytes(&j, "stdout", r->out.data, r->out.len);
+    px_json_bytes(&j, "stderr", err.data, err.len);
+    px_json_int(&j, "exit_code", r->timed_out ? -1 : r->exit_code);
+    px_json_bool(&j, "truncated", r->out_truncated || r->err_truncated);
+    px_json_text(&j, "note", note);
+    px_json_value(&j, "result", all);
+    px_json_end(&j);
+    px_buf_putc(&out, '\n');
+    *ret_json = err.err < 0 ? NULL : px_buf_take(&out);
+    return *ret_json ? 0 : px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+}
+
+/* ---- words about a worker ---- */
+
+static void describe_roots(const struct px_worker *w, struct px_buf *text, struct px_json *j)
+{
+    struct px_files_root root;
+    px_json_array(j, "paths");
+    for (size_t i = 0; px_files_root_at(w->files, i, &root) == 0; i++) {
+        px_json_object(j, NULL);
+        px_json_text(j, "name", root.name);
+        px_json_text(j, "mode", root.writable ? "rw" : "ro");
+        px_json_uint(j, "max_file_bytes", root.max_file_bytes);
+        px_json_end(j);
+        px_buf_printf(text, "%s  %s at /workspace/%s, files of at most %llu bytes\n",
+                      root.writable ? "rw" : "ro", root.name, root.name,
+                      (unsigned long long)root.max_file_bytes);
+    }
+    px_json_end(j);
+}
+
+static void describe_rules(const struct px_worker *w, struct px_buf *text, struct px_json *j)
+{
+    px_json_array(j, "shell_rules");
+    for (size_t i = 0; i < w->rules_count; i++) {
+        const char *verdict = px_approval_name(w->rules[i].approval ? PX_NEEDS_APPROVAL : PX_PRE_APPROVED);
+        px_json_object(j, NULL);
+        px_json_array(j, "pattern");
+        px_buf_printf(text, "%-14s ", verdict);
+        for (char **word = w->rules[i].prefix; *word; word++) {
+            px_json_text(j, NULL, *word);
+            px_buf_quote(text, *word, strlen(*word));
+            px_buf_putc(text, ' ');
+        }
+        px_buf_puts(text, w->rules[i].paths ? "... (only with paths of the sandbox)\n" : "...\n");
+        px_json_end(j);
+        px_json_text(j, "approval", verdict);
+        px_json_end(j);
+    }
+    px_json_end(j);
+    const char *rest = px_approval_name(!w->has_default       ? PX_BLOCKED
+                                        : w->default_approval ? PX_NEEDS_APPROVAL
+                                                              : PX_PRE_APPROVED);
+    px_json_text(j, "shell_default", rest);
+    px_buf_printf(text, "%-14s every other command\n", rest);
+}
+
+int px_worker_describe(const struct px_worker *w, char **ret_text, char **ret_json, struct px_err *e)
+{
+    px_auto_buf struct px_buf text = PX_BUF(ANSWER_MAX), out = PX_BUF(ANSWER_MAX);
+    struct px_json j = {.out = &out};
+    px_json_object(&j, NULL);
+    px_json_bool(&j, "ok", true);
+    describe_roots(w, &text, &j);
+    px_json_bool(&j, "network", w->network);
+    px_json_bool(&j, "require_os_sandbox", w->require_os_sandbox);
+    px_buf_printf(&text, "network %s; OS sandbox %s\n", w->network ? "allowed" : "off",
+                  w->require_os_sandbox ? "required"
+                                        : "required in full, or with a warning by Landlock alone");
+    describe_rules(w, &text, &j);
+    px_json_uint(&j, "max_attachments", w->max_attachments);
+    px_json_uint(&j, "max_attachment_bytes", w->max_attachment_bytes);
+    px_json_end(&j);
+    px_buf_putc(&out, '\n');
+    *ret_text = px_buf_take(&text);
+    *ret_json = px_buf_take(&out);
+    return *ret_text && *ret_json ? 0 : px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+}

@@ -1,0 +1,709 @@
+#!/usr/bin/python3
+"""mcp_server.py [--as UID] [--only NAME...] PX - `px mcp` against a client of this file's own, and against the official one where it is installed.
+
+What a client may say and must not, what each tool does, what cannot be reached by any of them, what is left when somebody dies.
+PX and px-main beside it are copied to where any user can reach them. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last
+"N passed, N failed, N skipped".
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+LIMIT_S = 120
+SECRET = "the secret of the host"
+LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+MODERN = "2026-07-28"
+META = {"io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {}}
+READING = {"read_text_file", "read_multiple_files", "list_directory", "directory_tree", "search_files", "search_text", "get_file_info",
+           "list_allowed_directories", "diff"}
+WRITING = {"write_file", "edit_file", "create_directory", "move_file", "copy_file", "delete_file"}
+SHELL = {"execute", "process_output", "process_kill"}
+TESTS = []
+
+
+class Problem(Exception):
+    """The test failed; the text says how."""
+
+
+class Skip(Exception):
+    """The test cannot be run here; the text says why."""
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def check(condition, why):
+    if not condition:
+        raise Problem(why)
+
+
+def wait_for(what, why):
+    end = time.monotonic() + LIMIT_S
+    while time.monotonic() < end:
+        if what():
+            return
+        time.sleep(0.02)
+    raise Problem(why)
+
+
+class Client:
+    """A server and the two ends of its streams."""
+
+    def __init__(self, world, *options, roots=None, env=None):
+        roots = roots or (f"in={world.inside}:rw", f"ro={world.ro}")
+        self.world, self.next, self.ended, self.own_words = world, 0, None, False
+        self.process = subprocess.Popen([world.px, "mcp", *(f"--root={root}" for root in roots), *options], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/", env=env or world.env)
+        self.watch = threading.Timer(LIMIT_S, self.process.kill)
+        self.watch.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        if self.ended:
+            return self.ended
+        for stream in (self.process.stdin, self.process.stdout):
+            try:
+                stream.close()
+            except OSError:
+                pass
+        status = self.process.wait(LIMIT_S)
+        self.watch.cancel()
+        said = self.process.stderr.read() if status >= 0 else b""
+        self.process.stderr.close()
+        self.ended = (status, said)
+        return self.ended
+
+    def raw(self, data):
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def send(self, message):
+        self.raw(json.dumps(message).encode() + b"\n")
+
+    def line(self):
+        line = self.process.stdout.readline()
+        check(line.endswith(b"\n"), f"the server ended: {line[:200]!r}")
+        check(SECRET.encode() not in line, "the secret got out")
+        check(self.own_words or str(self.world.top).encode() not in line, f"a path of the host: {line[:300]!r}")
+        return json.loads(line)
+
+    def request(self, method, **params):
+        self.next += 1
+        self.send({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params})
+        return self.next
+
+    def ask(self, method, **params):
+        number = self.request(method, **params)
+        answer = self.line()
+        check(answer.get("id") == number and answer.get("jsonrpc") == "2.0", f"not an answer to {number}: {answer}")
+        return answer
+
+    def error(self, code, method, **params):
+        answer = self.ask(method, **params)
+        check(answer.get("error", {}).get("code") == code, f"{method}: {answer}, not error {code}")
+        return answer["error"]
+
+    def start(self, version="2025-11-25"):
+        answer = self.ask("initialize", protocolVersion=version, capabilities={}, clientInfo={"name": "test", "version": "1"})
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return answer["result"]
+
+    def call(self, name, **arguments):
+        answer = self.ask("tools/call", name=name, arguments=arguments)
+        check("result" in answer, f"{name}: {answer}")
+        result = answer["result"]
+        check(result["content"][0]["type"] == "text" and isinstance(result["structuredContent"], dict), f"{name}: {result}")
+        check(result["structuredContent"]["ok"] == (not result["isError"]), f"{name}: isError and ok disagree: {result}")
+        return result
+
+    def good(self, name, **arguments):
+        result = self.call(name, **arguments)
+        check(not result["isError"], f"{name} {arguments}: {result['content'][0]['text'][:300]}")
+        return result["structuredContent"]
+
+    def text(self, name, **arguments):
+        result = self.call(name, **arguments)
+        check(not result["isError"], f"{name} {arguments}: {result['content'][0]['text'][:300]}")
+        return result["content"][0]["text"]
+
+    def bad(self, name, **arguments):
+        result = self.call(name, **arguments)
+        check(result["isError"], f"{name} {arguments} was allowed: {result['content'][0]['text'][:300]}")
+        return result["content"][0]["text"]
+
+    def status(self, pid=None):
+        text = Path(f"/proc/{pid or self.server()}/status").read_text()
+        return dict(line.split(":", 1) for line in text.splitlines())
+
+    def server(self):
+        return self.process.pid
+
+    def runner(self):
+        children = Path(f"/proc/{self.server()}/task/{self.server()}/children").read_text().split()
+        check(len(children) == 1, f"the server has the children {children}")
+        return int(children[0])
+
+
+class World:
+    """in/ is the root `in` (rw), ro/ the root `ro`, outside/ holds what nobody may touch."""
+
+    def __init__(self, px, top):
+        self.px, self.top = px, Path(top)
+        self.inside, self.ro, self.outside = (self.top / name for name in ("in", "ro", "outside"))
+        self.env = {**os.environ, "PX_HOME": str(self.top / "home"), "PX_TEST_SECRET": SECRET}
+        for path in (self.inside, self.ro, self.outside):
+            path.mkdir()
+        (self.outside / "x.md").write_text(SECRET)
+        (self.ro / "r.md").write_text("read me\n")
+
+    def client(self, *options, **more):
+        return Client(self, *options, **more)
+
+    def marker(self):
+        """A number of seconds that nobody else sleeps."""
+        return f"{100000 + os.getpid() % 100000}.{time.monotonic_ns() % 1000000}"
+
+
+def sleeping(marker):
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[:1] in ([b"sleep"], [b"/bin/sleep"]) and marker.encode() in words:
+            found.append(int(path.parent.name))
+    return found
+
+
+# ---- versions and messages ------------------------------------------------------------------------------------------
+
+
+@test
+def versions_by_handshake(world):
+    for version in LEGACY:
+        with world.client("--no-execute") as client:
+            result = client.start(version)
+            check(result["protocolVersion"] == version and "tools" in result["capabilities"], f"{version}: {result}")
+            check(result["serverInfo"]["name"] == "px" and "in (read and write)" in result["instructions"], f"{result}")
+            check("resultType" not in client.ask("tools/list")["result"], "a result type in an old revision")
+    for version in ("1999-01-01", MODERN, ""):
+        with world.client("--no-execute") as client:
+            check(client.start(version)["protocolVersion"] == LEGACY[0], f"{version!r} did not lead to the newest handshake")
+            check(client.ask("ping")["result"] == {}, "ping")
+
+
+@test
+def versions_by_request(world):
+    with world.client("--no-execute") as client:
+        found = client.ask("server/discover", _meta=META)["result"]
+        check(found["resultType"] == "complete" and found["supportedVersions"] == [MODERN, *LEGACY], f"{found}")
+        check(found["ttlMs"] >= 0 and found["cacheScope"] == "private" and "tools" in found["capabilities"], f"{found}")
+        listed = client.ask("tools/list", _meta=META)["result"]
+        check(listed["resultType"] == "complete" and listed["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "px", "tools/list")
+        called = client.ask("tools/call", _meta=META, name="get_file_info", arguments={"path": "ro/r.md"})["result"]
+        check(called["resultType"] == "complete" and called["structuredContent"]["size"] == 8, f"{called}")
+        wrong = client.error(-32022, "tools/list", _meta={**META, "io.modelcontextprotocol/protocolVersion": "1900-01-01"})
+        check(wrong["data"] == {"supported": [MODERN, *LEGACY], "requested": "1900-01-01"}, f"{wrong}")
+        client.error(-32602, "tools/list", _meta={"io.modelcontextprotocol/protocolVersion": MODERN})
+        client.error(-32602, "server/discover")
+        client.error(-32601, "ping", _meta=META)
+        client.error(-32600, "tools/list")      # nobody said which revision
+        client.start()
+        check("resultType" not in client.ask("tools/list")["result"], "both kinds at once")
+
+
+@test
+def odd_messages(world):
+    """Each is refused by a word and the next request is answered."""
+    rows = ((b"{", -32700), (b"nonsense", -32700), (b"\xff\xfe", -32700), (b'{"a":1,"a":2}', -32700), (b"\0", -32700), (b'"text"', -32600),
+            (b"17", -32600), (b"{}", -32600), (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
+            (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600), (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600),
+            (b'{"jsonrpc":"2.0","id":[1],"method":"ping"}', -32600), (b'{"jsonrpc":"2.0","id":1,"method":7}', -32600),
+            (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}', -32602), (b'{"jsonrpc":"2.0","id":1,"method":"no/such"}', -32601),
+            (b'{"jsonrpc":"2.0","id":1,"method":"resources/list"}', -32601), (b"[]", -32600), (b"[" * 100000, -32600),
+            (b'{"a":' * 70 + b"1" + b"}" * 70, -32600), (b"[" + b"1," * 70000 + b"1]", -32600),
+            (b'{"jsonrpc":"2.0","id":"' + b"x" * 2000 + b'","method":"ping"}', -32600))
+    with world.client("--no-execute") as client:
+        client.start()
+        for data, code in rows:
+            client.raw(data + b"\r\n")
+            answer = client.line()
+            check(answer.get("error", {}).get("code") == code, f"{data[:60]!r}: {answer}, not {code}")
+            check(client.ask("ping")["result"] == {}, "ping")
+        client.raw(b"\n  \r\n\t\n")             # nothing is said, nothing is answered
+        client.send({"jsonrpc": "2.0", "method": "notifications/no-such"})
+        client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 999}})
+        client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": []})
+        client.send({"jsonrpc": "2.0", "id": 5, "result": {}})
+        for name in ("a text", 0, -3, 2**53):
+            client.send({"jsonrpc": "2.0", "id": name, "method": "ping"})
+            check(client.line()["id"] == name, f"id {name!r}")
+        check(client.close() == (0, b""), "an end without words")
+
+
+@test
+def a_line_without_end(world):
+    with world.client("--no-execute") as client:
+        client.start()
+        block = b"x" * (1 << 20)
+        for _ in range(100):
+            client.raw(block)
+        client.raw(b"\n")
+        check(client.line()["error"]["code"] == -32600, "100 MiB in one line were taken")
+        peak = int(client.status()["VmHWM"].split()[0])
+        check(peak < 64 << 10, f"it took {peak} KiB of memory")
+        check(client.ask("ping")["result"] == {}, "ping")
+        big = "y" * 3_000_000                   # but a large one is fine
+        client.good("write_file", path="in/big", content=big)
+        check((world.inside / "big").read_text() == big, "3 MB were written")
+
+
+@test
+def batches(world):
+    ping = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
+    note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    with world.client() as client:
+        client.start("2025-03-26")
+        client.send([ping, note, {"jsonrpc": "2.0", "id": 8, "method": "no/such"}, 9,
+                     {"jsonrpc": "2.0", "id": 10, "method": "tools/call", "params": {"name": "execute", "arguments": {"command": "echo $((6*7))"}}}])
+        answers = {answer["id"]: answer for answer in client.line()}
+        check(answers[7]["result"] == {} and answers[8]["error"]["code"] == -32601 and answers[None]["error"]["code"] == -32600, f"{answers}")
+        check(answers[10]["result"]["content"][0]["text"].startswith("42\n"), f"{answers[10]}")
+        client.send([note, note])               # not answered
+        client.send([ping] * 65)
+        check(client.line()["error"]["code"] == -32600, "65 at once")
+    for version in ("2025-06-18", "2025-11-25"):
+        with world.client("--no-execute") as client:
+            client.start(version)
+            client.send([ping])
+            check(client.line()["error"]["code"] == -32600, f"an array in {version}")
+
+
+# ---- tools ----------------------------------------------------------------------------------------------------------
+
+
+@test
+def the_list_of_tools(world):
+    for options, names in (((), READING | WRITING | SHELL), (("--read-only",), READING | SHELL), (("--no-execute",), READING | WRITING),
+                           (("--read-only", "--no-execute"), READING)):
+        with world.client(*options) as client:
+            client.start()
+            tools = {tool["name"]: tool for tool in client.ask("tools/list")["result"]["tools"]}
+            check(set(tools) == names, f"{options}: {set(tools) ^ names}")
+            for name, tool in tools.items():
+                schema, hints = tool["inputSchema"], tool["annotations"]
+                check(schema["type"] == "object" and not schema["additionalProperties"] and set(schema["required"]) <= set(schema["properties"]), name)
+                check(all(row["description"] and row["type"] for row in schema["properties"].values()) and tool["description"], name)
+                check(hints["readOnlyHint"] == (name in READING | {"process_output"}), f"{name}: {hints}")
+                check(not (hints["readOnlyHint"] and hints["destructiveHint"]), f"{name}: {hints}")
+                check("outputSchema" in tool or name == "execute", name)
+            for name in (READING | WRITING | SHELL) - names:
+                client.error(-32602, "tools/call", name=name, arguments={})
+            client.error(-32602, "tools/list", cursor="x")
+            client.error(-32602, "tools/call", name="read_text_file", arguments=[])
+            client.error(-32602, "tools/call", arguments={})
+            check("needs 'path'" in client.bad("read_text_file"), "a missing argument")
+            check("Its arguments are: path" in client.bad("get_file_info", path="ro/r.md", follow=True), "an unknown argument")
+            check("whole number" in client.bad("read_text_file", path="ro/r.md", head="3"), "an argument of another type")
+
+
+@test
+def tools_on_files(world):
+    with world.client("--no-execute") as client:
+        client.start()
+        client.good("write_file", path="in/a/b.txt", content="one\ntwo\nthree\n")
+        check((world.inside / "a/b.txt").read_text() == "one\ntwo\nthree\n", "write_file")
+        for more, text in (({}, "one\ntwo\nthree\n"), ({"head": 2}, "one\ntwo\n"), ({"tail": 2}, "two\nthree\n"), ({"head": 0}, ""), ({"tail": 9}, "one\ntwo\nthree\n"),
+                           ({"offset": 4, "max_chars": 3}, "two")):
+            check(client.text("read_text_file", path="in/a/b.txt", **more) == text, f"read_text_file {more}")
+        client.bad("read_text_file", path="in/a/b.txt", head=1, tail=1)
+        dry = client.good("edit_file", path="in/a/b.txt", edits=[{"oldText": "two", "newText": "2"}], dryRun=True)
+        check("-two\n+2\n" in dry["diff"] and "two" in (world.inside / "a/b.txt").read_text(), "edit_file with dryRun")
+        client.good("edit_file", path="in/a/b.txt", edits=[{"oldText": "two", "newText": "2"}, {"oldText": "one", "newText": "1"}])
+        check((world.inside / "a/b.txt").read_text() == "1\n2\nthree\n", "edit_file")
+        check("found 2 times" in client.bad("edit_file", path="in/a/b.txt", edits=[{"oldText": "e", "newText": "E"}]), "an edit that fits twice")
+        many = client.good("read_multiple_files", paths=["ro/r.md", "in/none", "../x", "in/a/b.txt"])["files"]
+        check([row["ok"] for row in many] == [True, False, False, True] and many[3]["content"] == "1\n2\nthree\n", f"{many}")
+        client.good("create_directory", path="in/d/e")
+        client.good("move_file", source="in/a/b.txt", destination="in/d/e/c.txt")
+        client.good("copy_file", source="in/d/e/c.txt", destination="in/d/f.txt")
+        check(client.text("list_directory", path="in/d") == "[DIR] e\n[FILE] f.txt\n", "list_directory")
+        check(client.text("list_directory", path=".") == "[DIR] in\n[DIR] ro\n", "the roots")
+        tree = json.loads(client.text("directory_tree", path="in/d"))
+        check(tree == [{"name": "e", "type": "directory", "children": [{"name": "c.txt", "type": "file"}]}, {"name": "f.txt", "type": "file"}], f"{tree}")
+        check(json.loads(client.text("directory_tree", path="in/d", excludePatterns=["e"])) == tree[1:], "excludePatterns")
+        check(client.text("search_files", path="in", pattern="**/*.txt") == "in/d/e/c.txt\nin/d/f.txt\n", "search_files")
+        check(client.text("search_files", path="in", pattern="*.none") == "No matches found.\n", "search_files without a match")
+        check("in/d/f.txt:3:three" in client.text("search_text", text="THREE", ignoreCase=True), "search_text")
+        check(client.good("get_file_info", path="in/d")["kind"] == "directory", "get_file_info")
+        check(client.good("diff", path="in/d/f.txt", other="in/d/e/c.txt")["same"], "diff of a copy")
+        check("+new\n" in client.text("diff", path="in/d/f.txt", content="1\n2\nthree\nnew\n"), "diff")
+        client.bad("diff", path="in/d/f.txt")
+        client.good("delete_file", path="in/d/f.txt")
+        check(not (world.inside / "d/f.txt").exists(), "delete_file")
+        roots = client.good("list_allowed_directories")["roots"]
+        check([(root["name"], root["mode"]) for root in roots] == [("in", "rw"), ("ro", "ro")], f"{roots}")
+        (world.inside / "bytes").write_bytes(b"\xff\xfe")
+        check("UTF-8" in client.bad("read_text_file", path="in/bytes"), "a file that is no text")
+        os.mkdir(os.fsencode(world.inside) + b"/n\xffme")
+        check(client.call("directory_tree", path="in")["isError"] is False, "a name that is no text")
+
+
+@test
+def nothing_outside(world):
+    (world.inside / "link").symlink_to(world.outside / "x.md")
+    (world.inside / "dir").symlink_to(world.outside)
+    outside = ("../outside/x.md", "in/../../outside/x.md", str(world.outside / "x.md").replace(str(world.top), "/x"), "in/link", "in/dir/x.md", "~/x", "nope/x", "",
+               "in/\0/x", "/etc/passwd", "/proc/self/environ")
+    with world.client() as client:
+        client.start()
+        for path in outside:
+            for name, more in (("read_text_file", {}), ("read_text_file", {"head": 3}), ("write_file", {"content": "x"}), ("get_file_info", {}), ("delete_file", {}),
+                               ("edit_file", {"edits": [{"oldText": "a", "newText": "b"}]}), ("diff", {"content": ""}), ("create_directory", {})):
+                if (name, path) in (("delete_file", "in/link"), ("get_file_info", "in/link")):
+                    continue            # the link itself is inside
+                words = client.bad(name, path=path, **more)
+                check("in, ro" in words or "Writable paths: in" in words or "exist" in words, f"{name} {path!r} does not say what is allowed: {words}")
+            if path != "in/link":
+                client.bad("move_file", source=path, destination="in/new")
+            client.bad("copy_file", source="ro/r.md", destination=path)
+        for name, more in (("write_file", {"content": "x"}), ("delete_file", {}), ("create_directory", {})):
+            check("Writable paths: in" in client.bad(name, path="ro/new", **more), f"{name} in a root that is read-only")
+        client.bad("search_files", path="in", pattern="../*")
+        check(SECRET not in client.text("search_text", text="secret"), "search_text")
+    check((world.outside / "x.md").read_text() == SECRET and sorted(os.listdir(world.outside)) == ["x.md"], "outside was changed")
+
+
+@test
+def the_server_is_confined(world):
+    with world.client() as client:
+        client.start()
+        status = client.status()
+        check(status["Seccomp"].strip() == "2" and status["NoNewPrivs"].strip() == "1", f"{status['Seccomp']} {status['NoNewPrivs']}")
+        check(int(status["CapEff"], 16) & ~0x1F == 0, f"it keeps the privileges {status['CapEff']}")
+        check(client.status(client.runner())["Seccomp"].strip() == "0", "the twin: the runner can start boxes")
+
+
+# ---- commands -------------------------------------------------------------------------------------------------------
+
+
+@test
+def commands(world):
+    with world.client() as client:
+        client.start()
+        client.good("write_file", path="in/x.txt", content="same file\n")
+        check(client.text("execute", command="cat in/x.txt ro/r.md; echo new > in/y.txt; pwd").startswith("same file\nread me\n/workspace\n"), "paths of both")
+        check(client.text("read_text_file", path="in/y.txt") == "new\n", "what a command wrote")
+        result = client.call("execute", command="echo out; echo err >&2; exit 3")
+        check(not result["isError"] and result["structuredContent"]["result"]["exit_code"] == 3, f"{result}")
+        check("[stderr]\nerr\nexit status: 3" in result["content"][0]["text"], f"{result}")
+        check("Note: This worker's writable paths are: in\n" in client.bad("execute", command="echo x > ro/new"), "a root that is read-only")
+        check("Network access is disabled" in client.bad("execute", command="exec 2>&1; python3 -c 'import socket; socket.create_connection((\"198.51.100.1\", 80), 5)'"),
+              "the network")
+        check("timed out" in client.bad("execute", command="sleep 100", timeout=1), "a timeout")
+        check("1 to 300" in client.bad("execute", command="true", timeout=301) and "1 to 300" in client.bad("execute", command="true", timeout=0), "its bounds")
+        flood = client.good("execute", command="head -c 3000000 /dev/zero | tr '\\0' x")["result"]
+        check(flood["truncated"]["stdout"] and len(flood["stdout"]) <= 2 * 51200, "output has a bound")
+        client.own_words = True                 # the command names a path of the host and is told that it is not there
+        seen = client.text("execute", command=f"env; cat {world.outside}/x.md; ls {world.top} / /home 2>&1; tr '\\0' '\\n' </proc/1/environ 2>&1")
+        check("PX_TEST_SECRET" not in seen and "x.md" not in seen.replace(f"{world.outside}/x.md", ""), f"{seen}")
+        check(client.text("execute", command="printf '\\377\\000\\033[31m'").startswith("\ufffd\0\x1b[31m"), "bytes")
+        client.bad("execute", command="")
+        client.bad("execute", command="x" * 200000)
+        client.good("execute", command="touch /tmp/stays")
+        client.good("execute", command="test -e /tmp/stays || kill -9 $$")
+        check("Denied by the sandbox" in client.bad("execute", command="unshare -U true"), "what the engine stopped")
+    check(not (world.ro / "new").exists(), "a root that is read-only was written")
+
+
+@test
+def options_of_the_box(world):
+    with world.client("-e", "PX_TEST_SECRET_NAME", "-e", "B=2", "--pids", "64", "--read-only", env={**world.env, "PX_TEST_SECRET_NAME": "given"}) as client:
+        client.start()
+        check(client.text("execute", command="echo $PX_TEST_SECRET_NAME $B").startswith("given 2\n"), "-e")
+        check("no writable paths" in client.bad("execute", command="touch in/x"), "--read-only")
+    for words in (("--no-such",), ("--tty",), ("--", "true"), ("--root", "x"), ("--memory", "lots")):
+        done = subprocess.run([world.px, "mcp", f"--root=in={world.inside}", *words], capture_output=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S, check=False, env=world.env)
+        check(done.returncode in (1, 2) and done.stderr.startswith(b"PX") and not done.stdout, f"{words}: {done}")
+    nested = (f"in={world.inside}", f"in/deep={world.ro}:rw")
+    done = subprocess.run([world.px, "mcp", *(f"--root={root}" for root in nested)], capture_output=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S, check=False, env=world.env)
+    check(done.returncode == 1 and b"has no place in a box" in done.stderr, f"{done}")
+    (world.inside / "deep").mkdir()
+    with world.client(roots=nested) as client:
+        client.start()
+        client.good("execute", command="echo x > in/deep/new")
+        check(client.text("read_text_file", path="in/deep/new") == "x\n", "a root in a root")
+    done = subprocess.run([world.px, "mcp"], capture_output=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S, check=False, env=world.env)
+    check(done.returncode == 2 and b"--root" in done.stderr, f"{done}")
+
+
+@test
+def several_at_once(world):
+    with world.client() as client:
+        client.start()
+        fifo = "rm -f in/fifo; mkfifo in/fifo; cat in/fifo"
+        slow = client.request("tools/call", name="execute", arguments={"command": fifo})
+        check(client.ask("ping")["result"] == {}, "ping while a command runs")
+        check(client.text("list_directory", path="ro") == "[FILE] r.md\n", "a tool while a command runs")
+        client.send({"jsonrpc": "2.0", "id": slow, "method": "tools/call", "params": {"name": "execute", "arguments": {"command": "true"}}})
+        check(client.line()["error"]["code"] == -32600, "an id twice")
+        quick = client.request("tools/call", name="execute", arguments={"command": "until [ -p in/fifo ]; do sleep 0.05; done; echo through > in/fifo"})
+        answers = {answer["id"]: answer["result"]["content"][0]["text"] for answer in (client.line(), client.line())}
+        check(answers[slow].startswith("through\n") and answers[quick].startswith("exit status: 0"), f"{answers}")
+        numbers = [client.request("tools/call", name="execute", arguments={"command": "read x < in/fifo", "timeout": 300}) for _ in range(40)]
+        refused = [client.line() for _ in range(8)]     # more than may be pending
+        check({answer["id"] for answer in refused} == set(numbers[32:]), f"{refused}")
+        check(all("32 commands are running" in answer["result"]["content"][0]["text"] for answer in refused), f"{refused}")
+        for number in numbers[:32]:
+            client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+        check(client.text("execute", command="echo on").startswith("on\n"), "the next command")
+
+
+@test
+def cancelling(world):
+    marker = world.marker()
+    with world.client() as client:
+        client.start()
+        slow = client.request("tools/call", name="execute", arguments={"command": f"sleep {marker} & sleep {marker}", "timeout": 300})
+        wait_for(lambda: len(sleeping(marker)) == 2, "the command did not start")
+        client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": slow, "reason": "test"}})
+        check(client.ask("ping")["result"] == {}, "a cancelled request was answered")
+        wait_for(lambda: not sleeping(marker), "the cancelled command still runs")
+        check(client.text("execute", command="echo on").startswith("on\n"), "the next command")
+
+
+@test
+def in_the_background(world):
+    marker = world.marker()
+    with world.client() as client:
+        client.start()
+        number = client.good("execute", command=f"echo first; echo wrong >&2; sleep {marker}", background=True)["process"]
+        seen = {"stdout": "", "stderr": ""}
+
+        def both():
+            got = client.good("process_output", process=number)
+            for name in seen:
+                seen[name] += got[name]
+            return seen == {"stdout": "first\n", "stderr": "wrong\n"} and got["running"]
+        wait_for(both, f"output: {seen}")
+        check(client.good("process_output", process=number)["stdout"] == "", "the same output twice")
+        wait_for(lambda: sleeping(marker), "it does not run")
+        killed = client.good("process_kill", process=number)
+        check(not killed["running"] and killed["exit_code"] == 137, f"{killed}")
+        wait_for(lambda: not sleeping(marker), "the killed process still runs")
+        check(client.good("process_kill", process=number)["running"] is False, "twice")
+        check("no process 999" in client.bad("process_output", process=999) and client.bad("process_kill", process=0), "no such process")
+        ended = client.good("execute", command="echo done; exit 5", background=True)["process"]
+        wait_for(lambda: not client.good("process_output", process=ended)["running"], "it does not end")
+        check(client.good("process_output", process=ended)["exit_code"] == 5, "its status")
+        short = client.good("execute", command="sleep 100", background=True, timeout=1)["process"]
+        wait_for(lambda: client.good("process_output", process=short).get("status") == "timeout", "a timeout in the background")
+        flood = client.good("execute", command="yes", background=True)["process"]
+        lost = 0
+        end = time.monotonic() + LIMIT_S
+        while lost == 0 and time.monotonic() < end:
+            time.sleep(0.1)
+            got = client.good("process_output", process=flood)
+            lost = got["stdout_lost"]
+            check(len(got["stdout"]) <= 256 << 10, f"{len(got['stdout'])} bytes at once")
+        check(lost > 0, "a flood was kept as a whole")
+        check(int(client.status(client.runner())["VmRSS"].split()[0]) < 64 << 10, "the runner's memory")
+        left = [client.good("execute", command=f"sleep {marker}", background=True)["process"] for _ in range(63)]
+        check("64 processes" in client.bad("execute", command="true"), "more than 64 processes")
+        client.good("process_kill", process=left[0])
+        check(client.text("execute", command="echo room").startswith("room\n"), "room again")
+    wait_for(lambda: not sleeping(marker), "a process outlived the server")
+
+
+def everything_gone(pids, marker):
+    wait_for(lambda: not sleeping(marker), "a command is still there")
+    for pid in pids:
+        wait_for(lambda p=pid: not Path(f"/proc/{p}").exists() or " Z " in Path(f"/proc/{p}/stat").read_text(), f"process {pid} is still there")
+
+
+@test
+def a_client_that_dies(world):
+    """It is killed in the middle of a call; its server, the runner, the box and all commands go."""
+    marker = world.marker()
+    script = ("import subprocess, sys, json, time\n"
+              "p = subprocess.Popen(sys.argv[3:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
+              "def ask(n, method, **params):\n"
+              "    p.stdin.write(json.dumps({'jsonrpc': '2.0', 'id': n, 'method': method, 'params': params}).encode() + b'\\n'); p.stdin.flush()\n"
+              "ask(1, 'initialize', protocolVersion='2025-11-25'); p.stdout.readline()\n"
+              "ask(2, 'tools/call', name='execute', arguments={'command': 'setsid sleep ' + sys.argv[1] + ' & sleep ' + sys.argv[1], 'timeout': 300})\n"
+              "ask(3, 'tools/call', name='execute', arguments={'command': 'sleep ' + sys.argv[1], 'background': True}); p.stdout.readline()\n"
+              "print(p.pid, flush=True); time.sleep(1000)\n")
+    client = subprocess.Popen([sys.executable, "-c", script, marker, "--", world.px, "mcp", f"--root=in={world.inside}:rw"], stdout=subprocess.PIPE, env=world.env)
+    try:
+        server = int(client.stdout.readline())
+        wait_for(lambda: len(sleeping(marker)) == 3, "the commands did not start")
+        runner = int(Path(f"/proc/{server}/task/{server}/children").read_text().split()[0])
+    finally:
+        client.kill()
+        client.wait()
+        client.stdout.close()
+    everything_gone((server, runner), marker)
+
+
+@test
+def a_server_that_dies(world):
+    marker = world.marker()
+    for how in (signal.SIGKILL, signal.SIGTERM):
+        client = world.client()
+        client.start()
+        client.good("execute", command=f"sleep {marker}", background=True)
+        wait_for(lambda: sleeping(marker), "the command did not start")
+        runner = client.runner()
+        client.process.send_signal(how)
+        client.close()
+        everything_gone((runner,), marker)
+
+
+@test
+def a_runner_that_dies(world):
+    marker = world.marker()
+    with world.client() as client:
+        client.start()
+        slow = client.request("tools/call", name="execute", arguments={"command": f"sleep {marker}", "timeout": 300})
+        wait_for(lambda: sleeping(marker), "the command did not start")
+        os.kill(client.runner(), signal.SIGKILL)
+        answer = client.line()
+        check(answer["id"] == slow and answer["result"]["isError"], f"{answer}")
+        check("has ended" in client.bad("execute", command="true"), "a command without a runner")
+        check(client.text("list_directory", path="ro") == "[FILE] r.md\n", "files go on")
+        wait_for(lambda: not sleeping(marker), "a command outlived its runner")
+
+
+@test
+def a_box_that_dies(world):
+    with world.client() as client:
+        client.start()
+        client.good("execute", command="true")
+        runner = client.runner()
+        inits = Path(f"/proc/{runner}/task/{runner}/children").read_text().split()
+        check(inits, "no box")
+        for pid in inits:
+            os.kill(int(pid), signal.SIGKILL)
+        wait_for(lambda: not client.call("execute", command="echo again")["isError"], "no new box")
+
+
+@test
+def the_official_client(world):
+    try:
+        from mcp import ClientSession, StdioServerParameters
+        from mcp.client.stdio import stdio_client
+    except ImportError:
+        raise Skip("the Python package mcp is not installed") from None
+
+    async def talk():
+        server = StdioServerParameters(command=str(world.px), args=["mcp", f"--root=in={world.inside}:rw"], env=world.env)
+        async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+            await session.initialize()
+            names = {tool.name for tool in (await session.list_tools()).tools}
+            check(names == READING | WRITING | SHELL, f"{names}")
+            await session.call_tool("write_file", {"path": "in/x", "content": "hello"})
+            read_back = await session.call_tool("read_text_file", {"path": "in/x"})
+            check(read_back.content[0].text == "hello", f"{read_back}")
+            refused = await session.call_tool("read_text_file", {"path": "/etc/passwd"})
+            check(getattr(refused, "isError", None) or getattr(refused, "is_error", None), f"{refused}")
+            ran = await session.call_tool("execute", {"command": "cat in/x"})
+            check(ran.content[0].text.startswith("hello"), f"{ran}")
+
+    async def talk_without_handshake():
+        from mcp import Client                  # there since the package's second edition
+        server = StdioServerParameters(command=str(world.px), args=["mcp", f"--root=in={world.inside}:rw"], env=world.env)
+        async with Client(server) as client:
+            names = {tool.name for tool in (await client.list_tools()).tools}
+            check(names == READING | WRITING | SHELL, f"{names}")
+            ran = await client.call_tool("execute", {"command": "cat in/x"})
+            check(ran.content[0].text.startswith("hello"), f"{ran}")
+            check(client.protocol_version == MODERN, f"it chose {client.protocol_version}")
+    asyncio.run(asyncio.wait_for(talk(), LIMIT_S))
+    try:
+        asyncio.run(asyncio.wait_for(talk_without_handshake(), LIMIT_S))
+    except ImportError:
+        pass
+
+
+# ---- running --------------------------------------------------------------------------------------------------------
+
+
+def run_one(function, px, work):
+    top = tempfile.mkdtemp(dir=work)
+    try:
+        function(World(px, top))
+        return "ok", ""
+    except Skip as why:
+        return "skip", str(why)
+    except (Problem, OSError, ValueError, KeyError, IndexError, TypeError, subprocess.SubprocessError) as why:
+        return "not ok", f"{type(why).__name__}: {why}"
+    finally:
+        subprocess.run(["rm", "-rf", "--", top], check=False)
+
+
+def run_all(px, work, only):
+    counts = {"ok": 0, "not ok": 0, "skip": 0}
+    for function in TESTS:
+        name = function.__name__
+        if only and name not in only:
+            continue
+        verdict, why = run_one(function, px, work)
+        counts[verdict] += 1
+        print(f"{verdict} mcp/{name}" + (f": {why}" if why else ""), flush=True)
+    print(f"{counts['ok']} passed, {counts['not ok']} failed, {counts['skip']} skipped")
+    return 1 if counts["not ok"] else 0
+
+
+def publish(px, uid):
+    """A directory that any user can enter, with copies of the programs and of this file, and work/, which is that user's."""
+    top = Path(tempfile.mkdtemp(prefix="px-mcp-"))
+    for name in ("px", "px-main"):
+        source = Path(px).parent / name
+        shutil.copy(source if source.exists() else Path(px).parent / "glibc" / name, top / name)
+    shutil.copy(__file__, top / "mcp_server.py")
+    (top / "work").mkdir()
+    os.chmod(top, 0o755)
+    if uid:
+        os.chown(top / "work", uid, uid)
+    return top
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--as", dest="uid", type=int, default=0)
+    parser.add_argument("--only", nargs="+", default=[])
+    parser.add_argument("--published", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("px")
+    options = parser.parse_args()
+    if options.published:
+        return run_all(options.px, str(Path(options.px).parent / "work"), options.only)
+    top = publish(options.px, options.uid)
+    drop = ["setpriv", "--reuid", str(options.uid), "--regid", str(options.uid), "--clear-groups", "--"] if options.uid else []
+    only = ["--only", *options.only] if options.only else []
+    try:
+        return subprocess.run([*drop, sys.executable, str(top / "mcp_server.py"), "--published", *only, "--", str(top / "px")], check=False, cwd=top,
+                              env={**os.environ, "TMPDIR": str(top / "work"), "PYTHONDONTWRITEBYTECODE": "1"}).returncode
+    finally:
+        subprocess.run(["rm", "-rf", "--", str(top)], check=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
