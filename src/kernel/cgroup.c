@@ -114,10 +114,23 @@ static int open_dir(const char *mount, const char *below)
     return (int)px_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* The directory of that name with its lock held, or an error. The lock is of the directory that was opened: only if that one still
+ * has the name does the lock say anything about the name, for another may have been made under it meanwhile. */
+static int hold_dir(int parent_fd, const char *name)
+{
+    struct stat held, named;
+    px_auto_fd int fd = px_open_beneath(parent_fd, name, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return -EBUSY;
+    if (fstat(fd, &held) < 0 || fstatat(parent_fd, name, &named, AT_SYMLINK_NOFOLLOW) < 0 || held.st_ino != named.st_ino)
+        return -ENOENT;
+    return px_fd_take(&fd);
+}
+
 static void sweep_one(int parent_fd, const char *name)
 {
-    px_auto_fd int box = px_open_beneath(parent_fd, name, O_RDONLY | O_DIRECTORY, 0);
-    if (box >= 0 && flock(box, LOCK_EX | LOCK_NB) == 0)
+    px_auto_fd int box = hold_dir(parent_fd, name);
+    if (box >= 0)
         (void)px_sys(SYS_unlinkat, parent_fd, name, AT_REMOVEDIR);
 }
 
@@ -167,12 +180,8 @@ static int make_dir(int parent_fd, const char *name, struct px_cgroup_dir *ret_d
         long r = px_sys(SYS_mkdirat, parent_fd, name, 0755);
         if (r < 0 && r != -EEXIST)
             return (int)r;
-        px_auto_fd int fd = px_open_beneath(parent_fd, name, O_RDONLY | O_DIRECTORY, 0);
-        if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
-            continue;
-        struct stat held, named;
-        if (fstat(fd, &held) < 0 || fstatat(parent_fd, name, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
-            held.st_ino != named.st_ino)
+        px_auto_fd int fd = hold_dir(parent_fd, name);
+        if (fd < 0)
             continue;
         int parent = (int)px_sys(SYS_fcntl, parent_fd, F_DUPFD_CLOEXEC, 3);
         if (parent < 0)
