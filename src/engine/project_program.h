@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "engine/env_part.h"
+
 struct px_err;
 
 struct px_program_ask {
@@ -35,7 +37,7 @@ struct px_program {
 };
 
 #define PX_PROGRAM_APP "/app"
-#define PX_PROGRAM_ENV "/px/env"
+#define PX_PROGRAM_ENV PX_INSIDE_ENV
 
 /* PX003, PX030, PX031. */
 int px_program_find(const struct px_program_ask *ask, const char *target, struct px_program *ret_program, struct px_err *e);

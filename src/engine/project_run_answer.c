@@ -141,7 +141,7 @@ static json_t *paths_json(const struct px_launch *l, const struct px_env *env)
     json_t *list = json_array();
     const char *store = l->p->sandbox ? px_store_path(l->p->sandbox->store) : "";
     for (size_t i = 0; list && i < env->count; i++)
-        json_array_append_new(list, l->sandbox ? json_sprintf("/px/store/pkg-builds/%s/site-packages", env->packages[i].tree.hex)
+        json_array_append_new(list, l->sandbox ? json_sprintf(PX_INSIDE_PACKAGES "/%s/site-packages", env->packages[i].tree.hex)
                                                : json_sprintf("%s/trees/%s/root/site-packages", store, env->packages[i].tree.hex));
     return list;
 }

@@ -41,7 +41,7 @@ static int set_places(struct px_launch *l, struct px_err *e)
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
         if (rows[i][1] && px_policy_set(policy, rows[i][0], rows[i][1], e) < 0)
             return -1;
-    return px_build_box_show(&shown, l->image.inside, "/px", false, e);
+    return px_build_box_show(&shown, l->image.inside, PX_INSIDE, false, e);
 }
 
 int px_launch_box_make(struct px_launch *l, const struct px_policy *asked, struct px_err *e)
