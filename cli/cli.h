@@ -76,7 +76,7 @@ struct run {
 void run_again_ready(void);
 int run_on_streams(struct cli *cli, const struct options *o, const struct run *how);    /* the exit status */
 int status_for(const struct px_err *e);         /* of a command that could not be started */
-int open_signals(void);                         /* those that are passed on to a command, blocked; a signalfd */
+int open_passed_signals(void);                         /* those that are passed on to a command, blocked; a signalfd */
 void close_inherited(void);
 void open_missing_stdio(void);
 void wipe_environment(void);

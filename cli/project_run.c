@@ -157,7 +157,7 @@ static int run_on_host(struct asked *a, struct px_err *e)
 {
     struct px_launch_end end;
     double began = now_msec();
-    int signals = open_signals();
+    int signals = open_passed_signals();
     int r = px_launch_host(a->launch, signals, &end, e);
     (void)close(signals);
     if (r < 0) {

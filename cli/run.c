@@ -63,7 +63,7 @@ static void passed_set(sigset_t *ret_set)
         sigaddset(ret_set, passed_on[i]);
 }
 
-int open_signals(void)
+int open_passed_signals(void)
 {
     sigset_t set;
     passed_set(&set);
@@ -304,7 +304,7 @@ int run_on_streams(struct cli *cli, const struct options *o, const struct run *h
                     "cannot write the report '%s'", o->report);
     choose_io(cli, o, how, &io);
     (void)signal(SIGPIPE, SIG_IGN);     /* banned: a program may; the library's writes report EPIPE */
-    run.signals = open_signals();
+    run.signals = open_passed_signals();
     if (!how->again)
         wipe_environment();
     if (how->start(how->user, &io, &run.box, &e) < 0)
