@@ -80,15 +80,24 @@ static bool is_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+/* By its whole path, of this machine or of the box. */
+static int locate_path(const struct px_program_ask *ask, const char *target, char *ret_path, char *ret_word)
+{
+    bool of_box = ask->inside && px_path_within(target, PX_PROGRAM_APP);
+    int r = of_box ? px_fmt(ret_path, PATH_MAX, "%s%s", ask->root, target + strlen(PX_PROGRAM_APP))
+                   : px_fmt(ret_path, PATH_MAX, "%s", target);
+    if (r < 0 || !is_file(ret_path) || !in_project(ask->root, ret_path))
+        return NOT_THIS;
+    r = ask->inside ? px_program_inside(ask->root, ret_path, ret_word, PATH_MAX) : px_fmt(ret_word, PATH_MAX, "%s", target);
+    return r < 0 ? NOT_THIS : 0;
+}
+
 /* Where the file is; *ret_word is how the program will be given it. From where the caller stands first, then from the root. */
 static int locate(const struct px_program_ask *ask, const char *target, char *ret_path, char *ret_word)
 {
     const char *const from[] = {ask->dir, ask->root};
     if (*target == '/')
-        return px_fmt(ret_path, PATH_MAX, "%s", target) < 0 || !is_file(ret_path) || !in_project(ask->root, ret_path) ||
-                       (ask->inside ? px_program_inside(ask->root, target, ret_word, PATH_MAX)
-                                    : px_fmt(ret_word, PATH_MAX, "%s", target)) < 0
-                   ? NOT_THIS : 0;
+        return locate_path(ask, target, ret_path, ret_word);
     for (size_t i = 0; i < PX_COUNT_OF(from); i++) {
         if (px_fmt(ret_path, PATH_MAX, "%s/%s", from[i], target) < 0 || !is_file(ret_path) || !in_project(ask->root, ret_path))
             continue;

@@ -9,6 +9,9 @@
 #include "infer/messages.h"
 #include "store/document.h"
 
+#define FIX                                                                      \
+    "Run 'px sandbox add %s' or set [tool.px.sandbox.capabilities].%s = true.\n" \
+    "Re-run 'px %s --sandbox' or 'px pack image'."
 #define MARKER "\n[...truncated...]\n"
 
 /* ---- a library that is missing ---- */
@@ -50,10 +53,7 @@ bool px_launch_missing(const struct px_launch *l, const struct px_launch_end *en
     (void)px_detail(ret_error, "capability", m.capability);
     (void)px_detail(ret_error, "missing", m.what);
     (void)px_why(ret_error, "A system library needed by your env (%s) is missing from the sandbox image.", m.what);
-    (void)px_fix(ret_error,
-                 "Run 'px sandbox add %s' or set [tool.px.sandbox.capabilities].%s = true.\n"
-                 "Re-run 'px %s --sandbox' or 'px pack image'.%s",
-                 m.capability, m.capability, l->command, open ? "\nOr let px add it for one run: --auto-add." : "");
+    (void)px_fix(ret_error, open ? FIX "\nOr let px add it for one run: --auto-add." : FIX, m.capability, m.capability, l->command);
     return true;
 }
 
