@@ -118,7 +118,7 @@ static int remove_one(struct edit *w, struct px_look *look, const struct px_env 
     if (!said && check_names(w->p, names, w->e) < 0)
         return -1;
     bool gone = false;
-    if (said && is_refused(&w->p->site.manifest, name))
+    if (said && px_capability_find(name) && is_refused(&w->p->site.manifest, name))
         return 0;
     if (said) {
         if (put(w, name, NULL) < 0)
