@@ -318,7 +318,7 @@ def signals_reach_it_and_nothing_is_left(w):
     w.project()
     code = ("import signal, sys, time\n"
             "def heard(number, frame):\n    print('heard', number, flush=True); sys.exit(number)\n"
-            "for n in (2, 15, 10):\n    signal.signal(n, heard)\nprint('ready', flush=True)\ntime.sleep(1000)\n")
+            "for n in (2, 15, 10):\n    signal.signal(n, heard)\nprint('ready', flush=True)\nwhile True:\n    time.sleep(0.05)\n")
     (w.dir / "wait.py").write_text(code)
     for count, (where, number) in enumerate((place, number) for place in (HOST, BOX) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)):
         mark = f"mark-{os.getpid()}-{count}"
@@ -346,9 +346,10 @@ def on_a_terminal(w):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     before, here = dict(os.environ), os.getcwd()
+    # In steps: Python itself may miss a signal that comes just before a long sleep.
     (w.dir / "ask.py").write_text("import os, signal, sys, time\nprint('ttys', *(os.isatty(n) for n in range(3)), flush=True)\n"
                                   "name = input('name? ')\n"
-                                  "try:\n    print('hello', name, flush=True)\n    time.sleep(1000)\nexcept KeyboardInterrupt:\n    print('interrupted', flush=True)\n    sys.exit(5)\n")
+                                  "try:\n    print('hello', name, flush=True)\n    while True:\n        time.sleep(0.05)\nexcept KeyboardInterrupt:\n    print('interrupted', flush=True)\n    sys.exit(5)\n")
     try:
         os.environ.clear()
         os.environ.update(w.variables())
@@ -364,7 +365,7 @@ def on_a_terminal(w):
                 terminal.ends_with(5)
                 terminal.check_restored()
     except module.Problem as why:
-        raise Problem(str(why)) from None
+        raise Problem(f"{where}: {why}") from None
     finally:
         os.chdir(here)
         os.environ.clear()
