@@ -181,6 +181,8 @@ static int run_once(struct asked *a, struct px_err *e)
         return -1;
     progress_end(&a->call->progress);
     say_ready(a);
+    if (a->how.sandbox && a->extra_count == 0)
+        say_warnings(a->cli, a->o.policy);
     a->status = a->how.sandbox ? run_in_sandbox(a) : run_on_host(a, e);
     px_launch_free(a->launch);
     a->launch = NULL;
