@@ -28,7 +28,7 @@ from wheels import Wheel  # noqa: E402  (of envs/)
 
 LIMIT_S = 600
 HOST, BOX = (), ("--sandbox",)
-PROGRAMS = ("px", "px-main", "px-layer", "px-fetch")
+PROGRAMS = ("px", "px-main", "px-layer", "px-fetch", "px-git")
 SHOW = "import json, os, sys\nprint(json.dumps({'argv': sys.argv, 'cwd': os.getcwd(), 'exe': sys.executable, 'env': dict(os.environ)}))\n"
 
 
@@ -695,7 +695,7 @@ def main():
         return tell((f.__name__, *attempt(f, shared, options.px / "work")) for f in chosen(TESTS, options.only))
     px = options.px.resolve()
     scripts = [HERE / name for name in ("projects_run.py", "leaks.py", "bases/debs.py", "envs/wheels.py", "cli/pty.py")]
-    top = publish("projects-run", [px.with_name(name) for name in PROGRAMS], scripts, options.uid)
+    top = publish("projects-run", [px.with_name(name) for name in PROGRAMS if px.with_name(name).exists()], scripts, options.uid)
     shutil.copytree(HERE.parent / "examples/project", top / "examples/project")
     (top / "docs").mkdir()
     shutil.copyfile(HERE.parent / "docs/project.md", top / "docs/project.md")

@@ -1,4 +1,5 @@
-/* engine/test_project_program.c - which program a target means, on this machine and in the box; and when memory runs out. */
+/* engine/test_project_program.c - which program a target means, on this machine and in the box; and when
+ * memory runs out. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
