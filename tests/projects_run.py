@@ -345,6 +345,7 @@ def on_a_terminal(w):
     spec = importlib.util.spec_from_file_location("px_pty", HERE / "cli/pty.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    module.DEADLINE_S = LIMIT_S
     before, here = dict(os.environ), os.getcwd()
     # In steps: Python itself may miss a signal that comes just before a long sleep.
     (w.dir / "ask.py").write_text("import os, signal, sys, time\nprint('ttys', *(os.isatty(n) for n in range(3)), flush=True)\n"
