@@ -6,11 +6,9 @@ PX and px-main beside it are copied to where any user can reach them. Prints `ok
 "N passed, N failed, N skipped".
 """
 
-import argparse
 import asyncio
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +16,10 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from cases import TESTS, Problem, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402  (beside this file)
 
 LIMIT_S = 120
 SECRET = "the secret of the host"
@@ -28,25 +30,6 @@ READING = {"read_text_file", "read_multiple_files", "list_directory", "directory
            "list_allowed_directories", "diff"}
 WRITING = {"write_file", "edit_file", "create_directory", "move_file", "copy_file", "delete_file"}
 SHELL = {"execute", "process_output", "process_kill"}
-TESTS = []
-
-
-class Problem(Exception):
-    """The test failed; the text says how."""
-
-
-class Skip(Exception):
-    """The test cannot be run here; the text says why."""
-
-
-def test(function):
-    TESTS.append(function)
-    return function
-
-
-def check(condition, why):
-    if not condition:
-        raise Problem(why)
 
 
 def wait_for(what, why):
@@ -646,63 +629,21 @@ def the_official_client(world):
 # ---- running --------------------------------------------------------------------------------------------------------
 
 
-def run_one(function, px, work):
+def attempt(function, px, work):
     top = tempfile.mkdtemp(dir=work)
     try:
-        function(World(px, top))
-        return "ok", ""
-    except Skip as why:
-        return "skip", str(why)
-    except (Problem, OSError, ValueError, KeyError, IndexError, TypeError, subprocess.SubprocessError) as why:
-        return "not ok", f"{type(why).__name__}: {why}"
+        return verdict_of(lambda: function(World(px, top)))
     finally:
         subprocess.run(["rm", "-rf", "--", top], check=False)
 
 
-def run_all(px, work, only):
-    counts = {"ok": 0, "not ok": 0, "skip": 0}
-    for function in TESTS:
-        name = function.__name__
-        if only and name not in only:
-            continue
-        verdict, why = run_one(function, px, work)
-        counts[verdict] += 1
-        print(f"{verdict} mcp/{name}" + (f": {why}" if why else ""), flush=True)
-    print(f"{counts['ok']} passed, {counts['not ok']} failed, {counts['skip']} skipped")
-    return 1 if counts["not ok"] else 0
-
-
-def publish(px, uid):
-    """A directory that any user can enter, with copies of the programs and of this file, and work/, which is that user's."""
-    top = Path(tempfile.mkdtemp(prefix="px-mcp-"))
-    for name in ("px", "px-main"):
-        source = Path(px).parent / name
-        shutil.copy(source if source.exists() else Path(px).parent / "glibc" / name, top / name)
-    shutil.copy(__file__, top / "mcp_server.py")
-    (top / "work").mkdir()
-    os.chmod(top, 0o755)
-    if uid:
-        os.chown(top / "work", uid, uid)
-    return top
-
-
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--as", dest="uid", type=int, default=0)
-    parser.add_argument("--only", nargs="+", default=[])
-    parser.add_argument("--published", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("px")
-    options = parser.parse_args()
+    options = parser("px").parse_args()
     if options.published:
-        return run_all(options.px, str(Path(options.px).parent / "work"), options.only)
-    top = publish(options.px, options.uid)
-    drop = ["setpriv", "--reuid", str(options.uid), "--regid", str(options.uid), "--clear-groups", "--"] if options.uid else []
-    only = ["--only", *options.only] if options.only else []
-    try:
-        return subprocess.run([*drop, sys.executable, str(top / "mcp_server.py"), "--published", *only, "--", str(top / "px")], check=False, cwd=top,
-                              env={**os.environ, "TMPDIR": str(top / "work"), "PYTHONDONTWRITEBYTECODE": "1"}).returncode
-    finally:
-        subprocess.run(["rm", "-rf", "--", str(top)], check=False)
+        return tell((f"mcp/{f.__name__}", *attempt(f, str(options.px / "px"), str(options.px / "work"))) for f in chosen(TESTS, options.only))
+    px = options.px.resolve()
+    top = publish("mcp", [px.with_name("px"), px.with_name("px-main")], [HERE / "mcp_server.py"], options.uid)
+    return start_again(top, "mcp_server.py", options)
 
 
 if __name__ == "__main__":
