@@ -1,5 +1,6 @@
 /* px sandbox: environments, the store they live in, and what boxes hold. */
 #include "sandbox.h"
+#include "sandbox_project.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +58,7 @@ const char *size_text(uint64_t bytes, char out[32])
 
 static const struct {
     const char *name;
-    int (*run)(struct cli *cli, int argc, char **argv);         /* NULL: not yet */
+    int (*run)(struct cli *cli, int argc, char **argv);
 } verbs[] = {
     {"verify", sandbox_verify},
     {"list", sandbox_list},
@@ -67,22 +68,18 @@ static const struct {
     {"base", sandbox_base},
     {"build", sandbox_build},
     {"capabilities", sandbox_capabilities},
-    {"add", NULL},
-    {"remove", NULL},
-    {"explain", NULL},
+    {"add", sandbox_add},
+    {"remove", sandbox_remove},
+    {"explain", sandbox_explain},
 };
 
 int cmd_sandbox(struct cli *cli, int argc, char **argv)
 {
     static const char write[] =
-        "Write px sandbox base, build, capabilities, list, status, gc, clean or verify.\npx sandbox --help says more.";
+        "Write px sandbox add, remove, explain, base, build, capabilities, list, status, gc, clean or verify.\npx sandbox --help says more.";
     for (size_t i = 0; argc > 0 && i < sizeof verbs / sizeof verbs[0]; i++) {
-        if (strcmp(verbs[i].name, argv[0]) != 0)
-            continue;
-        if (verbs[i].run)
+        if (strcmp(verbs[i].name, argv[0]) == 0)
             return verbs[i].run(cli, argc - 1, argv + 1);
-        return fail(cli, 3, USAGE_STATUS, "Run `px help sandbox` for what there is.",
-                    "`px sandbox %s` is not part of this build", argv[0]);
     }
     return usage_error(cli, USAGE_STATUS, write,
                        argc > 0 ? "px sandbox knows no '%s'" : "px sandbox needs to know what to do%s",

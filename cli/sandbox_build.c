@@ -1,5 +1,6 @@
 /* px sandbox build: an image from a base and capabilities. */
 #include "sandbox.h"
+#include "sandbox_project.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,6 +81,28 @@ static char *take_with(int *argc, char **argv, bool *ret_missing)
     return all;
 }
 
+/* Without a word about base and capabilities, in a project: the project's own. false: this is none. */
+static bool build_project(struct cli *cli, const struct px_image_build *how, int *ret_status)
+{
+    struct project_call call;
+    int r;
+    if (!sandbox_in_project(cli, "sandbox build", &call, &r))
+        return false;
+    if (r == 0)
+        r = px_project_sandbox_build(call.project, how, &call.json, &call.e);
+    *ret_status = project_end(&call, r, show_image);
+    return true;
+}
+
+static int build_plain(struct cli *cli, const struct px_image_build *how)
+{
+    struct sandbox_call call;
+    int r = sandbox_begin(cli, &call);
+    if (r >= 0)
+        r = px_sandbox_build(call.sandbox, how, &call.json, &call.e);
+    return sandbox_end(&call, r, show_image);
+}
+
 int sandbox_build(struct cli *cli, int argc, char **argv)
 {
     static const char usage[] =
@@ -101,13 +124,8 @@ int sandbox_build(struct cli *cli, int argc, char **argv)
         status = usage_error(cli, USAGE_STATUS, usage, "px sandbox build takes no words but options");
     else if (left == 0 && split(with, names) < 0)
         status = usage_error(cli, USAGE_STATUS, usage, "more than %d capabilities", WITH_MAX);
-    else if (left == 0) {
-        struct sandbox_call call;
-        int r = sandbox_begin(cli, &call);
-        if (r >= 0)
-            r = px_sandbox_build(call.sandbox, &how, &call.json, &call.e);
-        status = sandbox_end(&call, r, show_image);
-    }
+    else if (left == 0)
+        status = !how.base && !names[0] && build_project(cli, &how, &status) ? status : build_plain(cli, &how);
     free(with);
     return status;
 }

@@ -50,6 +50,22 @@ struct px_ready {
 };
 PX_API int px_project_ready(struct px_project *project, const struct px_ready *how, char **ret_json, struct px_err *e);
 
+/* ---- its sandbox ---- */
+
+/* The members of details are at the top of these answers as well. */
+
+/* The image that `px run --sandbox` uses, made now: {"sbx_id","base","base_os_oid","capabilities","profile_oid","image_digest",...}. Of
+ * `how`, base and capabilities do not count: they are the project's. */
+struct px_image_build;
+PX_API int px_project_sandbox_build(struct px_project *project, const struct px_image_build *how, char **ret_json,
+                                    struct px_err *e);
+/* What it is or would be, and why: "reasons" has every capability with its source, also those that are set aside. Writes nothing. */
+PX_API int px_project_sandbox_explain(struct px_project *project, char **ret_json, struct px_err *e);
+/* Capabilities said yes to, or not any more, in pyproject.toml, of a workspace in its root's: comments and order stay. names:
+ * NULL-terminated. Taken away, one that the lock asks for is set to false. */
+PX_API int px_project_sandbox_edit(struct px_project *project, bool adding, const char *const *names, char **ret_json,
+                                   struct px_err *e);
+
 #ifdef __cplusplus
 }
 #endif

@@ -168,18 +168,34 @@ static int add_oid(json_t *list, const struct px_oid *oid)
 static int make_record(struct px_env_work *w, const struct px_env *env, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
-    json_t *blobs = json_array(), *trees = json_array();
-    px_auto(px_document) json_t *record =
-        json_pack("{sssssssss{soso}}", "kind", "env", "base", w->runtime->base, "profile_oid", env->profile.hex, "tree",
-                  env->tree.hex, "refs", "blobs", blobs, "trees", trees);
+    json_t *blobs = json_array(), *trees = json_array(), *packages = json_array();
+    px_auto(px_document) json_t *record = json_pack(
+        "{sssssssssssosOs{soso}}", "kind", "env", "base", w->runtime->base, "profile_oid", env->profile.hex, "runtime_oid",
+        env->runtime_oid.hex, "tree", env->tree.hex, "packages", packages, "env_vars", env->variables, "refs", "blobs",
+        blobs, "trees", trees);
     int r =
         record ? add_oid(blobs, &env->profile) + add_oid(blobs, &env->runtime_oid) + add_oid(trees, &env->tree) : -1;
     for (size_t i = 0; r == 0 && i < env->count; i++)
         r = add_oid(blobs, &env->packages[i].source) + add_oid(blobs, &env->packages[i].build) +
-            add_oid(trees, &env->packages[i].tree);
+            add_oid(trees, &env->packages[i].tree) +
+            json_array_append_new(packages, px_env_package_json(&env->packages[i]));
     if (r < 0 || px_canonical(record, &text) < 0)
         return no_memory(e);
     return px_record_put(w->s->store, PX_RECORD_ENV, &env->profile, px_buf_text(&text), e);
+}
+
+static int name_paths(struct px_sandbox *s, struct px_env *env, struct px_err *e)
+{
+    const char *store = px_store_path(s->store);
+    const struct px_python *runtime = env->runtime;
+    if (px_fmt(env->path, sizeof env->path, "%.*s/envs/%s", (int)(strlen(store) - strlen("/store")), store,
+               env->profile.hex) < 0 ||
+        px_fmt(env->python, sizeof env->python, "%s/bin/python", env->path) < 0 ||
+        px_fmt(env->site_packages, sizeof env->site_packages, "%s/lib/python3.%u/site-packages", env->path,
+               runtime->minor) < 0 ||
+        px_fmt(env->platform, sizeof env->platform, "linux_%s", runtime->machine) < 0)
+        return px_fail(e, PX_E_STORE_WRITE, ENAMETOOLONG, "the path of the environments is too long");
+    return 0;
 }
 
 /* PX_HOME/envs, and in it the name of the environment: a link that is there whole or not at all. */
@@ -189,14 +205,10 @@ static int show(struct px_env_work *w, struct px_env *env, struct px_err *e)
     char home[PATH_MAX], envs[PATH_MAX], target[160], now[160], temporary[96];
     px_auto_fd int top = -EBADF, dir = -EBADF;
     const char *store = px_store_path(w->s->store);
+    if (name_paths(w->s, env, e) < 0)
+        return -1;
     if (px_fmt(home, sizeof home, "%.*s", (int)(strlen(store) - strlen("/store")), store) < 0 ||
-        px_fmt(envs, sizeof envs, "%s/envs", home) < 0 ||
-        px_fmt(env->path, sizeof env->path, "%s/%s", envs, env->profile.hex) < 0)
-        return px_fail(e, PX_E_STORE_WRITE, ENAMETOOLONG, "the path of the environments is too long");
-    if (px_fmt(env->python, sizeof env->python, "%s/bin/python", env->path) < 0 ||
-        px_fmt(env->site_packages, sizeof env->site_packages, "%s/lib/python3.%u/site-packages", env->path,
-               w->runtime->minor) < 0 ||
-        px_fmt(env->platform, sizeof env->platform, "linux_%s", w->runtime->machine) < 0)
+        px_fmt(envs, sizeof envs, "%s/envs", home) < 0)
         return px_fail(e, PX_E_STORE_WRITE, ENAMETOOLONG, "the path of the environments is too long");
     if (px_home_enter(AT_FDCWD, home, home, true, 022, &use, &top, e) < 0 ||
         px_home_enter(top, "envs", envs, true, 022, &use, &dir, e) < 0)
@@ -260,6 +272,56 @@ int px_env_check(struct px_sandbox *s, const char *profile, struct px_err *e)
         0)
         return 0;
     return has_all(s, record);
+}
+
+/* ---- reading it back ---- */
+
+/* 0, or -EINVAL: not what this px writes. */
+static int take_record(const json_t *record, struct px_env *env)
+{
+    const json_t *packages = json_object_get(record, "packages"), *item;
+    json_t *variables = json_object_get(record, "env_vars");
+    size_t i;
+    if (!json_is_array(packages) || !json_is_object(variables) ||
+        px_oid_parse(px_document_text(record, "runtime_oid"), false, &env->runtime_oid) < 0 ||
+        px_oid_parse(px_document_text(record, "tree"), false, &env->tree) < 0)
+        return -EINVAL;
+    env->variables = json_incref(variables);
+    env->packages = calloc(json_array_size(packages) + 1, sizeof *env->packages);
+    if (!env->packages)
+        return -ENOMEM;
+    json_array_foreach(packages, i, item) {
+        if (px_env_package_read(item, &env->packages[env->count]) < 0)
+            return -EINVAL;
+        env->count++;
+    }
+    return 0;
+}
+
+int px_env_load(struct px_sandbox *s, const char *profile, const char *base, struct px_env *ret_env, struct px_err *e)
+{
+    px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
+    px_auto(px_document) json_t *record = NULL;
+    const struct px_env_ask ask = {.base = base};
+    struct px_env_work w = {.s = s, .ask = &ask};
+    struct px_env env = {.cached = true};
+    struct px_err damaged = {0};
+    if (px_oid_parse(profile, false, &env.profile) < 0)
+        return 1;
+    if (px_env_runtime(&w, e) < 0)
+        return -1;
+    env.runtime = w.runtime;
+    int r = px_record_get(s->store, PX_RECORD_ENV, &env.profile, &text, e);
+    if (r == 0 && (px_document_read(px_buf_text(&text), text.len, "the record of an environment", PX_E_RECORD, &record, &damaged) < 0 ||
+                   take_record(record, &env) < 0))
+        r = 1;
+    if (r == 0)
+        r = name_paths(s, &env, e);
+    if (r != 0)
+        px_env_done(&env);
+    else
+        *ret_env = env;
+    return r;
 }
 
 /* ---- */

@@ -71,6 +71,10 @@ void px_env_done(struct px_env *env);
  * there. 1, 0, -1. Does not hash anything; `px sandbox status --verify` does. */
 int px_env_check(struct px_sandbox *s, const char *profile, struct px_err *e);
 
+/* The same environment from its record, nothing looked for and nothing built; it has no lease. 1: there is none, or not one that says
+ * everything (written by an older px). */
+int px_env_load(struct px_sandbox *s, const char *profile, const char *base, struct px_env *ret_env, struct px_err *e);
+
 /* What the project's wishes, its lock and the libraries of its packages ask for, with the reasons (infer/infer.h); env
  * NULL: the lock alone, as the base would select from it. Names point into the manifest and the env. PX901: a wish for
  * something that px does not know. */

@@ -33,6 +33,9 @@ int px_env_links(struct px_env_work *w, const struct px_chosen *chosen, char *fi
 /* env_package.c: the archive as a tree. Fills the rest. */
 int px_env_package(struct px_env_work *w, struct px_env_package *p, struct px_err *e);
 void px_env_package_done(struct px_env_package *p);
+/* All of it for a record, and back; NULL without memory, -EINVAL for what px did not write. */
+json_t *px_env_package_json(const struct px_env_package *p);
+int px_env_package_read(const json_t *object, struct px_env_package *ret_package);
 
 /* env_sdist.c: a source archive, built in a box, becomes a wheel: a file without a name, and what it is called. Fills
  * options. */

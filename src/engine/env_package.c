@@ -146,6 +146,43 @@ static int recall(struct px_env_work *w, struct px_env_package *p, struct px_err
     return 0;
 }
 
+json_t *px_env_package_json(const struct px_env_package *p)
+{
+    return json_pack("{ss ss ss sb ss ss ss ss ss so so sb}", "name", p->name, "version", p->version, "file", p->file, "wheel",
+                     (int)p->wheel, "sha256", p->sha256.hex, "source_oid", p->source.hex, "pkg_build_oid", p->build.hex,
+                     "build_options_hash", p->options.hex, "tree", p->tree.hex, "needed",
+                     texts_json(p->needed, p->needed_count), "scripts", texts_json(p->scripts, p->script_count), "pth",
+                     (int)p->has_pth);
+}
+
+static char *copy_text(const json_t *object, const char *name)
+{
+    const char *text = px_document_text(object, name);
+    return text ? strdup(text) : NULL;
+}
+
+int px_env_package_read(const json_t *object, struct px_env_package *ret_package)
+{
+    struct px_env_package p = {.name = copy_text(object, "name"),
+                               .version = copy_text(object, "version"),
+                               .file = copy_text(object, "file"),
+                               .wheel = json_is_true(json_object_get(object, "wheel")),
+                               .has_pth = json_is_true(json_object_get(object, "pth"))};
+    const char *options = px_document_text(object, "build_options_hash");
+    if (!p.name || !p.version || !p.file || !options || (*options && px_oid_parse(options, false, &p.options) < 0) ||
+        px_oid_parse(px_document_text(object, "sha256"), false, &p.sha256) < 0 ||
+        px_oid_parse(px_document_text(object, "source_oid"), false, &p.source) < 0 ||
+        px_oid_parse(px_document_text(object, "pkg_build_oid"), false, &p.build) < 0 ||
+        px_oid_parse(px_document_text(object, "tree"), false, &p.tree) < 0 ||
+        texts_from(json_object_get(object, "needed"), &p.needed, &p.needed_count) < 0 ||
+        texts_from(json_object_get(object, "scripts"), &p.scripts, &p.script_count) < 0) {
+        px_env_package_done(&p);
+        return -EINVAL;
+    }
+    *ret_package = p;
+    return 0;
+}
+
 /* The object goes with a collection that comes between; it is small, and made again from what is known. */
 static int keep_object(struct px_env_work *w, struct px_env_package *p, struct px_err *e)
 {

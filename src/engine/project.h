@@ -51,6 +51,9 @@ const char *px_look_first_issue(const struct px_look *look);
 int px_look_decide(const struct px_project *p, const struct px_look *look, enum px_asker asker, bool strict,
                    bool terminal, enum px_act *ret_act, struct px_err *e);
 
+/* The same, and what it asks for is done: afterwards the environment is there, or it is an error. */
+int px_look_ready(struct px_project *p, struct px_look *look, const struct px_ready *how, struct px_err *e);
+
 int px_project_sandbox(struct px_project *p, struct px_sandbox **ret_sandbox, struct px_err *e);
 
 /* {"status":STATUS,"message":"px COMMAND: MESSAGE","details":DETAILS}, indented, with a line end; takes details.

@@ -210,3 +210,18 @@ int px_project_env_rebuild(struct px_project *p, struct px_look *look, bool *ret
 {
     return make(p, look, false, false, ret_built, e);
 }
+
+int px_project_env_recall(struct px_project *p, const struct px_look *look, struct px_env *ret_env, struct px_err *e)
+{
+    struct px_sandbox *s = NULL;
+    if (!look->env.profile_oid)
+        return 1;
+    return px_project_sandbox(p, &s, e) < 0 ? -1
+                                            : px_env_load(s, look->env.profile_oid, p->site.manifest.sandbox_base, ret_env, e);
+}
+
+int px_project_env_need(struct px_project *p, struct px_look *look, bool frozen, struct px_env *ret_env, struct px_err *e)
+{
+    int r = px_project_env_recall(p, look, ret_env, e);
+    return r > 0 ? build(p, look, frozen, ret_env, e) : r;
+}

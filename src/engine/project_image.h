@@ -6,7 +6,7 @@
  *     root/app            the project: a bind when it runs, a layer when it is packed
  *
  * Why:     run, test, pack, explain and `px sandbox build` must never disagree about what a project's sandbox is.
- * Owns:    what struct px_project_image holds, until px_project_image_done; its leases keep everything there meanwhile.
+ * Owns:    what struct px_project_image holds, until px_project_image_done; its lease keeps everything there meanwhile.
  * Mustn't: write in the project, or know what will be run. */
 #pragma once
 
@@ -15,12 +15,16 @@
 #include <stddef.h>
 
 #include "engine/env.h"
+#include "engine/env_part.h"
 #include "engine/project.h"
+#include "image/capability.h"
 #include "image/oci.h"
 #include "infer/infer.h"
 
+struct px_image_build;
+
 struct px_project_image_ask {
-    const struct px_ready *ready;               /* the guard that is asked first */
+    const struct px_ready *ready;               /* the guard that is asked first; with `plan`: not asked */
     const char *const *extra;                   /* capabilities for this time alone, NULL-terminated; NULL: none */
     bool force;                                 /* build again, and compare */
     bool plan;                                  /* only say what it would be: nothing is built or written (explain) */
@@ -28,21 +32,27 @@ struct px_project_image_ask {
 
 struct px_project_image {
     struct px_look look;
-    struct px_env env;
+    struct px_env env;                          /* plan: may be empty (no runtime), when it is not made yet */
     struct px_inferred inferred;
     char *base;                                 /* "debian-12" */
-    struct px_oid base_os_oid, sbx_id;
-    const char *capabilities[PX_INFER_NAMES_MAX + 1];           /* sorted, NULL-terminated */
+    struct px_oid base_os_oid, sbx_id;          /* plan: "" where the base or the environment is not there yet */
+    const char *capabilities[PX_CAPABILITIES_MAX + 1];          /* sorted, NULL-terminated; what was said and inferred, and extra */
     struct px_image image;                      /* base, capabilities, environment as layers; sealed */
-    bool cached;                                /* nothing had to be built */
+    bool cached;                                /* nothing had to be built; plan: it is there */
     char *root;                                 /* the base with its capabilities, a directory that never changes */
     char *inside;                               /* what is at /px in the box: one directory of the store, to be bound read-only */
     struct px_lease *lease;
 };
 
-/* PX900 (base), PX901 (capability), PX903 (building), PX904 (what is there is not what it should be), and what the guard says. */
+/* PX900 (base), PX901 (capability), PX903 (building), PX904 (what is there is not what it should be), and what the guard says.
+ * ret_image is not to be copied. On error there is nothing in it. */
 int px_project_image_make(struct px_project *p, const struct px_project_image_ask *ask, struct px_project_image *ret_image,
                           struct px_err *e);
 void px_project_image_done(struct px_project_image *image);
 /* {"sbx_id","base","base_os_oid","capabilities","profile_oid","image_digest"}: details.sandbox of run and test. */
 json_t *px_project_image_json(const struct px_project_image *image);
+
+/* The image that is shipped: that one with the project's own files as its last layer (NULL: as it is), sealed and, as gzip, recorded in
+ * the store. how: tag, out, format, compression, push and force count, as in px_sandbox_build. ret_json: the members of its record. */
+int px_project_image_ship(struct px_project *p, const struct px_project_image *image, const struct px_layer *app,
+                          const struct px_image_build *how, struct px_image *ret_image, json_t **ret_json, struct px_err *e);

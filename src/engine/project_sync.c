@@ -201,26 +201,38 @@ static int find_asker(const char *command, enum px_asker *ret_asker, struct px_e
     return px_fail(e, PX_E_VALUE, 0, "no command '%.64s' uses a project's environment", command ? command : "");
 }
 
-static int make_ready(struct px_project *p, struct px_look *l, const struct px_ready *how, char **ret_json,
-                      struct px_err *e)
+/* What the guard asks for, done. */
+static int get_ready(struct px_project *p, struct px_look *l, const struct px_ready *how, struct done *done,
+                     const char **ret_action, struct px_err *e)
 {
-    struct done done = {0};
     enum px_asker asker = PX_ASKER_RUN;
     enum px_act act;
     bool strict = how->frozen || px_truthy(getenv("CI"));
     if (find_asker(how->command, &asker, e) < 0 || px_look_decide(p, l, asker, strict, how->terminal, &act, e) < 0)
         return -1;
-    if (act == PX_ACT_SYNC && (bring_lock(p, l, &done, e) < 0 || px_project_env_sync(p, l, false, &done.built_env, e) < 0))
+    if (act == PX_ACT_SYNC && (bring_lock(p, l, done, e) < 0 || px_project_env_sync(p, l, false, &done->built_env, e) < 0))
         return -1;
-    if (act == PX_ACT_REBUILD && px_project_env_rebuild(p, l, &done.built_env, e) < 0)
+    if (act == PX_ACT_REBUILD && px_project_env_rebuild(p, l, &done->built_env, e) < 0)
         return -1;
-    return px_answer(how->command, "ok", "ready",
-                     sync_details(p, l, &done,
-                                  act == PX_ACT_SYNC      ? "resolve_lock"
-                                  : act == PX_ACT_REBUILD ? "sync_env"
-                                                          : "noop",
-                                  false),
-                     false, ret_json, e);
+    *ret_action = act == PX_ACT_SYNC ? "resolve_lock" : act == PX_ACT_REBUILD ? "sync_env" : "noop";
+    return 0;
+}
+
+int px_look_ready(struct px_project *p, struct px_look *look, const struct px_ready *how, struct px_err *e)
+{
+    struct done done = {0};
+    const char *action;
+    return get_ready(p, look, how, &done, &action, e);
+}
+
+static int make_ready(struct px_project *p, struct px_look *l, const struct px_ready *how, char **ret_json,
+                      struct px_err *e)
+{
+    struct done done = {0};
+    const char *action = NULL;
+    if (get_ready(p, l, how, &done, &action, e) < 0)
+        return -1;
+    return px_answer(how->command, "ok", "ready", sync_details(p, l, &done, action, false), false, ret_json, e);
 }
 
 int px_project_ready(struct px_project *p, const struct px_ready *how, char **ret_json, struct px_err *e)

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/text.h"
 #include "engine/sandbox_build.h"
 #include "image/parts.h"
 #include "image/sbom.h"
@@ -60,10 +61,37 @@ static int add_capabilities(struct px_building *b, struct px_err *e)
     return b->capabilities.any ? add_layer(b, &b->capabilities.layer, "capabilities") : 0;
 }
 
+/* What a box needs beside the image: the layers so far as one directory. Without capabilities it is the base's own. */
+static int make_root(struct px_building *b, struct px_err *e)
+{
+    b->root = b->base.tree;
+    return b->capabilities.any ? px_image_tree(b->s->store, &b->image, b->s->progress, &b->root, e) : 0;
+}
+
+static int add_env(struct px_building *b, struct px_err *e)
+{
+    if (!b->env)
+        return 0;
+    if (make_root(b, e) < 0 || px_env_part_make(b->s, b->env, b->compression, b->how->force, &b->part, e) < 0)
+        return -1;
+    return add_layer(b, &b->part.layer, "environment");
+}
+
+/* The Python packages as the list of packages has them; NULL without memory. */
+static json_t *env_packages(const struct px_env *env)
+{
+    json_t *out = json_array();
+    for (size_t i = 0; out && env && i < env->count; i++)
+        (void)json_array_append_new(out, json_pack("{ssssssss}", "arch", "any", "name", env->packages[i].name, "version",
+                                                   env->packages[i].version, "sha256", env->packages[i].sha256.hex));
+    return out;
+}
+
 static int sbom_text(struct px_building *b, struct px_buf *out, struct px_err *e)
 {
     px_auto_buf struct px_buf name = PX_BUF(1 << 16);
     px_auto(px_document) json_t *lock = px_packages_lock(&b->capabilities.packages, b->base.name, "");
+    px_auto(px_document) json_t *python = env_packages(b->env);
     px_buf_puts(&name, b->base.name);
     for (size_t i = 0; i < b->set.count; i++)
         px_buf_printf(&name, "+%s", b->set.items[i]->name);
@@ -71,8 +99,9 @@ static int sbom_text(struct px_building *b, struct px_buf *out, struct px_err *e
         .name = px_buf_text(&name),
         .sbx_id = b->sbx_id.hex,
         .os_id = b->row ? b->row->os_id : NULL,
-        .packages = {json_object_get(b->base.record, "packages"), json_object_get(lock, "packages")}};
-    return !lock || name.err < 0 || px_sbom_write(&sbom, out) < 0 ? no_memory(e) : 0;
+        .packages = {json_object_get(b->base.record, "packages"), json_object_get(lock, "packages")},
+        .python = python};
+    return !lock || !python || name.err < 0 || px_sbom_write(&sbom, out) < 0 ? no_memory(e) : 0;
 }
 
 /* A layer of one file. */
@@ -133,23 +162,55 @@ static int label(struct px_building *b, struct px_image_text *list)
     return r < 0 ? r : put(list, "px.sbx_version", "1");
 }
 
+#define SYSTEM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+static const struct variable {
+    const char *name, *value;
+} env_variables[] = {
+    {"PATH", PX_INSIDE_ENV "/bin:" SYSTEM_PATH},
+    {"LANG", "C.UTF-8"},
+    {"PX_SANDBOX", "1"},
+    {"PYTHONDONTWRITEBYTECODE", "1"},           /* the same files, however often it ran */
+    {"PYTHONUNBUFFERED", "1"},
+    {"VIRTUAL_ENV", PX_INSIDE_ENV},
+};
+
+/* Ours, then the project's own, which do not change ours. */
+static int set_variables(struct px_building *b, struct px_image_text *list)
+{
+    const char *name;
+    json_t *value;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < PX_COUNT_OF(env_variables); i++)
+        r = put(list, env_variables[i].name, env_variables[i].value);
+    json_object_foreach(b->env->variables, name, value) {
+        bool ours = px_equal(name, "PX_SANDBOX_ID");
+        for (size_t i = 0; i < PX_COUNT_OF(env_variables); i++)
+            ours |= px_equal(name, env_variables[i].name);
+        if (r == 0 && !ours)
+            r = put(list, name, json_string_value(value));
+    }
+    return r;
+}
+
 static int configure(struct px_building *b, struct px_err *e)
 {
     _Static_assert(PX_SBX_VERSION == 1, "the label px.sbx_version says so");
     struct px_image_config *c = &b->image.config;
-    int r = put(&c->env, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-    r = r < 0 ? r : put(&c->env, "LANG", "C.UTF-8");
+    int r = b->env ? set_variables(b, &c->env) : put(&c->env, "PATH", SYSTEM_PATH);
+    r = r < 0 || b->env ? r : put(&c->env, "LANG", "C.UTF-8");
     r = r < 0 ? r : put(&c->env, "PX_SANDBOX_ID", b->sbx_id.hex);
-    r = r < 0 ? r : px_text_add(&c->cmd, b->row && b->row->suite ? "python3" : "/bin/sh");
+    r = r < 0 ? r : px_text_add(&c->cmd, b->env || (b->row && b->row->suite) ? "python3" : "/bin/sh");
     r = r < 0 ? r : label(b, &c->labels);
     r = r < 0 ? r : label(b, &b->image.annotations);
-    c->workdir = r < 0 ? NULL : strdup("/");
+    c->workdir = r < 0 ? NULL : strdup(b->env ? "/app" : "/");
     return r < 0 || !c->workdir ? no_memory(e) : 0;
 }
 
 int px_building_assemble(struct px_building *b, struct px_err *e)
 {
-    if (add_base(b, e) < 0 || add_capabilities(b, e) < 0 || add_sbom(b, e) < 0 || configure(b, e) < 0)
+    if (add_base(b, e) < 0 || add_capabilities(b, e) < 0 || add_env(b, e) < 0 || add_sbom(b, e) < 0 ||
+        (b->app && add_layer(b, b->app, "application") < 0) || configure(b, e) < 0)
         return -1;
     return px_image_seal(b->s->store, &b->image, e);
 }

@@ -21,7 +21,7 @@ static int no_memory(struct px_err *e)
     return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for an image");
 }
 
-static void build_done(struct px_building *b)
+void px_building_done(struct px_building *b)
 {
     px_base_done(&b->base);
     px_capability_layer_done(&b->capabilities);
@@ -32,12 +32,14 @@ static void build_done(struct px_building *b)
 /* ---- what it is made of ---- */
 
 /* A base that px can build is built now: it is the first half of what was asked for. */
-static int find_base(struct px_building *b, struct px_err *e)
+static int find_base(struct px_building *b, bool plan, struct px_err *e)
 {
     const char *name = b->how->base ? b->how->base : "debian-12";
     const struct px_base_row *row = px_base_row_find(name);
     px_auto_free char *json = NULL;
     int r = px_base_find(b->s->store, name, &b->base, e);
+    if (r > 0 && plan)
+        return 1;
     if (r > 0 && row && row->suite && px_sandbox_base_build(b->s, name, NULL, &json, e) < 0)
         return -1;
     return r > 0 ? px_base_need(b->s->store, name, &b->base, e) : r;
@@ -56,45 +58,35 @@ static int check_capabilities(struct px_building *b, struct px_err *e)
     return px_why(e, "px knows no packages for that distribution.");
 }
 
+/* The sbx_id says what a project runs in; what is shipped is that and the project. */
+static int identify_app(struct px_building *b)
+{
+    char text[256];
+    int r = px_fmt(text, sizeof text, "px-app 1\n%s\n%s\n", b->sbx_id.hex, b->app->diff_id.hex);
+    return r < 0 ? r : px_hash_bytes(text, strlen(text), &b->id);
+}
+
 static int identify(struct px_building *b, struct px_err *e)
 {
     const char *names[PX_CAPABILITIES_MAX];
     for (size_t i = 0; i < b->set.count; i++)
         names[i] = b->set.items[i]->name;
-    if (px_profile_empty(&b->profile) < 0 ||
-        px_sbx_id(b->base.oid.hex, names, b->set.count, b->profile.hex, PX_SBX_VERSION, &b->sbx_id) < 0)
+    if (b->env)
+        b->profile = b->env->profile;
+    else if (px_profile_empty(&b->profile) < 0)
         return no_memory(e);
-    return 0;
+    if (px_sbx_id(b->base.oid.hex, names, b->set.count, b->profile.hex, PX_SBX_VERSION, &b->sbx_id) < 0)
+        return no_memory(e);
+    b->id = b->sbx_id;
+    return b->app && identify_app(b) < 0 ? no_memory(e) : 0;
 }
 
-/* A tag for this store alone: "demo", "demo:1". Anything else is a reference to a registry. */
-static bool is_name(const char *text)
+int px_building_find(struct px_building *b, bool plan, struct px_err *e)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789",
-                      more[] = "abcdefghijklmnopqrstuvwxyz0123456789._:-";
-    size_t n = strlen(text);
-    return n > 0 && n < 128 && strchr(plain, text[0]) && strspn(text, more) == n;
-}
-
-static int check_words(struct px_building *b, struct px_err *e)
-{
-    struct px_image_ref ref;
-    const struct px_image_build *how = b->how;
-    if (how->compression && px_compression_parse(how->compression, &b->compression) < 0) {
-        (void)px_fail(e, PX_E_VALUE, 0, "'%.60s' is not a compression", how->compression);
-        return px_fix(e, "Write gzip, zstd or none.");
-    }
-    if (how->tag && (how->push || !is_name(how->tag)) && px_image_ref_parse(how->tag, &ref, e) < 0)
+    if (px_capability_set_make(b->how->capabilities, &b->set, e) < 0)
         return -1;
-    if (how->push && !how->tag) {
-        (void)px_fail(e, PX_E_USAGE, 0, "an image is pushed to where its tag says, and there is none");
-        return px_fix(e, "Add --tag REGISTRY/NAME:VERSION.");
-    }
-    if (b->compression != PX_COMPRESS_GZIP && !how->out && !how->push) {
-        (void)px_fail(e, PX_E_USAGE, 0, "the store keeps images as gzip");
-        return px_fix(e, "Say where the other form should go: --out PATH, or --push.");
-    }
-    return 0;
+    int r = find_base(b, plan, e);
+    return r != 0 ? r : check_capabilities(b, e) < 0 || identify(b, e) < 0 ? -1 : 0;
 }
 
 /* ---- its record ---- */
@@ -131,16 +123,22 @@ static json_t *refs(const struct px_building *b)
         refer(blobs, &b->capabilities.packages.items[i].sha256);
     if (b->capabilities.any)
         refer(trees, &b->capabilities.key);
+    if (b->env) {
+        refer(blobs, &b->env->profile);
+        refer(trees, &b->root);
+        refer(trees, &b->part.tree);
+    }
     return json_pack("{soso}", "blobs", blobs, "trees", trees);
 }
 
-static json_t *describe(const struct px_building *b)
+json_t *px_building_json(const struct px_building *b)
 {
     char digest[80];
     (void)px_fmt(digest, sizeof digest, "sha256:%s", b->image.manifest.hex);
     const struct px_packages *list = b->capabilities.any ? &b->capabilities.packages : &b->lock;
     json_t *lock = list->count > 0 ? px_packages_lock(list, b->base.name, b->image.config.architecture) : NULL;
-    return json_pack("{sssssosssssoso*sssssssi}", "base", b->base.name, "base_os_oid", b->base.oid.hex, "capabilities",
+    return json_pack("{ss* ss* sssssosssssoso*sssssssi}", "root", b->env ? b->root.hex : NULL, "inside",
+                     b->env ? b->part.tree.hex : NULL, "base", b->base.name, "base_os_oid", b->base.oid.hex, "capabilities",
                      names(&b->set), "created_at", b->image.config.created, "image_digest", digest, "layers",
                      layers(&b->image), "lock", lock, "profile_oid", b->profile.hex, "px_version", PX_VERSION, "sbx_id",
                      b->sbx_id.hex, "sbx_version", PX_SBX_VERSION);
@@ -149,10 +147,10 @@ static json_t *describe(const struct px_building *b)
 static int put_record(struct px_building *b, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(RECORD_MAX);
-    px_auto(px_document) json_t *record = describe(b);
+    px_auto(px_document) json_t *record = px_building_json(b);
     if (!record || json_object_set_new(record, "refs", refs(b)) < 0 || px_canonical(record, &text) < 0)
         return no_memory(e);
-    return px_record_put(b->s->store, PX_RECORD_IMAGE, &b->sbx_id, px_buf_text(&text), e);
+    return px_record_put(b->s->store, PX_RECORD_IMAGE, &b->id, px_buf_text(&text), e);
 }
 
 /* ---- one that is there ---- */
@@ -173,21 +171,69 @@ static int take_lock(struct px_building *b, const json_t *record, struct px_err 
     return 0;
 }
 
+/* A record by this name that says something else is no image of ours, whatever it is. */
+static int not_ours(const struct px_building *b, const char *what, const char *expected, const char *found,
+                    struct px_err *e)
+{
+    (void)px_fail(e, PX_E_SANDBOX_FORMAT, 0, "the record of image %s is not what px writes: %s", b->id.hex, what);
+    (void)px_detail(e, "sbx_id", b->sbx_id.hex);
+    (void)px_detail(e, "expected", expected);
+    return px_detail(e, "found", found ? found : "");
+}
+
+/* With an environment: the trees that a box needs. 0, 1: one is lost, -1. */
+static int take_trees(struct px_building *b, const json_t *record, struct px_err *e)
+{
+    const char *profile = px_document_text(record, "profile_oid"), *base = px_document_text(record, "base_os_oid");
+    if (!px_equal(profile, b->profile.hex))
+        return not_ours(b, "profile_oid", b->profile.hex, profile, e);
+    if (!px_equal(base, b->base.oid.hex))
+        return not_ours(b, "base_os_oid", b->base.oid.hex, base, e);
+    if (px_oid_parse(px_document_text(record, "root"), false, &b->root) < 0 ||
+        px_oid_parse(px_document_text(record, "inside"), false, &b->part.tree) < 0)
+        return not_ours(b, "its trees", "root and inside", NULL, e);
+    return px_tree_has(b->s->store, &b->root) && px_tree_has(b->s->store, &b->part.tree) ? 0 : 1;
+}
+
+/* 0, 1: there is none, -1. */
+static int find_record(struct px_building *b, json_t **ret_record, struct px_oid *ret_manifest, struct px_err *e)
+{
+    int r = px_image_find(b->s->store, b->id.hex, ret_record, ret_manifest, e);
+    if (r >= 0 || !b->env || e->code != PX_E_RECORD)
+        return r;
+    struct px_err said = *e;
+    (void)px_fail(e, PX_E_SANDBOX_FORMAT, said.sys, "%s", said.what);
+    (void)px_detail(e, "sbx_id", b->sbx_id.hex);
+    return px_why(e, "%s", said.why);
+}
+
+/* An image with an application has the packages of the sandbox that it was made from, not today's. */
+static int lock_as_sandbox(struct px_building *b, struct px_err *e)
+{
+    px_auto(px_document) json_t *record = NULL;
+    struct px_oid manifest;
+    if (!b->app || b->locked)
+        return 0;
+    int r = px_image_find(b->s->store, b->sbx_id.hex, &record, &manifest, e);
+    return r != 0 ? (r < 0 ? -1 : 0) : take_lock(b, record, e);
+}
+
 /* 1: it is there, whole, and that is enough. What is damaged is built again from the packages that the record names. */
 static int look(struct px_building *b, struct px_err *e)
 {
     px_auto(px_document) json_t *record = NULL;
     struct px_oid manifest;
-    int r = px_image_find(b->s->store, b->sbx_id.hex, &record, &manifest, e);
+    int r = find_record(b, &record, &manifest, e);
     if (r != 0)
         return r < 0 ? -1 : 0;
-    if (take_lock(b, record, e) < 0)
+    int lost = b->env ? take_trees(b, record, e) : 0;
+    if (lost < 0 || take_lock(b, record, e) < 0)
         return -1;
     if (b->compression != PX_COMPRESS_GZIP)
         return 0;
-    if (!b->how->force && px_image_load(b->s->store, &manifest, &b->image, e) == 0)
+    if (!b->how->force && lost == 0 && px_image_load(b->s->store, &manifest, &b->image, e) == 0)
         return 1;
-    if (!b->how->force && e->code != PX_E_OBJECT)
+    if (!b->how->force && lost == 0 && e->code != PX_E_OBJECT)
         return -1;
     b->expected = manifest;
     return 0;
@@ -199,7 +245,7 @@ static int build_and_record(struct px_building *b, struct px_err *e)
     b->cached = r == 1;
     if (r != 0)
         return r < 0 ? -1 : 0;
-    if (px_building_assemble(b, e) < 0)
+    if (lock_as_sandbox(b, e) < 0 || px_building_assemble(b, e) < 0)
         return -1;
     if (*b->expected.hex && !px_oid_equal(&b->expected, &b->image.manifest)) {
         (void)px_fail(e, PX_E_BUILD, 0, "the same input gave another image: %s instead of %s", b->image.manifest.hex,
@@ -210,10 +256,10 @@ static int build_and_record(struct px_building *b, struct px_err *e)
     return b->compression == PX_COMPRESS_GZIP ? put_record(b, e) : 0;
 }
 
-static int build_once(struct px_building *b, struct px_err *e)
+int px_building_make(struct px_building *b, struct px_err *e)
 {
     struct px_lock *lock = NULL;
-    if (px_lock_take(b->s->store, &b->sbx_id, 0, &lock, e) < 0)
+    if (px_lock_take(b->s->store, &b->id, 0, &lock, e) < 0)
         return -1;
     int r = build_and_record(b, e);
     px_lock_drop(lock);
@@ -240,13 +286,44 @@ static int format_of(const struct px_image_build *how, enum px_image_format *ret
     return px_fix(e, "Write oci, oci-archive or docker-archive.");
 }
 
-static int deliver(struct px_building *b, struct px_err *e)
+/* A tag for this store alone: "demo", "demo:1". Anything else is a reference to a registry. */
+static bool is_name(const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789",
+                      more[] = "abcdefghijklmnopqrstuvwxyz0123456789._:-";
+    size_t n = strlen(text);
+    return n > 0 && n < 128 && strchr(plain, text[0]) && strspn(text, more) == n;
+}
+
+int px_building_words(struct px_building *b, struct px_err *e)
+{
+    enum px_image_format format;
+    struct px_image_ref ref;
+    const struct px_image_build *how = b->how;
+    if (how->compression && px_compression_parse(how->compression, &b->compression) < 0) {
+        (void)px_fail(e, PX_E_VALUE, 0, "'%.60s' is not a compression", how->compression);
+        return px_fix(e, "Write gzip, zstd or none.");
+    }
+    if (how->tag && (how->push || !is_name(how->tag)) && px_image_ref_parse(how->tag, &ref, e) < 0)
+        return -1;
+    if (how->push && !how->tag) {
+        (void)px_fail(e, PX_E_USAGE, 0, "an image is pushed to where its tag says, and there is none");
+        return px_fix(e, "Add --tag REGISTRY/NAME:VERSION.");
+    }
+    if (b->compression != PX_COMPRESS_GZIP && !how->out && !how->push) {
+        (void)px_fail(e, PX_E_USAGE, 0, "the store keeps images as gzip");
+        return px_fix(e, "Say where the other form should go: --out PATH, or --push.");
+    }
+    return how->out ? format_of(how, &format, e) : 0;
+}
+
+int px_building_deliver(struct px_building *b, struct px_err *e)
 {
     const struct px_image_build *how = b->how;
     enum px_image_format format;
     struct px_image_ref ref;
     if (how->tag && b->compression == PX_COMPRESS_GZIP &&
-        px_name_put(b->s->store, PX_RECORD_IMAGE, how->tag, &b->sbx_id, e) < 0)
+        px_name_put(b->s->store, PX_RECORD_IMAGE, how->tag, &b->id, e) < 0)
         return -1;
     if (how->out && (format_of(how, &format, e) < 0 ||
                      px_image_write(b->s->store, &b->image, format, how->out, how->tag, b->s->progress, e) < 0))
@@ -263,7 +340,7 @@ static int answer(struct px_building *b, char **ret_json, struct px_err *e)
     uint64_t size = b->image.manifest_size + b->image.config_size;
     for (size_t i = 0; i < b->image.layer_count; i++)
         size += b->image.layers[i].size;
-    px_auto(px_document) json_t *out = describe(b);
+    px_auto(px_document) json_t *out = px_building_json(b);
     px_auto(px_document) json_t *more = json_pack("{sbsbss*ss*sI}", "cached", b->cached, "pushed", b->how->push, "out",
                                                   b->how->out, "tag", b->how->tag, "size", (json_int_t)size);
     if (!out || !more || json_object_update(out, more) < 0 || px_canonical(out, &text) < 0 ||
@@ -281,13 +358,10 @@ int px_sandbox_build(struct px_sandbox *s, const struct px_image_build *how, cha
         return no_memory(e);
     b->s = s;
     b->how = how;
-    enum px_image_format format;
-    int r = check_words(b, e) < 0 || (how->out && format_of(how, &format, e) < 0) ||
-                    px_capability_set_make(how->capabilities, &b->set, e) < 0 || find_base(b, e) < 0 ||
-                    check_capabilities(b, e) < 0 || identify(b, e) < 0 || build_once(b, e) < 0 || deliver(b, e) < 0
+    int r = px_building_words(b, e) < 0 || px_building_find(b, false, e) < 0 || px_building_make(b, e) < 0 || px_building_deliver(b, e) < 0
                 ? -1
                 : answer(b, ret_json, e);
-    build_done(b);
+    px_building_done(b);
     return r;
 }
 

@@ -1,24 +1,35 @@
 /* engine/sandbox_build.h - one image on its way from words to a sealed manifest.
  *
- * Owns:    what struct px_building holds, until the build is over.
- * Mustn't: be seen outside sandbox_build.c and sandbox_assemble.c. */
+ *     base, capabilities[, environment], list of packages[, application]
+ *
+ * Why:     an image of capabilities and one of a project are put together, named, kept and found again in the same way.
+ * Owns:    what struct px_building holds, until px_building_done.
+ * Mustn't: know what a project is. */
 #pragma once
 
 #include <px/sandbox.h>
 
+#include "engine/env_part.h"
 #include "engine/sandbox.h"
 #include "engine/sandbox_layer.h"
 #include "image/oci.h"
 
 struct px_building {
+    /* what is asked for */
     struct px_sandbox *s;
     const struct px_image_build *how;
+    const struct px_env *env;           /* of a project; NULL: none */
+    const struct px_layer *app;         /* the project itself; NULL: none */
     enum px_compression compression;
+    /* what it is made of */
     struct px_base base;
     const struct px_base_row *row;      /* NULL: a base whose packages px does not know */
     struct px_capability_set set;
     struct px_oid profile, sbx_id;
+    struct px_oid id;                   /* of its record: the sbx_id, or, with an application, of both */
     struct px_capability_layer capabilities;
+    struct px_env_part part;            /* env: what is at /px */
+    struct px_oid root;                 /* env: base and capabilities as one tree */
     struct px_packages lock;            /* of the record that there was */
     bool locked;
     struct px_oid expected;             /* the manifest's digest that building it again has to give; "": none */
@@ -26,5 +37,17 @@ struct px_building {
     bool cached;
 };
 
-/* Base, capabilities and list of packages as layers; labels; sealed. */
+/* Whether what `how` says about form, tag and place can be; sets the compression. */
+int px_building_words(struct px_building *b, struct px_err *e);
+/* Which base, capabilities and ids. A base that px can build is built; with `plan` it is not, and 1 says that there is none. */
+int px_building_find(struct px_building *b, bool plan, struct px_err *e);
+/* By one process at a time: finds it in the store, whole, or makes and records it. */
+int px_building_make(struct px_building *b, struct px_err *e);
+void px_building_done(struct px_building *b);
+/* Writes it out and pushes it, as `how` says. */
+int px_building_deliver(struct px_building *b, struct px_err *e);
+/* The members of its record, for answers; NULL without memory. */
+json_t *px_building_json(const struct px_building *b);
+
+/* sandbox_assemble.c: the layers; labels; sealed. */
 int px_building_assemble(struct px_building *b, struct px_err *e);

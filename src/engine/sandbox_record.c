@@ -263,6 +263,17 @@ int px_base_need(struct px_store *store, const char *name, struct px_base *ret_b
 
 /* ---- images ---- */
 
+static int other_version(const struct px_oid *id, unsigned version, struct px_err *e)
+{
+    char expected[16], found[16];
+    (void)px_fmt(expected, sizeof expected, "%d", PX_SBX_VERSION);
+    (void)px_fmt(found, sizeof found, "%u", version);
+    (void)px_fail(e, PX_E_SANDBOX_FORMAT, 0, "the image %s has sandbox version %s, and this px knows %s", id->hex, found,
+                  expected);
+    (void)px_detail(e, "expected", expected);
+    return px_detail(e, "found", found);
+}
+
 int px_image_find(struct px_store *store, const char *name, json_t **ret_record, struct px_oid *ret_manifest,
                   struct px_err *e)
 {
@@ -278,8 +289,7 @@ int px_image_find(struct px_store *store, const char *name, json_t **ret_record,
         return -1;
     const char *digest = px_document_text(record, "image_digest");
     if (px_document_number(record, "sbx_version", UINT32_MAX, &version) == 1 && version != PX_SBX_VERSION)
-        return px_fail(e, PX_E_SANDBOX_FORMAT, 0, "the image %s has sandbox version %u, and this px knows %d", id.hex,
-                       (unsigned)version, PX_SBX_VERSION);
+        return other_version(&id, (unsigned)version, e);
     if (!digest || px_oid_parse(digest, true, ret_manifest) < 0)
         return px_fail(e, PX_E_RECORD, 0, "the record of image %s is not what px writes", id.hex);
     *ret_record = px_take(&record);

@@ -12,6 +12,7 @@
 struct row {
     const char *name, *version, *arch, *sha256;
     size_t list;                /* which it came from */
+    bool python;
 };
 
 struct rows {
@@ -22,47 +23,65 @@ struct rows {
 static int compare(const void *a, const void *b)
 {
     const struct row *p = a, *q = b;
-    int order = strcmp(p->name, q->name);
+    int order = (int)p->python - (int)q->python;
+    order = order ? order : strcmp(p->name, q->name);
     order = order ? order : strcmp(p->arch, q->arch);
     return order ? order : p->list < q->list ? 1 : -1;          /* the later one first */
 }
 
+static int add_list(struct rows *rows, const json_t *list, size_t number, bool python)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *from = json_array_get(list, i);
+        struct row r = {px_document_text(from, "name"), px_document_text(from, "version"),
+                        px_document_text(from, "arch"), px_document_text(from, "sha256"), number, python};
+        if (!r.name || !r.version || !r.arch)
+            return -EINVAL;
+        rows->items[rows->count++] = r;
+    }
+    return 0;
+}
+
+static bool same_package(const struct row *a, const struct row *b)
+{
+    return a->python == b->python && px_equal(a->name, b->name) && px_equal(a->arch, b->arch);
+}
+
 static int collect(const struct px_sbom *sbom, struct rows *rows)
 {
-    size_t total = json_array_size(sbom->packages[0]) + json_array_size(sbom->packages[1]), kept = 0;
+    size_t kept = 0, total = json_array_size(sbom->python);
+    for (size_t l = 0; l < PX_COUNT_OF(sbom->packages); l++)
+        total += json_array_size(sbom->packages[l]);
     rows->items = calloc(total + 1, sizeof *rows->items);
-    if (!rows->items)
-        return -ENOMEM;
-    for (size_t l = 0; l < 2; l++)
-        for (size_t i = 0; i < json_array_size(sbom->packages[l]); i++) {
-            const json_t *from = json_array_get(sbom->packages[l], i);
-            struct row r = {px_document_text(from, "name"), px_document_text(from, "version"),
-                            px_document_text(from, "arch"), px_document_text(from, "sha256"), l};
-            if (!r.name || !r.version || !r.arch)
-                return -EINVAL;
-            rows->items[rows->count++] = r;
-        }
+    int r = rows->items ? add_list(rows, sbom->python, 0, true) : -ENOMEM;
+    for (size_t l = 0; r == 0 && l < PX_COUNT_OF(sbom->packages); l++)
+        r = add_list(rows, sbom->packages[l], l, false);
+    if (r < 0)
+        return r;
     qsort(rows->items, rows->count, sizeof *rows->items, compare);
     for (size_t i = 0; i < rows->count; i++)
-        if (kept == 0 || strcmp(rows->items[kept - 1].name, rows->items[i].name) != 0 ||
-            strcmp(rows->items[kept - 1].arch, rows->items[i].arch) != 0)
+        if (kept == 0 || !same_package(&rows->items[kept - 1], &rows->items[i]))
             rows->items[kept++] = rows->items[i];
     rows->count = kept;
     return 0;
 }
 
-/* pkg:deb/debian/libpq5@15.1-0%2Bdeb12u1?arch=amd64 */
+/* pkg:deb/debian/libpq5@15.1-0%2Bdeb12u1?arch=amd64, pkg:pypi/six@1.16.0 */
 static void put_purl(struct px_json *j, const char *os_id, const struct row *r)
 {
     px_auto_buf struct px_buf purl = PX_BUF(4096);
     const char *const texts[] = {r->name, r->version};
-    px_buf_printf(&purl, "pkg:%s/%s/", px_equal(os_id, "alpine") ? "apk" : "deb", os_id);
+    if (r->python)
+        px_buf_puts(&purl, "pkg:pypi/");
+    else
+        px_buf_printf(&purl, "pkg:%s/%s/", px_equal(os_id, "alpine") ? "apk" : "deb", os_id);
     for (size_t t = 0; t < PX_COUNT_OF(texts); t++) {
         px_buf_puts(&purl, t ? "@" : "");
         for (const char *c = texts[t]; *c; c++)
             px_buf_printf(&purl, strchr("+:", *c) ? "%%%02X" : "%c", (unsigned char)*c);
     }
-    px_buf_printf(&purl, "?arch=%s", r->arch);
+    if (!r->python)
+        px_buf_printf(&purl, "?arch=%s", r->arch);
     px_json_array(j, "externalRefs");
     px_json_object(j, NULL);
     px_json_text(j, "referenceCategory", "PACKAGE-MANAGER");
@@ -88,7 +107,7 @@ static void put_package(struct px_json *j, const char *os_id, const struct row *
     }
     px_json_text(j, "copyrightText", "NOASSERTION");
     px_json_text(j, "downloadLocation", "NOASSERTION");
-    if (os_id)
+    if (os_id || r->python)
         put_purl(j, os_id, r);
     px_json_bool(j, "filesAnalyzed", false);
     px_json_text(j, "licenseConcluded", "NOASSERTION");

@@ -19,5 +19,6 @@ struct px_sbom {
     const char *os_id;          /* "debian": whose packages they are; NULL: not known */
     const json_t *packages
         [2]; /* lists of {"arch","name","version"[,"sha256"]}; NULL: none. A later one replaces an earlier one. */
+    const json_t *python;       /* the same of Python's packages; NULL: none */
 };
 int px_sbom_write(const struct px_sbom *sbom, struct px_buf *out);

@@ -14,7 +14,7 @@
 #include "store/document.h"
 #include "store/store.h"
 
-enum { PAYLOAD_MAX = 8 << 20, VALUE_MAX = 64 << 10 };
+enum { PAYLOAD_MAX = 8 << 20, VALUE_MAX = 64 << 10, SORTED_MAX = 64 << 20 };
 
 /* ---- the object ---- */
 
@@ -122,6 +122,20 @@ static int add_more(json_t *env, const char *more, struct px_err *e)
     return 0;
 }
 
+/* In the order of their names, as a record keeps them: whoever writes them out writes the same, made or read back. */
+static int sort_variables(json_t **env, struct px_err *e)
+{
+    px_auto_buf struct px_buf text = PX_BUF(SORTED_MAX);
+    json_t *sorted = NULL;
+    if (px_canonical(*env, &text) < 0)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "the variables of the environment");
+    if (px_document_read(px_buf_text(&text), text.len, "the variables of the environment", PX_E_INTERNAL, &sorted, e) < 0)
+        return -1;
+    json_decref(*env);
+    *env = sorted;
+    return 0;
+}
+
 int px_profile_env(const struct px_pairs *said, const char *more, json_t **ret_env, struct px_err *e)
 {
     px_auto(px_document) json_t *env = json_object();
@@ -131,6 +145,8 @@ int px_profile_env(const struct px_pairs *said, const char *more, json_t **ret_e
         if (set_variable(env, said->items[i].key, said->items[i].value, "[tool.px.env]", e) < 0)
             return -1;
     if (more && more[0] && add_more(env, more, e) < 0)
+        return -1;
+    if (sort_variables(&env, e) < 0)
         return -1;
     *ret_env = px_take(&env);
     return 0;

@@ -1,0 +1,123 @@
+/* px sandbox in a project: build, explain, add, remove. */
+#include "sandbox_project.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAMES_MAX = 256, NO_PROJECT = 100 };
+
+static const char *text(const json_t *object, const char *name)
+{
+    const char *value = json_string_value(json_object_get(object, name));
+    return value ? value : "";
+}
+
+/* ---- build ---- */
+
+bool sandbox_in_project(struct cli *cli, const char *command, struct project_call *ret_call, int *ret_r)
+{
+    *ret_r = project_begin(cli, command, ret_call);
+    if (*ret_r == 0 || ret_call->e.code != NO_PROJECT)
+        return true;
+    progress_end(&ret_call->progress);
+    return false;
+}
+
+/* ---- explain ---- */
+
+/* "lock: psycopg2 (static map)", "elf: psycopg2 -> libpq.so.5 (cas)", "[tool.px.sandbox.capabilities] (explicit)" */
+static void show_reason(const json_t *reason)
+{
+    const char *source = text(reason, "source"), *detail = text(reason, "detail"), *aside = text(reason, "set_aside");
+    const char *library = strcmp(source, "cas") == 0 ? strstr(detail, ": ") : NULL;
+    if (library)
+        printf("elf: %.*s -> %s (%s)", (int)(library - detail), detail, library + 2, source);
+    else
+        printf("%s%s (%s)", strcmp(source, "explicit") == 0 ? "" : "lock: ", detail, source);
+    printf("%s%s\n", *aside ? "; " : "", aside);
+}
+
+/* Each name once, its reasons below each other. */
+static void show_reasons(const json_t *reasons, bool counting, const char *label)
+{
+    const char *last = "";
+    json_t *reason;
+    size_t i;
+    bool any = false;
+    json_array_foreach(reasons, i, reason) {
+        const char *name = text(reason, "capability");
+        if (json_is_true(json_object_get(reason, "counts")) != counting)
+            continue;
+        printf("%-14s%-14s", any ? "" : label, strcmp(name, last) == 0 ? "" : name);
+        show_reason(reason);
+        last = name;
+        any = true;
+    }
+    if (!any && counting)
+        printf("%-14snone\n", label);
+}
+
+static int show_explain(const json_t *answer, bool quiet)
+{
+    const json_t *reasons = json_object_get(answer, "reasons");
+    const char *oid = text(answer, "base_os_oid"), *unknown = text(answer, "unknown"), *id = text(answer, "sbx_id");
+    bool built = json_is_true(json_object_get(answer, "built"));
+    if (quiet)
+        return 0;
+    printf("project       %s\nbase          %s", text(answer, "root"), text(answer, "base"));
+    if (*oid)
+        printf(" (base_os_oid=%s)", oid);
+    printf("\nenv           %s\n", *text(answer, "profile_oid") ? text(answer, "profile_oid") : "not made yet");
+    printf("sbx_id        %s%s\n", *id ? id : "not known yet", !*id ? "" : built ? " (built)" : " (not built yet)");
+    show_reasons(reasons, true, "capabilities");
+    show_reasons(reasons, false, "set aside");
+    if (*unknown)
+        printf("note          %s\n", unknown);
+    return 0;
+}
+
+int sandbox_explain(struct cli *cli, int argc, char **argv)
+{
+    static const char usage[] = "Write px sandbox explain.";
+    struct project_call call;
+    int status = 0, left = take_words(cli, "sandbox", usage, NULL, argc, argv, &status);
+    if (left < 0)
+        return status;
+    if (left > 0)
+        return usage_error(cli, USAGE_STATUS, usage, "px sandbox explain takes no words");
+    int r = project_begin(cli, "sandbox explain", &call);
+    if (r == 0)
+        r = px_project_sandbox_explain(call.project, &call.json, &call.e);
+    return project_end(&call, r, show_explain);
+}
+
+/* ---- add, remove ---- */
+
+static int edit(struct cli *cli, bool adding, int argc, char **argv)
+{
+    const char *usage = adding ? "Write px sandbox add CAPABILITY..." : "Write px sandbox remove CAPABILITY...";
+    const char *names[NAMES_MAX + 1];
+    struct project_call call;
+    int status = 0, left = take_words(cli, "sandbox", usage, NULL, argc, argv, &status);
+    if (left < 0)
+        return status;
+    if (left == 0 || left > NAMES_MAX)
+        return usage_error(cli, USAGE_STATUS, usage, left ? "more than %d capabilities" : "which capability?", NAMES_MAX);
+    for (int i = 0; i < left; i++)
+        names[i] = argv[i];
+    names[left] = NULL;
+    int r = project_begin(cli, adding ? "sandbox add" : "sandbox remove", &call);
+    if (r == 0)
+        r = px_project_sandbox_edit(call.project, adding, names, &call.json, &call.e);
+    return project_end(&call, r, NULL);
+}
+
+int sandbox_add(struct cli *cli, int argc, char **argv)
+{
+    return edit(cli, true, argc, argv);
+}
+
+int sandbox_remove(struct cli *cli, int argc, char **argv)
+{
+    return edit(cli, false, argc, argv);
+}

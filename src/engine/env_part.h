@@ -1,0 +1,24 @@
+/* engine/env_part.h - an environment as it is inside of a sandbox: what is at /px, as a tree of the store and as a layer.
+ *
+ *     env/bin/python env/lib/pythonX.Y/site-packages/px.pth ...    store/pkg-builds/TREE/site-packages/...
+ *
+ * Why:     a box that runs a project and an image that is shipped hold the same bytes at the same place; so there is one tree, bound in
+ *          the one and packed in the other.
+ * Owns:    nothing: tree and layer are the store's.
+ * Mustn't: hold anything of this machine, or compiled files. */
+#pragma once
+
+#include "engine/env.h"
+#include "image/layer.h"
+
+#define PX_INSIDE "/px"
+#define PX_INSIDE_ENV PX_INSIDE "/env"
+#define PX_INSIDE_PACKAGES PX_INSIDE "/store/pkg-builds"
+
+struct px_env_part {
+    struct px_oid tree;
+    struct px_layer layer;      /* its names begin with px/ */
+};
+/* Files of packages are links to those of their own trees. force: pack it again, and compare. */
+int px_env_part_make(struct px_sandbox *s, const struct px_env *env, enum px_compression compression, bool force,
+                     struct px_env_part *ret_part, struct px_err *e);

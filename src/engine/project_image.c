@@ -1,0 +1,238 @@
+#include "engine/project_image.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <px/sandbox.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/text.h"
+#include "engine/project_env.h"
+#include "engine/sandbox_build.h"
+#include "store/document.h"
+
+#define DEFAULT_BASE "debian-12"
+
+static int no_memory(struct px_err *e)
+{
+    return px_fail(e, PX_E_MEMORY, ENOMEM, "the sandbox of a project");
+}
+
+void px_project_image_done(struct px_project_image *image)
+{
+    px_look_done(&image->look);
+    px_env_done(&image->env);
+    px_inferred_done(&image->inferred);
+    px_image_done(&image->image);
+    px_lease_drop(image->lease);
+    free(image->base);
+    free(image->root);
+    free(image->inside);
+    *image = (struct px_project_image){0};
+}
+
+/* ---- what it is made of ---- */
+
+/* Before anything is looked for: an environment for a base that px does not know would be for another one. */
+static int take_base(const struct px_project *p, struct px_project_image *image, struct px_err *e)
+{
+    const char *said = p->site.manifest.sandbox_base, *base = said ? said : DEFAULT_BASE;
+    image->base = strdup(base);
+    if (!image->base)
+        return no_memory(e);
+    if (px_python_find(base))
+        return 0;
+    (void)px_fail(e, PX_E_BASE, 0, "there is no sandbox base '%.100s'", base);
+    (void)px_detail(e, "base", base);
+    (void)px_detail(e, "reason", "unknown_base");
+    return px_why(e, "Requested sandbox base '%.100s' is unknown or incompatible with this platform/px version.", base);
+}
+
+/* Which capabilities, of those that are known; the names are the table's. */
+static int choose(struct px_project_image *image, const char *const *extra, struct px_capability_set *ret_set,
+                  struct px_err *e)
+{
+    const char *names[2 * PX_INFER_NAMES_MAX + 1];
+    size_t count = 0;
+    for (; count < image->inferred.effective_count; count++)
+        names[count] = image->inferred.effective[count];
+    for (size_t i = 0; extra && extra[i]; i++) {
+        if (count == PX_COUNT_OF(names) - 1)
+            return px_fail(e, PX_E_LIMIT, E2BIG, "too many capabilities");
+        names[count++] = extra[i];
+    }
+    names[count] = NULL;
+    if (px_capability_set_make(names, ret_set, e) < 0)
+        return -1;
+    for (size_t i = 0; i < ret_set->count; i++)
+        image->capabilities[i] = ret_set->items[i]->name;
+    return 0;
+}
+
+static int infer(const struct px_project *p, struct px_project_image *image, const char *const *extra, struct px_err *e)
+{
+    struct px_capability_set set;
+    const struct px_env *env = image->env.runtime ? &image->env : NULL;
+    const struct px_pins none = {0};
+    const struct px_pins *pins = image->look.lock_read ? &image->look.pins : &none;
+    return px_env_infer(&p->site.manifest, pins, image->base, env, &image->inferred, e) < 0 ||
+                   choose(image, extra, &set, e) < 0
+               ? -1
+               : 0;
+}
+
+static int look_and_load(struct px_project *p, const struct px_project_image_ask *ask, struct px_project_image *image,
+                         struct px_err *e)
+{
+    if (take_base(p, image, e) < 0 || px_look_at(p, &image->look, e) < 0)
+        return -1;
+    if (ask->plan)
+        return image->look.env_reason ? 0 : px_project_env_recall(p, &image->look, &image->env, e) < 0 ? -1 : 0;
+    return px_look_ready(p, &image->look, ask->ready, e) < 0 ||
+                   px_project_env_need(p, &image->look, ask->ready->frozen, &image->env, e) < 0
+               ? -1
+               : 0;
+}
+
+/* ---- building ---- */
+
+/* The paths of what a box needs, and a hold on everything. */
+static int hold(struct px_building *b, struct px_project_image *image, struct px_err *e)
+{
+    char root[PATH_MAX], inside[PATH_MAX];
+    struct px_oid trees[] = {b->root, b->part.tree}, blobs[PX_IMAGE_LAYERS_MAX + 2];
+    size_t count = 0;
+    blobs[count++] = b->image.manifest;
+    blobs[count++] = b->image.config_digest;
+    for (size_t i = 0; i < b->image.layer_count; i++)
+        blobs[count++] = b->image.layers[i].digest;
+    if (px_lease_take(b->s->store, trees, PX_COUNT_OF(trees), blobs, count, &image->lease, e) < 0 ||
+        px_tree_path(b->s->store, &b->root, root, sizeof root, e) < 0 ||
+        px_tree_path(b->s->store, &b->part.tree, inside, sizeof inside, e) < 0)
+        return -1;
+    image->root = strdup(root);
+    image->inside = strdup(inside);
+    return image->root && image->inside ? 0 : no_memory(e);
+}
+
+/* Named by its project, it stays when unnamed ones are cleaned away. */
+static int keep_name(const struct px_project *p, const struct px_building *b, struct px_err *e)
+{
+    struct px_oid now;
+    int r = px_name_get(b->s->store, PX_RECORD_IMAGE, p->site.root, &now, e);
+    if (r < 0 || (r == 0 && px_oid_equal(&now, &b->id)))
+        return r;
+    return px_name_put(b->s->store, PX_RECORD_IMAGE, p->site.root, &b->id, e);
+}
+
+static void take_ids(const struct px_building *b, struct px_project_image *image)
+{
+    image->base_os_oid = b->base.oid;
+    if (image->env.runtime)
+        image->sbx_id = b->sbx_id;
+}
+
+/* What PX901 is about, for those who read it by machine. */
+static int say_base(const struct px_project_image *image, struct px_err *e)
+{
+    if (e->code == PX_E_CAPABILITY || e->code == PX_E_BASE)
+        (void)px_detail(e, "base", image->base);
+    return -1;
+}
+
+/* Only what can be said: of a base that is not there, or of an environment, there is no id yet. */
+static int plan(struct px_building *b, struct px_project_image *image, struct px_err *e)
+{
+    px_auto(px_document) json_t *record = NULL;
+    int r = px_building_find(b, true, e);
+    if (r != 0)
+        return r < 0 ? say_base(image, e) : 0;
+    take_ids(b, image);
+    struct px_err ignored = {0};
+    image->cached = image->env.runtime && px_image_find(b->s->store, b->id.hex, &record, &image->image.manifest, &ignored) == 0;
+    return 0;
+}
+
+static int build(const struct px_project *p, struct px_building *b, struct px_project_image *image, struct px_err *e)
+{
+    if (px_building_find(b, false, e) < 0)
+        return say_base(image, e);
+    if (px_building_make(b, e) < 0 || keep_name(p, b, e) < 0 || hold(b, image, e) < 0)
+        return -1;
+    take_ids(b, image);
+    image->cached = b->cached;
+    image->image = b->image;
+    b->image = (struct px_image){0};
+    return 0;
+}
+
+static int find_or_build(struct px_project *p, const struct px_project_image_ask *ask, struct px_project_image *image,
+                         struct px_err *e)
+{
+    const struct px_image_build how = {.base = image->base, .capabilities = image->capabilities, .force = ask->force};
+    px_auto_free struct px_building *b = calloc(1, sizeof *b);
+    if (!b)
+        return no_memory(e);
+    *b = (struct px_building){.how = &how, .env = image->env.runtime ? &image->env : NULL};
+    int r = px_project_sandbox(p, &b->s, e) < 0 ? -1 : ask->plan ? plan(b, image, e) : build(p, b, image, e);
+    px_building_done(b);
+    return r;
+}
+
+int px_project_image_make(struct px_project *p, const struct px_project_image_ask *ask, struct px_project_image *ret_image,
+                          struct px_err *e)
+{
+    struct px_err own = {0};
+    e = e ? e : &own;
+    *ret_image = (struct px_project_image){0};
+    if (look_and_load(p, ask, ret_image, e) == 0 && infer(p, ret_image, ask->extra, e) == 0 &&
+        find_or_build(p, ask, ret_image, e) == 0)
+        return 0;
+    px_project_image_done(ret_image);
+    return -1;
+}
+
+/* ---- with the project itself ---- */
+
+int px_project_image_ship(struct px_project *p, const struct px_project_image *image, const struct px_layer *app,
+                          const struct px_image_build *how, struct px_image *ret_image, json_t **ret_json, struct px_err *e)
+{
+    struct px_image_build same = *how;
+    px_auto_free struct px_building *b = calloc(1, sizeof *b);
+    if (!b)
+        return no_memory(e);
+    same.base = image->base;
+    same.capabilities = image->capabilities;
+    *b = (struct px_building){.how = &same, .env = &image->env, .app = app};
+    int r = px_project_sandbox(p, &b->s, e) < 0 || px_building_words(b, e) < 0 || px_building_find(b, false, e) < 0 || px_building_make(b, e) < 0 ||
+                    px_building_deliver(b, e) < 0
+                ? -1 : 0;
+    json_t *json = r < 0 ? NULL : px_building_json(b);
+    if (r == 0 && !json)
+        r = no_memory(e);
+    if (r == 0) {
+        *ret_json = json;
+        *ret_image = b->image;
+        b->image = (struct px_image){0};
+    }
+    px_building_done(b);
+    return r;
+}
+
+/* ---- telling ---- */
+
+json_t *px_project_image_json(const struct px_project_image *image)
+{
+    char digest[80] = "";
+    json_t *names = json_array();
+    for (size_t i = 0; names && image->capabilities[i]; i++)
+        (void)json_array_append_new(names, json_string(image->capabilities[i]));
+    if (*image->image.manifest.hex)
+        (void)px_fmt(digest, sizeof digest, "sha256:%s", image->image.manifest.hex);
+    return json_pack("{ss* ss ss* so ss* ss*}", "sbx_id", *image->sbx_id.hex ? image->sbx_id.hex : NULL, "base", image->base,
+                     "base_os_oid", *image->base_os_oid.hex ? image->base_os_oid.hex : NULL, "capabilities", names,
+                     "profile_oid", *image->env.profile.hex ? image->env.profile.hex : NULL, "image_digest",
+                     *digest ? digest : NULL);
+}
