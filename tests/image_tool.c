@@ -182,7 +182,7 @@ static int parse_ref(struct call *c)
     return 0;
 }
 
-static void put_paths(struct px_json *j, const char *name, const struct px_paths *paths)
+static void put_paths(struct px_json *j, const char *name, const struct px_worktree_paths *paths)
 {
     px_json_array(j, name);
     for (size_t i = 0; i < paths->count; i++)

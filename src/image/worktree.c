@@ -52,7 +52,7 @@ static bool is_line(const char *text)
     return strlen(text) > 3 && strchr(" AMDRTU?", text[0]) && strchr(" AMDRTU?", text[1]) && text[2] == ' ';
 }
 
-static struct px_paths *list_for(struct px_worktree *w, char letter)
+static struct px_worktree_paths *list_for(struct px_worktree *w, char letter)
 {
     return letter == PX_GIT_FILE      ? &w->files
            : letter == PX_GIT_DIRTY   ? &w->dirty
@@ -65,7 +65,7 @@ static int each_record(struct px_worktree *w, bool keep, struct px_err *e)
 {
     for (size_t at = 0, n; at < w->text_size; at += n + 1) {
         const char *record = w->text + at;
-        struct px_paths *list = list_for(w, *record);
+        struct px_worktree_paths *list = list_for(w, *record);
         n = strlen(record);
         if (!list || !(list == &w->dirty ? is_line(record + 1) : is_path(record + 1)))
             return not_one(e);
@@ -76,7 +76,7 @@ static int each_record(struct px_worktree *w, bool keep, struct px_err *e)
     return 0;
 }
 
-static int make_room(struct px_paths *list)
+static int make_room(struct px_worktree_paths *list)
 {
     list->items = calloc(list->count + 1, sizeof *list->items);
     list->count = 0;
@@ -88,7 +88,7 @@ static int compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);    /* by bytes, in any locale */
 }
 
-static int check_order(const struct px_paths *files, struct px_err *e)
+static int check_order(const struct px_worktree_paths *files, struct px_err *e)
 {
     for (size_t i = 1; i < files->count; i++)
         if (px_equal(files->items[i - 1], files->items[i]))
@@ -146,14 +146,15 @@ static void clean(char *text, size_t size)
 
 static int failed(struct px_git_message *m, struct px_err *e)
 {
+    struct px_err own;
+    e = e ? e : &own;
     if (!px_err_find(m->err.code))
         return px_fail(e, PX_E_INTERNAL, 0, "px-git failed and did not say why");
     clean(m->err.what, sizeof m->err.what);
     clean(m->err.why, sizeof m->err.why);
     clean(m->err.fix, sizeof m->err.fix);
-    px_fail(e, (enum px_code)m->err.code, 0, "%s", m->err.what);
-    (void)px_why(e, "%s", m->err.why);
-    (void)px_fix(e, "%s", m->err.fix);
+    *e = m->err;
+    e->details[0] = '\0';
     return m->err.code == PX_E_BUILD ? px_detail(e, "reason", "git_unreadable") : -1;
 }
 

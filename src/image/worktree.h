@@ -14,16 +14,16 @@
 
 struct px_err;
 
-struct px_paths {
+struct px_worktree_paths {
     const char **items;         /* in the text of the worktree */
     size_t count;
 };
 struct px_worktree {
     bool repository;            /* the project is in one, and not ignored by it */
     char commit[PX_GIT_COMMIT_SIZE];            /* "" if there is none */
-    struct px_paths files;      /* files and links, from the project's directory, by their bytes, none twice */
-    struct px_paths dirty;      /* " M a/b", "?? c" */
-    struct px_paths specials;   /* sockets, pipes, devices */
+    struct px_worktree_paths files;      /* files and links, from the project's directory, by their bytes, none twice */
+    struct px_worktree_paths dirty;      /* " M a/b", "?? c" */
+    struct px_worktree_paths specials;   /* sockets, pipes, devices */
     char *text;
     size_t text_size;
 };
