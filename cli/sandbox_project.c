@@ -2,6 +2,7 @@
 #include "sandbox_project.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { NAMES_MAX = 256, NO_PROJECT = 100 };
@@ -21,6 +22,33 @@ bool sandbox_in_project(struct cli *cli, const char *command, struct project_cal
         return true;
     progress_end(&ret_call->progress);
     return false;
+}
+
+/* ---- status ---- */
+
+void sandbox_add_project(char **json)
+{
+    struct px_project *p = NULL;
+    struct px_err e = {0};
+    char *said = NULL;
+    if (px_project_open(NULL, NULL, &p, &e) < 0 && e.code == NO_PROJECT)
+        return;
+    if (e.code == 0)
+        (void)px_project_sandbox_explain(p, &said, &e);
+    px_project_close(p);
+    json_t *explained = said ? json_loads(said, 0, NULL) : NULL, *answer = json_loads(*json, 0, NULL);
+    json_t *about = explained ? json_incref(json_object_get(explained, "details")) : json_pack("{ssss}", "error", e.what, "fix", e.fix);
+    if (answer && about && json_object_set(answer, "project", about) == 0) {
+        char *text = json_dumps(answer, JSON_COMPACT | JSON_SORT_KEYS);
+        if (text) {
+            free(*json);
+            *json = text;
+        }
+    }
+    json_decref(about);
+    json_decref(answer);
+    json_decref(explained);
+    free(said);
 }
 
 /* ---- explain ---- */

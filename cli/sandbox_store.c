@@ -1,5 +1,6 @@
 /* px sandbox list, status, gc, clean: what the store holds, and removing what is not needed. */
 #include "sandbox.h"
+#include "sandbox_project.h"
 
 #include <stdio.h>
 
@@ -105,6 +106,27 @@ int sandbox_list(struct cli *cli, int argc, char **argv)
     return sandbox_end(&call, r, show_list);
 }
 
+/* The sandbox of the project that this directory belongs to, or why it cannot be said. */
+static void show_project(const json_t *project)
+{
+    const json_t *names = json_object_get(project, "capabilities"), *name;
+    const char *id = json_string_value(json_object_get(project, "sbx_id"));
+    const char *error = json_string_value(json_object_get(project, "error"));
+    size_t i;
+    if (!project)
+        return;
+    if (error) {
+        printf("project  %s\n", error);
+        return;
+    }
+    printf("project  %s\nsandbox  %.16s%s, base %s, capabilities ", json_string_value(json_object_get(project, "root")),
+           id ? id : "not known yet", !id ? "" : json_is_true(json_object_get(project, "built")) ? " (built)" : " (not built yet)",
+           json_string_value(json_object_get(project, "base")));
+    json_array_foreach(names, i, name)
+        printf("%s%s", i ? "," : "", json_string_value(name));
+    printf("%s\n", json_array_size(names) ? "" : "none");
+}
+
 /* 1 if a look at every byte found something that is not as it was stored. */
 static int show_status(const json_t *answer, bool quiet)
 {
@@ -126,6 +148,7 @@ static int show_status(const json_t *answer, bool quiet)
            (unsigned long long)count(answer, "corrupt"));
     json_array_foreach(findings, i, line)
         printf("  %s\n", json_string_value(line));
+    show_project(json_object_get(answer, "project"));
     if (json_is_object(verified))
         printf("verified %llu blobs, %llu trees: %s\n", (unsigned long long)count(verified, "blobs"),
                (unsigned long long)count(verified, "trees"),
@@ -147,5 +170,7 @@ int sandbox_status(struct cli *cli, int argc, char **argv)
     int r = sandbox_begin(cli, &call);
     if (r >= 0)
         r = px_sandbox_status(call.sandbox, verify, &call.json, &call.e);
+    if (r >= 0)
+        sandbox_add_project(&call.json);
     return sandbox_end(&call, r, show_status);
 }

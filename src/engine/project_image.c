@@ -134,21 +134,13 @@ static void take_ids(const struct px_building *b, struct px_project_image *image
         image->sbx_id = b->sbx_id;
 }
 
-/* What PX901 is about, for those who read it by machine. */
-static int say_base(const struct px_project_image *image, struct px_err *e)
-{
-    if (e->code == PX_E_CAPABILITY || e->code == PX_E_BASE)
-        (void)px_detail(e, "base", image->base);
-    return -1;
-}
-
 /* Only what can be said: of a base that is not there, or of an environment, there is no id yet. */
 static int plan(struct px_building *b, struct px_project_image *image, struct px_err *e)
 {
     px_auto(px_document) json_t *record = NULL;
     int r = px_building_find(b, true, e);
     if (r != 0)
-        return r < 0 ? say_base(image, e) : 0;
+        return r < 0 ? -1 : 0;
     take_ids(b, image);
     struct px_err ignored = {0};
     image->cached = image->env.runtime && px_image_find(b->s->store, b->id.hex, &record, &image->image.manifest, &ignored) == 0;
@@ -157,9 +149,7 @@ static int plan(struct px_building *b, struct px_project_image *image, struct px
 
 static int build(const struct px_project *p, struct px_building *b, struct px_project_image *image, struct px_err *e)
 {
-    if (px_building_find(b, false, e) < 0)
-        return say_base(image, e);
-    if (px_building_make(b, e) < 0 || keep_name(p, b, e) < 0 || hold(b, image, e) < 0)
+    if (px_building_find(b, false, e) < 0 || px_building_make(b, e) < 0 || keep_name(p, b, e) < 0 || hold(b, image, e) < 0)
         return -1;
     take_ids(b, image);
     image->cached = b->cached;

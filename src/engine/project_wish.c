@@ -15,7 +15,7 @@
 struct edit {
     struct px_project *p;
     struct px_buf text;         /* of the manifest, as it is by now */
-    bool changed;
+    json_t *changed, *refused;  /* names: whose line is another now; those of them that are set to false */
     struct px_err *e;
 };
 
@@ -41,8 +41,12 @@ static int put(struct edit *w, const char *name, const char *value)
     }
     px_buf_done(&w->text);
     w->text = out;
-    w->changed = true;
     return 0;
+}
+
+static int note(json_t *list, const char *name, struct px_err *e)
+{
+    return json_array_append_new(list, json_string(name)) < 0 ? px_fail(e, PX_E_MEMORY, ENOMEM, "a capability") : 0;
 }
 
 static bool is_wish(const struct px_manifest *m, const char *name)
@@ -50,6 +54,15 @@ static bool is_wish(const struct px_manifest *m, const char *name)
     for (size_t i = 0; i < m->wish_count; i++)
         if (px_equal(m->wishes[i].name, name))
             return true;
+    return false;
+}
+
+/* It says `false` already. */
+static bool is_refused(const struct px_manifest *m, const char *name)
+{
+    for (size_t i = 0; i < m->wish_count; i++)
+        if (px_equal(m->wishes[i].name, name))
+            return !m->wishes[i].enabled;
     return false;
 }
 
@@ -61,20 +74,18 @@ static int check_names(const struct px_project *p, const char *const *names, str
     struct px_capability_set set;
     const char *base = p->site.manifest.sandbox_base ? p->site.manifest.sandbox_base : "debian-12";
     const struct px_base_row *row = px_base_row_find(base);
-    if (px_capability_set_make(names, &set, e) < 0 || (row && px_capability_set_check(&set, row, e) < 0)) {
-        (void)px_detail(e, "base", base);
-        return -1;
-    }
-    return 0;
+    return px_capability_set_make(names, &set, e) < 0 || (row && px_capability_set_check(&set, row, e) < 0) ? -1 : 0;
 }
 
 static int add(struct edit *w, const char *const *names)
 {
     if (check_names(w->p, names, w->e) < 0)
         return -1;
-    for (; *names; names++)
-        if (put(w, *names, "true") < 0)
+    for (; *names; names++) {
+        int r = put(w, *names, "true");
+        if (r < 0 || (r == 0 && note(w->changed, *names, w->e) < 0))
             return -1;
+    }
     return 0;
 }
 
@@ -106,10 +117,20 @@ static int remove_one(struct edit *w, struct px_look *look, const struct px_env 
     const char *const names[] = {name, NULL};
     if (!said && check_names(w->p, names, w->e) < 0)
         return -1;
-    if (said && put(w, name, NULL) < 0)
-        return -1;
+    bool gone = false;
+    if (said && px_capability_find(name) && is_refused(&w->p->site.manifest, name))
+        return 0;
+    if (said) {
+        if (put(w, name, NULL) < 0)
+            return -1;
+        gone = true;
+    }
     int r = px_capability_find(name) ? is_inferred(w, look, env, name) : 0;
-    return r == 1 ? put(w, name, "false") : r;
+    if (r == 1) {
+        r = put(w, name, "false") < 0 || note(w->refused, name, w->e) < 0 ? -1 : 0;
+        gone = true;
+    }
+    return r < 0 ? -1 : gone ? note(w->changed, name, w->e) : 0;
 }
 
 static int take_away(struct edit *w, const char *const *names)
@@ -141,34 +162,47 @@ static int write_back(struct edit *w)
     return r < 0 ? px_fail(w->e, PX_E_IO, r, "cannot write '%.200s/" PX_MANIFEST_FILE "'", w->p->site.root) : 0;
 }
 
-static int answer(const struct edit *w, bool adding, const char *const *names, char **ret_json)
+static void join(const json_t *names, struct px_buf *out)
 {
-    px_auto_buf struct px_buf message = PX_BUF(1 << 14);
-    json_t *list = json_array();
-    px_buf_puts(&message, w->changed ? adding ? "added " : "removed " : "nothing to change for ");
-    for (size_t i = 0; names[i]; i++) {
-        px_buf_printf(&message, "%s%.64s", i ? ", " : "", names[i]);
-        (void)json_array_append_new(list, json_string(names[i]));
+    const json_t *name;
+    size_t i;
+    json_array_foreach(names, i, name) {
+        px_buf_printf(out, "%s%.64s", i ? ", " : "", json_string_value(name));
     }
-    px_buf_puts(&message, w->changed ? adding ? " to " PX_MANIFEST_FILE : " from " PX_MANIFEST_FILE : "");
-    return px_answer(adding ? "sandbox add" : "sandbox remove", "ok", px_buf_text(&message),
-                     json_pack("{sssssosb}", "root", w->p->site.root, "manifest", PX_MANIFEST_FILE, "capabilities", list,
-                               "changed", (int)w->changed),
-                     false, ret_json, w->e);
+}
+
+/* Takes the lists. */
+static int answer(struct edit *w, bool adding, char **ret_json)
+{
+    px_auto_buf struct px_buf message = PX_BUF(1 << 15);
+    bool changed = json_array_size(w->changed) > 0;
+    px_buf_puts(&message, !changed ? "nothing to change" : adding ? "added " : "removed ");
+    join(w->changed, &message);
+    px_buf_puts(&message, !changed ? "" : adding ? " to " PX_MANIFEST_FILE : " from " PX_MANIFEST_FILE);
+    if (json_array_size(w->refused)) {
+        px_buf_puts(&message, "; asked for by the lock, and now set to false: ");
+        join(w->refused, &message);
+    }
+    json_t *details = json_pack("{sssssbsOsO}", "root", w->p->site.root, "manifest", PX_MANIFEST_FILE, "changed",
+                                (int)changed, "capabilities", w->changed, "refused", w->refused);
+    return px_answer(adding ? "sandbox add" : "sandbox remove", "ok", px_buf_text(&message), details, false, ret_json, w->e);
 }
 
 int px_project_sandbox_edit(struct px_project *p, bool adding, const char *const *names, char **ret_json, struct px_err *e)
 {
-    struct edit w = {.p = p, .text = PX_BUF(PX_TOML_BYTES_MAX), .e = e};
+    struct edit w = {
+        .p = p, .text = PX_BUF(PX_TOML_BYTES_MAX), .changed = json_array(), .refused = json_array(), .e = e};
     int r = px_site_read(p->site.dir, PX_MANIFEST_FILE, PX_TOML_BYTES_MAX, &w.text);
     if (r != 0)
         r = px_fail(e, PX_E_MANIFEST, r < 0 ? r : -ENOENT, "cannot read '%.200s/" PX_MANIFEST_FILE "'", p->site.root);
     else
         r = adding ? add(&w, names) : take_away(&w, names);
-    if (r >= 0 && w.changed)
+    if (r >= 0 && json_array_size(w.changed))
         r = write_back(&w);
     if (r >= 0)
-        r = answer(&w, adding, names, ret_json);
+        r = answer(&w, adding, ret_json);
+    json_decref(w.changed);
+    json_decref(w.refused);
     px_buf_done(&w.text);
     return r < 0 ? -1 : 0;
 }

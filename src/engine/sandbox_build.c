@@ -16,6 +16,7 @@
 #include "store/document.h"
 
 enum { RECORD_MAX = 8 << 20 };
+#define DEFAULT_BASE "debian-12"
 
 static int no_memory(struct px_err *e)
 {
@@ -35,7 +36,7 @@ void px_building_done(struct px_building *b)
 /* A base that px can build is built now: it is the first half of what was asked for. */
 static int find_base(struct px_building *b, bool plan, struct px_err *e)
 {
-    const char *name = b->how->base ? b->how->base : "debian-12";
+    const char *name = b->how->base ? b->how->base : DEFAULT_BASE;
     const struct px_base_row *row = px_base_row_find(name);
     px_auto_free char *json = NULL;
     int r = px_base_find(b->s->store, name, &b->base, e);
@@ -56,6 +57,8 @@ static int check_capabilities(struct px_building *b, struct px_err *e)
         return px_capability_set_check(&b->set, b->row, e);
     (void)px_fail(e, PX_E_CAPABILITY, 0, "px cannot satisfy capability '%s' on base '%s'", b->set.items[0]->name,
                   b->base.name);
+    (void)px_detail(e, "capability", b->set.items[0]->name);
+    (void)px_detail(e, "base", b->base.name);
     return px_why(e, "px knows no packages for that distribution.");
 }
 
@@ -87,7 +90,10 @@ int px_building_find(struct px_building *b, bool plan, struct px_err *e)
     if (px_capability_set_make(b->how->capabilities, &b->set, e) < 0)
         return -1;
     int r = find_base(b, plan, e);
-    return r != 0 ? r : check_capabilities(b, e) < 0 || identify(b, e) < 0 ? -1 : 0;
+    if (r == 0)
+        return check_capabilities(b, e) < 0 || identify(b, e) < 0 ? -1 : 0;
+    b->row = r > 0 ? px_base_row_find(b->how->base ? b->how->base : DEFAULT_BASE) : NULL;
+    return r < 0 || (b->row && px_capability_set_check(&b->set, b->row, e) < 0) ? -1 : 1;
 }
 
 /* ---- its record ---- */

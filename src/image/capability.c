@@ -116,6 +116,7 @@ static int not_known(const char *name, struct px_err *e)
 {
     const char *near = nearest(name);
     (void)px_fail(e, PX_E_CAPABILITY, 0, "there is no capability '%.64s'", name);
+    (void)px_detail(e, "capability", name);
     (void)px_why(e, "px does not know a capability of this name.");
     return near ? px_fix(e, "Write %s.\n`px sandbox capabilities` lists all of them.", near)
                 : px_fix(e, "`px sandbox capabilities` lists all of them.");
@@ -149,17 +150,22 @@ int px_capability_set_make(const char *const *names, struct px_capability_set *r
     return 0;
 }
 
+static int cannot(const char *capability, const struct px_base_row *base, struct px_err *e)
+{
+    (void)px_fail(e, PX_E_CAPABILITY, 0, "px cannot satisfy capability '%s' on base '%s'", capability, base->name);
+    (void)px_detail(e, "capability", capability);
+    return px_detail(e, "base", base->name);
+}
+
 int px_capability_set_check(const struct px_capability_set *set, const struct px_base_row *base, struct px_err *e)
 {
     for (size_t i = 0; i < set->count; i++)
         if (*set->items[i]->packages[base->column].run == '\0') {
-            (void)px_fail(e, PX_E_CAPABILITY, 0, "px cannot satisfy capability '%s' on base '%s'", set->items[i]->name,
-                          base->name);
+            (void)cannot(set->items[i]->name, base, e);
             return px_why(e, "%s %s has no package for it.", base->os_id, base->os_release);
         }
     if (set->count > 0 && !base->suite) {
-        (void)px_fail(e, PX_E_CAPABILITY, 0, "px cannot satisfy capability '%s' on base '%s'", set->items[0]->name,
-                      base->name);
+        (void)cannot(set->items[0]->name, base, e);
         return px_why(
             e,
             "px knows its packages, but has no way yet to install them: such a base is used as it was imported.");

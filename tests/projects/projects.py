@@ -1,0 +1,536 @@
+#!/usr/bin/python3
+"""projects.py [--as UID] [--only NAME...] BUILD - the sandbox of a project: what is in it, what it is called, and what it is built of.
+
+Everything runs on a tiny distribution with this machine's Python (python_base.py) and on wheels made here; there is no network. The names of
+the rows in the specification (P1...) stand at the tests. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last
+"N passed, N failed, N skipped".
+"""
+
+import hashlib
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import zlib
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "envs"), str(HERE.parent / "bases"), str(HERE.parent)]
+sys.dont_write_bytecode = True
+import elf  # noqa: E402
+import leaks  # noqa: E402
+import python_base  # noqa: E402
+from cases import TESTS, Problem, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
+from wheels import Wheel  # noqa: E402  (of envs/)
+
+LIMIT_S = 900
+PLAIN = "cp311-cp311-linux_x86_64"
+NOWHERE = {"PX_APT_MIRROR": "[trusted=yes] file:///nowhere", "PX_APT_SECURITY_MIRROR": "[trusted=yes] file:///nowhere"}
+
+
+def equal(got, expected, what):
+    check(got == expected, f"{what}: {got!r} and not {expected!r}")
+
+
+def tree(directory):
+    """Every file and link below a directory with its bytes."""
+    return {str(path.relative_to(directory)): os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+            for path in sorted(Path(directory).rglob("*"))}
+
+
+class Project:
+    """A directory with a manifest and a lock, and a PX_HOME."""
+
+    def __init__(self, world, directory, home):
+        self.world, self.dir, self.home = world, directory, home
+        self.wheels = directory.parent / (directory.name + "-wheels")
+        self.dir.mkdir(parents=True, exist_ok=True)
+        self.wheels.mkdir(exist_ok=True)
+
+    def write(self, *wheels, sandbox="", more=""):
+        """The manifest, and a list of pinned requirements as its lock."""
+        for wheel in wheels:
+            wheel.write(self.wheels)
+        names = ", ".join(f'"{wheel.name}"' for wheel in wheels)
+        (self.dir / "pyproject.toml").write_text(
+            f'[project]\nname = "demo"\nversion = "1.2.3"\ndependencies = [{names}]\n\n[tool.px]\n{more}' +
+            (f"\n[tool.px.sandbox]\n{sandbox}" if sandbox else ""))
+        (self.dir / "requirements.txt").write_text(
+            "".join(f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256()}\n" for wheel in wheels) or "# nothing\n")
+        return self
+
+    def sandbox(self, text):
+        path = self.dir / "pyproject.toml"
+        path.write_text(path.read_text().split("\n[tool.px.sandbox]")[0] + "\n[tool.px.sandbox]\n" + text)
+
+    def environment(self, **more):
+        address = self.world.archive.address if self.world.archive else ""
+        return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(self.world.top), "TMPDIR": str(self.world.top), "PX_HOME": str(self.home),
+                "LANG": "C.UTF-8", "PX_APT_MIRROR": address, "PX_APT_SECURITY_MIRROR": address, "PIP_NO_INDEX": "1",
+                "PIP_FIND_LINKS": str(self.wheels)} | more
+
+    def run(self, *words, status=0, cwd=None, before=(), **more):
+        done = subprocess.run([*before, self.world.px, *words], stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S, check=False,
+                              cwd=cwd or self.dir, env=self.environment(**more), text=True)
+        if status is not None:
+            check(done.returncode == status, f"px {' '.join(words)[:120]}: exit {done.returncode}: {(done.stdout + done.stderr)[-800:]}")
+        return done
+
+    def ask(self, *words, **more):
+        return json.loads(self.run("--json", *words, **more).stdout)
+
+    def refused(self, code, *words, **more):
+        answer = json.loads(self.run("--json", *words, status=1, **more).stdout)
+        equal((answer["status"], answer["details"]["code"]), ("user-error", code), f"{words}: {answer}")
+        check(answer["details"]["why"] and answer["details"]["fix"], f"no why or fix: {answer}")
+        check(answer["message"].startswith(f"px {' '.join(words[:2])}: "), answer["message"])
+        return answer["details"]
+
+    def synced(self):
+        self.run("sync")
+        return self
+
+    def build(self, *words, **more):
+        return self.ask("sandbox", "build", *words, **more)
+
+    def explain(self):
+        return self.ask("sandbox", "explain")
+
+    def inferred(self):
+        """{capability: [(source, detail)...]} of what counts."""
+        found = {}
+        for reason in self.explain()["reasons"]:
+            if reason["counts"]:
+                found.setdefault(reason["capability"], []).append((reason["source"], reason["detail"]))
+        return found
+
+    def record(self, answer):
+        return self.home / "sandbox/images" / answer["sbx_id"] / "manifest.json"
+
+
+class World:
+    """px, the archive, and one PX_HOME with the base that tests copy."""
+
+    def __init__(self, programs, top):
+        self.px, self.top = str(programs / "px"), Path(top)
+        self.archive = python_base.archive(self.top / "mirror")
+        self.first = None
+        self.number = itertools.count()
+
+    def based(self):
+        """A PX_HOME of the test's own that has the base."""
+        if not self.archive:
+            raise Skip("the tiny distribution is made of a Debian 12 host's own programs, with python3.11")
+        if not self.first:
+            made = Project(self, self.top / "first", self.top / "first-home")
+            made.ask("sandbox", "base", "build", cwd=self.top)
+            self.first = made.home
+        home = self.top / f"home{next(self.number)}"
+        subprocess.run(["cp", "-a", "--", str(self.first), str(home)], check=True)
+        return home
+
+    def project(self, *wheels, base=True, **more):
+        number = next(self.number)
+        home = self.based() if base else self.top / f"home{number}"
+        return Project(self, self.top / f"project{number}" / "demo", home).write(*wheels, **more)
+
+
+ALPHA = Wheel("alpha", "1.0", {"alpha.py": b"def main():\n    print('alpha', __file__)\n"}, scripts={"alpha": "alpha:main"})
+
+
+def plain(name, version="1.0", files=None):
+    return Wheel(name, version, files, tag=PLAIN, pure=False)
+
+
+# ---- what the manifest says (P1 - P7, P33) --------------------------------------------------------------------------
+
+
+@test
+def p1_nothing_said(w):
+    answer = w.project(ALPHA, base=False).synced().explain()
+    equal((answer["base"], answer["auto"], answer["capabilities"], answer["built"]), ("debian-12", True, [], False), "the defaults")
+    equal(answer["sbx_id"], None, "an id without a base in the store")
+    check("px sandbox build" in answer["unknown"], f"{answer['unknown']}")
+
+
+@test
+def p2_unknown_base(w):
+    project = w.project(ALPHA, base=False).synced()
+    project.sandbox('base = "does-not-exist"\n')
+    before = tree(project.dir), tree(project.home)
+    for words in (("sandbox", "build"), ("sandbox", "explain")):
+        details = project.refused("PX900", *words)
+        equal(details["base"], "does-not-exist", "details.base")
+        equal(details["why"], ["Requested sandbox base 'does-not-exist' is unknown or incompatible with this platform/px version."], "why")
+        equal(details["fix"], ["Remove or change [tool.px.sandbox].base.", "Upgrade px to a version that supports this base."], "fix")
+    check((tree(project.dir), tree(project.home)) == before, "something was written")
+    said = project.run("sandbox", "build", status=1).stderr
+    check(said.startswith("PX900  ") and "  - Remove or change [tool.px.sandbox].base.\n" in said, said)
+
+
+@test
+def p3_unknown_capability(w):
+    project = w.project(base=False).synced()
+    for value in ("true", "false"):
+        project.sandbox(f"[tool.px.sandbox.capabilities]\nbogus = {value}\n")
+        for verb in ("build", "explain"):
+            equal(project.refused("PX901", "sandbox", verb)["capability"], "bogus", "details.capability")
+    equal(project.refused("PX901", "sandbox", "add", "postgers")["fix"][0], "Write postgres.", "the nearest name")
+    project.run("sandbox", "remove", "bogus")
+    equal(project.explain()["capabilities"], [], "after the wrong line was removed")
+
+
+@test
+def p4_capability_that_a_base_has_not(w):
+    project = w.project(base=False).synced()
+    project.sandbox('base = "alpine-3.20"\n[tool.px.sandbox.capabilities]\npostgres = true\n')
+    details = project.refused("PX901", "sandbox", "explain")
+    equal((details["capability"], details["base"]), ("postgres", "alpine-3.20"), "details")
+    equal(details["fix"], ["Change [tool.px.sandbox].base to a supported base.", "Or remove/disable that capability."], "fix")
+    text = (project.dir / "pyproject.toml").read_text()
+    project.refused("PX901", "sandbox", "add", "yaml")
+    equal((project.dir / "pyproject.toml").read_text(), text, "the manifest after a refusal")
+
+
+@test
+def p5_p6_p7_said_and_inferred(w):
+    project = w.project(plain("psycopg2"), base=False).synced()
+    equal(project.inferred(), {"postgres": [("static map", "psycopg2")]}, "from the lock")
+    project.sandbox("auto = false\n")
+    equal(project.explain()["capabilities"], [], "nothing automatic")
+    equal([(r["capability"], r["counts"], r["set_aside"]) for r in project.explain()["reasons"]],
+          [("postgres", False, "[tool.px.sandbox] says auto = false")], "what is set aside")
+    project.sandbox("auto = false\n[tool.px.sandbox.capabilities]\npostgres = true\n")
+    equal(project.explain()["capabilities"], ["postgres"], "said")
+    project.sandbox("[tool.px.sandbox.capabilities]\npostgres = false\nyaml = true\n")
+    equal(project.explain()["capabilities"], ["yaml"], "refused, and another one said")
+    check("[tool.px.sandbox.capabilities] says false" in {r.get("set_aside") for r in project.explain()["reasons"]}, "why")
+
+
+@test
+def p33_the_root_of_a_workspace_counts(w):
+    project = w.project(base=False)
+    member = project.dir / "libs/core"
+    member.mkdir(parents=True)
+    (project.dir / "pyproject.toml").write_text('[tool.px.workspace]\nmembers = ["libs/core"]\n\n[tool.px.sandbox.capabilities]\nyaml = true\n')
+    (member / "pyproject.toml").write_text('[project]\nname = "core"\n[tool.px]\n[tool.px.sandbox]\nbase = "alpine-3.20"\n')
+    (project.dir / "requirements.txt").unlink()
+    project.run("sync", cwd=member)
+    answer = project.ask("sandbox", "explain", cwd=member)
+    equal((answer["base"], answer["capabilities"], answer["workspace"]), ("debian-12", ["yaml"], True), "the root's sandbox")
+    warnings = json.loads(project.run("--json", "status", status=None, cwd=member).stdout)["warnings"]
+    check(len(warnings) == 1 and "libs/core" in warnings[0], f"{warnings}")
+    before = (member / "pyproject.toml").read_bytes()
+    project.run("sandbox", "add", "postgres", cwd=member)
+    equal((member / "pyproject.toml").read_bytes(), before, "the member's manifest")
+    equal(project.explain()["capabilities"], ["postgres", "yaml"], "added to the root")
+
+
+# ---- inference (P8 - P11) -------------------------------------------------------------------------------------------
+
+
+@test
+def p8_p9_names_of_the_lock(w):
+    for name in ("Pillow", "pillow", "PILLOW"):
+        check(("static map", "pillow") in w.project(plain(name), base=False).synced().inferred()["imagecodecs"], name)
+    equal(list(w.project(plain("mysqlclient"), base=False).synced().inferred()), ["mysql"], "mysqlclient")
+    for name in ("PyMySQL", "ldap3", "tifffile", "curlify"):
+        equal(w.project(Wheel(name, "1.0"), base=False).synced().inferred(), {}, name)
+
+
+@test
+def p10_p11_what_files_link(w):
+    code = {"thing/_ext.so": elf.shared_library("libpq.so.5", "libc.so.6"), "thing/__init__.py": b""}
+    equal(w.project(plain("thing", files=code), base=False).synced().inferred(), {"postgres": [("cas", "thing: libpq.so.5")]}, "linked")
+    said = w.project(plain("thing", files=code), base=False).synced().run("sandbox", "explain").stdout
+    check("postgres      elf: thing -> libpq.so.5 (cas)\n" in said, said)
+    brought = code | {"thing.libs/libpq.so.5": elf.shared_library("libc.so.6", soname="libpq.so.5")}
+    equal(w.project(plain("thing", files=brought), base=False).synced().inferred(), {}, "brought along")
+    fake = {"thing/libpq.so.5": b"libpq.so.5, or so it says\n", "thing/__init__.py": b""}
+    equal(w.project(plain("thing", files=fake), base=False).synced().inferred(), {}, "named so, and not ELF")
+    cut = {"thing/_ext.so": elf.shared_library("libpq.so.5")[:150], "thing/__init__.py": b""}
+    equal(w.project(plain("thing", files=cut), base=False).synced().inferred(), {}, "cut off")
+    other = {"thing/_ext.so": elf.shared_library("libpq.so.5", machine=183), "thing/__init__.py": b""}
+    equal(w.project(plain("thing", files=other), base=False).synced().inferred(), {}, "of another machine")
+
+
+# ---- identity (P12, P13, P19) ---------------------------------------------------------------------------------------
+
+
+def sbx_id(answer):
+    text = json.dumps({"sandbox": {"base_os_oid": answer["base_os_oid"], "capabilities": sorted(answer["capabilities"]),
+                                   "profile_oid": answer["profile_oid"], "sbx_version": 1}}, separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@test
+def p12_p13_p19_the_id_is_what_it_is_made_of(w):
+    vector = {"base_os_oid": "base", "profile_oid": "profile", "capabilities": ["postgres", "imagecodecs"]}
+    equal(sbx_id(vector), "3fdc21967cb2b1c24dabaa931aae17f842363747b16297adff346ba12f8863ab", "the golden vector")
+    equal(sbx_id(vector | {"capabilities": []}), "f8e459558397097b7461ccee34f8470a91ac2f568d6174b3fdd197d6d482d9dc", "and without capabilities")
+    project = w.project(ALPHA).synced()
+    seen = []
+    for text in ("auto = true\n", "[tool.px.sandbox.capabilities]\nyaml = true\npostgres = true\n",
+                 "[tool.px.sandbox.capabilities]\npostgres = true\nyaml = true\n"):
+        project.sandbox(text)
+        answer = project.explain()
+        equal(answer["sbx_id"], sbx_id(answer), "the id")
+        equal(json.loads(project.run("--json", "status").stdout)["project"]["state"], "Consistent", "the project's state")
+        seen.append(answer["sbx_id"])
+    check(seen[0] != seen[1] and seen[1] == seen[2], f"{seen}")
+    other = Project(w, w.top / "other" / "demo", project.home).write(ALPHA, Wheel("beta", "1.0")).synced().explain()
+    check(other["sbx_id"] not in seen and other["base_os_oid"] == answer["base_os_oid"], "another environment, the same id")
+
+
+# ---- the image (P14 - P17, P37, P38) --------------------------------------------------------------------------------
+
+
+def layers_of(layout):
+    """The config of the only image of a layout, and its layers as archives."""
+    def blob(descriptor):
+        path = layout / "blobs/sha256" / descriptor["digest"][7:]
+        data = path.read_bytes()
+        equal(hashlib.sha256(data).hexdigest(), path.name, "a blob")
+        equal(len(data), descriptor["size"], "its size")
+        return data
+    manifest = json.loads(blob(json.loads((layout / "index.json").read_text())["manifests"][0]))
+    config = json.loads(blob(manifest["config"]))
+    return config, [zlib.decompress(blob(layer), 31) for layer in manifest["layers"]]
+
+
+@test
+def p14_built_once_and_it_runs(w):
+    project = w.project(ALPHA, more='[tool.px.env]\nMODE = "test"\nPATH = "/nowhere"\n').synced()
+    project.run("sandbox", "add", "yaml")
+    before = tree(project.dir)
+    first = project.build("--out", str(project.dir.parent / "layout"))
+    equal((first["cached"], first["capabilities"], first["sbx_id"]), (False, ["yaml"], sbx_id(first)), "the image")
+    kept = project.record(first).read_bytes()
+    again = project.build(**NOWHERE)
+    equal((again["cached"], again["image_digest"], project.record(again).read_bytes()), (True, first["image_digest"], kept), "a second time")
+    check(tree(project.dir) == before, "something was written in the project")
+    check("(as it was)" in project.run("sandbox", "build").stdout and "(built)" in project.run("sandbox", "explain").stdout, "words for a person")
+    forced = project.build("--force", **NOWHERE)
+    equal((forced["cached"], forced["image_digest"]), (False, first["image_digest"]), "by force")
+
+    config, layers = layers_of(project.dir.parent / "layout")
+    env = dict(item.split("=", 1) for item in config["config"]["Env"])
+    equal((env["PATH"].split(":")[0], env["PX_SANDBOX_ID"], env["MODE"]), ("/px/env/bin", first["sbx_id"], "test"), "Env")
+    equal(config["config"]["WorkingDir"], "/app", "WorkingDir")
+    equal(len(layers), 4, "base, capabilities, environment, list of packages")
+    (layer,) = [data for data in layers if b"px/env/pyvenv.cfg" in data]
+    (project.dir.parent / "env.tar").write_bytes(layer)
+    with tarfile.open(project.dir.parent / "env.tar") as archive:
+        for entry in archive:
+            check(entry.name == "px" or entry.name.startswith("px/"), entry.name)
+            equal((entry.uid, entry.gid, entry.mtime), (0, 0, 0), entry.name)
+            check(not entry.name.endswith(".pyc") and str(w.top) not in entry.linkname, entry.name)
+            check(not entry.isfile() or str(w.top).encode() not in archive.extractfile(entry).read(), f"a path of this machine in {entry.name}")
+    code = "import alpha, json, os, sys; print(json.dumps([alpha.__file__.split('/')[1:4], sys.prefix, os.environ['MODE']]))"
+    run = ("exec", "--base", first["sbx_id"], "--")
+    equal(json.loads(project.run(*run, "/px/env/bin/python", "-c", code).stdout), [["px", "store", "pkg-builds"], "/px/env", "test"], "in the image")
+    check(project.run(*run, "/px/env/bin/alpha").stdout.startswith("alpha /px/store/pkg-builds/"), "its script")
+    names = {row["name"]: row for row in json.loads(project.run(*run, "/px/env/bin/python", "-c",
+                                                                 "print(open('/usr/share/px/sbom.spdx.json').read())").stdout)["packages"]}
+    equal(names["alpha"]["externalRefs"][0]["referenceLocator"], "pkg:pypi/alpha@1.0", "the list of packages")
+    check("libyaml-0-2" in names, "and the system's")
+    project.run("sandbox", "status", "--verify")
+
+
+@test
+def p15_what_is_lost_is_built_again(w):
+    project = w.project(ALPHA).synced()
+    project.run("sandbox", "add", "postgres")
+    first = project.build()
+    record = json.loads(project.record(first).read_text())
+    lost = [project.home / "store/blobs/sha256" / layer["digest"] for layer in record["layers"]]
+    lost += [project.home / "store/blobs/sha256" / first["image_digest"][7:]]
+    for path in lost:
+        path.unlink()
+        again = project.build(**NOWHERE)
+        equal((again["image_digest"], again["cached"], path.exists()), (first["image_digest"], False, True), f"without {path.name}")
+    for name in ("root", "inside"):
+        path = project.home / "store/trees" / record[name]
+        subprocess.run(["rm", "-rf", "--", str(path)], check=True)
+        again = project.build(**NOWHERE)
+        equal((again["image_digest"], path.exists()), (first["image_digest"], True), f"without {name}")
+        (path / "complete").write_text("{}")
+        equal((project.build(**NOWHERE)["image_digest"], project.build(**NOWHERE)["cached"]), (first["image_digest"], True), f"{name} damaged")
+    equal(json.loads(project.record(first).read_text()), record, "the record")
+
+
+@test
+def p16_p17_records_of_something_else(w):
+    project = w.project(ALPHA).synced()
+    first = project.build()
+    path = project.record(first)
+    good = path.read_text()
+    path.write_text(json.dumps(json.loads(good) | {"sbx_version": 999}))
+    details = project.refused("PX904", "sandbox", "build")
+    equal((details["expected"], details["found"]), ("1", "999"), "details")
+    equal(details["fix"], ["Rebuild sandbox images with this px version.", "Or clear the sandbox store and rerun."], "fix")
+    for text in ("not JSON", "[]", "{}", good[:100], json.dumps(json.loads(good) | {"profile_oid": "0" * 64}),
+                 json.dumps(json.loads(good) | {"base_os_oid": "0" * 64}), json.dumps(json.loads(good) | {"inside": 7})):
+        path.write_text(text)
+        equal(project.refused("PX904", "sandbox", "build")["sbx_id"], first["sbx_id"], f"details with {text[:20]}")
+    path.write_text(good)
+    equal(project.build()["cached"], True, "as it was")
+
+
+@test
+def p37_many_at_once(w):
+    project = w.project(ALPHA).synced()
+    project.run("sandbox", "add", "yaml")
+    running = [subprocess.Popen([w.px, "--json", "sandbox", "build"], cwd=project.dir, env=project.environment(), stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(6)]
+    done = [process.communicate(timeout=LIMIT_S) for process in running]
+    check(all(process.returncode == 0 for process in running), f"{done}")
+    answers = [json.loads(out) for out, _ in done]
+    equal(len({answer["image_digest"] for answer in answers}), 1, "images")
+    equal(sorted(answer["cached"] for answer in answers), [False] + [True] * 5, "built")
+    equal(len(list((project.home / "sandbox/images").iterdir())), 1, "records")
+
+
+@test
+def p38_collecting_leaves_it(w):
+    project = w.project(ALPHA).synced()
+    project.run("sandbox", "add", "yaml")
+    first = project.build()
+    for words in (("gc",), ("clean",), ("gc", "--max-size", "1")):
+        project.run("sandbox", *words)
+        again = project.build(**NOWHERE)
+        equal((again["cached"], again["image_digest"]), (True, first["image_digest"]), f"after {words}")
+    check(str(project.dir) in project.run("sandbox", "list").stdout, "it has the project's name")
+    project.run("sandbox", "status", "--verify")
+
+
+@test
+def the_same_everywhere(w):
+    """Two clones with other times, another place, another user's umask, another PX_HOME: one image."""
+    one = w.project(ALPHA, plain("psycopg2")).synced()
+    two = Project(w, w.top / "elsewhere" / "demo", w.top / "strange,home").write(ALPHA, plain("psycopg2"))
+    for path in [*two.dir.rglob("*"), *two.wheels.rglob("*")]:
+        os.utime(path, (1e9, 1e9))
+    two.run("sync", before=("sh", "-c", 'umask 077; exec "$@"', "sh"), TZ="Asia/Tokyo")
+    first, second = one.build(), two.build(before=("sh", "-c", 'umask 077; exec "$@"', "sh"), TZ="Asia/Tokyo")
+    equal(first["capabilities"], ["postgres"], "inferred")
+    equal({name: second[name] for name in ("sbx_id", "image_digest", "size")}, {name: first[name] for name in ("sbx_id", "image_digest", "size")}, "two machines")
+
+
+# ---- commands (P36) -------------------------------------------------------------------------------------------------
+
+
+@test
+def p36_explain_says_where_from_and_writes_nothing(w):
+    code = {"thing/_ext.so": elf.shared_library("libyaml-0.so.2"), "thing/__init__.py": b""}
+    project = w.project(plain("psycopg2"), plain("thing", files=code), sandbox="[tool.px.sandbox.capabilities]\nxml = true\npostgres = false\n").synced()
+    before = tree(project.dir), tree(project.home)
+    said = project.run("sandbox", "explain").stdout
+    answer = project.explain()
+    check((tree(project.dir), tree(project.home)) == before, "something was written")
+    for line in (f"base          debian-12 (base_os_oid={answer['base_os_oid']})\n", f"sbx_id        {answer['sbx_id']} (not built yet)\n",
+                 "xml           [tool.px.sandbox.capabilities] (explicit)\n", "yaml          elf: thing -> libyaml-0.so.2 (cas)\n",
+                 "lock: psycopg2 (static map); [tool.px.sandbox.capabilities] says false\n"):
+        check(line in said, f"{line!r} is not in {said}")
+    equal(answer["capabilities"], ["xml", "yaml"], "capabilities")
+
+
+@test
+def explain_before_anything_is_there(w):
+    project = w.project(plain("psycopg2"), base=False)
+    answer = project.explain()
+    equal((answer["capabilities"], answer["sbx_id"], answer["profile_oid"]), (["postgres"], None, None), "from the lock alone")
+    check("px sync" in answer["unknown"], answer["unknown"])
+    (project.dir / "requirements.txt").unlink()
+    check("There is no lock" in project.explain()["unknown"], "without a lock")
+    project.refused("PX120", "sandbox", "build")
+    equal(json.loads(project.run("--json", "sandbox", "explain", status=1, cwd=w.top).stdout)["details"]["code"], "PX100", "no project")
+
+
+@test
+def add_and_remove_leave_the_rest(w):
+    project = w.project(plain("psycopg2"), base=False).synced()
+    path = project.dir / "pyproject.toml"
+    text = path.read_text() + "\n# mine\n[tool.px.sandbox.capabilities]   # these\nxml = true # for lxml\n\n[tool.other]\na = 1\n"
+    path.write_text(text)
+    path.chmod(0o640)
+    equal(project.ask("sandbox", "add", "yaml", "xml", "yaml")["details"]["capabilities"], ["yaml"], "what was added")
+    equal(path.read_text(), text.replace("# for lxml\n", "# for lxml\nyaml = true\n"), "the file")
+    equal(path.stat().st_mode & 0o777, 0o640, "its mode")
+    equal(project.ask("sandbox", "add", "yaml")["details"]["changed"], False, "once more")
+    project.run("sandbox", "remove", "yaml", "xml")
+    equal(path.read_text(), text.replace("xml = true # for lxml\n", ""), "removed")
+    answer = project.ask("sandbox", "remove", "postgres")["details"]
+    equal((answer["refused"], project.explain()["capabilities"]), (["postgres"], []), "one that the lock asks for")
+    equal(project.ask("sandbox", "remove", "postgres")["details"]["changed"], False, "and again")
+    project.run("sandbox", "add", "postgres")
+    equal(project.explain()["capabilities"], ["postgres"], "and back")
+    kept = path.read_bytes()
+    project.refused("PX901", "sandbox", "add", "yaml", "nonsense")
+    equal(path.read_bytes(), kept, "half of it was written")
+    path.write_text("[project\n")
+    project.refused("PX102", "sandbox", "add", "yaml")
+    equal(path.read_text(), "[project\n", "a file that cannot be read")
+
+
+@test
+def status_tells_of_the_sandbox(w):
+    project = w.project(ALPHA).synced()
+    first = project.build()
+    about = project.ask("sandbox", "status")["project"]
+    equal((about["sbx_id"], about["built"], about["root"]), (first["sbx_id"], True, str(project.dir)), "in the project")
+    check(f"sandbox  {first['sbx_id'][:16]} (built), base debian-12, capabilities none\n" in project.run("sandbox", "status").stdout, "for a person")
+    check("project" not in project.ask("sandbox", "status", cwd=w.top), "elsewhere")
+    project.sandbox('base = "nope"\n')
+    check("nope" in project.ask("sandbox", "status")["project"]["error"], "a project that has none")
+
+
+@test
+def plain_builds_are_what_they_were(w):
+    project = w.project(ALPHA).synced()
+    inside, outside = project.build("--with", "yaml"), project.build("--with", "yaml", cwd=w.top)
+    equal((inside["sbx_id"], outside["cached"]), (outside["sbx_id"], True), "with words about it, it is not the project's")
+    check(inside["sbx_id"] != project.build()["sbx_id"], "without, it is")
+
+
+@test
+def states_that_are_refused(w):
+    project = w.project(ALPHA).synced()
+    (project.dir / "pyproject.toml").write_text((project.dir / "pyproject.toml").read_text().replace('"alpha"', '"alpha", "gamma"'))
+    before = tree(project.dir)
+    for more in ({}, {"CI": "1"}):
+        equal(project.refused("PX120", "sandbox", "build", **more)["reason"], "missing_lock", "a lock that holds not all")
+    check(tree(project.dir) == before, "something was written")
+    project.write(ALPHA).synced()
+    subprocess.run(["rm", "-rf", "--", str(project.dir / ".px")], check=True)
+    equal(project.refused("PX201", "sandbox", "build", CI="1")["reason"], "missing_env", "frozen, without an environment")
+    equal(project.build()["cached"], False, "otherwise it is made")
+    check(not (project.dir / ".px").exists(), "a reader wrote the project's state")
+
+
+# ---- running --------------------------------------------------------------------------------------------------------
+
+
+def run_all(options):
+    leaks.become_subreaper()
+    world = World(options.build, options.build / "work")
+    return tell((f.__name__, *verdict_of(f, world)) for f in chosen(TESTS, options.only))
+
+
+def main():
+    options = parser("build").parse_args()
+    if options.published:
+        return run_all(options)
+    build = options.build.resolve()
+    glibc = build / "glibc" if (build / "glibc").is_dir() else build
+    px = build / "px" if (build / "px").exists() else glibc / "px"
+    scripts = [*(HERE / name for name in ("projects.py", "python_base.py", "elf.py")), HERE.parent / "bases/debs.py", HERE.parent / "envs/wheels.py",
+               HERE.parent / "leaks.py"]
+    top = publish("projects", [px, *(glibc / name for name in ("px-main", "px-layer", "px-fetch"))], scripts, options.uid)
+    return start_again(top, "projects/projects.py", options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
