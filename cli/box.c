@@ -234,6 +234,8 @@ int run_detached(struct cli *cli, struct options *o)
 /* What a command may have of its own; everything else is the box's. */
 static const char *const command_fields[] = {"tty",     "interactive",  "env",        "env-file", "workdir",
                                              "timeout", "output-limit", "output-end", "detach",   NULL};
+static const struct option_rules command_rules = {.fields = command_fields, .else_is = "is the box's, not a command's",
+                                                  .fix = "Say it when the box is started: px box start."};
 static const char exec_usage[] = "Write px box exec NAME [OPTIONS] [--] COMMAND.";
 
 struct in_box {
@@ -282,13 +284,13 @@ static int box_exec(struct cli *cli, int argc, char **argv)
     if (r >= 0)
         r = px_living_policy(in.living, &policy, &e);
     if (r >= 0)
-        r = parse_options_onto(cli, argc - 1, argv + 1, policy, command_fields, &o, &e);
+        r = parse_options_onto(cli, argc - 1, argv + 1, policy, &command_rules, &o, &e);
     int status = r < 0         ? say_error(cli, &e, START_STATUS)
                  : o.help      ? print_help(find_command("box"))
                  : o.plan      ? usage_error(cli, START_STATUS, NULL, "--plan is for px exec")
                  : o.argc == 0 ? usage_error(cli, START_STATUS, exec_usage, "there is no command to run")
                  : o.detach    ? exec_detached(cli, argv[0], in.living, &o)
-                               : run_on_streams(cli, &o, &(struct run){start_command, on_ended, &in});
+                               : run_on_streams(cli, &o, &(struct run){.start = start_command, .ended = on_ended, .user = &in});
     free_options(&o);
     px_living_close(in.living);
     return status;

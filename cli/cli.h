@@ -45,12 +45,21 @@ struct options {
     bool plan, help, timings, tty, interactive;
     bool detach;                /* leave it running */
     bool keeps, idle;           /* something was said that only counts for a box that stays; --idle was */
+    const char *said;           /* the first field of the policy that was said; NULL: none */
     const char **argv;          /* the command; NULL-terminated, to be freed */
     size_t argc;
 };
+/* What a command takes of the options: some of the policy's, and flags of its own. */
+struct word;
+struct option_rules {
+    const char *const *fields;  /* only these may be said; NULL: all */
+    const char *else_is, *fix;  /* of others: "--base is the image's, not a run's" */
+    const char *list;           /* where all are listed; NULL: px exec --help */
+    const struct word *own;     /* ends with a NULL name; NULL: none */
+};
 int parse_options(struct cli *cli, int argc, char **argv, struct options *ret_options, struct px_err *e);
-/* The same on top of a policy, which it takes also when it fails, and only with the fields that are named. */
-int parse_options_onto(struct cli *cli, int argc, char **argv, struct px_policy *policy, const char *const *fields,
+/* The same on top of a policy, which it takes also when it fails, by these rules; NULL: every field, and no preset. */
+int parse_options_onto(struct cli *cli, int argc, char **argv, struct px_policy *policy, const struct option_rules *rules,
                        struct options *ret_options, struct px_err *e);
 void free_options(struct options *options);
 
@@ -59,9 +68,15 @@ struct run {
     int (*start)(void *user, const struct px_io *io, struct px_box **ret_box, struct px_err *e);
     void (*ended)(void *user, const struct px_result *result);  /* after the answer; may be NULL */
     void *user;
+    /* Its own answer, instead of the words and the JSON of a box; the exit status. NULL: none. */
+    int (*answer)(void *user, struct px_box *box);
+    bool keep;                  /* also keep what it writes */
+    bool again;                 /* there may be one more run: the environment stays, and run_again_ready() comes before it */
 };
+void run_again_ready(void);
 int run_on_streams(struct cli *cli, const struct options *o, const struct run *how);    /* the exit status */
 int status_for(const struct px_err *e);         /* of a command that could not be started */
+int open_passed_signals(void);                         /* those that are passed on to a command, blocked; a signalfd */
 void close_inherited(void);
 void open_missing_stdio(void);
 void wipe_environment(void);
@@ -69,6 +84,9 @@ void release_stack(void);
 
 /* cli/box.c, and in the launcher nothing but the way there: px exec -d. */
 int run_detached(struct cli *cli, struct options *o);
+
+/* cli/project_run.c, and in the launcher the way there: px explain run|test. argv[0] is the command. */
+int explain_run(struct cli *cli, int argc, char **argv);
 
 /* cli/run.c: a file that is whole or not there. Its directory is opened before boxes run, which may move things about in what
  * they can write; it is written beside and renamed. */

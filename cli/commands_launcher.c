@@ -27,6 +27,11 @@ int run_detached(struct cli *cli, struct options *o)
     return hand_over(cli, 0, NULL);
 }
 
+int explain_run(struct cli *cli, int argc, char **argv)
+{
+    return hand_over(cli, argc, argv);
+}
+
 /* Beside this program in a build, in libexec when installed. */
 int hand_over(struct cli *cli, int argc, char **argv)
 {

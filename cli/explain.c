@@ -1,4 +1,4 @@
-/* px explain: the rows of data/errors.def for a person, or as JSON. */
+/* px explain: the rows of data/errors.def for a person, or as JSON; what px run would do is cli/project_run.c. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -35,6 +35,8 @@ int cmd_explain(struct cli *cli, int argc, char **argv)
     struct px_explain row;
     if (argc == 0)
         return list();
+    if (strcmp(argv[0], "run") == 0 || strcmp(argv[0], "test") == 0)
+        return explain_run(cli, argc, argv);
     int code = parse_code(argv[0]);
     if (code == 0 || px_explain(code, &row) < 0)
         return usage_error(cli, 1, "Run `px explain` for the list of codes.", "there is no error '%s'", argv[0]);

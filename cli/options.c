@@ -1,6 +1,7 @@
 /* Command-line words to a policy: every option is a row of the engine's field table, so nothing is listed here but the few
  * words that are about px itself. */
 #include "cli.h"
+#include "words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ struct reader {
     char **argv;
     int at;                     /* the next word */
     const char *preset;
-    const char *const *fields;  /* only these may be said; NULL: all */
+    const struct option_rules *rules;
     struct options *out;        /* without a policy yet in the first of two passes, which looks for the preset */
 };
 
@@ -63,13 +64,11 @@ static bool is_no(const char *value)
     return false;
 }
 
-/* In a box that is there, most things are as they are. */
 static int check_allowed(const struct reader *r, const char *name, struct px_err *e)
 {
-    for (const char *const *f = r->fields; f; f++) {
+    for (const char *const *f = r->rules->fields; f; f++) {
         if (!*f)
-            return make_error(e, 1, "Say it when the box is started: px box start.", "--%s is the box's, not a command's",
-                              name);
+            return make_error(e, 1, r->rules->fix, "--%s %s", name, r->rules->else_is);
         if (strcmp(*f, name) == 0)
             return 0;
     }
@@ -89,6 +88,8 @@ static int set_field(struct reader *r, const struct px_field_info *f, const char
         return 0;
     if (px_policy_set(r->out->policy, f->name, value, e) < 0)
         return -1;
+    if (!r->out->said)
+        r->out->said = f->name;
     /* Options about the caller's side are needed here as well. */
     bool on = f->flag && !is_no(value);
     r->out->tty = r->out->tty || (on && strcmp(f->name, "tty") == 0);
@@ -126,17 +127,28 @@ static int own_option(struct reader *r, const char *name, size_t len, const char
     return 0;
 }
 
+/* Flags that the command has of its own. */
+static int command_option(const struct reader *r, const char *word)
+{
+    for (const struct word *w = r->rules->own; w && w->name; w++)
+        if (strcmp(w->name + 2, word) == 0) {
+            *w->flag = true;
+            return 1;
+        }
+    return 0;
+}
+
 static int long_option(struct reader *r, const char *word, struct px_err *e)
 {
     size_t len = strcspn(word, "=");
     const char *behind = word[len] == '=' ? word + len + 1 : NULL;
     struct px_field_info f;
 
-    int own = own_option(r, word, len, behind, e);
+    int own = command_option(r, word) ? 1 : own_option(r, word, len, behind, e);
     if (own != 0)
         return own < 0 ? -1 : 0;
     if (find_field(word, len, &f) < 0)
-        return make_error(e, 1, "Run `px exec --help` for the list. A command that starts with '-' goes after `--`.",
+        return make_error(e, 1, r->rules->list ? r->rules->list : "Run `px exec --help` for the list. A command that starts with '-' goes after `--`.",
                           "there is no option --%.200s", word);
     return set_field(r, &f, behind, e);
 }
@@ -205,8 +217,9 @@ static int read_options(struct reader *r, struct px_err *e)
 
 int parse_options(struct cli *cli, int argc, char **argv, struct options *ret_options, struct px_err *e)
 {
+    static const struct option_rules none = {0};
     struct options out = {0};
-    struct reader r = {.cli = cli, .argc = argc, .argv = argv, .out = &out};
+    struct reader r = {.cli = cli, .argc = argc, .argv = argv, .rules = &none, .out = &out};
 
     /* The preset comes first, wherever it stands among the options. */
     if (read_options(&r, e) < 0 || px_policy_new(r.preset, &out.policy, e) < 0)
@@ -219,14 +232,15 @@ int parse_options(struct cli *cli, int argc, char **argv, struct options *ret_op
     return 0;
 }
 
-int parse_options_onto(struct cli *cli, int argc, char **argv, struct px_policy *policy, const char *const *fields,
+int parse_options_onto(struct cli *cli, int argc, char **argv, struct px_policy *policy, const struct option_rules *rules,
                        struct options *ret_options, struct px_err *e)
 {
+    static const struct option_rules all = {.else_is = "is the server's own", .fix = "Leave it out."};
     struct options out = {.policy = policy};
-    struct reader r = {.cli = cli, .argc = argc, .argv = argv, .fields = fields, .out = &out};
+    struct reader r = {.cli = cli, .argc = argc, .argv = argv, .rules = rules ? rules : &all, .out = &out};
     int done = read_options(&r, e);
     if (done >= 0 && r.preset)
-        done = make_error(e, 1, "Say it when the box is started: px box start.", "--preset is the box's, not a command's");
+        done = make_error(e, 1, r.rules->fix, "--preset %s", r.rules->else_is);
     if (done < 0 || take_command(&r, e) < 0) {
         free_options(&out);
         return -1;

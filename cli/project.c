@@ -16,13 +16,18 @@ int project_begin(struct cli *cli, const char *command, struct project_call *ret
 }
 
 /* In JSON every message begins with the command that it is about. */
+void project_name_error(const struct project_call *call, struct px_err *e)
+{
+    char what[sizeof e->what];
+    if (!call->cli->json)
+        return;
+    (void)snprintf(what, sizeof what, "px %s: %.480s", call->command, e->what);
+    memcpy(e->what, what, sizeof what);
+}
+
 static int say_failure(struct project_call *call)
 {
-    char what[sizeof call->e.what];
-    if (call->cli->json) {
-        (void)snprintf(what, sizeof what, "px %s: %.480s", call->command, call->e.what);
-        memcpy(call->e.what, what, sizeof what);
-    }
+    project_name_error(call, &call->e);
     return say_error(call->cli, &call->e, call->e.code == 6 ? 2 : 1);
 }
 

@@ -56,12 +56,17 @@ static void terminal_size(unsigned short *rows, unsigned short *cols)
 
 static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH};
 
-static int open_signals(void)
+static void passed_set(sigset_t *ret_set)
+{
+    sigemptyset(ret_set);
+    for (size_t i = 0; i < sizeof passed_on / sizeof passed_on[0]; i++)
+        sigaddset(ret_set, passed_on[i]);
+}
+
+int open_passed_signals(void)
 {
     sigset_t set;
-    sigemptyset(&set);
-    for (size_t i = 0; i < sizeof passed_on / sizeof passed_on[0]; i++)
-        sigaddset(&set, passed_on[i]);
+    passed_set(&set);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -237,7 +242,8 @@ int write_report(const struct report *report, const char *text)
     return -1;
 }
 
-static int answer(const struct cli *cli, const struct options *o, const struct report *report, struct px_box *box, struct px_err *e)
+static int answer(const struct cli *cli, const struct options *o, const struct run *how, const struct report *report,
+                  struct px_box *box, struct px_err *e)
 {
     const struct px_result *r = px_box_result(box);
     char *text = NULL;
@@ -252,7 +258,10 @@ static int answer(const struct cli *cli, const struct options *o, const struct r
         }
         free(text);
     }
-    if (cli->json) {
+    if (how->answer) {
+        int answered = how->answer(how->user, box);
+        status = status == START_STATUS ? status : answered;
+    } else if (cli->json) {
         if (px_box_json(box, false, &text, e) < 0)
             return say_error(cli, e, START_STATUS);
         if (print_text(text) < 0)
@@ -270,13 +279,13 @@ static int answer(const struct cli *cli, const struct options *o, const struct r
 
 /* ---- the run ---- */
 
-static void choose_io(const struct cli *cli, const struct options *o, struct px_io *io)
+static void choose_io(const struct cli *cli, const struct options *o, const struct run *how, struct px_io *io)
 {
     *io = (struct px_io){
         .use_in = o->interactive || o->tty, .in = STDIN_FILENO,
         .use_out = !cli->json, .out = STDOUT_FILENO,
         .use_err = !cli->json, .err = STDERR_FILENO,
-        .keep = o->report != NULL,
+        .keep = o->report != NULL || how->keep,
         .bind_to_thread = true,
     };
     terminal_size(&io->rows, &io->cols);
@@ -293,10 +302,11 @@ int run_on_streams(struct cli *cli, const struct options *o, const struct run *h
     if (o->report && open_report(o->report, &report) < 0)
         return fail(cli, 7, START_STATUS, "Name a file in a directory that exists and can be written.",
                     "cannot write the report '%s'", o->report);
-    choose_io(cli, o, &io);
+    choose_io(cli, o, how, &io);
     (void)signal(SIGPIPE, SIG_IGN);     /* banned: a program may; the library's writes report EPIPE */
-    run.signals = open_signals();
-    wipe_environment();
+    run.signals = open_passed_signals();
+    if (!how->again)
+        wipe_environment();
     if (how->start(how->user, &io, &run.box, &e) < 0)
         return say_error(cli, &e, status_for(&e));
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -305,9 +315,19 @@ int run_on_streams(struct cli *cli, const struct options *o, const struct run *h
         terminal_raw(&terminal);
     int r = watch(&run, &e);
     terminal_restore(&terminal);
-    int status = r < 0 ? say_error(cli, &e, START_STATUS) : answer(cli, o, &report, run.box, &e);
+    int status = r < 0 ? say_error(cli, &e, START_STATUS) : answer(cli, o, how, &report, run.box, &e);
     if (r >= 0 && how->ended)
         how->ended(how->user, px_box_result(run.box));
     px_box_free(run.box);
+    (void)close(run.signals);
     return status;
+}
+
+/* Signals end the work between two runs as they end any other, and a box can be made again. */
+void run_again_ready(void)
+{
+    sigset_t set;
+    passed_set(&set);
+    (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+    (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }

@@ -33,7 +33,7 @@ def add(archive, name, data=b"", mode=0o644, kind=tarfile.REGTYPE, target=""):
 def tar_gz(entries):
     """entries: name -> bytes, or (bytes, mode), or ("link", target), or None for a directory; directories above are made."""
     out = io.BytesIO()
-    with gzip.GzipFile(fileobj=out, mode="wb", mtime=0) as packed, tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as archive:
+    with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=1, mtime=0) as packed, tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as archive:
         made = set()
         for name, value in entries.items():
             for parent in reversed(Path(name).parents[:-1]):
@@ -152,4 +152,37 @@ def tiny(top):
                 scripts={"postinst": "#!/bin/sh\nset -e\nrm -f /etc/doomed\nchmod 4755 /lib/px-pq/libpq.so.5\nid -u >/etc/pq\n"})
     archive.put("libfake1", {"usr/lib/libfake.so.1": b"needed\n"}, version="1:2.0~rc1+b1", arch=architecture())
     archive.put("libyaml-0-2", {"usr/lib/libyaml.so": b"yaml\n"})
+    return archive.publish()
+
+
+# ---- with a Python ----
+
+PYTHON = "/usr/bin/python3.11"
+NOT_NEEDED = {"__pycache__", "test", "tests", "ensurepip", "idlelib", "tkinter", "lib2to3", "distutils", "pydoc_data", "dist-packages", "turtledemo"}
+
+
+def python_files():
+    """The interpreter of this machine with the modules that small programs need."""
+    top = Path("/usr/lib/python3.11")
+    files = {"usr/bin/python3.11": (Path(PYTHON).read_bytes(), 0o755), "usr/bin/python3": ("link", "python3.11")}
+    for path in sorted(top.rglob("*")):
+        parts = path.relative_to(top).parts
+        if NOT_NEEDED & set(parts) or parts[0].startswith("config-") or not path.is_file():
+            continue
+        files[f"usr/lib/python3.11/{path.relative_to(top)}"] = (path.read_bytes(), 0o644)
+    for program in (PYTHON, *(str(path) for path in (top / "lib-dynload").glob("_ctypes.*"))):
+        for library in libraries(program):
+            files[library.lstrip("/").removeprefix("usr/")] = (Path(library).read_bytes(), 0o755)
+    there = tiny_files()        # no file is of two packages
+    return {name: value for name, value in files.items() if name not in there}
+
+
+def tiny_with_python(top):
+    """The tiny distribution with this machine's Python, and a libpq.so.5 that can be loaded; None if this machine cannot have one."""
+    archive = tiny(top) if os.access(PYTHON, os.X_OK) else None
+    if not archive:
+        return None
+    library = next(name for name in libraries(PYTHON) if "/libz.so" in name)
+    archive.put("python3", python_files(), arch=architecture())
+    archive.put("libpq5", {"lib/libpq.so.5": (Path(library).read_bytes(), 0o644)}, arch=architecture())
     return archive.publish()

@@ -1,0 +1,670 @@
+#!/usr/bin/python3
+"""projects_run.py [--as UID] [--only NAME...] PX - px run and px test, on this machine and in the sandbox of a project.
+
+The base is the tiny distribution of bases/debs.py with this machine's Python, built once; packages are wheels made here, pinned in a
+requirements.txt, so that nobody resolves and nothing is fetched. PX and what lies beside it are copied to where any user can reach them.
+Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last "N passed, N failed, N skipped".
+"""
+
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "envs"), str(HERE / "bases"), str(HERE)]
+sys.dont_write_bytecode = True
+import debs  # noqa: E402
+import leaks  # noqa: E402
+from cases import TESTS, Problem, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
+from wheels import Wheel  # noqa: E402  (of envs/)
+
+LIMIT_S = 600
+HOST, BOX = (), ("--sandbox",)
+PROGRAMS = ("px", "px-main", "px-layer", "px-fetch")
+SHOW = "import json, os, sys\nprint(json.dumps({'argv': sys.argv, 'cwd': os.getcwd(), 'exe': sys.executable, 'env': dict(os.environ)}))\n"
+
+
+def equal(got, expected, what):
+    check(got == expected, f"{what}: {got!r} and not {expected!r}")
+
+
+def until(condition, why):
+    end = time.monotonic() + LIMIT_S
+    while not condition():
+        check(time.monotonic() < end, why)
+        time.sleep(0.02)
+
+
+def tree(directory):
+    """Every file and link below a directory with its bytes and its time."""
+    found = {}
+    for path in sorted(directory.rglob("*")):
+        name = str(path.relative_to(directory))
+        found[name] = os.readlink(path) if path.is_symlink() else (path.read_bytes(), path.stat().st_mtime_ns) if path.is_file() else None
+    return found
+
+
+class Shared:
+    """One PX_HOME with the base, for all tests."""
+
+    def __init__(self, programs, top):
+        self.px, self.programs, self.top = str(programs / "px"), programs, Path(top)
+        self.home = self.top / "home"
+        self.archive, self.ready, self.why = None, False, ""
+
+    def base(self):
+        if self.why:
+            raise Skip(self.why)
+        if self.ready:
+            return
+        self.archive = debs.tiny_with_python(self.top / "mirror")
+        if not self.archive:
+            self.why = "the base is made of a Debian 12 host's own programs, with its python3.11"
+            raise Skip(self.why)
+        done = subprocess.run([self.px, "sandbox", "base", "build"], env=self.variables(), capture_output=True, text=True, timeout=LIMIT_S,
+                              check=False, stdin=subprocess.DEVNULL)
+        check(done.returncode == 0, f"the base cannot be built: {done.stderr[-600:]}")
+        self.ready = True
+
+    def variables(self):
+        mirror = self.archive.address if self.archive else ""
+        (self.top / "user").mkdir(exist_ok=True)
+        return {"PX_HOME": str(self.home), "HOME": str(self.top / "user"), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TMPDIR": str(self.top),
+                "PX_APT_MIRROR": mirror, "PX_APT_SECURITY_MIRROR": mirror}
+
+
+class World:
+    """A project with a directory of wheels."""
+
+    def __init__(self, shared, top):
+        self.shared, self.px, self.top = shared, shared.px, Path(top)
+        self.dir, self.wheels = self.top / "demo", self.top / "wheels"
+        self.dir.mkdir()
+        self.wheels.mkdir()
+        self.home = shared.home
+        if not os.access(debs.PYTHON, os.X_OK):
+            raise Skip(f"there is no {debs.PYTHON} here")
+
+    def variables(self, **more):
+        return {**self.shared.variables(), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.wheels), **more}
+
+    def run(self, *words, cwd=None, status=None, **more):
+        given = {key: more.pop(key) for key in ("input",) if key in more}
+        if not given:
+            given["stdin"] = subprocess.DEVNULL
+        done = subprocess.run([self.px, *words], cwd=cwd or self.dir, env=self.variables(**more), capture_output=True, timeout=LIMIT_S,
+                              check=False, text=True, errors="replace", **given)
+        if status is not None:
+            equal(done.returncode, status, f"exit status of {words}: {done.stdout[-300:]} {done.stderr[-600:]}")
+        return done
+
+    def out(self, *words, **more):
+        return self.run(*words, status=0, **more).stdout
+
+    def ask(self, *words, status=0, **more):
+        done = self.run("--json", *words, status=status, **more)
+        answer = json.loads(done.stdout)
+        check(set(answer) == {"status", "message", "details"}, f"the envelope of {words}: {sorted(answer)}")
+        check(answer["message"].startswith(f"px {words[0]}: "), f"the message of {words}: {answer['message']}")
+        return answer
+
+    def refused(self, *words, code, reason=None, status=1, **more):
+        answer = self.ask(*words, status=status, **more)
+        equal((answer["status"], answer["details"]["code"]), ("user-error", code), f"{words}: {answer}")
+        check(not reason or answer["details"]["reason"] == reason, f"reason of {words}: {answer}")
+        check(answer["details"]["why"] and answer["details"]["fix"] and answer["details"]["reason"], f"{words}: no why, fix or reason")
+        return answer
+
+    def manifest(self, wheels=(), more="", directory=None, name="demo"):
+        listed = ", ".join(json.dumps(wheel.name) for wheel in wheels)
+        ((directory or self.dir) / "pyproject.toml").write_text(
+            f'[project]\nname = "{name}"\nversion = "1.0"\nrequires-python = ">=3.11"\ndependencies = [{listed}]\n\n[tool.px]\n{more}')
+
+    def project(self, *wheels, more="", sandbox=True):
+        """A project that is in step with its lock and its environment."""
+        if sandbox:
+            self.shared.base()
+        self.manifest(wheels, more)
+        for wheel in wheels:
+            wheel.write(self.wheels)
+        if wheels:
+            (self.dir / "requirements.txt").write_text("".join(f"{w.name}=={w.version} --hash=sha256:{w.sha256()}\n" for w in wheels))
+        self.run("sync", status=0)
+        (self.dir / "show.py").write_text(SHOW)
+        return self
+
+    def shows(self, *words, **more):
+        return json.loads(self.out("run", *words, **more))
+
+
+def tool():
+    return Wheel("demo-tool", "1.2", {"demo_tool.py": b"import sys\n\ndef main():\n    print('tool', *sys.argv[1:])\n    return 3\n"},
+                 scripts={"demo": "demo_tool:main"})
+
+
+def fake_pytest():
+    return Wheel("pytest", "9.0", {"pytest.py": b"import sys\n\ndef main():\n    print('pytest', sys.path[0], *sys.argv[1:])\n    return 0\n\n"
+                                                b"if __name__ == '__main__':\n    sys.exit(main())\n"}, scripts={"pytest": "pytest:main"})
+
+
+# ---- targets ---------------------------------------------------------------------------------------------------------
+
+
+@test
+def targets_in_their_order(w):
+    w.project(tool(), sandbox=False)
+    w.shared.base()
+    (w.dir / "sub dir").mkdir()
+    (w.dir / "sub dir/deep.py").write_text("import sys; print('deep', sys.argv)\n")
+    (w.dir / "greet").write_text("#!/bin/sh\necho \"greet $1\"\n")
+    (w.dir / "greet").chmod(0o755)
+    (w.dir / "script").write_text("#!/usr/bin/env python3\nprint('by its first line')\n")
+    (w.dir / "data.txt").write_text("data\n")
+    (w.dir / "demo.py").write_text("print('the file')\n")
+    for where in (HOST, BOX):
+        equal(w.out("run", *where, "demo.py"), "the file\n", "a file")
+        equal(w.out("run", *where, "sub dir/deep.py", "x"), "deep ['sub dir/deep.py', 'x']\n", "a file below")
+        equal(w.out("run", *where, "deep.py", cwd=w.dir / "sub dir"), "deep ['deep.py']\n", "a file from where one stands")
+        equal(w.out("run", *where, "demo.py", cwd=w.dir / "sub dir"), "the file\n", "a file of the root, from below")
+        equal(w.out("run", *where, str(w.dir / "demo.py")), "the file\n", "a file by its whole path")
+        equal(w.out("run", *where, "greet", "a  b"), "greet a  b\n", "an executable file")
+        equal(w.out("run", *where, "script"), "by its first line\n", "a script that nobody made executable")
+        w.refused("run", *where, "data.txt", code="PX030", status=126)
+        for name in ("python", "python3", "python3.11", "py", "py3"):
+            equal(w.out("run", *where, name, "-c", "import demo_tool; print(demo_tool.__name__)"), "demo_tool\n", name)
+        w.refused("run", *where, "python3.9", code="PX031", status=127)
+        done = w.run("run", *where, "demo", "a b", status=3)
+        equal(done.stdout, "tool a b\n", "a script of a package")
+        equal(w.out("run", *where, "sh", "-c", "echo program"), "program\n", "a program")
+        equal(w.out("run", *where, "/bin/sh", "-c", "echo path"), "path\n", "a program by its path")
+        w.refused("run", *where, "nowhere-to-be-found", code="PX031", status=127)
+        w.refused("run", *where, "../elsewhere.py", code="PX031", status=127)
+        for target in ("https://example.org/x.py", "gh:someone/thing", "git+ssh://x/y", "app.pxapp"):
+            w.refused("run", *where, target, code="PX003")
+    (w.dir / "demo").write_text("#!/bin/sh\necho the file wins\n")
+    (w.dir / "demo").chmod(0o755)
+    for where in (HOST, BOX):
+        equal(w.out("run", *where, "demo"), "the file wins\n", "a file and a script of one name")
+
+
+@test
+def arguments_arrive_as_they_were(w):
+    w.project()
+    words = ["a b", "line\nline", "", "--json", "--sandbox", "-v", "ü", "$(x)", "'\"\\", "*"]
+    for where in (HOST, BOX):
+        equal(w.shows(*where, "show.py", *words)["argv"], ["show.py", *words], "arguments")
+        equal(w.shows(*where, "--", "show.py", "--", "-x")["argv"], ["show.py", "--", "-x"], "after --")
+    inside = w.shows(*BOX, "show.py", str(w.dir / "a.txt"), str(w.dir), str(w.dir) + "-not", "x" + str(w.dir))["argv"][1:]
+    equal(inside, ["/app/a.txt", "/app", str(w.dir) + "-not", "x" + str(w.dir)], "paths of the project")
+
+
+@test
+def the_working_directory(w):
+    w.project()
+    deep = w.dir / "a/b c"
+    deep.mkdir(parents=True)
+    equal(w.shows(*HOST, "show.py", cwd=deep)["cwd"], str(deep), "on the host")
+    equal(w.shows(*BOX, "../../show.py", cwd=deep)["cwd"], "/app/a/b c", "in the box")
+    equal(w.shows(*BOX, "-w", "/tmp", "/app/show.py")["cwd"], "/tmp", "elsewhere, by -w")
+
+
+@test
+def input_reaches_it(w):
+    w.project()
+    for where in (HOST, BOX):
+        equal(w.out("run", *where, "python", "-c", "import sys; print(sys.stdin.read()[::-1])", input="abc"), "cba\n", "standard input")
+        equal(w.run("run", *where, "python", "-c", "import sys; print('e', file=sys.stderr); print('o')", status=0).stderr, "e\n", "standard error")
+
+
+# ---- what it has -----------------------------------------------------------------------------------------------------
+
+
+@test
+def variables_on_the_host(w):
+    w.project(more='[tool.px.env]\nMODE = "of the project"\n', sandbox=False)
+    seen = w.shows(*HOST, "show.py", SECRET="kept", PYTHONPATH="/nowhere", PYTHONHOME="/nowhere", MODE="of the caller")
+    env, path = seen["env"], json.loads((w.dir / ".px/state.json").read_text())["current_env"]["env_path"]
+    equal((env["SECRET"], env["MODE"], env["PX_PROJECT_ROOT"], env["VIRTUAL_ENV"]), ("kept", "of the project", str(w.dir), path), "variables")
+    check(env["PATH"].startswith(f"{path}/bin:") and "PYTHONHOME" not in env and "PYTHONPATH" not in env, f"{env}")
+    check(seen["exe"].startswith(path + "/bin/python"), seen["exe"])
+    check("PX_SANDBOX" not in env, "it is not in a sandbox")
+
+
+@test
+def variables_in_the_box(w):
+    w.project(more='[tool.px.env]\nMODE = "of the project"\n')
+    seen = w.shows(*BOX, "-e", "MINE=1", "-e", "PX_PYTHON=mine", "show.py", SECRET="hidden", VIRTUAL_ENV="/home/me/venv", PYTHONPATH="/home/me",
+                   TZ="Asia/Tokyo", NO_COLOR="1")
+    env = seen["env"]
+    check(str(w.top) not in json.dumps(seen) and "hidden" not in json.dumps(seen) and "/home/me" not in json.dumps(seen), f"the host leaks: {seen}")
+    equal((env["MODE"], env["PX_SANDBOX"], env["PX_PROJECT_ROOT"], env["VIRTUAL_ENV"], env["HOME"]),
+          ("of the project", "1", "/app", "/px/env", "/home/sandbox"), "variables")
+    equal((env["MINE"], env["PX_PYTHON"].rpartition("/")[2], env["TZ"], env["NO_COLOR"]), ("1", "python3.11", "Asia/Tokyo", "1"), "passed on")
+    check(env["PATH"].startswith("/px/env/bin:") and seen["exe"].startswith("/px/env/bin/python"), f"{seen['exe']}")
+    details = w.ask("run", *BOX, "python", "-c", "import os; print(os.environ['PX_SANDBOX_ID'], end='')")["details"]
+    equal(details["stdout"], details["sandbox"]["sbx_id"], "PX_SANDBOX_ID")
+
+
+@test
+def the_box_is_a_box(w):
+    w.project()
+    code = """
+import os, socket
+def tried(what, act):
+    try: act(); print(what, 'worked')
+    except OSError as e: print(what, 'failed')
+tried('px', lambda: open('/px/env/x', 'w'))
+tried('app', lambda: open('/app/made-inside', 'w'))
+tried('usr', lambda: open('/usr/made', 'w'))
+tried('host', lambda: os.listdir(%r))
+tried('net', lambda: socket.create_connection(('192.0.2.1', 9), 5))
+print('uid', os.getuid(), os.path.exists('/app/show.py'), sorted(x for x in os.listdir('/sys')))
+""" % str(w.top)
+    said = w.out("run", *BOX, "python", "-c", code)
+    equal(said, "px failed\napp worked\nusr worked\nhost failed\nnet failed\nuid 1000 True []\n", "what a program may")
+    made = w.dir / "made-inside"
+    equal((made.exists(), made.stat().st_uid), (True, os.getuid()), "what it wrote is the caller's")
+    equal(w.out("run", *BOX, "sh", "-c", "ls /usr/made 2>/dev/null || echo gone"), "gone\n", "what was written beside the project")
+    done = w.run("run", *BOX, "--timeout", "1s", "sleep", "1000")
+    equal(done.returncode, 124, f"a timeout: {done.stderr}")
+    details = w.ask("run", *BOX, "--timeout", "1s", "sleep", "1000", status=124)["details"]
+    equal((details["code"], details["reason"]), (124, "timeout"), "the same as JSON")
+    w.out("run", *BOX, "-v", f"{w.wheels}:/wheels:ro", "sh", "-c", "ls -d /wheels")
+    equal(w.out("run", *BOX, "--net", "loopback", "python", "-c", "import socket; s = socket.create_server(('127.0.0.1', 0)); print('listens')"),
+          "listens\n", "--net loopback")
+
+
+# ---- how it ends -----------------------------------------------------------------------------------------------------
+
+
+@test
+def P24_the_exit_status_is_its_own(w):
+    w.project()
+    for where in (HOST, BOX):
+        for status in (0, 1, 7, 124, 125, 255):
+            w.run("run", *where, "python", "-c", f"raise SystemExit({status})", status=status)
+        w.run("run", *where, "sh", "-c", "kill -9 $$", status=137)
+        w.run("run", *where, "sh", "-c", "kill -TERM $$", status=143)
+        details = w.ask("run", *where, "sh", "-c", "kill -9 $$", status=137)["details"]
+        equal((details["code"], details["reason"]), (137, "signalled"), "as JSON")
+        answer = w.ask("run", *where, "sh", "-c", "echo out; echo err >&2; exit 7", status=7)
+        details = answer["details"]
+        equal((answer["status"], details["code"], details["stdout"], details["stderr"], details["target"]), ("user-error", 7, "out\n", "err\n", "sh"), "as JSON")
+        equal("sandbox" in details, where == BOX, "details.sandbox")
+
+
+def running(word):
+    """Processes whose command line has this word."""
+    found = []
+    for entry in os.listdir("/proc"):
+        try:
+            if entry.isdigit() and word.encode() in Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0"):
+                found.append(int(entry))
+        except OSError:
+            continue
+    return found
+
+
+@test
+def signals_reach_it_and_nothing_is_left(w):
+    w.project()
+    code = ("import signal, sys, time\n"
+            "def heard(number, frame):\n    print('heard', number, flush=True); sys.exit(number)\n"
+            "for n in (2, 15, 10):\n    signal.signal(n, heard)\nprint('ready', flush=True)\ntime.sleep(1000)\n")
+    (w.dir / "wait.py").write_text(code)
+    for count, (where, number) in enumerate((place, number) for place in (HOST, BOX) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)):
+        mark = f"mark-{os.getpid()}-{count}"
+        child = subprocess.Popen([w.px, "run", *where, "wait.py", mark], cwd=w.dir, env=w.variables(), stdout=subprocess.PIPE, text=True,
+                                 stdin=subprocess.DEVNULL)
+        equal(child.stdout.readline(), "ready\n", "its first word")
+        child.send_signal(number)
+        equal((child.stdout.read(), child.wait(LIMIT_S)), (f"heard {int(number)}\n", int(number)), f"after {number}")
+        until(lambda mark=mark: not running(mark), "it is still there")
+    for count, where in enumerate((HOST, BOX)):
+        mark = f"killed-{os.getpid()}-{count}"
+        child = subprocess.Popen([w.px, "run", *where, "wait.py", mark], cwd=w.dir, env=w.variables(), stdout=subprocess.PIPE, text=True,
+                                 stdin=subprocess.DEVNULL)
+        equal(child.stdout.readline(), "ready\n", "its first word")
+        child.kill()
+        child.wait(LIMIT_S)
+        child.stdout.close()
+        until(lambda mark=mark: not running(mark), "it outlived px")
+
+
+@test
+def on_a_terminal(w):
+    w.project()
+    spec = importlib.util.spec_from_file_location("px_pty", HERE / "cli/pty.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    before, here = dict(os.environ), os.getcwd()
+    (w.dir / "ask.py").write_text("import os, signal, sys, time\nprint('ttys', *(os.isatty(n) for n in range(3)), flush=True)\n"
+                                  "name = input('name? ')\n"
+                                  "try:\n    print('hello', name, flush=True)\n    time.sleep(1000)\nexcept KeyboardInterrupt:\n    print('interrupted', flush=True)\n    sys.exit(5)\n")
+    try:
+        os.environ.clear()
+        os.environ.update(w.variables())
+        os.chdir(w.dir)
+        for where in (HOST, BOX):
+            with module.Terminal(command=[w.px, "run", *where, "ask.py"]) as terminal:
+                terminal.expect("ttys True True True\r\n")
+                terminal.expect(r"name\? ")
+                terminal.send("me\n")
+                terminal.expect("hello me\r\n")
+                terminal.send("\x03")
+                terminal.expect("interrupted\r\n")
+                terminal.ends_with(5)
+                terminal.check_restored()
+    except module.Problem as why:
+        raise Problem(str(why)) from None
+    finally:
+        os.chdir(here)
+        os.environ.clear()
+        os.environ.update(before)
+
+
+# ---- states ----------------------------------------------------------------------------------------------------------
+
+
+@test
+def P2_an_unknown_base(w):
+    w.project()
+    w.manifest(more='[tool.px.sandbox]\nbase = "does-not-exist"\n')
+    before = tree(w.dir)
+    w.refused("run", *BOX, "show.py", code="PX900")
+    equal(tree(w.dir), before, "the project")
+
+
+@test
+def P20_frozen_without_an_environment(w):
+    w.project()
+    shutil.rmtree(w.dir / ".px")
+    before = tree(w.dir)
+    for where in (HOST, BOX):
+        w.refused("run", "--frozen", *where, "show.py", code="PX201", reason="missing_env")
+        w.refused("run", *where, "show.py", code="PX201", reason="missing_env", CI="1")
+        w.refused("test", "--frozen", *where, code="PX201", reason="missing_env")
+    equal(tree(w.dir), before, "the project")
+
+
+@test
+def P21_without_an_environment(w):
+    w.project(tool())
+    shutil.rmtree(w.dir / ".px")
+    before = tree(w.dir)
+    for where in (HOST, BOX):
+        details = w.ask("run", *where, "python", "-c", "import demo_tool; print('there')")["details"]
+        equal(details["stdout"], "there\n", "it runs")
+        if where == BOX:
+            equal(sorted(details["sandbox"]), ["base", "base_os_oid", "capabilities", "image_digest", "profile_oid", "sbx_id"], "details.sandbox")
+    equal(tree(w.dir), before, "the project")
+
+
+@test
+def P22_a_drifted_manifest(w):
+    w.project(tool())
+    (w.dir / "requirements.txt").rename(w.dir / "uv.lock.txt")
+    before = tree(w.dir)
+    for where in (HOST, BOX):
+        w.refused("run", *where, "show.py", code="PX120", reason="missing_lock", CI="1")
+        w.refused("run", *where, "show.py", code="PX120", reason="missing_lock")
+    equal(tree(w.dir), before, "the project")
+    w.manifest()
+    (w.dir / "show.py").touch()
+    w.run("sync", status=0)
+    w.manifest(more='[tool.px.env]\nA = "b"\n')
+    before = tree(w.dir)
+    for where in (HOST, BOX):
+        w.refused("run", *where, "show.py", code="PX120", reason="lock_drift", CI="1")
+        w.refused("run", "--frozen", *where, "show.py", code="PX120", reason="lock_drift")
+    equal(tree(w.dir), before, "the project")
+
+
+@test
+def P23_a_sandbox_that_cannot_be_built(w):
+    w.project(more="[tool.px.sandbox.capabilities]\nxml = true\n")
+    before = tree(w.dir)
+    w.refused("run", *BOX, "show.py", code="PX903")
+    equal(tree(w.dir), before, "the project")
+    w.manifest(more="[tool.px.sandbox.capabilities]\nbogus = true\n")
+    w.refused("run", *BOX, "show.py", code="PX901")
+    equal(w.shows(*HOST, "show.py")["cwd"], str(w.dir), "on the host it does not matter")
+
+
+@test
+def P25_an_edit_is_seen_without_a_build(w):
+    w.project()
+    (w.dir / "lib.py").write_text("value = 'first'\n")
+    (w.dir / "app.py").write_text("import lib\nprint(lib.value)\n")
+    equal(w.out("run", *BOX, "app.py"), "first\n", "at first")
+    images = sorted(os.listdir(w.home / "sandbox/images"))
+    (w.dir / "lib.py").write_text("value = 'other'\n")
+    done = w.run("-v", "run", *BOX, "app.py", status=0)
+    equal(done.stdout, "other\n", "after the edit")
+    check("image cached" in done.stderr and "started in" in done.stderr, f"timings: {done.stderr}")
+    equal(sorted(os.listdir(w.home / "sandbox/images")), images, "images")
+
+
+@test
+def P34_nothing_of_the_project_is_written(w):
+    w.project(tool(), fake_pytest())
+    (w.dir / "lib.py").write_text("value = 1\n")
+    (w.dir / "app.py").write_text("import lib, demo_tool\n")
+    store = sorted(str(p) for p in w.home.rglob("*.pyc"))
+    before = tree(w.dir)
+    for where in (HOST, BOX):
+        w.out("run", *where, "app.py")
+        w.out("run", *where, "python", "-c", "import lib")
+        w.out("test", *where)
+        w.out("explain", "run", *where, "app.py")
+        w.run("run", *where, "python", "-c", "import lib; raise SystemExit(1)", status=1)
+    equal(tree(w.dir), before, "the project")
+    equal(sorted(str(p) for p in w.home.rglob("*.pyc")), store, "compiled files in the store")
+
+
+@test
+def P35_a_missing_library_is_named(w):
+    w.project()
+    load = ("python", "-c", "import ctypes; ctypes.CDLL('libpq.so.5'); print('loaded')")
+    before = tree(w.dir)
+    done = w.run("run", *BOX, *load, status=1)
+    for word in ("PX902  libpq.so.5 is missing", "px sandbox add postgres", "[tool.px.sandbox.capabilities].postgres = true", "--auto-add"):
+        check(word in done.stderr, f"{word!r} is not in {done.stderr}")
+    for words, more in ((("--frozen", "--auto-add"), {}), (("--auto-add",), {"CI": "1"}), ((), {})):
+        details = w.ask("run", *BOX, *words, *load, status=1, **more)["details"]
+        advice = details["recommendation"]
+        equal((details["code"], advice["code"], advice["capability"], advice["command"]), (1, "PX902", "postgres", "px sandbox add postgres"), f"{words}")
+        check("libpq.so.5" in details["traceback"] and details["sandbox"]["capabilities"] == [], f"{details}")
+    done = w.run("run", *BOX, "--auto-add", *load, status=0)
+    check(done.stdout == "loaded\n" and "postgres is added for this run" in done.stderr, done.stdout + done.stderr)
+    details = w.ask("run", *BOX, "--auto-add", *load)["details"]
+    equal((details["stdout"], details["sandbox"]["capabilities"]), ("loaded\n", ["postgres"]), "as JSON")
+    equal(tree(w.dir), before, "the project")
+    w.run("run", *BOX, *load, status=1)         # it was for that run alone
+    # Who fails for another reason, or has said no, is told nothing or helped with nothing.
+    check("PX902" not in w.run("run", *BOX, "python", "-c", "raise SystemExit('libpq')", status=1).stderr, "a word is no library")
+    check("PX902" not in w.run("run", *BOX, "sh", "-c", "echo 'OSError: libpq.so.5: cannot open shared object file' >&2").stderr, "it went well")
+    w.manifest(more="[tool.px.sandbox.capabilities]\npostgres = false\n")
+    done = w.run("run", *BOX, "--auto-add", *load, status=1)
+    check("PX902" in done.stderr and "is added" not in done.stderr, done.stderr)
+    w.manifest(more="[tool.px.sandbox.capabilities]\npostgres = true\n")
+    equal(w.out("run", *BOX, *load), "loaded\n", "once it is written down")
+
+
+# ---- answers ---------------------------------------------------------------------------------------------------------
+
+
+@test
+def captured_output_is_bounded(w):
+    w.project()
+    for where in (HOST, BOX):
+        details = w.ask("run", *where, "python", "-c", "import sys; sys.stdout.write('a' * 900 + 'b' * 900)", PX_MAX_CAPTURE_BYTES="1000")["details"]
+        equal(details["stdout"], "a" * 500 + "\n[...truncated...]\n" + "b" * 500, "a stream that is too long")
+        details = w.ask("run", *where, "python", "-c", "import sys; sys.stderr.write('a' * 1000)", PX_MAX_CAPTURE_BYTES="1000")["details"]
+        equal(details["stderr"], "a" * 1000, "one that just fits")
+        details = w.ask("run", *where, "python", "-c", "import sys; sys.stdout.write('x' * (40 << 20))")["details"]
+        check(len(details["stdout"]) == (1 << 20) + len("\n[...truncated...]\n"), f"{len(details['stdout'])} bytes")
+        details = w.ask("run", *where, "python", "-c", "import os; os.write(1, b'\\xff\\x00\\x1b[1m')")["details"]
+        equal(details["stdout"], "\ufffd\x00\x1b[1m", "bytes that are no text")
+        w.refused("run", *where, "show.py", code="PX002", PX_MAX_CAPTURE_BYTES="many")
+    details = w.ask("run", *HOST, "python", "-c", "import sys; print(repr(sys.stdin.read()))", input="not for it")["details"]
+    equal(details["stdout"], "''\n", "input of a captured run")
+    # A process that it left behind holds the pipe, and nobody waits for it.
+    details = w.ask("run", *HOST, "sh", "-c", "sleep 30 & echo $!")["details"]
+    os.kill(int(details["stdout"]), signal.SIGKILL)
+
+
+@test
+def words_that_are_none(w):
+    w.project(sandbox=False)
+    for words in (("run",), ("run", "--nosuch", "x"), ("run", "--memory", "1g", "x"), ("run", "--auto-add", "x"), ("run", "--sandbox", "--base", "host", "x"),
+                  ("run", "--sandbox", "--preset", "default", "x"), ("run", "--sandbox", "--work-dir", "/", "x"), ("run", "--sandbox", "-d", "x"),
+                  ("run", "--plan", "x"), ("run", "-c", "x"), ("run", "--report", "x", "y"), ("--json", "run", "--sandbox", "-i", "x"),
+                  ("explain", "run")):
+        done = w.run(*words)
+        check(done.returncode == 2 and "PX001" in done.stdout + done.stderr, f"{words}: exit {done.returncode}: {done.stderr}")
+    done = w.run("run", "show.py", cwd=w.top)
+    check(done.returncode == 1 and "PX100" in done.stderr, done.stderr)
+
+
+@test
+def explaining_runs_nothing(w):
+    w.project(tool())
+    (w.dir / "loud.py").write_text("open('/app/loud', 'w'); open('loud', 'w')\n")
+    before = tree(w.dir)
+    details = w.ask("explain", "run", *BOX, "loud.py", "a")["details"]
+    equal((details["schema_version"], details["engine"], details["argv"], details["workdir"], details["action"]),
+          (1, "box", ["/px/env/bin/python", "loud.py", "a"], "/app", "noop"), "the plan")
+    check(details["sys_path"][0].startswith("/px/store/pkg-builds/") and details["sandbox"]["enabled"] is True, f"{details}")
+    planned = details["sandbox"]["sbx_id"]
+    details = w.ask("explain", "run", "loud.py")["details"]
+    equal((details["engine"], details["argv"][1:], details["sandbox"]), ("host", ["loud.py"], {"enabled": False}), "on the host")
+    said = w.out("explain", "run", *BOX, "demo")
+    check("command:      /px/env/bin/demo" in said and planned in said, said)
+    shutil.rmtree(w.dir / ".px")
+    equal(w.ask("explain", "run", "loud.py")["details"]["action"], "sync_env", "without an environment")
+    w.refused("explain", "run", "--frozen", "loud.py", code="PX201")
+    equal([name for name in tree(w.dir) if not name.startswith(".px")], [name for name in before if not name.startswith(".px")], "the project")
+    equal(w.ask("run", *BOX, "python", "-c", "")["details"]["sandbox"]["sbx_id"], planned, "what is run is what was planned")
+
+
+# ---- tests -----------------------------------------------------------------------------------------------------------
+
+
+@test
+def tests_of_the_project(w):
+    w.project(sandbox=True)
+    for where in (HOST, BOX):
+        answer = w.refused("test", *where, code="PX202", reason="no_tests")
+        check("pytest" in json.dumps(answer), f"{answer}")
+    (w.dir / "runtests.py").write_text("import sys; print('root runner', sys.argv[1:]); sys.exit(4)\n")
+    for where in (HOST, BOX):
+        equal(w.run("test", *where, "a", status=4).stdout, "root runner ['a']\n", "runtests.py")
+    (w.dir / "tests").mkdir()
+    (w.dir / "tests/runtests.py").write_text("import sys, os; print('runner', os.path.basename(os.getcwd()), sys.argv[1:])\n")
+    for where in (HOST, BOX):
+        check(w.out("test", *where, "--", "-k", "x").endswith("['-k', 'x']\n"), "arguments")
+        equal(w.out("test", *where, cwd=w.dir / "tests"), "runner tests []\n", "from below")
+    equal(w.ask("test", *BOX)["details"]["kind"], "tests", "what ran them")
+
+
+@test
+def tests_by_pytest(w):
+    w.project(fake_pytest())
+    equal(w.out("test", "--", "-q"), f"pytest {w.dir} -q\n", "on the host")
+    equal(w.out("test", *BOX, "tests/test_a.py", "-q"), "pytest /app tests/test_a.py -q\n", "in the box")
+
+
+# ---- workspaces, several at once -------------------------------------------------------------------------------------
+
+
+@test
+def in_a_workspace(w):
+    w.shared.base()
+    (w.dir / "pyproject.toml").write_text('[tool.px.workspace]\nname = "all"\nmembers = ["one", "two"]\n')
+    for name in ("one", "two"):
+        (w.dir / name).mkdir()
+        w.manifest(directory=w.dir / name, name=name)
+    (w.dir / "one/app.py").write_text(SHOW)
+    (w.dir / "one/runtests.py").write_text("print('of one')\n")
+    w.run("sync", status=0)
+    equal(w.shows(*BOX, "app.py", cwd=w.dir / "one")["cwd"], "/app/one", "in the box")
+    equal(w.shows(*HOST, "one/app.py", cwd=w.dir / "two")["cwd"], str(w.dir / "two"), "a file of another member")
+    for where in (HOST, BOX):
+        equal(w.out("test", *where, cwd=w.dir / "one"), "of one\n", "tests of a member")
+
+
+@test
+def many_at_once(w):
+    w.project(Wheel("many-at-once", "1"))
+    done = []
+    threads = [threading.Thread(target=lambda n=n: done.append(w.run("run", *BOX, "python", "-c", f"import many_at_once; print({n})"))) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    equal(sorted(d.stdout for d in done), [f"{n}\n" for n in range(6)], "answers: " + " ".join(d.stderr[-200:] for d in done))
+
+
+@test
+def the_environment_stays_while_it_is_used(w):
+    w.project(Wheel("kept-in-use", "1"), sandbox=False)
+    shutil.rmtree(w.dir / ".px")
+    code = "import sys; print('ready', flush=True); sys.stdin.read(); import kept_in_use; print(kept_in_use.name)"
+    child = subprocess.Popen([w.px, "run", "python", "-c", code], cwd=w.dir, env=w.variables(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    equal(child.stdout.readline(), "ready\n", "its first word")
+    w.run("sandbox", "clean", status=0)
+    equal((child.communicate(timeout=LIMIT_S)[0], child.returncode), ("kept-in-use\n", 0), "after everything unused was removed")
+
+
+@test
+def the_example_works(w):
+    example = HERE.parent / "examples/project"
+    shutil.copytree(example, w.dir, dirs_exist_ok=True)
+    w.shared.base()
+    w.run("sync", status=0)
+    for where in (HOST, BOX):
+        said = w.out("run", *where, "words.py", "poem.txt")
+        equal(said, "   4 box\n   4 the\n   3 is\n", "what it prints")
+        check("OK" in w.run("test", *where, status=0).stderr, "its tests")
+
+
+# ---- running them ----------------------------------------------------------------------------------------------------
+
+
+def attempt(function, shared, work):
+    top = tempfile.mkdtemp(prefix="w.", dir=work)
+    try:
+        verdict, why = verdict_of(lambda: function(World(shared, top)))
+    finally:
+        subprocess.run(["chmod", "-R", "u+rwX", "--", top], check=False, capture_output=True)
+        subprocess.run(["rm", "-rf", "--", top], check=False)
+    left = leaks.processes_left()
+    if left and verdict != "not ok":
+        verdict, why = "not ok", f"left {left}"
+    return verdict, why
+
+
+def main():
+    options = parser("px").parse_args()
+    if options.published:
+        leaks.become_subreaper()
+        shared = Shared(options.px, options.px / "work")
+        return tell((f.__name__, *attempt(f, shared, options.px / "work")) for f in chosen(TESTS, options.only))
+    px = options.px.resolve()
+    scripts = [HERE / name for name in ("projects_run.py", "leaks.py", "bases/debs.py", "envs/wheels.py", "cli/pty.py")]
+    top = publish("projects-run", [px.with_name(name) for name in PROGRAMS], scripts, options.uid)
+    shutil.copytree(HERE.parent / "examples/project", top / "examples/project")
+    return start_again(top, "projects_run.py", options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
