@@ -119,6 +119,7 @@ struct px_files_entry {
     enum px_files_kind kind;
     uint64_t size;
     int64_t modified;
+    uint64_t version;           /* another number once the file was changed or replaced */
     uint64_t line;              /* of a match, from 1; 0: none was asked for */
     char *text;                 /* that line, cut to a readable length; NULL */
 };
