@@ -20,6 +20,7 @@ struct px_rule {
 struct px_worker {
     struct px_yaml *file;
     char *name, *place; /* the file's name, and the directory it lies in */
+    char *base;         /* what its roots are relative to, as the host calls it */
     struct px_files *files;
     bool network, require_os_sandbox;
     struct px_rule rules[PX_WORKER_RULES];

@@ -288,12 +288,15 @@ int px_worker_load(const char *path, const char *base, struct px_worker **ret_wo
     if (w && r) {
         *r = (struct reader){.w = w, .base = base};
         w->name = strdup(slash ? slash + 1 : path);
+        w->base = realpath(base ? base : ".", NULL);
         w->place = slash ? strndup(path, (size_t)(slash - path) + (slash == path)) : strdup(".");
         w->max_attachments = 4;
         w->max_attachment_bytes = 10 << 20;
     }
     if (!w || !r || !w->name || !w->place)
         (void)px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+    else if (!w->base)
+        (void)px_fail(e, PX_E_IO, -errno, "the directory of the worker's roots cannot be found");
     else if (read_whole(path, &data, &len, e) == 0 && px_yaml_parse(w->name, data, len, &w->file, e) == 0)
         done = understand(r, e);
     for (size_t i = 0; r && i < PX_FILES_ROOTS_MAX; i++)
@@ -316,6 +319,7 @@ void px_worker_free(struct px_worker *w)
     px_yaml_free(w->file);
     free(w->name);
     free(w->place);
+    free(w->base);
     free(w);
 }
 
