@@ -73,11 +73,13 @@ const struct tool tools[] = {
      NULL, {PATH_ARG}, "\"kind\":{\"type\":\"string\"},\"size\":{\"type\":\"integer\"}"},
     {"list_allowed_directories", "What may be used", "The allowed directories, with their modes and rules. Every path begins with one.",
      TOOL_AGAIN, "roots", tool_roots, {{0}}, "\"roots\":{\"type\":\"array\"}"},
-    {"diff", "Compare texts", "How a file differs from another file, or from a text that might be written to it: a unified diff.",
+    {"diff", "What was changed",
+     "What the tools and commands of this session have changed, everywhere or below a path: a unified diff. With other or content: how "
+     "the file differs from that.",
      TOOL_AGAIN, "diff", tool_diff,
-     {PATH_ARG,
-      {"other", TOOL_TEXT, false, "to", "Another file; or:"},
-      {"content", TOOL_TEXT, false, "content", "A text."}},
+     {{"path", TOOL_TEXT, false, "path", "A file or a directory; everything if left out."},
+      {"other", TOOL_TEXT, false, "to", "Another file to compare the file with; or:"},
+      {"content", TOOL_TEXT, false, "content", "A text to compare it with."}},
      "\"diff\":{\"type\":\"string\"},\"same\":{\"type\":\"boolean\"}"},
     {"execute", "Run a command",
      "Runs a shell command in a sandbox that has the allowed directories under the same names below the working directory, and "

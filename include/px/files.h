@@ -73,7 +73,7 @@ PX_API int px_files_confine(const struct px_files *files, struct px_err *e);
 /* The same, and more of it: no system call but what working on these files and on descriptors that are open takes, no privilege
  * but over files. For a server that reads what others wrote; before it has threads. 1, or 0 without Landlock. */
 PX_API int px_files_seal(const struct px_files *files, struct px_err *e);
-/* Binds each root into a box, at TARGET/NAME and with its mode. What a policy has of them holds while `files` does. */
+/* Binds each root into a box, at TARGET/NAME (NULL: where it lies on the host) and with its mode. What a policy has of them holds while `files` does. */
 PX_API int px_files_bind(const struct px_files *files, const char *target, struct px_policy *policy, struct px_err *e);
 
 /* ---- questions ---- */
@@ -119,6 +119,7 @@ struct px_files_entry {
     enum px_files_kind kind;
     uint64_t size;
     int64_t modified;
+    uint64_t version;           /* another number once the file was changed or replaced */
     uint64_t line;              /* of a match, from 1; 0: none was asked for */
     char *text;                 /* that line, cut to a readable length; NULL */
 };

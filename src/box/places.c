@@ -75,6 +75,15 @@ static int add_bind(struct px_places *places, const char *source, const char *ta
     return 0;
 }
 
+/* A name that was looked up before may lead elsewhere by now. */
+static int check_pin(const struct px_bind *b, const struct stat *st, struct px_err *e)
+{
+    if (!b->pinned || (st->st_dev == b->dev && st->st_ino == b->ino))
+        return 0;
+    (void)px_fail(e, PX_E_BIND, 0, "what belongs at '%s' was replaced by something else meanwhile", b->target);
+    return px_fix(e, "Try again while nobody renames it.");
+}
+
 static int add_changes(struct px_places *places, const struct px_policy *policy, struct px_err *e)
 {
     if (add_bind(places, policy->changes, policy->work_target, true, e) < 0)
@@ -108,7 +117,8 @@ static int collect(struct px_places *places, struct px_err *e)
         return -1;
     for (size_t i = 0; i < policy->binds.count; i++) {
         const struct px_bind *b = &policy->binds.items[i];
-        if (add_bind(places, b->source, b->target, b->writable, e) < 0)
+        if (add_bind(places, b->source, b->target, b->writable, e) < 0 ||
+            check_pin(b, &places->items[places->count - 1].st, e) < 0)
             return -1;
     }
     for (size_t i = 0; i < policy->tmpfs.count; i++)

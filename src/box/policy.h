@@ -32,6 +32,8 @@ struct px_bind {
     char *source;               /* a path of the host, as given */
     char *target;               /* absolute and clean */
     bool writable;
+    bool pinned;                /* the source must still be this file or directory when the box is planned */
+    uint64_t dev, ino;
 };
 
 struct px_tmpfs {
@@ -112,6 +114,8 @@ void px_policy_done(struct px_policy *policy);
 /* Everything it takes to make the same policy in another process: the preset, then `said`. */
 void px_policy_tell(const struct px_policy *policy, struct px_buf *out);
 int px_policy_put(struct px_policy *policy, const char *name, const char *value, struct px_err *e);
+/* The last bind is of this open file or directory, whatever its name leads to when the box is planned. 0 or -errno. */
+int px_policy_pin(struct px_policy *policy, int fd);
 /* Whether a limit was set to a number: neither never set nor "unlimited". */
 static inline bool px_policy_limited(uint64_t value)
 {

@@ -4,22 +4,21 @@
 #include <limits.h>
 #include <px/files.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "box/policy.h"
 #include "files/files.h"
 
 /* Root's boxes take the descriptor itself: whoever renames things meanwhile, the box gets what the file tools hold open. An
  * ordinary user's box is put together in a process of its own, to which our descriptors mean nothing; it gets the name that the
- * directory has now, if it still leads there. */
+ * directory has now, and is refused if that leads elsewhere by the time the box is planned. */
 static int source_of(const struct px_root *root, char out[PATH_MAX])
 {
     char link[64];
-    struct stat held, named;
     (void)px_fmt(link, sizeof link, "/proc/self/fd/%d", root->fd);
     if (geteuid() == 0)
         return px_fmt(out, PATH_MAX, "%s", link);
@@ -27,9 +26,7 @@ static int source_of(const struct px_root *root, char out[PATH_MAX])
     if (n < 0)
         return -errno;
     out[n] = '\0';
-    if (fstat(root->fd, &held) < 0 || stat(out, &named) < 0)
-        return -errno;
-    return held.st_dev == named.st_dev && held.st_ino == named.st_ino && !strchr(out, ':') ? 0 : -ENOENT;
+    return strchr(out, ':') ? -ENOENT : 0;
 }
 
 /* `a/b` is shown inside `a`, and a box never makes a directory in a tree of the caller's to mount on. */
@@ -56,18 +53,21 @@ int px_files_bind(const struct px_files *files, const char *target, struct px_po
     char source[PATH_MAX], word[3 * PATH_MAX];
     for (size_t i = 0; i < files->count; i++) {
         const struct px_root *root = &files->roots[i];
-        if (check_place(files, root, e) < 0)
+        if (target && check_place(files, root, e) < 0)
             return -1;
         int r = source_of(root, source);
         if (r < 0) {
             (void)px_fail(e, PX_E_ROOT, r, "root '%s' cannot be had in a box", root->name);
             return px_fix(e, "Check that its directory is still there, under a name without a colon.");
         }
-        if (px_fmt(word, sizeof word, "%s:%s/%s:%s", source, target, root->name,
-                   root->writable ? "rw" : "ro") < 0)
+        if (px_fmt(word, sizeof word, "%s:%s%s%s:%s", source, target ? target : source, target ? "/" : "",
+                   target ? root->name : "", root->writable ? "rw" : "ro") < 0)
             return px_fail(e, PX_E_LIMIT, 0, "the name of root '%s' is too long for a bind", root->name);
         if (px_policy_set(policy, "bind", word, e) < 0)
             return -1;
+        r = px_policy_pin(policy, root->fd);
+        if (r < 0)
+            return px_fail(e, PX_E_ROOT, r, "root '%s' cannot be had in a box", root->name);
     }
     return 0;
 }
