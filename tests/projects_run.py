@@ -348,7 +348,7 @@ def on_a_terminal(w):
     before, here = dict(os.environ), os.getcwd()
     (w.dir / "ask.py").write_text("import os, signal, sys, time\nprint('ttys', *(os.isatty(n) for n in range(3)), flush=True)\n"
                                   "name = input('name? ')\n"
-                                  "try:\n    print('hello', name, flush=True)\n    time.sleep(1000)\nexcept KeyboardInterrupt:\n    print('interrupted', flush=True)\n    sys.exit(5)\n")
+                                  "try:\n    print('hello', name, flush=True)\n    while True:\n        time.sleep(0.05)\nexcept KeyboardInterrupt:\n    print('interrupted', flush=True)\n    sys.exit(5)\n")
     try:
         os.environ.clear()
         os.environ.update(w.variables())
