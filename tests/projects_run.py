@@ -318,7 +318,7 @@ def signals_reach_it_and_nothing_is_left(w):
     w.project()
     code = ("import signal, sys, time\n"
             "def heard(number, frame):\n    print('heard', number, flush=True); sys.exit(number)\n"
-            "for n in (2, 15, 10):\n    signal.signal(n, heard)\nprint('ready', flush=True)\ntime.sleep(1000)\n")
+            "for n in (2, 15, 10):\n    signal.signal(n, heard)\nprint('ready', flush=True)\nwhile True:\n    time.sleep(0.05)\n")
     (w.dir / "wait.py").write_text(code)
     for count, (where, number) in enumerate((place, number) for place in (HOST, BOX) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)):
         mark = f"mark-{os.getpid()}-{count}"
