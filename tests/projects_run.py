@@ -86,7 +86,7 @@ class World:
 
     def __init__(self, shared, top):
         self.shared, self.px, self.top = shared, shared.px, Path(top)
-        self.dir, self.wheels = self.top / "demo", self.top / "wheels"
+        self.dir, self.wheels = self.top / "de:mo, \u00fc", self.top / "wheels"         # any name will do
         self.dir.mkdir()
         self.wheels.mkdir()
         self.home = shared.home
@@ -637,6 +637,39 @@ def the_example_works(w):
         check("OK" in w.run("test", *where, status=0).stderr, "its tests")
 
 
+def tutorial():
+    """The commands of docs/project.md's first section, each with the code of the error that stands behind it."""
+    text = (HERE.parent / "docs/project.md").read_text().partition("## From an empty directory to an image\n")[2].partition("\n## ")[0]
+    found = []
+    for line in text.splitlines():
+        if line.startswith("    # PX"):
+            found[-1] = (found[-1][0], line.split()[1])
+        elif line.startswith("    ") and not line.strip().startswith("#"):
+            found.append((line.strip(), None))
+    return found
+
+
+@test
+def the_tutorial_works(w):
+    w.shared.base()
+    place = w.top / "tutorial"
+    place.mkdir()
+    commands = tutorial()
+    check(len(commands) > 20, f"only {len(commands)} commands were found")
+    if not shutil.which("git") or not shutil.which("jq"):
+        raise Skip("it uses git and jq")
+    (w.top / "bin").mkdir()
+    (w.top / "bin/px").symlink_to(w.px)
+    who = {f"GIT_{part}_{what}": "px" for part in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    for command, code in commands:
+        if command.startswith("px pack") and "not part of this build" in w.run("pack").stderr:
+            continue
+        done = subprocess.run(["bash", "-c", f"{command}\nstatus=$?\npwd >{w.top}/where\nexit $status"], cwd=place, capture_output=True, text=True, check=False,
+                              timeout=LIMIT_S, stdin=subprocess.DEVNULL, env=w.variables(PATH=f"{w.top}/bin:/usr/bin:/bin", **who))
+        check((done.returncode != 0) == bool(code) and (not code or code in done.stderr), f"{command}: exit {done.returncode}: {done.stdout[-300:]} {done.stderr[-600:]}")
+        place = Path((w.top / "where").read_text().strip())
+
+
 # ---- running them ----------------------------------------------------------------------------------------------------
 
 
@@ -663,6 +696,8 @@ def main():
     scripts = [HERE / name for name in ("projects_run.py", "leaks.py", "bases/debs.py", "envs/wheels.py", "cli/pty.py")]
     top = publish("projects-run", [px.with_name(name) for name in PROGRAMS], scripts, options.uid)
     shutil.copytree(HERE.parent / "examples/project", top / "examples/project")
+    (top / "docs").mkdir()
+    shutil.copyfile(HERE.parent / "docs/project.md", top / "docs/project.md")
     return start_again(top, "projects_run.py", options)
 
 
