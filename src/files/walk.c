@@ -113,10 +113,14 @@ static bool is_shadowed(const struct tree *t, const char *rel)
     return n < 0 || px_roots_match(t->w->files, full, strlen(full)) != t->root;
 }
 
-/* A link counts if it leads to a file inside: then st is the file's. */
+/* A link counts if it leads to a file inside, as it would for a read: then st is the file's. */
 static bool follow(const struct tree *t, const char *rel, struct stat *st)
 {
-    px_auto_fd int fd = px_open_beneath(t->root->fd, rel, O_PATH, 0);
+    struct px_place place;
+    char full[PATH_MAX];
+    if (px_fmt(full, sizeof full, "%s/%s", t->root->name, rel) < 0 || px_resolve_place(t->w->files, full, 0, &place) < 0)
+        return false;
+    px_auto_fd int fd = px_open_in_root(place.root->fd, px_resolve_rel(&place), O_PATH, 0);
     return fd >= 0 && fstat(fd, st) == 0 && S_ISREG(st->st_mode);
 }
 
