@@ -471,6 +471,27 @@ def the_server_is_confined(world):
         check(client.status(client.runner())["Seccomp"].strip() == "0", "the twin: the runner can start boxes")
 
 
+@test
+def a_root_that_is_taken_away(world):
+    """What the server held open is what everybody goes on with; no error says where it was."""
+    with world.client() as client:
+        client.start()
+        world.ro.joinpath("r.md").unlink()
+        world.ro.rmdir()
+        world.ro.symlink_to(world.outside)
+        check("root 'ro' cannot be had in a box" in client.bad("execute", command="cat ro/x.md"), "a root that is gone")
+        client.bad("read_text_file", path="ro/x.md")
+    world.ro.unlink()
+    world.ro.mkdir()
+    with world.client() as client:
+        client.start()
+        (world.inside / "mine").write_text("mine")
+        world.inside.rename(world.top / "moved")
+        world.inside.symlink_to(world.outside)
+        check(client.text("execute", command="ls in").startswith("mine\n"), "a root that was renamed")
+        check(client.text("list_directory", path="in") == "[FILE] mine\n", "the same for the tools")
+
+
 # ---- commands -------------------------------------------------------------------------------------------------------
 
 
