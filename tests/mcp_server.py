@@ -300,7 +300,7 @@ def the_list_of_tools(world):
                 check(all(row["description"] and row["type"] for row in schema["properties"].values()) and tool["description"], name)
                 check(hints["readOnlyHint"] == (name in READING | {"process_output"}), f"{name}: {hints}")
                 check(not (hints["readOnlyHint"] and hints["destructiveHint"]), f"{name}: {hints}")
-                check("outputSchema" in tool or name == "execute", name)
+                check("ok" in tool["outputSchema"]["properties"], name)
             for name in (READING | WRITING | SHELL) - names:
                 client.error(-32602, "tools/call", name=name, arguments={})
             client.error(-32602, "tools/list", cursor="x")
@@ -469,6 +469,27 @@ def the_server_is_confined(world):
         check(status["Seccomp"].strip() == "2" and status["NoNewPrivs"].strip() == "1", f"{status['Seccomp']} {status['NoNewPrivs']}")
         check(int(status["CapEff"], 16) & ~0x1F == 0, f"it keeps the privileges {status['CapEff']}")
         check(client.status(client.runner())["Seccomp"].strip() == "0", "the twin: the runner can start boxes")
+
+
+@test
+def a_root_that_is_taken_away(world):
+    """What the server held open is what everybody goes on with; no error says where it was."""
+    with world.client() as client:
+        client.start()
+        world.ro.joinpath("r.md").unlink()
+        world.ro.rmdir()
+        world.ro.symlink_to(world.outside)
+        check("root 'ro' cannot be had in a box" in client.bad("execute", command="cat ro/x.md"), "a root that is gone")
+        client.bad("read_text_file", path="ro/x.md")
+    world.ro.unlink()
+    world.ro.mkdir()
+    with world.client() as client:
+        client.start()
+        (world.inside / "mine").write_text("mine")
+        world.inside.rename(world.top / "moved")
+        world.inside.symlink_to(world.outside)
+        check(client.text("execute", command="ls in").startswith("mine\n"), "a root that was renamed")
+        check(client.text("list_directory", path="in") == "[FILE] mine\n", "the same for the tools")
 
 
 # ---- commands -------------------------------------------------------------------------------------------------------

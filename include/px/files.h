@@ -138,6 +138,7 @@ struct px_files_query {
     const char *text;           /* px_files_search: lines that hold it */
     bool ignore_case;           /* of the letters a-z */
     bool directories;           /* px_files_list: list them as well */
+    bool names_only;            /* px_files_list: without sizes, times and versions, which take most of its time */
     uint64_t max_results;       /* 0: PX_FILES_RESULTS */
 };
 /* Sorted. Hidden files are listed, links if they lead to a file inside; no link to a directory is entered. */

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <px/files.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -19,6 +20,9 @@
 static int source_of(const struct px_root *root, char out[PATH_MAX])
 {
     char link[64];
+    struct stat st;
+    if (fstat(root->fd, &st) < 0 || st.st_nlink == 0)
+        return -ENOENT;
     (void)px_fmt(link, sizeof link, "/proc/self/fd/%d", root->fd);
     if (geteuid() == 0)
         return px_fmt(out, PATH_MAX, "%s", link);

@@ -1,0 +1,19 @@
+# What a worker's file allows, and what in it may not be meant.
+mkdir -p notes
+need jq git
+cat >w.yaml <<'YAML'
+sandbox:
+  paths:
+    notes: {root: ./notes}
+    etc: {root: /etc}
+  network: true
+shell_rules:
+  - {pattern: git, approval_required: false}
+  - {pattern: git push}
+  - {pattern: cat, approval_required: false, sandbox_paths: [notes]}
+  - {pattern: cat}
+YAML
+"$PX" worker check w.yaml
+"$PX" --json worker check w.yaml | jq -c '[.ok, .network, .shell_default, .warnings]'
+"$PX" worker shell w.yaml -- cat notes/none 2>&1 | head -n 1
+"$PX" --json worker shell w.yaml -- git --version | jq .ok
