@@ -28,7 +28,7 @@ from wheels import Wheel  # noqa: E402  (of envs/)
 
 LIMIT_S = 600
 HOST, BOX = (), ("--sandbox",)
-PROGRAMS = ("px", "px-main", "px-layer", "px-fetch")
+PROGRAMS = ("px", "px-main", "px-layer", "px-fetch", "px-git")
 SHOW = "import json, os, sys\nprint(json.dumps({'argv': sys.argv, 'cwd': os.getcwd(), 'exe': sys.executable, 'env': dict(os.environ)}))\n"
 
 
