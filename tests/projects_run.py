@@ -346,6 +346,7 @@ def on_a_terminal(w):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     before, here = dict(os.environ), os.getcwd()
+    # In steps: Python itself may miss a signal that comes just before a long sleep.
     (w.dir / "ask.py").write_text("import os, signal, sys, time\nprint('ttys', *(os.isatty(n) for n in range(3)), flush=True)\n"
                                   "name = input('name? ')\n"
                                   "try:\n    print('hello', name, flush=True)\n    while True:\n        time.sleep(0.05)\nexcept KeyboardInterrupt:\n    print('interrupted', flush=True)\n    sys.exit(5)\n")
@@ -364,7 +365,7 @@ def on_a_terminal(w):
                 terminal.ends_with(5)
                 terminal.check_restored()
     except module.Problem as why:
-        raise Problem(str(why)) from None
+        raise Problem(f"{where}: {why}") from None
     finally:
         os.chdir(here)
         os.environ.clear()
@@ -694,7 +695,7 @@ def main():
         return tell((f.__name__, *attempt(f, shared, options.px / "work")) for f in chosen(TESTS, options.only))
     px = options.px.resolve()
     scripts = [HERE / name for name in ("projects_run.py", "leaks.py", "bases/debs.py", "envs/wheels.py", "cli/pty.py")]
-    top = publish("projects-run", [px.with_name(name) for name in PROGRAMS], scripts, options.uid)
+    top = publish("projects-run", [px.with_name(name) for name in PROGRAMS if px.with_name(name).exists()], scripts, options.uid)
     shutil.copytree(HERE.parent / "examples/project", top / "examples/project")
     (top / "docs").mkdir()
     shutil.copyfile(HERE.parent / "docs/project.md", top / "docs/project.md")
