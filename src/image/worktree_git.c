@@ -17,7 +17,8 @@ static int refuse(const struct px_git_place *place, const char *why, struct px_e
 {
     px_fail(e, PX_E_BUILD, 0, "cannot use '%.300s/.git'", place->top);
     (void)px_detail(e, "reason", "git_unreadable");
-    return px_why(e, "%s", why);
+    (void)px_why(e, "%s", why);
+    return px_fix(e, "See what `git status` says there, and mend or remove it.");
 }
 
 /* The first line of a small file in a directory. */
