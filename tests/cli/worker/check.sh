@@ -17,3 +17,5 @@ YAML
 "$PX" --json worker check w.yaml | jq -c '[.ok, .network, .shell_default, .warnings]'
 "$PX" worker shell w.yaml -- cat notes/none 2>&1 | head -n 1
 "$PX" --json worker shell w.yaml -- git --version | jq .ok
+for command in 'git status' 'git push' 'cat notes/a' 'cat /etc/passwd' 'ls' 'git | cat'; do "$PX" worker check w.yaml -- "$command"; done
+"$PX" --json worker check w.yaml -- cat notes/../x
