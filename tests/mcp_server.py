@@ -681,6 +681,26 @@ def a_client_that_dies(world):
 
 
 @test
+def a_client_that_does_not_listen(world):
+    """It sends and never reads; the server waits in little memory, and goes with it."""
+    (world.inside / "big").write_text("x" * 1_000_000)
+    marker = world.marker()
+    with world.client() as client:
+        client.start()
+        client.raw(b'{"jsonrpc":"2.0","method":"notifications/nothing"}\n' * 100000)
+        check(client.ask("ping")["result"] == {}, "ping after a flood")
+        client.good("execute", command=f"sleep {marker}", background=True)
+        for _ in range(100):
+            client.request("tools/call", name="read_text_file", arguments={"path": "in/big", "max_chars": 1000000})
+        wait_for(lambda: "S (sleeping)" in client.status()["State"], "the server does not wait")
+        peak = int(client.status()["VmHWM"].split()[0])
+        check(peak < 128 << 10, f"it took {peak} KiB of memory")
+        server, runner = client.server(), client.runner()
+        client.process.stdout.close()
+    everything_gone((server, runner), marker)
+
+
+@test
 def a_server_that_dies(world):
     marker = world.marker()
     for how in (signal.SIGKILL, signal.SIGTERM):
