@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/diff.h"
 #include "base/err.h"
@@ -14,6 +15,7 @@ enum {
     KEPT_FILES = 20000,               /* whose text is kept */
     KEPT_BYTES = 32 << 20,            /* of all of them */
     KEPT_EACH = 256 << 10,
+    KEPT_SEC = 4,                     /* a cold disk must not hold the first change up for longer */
     DIFF_MAX = 1 << 20,               /* of the whole text */
     TOLD_MAX = 10000,                 /* files in one answer */
     FILE_MODE = 0100644,              /* modes are not compared */
@@ -112,10 +114,18 @@ static char *read_bytes(const struct px_files *files, const struct session_file 
     return px_take(&data);
 }
 
+static time_t now_sec(void)
+{
+    struct timespec ts = {0};
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec;
+}
+
 static void keep_texts(struct session *s, const struct px_files *files)
 {
     size_t bytes = 0, kept = 0;
-    for (size_t i = 0; i < s->count && kept < KEPT_FILES; i++) {
+    time_t end = now_sec() + KEPT_SEC;
+    for (size_t i = 0; i < s->count && kept < KEPT_FILES && now_sec() <= end; i++) {
         struct session_file *f = &s->files[i];
         if (f->size > KEPT_BYTES - bytes)
             continue;

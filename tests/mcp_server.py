@@ -525,6 +525,33 @@ def commands(world):
 
 
 @test
+def what_the_host_s_git_obeys(world):
+    if not shutil.which("git"):
+        raise Skip("there is no git here")
+    git = ["git", "-C", str(world.inside), "-c", "user.name=x", "-c", "user.email=x@y"]
+    for words in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "-m", "first"]):
+        subprocess.run([*git, *words], check=True, capture_output=True, env={**world.env, "HOME": str(world.top)})
+    config = (world.inside / ".git" / "config").read_text()
+    attacks = ("echo x > in/.git/hooks/pre-commit", "echo x >> in/.git/config", "mv in/.git in/g", "rm -rf in/.git", "ln -sfn /tmp in/.git/hooks", "rmdir in/.git",
+               "cp -r in/.git in/g && mv -T in/g in/.git", "mount --bind in/ro in/.git", "umount in/.git")
+    with world.client() as client:
+        client.start()
+        for attack in attacks:
+            client.call("execute", command=attack)
+            check(client.call("execute", command=attack)["structuredContent"].get("result", {}).get("exit_code") != 0, f"{attack} worked")
+        for name, more in (("write_file", {"path": "in/.git/hooks/pre-commit", "content": "x"}), ("move_file", {"source": "in/.git", "destination": "in/g"}),
+                           ("create_directory", {"path": "in/sub/.git"}), ("edit_file", {"path": "in/.git/config", "edits": [{"oldText": "[core]", "newText": "[x]"}]})):
+            check("path is read-only" in client.bad(name, **more), name)
+        check("first" in client.text("execute", command="git -c safe.directory='*' -C in log --oneline"), "the twin: looking")
+        client.good("execute", command="echo x > in/src && test -s in/src")
+    check((world.inside / ".git" / "config").read_text() == config and not (world.inside / ".git" / "hooks" / "pre-commit").exists(), "it was changed")
+    with world.client("--git-writable") as client:
+        client.start()
+        client.good("write_file", path="in/.git/note", content="x")
+        check(client.good("execute", command="echo y > in/.git/note && cat in/.git/note")["result"]["stdout"] == "y\n", "the twin: --git-writable")
+
+
+@test
 def options_of_the_box(world):
     with world.client("-e", "PX_TEST_SECRET_NAME", "-e", "B=2", "--pids", "64", "--read-only", env={**world.env, "PX_TEST_SECRET_NAME": "given"}) as client:
         client.start()
@@ -650,6 +677,26 @@ def a_client_that_dies(world):
         client.kill()
         client.wait()
         client.stdout.close()
+    everything_gone((server, runner), marker)
+
+
+@test
+def a_client_that_does_not_listen(world):
+    """It sends and never reads; the server waits in little memory, and goes with it."""
+    (world.inside / "big").write_text("x" * 1_000_000)
+    marker = world.marker()
+    with world.client() as client:
+        client.start()
+        client.raw(b'{"jsonrpc":"2.0","method":"notifications/nothing"}\n' * 100000)
+        check(client.ask("ping")["result"] == {}, "ping after a flood")
+        client.good("execute", command=f"sleep {marker}", background=True)
+        for _ in range(100):
+            client.request("tools/call", name="read_text_file", arguments={"path": "in/big", "max_chars": 1000000})
+        wait_for(lambda: "S (sleeping)" in client.status()["State"], "the server does not wait")
+        peak = int(client.status()["VmHWM"].split()[0])
+        check(peak < 128 << 10, f"it took {peak} KiB of memory")
+        server, runner = client.server(), client.runner()
+        client.process.stdout.close()
     everything_gone((server, runner), marker)
 
 
