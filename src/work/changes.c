@@ -18,13 +18,14 @@ static unsigned shown_mode(unsigned mode)
     return mode == 0 ? 0 : S_ISLNK(mode) ? S_IFLNK : (unsigned)S_IFREG | (mode & 0100 ? 0755 : 0644);
 }
 
-static int load_side(int dir, const struct px_changes_item *item, unsigned mode, bool ours, char **ret_data,
+static int load_side(const struct px_changes *c, const struct px_changes_item *item, bool upper, char **ret_data,
                      struct px_diff_side *ret)
 {
+    unsigned mode = upper ? item->after : item->before;
     *ret = (struct px_diff_side){"", 0, shown_mode(mode)};
     if (!mode)
         return 0;
-    int r = px_changes_load(dir, item->path, mode, ours, ret_data, &ret->len);
+    int r = px_changes_load_from(upper ? &c->upper : &c->lower, item->path, mode, upper, ret_data, &ret->len);
     if (r >= 0 && *ret_data)
         ret->data = *ret_data;
     return r;
@@ -35,9 +36,9 @@ static int diff_item(const struct px_changes *c, const struct px_changes_item *i
 {
     px_auto_free char *old = NULL, *new = NULL;
     struct px_diff_side before, after;
-    int r = load_side(c->lower, item, item->before, false, &old, &before);
+    int r = load_side(c, item, false, &old, &before);
     if (r >= 0)
-        r = load_side(c->upper, item, item->after, true, &new, &after);
+        r = load_side(c, item, true, &new, &after);
     if (r < 0)
         return r;
     if (item->kind == PX_CHANGE_MODE) /* the same bytes, which need not be looked at */
