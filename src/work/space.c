@@ -382,6 +382,16 @@ void px_space_close(struct px_space *space)
     space->own = px_fd_close(space->own);
 }
 
+void px_space_forget(struct px_space *space)
+{
+    char path[PATH_MAX];
+    if (!px_space_exists(space->root, space->id) && own_path(space->id, path) >= 0) {
+        (void)unlinkat(space->own, "stage", AT_REMOVEDIR);
+        (void)unlinkat(space->root->own, path, AT_REMOVEDIR);
+    }
+    px_space_close(space);
+}
+
 int px_space_path(const struct px_space *space, size_t layer, char *out, size_t size)
 {
     if (!space->branch)

@@ -69,6 +69,8 @@ enum px_space_how {
 int px_space_open(const struct px_space_root *root, const char *id, enum px_space_how how, struct px_space *ret,
                   struct px_err *e);
 void px_space_close(struct px_space *space);
+/* Closes it, and leaves nothing of a name behind that has no workspace after all. */
+void px_space_forget(struct px_space *space);
 /* Unlike open it says nothing if there is none. */
 bool px_space_exists(const struct px_space_root *root, const char *id);
 /* The path of a layer's tree, or of a plain workspace. */

@@ -62,6 +62,6 @@ int px_space_fork(struct px_space *from, const char *to, struct px_err *e)
     int r = from->branch ? 0 : freeze(from);
     if (r >= 0)
         r = make_branch(from, &branch);
-    px_space_close(&branch);
+    px_space_forget(&branch);
     return r < 0 ? px_space_state(from, r, "cannot be forked", e) : 0;
 }
