@@ -1,35 +1,15 @@
 /* px task: workspaces, actions in them, and their branches. */
-#include "cli.h"
+#include "task.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <px/task.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { INPUT_MAX = 64 << 20, FILES_MAX = 100000, NAMES_MAX = 4096 };
-
-/* What a command line has said. */
-struct words {
-    const char *config, *timeout, *cpu_time, *memory, *action, *files, *from, *to;
-    bool discard, discard_on_timeout;
-    const char **given;         /* PATH=FILE and PATH=TEXT, in order */
-    bool *is_text;
-    size_t given_count;
-    const char **names;
-    size_t names_count;
-    char **command;             /* behind --; NULL: there is no -- */
-};
-
-struct call {
-    struct cli *cli;
-    struct words w;
-    struct px_tasks *tasks;
-    struct px_err e;
-};
+enum { INPUT_MAX = 64 << 20, NAMES_MAX = 4096 };
 
 /* ---- the command line ---- */
 
@@ -46,6 +26,9 @@ static const struct option {
     {"--files", offsetof(struct words, files), false},
     {"--from", offsetof(struct words, from), false},
     {"--to", offsetof(struct words, to), false},
+    {"--jobs", offsetof(struct words, jobs), false},
+    {"--name", offsetof(struct words, name), false},
+    {"--html", offsetof(struct words, html), false},
     {"--discard", offsetof(struct words, discard), true},
     {"--discard-on-timeout", offsetof(struct words, discard_on_timeout), true},
     {0},
@@ -426,6 +409,8 @@ static const struct verb {
     {"apply-from", 1, 1, false, verb_apply_from},
     {"log", 1, 1, false, verb_log},
     {"cleanup", 1, NAMES_MAX, false, verb_cleanup},
+    {"run", 0, 0, false, verb_run},
+    {"report", 0, 1, false, verb_report},
     {0},
 };
 
@@ -453,7 +438,7 @@ int cmd_task(struct cli *cli, int argc, char **argv)
             return print_help(find_command("task"));
     if (!v->name)
         return usage_error(cli, USAGE_STATUS, "Run `px task --help`.",
-                           "px task knows prepare, apply, test, diff, fork, apply-from, log and cleanup");
+                           "px task knows prepare, apply, test, diff, fork, apply-from, log, cleanup, run and report");
     close_inherited();
     open_missing_stdio();
     int status;

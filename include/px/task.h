@@ -129,6 +129,36 @@ PX_API int px_task_json(const struct px_task_run *run, char **ret_json, struct p
 PX_API int px_task_log(const struct px_tasks *tasks, const char *id, int (*each)(void *user, const char *line, size_t len),
                        void *user, struct px_err *e);
 
+/* ---- many actions ---- */
+
+/* One JSON object a line: {"task": "t1", "command": ["python", "x.py"]}, and if wanted "files": {"x.py": "..."} (written first),
+ * "from": "base" (a workspace that is not there yet begins as a branch of that one), "timeout_sec", "cpu_time_sec", "mem_limit_mb",
+ * "discard", "discard_on_timeout", "test", "cleanup" (when it is over), "id" (handed on). Lines of one task are run in their order,
+ * others at once. */
+struct px_tasks_batch {
+    int actions;                /* the descriptor they are read from */
+    const char *name;           /* of the run: a line that the journal has as done under it is not done again; NULL: none is */
+    unsigned jobs;              /* boxes at once, 1 to 1024 */
+    /* A result, one JSON object, as soon as it is there; < 0 ends the run. */
+    int (*each)(void *user, const char *json, size_t len);
+    void (*progress)(void *user, const char *what, uint64_t done, uint64_t total);      /* may be NULL; total 0: not known */
+    void *user;
+};
+
+struct px_tasks_count {
+    uint64_t lines, skipped;    /* all, and those that were done before */
+    uint64_t ok, nonzero;       /* by exit code */
+    uint64_t failed;            /* could not be run, with a result that says why */
+};
+
+PX_API int px_tasks_run(const struct px_tasks *tasks, const struct px_tasks_batch *batch, struct px_tasks_count *ret_count,
+                        struct px_err *e);
+
+/* ---- reports ---- */
+
+/* What the journals of a directory say, as a JSON object, and as one HTML page if `html` is not NULL; free() both. */
+PX_API int px_tasks_report(const char *logs_dir, char **ret_json, char **ret_html, struct px_err *e);
+
 #ifdef __cplusplus
 }
 #endif

@@ -33,11 +33,16 @@ int px_task_line_write(const struct px_tasks *tasks, const char *id, struct px_b
 /* own/NAME, new and empty. */
 int px_task_scratch(const struct px_space *space, const char *name);
 void px_task_scratch_done(const struct px_space *space, const char *name);
-/* Everything of a tree but devices, pipes and sockets. */
-int px_task_copy(const struct px_layers *from, int into);
+/* Everything of a tree but devices, pipes, sockets, and the directory `skip` (NULL: none). */
+int px_task_copy(const struct px_layers *from, const struct stat *skip, int into);
 /* Checks a path and makes it plain: "a/./b" is a/b. */
 int px_task_path(const char *path, char out[], size_t size, struct px_err *e);
 int px_task_put(int into, const struct px_layers *like, const struct px_task_file *file, struct px_err *e);
+
+/* engine/task.c: the same as in px/task.h with a key for its line of the journal, or NULL. */
+int px_task_cleanup_as(const struct px_tasks *tasks, const char *id, const char *key, struct px_err *e);
+int px_task_prepare_as(const struct px_tasks *tasks, const char *id, const struct px_task_file *files, size_t count,
+                       const char *source, const char *key, struct px_err *e);
 
 /* engine/task_diff.c */
 int px_task_tell(const struct px_changes *list, enum px_diff_style style, uint64_t diff_max, struct px_task_changes *ret,

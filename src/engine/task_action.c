@@ -298,7 +298,7 @@ static int start_on_copy(struct px_task_run *run, const struct px_task_action *a
     char place[PATH_MAX];
     struct px_policy *policy = NULL;
     run->copy = px_task_scratch(&run->space, scratch);
-    int err = run->copy < 0 ? run->copy : px_task_copy(&run->space.tree, run->copy);
+    int err = run->copy < 0 ? run->copy : px_task_copy(&run->space.tree, NULL, run->copy);
     if (err < 0 || clock_gettime(CLOCK_REALTIME, &run->copied) < 0)
         return px_fail(e, PX_E_TASK_STATE, err, "the workspace '%s' cannot be copied", run->id);
     if (px_fmt(place, sizeof place, "%s/.px/tasks/%s/%s", run->space.root->path, run->id, scratch) < 0)

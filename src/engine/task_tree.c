@@ -44,7 +44,8 @@ void px_task_scratch_done(const struct px_space *space, const char *name)
 
 struct copy {
     const struct px_layers *from;
-    int into, here;     /* the directory that is copied now */
+    const struct stat *skip; /* a directory that is left out; NULL: none */
+    int into, here;          /* the directory that is copied now */
     const char *dir;
     char **todo;
     size_t count, room;
@@ -77,7 +78,7 @@ static int copy_entry(void *user, const char *name, const struct stat *st)
         int from = px_changes_holder(c->from, px_buf_text(&path));
         return from < 0 ? from : px_layer_copy(from, px_buf_text(&path), st->st_mode, c->here, name);
     }
-    if (!S_ISDIR(st->st_mode))
+    if (!S_ISDIR(st->st_mode) || (c->skip && c->skip->st_dev == st->st_dev && c->skip->st_ino == st->st_ino))
         return 0;
     if (mkdirat(c->here, name, 0700) < 0)
         return -errno;
@@ -100,9 +101,9 @@ static int copy_directory(struct copy *c, const char *dir)
     return r;
 }
 
-int px_task_copy(const struct px_layers *from, int into)
+int px_task_copy(const struct px_layers *from, const struct stat *skip, int into)
 {
-    struct copy c = {.from = from, .into = into};
+    struct copy c = {.from = from, .skip = skip, .into = into};
     int r = copy_directory(&c, "");
     while (c.count > 0) {
         px_auto_free char *dir = c.todo[--c.count];

@@ -1,5 +1,6 @@
 #include "work/space.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -83,6 +84,25 @@ static int open_path(const char *path)
     return r < 0 ? r : (int)px_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* What a process that was killed had thrown away. Another one may be at it right now: both only remove. */
+static void sweep_trash(int own)
+{
+    int fd = (int)px_sys(SYS_openat, own, "trash", DIRECTORY);
+    DIR *list = fd < 0 ? NULL : fdopendir(fd);
+    if (!list)
+        (void)px_fd_close(fd);
+    for (struct dirent *entry; list && (entry = readdir(list));) {
+        if (px_equal(entry->d_name, ".") || px_equal(entry->d_name, ".."))
+            continue;
+        px_auto_fd int dir = (int)px_sys(SYS_openat, dirfd(list), entry->d_name, DIRECTORY);
+        if (dir >= 0)
+            (void)px_tree_empty(dir);
+        (void)unlinkat(dirfd(list), entry->d_name, dir >= 0 ? AT_REMOVEDIR : 0);
+    }
+    if (list)
+        (void)closedir(list);
+}
+
 static int open_own(int dir)
 {
     static const char *const parts[] = {"tasks", "layers", "trash"};
@@ -90,6 +110,8 @@ static int open_own(int dir)
     for (size_t i = 0; own >= 0 && i < PX_COUNT_OF(parts); i++)
         if (mkdirat(own, parts[i], 0700) < 0 && errno != EEXIST)
             return -errno;
+    if (own >= 0)
+        sweep_trash(own);
     return px_fd_take(&own);
 }
 

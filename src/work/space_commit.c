@@ -111,6 +111,8 @@ static int redo_in_tree(const struct redo *r, const struct op *op)
 {
     char room[PATH_MAX];
     const char *name;
+    if (r->tree < 0) /* somebody has removed the whole workspace since */
+        return 0;
     px_auto_fd int dir = open_parent(r->tree, op->text, room, &name);
     if (dir < 0)
         return op->what == 'd' && (dir == -ENOENT || dir == -ENOTDIR || dir == -ELOOP) ? 0 : dir;
@@ -126,13 +128,15 @@ static int redo_in_tree(const struct redo *r, const struct op *op)
     }
 }
 
+static const char *const staged_trees[] = {"tree", "flat"};
+
 static int redo_layer(const struct redo *r, const struct op *op)
 {
     char path[PATH_MAX];
     int done = px_space_use(r->space->root, op->text, r->space->id);
     if (done < 0 || (done = px_fmt(path, sizeof path, "layers/%s/tree", op->text)) < 0)
         return done;
-    return renameat(r->stage, "tree", r->space->root->own, path) < 0 && errno != ENOENT ? -errno : 0;
+    return renameat(r->stage, staged_trees[op->number & 1], r->space->root->own, path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
 /* "KEY LINE": the key stands in the line. */
@@ -315,41 +319,36 @@ static int stage_plain(struct commit *c)
     return r;
 }
 
-static int make_tree(int stage)
+static int make_tree(int stage, size_t which)
 {
-    if (mkdirat(stage, "tree", 0755) < 0)
+    if (mkdirat(stage, staged_trees[which], 0755) < 0)
         return -errno;
-    px_auto_fd int fd = (int)px_sys(SYS_openat, stage, "tree", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    px_auto_fd int fd = (int)px_sys(SYS_openat, stage, staged_trees[which], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0 && fchmod(fd, 0755) < 0) /* the caller's umask must not show as the mode of the workspace */
         return -errno;
     return px_fd_take(&fd);
 }
 
 /* A stack that has become deep is made one of two: what was changed, and what it was prepared with. */
-static int flatten(struct px_space *space, int stage, struct px_space_stack *stack)
+static int flatten(struct commit *c, struct px_space_stack *stack)
 {
-    char path[PATH_MAX];
-    px_auto_fd int tree = make_tree(stage);
+    const struct px_space *space = c->space;
+    px_auto_fd int tree = make_tree(c->stage, 1);
     int r = tree < 0 ? tree : px_layer_merge(&space->tree, tree);
     if (r >= 0)
         r = px_space_new_id(stack->ids[0]);
-    if (r >= 0)
-        r = px_space_use(space->root, stack->ids[0], space->id);
-    if (r < 0 || (r = px_fmt(path, sizeof path, "layers/%s/tree", stack->ids[0])) < 0)
-        return r;
-    if (renameat(stage, "tree", space->root->own, path) < 0)
-        return -errno;
     memcpy(stack->ids[1], space->stack.ids[space->stack.count - 1], PX_SPACE_LAYER_ID);
     stack->count = 2;
-    return 0;
+    put_op(c, 'n', 0, 1, stack->ids[0]);
+    return r;
 }
 
 static int stage_layer(struct commit *c)
 {
     struct px_space_stack stack = {0}, below = c->space->stack;
     px_auto_buf struct px_buf text = PX_BUF(4096);
-    int r = below.count < PX_SPACE_DEEP ? 0 : flatten(c->space, c->stage, &below);
-    px_auto_fd int tree = r < 0 ? r : make_tree(c->stage);
+    int r = below.count < PX_SPACE_DEEP ? 0 : flatten(c, &below);
+    px_auto_fd int tree = r < 0 ? r : make_tree(c->stage, 0);
     r = tree < 0 ? tree : px_layer_write(c->changes, &c->space->tree, tree);
     if (r >= 0)
         r = px_space_new_id(stack.ids[0]);
