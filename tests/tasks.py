@@ -503,16 +503,21 @@ def build_tree(place, tree):
             target.chmod(mode)
 
 
-def swaps(old, new):
-    """Whether a file became a directory or the other way round: `patch` keeps what it removes until its end, `git apply` does not."""
-    kinds = {path: kind for path, kind, _, _ in old}
-    return any((kinds.get(path, kind) == stat.S_IFDIR) != (kind == stat.S_IFDIR) for path, kind, _, _ in new)
+def beyond_patch(old, new):
+    """What `git apply` does and `patch` does not: a file in the place of a directory (it keeps what it removes until its end), an empty
+    file that goes, a mode alone of a name with a blank."""
+    was = {path: (kind, mode, what) for path, kind, mode, what in old}
+    now = {path: (kind, mode, what) for path, kind, mode, what in new}
+    both = [(path, was[path], now[path]) for path in was if path in now]
+    return (any((a[0] == stat.S_IFDIR) != (b[0] == stat.S_IFDIR) for _, a, b in both)
+            or any(was[path][0] == stat.S_IFREG and not was[path][2] for path in was if path not in now)
+            or any(b" " in bytes.fromhex(path) and a[2] == b[2] and a[1] != b[1] for path, a, b in both))
 
 
 def appliers(old, new):
     if shutil.which("git"):
         yield ["git", "apply", "-p1", "--whitespace=nowarn"]
-    if shutil.which("patch") and not swaps(old, new):
+    if shutil.which("patch") and not beyond_patch(old, new):
         yield ["patch", "-p1", "-s", "--no-backup-if-mismatch"]
 
 
