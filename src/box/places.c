@@ -252,10 +252,25 @@ static void add_upper(struct px_plan *plan, const struct px_places *places, size
     px_plan_has(plan, "changes=%s", policy->keep ? "kept" : "memory");
 }
 
+/* What cannot be looked at now is not what it was, and the child will say so. */
+static void add_layer(struct px_plan *plan, const char *path)
+{
+    struct stat st = {0};
+    (void)stat(path, &st);
+    uint32_t src = px_steps_host_path(plan, path);
+    struct px_step *s = px_steps_add(plan, PX_OP_LAYER);
+    s->src = src;
+    s->attr = PX_STEPS_RW;
+    s->num = st.st_dev;
+    s->num2 = st.st_ino;
+}
+
 static void add_changed(struct px_plan *plan, const struct px_places *places, size_t index)
 {
     const struct px_place *p = &places->items[index];
     px_steps_add(plan, PX_OP_FILE_IDS)->flags = PX_STEP_OWNED;
+    for (size_t i = 0; i < places->policy->layers_count; i++)
+        add_layer(plan, places->policy->layers[i]);
     add_upper(plan, places, index);
     uint32_t src = px_steps_host_path(plan, p->source);
     struct px_step *s = px_steps_at(plan, PX_OP_CHANGES, p->target);
