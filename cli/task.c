@@ -257,6 +257,12 @@ static void say_changes(const struct call *c, const struct px_task_result *r)
         say("px: %s %s%s", r->changes[i].kind, r->changes[i].path, r->applied ? "" : " (dropped)");
     if (r->error)
         say("px: %s", r->error);
+    if (!r->error || strcmp(r->error, "not_allowed") != 0)
+        return;
+    const char *const *name = px_tasks_config(c->tasks)->allowed;
+    for (size_t i = 0; name[i]; i++)
+        (void)fprintf(stderr, "%s%s", i ? ", " : "px: allowed are ", name[i]);
+    say("%s", name[0] ? ": allowed_binaries in the configuration" : "px: allowed_binaries in the configuration is empty");
 }
 
 static int tell(struct call *c, struct px_task_run *run)

@@ -172,6 +172,9 @@ def r05_only_what_is_listed(world):
     answer = world.act("t", "no-such-program")
     check(answer["exit_code"] == 126 and answer["error"] == "not_allowed", f"listed and not installed: {answer}")
     check([line["error"] for line in world.log("t") if line["event"] == "apply_action"] == ["not_allowed"] * 2, "not in the journal")
+    (world.top / "configs" / "sandbox.yaml").unlink()
+    answer = world.act("t", "python", "-c", "print(1)")
+    check(answer["exit_code"] == 0 and answer["stdout"] == "1\n", f"the usual list: {answer}")
 
 
 @test

@@ -188,15 +188,18 @@ static void done(struct px_after *after)
 
 /* ---- before ---- */
 
-/* An entry of the list is a name that is looked up in the box's PATH, or the path itself: nothing else leads there. */
-static char *resolve(const struct px_tasks *tasks, const char *name)
+static bool is_allowed(const struct px_tasks *tasks, const char *name)
 {
-    static const char *const places[] = {"/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"};
     size_t at = 0;
     while (tasks->allowed[at] && !px_equal(tasks->allowed[at], name))
         at++;
-    if (!tasks->allowed[at])
-        return NULL;
+    return tasks->allowed[at];
+}
+
+/* An entry of the list is a name that is looked up in the box's PATH, or the path itself: nothing else leads there. */
+static char *find_program(const char *name)
+{
+    static const char *const places[] = {"/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"};
     for (size_t i = 0; i < PX_COUNT_OF(places); i++) {
         char path[PATH_MAX];
         struct stat st;
@@ -204,7 +207,8 @@ static char *resolve(const struct px_tasks *tasks, const char *name)
             stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0)
             return strdup(path);
     }
-    return NULL;
+    /* Distributions that have one Python give it this name alone. */
+    return px_equal(name, "python") ? find_program("python3") : NULL;
 }
 
 static int copy_command(struct px_task_run *run, const char *const *command, struct px_err *e)
@@ -227,14 +231,14 @@ static void refuse(struct px_task_run *run, int exit_code, const char *error, co
     run->result.err = (struct px_bytes){text, strlen(text)};
 }
 
-static void refuse_binary(struct px_task_run *run)
+static void refuse_binary(struct px_task_run *run, const char *words)
 {
     px_auto_buf struct px_buf text = PX_BUF(512);
     px_buf_puts(&text, "binary '");
     px_buf_quote(&text, run->cmd[0], strnlen(run->cmd[0], 100));
-    px_buf_puts(&text, "' not allowed");
+    px_buf_printf(&text, "' %s", words);
     run->words = px_buf_take(&text);
-    refuse(run, REFUSED, "not_allowed", run->words ? run->words : "not allowed");
+    refuse(run, REFUSED, "not_allowed", run->words ? run->words : words);
 }
 
 static int set(struct px_policy *policy, const char *field, const char *said, uint64_t value, const char *unit, struct px_err *e)
@@ -332,7 +336,11 @@ static int start(struct px_task_run *run, const struct px_task_action *a, struct
         refuse(run, INVALID, "invalid_command", "invalid command");
         return log_alone(run, e);
     }
-    char *path = resolve(run->tasks, run->cmd[0]);
+    if (!is_allowed(run->tasks, run->cmd[0])) {
+        refuse_binary(run, "not allowed");
+        return log_alone(run, e);
+    }
+    char *path = find_program(run->cmd[0]);
     if (path) {
         free(run->cmd[0]);
         run->cmd[0] = path;
@@ -342,7 +350,7 @@ static int start(struct px_task_run *run, const struct px_task_action *a, struct
             return -1;
         *e = (struct px_err){0};
     }
-    refuse_binary(run);
+    refuse_binary(run, "not allowed: it is listed, but not installed");
     return log_alone(run, e);
 }
 
