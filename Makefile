@@ -13,7 +13,7 @@ build/musl/build.ninja:
 	@CC=musl-gcc CC_FOR_BUILD=gcc meson setup --native-file tools/musl.ini -Dmusl=true -Db_staticpic=false build/musl . >/dev/null || \
 		{ cat build/musl/meson-logs/meson-log.txt; exit 1; }
 build/asan/build.ninja:
-	@meson setup -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false build/asan . >/dev/null
+	@meson setup -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false build/asan . >/dev/null
 
 glibc: build/glibc/build.ninja
 	@$(NINJA) -C build/glibc
@@ -22,7 +22,7 @@ musl: build/musl/build.ninja
 
 build/px: glibc $(if $(MUSL),musl)
 	@ln -sfn $(if $(MUSL),musl,glibc)/px build/px
-	@[ -z "$(MUSL)" ] || for p in px-main px-attack px-layer px-fetch; do ln -sfn ../glibc/$$p build/musl/$$p; done
+	@[ -z "$(MUSL)" ] || for p in px-main px-attack px-layer px-fetch px-git; do ln -sfn ../glibc/$$p build/musl/$$p; done
 
 demo: deps all
 	@tests/demo build/px

@@ -44,11 +44,11 @@ static void print_commands(const char *separator)
             printf("%s%s", c == commands ? "" : separator, c->name);
 }
 
-/* The words that may follow a command, if its usage begins with them: "start|exec|... ". 0: it does not. */
+/* The words that may follow a command, if its usage begins with them: "start|exec|... ", or with the only one. 0: it does not. */
 static int verbs_length(const struct command *c)
 {
-    int n = (int)strspn(c->usage, "abcdefghijklmnopqrstuvwxyz|");
-    return c->summary && memchr(c->usage, '|', (size_t)n) ? n : 0;
+    int n = (int)strspn(c->usage, "abcdefghijklmnopqrstuvwxyz-|");
+    return c->summary && n > 0 && (memchr(c->usage, '|', (size_t)n) || !strchr(c->usage, '|')) ? n : 0;
 }
 
 static void print_verbs(const struct command *c)

@@ -2,7 +2,7 @@
 #include "cli.h"
 
 #include <errno.h>
-#include <px/files.h>
+#include <px/worker.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ struct list {
 struct words {
     struct px_files_ask ask;
     struct list roots, read, write, exclude, paths;
-    const char *old_text, *new_text, *input, *offset, *max_chars, *max_results;
+    const char *old_text, *new_text, *input, *offset, *max_chars, *max_results, *worker, *base;
     bool read_only, json, help;
 };
 
@@ -73,6 +73,8 @@ static int parse(int argc, char **argv, struct words *w, struct px_err *e)
     bool only_words = false;
     const struct option options[] = {
         {"--root", NULL, NULL, &w->roots},
+        {"--worker", NULL, &w->worker, NULL},
+        {"--base", NULL, &w->base, NULL},
         {"--allow-read", NULL, NULL, &w->read},
         {"--allow-write", NULL, NULL, &w->write},
         {"--exclude", NULL, NULL, &w->exclude},
@@ -245,11 +247,16 @@ static int call_input(const struct words *w, const struct px_files *files, const
 static int open_files(struct words *w, struct px_files **ret, struct px_err *e)
 {
     struct px_files *all = NULL;
+    struct px_worker *worker = NULL;
     struct px_files_narrow narrow = {.read = w->read.items, .write = w->write.items, .read_only = w->read_only,
                                      .inherit = w->read.count == 0 && w->write.count == 0};
-    if (px_files_parse(w->roots.items, w->roots.count, &all, e) < 0)
+    if (w->worker && w->roots.count)
+        return make_error(e, 1, "Name the roots, or the worker's file that has them.", "--root and --worker exclude each other");
+    if (w->worker ? px_worker_load(w->worker, w->base, &worker, e) < 0
+                  : px_files_parse(w->roots.items, w->roots.count, &all, e) < 0)
         return -1;
-    int r = px_files_derive(all, &narrow, ret, e);
+    int r = px_files_derive(worker ? px_worker_files(worker) : all, &narrow, ret, e);
+    px_worker_free(worker);
     px_files_free(all);
     if (r >= 0 && px_files_confine(*ret, e) < 0) {
         px_files_free(*ret);
@@ -296,6 +303,7 @@ static int run_op(const struct cli *cli, struct words *w, const struct px_files_
     struct px_files_answer a = {0};
     struct px_err e = {0};
     int r = open_files(w, &files, &e);
+    w->ask.query.names_only = !cli->json;       /* people are shown names */
     if (r >= 0)
         r = w->input ? call_input(w, files, op, &a, &e) : call_words(w, files, op, &a, &e);
     int status = r < 0 ? say_file_error(cli, files, &e) : answer(cli, &a);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <termios.h>
 #include <unistd.h>
 
 enum { ATTACH_MAX = 64 };
@@ -112,16 +114,35 @@ static char *join(const struct words *w)
     return text;
 }
 
+/* All of it, in characters that no terminal obeys and that look like no others: who agrees must know to what. */
+static void show_command(const char *command)
+{
+    (void)fputs("The worker wants to run: ", stderr);
+    for (const unsigned char *c = (const unsigned char *)command; *c; c++)
+        if (*c >= ' ' && *c < 0x7f)
+            (void)fputc(*c, stderr);
+        else
+            (void)fprintf(stderr, "\\x%02x", *c);
+    (void)fputs("\nRun it? [y/N] ", stderr);
+    (void)fflush(stderr);
+}
+
+static bool person_agrees(void)
+{
+    char line[64] = "";
+    if (!fgets(line, sizeof line, stdin))
+        return false;
+    line[strcspn(line, "\r\n")] = '\0';
+    return strcasecmp(line, "y") == 0 || strcasecmp(line, "yes") == 0;
+}
+
 static int ask_person(const char *command, struct px_err *e)
 {
-    char line[16] = "";
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
         return make_error(e, 322, NULL, "the command needs approval: %.200s", command);
-    say("The worker wants to run: %.1000s", command);
-    say("Run it? [y/N]");
-    if (!fgets(line, sizeof line, stdin) || (line[0] != 'y' && line[0] != 'Y'))
-        return make_error(e, 322, NULL, "the command was not approved: %.200s", command);
-    return 0;
+    (void)tcflush(STDIN_FILENO, TCIFLUSH);      /* what was typed before the question is no answer to it */
+    show_command(command);
+    return person_agrees() ? 0 : make_error(e, 322, NULL, "the command was not approved: %.200s", command);
 }
 
 static int approve(const struct words *w, const struct px_worker *worker, char ***ret_argv, struct px_err *e)
@@ -154,7 +175,7 @@ static int tell(const struct cli *cli, const struct px_worker *worker, const str
         return say_error(cli, e, 1);
     }
     if (strcmp(r->tier, "full") != 0 && cli->verbose >= 0)
-        say("px: warning: no full OS sandbox on this host; the command ran with the tier %s", r->tier);
+        say("px: warning: no OS sandbox on this host; the command ran with the tier %s and the host's network", r->tier);
     if (cli->json) {
         (void)print_text(json);
     } else {
@@ -193,10 +214,28 @@ static int run(const struct cli *cli, const struct words *w, const struct px_wor
     return status;
 }
 
-static int check(const struct cli *cli, const struct px_worker *worker)
+/* What would become of a command, as a value; nothing is run. */
+static int judge(const struct cli *cli, const struct words *w, const struct px_worker *worker)
+{
+    struct px_err e = {0};
+    char **argv = NULL, *text = join(w);
+    if (!text)
+        return fail(cli, 4, 1, NULL, "px ran out of memory");
+    enum px_approval verdict = px_worker_judge(worker, text, &argv, &e);
+    if (verdict != PX_BLOCKED)
+        px_words_free(argv);
+    free(text);
+    if (cli->json)
+        return printf("{\"ok\":true,\"approval\":\"%s\"}\n", px_approval_name(verdict)) < 0;
+    return printf("%s%s%s\n", px_approval_name(verdict), verdict == PX_BLOCKED ? ": " : "", verdict == PX_BLOCKED ? e.what : "") < 0;
+}
+
+static int check(const struct cli *cli, const struct words *w, const struct px_worker *worker)
 {
     struct px_err e = {0};
     char *text = NULL, *json = NULL;
+    if (w->command_count)
+        return judge(cli, w, worker);
     if (px_worker_describe(worker, &text, &json, &e) < 0)
         return say_error(cli, &e, 1);
     int status = print_text(cli->json ? json : text) < 0;
@@ -205,16 +244,29 @@ static int check(const struct cli *cli, const struct px_worker *worker)
     return status;
 }
 
-/* The child has its own boundaries; what is attached is looked up in the caller's before it starts. */
+/* Before anything of the child is read, made or asked for. What it gets is opened once more when it starts. */
+static int check_attachments(const struct words *w, const struct px_worker *caller, struct px_err *e)
+{
+    for (size_t i = 0; i < w->attach_count; i++) {
+        uint64_t bytes;
+        int fd;
+        if (px_worker_attach(caller, w->attach[i], &fd, &bytes, e) < 0)
+            return -1;
+        (void)close(fd);
+    }
+    return 0;
+}
+
+/* The child has its own boundaries; what is attached is looked up in the caller's. */
 static int call(const struct cli *cli, const struct words *w, const struct px_worker *caller)
 {
     struct px_err e = {0};
     struct px_worker *child = NULL;
     char *path = NULL;
-    int status =
-        px_worker_child(caller, w->child, &path, &e) < 0 || px_worker_load(path, w->base, &child, &e) < 0
-            ? say_error(cli, &e, START_STATUS)
-            : run(cli, w, child, caller);
+    int status = px_worker_child(caller, w->child, &path, &e) < 0 || check_attachments(w, caller, &e) < 0 ||
+                         px_worker_load(path, w->base, &child, &e) < 0
+                     ? say_error(cli, &e, START_STATUS)
+                     : run(cli, w, child, caller);
     px_worker_free(child);
     free(path);
     return status;
@@ -238,7 +290,7 @@ int cmd_worker(struct cli *cli, int argc, char **argv)
         return say_error(cli, &e, USAGE_STATUS);
     if (px_worker_load(w.file, w.base, &worker, &e) < 0)
         return say_error(cli, &e, is_check ? 1 : START_STATUS);
-    int status = is_check  ? check(cli, worker)
+    int status = is_check  ? check(cli, &w, worker)
                  : is_call ? call(cli, &w, worker)
                            : run(cli, &w, worker, worker);
     px_worker_free(worker);

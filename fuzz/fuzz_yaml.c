@@ -1,4 +1,4 @@
-/* fuzz/fuzz_yaml.c - any bytes as a worker's file, and any text as a command. */
+/* fuzz/fuzz_yaml.c - any bytes as a worker's file of either kind, and any text as a command. */
 #include <string.h>
 
 #include "base/err.h"
@@ -27,6 +27,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (px_yaml_parse("x", text, size, &root, &e) < 0)
         CHECK(e.code != 0 && e.what[0]);
     else
+        CHECK(check_node(root, 0) <= PX_YAML_NODES);
+    px_yaml_free(root);
+    root = NULL;
+    if (px_worker_toml("x", text, size, &root, &e) == 0)
         CHECK(check_node(root, 0) <= PX_YAML_NODES);
     px_yaml_free(root);
     if (!px_worker_split(text, &words)) {

@@ -216,6 +216,7 @@ void mcp_free(struct mcp *m)
             free(b);
         }
     }
+    session_done(&m->session);
     serve_lines_done(&m->lines);
     free(m);
 }

@@ -10,13 +10,15 @@
 #include "base/buf.h"
 #include "serve/lines.h"
 #include "serve/mcp.h"
+#include "serve/session.h"
 #include "serve/tools.h"
 
 enum {
     PENDING_MAX = 32,
     BATCH_MAX = 64,
     ID_MAX = 1024,
-    ANSWER_MAX = 512 << 20,
+    ANSWER_MAX = 64 << 20,
+    BATCH_REST = 1 << 20, /* of it, for the errors of those that have no room */
 };
 
 /* Codes of JSON-RPC, and one of MCP. */
@@ -57,6 +59,7 @@ struct pending {
 struct mcp {
     struct mcp_config config;
     struct tool_set set;
+    struct session session;
     struct serve_lines lines;
     const struct version *legacy; /* agreed upon by `initialize`; NULL: not yet */
     bool runner_gone;
@@ -76,6 +79,8 @@ void mcp_end_result(struct mcp *m, struct request *r, struct px_json *j);
 void mcp_server_info(struct px_json *j, const char *name);
 void mcp_tool_answer(struct mcp *m, struct request *r, const char *text, size_t len, const char *json,
                      bool is_error);
+/* Fills e: what the tool said does not fit into an answer, or into memory. */
+int mcp_too_large(bool memory, struct px_err *e);
 void mcp_tool_error(struct mcp *m, struct request *r, const struct px_err *e);
 
 /* ---- mcp_methods.c ---- */

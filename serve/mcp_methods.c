@@ -1,4 +1,5 @@
 /* What can be asked for. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,15 +155,17 @@ static int hand_on(struct mcp *m, struct request *r, struct tool_call *call, str
 static void call_tool(struct mcp *m, struct request *r, const struct tool *tool, const json_t *args)
 {
     struct tool_call call = {
-        .files = m->config.files, .args = args, .text = PX_BUF(ANSWER_MAX), .json = PX_BUF(ANSWER_MAX)};
+        .files = m->config.files, .session = &m->session, .args = args, .text = PX_BUF(ANSWER_MAX), .json = PX_BUF(ANSWER_MAX)};
     struct px_err e = {0};
     int done = tools_check(tool, args, &e);
+    if (done >= 0 && tool->flags & (TOOL_WRITES | TOOL_DESTROYS))
+        done = session_begin(&m->session, m->config.files, &e);
     if (done >= 0)
         done = tools_run(tool, &call, &e);
     if (done >= 0 && tool->flags & TOOL_SHELL)
         done = hand_on(m, r, &call, &e);
     else if (done >= 0 && (call.text.err < 0 || call.json.err < 0))
-        done = px_fail(&e, PX_E_MEMORY, 0, "px ran out of memory");
+        done = mcp_too_large(call.text.err == -ENOMEM || call.json.err == -ENOMEM, &e);
     else if (done >= 0)
         mcp_tool_answer(m, r, px_buf_text(&call.text), call.text.len, px_buf_text(&call.json), false);
     if (done < 0)

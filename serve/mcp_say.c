@@ -1,4 +1,5 @@
 /* Answers: results, errors, and what a tool said. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,11 +34,41 @@ void mcp_batch_end(struct mcp *m, struct batch *b)
     free(b);
 }
 
+static void begin_answer(struct px_json *j, const struct request *r)
+{
+    px_json_object(j, NULL);
+    px_json_text(j, "jsonrpc", "2.0");
+    px_json_value(j, "id", r->id ? r->id : "null");
+}
+
+static void add_error(struct px_json *j, int code, const char *words, const char *data)
+{
+    px_json_object(j, "error");
+    px_json_int(j, "code", code);
+    px_json_text(j, "message", words);
+    if (data)
+        px_json_value(j, "data", data);
+    px_json_end(j);
+}
+
+/* What stands in an array for an answer that the others have left no room for. */
+static struct px_buf *no_room(const struct request *r, struct px_buf *out)
+{
+    struct px_json j = {.out = out};
+    begin_answer(&j, r);
+    add_error(&j, RPC_INTERNAL, "the answers of this array are too large together", NULL);
+    px_json_end(&j);
+    return out;
+}
+
 /* One whole answer; ends the request. */
 static void answer(struct mcp *m, struct request *r, struct px_buf *out)
 {
     struct batch *b = r->batch;
     if (b) {
+        px_auto_buf struct px_buf instead = PX_BUF(BATCH_REST);
+        if (out->err == 0 && b->out.len + out->len > ANSWER_MAX - BATCH_REST)
+            out = no_room(r, &instead);
         px_buf_puts(&b->out, b->out.len ? "," : "[");
         px_buf_add(&b->out, out->data, out->len);
         if (out->err < 0)
@@ -50,24 +81,12 @@ static void answer(struct mcp *m, struct request *r, struct px_buf *out)
         mcp_batch_end(m, b);
 }
 
-static void begin_answer(struct px_json *j, const struct request *r)
-{
-    px_json_object(j, NULL);
-    px_json_text(j, "jsonrpc", "2.0");
-    px_json_value(j, "id", r->id ? r->id : "null");
-}
-
 void mcp_refuse_with(struct mcp *m, struct request *r, int code, const char *words, const char *data)
 {
     px_auto_buf struct px_buf out = PX_BUF(ANSWER_MAX);
     struct px_json j = {.out = &out};
     begin_answer(&j, r);
-    px_json_object(&j, "error");
-    px_json_int(&j, "code", code);
-    px_json_text(&j, "message", words);
-    if (data)
-        px_json_value(&j, "data", data);
-    px_json_end(&j);
+    add_error(&j, code, words, data);
     px_json_end(&j);
     answer(m, r, &out);
 }
@@ -119,7 +138,21 @@ void mcp_tool_answer(struct mcp *m, struct request *r, const char *text, size_t 
     px_json_end(&j);
     px_json_value(&j, "structuredContent", json);
     px_json_bool(&j, "isError", is_error);
-    mcp_end_result(m, r, &j);
+    if (out.err == -E2BIG) {
+        struct px_err e = {0};
+        (void)mcp_too_large(false, &e);
+        mcp_tool_error(m, r, &e);
+    } else {
+        mcp_end_result(m, r, &j);
+    }
+}
+
+int mcp_too_large(bool memory, struct px_err *e)
+{
+    if (memory)
+        return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+    (void)px_fail(e, PX_E_LIMIT, 0, "the answer is larger than %d MiB", ANSWER_MAX >> 20);
+    return px_fix(e, "Ask for less: a part of the file by offset and max_chars, fewer files, or a narrower pattern.");
 }
 
 /* What is allowed instead is in the words of px_files_message; other errors say what to do in their own. */

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
+#include "serve/session.h"
 #include "serve/wire.h"
 
 enum tool_type { TOOL_TEXT, TOOL_NUMBER, TOOL_FLAG, TOOL_TEXTS, TOOL_EDITS };
@@ -25,6 +26,7 @@ struct tool_arg {
 /* What one call has and gives. */
 struct tool_call {
     const struct px_files *files;
+    struct session *session;
     const json_t *args;  /* an object that has been checked */
     struct px_buf text;  /* for a model */
     struct px_buf json;  /* one object */

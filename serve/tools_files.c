@@ -89,6 +89,10 @@ int tool_edit(const struct tool *tool, struct tool_call *call, struct px_err *e)
 
 int tool_diff(const struct tool *tool, struct tool_call *call, struct px_err *e)
 {
+    const json_t *path = json_object_get(call->args, "path");
+    if (!json_object_get(call->args, "other") && !json_object_get(call->args, "content") &&
+        strlen(path ? json_string_value(path) : "") == json_string_length(path))
+        return session_diff(call->session, call->files, json_string_value(path), &call->text, &call->json, e);
     if (tool_files(tool, call, e) < 0)
         return -1;
     if (call->text.len == 0)

@@ -3,6 +3,7 @@
  *     make COMPRESSION [@NAME=TEXT...] DIR...    an image with annotations and a layer for each directory
  *     read PATH [NAME]                 load ID
  *     write ID FORMAT PATH [NAME]      verify ID      tree ID      pull REFERENCE    push ID REFERENCE   ref TEXT
+ *     worktree DIR STATUS              app DIR COMPRESSION          the files of a project, and a layer of them
  *
  * Prints a JSON object, or "PXnnn what / why / fix" on standard error and ends with 1. */
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include "base/text.h"
 #include "image/oci.h"
 #include "image/parts.h"
+#include "image/worktree.h"
 
 struct call {
     struct px_store *store;
@@ -180,12 +182,59 @@ static int parse_ref(struct call *c)
     return 0;
 }
 
+static void put_paths(struct px_json *j, const char *name, const struct px_worktree_paths *paths)
+{
+    px_json_array(j, name);
+    for (size_t i = 0; i < paths->count; i++)
+        px_json_text(j, NULL, paths->items[i]);
+    px_json_end(j);
+}
+
+static int worktree(struct call *c)
+{
+    struct px_worktree w = {0};
+    if (c->argc != 2)
+        return 2;
+    if (px_worktree_look(c->argv[0], px_equal(c->argv[1], "1"), &w, c->e) < 0)
+        return -1;
+    px_json_bool(c->j, "repository", w.repository);
+    px_json_text(c->j, "commit", w.commit);
+    put_paths(c->j, "files", &w.files);
+    put_paths(c->j, "dirty", &w.dirty);
+    put_paths(c->j, "specials", &w.specials);
+    px_worktree_done(&w);
+    return 0;
+}
+
+static int app(struct call *c)
+{
+    struct px_worktree w = {0};
+    struct px_layer layer;
+    if (c->argc != 2)
+        return 2;
+    px_auto_fd int dir = open(c->argv[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct px_pack pack = {.dirfd = dir, .prefix = "app/", .listed = true};
+    if (px_compression_parse(c->argv[1], &pack.compression) < 0)
+        return 2;
+    if (px_worktree_look(c->argv[0], false, &w, c->e) < 0)
+        return -1;
+    px_auto_fd int list = pack.list = px_worktree_list(&w);
+    int r = list < 0 ? -1 : px_layer_pack(c->store, &pack, nobody, &layer, c->e);
+    px_worktree_done(&w);
+    if (r < 0)
+        return -1;
+    px_json_text(c->j, "digest", layer.digest.hex);
+    px_json_text(c->j, "diff_id", layer.diff_id.hex);
+    return 0;
+}
+
 static const struct {
     const char *word;
     int (*run)(struct call *c);
 } words[] = {
     {"make", make}, {"read", read_path}, {"load", load_and_show}, {"write", write_path}, {"verify", verify},
     {"tree", tree}, {"pull", pull},      {"push", push},          {"ref", parse_ref},
+    {"worktree", worktree}, {"app", app},
 };
 
 static int run(struct call *c, const char *word)

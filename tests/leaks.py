@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""leaks.py guard NAME -- COMMAND... run a command and report whatever it left on the machine
+"""leaks.py guard [--beside] NAME -- COMMAND...     run a command and report whatever it left on the machine
 leaks.py boxes PX [N [AT_ONCE]]     N boxes one after another, then AT_ONCE at the same time, and look after each round
 
 What counts as left: a process (whoever is orphaned below us becomes our child, so none can hide), a mount, a control group
 named px-* that nobody holds, a file in /run/px, in $TMPDIR or /tmp/px-XXXXXX. A network namespace lives as long as a process,
 a mount or a descriptor of a process holds it, so the processes and the mounts tell of it; `boxes` also reads the kernel's own
 count of namespaces where it may. Others may run boxes on the same machine: only what stays is reported.
+
+With --beside another guarded command runs at the same time: then only processes and files in $TMPDIR are surely not of the other.
 
 Both print `not ok NAME: why`; `guard` ends with the command's status, or 3 if something was left and the command was content.
 """
@@ -118,27 +120,31 @@ def names_in(path):
         return set()
 
 
-def files():
-    found = {path for path in names_in("/tmp") if SCRATCH.search(path)} | (names_in("/run/px") - {"/run/px/ids"})
+def own_files():
     tmp = os.environ.get("TMPDIR", "/tmp")
-    return found | (names_in(tmp) if tmp != "/tmp" else set())
+    return names_in(tmp) if tmp != "/tmp" else set()
+
+
+def files():
+    return own_files() | {path for path in names_in("/tmp") if SCRATCH.search(path)} | (names_in("/run/px") - {"/run/px/ids"})
 
 
 KINDS = {"mount": mounts, "control group": groups, "file": files}
+OWN_KINDS = {"file": own_files}
 
 
-def look():
-    return {kind: read() for kind, read in KINDS.items()}
+def look(kinds=KINDS):
+    return {kind: read() for kind, read in kinds.items()}
 
 
-def left_since(before):
+def left_since(before, kinds=KINDS):
     """What is new and stays."""
     texts = processes_left()
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        now = look()
-        left = [f"{kind} {item}" for kind in KINDS for item in sorted(now[kind] - before[kind])]
-        left += [f"{kind} is gone: {item}" for kind in ("mount",) for item in sorted(before[kind] - now[kind])]
+        now = look(kinds)
+        left = [f"{kind} {item}" for kind in kinds for item in sorted(now[kind] - before[kind])]
+        left += [f"{kind} is gone: {item}" for kind in kinds if kind == "mount" for item in sorted(before[kind] - now[kind])]
         if not left or time.monotonic() > deadline:
             return texts + left
         time.sleep(0.1)
@@ -147,11 +153,11 @@ def left_since(before):
 # ---- the commands --------------------------------------------------------------------------------------------------
 
 
-def guard(name, command):
+def guard(name, command, kinds):
     become_subreaper()
-    before = look()
+    before = look(kinds)
     status = subprocess.call(command)
-    left = left_since(before)
+    left = left_since(before, kinds)
     for text in left:
         print(f"not ok left behind by {name}: {text}")
     sys.stdout.flush()
@@ -267,8 +273,9 @@ def boxes(px, count=1000, at_once=100):
 
 
 def main():
-    if len(sys.argv) > 4 and sys.argv[1] == "guard" and sys.argv[3] == "--":
-        return guard(sys.argv[2], sys.argv[4:])
+    words = [word for word in sys.argv[2:4] if word != "--beside"] + sys.argv[4:]
+    if len(words) > 2 and sys.argv[1] == "guard" and words[1] == "--":
+        return guard(words[0], words[2:], OWN_KINDS if len(words) < len(sys.argv) - 2 else KINDS)
     if len(sys.argv) > 2 and sys.argv[1] == "boxes":
         return boxes(sys.argv[2], *(int(word) for word in sys.argv[3:5]))
     print(__doc__, file=sys.stderr)

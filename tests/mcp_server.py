@@ -6,7 +6,6 @@ PX and px-main beside it are copied to where any user can reach them. Prints `ok
 "N passed, N failed, N skipped".
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -19,6 +18,11 @@ import threading
 import time
 from pathlib import Path
 
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.dont_write_bytecode = True
+from cases import TESTS, Problem, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
+
 LIMIT_S = 120
 SECRET = "the secret of the host"
 LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
@@ -28,25 +32,7 @@ READING = {"read_text_file", "read_multiple_files", "list_directory", "directory
            "list_allowed_directories", "diff"}
 WRITING = {"write_file", "edit_file", "create_directory", "move_file", "copy_file", "delete_file"}
 SHELL = {"execute", "process_output", "process_kill"}
-TESTS = []
-
-
-class Problem(Exception):
-    """The test failed; the text says how."""
-
-
-class Skip(Exception):
-    """The test cannot be run here; the text says why."""
-
-
-def test(function):
-    TESTS.append(function)
-    return function
-
-
-def check(condition, why):
-    if not condition:
-        raise Problem(why)
+SDK = "mcp>=2,<3"                       # the official client; what is fetched once stays beside the build
 
 
 def wait_for(what, why):
@@ -314,7 +300,7 @@ def the_list_of_tools(world):
                 check(all(row["description"] and row["type"] for row in schema["properties"].values()) and tool["description"], name)
                 check(hints["readOnlyHint"] == (name in READING | {"process_output"}), f"{name}: {hints}")
                 check(not (hints["readOnlyHint"] and hints["destructiveHint"]), f"{name}: {hints}")
-                check("outputSchema" in tool or name == "execute", name)
+                check("ok" in tool["outputSchema"]["properties"], name)
             for name in (READING | WRITING | SHELL) - names:
                 client.error(-32602, "tools/call", name=name, arguments={})
             client.error(-32602, "tools/list", cursor="x")
@@ -356,7 +342,7 @@ def tools_on_files(world):
         check(client.good("get_file_info", path="in/d")["kind"] == "directory", "get_file_info")
         check(client.good("diff", path="in/d/f.txt", other="in/d/e/c.txt")["same"], "diff of a copy")
         check("+new\n" in client.text("diff", path="in/d/f.txt", content="1\n2\nthree\nnew\n"), "diff")
-        client.bad("diff", path="in/d/f.txt")
+        client.bad("diff", content="x")
         client.good("delete_file", path="in/d/f.txt")
         check(not (world.inside / "d/f.txt").exists(), "delete_file")
         roots = client.good("list_allowed_directories")["roots"]
@@ -365,6 +351,89 @@ def tools_on_files(world):
         check("UTF-8" in client.bad("read_text_file", path="in/bytes"), "a file that is no text")
         os.mkdir(os.fsencode(world.inside) + b"/n\xffme")
         check(client.call("directory_tree", path="in")["isError"] is False, "a name that is no text")
+
+
+@test
+def what_a_session_changed(world):
+    """By its tools and by its commands; not what was there before, and not what stayed the same."""
+    files = {"kept": "kept\n", "edited": "one\ntwo\n", "gone": "old\n", "same": "same\n", "large": "x" * 300000, "d/moved": "moved\n"}
+    (world.inside / "d").mkdir()
+    for name, text in files.items():
+        (world.inside / name).write_text(text)
+    with world.client() as client:
+        client.start()
+        check(client.text("diff") == "Nothing was changed.\n" and client.good("diff")["same"], "before anything")
+        (world.inside / "before").write_text("before the session did anything\n")
+        client.good("edit_file", path="in/edited", edits=[{"oldText": "two", "newText": "2"}])
+        client.good("write_file", path="in/same", content="same\n")
+        client.good("execute", command="rm in/gone; echo fresh > in/new; mv in/d/moved in/d/there; printf '\\377\\000' > in/bytes; echo y >> in/large; touch in/kept")
+        got = client.good("diff")
+        wanted = {"in/edited": "changed", "in/gone": "removed", "in/new": "added", "in/d/moved": "removed", "in/d/there": "added", "in/bytes": "added", "in/large": "changed"}
+        check({row["path"]: row["change"] for row in got["files"]} == wanted, f"{got['files']}")
+        check(not got["same"] and not got["truncated"], f"{got}")
+        for part in ("-two\n+2\n", "--- a/in/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-old\n", "--- /dev/null\n+++ b/in/new\n@@ -0,0 +1 @@\n+fresh\n"):
+            check(part in got["diff"], f"{part!r} is not in {got['diff']!r}")
+        check("in/large was changed; its text is not shown\n" in client.text("diff"), "a large file")
+        for path, names in (("in/d", ["in/d/moved", "in/d/there"]), ("in/d/", ["in/d/moved", "in/d/there"]), ("in/gone", ["in/gone"]), ("in", sorted(wanted)), (".", sorted(wanted)),
+                            ("in/kept", []), ("ro", []), ("in/e", [])):
+            check([row["path"] for row in client.good("diff", path=path)["files"]] == names, f"below {path}")
+        for path in ("../outside", "/etc", "nope", "in/\0"):
+            check("in, ro" in client.bad("diff", path=path), f"diff of {path!r}")
+        client.good("execute", command="i=0; while [ $i -lt 12 ]; do head -c 200000 /dev/zero | tr '\\0' x > in/big$i; i=$((i+1)); done")
+        got = client.good("diff")
+        check(got["truncated_because"] == "the diff is too large" and len(got["diff"]) < 2 << 20 and len(got["files"]) == 19, f"{got['truncated_because']} {len(got['diff'])}")
+    with world.client("--read-only") as client:
+        client.start()
+        client.call("execute", command="echo x > in/new; echo y > in/kept")
+        check(client.good("diff")["same"], "a session that can write nothing")
+
+
+@test
+def answers_that_are_too_large(world):
+    (world.inside / "one").write_bytes(b"\1" * (20 << 20))
+    with world.client("--no-execute") as client:
+        client.start("2025-03-26")
+        check("larger than 64 MiB" in client.bad("read_text_file", path="in/one", tail=1), "an answer of 240 MiB")
+        check(client.text("read_text_file", path="in/one", max_chars=3) == "\1\1\1", "a part of it")
+        call = {"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "read_text_file", "arguments": {"path": "in/one", "max_chars": 1000000}}}
+        client.send([{**call, "id": n} for n in range(9)])
+        answers = client.line()
+        check([answer["id"] for answer in answers] == list(range(9)) and "result" in answers[0], "the answers of an array")
+        check("too large together" in answers[8]["error"]["message"], f"{str(answers[8])[:200]}")
+        check(client.ask("ping")["result"] == {}, "ping")
+
+
+@test
+def nothing_piles_up(world):
+    """Descriptors of the server and of the runner after many calls of every kind."""
+    def opened(pid):
+        return len(os.listdir(f"/proc/{pid}/fd"))
+
+    def work():
+        client.good("write_file", path="in/x", content="x")
+        client.good("edit_file", path="in/x", edits=[{"oldText": "x", "newText": "y"}])
+        client.bad("read_text_file", path="in/none")
+        client.bad("copy_file", source="ro/r.md", destination="in/x")
+        client.bad("move_file", source="in/x", destination="ro/x")
+        client.good("search_text", text="y")
+        client.good("diff")
+        client.good("execute", command="true")
+        client.bad("execute", command="touch ro/x")
+        client.good("process_kill", process=client.good("execute", command="sleep 1000", background=True)["process"])
+        slow = client.request("tools/call", name="execute", arguments={"command": "sleep 1000", "timeout": 300})
+        client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": slow}})
+    with world.client() as client:
+        client.start()
+        runner = client.runner()
+        for _ in range(2):
+            work()
+        client.good("execute", command="true")
+        before = opened(runner), opened(client.server()) if os.geteuid() == 0 else 0
+        for _ in range(10):
+            work()
+        client.good("execute", command="true")
+        after = opened(runner), opened(client.server()) if os.geteuid() == 0 else 0
+        check(before == after, f"(runner, server) had {before} descriptors open, then {after}")
 
 
 @test
@@ -402,6 +471,27 @@ def the_server_is_confined(world):
         check(client.status(client.runner())["Seccomp"].strip() == "0", "the twin: the runner can start boxes")
 
 
+@test
+def a_root_that_is_taken_away(world):
+    """What the server held open is what everybody goes on with; no error says where it was."""
+    with world.client() as client:
+        client.start()
+        world.ro.joinpath("r.md").unlink()
+        world.ro.rmdir()
+        world.ro.symlink_to(world.outside)
+        check("root 'ro' cannot be had in a box" in client.bad("execute", command="cat ro/x.md"), "a root that is gone")
+        client.bad("read_text_file", path="ro/x.md")
+    world.ro.unlink()
+    world.ro.mkdir()
+    with world.client() as client:
+        client.start()
+        (world.inside / "mine").write_text("mine")
+        world.inside.rename(world.top / "moved")
+        world.inside.symlink_to(world.outside)
+        check(client.text("execute", command="ls in").startswith("mine\n"), "a root that was renamed")
+        check(client.text("list_directory", path="in") == "[FILE] mine\n", "the same for the tools")
+
+
 # ---- commands -------------------------------------------------------------------------------------------------------
 
 
@@ -432,6 +522,33 @@ def commands(world):
         client.good("execute", command="test -e /tmp/stays || kill -9 $$")
         check("Denied by the sandbox" in client.bad("execute", command="unshare -U true"), "what the engine stopped")
     check(not (world.ro / "new").exists(), "a root that is read-only was written")
+
+
+@test
+def what_the_host_s_git_obeys(world):
+    if not shutil.which("git"):
+        raise Skip("there is no git here")
+    git = ["git", "-C", str(world.inside), "-c", "user.name=x", "-c", "user.email=x@y"]
+    for words in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "-m", "first"]):
+        subprocess.run([*git, *words], check=True, capture_output=True, env={**world.env, "HOME": str(world.top)})
+    config = (world.inside / ".git" / "config").read_text()
+    attacks = ("echo x > in/.git/hooks/pre-commit", "echo x >> in/.git/config", "mv in/.git in/g", "rm -rf in/.git", "ln -sfn /tmp in/.git/hooks", "rmdir in/.git",
+               "cp -r in/.git in/g && mv -T in/g in/.git", "mount --bind in/ro in/.git", "umount in/.git")
+    with world.client() as client:
+        client.start()
+        for attack in attacks:
+            client.call("execute", command=attack)
+            check(client.call("execute", command=attack)["structuredContent"].get("result", {}).get("exit_code") != 0, f"{attack} worked")
+        for name, more in (("write_file", {"path": "in/.git/hooks/pre-commit", "content": "x"}), ("move_file", {"source": "in/.git", "destination": "in/g"}),
+                           ("create_directory", {"path": "in/sub/.git"}), ("edit_file", {"path": "in/.git/config", "edits": [{"oldText": "[core]", "newText": "[x]"}]})):
+            check("path is read-only" in client.bad(name, **more), name)
+        check("first" in client.text("execute", command="git -c safe.directory='*' -C in log --oneline"), "the twin: looking")
+        client.good("execute", command="echo x > in/src && test -s in/src")
+    check((world.inside / ".git" / "config").read_text() == config and not (world.inside / ".git" / "hooks" / "pre-commit").exists(), "it was changed")
+    with world.client("--git-writable") as client:
+        client.start()
+        client.good("write_file", path="in/.git/note", content="x")
+        check(client.good("execute", command="echo y > in/.git/note && cat in/.git/note")["result"]["stdout"] == "y\n", "the twin: --git-writable")
 
 
 @test
@@ -564,6 +681,26 @@ def a_client_that_dies(world):
 
 
 @test
+def a_client_that_does_not_listen(world):
+    """It sends and never reads; the server waits in little memory, and goes with it."""
+    (world.inside / "big").write_text("x" * 1_000_000)
+    marker = world.marker()
+    with world.client() as client:
+        client.start()
+        client.raw(b'{"jsonrpc":"2.0","method":"notifications/nothing"}\n' * 100000)
+        check(client.ask("ping")["result"] == {}, "ping after a flood")
+        client.good("execute", command=f"sleep {marker}", background=True)
+        for _ in range(100):
+            client.request("tools/call", name="read_text_file", arguments={"path": "in/big", "max_chars": 1000000})
+        wait_for(lambda: "S (sleeping)" in client.status()["State"], "the server does not wait")
+        peak = int(client.status()["VmHWM"].split()[0])
+        check(peak < 128 << 10, f"it took {peak} KiB of memory")
+        server, runner = client.server(), client.runner()
+        client.process.stdout.close()
+    everything_gone((server, runner), marker)
+
+
+@test
 def a_server_that_dies(world):
     marker = world.marker()
     for how in (signal.SIGKILL, signal.SIGTERM):
@@ -605,104 +742,92 @@ def a_box_that_dies(world):
         wait_for(lambda: not client.call("execute", command="echo again")["isError"], "no new box")
 
 
+def is_error(result):
+    return getattr(result, "isError", None) or getattr(result, "is_error", None)
+
+
+async def work_with(world, session):
+    """What an agent does: look, write, edit, run, be refused and learn from it."""
+    names = {tool.name for tool in (await session.list_tools()).tools}
+    check(names == READING | WRITING | SHELL, f"{names}")
+    await session.call_tool("write_file", {"path": "in/x", "content": "hello"})
+    read_back = await session.call_tool("read_text_file", {"path": "in/x"})
+    check(read_back.content[0].text == "hello", f"{read_back}")
+    await session.call_tool("edit_file", {"path": "in/x", "edits": [{"oldText": "hello", "newText": "hello again"}]})
+    check((world.inside / "x").read_text() == "hello again", "edit_file")
+    refused = await session.call_tool("read_text_file", {"path": "/etc/passwd"})
+    words = refused.content[0].text
+    check(is_error(refused) and "Readable paths: in" in words, f"{refused}")
+    allowed = words.rpartition(": ")[2].split(", ")[0]          # what it names can be used
+    ran = await session.call_tool("execute", {"command": f"cat {allowed}/x"})
+    check(ran.content[0].text.startswith("hello again") and not is_error(ran), f"{ran}")
+    changed = await session.call_tool("diff", {})
+    check("+hello again" in changed.content[0].text, f"{changed}")
+    (world.inside / "x").unlink()
+
+
 @test
 def the_official_client(world):
-    try:
-        from mcp import ClientSession, StdioServerParameters
-        from mcp.client.stdio import stdio_client
-    except ImportError:
-        raise Skip("the Python package mcp is not installed") from None
+    if not os.environ.get("PX_TEST_SDK"):
+        raise Skip(os.environ.get("PX_TEST_NO_SDK") or "the Python package mcp is not there")
+    sys.path.insert(0, os.environ["PX_TEST_SDK"])
+    from mcp import Client, ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+    server = StdioServerParameters(command=str(world.px), args=["mcp", f"--root=in={world.inside}:rw"], env=world.env)
 
-    async def talk():
-        server = StdioServerParameters(command=str(world.px), args=["mcp", f"--root=in={world.inside}:rw"], env=world.env)
+    async def with_handshake():
         async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
             await session.initialize()
-            names = {tool.name for tool in (await session.list_tools()).tools}
-            check(names == READING | WRITING | SHELL, f"{names}")
-            await session.call_tool("write_file", {"path": "in/x", "content": "hello"})
-            read_back = await session.call_tool("read_text_file", {"path": "in/x"})
-            check(read_back.content[0].text == "hello", f"{read_back}")
-            refused = await session.call_tool("read_text_file", {"path": "/etc/passwd"})
-            check(getattr(refused, "isError", None) or getattr(refused, "is_error", None), f"{refused}")
-            ran = await session.call_tool("execute", {"command": "cat in/x"})
-            check(ran.content[0].text.startswith("hello"), f"{ran}")
+            await work_with(world, session)
 
-    async def talk_without_handshake():
-        from mcp import Client                  # there since the package's second edition
-        server = StdioServerParameters(command=str(world.px), args=["mcp", f"--root=in={world.inside}:rw"], env=world.env)
+    async def without_handshake():
         async with Client(server) as client:
-            names = {tool.name for tool in (await client.list_tools()).tools}
-            check(names == READING | WRITING | SHELL, f"{names}")
-            ran = await client.call_tool("execute", {"command": "cat in/x"})
-            check(ran.content[0].text.startswith("hello"), f"{ran}")
+            await work_with(world, client)
             check(client.protocol_version == MODERN, f"it chose {client.protocol_version}")
-    asyncio.run(asyncio.wait_for(talk(), LIMIT_S))
-    try:
-        asyncio.run(asyncio.wait_for(talk_without_handshake(), LIMIT_S))
-    except ImportError:
-        pass
+    asyncio.run(asyncio.wait_for(with_handshake(), LIMIT_S))
+    asyncio.run(asyncio.wait_for(without_handshake(), LIMIT_S))
 
 
 # ---- running --------------------------------------------------------------------------------------------------------
 
 
-def run_one(function, px, work):
+def attempt(function, px, work):
     top = tempfile.mkdtemp(dir=work)
     try:
-        function(World(px, top))
-        return "ok", ""
-    except Skip as why:
-        return "skip", str(why)
-    except (Problem, OSError, ValueError, KeyError, IndexError, TypeError, subprocess.SubprocessError) as why:
-        return "not ok", f"{type(why).__name__}: {why}"
+        return verdict_of(lambda: function(World(px, top)))
     finally:
         subprocess.run(["rm", "-rf", "--", top], check=False)
 
 
-def run_all(px, work, only):
-    counts = {"ok": 0, "not ok": 0, "skip": 0}
-    for function in TESTS:
-        name = function.__name__
-        if only and name not in only:
-            continue
-        verdict, why = run_one(function, px, work)
-        counts[verdict] += 1
-        print(f"{verdict} mcp/{name}" + (f": {why}" if why else ""), flush=True)
-    print(f"{counts['ok']} passed, {counts['not ok']} failed, {counts['skip']} skipped")
-    return 1 if counts["not ok"] else 0
-
-
-def publish(px, uid):
-    """A directory that any user can enter, with copies of the programs and of this file, and work/, which is that user's."""
-    top = Path(tempfile.mkdtemp(prefix="px-mcp-"))
-    for name in ("px", "px-main"):
-        source = Path(px).parent / name
-        shutil.copy(source if source.exists() else Path(px).parent / "glibc" / name, top / name)
-    shutil.copy(__file__, top / "mcp_server.py")
-    (top / "work").mkdir()
-    os.chmod(top, 0o755)
-    if uid:
-        os.chown(top / "work", uid, uid)
-    return top
+def fetch_sdk(place):
+    """The directory of the official client's package, or None and why it cannot be had."""
+    if (place / "mcp").is_dir():
+        return place, ""
+    with tempfile.TemporaryDirectory(dir=place.parent) as new:
+        words = ["install", "--quiet", "--disable-pip-version-check", "--no-compile", "--retries", "0", "--timeout", "20", "--target", new + "/sdk", SDK]
+        try:
+            done = subprocess.run(["/usr/bin/python3", "-m", "pip", *words], capture_output=True, text=True, timeout=300, check=False)
+        except subprocess.TimeoutExpired:
+            return None, "the package mcp did not arrive in time"
+        if done.returncode:
+            return None, f"the package mcp cannot be fetched: {done.stderr.strip().splitlines()[-1:]}"
+        try:
+            os.rename(new + "/sdk", place)
+        except OSError:                 # somebody else was faster
+            pass
+    return place, ""
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--as", dest="uid", type=int, default=0)
-    parser.add_argument("--only", nargs="+", default=[])
-    parser.add_argument("--published", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("px")
-    options = parser.parse_args()
+    options = parser("px").parse_args()
     if options.published:
-        return run_all(options.px, str(Path(options.px).parent / "work"), options.only)
-    top = publish(options.px, options.uid)
-    drop = ["setpriv", "--reuid", str(options.uid), "--regid", str(options.uid), "--clear-groups", "--"] if options.uid else []
-    only = ["--only", *options.only] if options.only else []
-    try:
-        return subprocess.run([*drop, sys.executable, str(top / "mcp_server.py"), "--published", *only, "--", str(top / "px")], check=False, cwd=top,
-                              env={**os.environ, "TMPDIR": str(top / "work"), "PYTHONDONTWRITEBYTECODE": "1"}).returncode
-    finally:
-        subprocess.run(["rm", "-rf", "--", str(top)], check=False)
+        return tell((f"mcp/{f.__name__}", *attempt(f, str(options.px / "px"), options.px / "work")) for f in chosen(TESTS, options.only))
+    px = options.px.resolve()
+    sdk, why = fetch_sdk(options.px.absolute().parent / "mcp-sdk") if chosen([the_official_client], options.only) else (None, "")
+    top = publish("mcp", [px.with_name("px"), px.with_name("px-main")], [HERE / "mcp_server.py"], options.uid)
+    if sdk:
+        shutil.copytree(sdk, top / "sdk")
+    return start_again(top, "mcp_server.py", options, environment={**os.environ, "PX_TEST_SDK": str(top / "sdk") if sdk else "", "PX_TEST_NO_SDK": why})
 
 
 if __name__ == "__main__":

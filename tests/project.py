@@ -6,7 +6,6 @@ beside it are copied to where any user can reach them. Prints `ok NAME`, `not ok
 "N passed, N failed, N skipped".
 """
 
-import argparse
 import hashlib
 import json
 import os
@@ -20,30 +19,12 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
-from wheels import make_wheel  # noqa: E402  (beside this file)
+from cases import TESTS, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402  (beside this file)
+from wheels import make_wheel  # noqa: E402
 
 LIMIT_S = 300
 PROGRAMS = ("px", "px-main", "px-layer", "px-fetch")
-TESTS = []
 HASH = "0123456789abcdef" * 4
-
-
-class Problem(Exception):
-    """The test failed; the text says how."""
-
-
-class Skip(Exception):
-    """The test cannot be run here; the text says why."""
-
-
-def test(function):
-    TESTS.append(function)
-    return function
-
-
-def check(condition, why):
-    if not condition:
-        raise Problem(why)
 
 
 def equal(got, expected, what):
@@ -528,61 +509,19 @@ def a_directory_of_another(w):
 def attempt(function, px, work):
     top = tempfile.mkdtemp(prefix="w.", dir=work)
     try:
-        function(World(px, top))
-        return "ok", ""
-    except Skip as reason:
-        return "skip", str(reason)
-    except (Problem, KeyError, ValueError, OSError, subprocess.SubprocessError) as problem:
-        return "not ok", f"{type(problem).__name__}: {problem}" if not isinstance(problem, Problem) else str(problem)
+        return verdict_of(lambda: function(World(px, top)))
     finally:
         subprocess.run(["chmod", "-R", "u+rwX", "--", top], check=False, capture_output=True)
         subprocess.run(["rm", "-rf", "--", top], check=False)
 
 
-def run_all(px, work, only):
-    counts = {"ok": 0, "not ok": 0, "skip": 0}
-    for function in TESTS:
-        if only and not any(function.__name__.startswith(word) for word in only):
-            continue
-        verdict, why = attempt(function, px, work)
-        counts[verdict] += 1
-        print(f"{verdict} {function.__name__}" + (f": {why}" if why else ""), flush=True)
-    print("{ok} passed, {not ok} failed, {skip} skipped".format(**counts))
-    return 1 if counts["not ok"] or not counts["ok"] else 0
-
-
-def publish(px, uid):
-    """Copies that any user can read, wherever the repository lies."""
-    top = Path(tempfile.mkdtemp(prefix="project."))
-    top.chmod(0o755)
-    for name in PROGRAMS:
-        shutil.copyfile(Path(px).resolve().with_name(name), top / name)
-        (top / name).chmod(0o755)
-    for name in ("project.py", "wheels.py"):
-        shutil.copyfile(HERE / name, top / name)
-    (top / "work").mkdir()
-    if uid:
-        os.chown(top / "work", uid, uid)
-    return top
-
-
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--as", dest="uid", type=int, default=0)
-    parser.add_argument("--only", nargs="+", default=[])
-    parser.add_argument("--published", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("px")
-    options = parser.parse_args()
+    options = parser("px").parse_args()
     if options.published:
-        return run_all(options.px, str(Path(options.px).parent / "work"), options.only)
-    top = publish(options.px, options.uid)
-    drop = ["setpriv", "--reuid", str(options.uid), "--regid", str(options.uid), "--clear-groups", "--"] if options.uid else []
-    only = ["--only", *options.only] if options.only else []
-    try:
-        return subprocess.run([*drop, sys.executable, str(top / "project.py"), "--published", *only, "--", str(top / "px")], check=False,
-                              cwd=top, env={**os.environ, "TMPDIR": str(top / "work"), "PYTHONDONTWRITEBYTECODE": "1"}).returncode
-    finally:
-        subprocess.run(["rm", "-rf", "--", str(top)], check=False)
+        return tell((f.__name__, *attempt(f, str(options.px / "px"), str(options.px / "work"))) for f in chosen(TESTS, options.only))
+    px = options.px.resolve()
+    top = publish("project", [px.with_name(name) for name in PROGRAMS], [HERE / "project.py", HERE / "wheels.py"], options.uid)
+    return start_again(top, "project.py", options)
 
 
 if __name__ == "__main__":

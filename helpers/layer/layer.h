@@ -215,6 +215,20 @@ size_t squeeze_chunk(enum px_compression how, void *state, const uint8_t *in, si
 void *squeeze_state(enum px_compression how);
 void squeeze_state_free(enum px_compression how, void *state);
 
+/* ---- wanted.c: the files that are to be packed ---- */
+
+struct wanted {
+    const char **items;         /* by their bytes, which is the order in which they are packed */
+    size_t count;
+    char *text;
+};
+/* From a file with a NUL behind each name. -1: no memory, or not names in order. */
+int wanted_read(int fd, struct wanted *ret_wanted, struct px_err *e);
+void wanted_done(struct wanted *wanted);
+enum want { WANT_NOT, WANT_FILE, WANT_DIRECTORY };
+/* What the path is to be; *ret_at is the place of a file. */
+enum want wanted_find(const struct wanted *wanted, const char *path, size_t *ret_at);
+
 /* ---- entar.c and pack.c: trees to a tar ---- */
 
 struct entar_entry {
@@ -237,6 +251,7 @@ struct pack_job {
     size_t skip_count;
     unsigned threads;
     struct told told;
+    const struct wanted *wanted;        /* these files alone; NULL: all. Not with upper. */
 };
 int pack(const struct pack_job *job, struct px_layer *ret_layer, struct px_err *e);
 

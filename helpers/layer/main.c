@@ -16,7 +16,7 @@
 #include "image/layer_wire.h"
 #include "kernel/abi.h"
 
-enum { SOCKET = 3, FIRST = 4, SECOND = 5, USAGE = 2, THREADS = 2 };
+enum { SOCKET = 3, FIRST = 4, SECOND = 5, THIRD = 6, USAGE = 2, THREADS = 2 };
 enum { CAP_DAC_READ_SEARCH_BIT = 2, CAP_SYS_ADMIN_BIT = 21 };
 #define MEMORY_MAX (1ULL << 30)
 #define FILES_MAX 512
@@ -179,6 +179,29 @@ static int do_pack(int argc, char **argv)
     return answer(r, &m, &e);
 }
 
+static int do_pack_listed(int argc, char **argv)
+{
+    struct px_layer_message m = {0};
+    struct px_layer layer = {0};
+    struct wanted wanted = {0};
+    struct px_err e = {0};
+    enum px_compression how;
+    if (argc != 2 || px_compression_parse(argv[0], &how) < 0)
+        return USAGE;
+    int r = confine_pack(FIRST, false);
+    if (r < 0)
+        return not_confined(r);
+    const struct pack_job job = {.dir = FIRST, .out = SECOND, .prefix = argv[1], .compression = how, .threads = THREADS,
+                                 .told = {tell, NULL}, .wanted = &wanted};
+    r = wanted_read(THIRD, &wanted, &e) < 0 ? -1 : pack(&job, &layer, &e);
+    m.packed = layer.digest;
+    m.diff_id = layer.diff_id;
+    m.packed_bytes = layer.size;
+    m.bytes = layer.tar_size;
+    m.entries = layer.entries;
+    return answer(r, &m, &e);
+}
+
 static int do_try(int argc, char **argv)
 {
     if (argc != 1)
@@ -190,7 +213,7 @@ static int do_try(int argc, char **argv)
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
-} verbs[] = {{"unpack", do_unpack}, {"unzip", do_unzip}, {"pack", do_pack}, {"try", do_try}};
+} verbs[] = {{"unpack", do_unpack}, {"unzip", do_unzip}, {"pack", do_pack}, {"pack-listed", do_pack_listed}, {"try", do_try}};
 
 int main(int argc, char **argv)
 {

@@ -25,6 +25,7 @@ struct packer {
     char path[NAME_SIZE + 1];   /* of what is being packed, with the prefix; the names of directories end in a slash */
     size_t prefix;              /* how much of it is that */
     uint64_t entries, bytes, told;
+    size_t found;               /* of the wanted files, so far */
 };
 
 static int cannot(const struct packer *p, int code, int sys, const char *why, struct px_err *e)
@@ -46,6 +47,15 @@ static bool is_skipped(const struct packer *p, const char *path)
         if (px_equal(path, p->job->skip[i]))
             return true;
     return false;
+}
+
+/* What everybody's clone has: the owner's right to execute is all that git knows of modes. */
+static uint32_t mode_of(const struct packer *p, const struct stat *st)
+{
+    bool directory = S_ISDIR(st->st_mode);
+    if (p->job->wanted)
+        return directory || (st->st_mode & 0100) ? 0755 : 0644;
+    return (st->st_mode & 01777) | (directory ? 0700 : 0400);
 }
 
 /* ---- one entry ---- */
@@ -111,7 +121,7 @@ static int put_file(struct packer *p, int dir, const char *name, const struct st
         return changed(p, e);
     if (p->job->upper && has_mark(fd, "metacopy"))
         return cannot(p, PX_E_LIMIT, 0, "its content lies in a lower layer (an overlay with metacopy)", e);
-    if (put(p, '0', (before.st_mode & 01777) | 0400, (uint64_t)before.st_size, "", e) < 0 ||
+    if (put(p, '0', mode_of(p, &before), (uint64_t)before.st_size, "", e) < 0 ||
         put_content(p, fd, (uint64_t)before.st_size, e) < 0)
         return -1;
     return fstat(fd, &after) < 0 || !same_file(&before, &after) ? changed(p, e) : 0;
@@ -141,15 +151,42 @@ static int put_entry(struct packer *p, int dir, const char *name, struct px_err 
     if (S_ISDIR(st.st_mode)) {
         size_t n = strlen(p->path);
         memcpy(p->path + n, "/", 2);
-        return put(p, '5', (st.st_mode & 01777) | 0700, 0, "", e);
+        return put(p, '5', mode_of(p, &st), 0, "", e);
     }
     if (!S_ISREG(st.st_mode))
         return cannot(p, PX_E_LIMIT, 0, "it is neither a file nor a directory nor a link", e);
     const char *first = NULL;
-    int r = st.st_nlink > 1 ? links_find(&p->links, &st, p->path, &first) : 0;
+    int r = st.st_nlink > 1 && !p->job->wanted ? links_find(&p->links, &st, p->path, &first) : 0;
     if (r < 0)
         return cannot(p, PX_E_MEMORY, r, NULL, e);
-    return first ? put(p, '1', (st.st_mode & 01777) | 0400, 0, first, e) : put_file(p, dir, name, &st, e);
+    return first ? put(p, '1', mode_of(p, &st), 0, first, e) : put_file(p, dir, name, &st, e);
+}
+
+/* Wanted files come in the order of the list; what was passed over is gone. */
+static int not_there(const struct packer *p, size_t at, struct px_err *e)
+{
+    const char *name = p->job->wanted->items[at];
+    px_fail(e, PX_E_IO, 0, "cannot pack '%s': it is gone", show(name, strlen(name)).text);
+    return px_why(e, "A layer is made of one state of a tree, and something writes in this one.");
+}
+
+/* 1: it is to be packed. */
+static int choose(struct packer *p, int dir, const struct item *item, const char *plain, struct px_err *e)
+{
+    size_t at = 0;
+    struct stat st;
+    if (is_skipped(p, plain))
+        return 0;
+    if (!p->job->wanted)
+        return 1;
+    enum want want = wanted_find(p->job->wanted, plain, &at);
+    if (want == WANT_NOT || item->what != ITEM_ENTRY)
+        return want == WANT_DIRECTORY;
+    if (fstatat(dir, item->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(st.st_mode) != (want == WANT_DIRECTORY))
+        return changed(p, e);
+    if (want == WANT_FILE && at != p->found++)
+        return not_there(p, p->found - 1, e);
+    return 1;
 }
 
 /* ---- directories ---- */
@@ -197,7 +234,8 @@ static int put_items(struct packer *p, int dir, const struct list *list, unsigne
         memcpy(plain, p->path + p->prefix, at + n + 1 - p->prefix);
         if (item->what == ITEM_BELOW)
             plain[at + n - 1 - p->prefix] = '\0';
-        if (!is_skipped(p, plain))
+        r = choose(p, dir, item, plain, e);
+        if (r > 0)
             r = put_item(p, dir, item, depth, e);
         if (r == 0)
             p->path[at] = '\0';
@@ -246,7 +284,11 @@ static int pack_all(struct packer *p, struct px_layer *ret_layer, struct px_err 
     px_auto_fd int root = place_open(p->job->dir, ".", O_RDONLY | O_DIRECTORY);
     if (root < 0)
         return px_fail(e, PX_E_IO, root, "cannot read the directory to pack");
-    if (put_prefix(p, e) < 0 || walk(p, root, 0, e) < 0 || entar_end(p->to, e) < 0 ||
+    if (put_prefix(p, e) < 0 || walk(p, root, 0, e) < 0)
+        return -1;
+    if (p->job->wanted && p->found < p->job->wanted->count)
+        return not_there(p, p->found, e);
+    if (entar_end(p->to, e) < 0 ||
         squeeze_finish(p->to, ret_layer, e) < 0)
         return -1;
     ret_layer->entries = p->entries;

@@ -66,6 +66,21 @@ PX_API int px_project_sandbox_explain(struct px_project *project, char **ret_jso
 PX_API int px_project_sandbox_edit(struct px_project *project, bool adding, const char *const *names, char **ret_json,
                                    struct px_err *e);
 
+/* ---- handed on ---- */
+
+struct px_project_pack {
+    const char *tag;            /* NULL: px.local/NAME:VERSION, or the profile's first digits */
+    const char *out, *format, *compression;     /* as in struct px_image_build */
+    bool push;                  /* to where the tag says; it has to be given then */
+    bool allow_dirty;           /* what is not committed, too */
+    bool check_repro;           /* make everything again, and compare */
+};
+/* An image with the project in it, at /app: its files as git would hand them on, its environment, its sandbox. Nothing of the project is
+ * written. PX201 if the project is not consistent; PX903 with details.reason dirty_worktree, missing_tag, registry_auth_missing,
+ * unauthorized, git_unreadable; PX904 if something in the store is not what it was (digest_mismatch), or the second time was
+ * another (not_reproducible). */
+PX_API int px_project_pack(struct px_project *project, const struct px_project_pack *how, char **ret_json, struct px_err *e);
+
 /* ---- running ---- */
 
 /* A program of the project, ready to be started: found, its environment made, its sandbox built. No file of the

@@ -21,7 +21,8 @@ extern "C" {
 
 struct px_worker;
 
-/* Roots are below `base` (NULL: the working directory). */
+/* A file of its own, or a project's pyproject.toml, whose table [tool.px.worker] has the same keys. Roots are below `base`; NULL: the
+ * working directory, or where the pyproject.toml lies. */
 PX_API int px_worker_load(const char *path, const char *base, struct px_worker **ret_worker,
                           struct px_err *e);
 PX_API void px_worker_free(struct px_worker *worker);

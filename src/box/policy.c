@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -691,6 +692,18 @@ void px_policy_tell(const struct px_policy *policy, struct px_buf *out)
     px_buf_add(out, policy->said.data, policy->said.len);
     if (policy->said.err < 0)
         out->err = policy->said.err;
+}
+
+int px_policy_pin(struct px_policy *policy, int fd)
+{
+    struct px_bind *bind = &policy->binds.items[policy->binds.count - 1];
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    bind->pinned = true;
+    bind->dev = st.st_dev;
+    bind->ino = st.st_ino;
+    return 0;
 }
 
 void px_policy_done(struct px_policy *policy)

@@ -28,10 +28,14 @@ enum px_without {
 
 #define PX_UNLIMITED UINT64_MAX
 
+struct px_after;
+
 struct px_bind {
     char *source;               /* a path of the host, as given */
     char *target;               /* absolute and clean */
     bool writable;
+    bool pinned;                /* the source must still be this file or directory when the box is planned */
+    uint64_t dev, ino;
 };
 
 struct px_tmpfs {
@@ -68,6 +72,9 @@ struct px_policy {
     char *changes;              /* a directory that appears at work_target as a copy: what is done to it stays apart */
     bool apply, discard;        /* ... and is merged into it, or dropped, at the end */
     char *keep;                 /* ... or kept in this directory, for a later run */
+    const char *const *layers;  /* what lies below `changes`, the nearest first; borrowed, of the engine's own making */
+    size_t layers_count;
+    struct px_after *after;     /* who looks at the changes instead of engine/changes.c; borrowed, NULL: nobody */
     bool build;                 /* for package managers: files and user are 0, changes of owner succeed without effect */
     struct px_bind_list binds;
     struct px_tmpfs_list tmpfs;
@@ -99,6 +106,7 @@ struct px_policy {
 
 enum {
     PX_LIST_MAX = 256,          /* binds, tmpfs */
+    PX_LAYERS_MAX = 10,         /* below `changes`: what the kernel takes in one option */
     PX_ENV_MAX = 4096,
     PX_BOX_NAME_MAX = 64,       /* with its NUL */
     PX_OUTPUT_DEFAULT = 1 << 20,
@@ -112,6 +120,8 @@ void px_policy_done(struct px_policy *policy);
 /* Everything it takes to make the same policy in another process: the preset, then `said`. */
 void px_policy_tell(const struct px_policy *policy, struct px_buf *out);
 int px_policy_put(struct px_policy *policy, const char *name, const char *value, struct px_err *e);
+/* The last bind is of this open file or directory, whatever its name leads to when the box is planned. 0 or -errno. */
+int px_policy_pin(struct px_policy *policy, int fd);
 /* Whether a limit was set to a number: neither never set nor "unlimited". */
 static inline bool px_policy_limited(uint64_t value)
 {

@@ -13,6 +13,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "engine/sandbox.h"
+#include "engine/sandbox_differ.h"
 #include "engine/sandbox_record.h"
 #include "project/wheel.h"
 #include "store/canonical.h"
@@ -130,33 +131,55 @@ static int recall(struct px_sandbox *s, const struct px_oid *tree, struct px_lay
     return 0;
 }
 
-/* The tree is there; its layer may be lost, or be wanted in another form. */
-static int pack_again(struct px_sandbox *s, struct px_env_part *part, enum px_compression compression, struct px_err *e)
+static int pack_tree(struct px_sandbox *s, struct px_env_part *part, enum px_compression compression, struct px_err *e)
 {
     px_auto_fd int root = -EBADF;
-    struct px_oid diff_id = part->layer.diff_id;
     if (px_tree_open(s->store, &part->tree, &root, e) < 0)
         return -1;
     px_auto_fd int dir = px_open_beneath(root, ".", O_RDONLY | O_DIRECTORY, 0);
-    if (pack(s, dir, compression, &part->layer, e) < 0)
+    return pack(s, dir, compression, &part->layer, e);
+}
+
+/* The same laid out once more from its packages. */
+static int pack_anew(struct px_sandbox *s, const struct px_env *env, struct px_env_part *part, enum px_compression compression,
+                     struct px_err *e)
+{
+    struct px_tree_build *scratch = NULL;
+    char text[128];
+    struct px_oid id;
+    (void)px_fmt(text, sizeof text, "again %s", part->tree.hex);
+    if (px_hash_bytes(text, strlen(text), &id) < 0)
+        return no_memory(e);
+    if (px_tree_begin(s->store, &id, &scratch, e) < 0)
         return -1;
-    if (px_oid_equal(&part->layer.diff_id, &diff_id))
+    int root = px_tree_build_fd(scratch), r = fill(s, env, root, e) < 0 ? -1 : pack(s, root, compression, &part->layer, e);
+    px_tree_drop(scratch);
+    return r;
+}
+
+/* The tree is there; its layer may be lost, or be wanted in another form or for comparison. */
+static int pack_again(struct px_sandbox *s, const struct px_env *env, struct px_env_part *part, enum px_compression compression,
+                      bool force, struct px_err *e)
+{
+    const struct px_layer before = part->layer;
+    if ((force ? pack_anew(s, env, part, compression, e) : pack_tree(s, part, compression, e)) < 0)
+        return -1;
+    if (px_oid_equal(&part->layer.diff_id, &before.diff_id))
         return 0;
     (void)px_fail(e, PX_E_SANDBOX_FORMAT, 0, "the files of the environment %s are not what they were when it was made",
                   part->tree.hex);
-    (void)px_detail(e, "expected", diff_id.hex);
-    (void)px_detail(e, "found", part->layer.diff_id.hex);
+    (void)px_differ(s, "environment", &before, &part->layer, e);
     return px_fix(e, "Run `px sandbox status --verify`: it sets aside what is damaged.\nThen run the command again.");
 }
 
-static int take(struct px_sandbox *s, struct px_env_part *part, enum px_compression compression, bool force,
-                struct px_err *e)
+static int take(struct px_sandbox *s, const struct px_env *env, struct px_env_part *part, enum px_compression compression,
+                bool force, struct px_err *e)
 {
     if (recall(s, &part->tree, &part->layer, e) < 0)
         return -1;
     if (!force && part->layer.compression == compression && px_blob_has(s->store, &part->layer.digest))
         return 0;
-    return pack_again(s, part, compression, e);
+    return pack_again(s, env, part, compression, force, e);
 }
 
 static int make(struct px_sandbox *s, const struct px_env *env, struct px_tree_build *build,
@@ -186,7 +209,7 @@ int px_env_part_make(struct px_sandbox *s, const struct px_env *env, enum px_com
         return -1;
     int r = px_tree_begin(s->store, &part.tree, &build, e);
     if (r >= 0)
-        r = r == 1 ? take(s, &part, compression, force, e) : make(s, env, build, compression, &part, e);
+        r = r == 1 ? take(s, env, &part, compression, force, e) : make(s, env, build, compression, &part, e);
     if (r == 0)
         *ret_part = part;
     return r < 0 ? -1 : 0;

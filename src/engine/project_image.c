@@ -186,7 +186,7 @@ int px_project_image_make(struct px_project *p, const struct px_project_image_as
 
 /* ---- with the project itself ---- */
 
-int px_project_image_ship(struct px_project *p, const struct px_project_image *image, const struct px_layer *app,
+int px_project_image_ship(struct px_project *p, const struct px_project_image *image, const struct px_app *app,
                           const struct px_image_build *how, struct px_image *ret_image, json_t **ret_json, struct px_err *e)
 {
     struct px_image_build same = *how;

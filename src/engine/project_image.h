@@ -21,6 +21,7 @@
 #include "image/oci.h"
 #include "infer/infer.h"
 
+struct px_app;
 struct px_image_build;
 
 struct px_project_image_ask {
@@ -54,5 +55,5 @@ json_t *px_project_image_json(const struct px_project_image *image);
 
 /* The image that is shipped: that one with the project's own files as its last layer (NULL: as it is), sealed and, as gzip, recorded in
  * the store. how: tag, out, format, compression, push and force count, as in px_sandbox_build. ret_json: the members of its record. */
-int px_project_image_ship(struct px_project *p, const struct px_project_image *image, const struct px_layer *app,
+int px_project_image_ship(struct px_project *p, const struct px_project_image *image, const struct px_app *app,
                           const struct px_image_build *how, struct px_image *ret_image, json_t **ret_json, struct px_err *e);

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "engine/sandbox_build.h"
+#include "engine/sandbox_differ.h"
 #include "image/parts.h"
 #include "image/sbom.h"
 #include "store/document.h"
@@ -44,11 +45,13 @@ static int pack_base(struct px_building *b, struct px_layer *ret_layer, struct p
 static int add_base(struct px_building *b, struct px_err *e)
 {
     struct px_layer layer = b->base.layer;
-    if ((layer.compression != b->compression || !px_blob_has(b->s->store, &layer.digest)) && pack_base(b, &layer, e) < 0)
+    bool again = b->how->force || layer.compression != b->compression || !px_blob_has(b->s->store, &layer.digest);
+    if (again && pack_base(b, &layer, e) < 0)
         return -1;
     if (px_oid_equal(&layer.diff_id, &b->base.layer.diff_id))
         return add_layer(b, &layer, "base");
     (void)px_fail(e, PX_E_OBJECT, 0, "the files of base '%s' are not what they were when it was built", b->base.name);
+    (void)px_differ(b->s, "base", &b->base.layer, &layer, e);
     return px_fix(e, "Build or import it again: px sandbox base remove %s, then px sandbox base build %s.", b->base.name, b->base.name);
 }
 
@@ -193,6 +196,16 @@ static int set_variables(struct px_building *b, struct px_image_text *list)
     return r;
 }
 
+static int set_command(const struct px_building *b, struct px_image_text *list)
+{
+    int r = 0;
+    if (!b->app)
+        return px_text_add(list, b->env || (b->row && b->row->suite) ? "python3" : "/bin/sh");
+    for (size_t i = 0; r == 0 && b->app->command[i]; i++)
+        r = px_text_add(list, b->app->command[i]);
+    return r;
+}
+
 static int configure(struct px_building *b, struct px_err *e)
 {
     _Static_assert(PX_SBX_VERSION == 1, "the label px.sbx_version says so");
@@ -200,7 +213,7 @@ static int configure(struct px_building *b, struct px_err *e)
     int r = b->env ? set_variables(b, &c->env) : put(&c->env, "PATH", SYSTEM_PATH);
     r = r < 0 || b->env ? r : put(&c->env, "LANG", "C.UTF-8");
     r = r < 0 ? r : put(&c->env, "PX_SANDBOX_ID", b->sbx_id.hex);
-    r = r < 0 ? r : px_text_add(&c->cmd, b->env || (b->row && b->row->suite) ? "python3" : "/bin/sh");
+    r = r < 0 ? r : set_command(b, &c->cmd);
     r = r < 0 ? r : label(b, &c->labels);
     r = r < 0 ? r : label(b, &b->image.annotations);
     c->workdir = r < 0 ? NULL : strdup(b->env ? "/app" : "/");
@@ -210,7 +223,7 @@ static int configure(struct px_building *b, struct px_err *e)
 int px_building_assemble(struct px_building *b, struct px_err *e)
 {
     if (add_base(b, e) < 0 || add_capabilities(b, e) < 0 || add_env(b, e) < 0 || add_sbom(b, e) < 0 ||
-        (b->app && add_layer(b, b->app, "application") < 0) || configure(b, e) < 0)
+        (b->app && add_layer(b, &b->app->layer, "application") < 0) || configure(b, e) < 0)
         return -1;
     return px_image_seal(b->s->store, &b->image, e);
 }

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "engine/sandbox_build.h"
+#include "engine/sandbox_differ.h"
 #include "image/identity.h"
 #include "store/canonical.h"
 #include "store/document.h"
@@ -65,7 +66,7 @@ static int check_capabilities(struct px_building *b, struct px_err *e)
 static int identify_app(struct px_building *b)
 {
     char text[256];
-    int r = px_fmt(text, sizeof text, "px-app 1\n%s\n%s\n", b->sbx_id.hex, b->app->diff_id.hex);
+    int r = px_fmt(text, sizeof text, "px-app 1\n%s\n%s\n", b->sbx_id.hex, b->app->layer.diff_id.hex);
     return r < 0 ? r : px_hash_bytes(text, strlen(text), &b->id);
 }
 
@@ -245,6 +246,23 @@ static int look(struct px_building *b, struct px_err *e)
     return 0;
 }
 
+/* Which of the layers it is. */
+static int say_layer(struct px_building *b, struct px_err *e)
+{
+    struct px_err ignored = {0};
+    px_auto_free struct px_image *before = calloc(1, sizeof *before);
+    if (!before || px_image_load(b->s->store, &b->expected, before, &ignored) < 0)
+        return -1;
+    size_t i = 0;
+    while (i < before->layer_count && i < b->image.layer_count &&
+           px_oid_equal(&before->layers[i].diff_id, &b->image.layers[i].diff_id))
+        i++;
+    if (i < before->layer_count && i < b->image.layer_count)
+        (void)px_differ(b->s, b->image.comments[i], &before->layers[i], &b->image.layers[i], e);
+    px_image_done(before);
+    return -1;
+}
+
 static int build_and_record(struct px_building *b, struct px_err *e)
 {
     int r = look(b, e);
@@ -256,8 +274,9 @@ static int build_and_record(struct px_building *b, struct px_err *e)
     if (*b->expected.hex && !px_oid_equal(&b->expected, &b->image.manifest)) {
         (void)px_fail(e, PX_E_BUILD, 0, "the same input gave another image: %s instead of %s", b->image.manifest.hex,
                       b->expected.hex);
-        return px_why(
+        (void)px_why(
             e, "A package does not install the same way twice, or this px builds differently than the one before.");
+        return say_layer(b, e);
     }
     return b->compression == PX_COMPRESS_GZIP ? put_record(b, e) : 0;
 }

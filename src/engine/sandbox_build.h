@@ -14,12 +14,18 @@
 #include "engine/sandbox_layer.h"
 #include "image/oci.h"
 
+/* A project as the last layer of an image. */
+struct px_app {
+    struct px_layer layer;              /* its names begin with app/ */
+    const char *const *command;         /* what it runs, from /app; NULL-terminated. It follows from the files. */
+};
+
 struct px_building {
     /* what is asked for */
     struct px_sandbox *s;
     const struct px_image_build *how;
     const struct px_env *env;           /* of a project; NULL: none */
-    const struct px_layer *app;         /* the project itself; NULL: none */
+    const struct px_app *app;           /* the project itself; NULL: none */
     enum px_compression compression;
     /* what it is made of */
     struct px_base base;

@@ -11,6 +11,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "engine/sandbox.h"
+#include "engine/sandbox_differ.h"
 #include "engine/sandbox_fetch.h"
 #include "engine/sandbox_setup.h"
 #include "store/canonical.h"
@@ -165,8 +166,9 @@ static int again(struct px_sandbox *s, const struct px_capability_ask *ask, int 
         return 0;
     (void)px_fail(e, PX_E_BUILD, 0, "the same packages gave another layer: %s instead of %s", layer.digest.hex,
                   l->layer.digest.hex);
-    return px_why(e,
-                  "A package does not install the same way twice, or this px builds differently than the one before.");
+    (void)px_why(e,
+                 "A package does not install the same way twice, or this px builds differently than the one before.");
+    return px_differ(s, "capabilities", &l->layer, &layer, e);
 }
 
 /* The tree of the key has no files: it is the lock for who builds the layer, and holds what became of it. */

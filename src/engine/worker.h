@@ -20,8 +20,9 @@ struct px_rule {
 struct px_worker {
     struct px_yaml *file;
     char *name, *place; /* the file's name, and the directory it lies in */
+    char *base;         /* what its roots are relative to, as the host calls it */
     struct px_files *files;
-    bool network, require_os_sandbox;
+    bool network, require_os_sandbox, git_writable;
     struct px_rule rules[PX_WORKER_RULES];
     size_t rules_count;
     bool has_default, default_approval;
@@ -29,5 +30,7 @@ struct px_worker {
     const struct px_yaml *attachment_suffixes, *children; /* NULL: any; none */
 };
 
+/* The table [tool.px.worker] of a pyproject.toml, as a worker's own file; `name` is for errors. */
+int px_worker_toml(const char *name, const char *data, size_t len, struct px_yaml **ret_root, struct px_err *e);
 /* Words as a POSIX shell would make them of quotes and backslashes; 0, or why not. */
 const char *px_worker_split(const char *text, char ***ret_words);

@@ -150,6 +150,7 @@ static const struct field sandbox_fields[] = {
     {"paths", PX_YAML_MAP, read_paths, 0},
     {"network", PX_YAML_TEXT, read_bool, W(network)},
     {"require_os_sandbox", PX_YAML_TEXT, read_bool, W(require_os_sandbox)},
+    {"git_writable", PX_YAML_TEXT, read_bool, W(git_writable)},
     {0},
 };
 
@@ -258,6 +259,8 @@ static int understand(struct reader *r, struct px_err *e)
         return -1;
     if (r->count == 0)
         return wrong(r, r->w->file, "has no sandbox with paths", e);
+    for (size_t i = 0; i < r->count; i++)
+        r->roots[i].protect_git = !r->w->git_writable;
     if (px_files_new(r->roots, r->count, &r->w->files, e) < 0)
         return -1;
     return check_rules(r, e);
@@ -277,6 +280,12 @@ static int read_whole(const char *path, char **ret, size_t *ret_len, struct px_e
     return 0;
 }
 
+static bool is_toml(const char *path)
+{
+    size_t n = strlen(path);
+    return n >= 5 && strcmp(path + n - 5, ".toml") == 0;
+}
+
 int px_worker_load(const char *path, const char *base, struct px_worker **ret_worker, struct px_err *e)
 {
     struct px_worker *w = calloc(1, sizeof *w);
@@ -286,15 +295,20 @@ int px_worker_load(const char *path, const char *base, struct px_worker **ret_wo
     size_t len = 0;
     int done = -1;
     if (w && r) {
-        *r = (struct reader){.w = w, .base = base};
         w->name = strdup(slash ? slash + 1 : path);
         w->place = slash ? strndup(path, (size_t)(slash - path) + (slash == path)) : strdup(".");
+        base = base || !is_toml(path) ? base : w->place;
+        *r = (struct reader){.w = w, .base = base};
+        w->base = realpath(base ? base : ".", NULL);
         w->max_attachments = 4;
         w->max_attachment_bytes = 10 << 20;
     }
     if (!w || !r || !w->name || !w->place)
         (void)px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
-    else if (read_whole(path, &data, &len, e) == 0 && px_yaml_parse(w->name, data, len, &w->file, e) == 0)
+    else if (!w->base)
+        (void)px_fail(e, PX_E_IO, -errno, "the directory of the worker's roots cannot be found");
+    else if (read_whole(path, &data, &len, e) == 0 &&
+             (is_toml(path) ? px_worker_toml : px_yaml_parse)(w->name, data, len, &w->file, e) == 0)
         done = understand(r, e);
     for (size_t i = 0; r && i < PX_FILES_ROOTS_MAX; i++)
         free(r->dirs[i]);
@@ -316,6 +330,7 @@ void px_worker_free(struct px_worker *w)
     px_yaml_free(w->file);
     free(w->name);
     free(w->place);
+    free(w->base);
     free(w);
 }
 

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "box/policy.h"
 #include "engine/worker.h"
 
 enum { TIMEOUT_S = 30, TIMEOUT_MAX_S = 300, ANSWER_MAX = 8 << 20 };
@@ -77,7 +78,10 @@ static int bind_attachment(struct px_policy *policy, int fd, const char *path, s
     } else if (px_fmt(word, sizeof word, "%s:/attachments/%s:ro", link, name) < 0) {
         return px_fail(e, PX_E_LIMIT, 0, "the name of '%.200s' is too long", path);
     }
-    return px_policy_set(policy, "bind", word, e);
+    if (px_policy_set(policy, "bind", word, e) < 0)
+        return -1;
+    int r = px_policy_pin(policy, fd);
+    return r < 0 ? px_fail(e, PX_E_ATTACHMENT, r, "'%.200s' cannot be had in a box", path) : 0;
 }
 
 struct open_files {
@@ -107,34 +111,26 @@ static int take_attachments(const struct px_worker_run *how, struct open_files *
     return 0;
 }
 
-static int set_fields(const struct px_worker *w, unsigned timeout_s, struct px_policy *policy,
-                      struct px_err *e)
+/* Without an OS sandbox the host's directories are where they are: then the roots lie below the directory that they were given
+ * relative to, and that is the working directory. */
+static int set_fields(const struct px_worker *w, unsigned timeout_s, bool full, const char *net,
+                      struct px_policy *policy, struct px_err *e)
 {
     char timeout[16];
     (void)px_fmt(timeout, sizeof timeout, "%us", timeout_s);
-    const char *const rows[][2] = {{"workdir", "/workspace"},
+    const char *const rows[][2] = {{"workdir", full ? "/workspace" : w->base},
                                    {"timeout", timeout},
                                    {"output-limit", "50k"},
-                                   {"net", w->network ? "outbound" : "none"},
-                                   {"require", w->require_os_sandbox ? "full" : "landlock"}};
+                                   {"net", net},
+                                   {"require", full ? "full" : "landlock"}};
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
         if (px_policy_set(policy, rows[i][0], rows[i][1], e) < 0)
             return -1;
-    return px_files_bind(w->files, "/workspace", policy, e);
+    return px_files_bind(w->files, full ? "/workspace" : NULL, policy, e);
 }
 
-/* Host codes of data/errors.def: the machine cannot give the isolation. */
-static int name_missing(const struct px_worker *w, struct px_err *e)
-{
-    struct px_err cause = *e;
-    if (!w->require_os_sandbox || cause.code < PX_E_USERNS || cause.code > PX_E_TIER)
-        return -1;
-    (void)px_fail(e, PX_E_OS_SANDBOX, 0, "OS sandbox required but unavailable");
-    return px_why(e, "%s", cause.what);
-}
-
-int px_worker_start(const struct px_worker *w, const char *const argv[], const struct px_worker_run *how,
-                    struct px_box **ret_box, struct px_err *e)
+static int start_with(const struct px_worker *w, const char *const argv[], const struct px_worker_run *how, bool full,
+                      const char *net, struct px_box **ret_box, struct px_err *e)
 {
     struct open_files o = {0};
     struct px_policy *policy = NULL;
@@ -142,14 +138,51 @@ int px_worker_start(const struct px_worker *w, const char *const argv[], const s
     if (timeout_s > TIMEOUT_MAX_S)
         timeout_s = TIMEOUT_MAX_S;
     int r = px_policy_new("worker", &policy, e);
-    r = r < 0 ? r : set_fields(w, timeout_s, policy, e);
+    r = r < 0 ? r : set_fields(w, timeout_s, full, net, policy, e);
     r = r < 0 ? r : take_attachments(how, &o, policy, e);
-    if (r >= 0 && px_box_start(policy, argv, NULL, ret_box, e) < 0)
-        r = name_missing(w, e);
+    r = r < 0 ? r : px_box_start(policy, argv, NULL, ret_box, e);
     for (size_t i = 0; i < o.count; i++)
         (void)close(o.fds[i]);
     px_policy_free(policy);
     return r;
+}
+
+/* A network that reaches out and not the host itself is better; where this build has none, it is the host's. */
+static int start(const struct px_worker *w, const char *const argv[], const struct px_worker_run *how, bool full,
+                 struct px_box **ret_box, struct px_err *e)
+{
+    struct px_err why = {0};
+    int r = start_with(w, argv, how, full, w->network ? "outbound" : "none", ret_box, &why);
+    if (r < 0 && w->network && why.code == PX_E_NOT_BUILT)
+        return start_with(w, argv, how, full, "host", ret_box, e);
+    if (r < 0 && e)
+        *e = why;
+    return r;
+}
+
+/* Host codes of data/errors.def: the machine cannot give the isolation. */
+static bool is_missing(const struct px_err *e)
+{
+    return e->code >= PX_E_USERNS && e->code <= PX_E_TIER;
+}
+
+/* An attachment has no place of its own without a sandbox to show it in. */
+int px_worker_start(const struct px_worker *w, const char *const argv[], const struct px_worker_run *how,
+                    struct px_box **ret_box, struct px_err *e)
+{
+    struct px_err cause = {0};
+    int r = start(w, argv, how, true, ret_box, &cause);
+    bool weaker = r < 0 && is_missing(&cause);
+    bool attached = how->attachments && how->attachments[0];
+    if (weaker && !w->require_os_sandbox && !attached)
+        return start(w, argv, how, false, ret_box, e);
+    if (r < 0 && e)
+        *e = cause;
+    if (!weaker)
+        return r;
+    (void)px_fail(e, PX_E_OS_SANDBOX, 0, w->require_os_sandbox ? "OS sandbox required but unavailable"
+                                                                : "attachments need the OS sandbox, which is unavailable");
+    return px_why(e, "%s", cause.what);
 }
 
 /* The names of the specification; everything else that px knows is beside them. */
@@ -179,71 +212,4 @@ int px_worker_result(const struct px_worker *w, const struct px_box *box, unsign
     px_buf_putc(&out, '\n');
     *ret_json = err.err < 0 ? NULL : px_buf_take(&out);
     return *ret_json ? 0 : px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
-}
-
-/* ---- words about a worker ---- */
-
-static void describe_roots(const struct px_worker *w, struct px_buf *text, struct px_json *j)
-{
-    struct px_files_root root;
-    px_json_array(j, "paths");
-    for (size_t i = 0; px_files_root_at(w->files, i, &root) == 0; i++) {
-        px_json_object(j, NULL);
-        px_json_text(j, "name", root.name);
-        px_json_text(j, "mode", root.writable ? "rw" : "ro");
-        px_json_uint(j, "max_file_bytes", root.max_file_bytes);
-        px_json_end(j);
-        px_buf_printf(text, "%s  %s at /workspace/%s, files of at most %llu bytes\n",
-                      root.writable ? "rw" : "ro", root.name, root.name,
-                      (unsigned long long)root.max_file_bytes);
-    }
-    px_json_end(j);
-}
-
-static void describe_rules(const struct px_worker *w, struct px_buf *text, struct px_json *j)
-{
-    px_json_array(j, "shell_rules");
-    for (size_t i = 0; i < w->rules_count; i++) {
-        const char *verdict = px_approval_name(w->rules[i].approval ? PX_NEEDS_APPROVAL : PX_PRE_APPROVED);
-        px_json_object(j, NULL);
-        px_json_array(j, "pattern");
-        px_buf_printf(text, "%-14s ", verdict);
-        for (char **word = w->rules[i].prefix; *word; word++) {
-            px_json_text(j, NULL, *word);
-            px_buf_quote(text, *word, strlen(*word));
-            px_buf_putc(text, ' ');
-        }
-        px_buf_puts(text, w->rules[i].paths ? "... (only with paths of the sandbox)\n" : "...\n");
-        px_json_end(j);
-        px_json_text(j, "approval", verdict);
-        px_json_end(j);
-    }
-    px_json_end(j);
-    const char *rest = px_approval_name(!w->has_default       ? PX_BLOCKED
-                                        : w->default_approval ? PX_NEEDS_APPROVAL
-                                                              : PX_PRE_APPROVED);
-    px_json_text(j, "shell_default", rest);
-    px_buf_printf(text, "%-14s every other command\n", rest);
-}
-
-int px_worker_describe(const struct px_worker *w, char **ret_text, char **ret_json, struct px_err *e)
-{
-    px_auto_buf struct px_buf text = PX_BUF(ANSWER_MAX), out = PX_BUF(ANSWER_MAX);
-    struct px_json j = {.out = &out};
-    px_json_object(&j, NULL);
-    px_json_bool(&j, "ok", true);
-    describe_roots(w, &text, &j);
-    px_json_bool(&j, "network", w->network);
-    px_json_bool(&j, "require_os_sandbox", w->require_os_sandbox);
-    px_buf_printf(&text, "network %s; OS sandbox %s\n", w->network ? "allowed" : "off",
-                  w->require_os_sandbox ? "required"
-                                        : "required in full, or with a warning by Landlock alone");
-    describe_rules(w, &text, &j);
-    px_json_uint(&j, "max_attachments", w->max_attachments);
-    px_json_uint(&j, "max_attachment_bytes", w->max_attachment_bytes);
-    px_json_end(&j);
-    px_buf_putc(&out, '\n');
-    *ret_text = px_buf_take(&text);
-    *ret_json = px_buf_take(&out);
-    return *ret_text && *ret_json ? 0 : px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
 }

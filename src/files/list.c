@@ -57,6 +57,19 @@ static char *join(const struct px_root *root, const char *rel)
     return out;
 }
 
+/* Times alone would not do: they can be set, and two changes may fall into one tick. */
+static uint64_t version_of(const struct stat *st)
+{
+    const uint64_t parts[] = {st->st_dev, st->st_ino, (uint64_t)st->st_size, (uint64_t)st->st_mtim.tv_sec, (uint64_t)st->st_mtim.tv_nsec,
+                              (uint64_t)st->st_ctim.tv_sec, (uint64_t)st->st_ctim.tv_nsec};
+    uint64_t h = 0x243f6a8885a308d3u;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        h = (h ^ parts[i]) * 0x9fb21c651e98df25u;
+        h ^= h >> 32;
+    }
+    return h;
+}
+
 /* 0, or 1 when there is no room for one more; takes text. */
 static int add(struct px_walk *w, const struct px_root *root, const char *rel, const struct stat *st, uint64_t line,
                char *text)
@@ -80,7 +93,7 @@ static int add(struct px_walk *w, const struct px_root *root, const char *rel, c
         return -ENOMEM;
     g->out.items[g->out.count++] = (struct px_files_entry){
         .path = path, .kind = px_stat_kind(st->st_mode), .size = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0,
-        .modified = st->st_mtim.tv_sec, .line = line, .text = px_take(&line_text)};
+        .modified = st->st_mtim.tv_sec, .version = st->st_ino ? version_of(st) : 0, .line = line, .text = px_take(&line_text)};
     return 0;
 }
 
@@ -110,6 +123,7 @@ static int run_with(const struct px_files *f, struct gather *g, struct px_files_
         return px_words_memory(e);
     w->visit = visit;
     w->directories = g->query->directories;
+    w->kinds_only = g->query->names_only || g->needle;  /* a file that is searched is opened and asked itself */
     return run(f, w, g, ret, e);
 }
 

@@ -13,20 +13,22 @@ enum { CAP_VERSION_3 = 0x20080522 };
 static const uint32_t kept_caps = 1u << 0 | 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4;
 
 #ifndef __SANITIZE_ADDRESS__ /* whose runtime makes calls of its own; the walls are tested in the other build */
-/* set-id bits in a mode are refused: nothing here needs them, and as root they would be worth something. */
+/* set-id bits in a mode are refused where a filter can see the mode: nothing here needs them, and as root they would be worth
+ * something. That of openat2 lies in memory, which a filter cannot read. No call that names a file without opening it is here but
+ * those that Landlock judges, and those that only look. */
 enum { SET_ID = 06000 };
 /* clang-format off */
 static const struct sock_filter filter[] = {
     CONFINE_HEAD CONFINE_COMMON
-    CONFINE_ALLOW(SYS_readv) CONFINE_ALLOW(SYS_writev) CONFINE_ALLOW(SYS_pread64) CONFINE_ALLOW(SYS_pwrite64)
+    CONFINE_ALLOW(SYS_readv) CONFINE_ALLOW(SYS_writev) CONFINE_ALLOW(SYS_pread64)
     CONFINE_ALLOW(SYS_poll) CONFINE_ALLOW(SYS_ppoll) CONFINE_ALLOW(SYS_recvmsg) CONFINE_ALLOW(SYS_recvfrom)
     CONFINE_ALLOW(SYS_shutdown) CONFINE_ALLOW(SYS_lseek) CONFINE_ALLOW(SYS_fcntl) CONFINE_ALLOW(SYS_fstat)
     CONFINE_ALLOW(SYS_newfstatat) CONFINE_ALLOW(SYS_statx) CONFINE_ALLOW(SYS_getdents64) CONFINE_ALLOW(SYS_openat2)
     CONFINE_ALLOW(SYS_readlinkat) CONFINE_ALLOW(SYS_mkdirat) CONFINE_ALLOW(SYS_unlinkat) CONFINE_ALLOW(SYS_renameat2)
-    CONFINE_ALLOW(SYS_faccessat) CONFINE_ALLOW(SYS_faccessat2) CONFINE_ALLOW(SYS_linkat) CONFINE_ALLOW(SYS_symlinkat)
+    CONFINE_ALLOW(SYS_faccessat) CONFINE_ALLOW(SYS_faccessat2)
     CONFINE_ALLOW_WITHOUT(SYS_openat, 3, SET_ID)
-    CONFINE_ALLOW_WITHOUT(SYS_fchmod, 1, SET_ID) CONFINE_ALLOW(SYS_fchown) CONFINE_ALLOW(SYS_ftruncate)
-    CONFINE_ALLOW(SYS_fsync) CONFINE_ALLOW(SYS_fdatasync) CONFINE_ALLOW(SYS_copy_file_range) CONFINE_ALLOW(SYS_utimensat)
+    CONFINE_ALLOW_WITHOUT(SYS_fchmod, 1, SET_ID) CONFINE_ALLOW(SYS_fchown)
+    CONFINE_ALLOW(SYS_fsync) CONFINE_ALLOW(SYS_fdatasync)
     CONFINE_ALLOW(SYS_geteuid) CONFINE_ALLOW(SYS_getegid) CONFINE_ALLOW(SYS_getuid) CONFINE_ALLOW(SYS_getgid)
     CONFINE_ALLOW(SYS_wait4) CONFINE_ALLOW(SYS_waitid)
     CONFINE_TAIL

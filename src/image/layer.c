@@ -123,24 +123,38 @@ int px_layer_unzip(int archive, uint64_t size, int dirfd, const struct px_unpack
 
 /* ---- packing ---- */
 
+static int finish_pack(const char *const *args, const int *fds, size_t fd_count, struct px_progress_to progress,
+                       struct px_layer_message *m, struct px_err *e)
+{
+    struct px_helper h;
+    if (px_helper_start("px-layer", args, fds, fd_count, &h, e) < 0)
+        return -1;
+    int r = listen_to(&h, "packing", progress, m, e);
+    (void)px_helper_done(&h);
+    return r < 0 ? -1 : digests(m, fd_count > 1, e);
+}
+
 static int run_pack(const struct px_pack *pack, int out, struct px_progress_to progress, struct px_layer_message *m,
                     struct px_err *e)
 {
     const char *args[SKIP_MAX + FIXED_ARGS] = {"pack", px_compression_word(pack->compression), pack->upper ? "1" : "0",
                                                pack->prefix ? pack->prefix : ""};
     const int fds[] = {pack->dirfd, out};
-    struct px_helper h;
     size_t n = 0;
     for (; pack->skip && pack->skip[n]; n++) {
         if (n == SKIP_MAX)
             return px_fail(e, PX_E_LIMIT, 0, "more than %d paths to leave out of a layer", SKIP_MAX);
         args[4 + n] = pack->skip[n];
     }
-    if (px_helper_start("px-layer", args, fds, out < 0 ? 1 : 2, &h, e) < 0)
-        return -1;
-    int r = listen_to(&h, "packing", progress, m, e);
-    (void)px_helper_done(&h);
-    return r < 0 ? -1 : digests(m, out >= 0, e);
+    return finish_pack(args, fds, out < 0 ? 1 : 2, progress, m, e);
+}
+
+static int run_pack_listed(const struct px_pack *pack, int out, struct px_progress_to progress, struct px_layer_message *m,
+                           struct px_err *e)
+{
+    const char *const args[] = {"pack-listed", px_compression_word(pack->compression), pack->prefix ? pack->prefix : "", NULL};
+    const int fds[] = {pack->dirfd, out, pack->list};
+    return finish_pack(args, fds, PX_COUNT_OF(fds), progress, m, e);
 }
 
 int px_layer_pack(struct px_store *store, const struct px_pack *pack, struct px_progress_to progress,
@@ -151,7 +165,9 @@ int px_layer_pack(struct px_store *store, const struct px_pack *pack, struct px_
     uint64_t size = 0;
     if (px_blob_begin(store, px_unpack_limits_default.bytes, &writer, e) < 0)
         return -1;
-    if (run_pack(pack, px_blob_writer_fd(writer), progress, &m, e) < 0) {
+    int out = px_blob_writer_fd(writer);
+    int r = pack->listed ? run_pack_listed(pack, out, progress, &m, e) : run_pack(pack, out, progress, &m, e);
+    if (r < 0) {
         px_blob_drop(writer);
         return -1;
     }

@@ -59,6 +59,10 @@ struct px_pack {
     bool upper;
     enum px_compression compression;
     const char *const *skip;    /* NULL-terminated: exact paths that are left out, with what is below them; may be NULL */
+    bool listed;                /* pack these files and links, and the directories they are in, as anybody's clone would have
+                                 * them: directories 0755, files 0755 or 0644, every file for itself. One that is not there
+                                 * is an error. Not with upper or skip. */
+    int list;                   /* their paths, sorted by bytes, a NUL behind each */
 };
 struct px_layer {
     struct px_oid digest;       /* of the blob, as compressed */

@@ -8,6 +8,8 @@
  *     px-layer unzip SIZE BYTES ENTRIES RATIO                 the same
  *     px-layer pack FORMAT UPPER PREFIX [SKIP...]             4: the directory, 5: where the bytes go; without it only
  *                                                             the name counts
+ *     px-layer pack-listed FORMAT PREFIX                      4: the directory, 5: where the bytes go, 6: names of the
+ *                                                             files to pack, in order, a NUL behind each
  *     px-layer try ACT                                        4: a directory; for a test, see helpers/layer/try.c */
 #pragma once
 

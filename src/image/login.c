@@ -133,6 +133,7 @@ int px_login_find(const char *registry, char *user, size_t user_size, char *pass
     *user = *password = '\0';
     if ((name && *name) != (secret && *secret)) {
         (void)px_fail(e, PX_E_REGISTRY, 0, "only one of PX_REGISTRY_USERNAME and PX_REGISTRY_PASSWORD is set");
+        (void)px_detail(e, "reason", "registry_auth_missing");
         return px_fix(e, "Set both, or neither.");
     }
     if (name && *name)
@@ -176,6 +177,7 @@ static int wanted(struct px_talk *s, const char *why, struct px_err *e)
 {
     (void)px_fail(e, PX_E_REGISTRY, 0, "the registry %s wants to know who asks for %s", s->ref->registry,
                   s->ref->repository);
+    (void)px_detail(e, "reason", "unauthorized");
     return px_why(e, "%s", why);
 }
 

@@ -40,6 +40,8 @@ int px_talk_refused(struct px_talk *s, const char *doing, struct px_err *e)
     add_words(&s->answer, &words);
     (void)px_fail(e, PX_E_REGISTRY, 0, "the registry %s did not let px %s %s: HTTP status %u", s->ref->registry, doing,
                   s->ref->repository, s->answer.status);
+    if (s->answer.status == 401 || s->answer.status == 403)
+        (void)px_detail(e, "reason", "unauthorized");
     if (s->answer.cut)
         return px_why(e, "The connection was cut: %.300s.", s->answer.words);
     return words.len ? px_why(e, "It said \"%.400s\".", px_buf_text(&words)) : px_why(e, "It did not say why.");

@@ -30,6 +30,16 @@ static int load_silently(void)
     return px_own.filter.program_length ? (int)px_sys(SYS_seccomp, 1 /* SET_MODE_FILTER */, 0, &request) : 0;
 }
 
+/* The kernel counts a user's descriptors that are on their way against the limit of open files of who sends one more, and that may be a
+ * low one. They are soon taken; the filter permits no other call than this to wait with. If other boxes of this user hold all of
+ * them up for longer, refusals are ENOSYS, and untold. */
+static void hand_over(int listener)
+{
+    enum { TRIES = 100000 };
+    for (int i = 0; i < TRIES && px_command_send_fd(px_own.filter.inbox[1], "l", 1, listener) == -ETOOMANYREFS; i++)
+        ;
+}
+
 /* The child's own: px-init gets the listener while it waits for us. Its number must be below the limit of open files, which is set
  * by now; a limit of 3 leaves no room for it. -EBUSY: somebody around the box listens already, and there can be only one. */
 int px_filter_command(void)
@@ -39,8 +49,8 @@ int px_filter_command(void)
         return load_silently();
     (void)px_sys(SYS_close, FIRST);
     int listener = px_notify_load((const void *)program, px_own.filter.program_length);
-    if (listener >= 0)          /* if other boxes of this user hold up all descriptors on their way, refusals are ENOSYS, and untold */
-        (void)px_command_send_fd(px_own.filter.inbox[1], "l", 1, listener);
+    if (listener >= 0)
+        hand_over(listener);
     if (listener != -EBUSY && listener != -EMFILE)
         return listener < 0 ? listener : 0;
     px_notify_restore((void *)program, px_own.filter.program_length);

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""pty.py [NAME...] - px on a terminal: programs that need one, window sizes, Ctrl-C, and the terminal restored after all of it.
+"""pty.py [NAME...] - px on a terminal: programs that need one, window sizes, Ctrl-C, questions, and the terminal restored after all of it.
 
 Each test has a pseudo terminal of its own on the caller's side. PX in the environment is the program.
 Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last "N passed, N failed, N skipped".
@@ -255,8 +255,8 @@ def test_python_prompt():
         t.send("6 * 7\n")
         t.expect(r"42\r\n")
         t.expect(">>> ")
-        t.send("import time; time.sleep(1000)\n")
-        time.sleep(0.5)
+        t.send("import time; print('as' + 'leep'); [time.sleep(0.05) for _ in iter(int, 1)]\n")
+        t.expect(r"asleep\r\n")
         t.send(b"\x03")
         t.expect("KeyboardInterrupt")
         t.expect(">>> ")
@@ -416,6 +416,49 @@ def test_no_input_injection():
         for name in ("sti", "sti-high", "linux", "cons"):
             t.expect(f"{name} no\r\n")
         t.ends_with(0)
+
+
+# ---- questions -----------------------------------------------------------------------------------------------------
+
+
+def worker_file(place):
+    with open(os.path.join(place, "w.yaml"), "w", encoding="ascii") as file:
+        file.write("sandbox: {paths: {out: {root: ./out, mode: rw}}}\nshell_rules: [{pattern: touch}, {pattern: echo, approval_required: false}]\n")
+    return os.path.join(place, "w.yaml")
+
+
+def test_a_worker_s_command_is_asked_for():
+    """Only y and yes mean yes; what was typed before the question does not count."""
+    with tempfile.TemporaryDirectory() as place:
+        path, made = worker_file(place), os.path.join(place, "out", "f")
+        for answer, agreed in (("y\n", True), ("YES\n", True), ("n\n", False), ("\n", False), ("yellow\n", False), ("\x04", False)):
+            with Terminal("worker", "shell", path, "--base", place, "--", "touch", "out/f") as t:
+                t.expect(re.escape("wants to run: 'touch' 'out/f'\r\nRun it? [y/N] "))
+                t.send(answer)
+                t.ends_with(0 if agreed else 125)
+            equal(os.path.exists(made), agreed, f"whether it ran after {answer!r}")
+            if agreed:
+                os.unlink(made)
+        with Terminal("worker", "shell", path, "--base", place, "--", "echo", "at once") as t:
+            t.expect("at once\r\n")
+            t.ends_with(0)
+        for option, status in (("--approve-all", 0), ("--strict", 125)):
+            with Terminal("worker", "shell", path, "--base", place, option, "--", "touch", "out/f") as t:
+                t.ends_with(status)
+                equal(b"Run it?" in t.seen, False, f"a question in spite of {option}")
+            equal(os.path.exists(made), status == 0, option)
+            shutil.rmtree(os.path.join(place, "out"))
+
+
+def test_a_question_shows_the_whole_command():
+    """A command cannot hide a part of itself behind what a terminal obeys, or behind its length."""
+    with tempfile.TemporaryDirectory() as place:
+        path = worker_file(place)
+        for word, shown in (("a\x1b[2K\r\x08b", r"a\x1b[2K\x0d\x08b"), ("\u202egpj", r"\xe2\x80\xaegpj"), ("x" * 5000 + "END", "x" * 5000 + "END")):
+            with Terminal("worker", "shell", path, "--base", place, "--", "touch", word, cols=200) as t:
+                t.expect(re.escape(f"wants to run: 'touch' '{shown}'\r\nRun it? [y/N] "))
+                t.send("n\n")
+                t.ends_with(125)
 
 
 # ---- all of them ---------------------------------------------------------------------------------------------------

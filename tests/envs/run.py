@@ -7,7 +7,6 @@ archives on it. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and
 last "N passed, N failed, N skipped".
 """
 
-import argparse
 import functools
 import hashlib
 import http.server
@@ -27,34 +26,17 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 sys.dont_write_bytecode = True
 import leaks  # noqa: E402
+from cases import TESTS, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
 from wheels import Wheel, lock, record_hash  # noqa: E402
 
 LIMIT_S = 300
 PYTHON = "/usr/bin/python3.11"
-TESTS, REAL_TESTS = [], []
-
-
-class Problem(Exception):
-    """The test failed; the text says how."""
-
-
-class Skip(Exception):
-    """The test cannot be run here; the text says why."""
-
-
-def test(function):
-    TESTS.append(function)
-    return function
+REAL_TESTS = []
 
 
 def real(function):
     REAL_TESTS.append(function)
     return function
-
-
-def check(condition, why):
-    if not condition:
-        raise Problem(why)
 
 
 class Site:
@@ -550,13 +532,7 @@ def source_archives_on_the_base(site):
 
 def attempt(function, programs, top):
     place = Path(tempfile.mkdtemp(prefix=function.__name__ + ".", dir=top))
-    try:
-        function(Site(programs, place))
-        verdict, why = "ok", ""
-    except Skip as reason:
-        verdict, why = "skip", str(reason)
-    except (Problem, OSError, ValueError, IndexError, KeyError, subprocess.SubprocessError) as error:
-        verdict, why = "not ok", f"{type(error).__name__}: {error}" if not isinstance(error, Problem) else str(error)
+    verdict, why = verdict_of(lambda: function(Site(programs, place)))
     left = leaks.processes_left()
     if left and verdict != "not ok":
         verdict, why = "not ok", f"left {left}"
@@ -565,60 +541,19 @@ def attempt(function, programs, top):
     return verdict, why
 
 
-def run_all(programs, top, only, tests):
-    leaks.become_subreaper()
-    counts = {"ok": 0, "not ok": 0, "skip": 0}
-    for function in tests:
-        if only and not any(function.__name__.startswith(word) for word in only):
-            continue
-        verdict, why = attempt(function, programs, top)
-        counts[verdict] += 1
-        print(f"{verdict} {function.__name__}" + (f": {why}" if why else ""), flush=True)
-    print("{ok} passed, {not ok} failed, {skip} skipped".format(**counts))
-    return 1 if counts["not ok"] or not counts["ok"] else 0
-
-
-def publish(build, uid):
-    """Copies that any user can read, wherever the repository lies."""
-    top = Path(tempfile.mkdtemp(prefix="envs."))
-    top.chmod(0o755)
-    glibc = build / "glibc" if (build / "glibc").is_dir() else build
-    for program in (build / "px", glibc / "px-main", glibc / "px-layer", glibc / "px-fetch", glibc / "tests/env-tool"):
-        shutil.copyfile(program, top / program.name)
-        (top / program.name).chmod(0o755)
-    (top / "tests").mkdir(mode=0o755)
-    for path in (*HERE.glob("*.py"), HERE.parent / "leaks.py"):
-        shutil.copyfile(path, top / "tests" / path.name)
-        (top / "tests" / path.name).chmod(0o644)
-    (top / "work").mkdir()
-    if uid:
-        os.chown(top / "work", uid, uid)
-    (top / "work").chmod(0o755)
-    return top
-
-
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--as", dest="uid", type=int, default=0)
-    parser.add_argument("--real", action="store_true")
-    parser.add_argument("--only", nargs="+", default=[])
-    parser.add_argument("--published", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("build", type=Path)
-    options = parser.parse_args()
+    words = parser("build")
+    words.add_argument("--real", action="store_true")
+    options = words.parse_args()
+    tests = REAL_TESTS if options.real else TESTS
     if options.published:
-        return run_all(options.build, options.build / "work", options.only, REAL_TESTS if options.real else TESTS)
-    top = publish(options.build.resolve(), options.uid)
-    drop = ["setpriv", "--reuid", str(options.uid), "--regid", str(options.uid), "--clear-groups", "--"] if options.uid else []
-    only = ["--real"] * options.real + (["--only", *options.only] if options.only else [])
-    try:
-        return subprocess.run(
-            [*drop, sys.executable, str(top / "tests/run.py"), "--published", *only, "--", str(top)],
-            check=False,
-            cwd=top / "work",
-            env={**os.environ, "TMPDIR": str(top / "work"), "PYTHONDONTWRITEBYTECODE": "1"},
-        ).returncode
-    finally:
-        subprocess.run(["rm", "-rf", "--", str(top)], check=False)
+        leaks.become_subreaper()
+        return tell((f.__name__, *attempt(f, options.build, options.build / "work")) for f in chosen(tests, options.only))
+    build = options.build.resolve()
+    glibc = build / "glibc" if (build / "glibc").is_dir() else build
+    programs = [build / "px", glibc / "px-main", glibc / "px-layer", glibc / "px-fetch", glibc / "tests/env-tool"]
+    top = publish("envs", programs, [*HERE.glob("*.py"), HERE.parent / "leaks.py"], options.uid)
+    return start_again(top, "envs/run.py", options, *["--real"] * options.real)
 
 
 if __name__ == "__main__":

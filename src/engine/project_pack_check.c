@@ -1,0 +1,68 @@
+/* engine/project_pack_check.c - the same image once more, to see that it is the same. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/text.h"
+#include "engine/project_pack_parts.h"
+#include "engine/sandbox_differ.h"
+#include "store/document.h"
+
+static int no_memory(struct px_err *e)
+{
+    return px_fail(e, PX_E_MEMORY, ENOMEM, "packing a project");
+}
+
+/* What builds again and compares has its own words for what it found. */
+static int is_another(struct px_err *e)
+{
+    if (e->code == PX_E_BUILD || e->code == PX_E_OBJECT)
+        e->code = PX_E_SANDBOX_FORMAT;
+    return e->code == PX_E_SANDBOX_FORMAT ? px_detail(e, "reason", "not_reproducible") : -1;
+}
+
+/* From a new look at the files. */
+static int check_app(struct px_packing *k, struct px_app *first, struct px_err *e)
+{
+    struct px_layer second;
+    first->layer = k->app.layer;
+    if (k->compression != PX_COMPRESS_GZIP && px_packing_app(k, PX_COMPRESS_GZIP, &first->layer, e) < 0)
+        return -1;
+    px_worktree_done(&k->files);
+    if (px_worktree_look(k->p->site.root, false, &k->files, e) < 0 || px_packing_app(k, PX_COMPRESS_GZIP, &second, e) < 0)
+        return -1;
+    if (px_oid_equal(&second.digest, &first->layer.digest))
+        return 0;
+    (void)px_fail(e, PX_E_SANDBOX_FORMAT, 0, "the project's files gave another layer the second time");
+    (void)px_why(e, "Something writes in the project.");
+    (void)px_differ(k->s, "application", &first->layer, &second, e);
+    return is_another(e);
+}
+
+/* Base, capabilities and environment are made anew from the packages that the record names, and compared with it. */
+static int check_image(struct px_packing *k, const struct px_app *app, bool again, struct px_oid *ret_manifest, struct px_err *e)
+{
+    const struct px_image_build how = {.force = again};
+    px_auto_free struct px_image *image = calloc(1, sizeof *image);
+    px_auto(px_document) json_t *record = NULL;
+    if (!image)
+        return no_memory(e);
+    if (px_project_image_ship(k->p, &k->sandbox, app, &how, image, &record, e) < 0)
+        return again ? is_another(e) : -1;
+    *ret_manifest = image->manifest;
+    px_image_done(image);
+    return 0;
+}
+
+int px_packing_check(struct px_packing *k, struct px_err *e)
+{
+    struct px_app app = {.command = k->app.command};
+    struct px_oid first, second;
+    if (check_app(k, &app, e) < 0 || check_image(k, &app, false, &first, e) < 0 || check_image(k, &app, true, &second, e) < 0)
+        return -1;
+    if (px_oid_equal(&first, &second))
+        return 0;
+    (void)px_fail(e, PX_E_SANDBOX_FORMAT, 0, "the image is another the second time: %s instead of %s", second.hex, first.hex);
+    return is_another(e);
+}

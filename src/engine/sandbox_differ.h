@@ -1,0 +1,16 @@
+/* engine/sandbox_differ.h - where two layers that ought to be one begin to differ.
+ *
+ * Why:     "another digest" helps nobody; the first file that differs tells what did it.
+ * Owns:    nothing: what it unpacks is gone when it returns.
+ * Mustn't: hide the error that it is added to. */
+#pragma once
+
+#include "image/layer.h"
+
+struct px_err;
+struct px_sandbox;
+
+/* Adds to an error just made: details.layer, expected and found, details.path and a line in why, as far as the store still has
+ * both. Returns -1. */
+int px_differ(struct px_sandbox *s, const char *layer, const struct px_layer *expected, const struct px_layer *found,
+              struct px_err *e);
