@@ -71,6 +71,9 @@ void px_env_done(struct px_env *env);
  * there. 1, 0, -1. Does not hash anything; `px sandbox status --verify` does. */
 int px_env_check(struct px_sandbox *s, const char *profile, struct px_err *e);
 
+/* Each package that came as a source archive is built once more, beside what is there, and compared. PX904: one is another now. */
+int px_env_compare_builds(struct px_sandbox *s, const struct px_env *env, struct px_err *e);
+
 /* The same environment from its record, nothing looked for and nothing built; it has no lease. 1: there is none, or not one that says
  * everything (written by an older px). */
 int px_env_load(struct px_sandbox *s, const char *profile, const char *base, struct px_env *ret_env, struct px_err *e);
@@ -81,7 +84,7 @@ int px_env_load(struct px_sandbox *s, const char *profile, const char *base, str
 struct px_inferred;
 int px_env_infer(const struct px_manifest *manifest, const struct px_pins *pins, const char *base,
                  const struct px_env *env, struct px_inferred *ret_inferred, struct px_err *e);
-/* The same as JSON for people and machines: [{"capability","source","detail","counts"}...]. */
+/* The same as JSON for people and machines: [{"capability","source","detail","counts","set_aside"?}...]. */
 void px_env_explain(const struct px_inferred *inferred, struct px_json *j, const char *name);
 
 /* The texts of an environment into an empty directory, for other places than PX_HOME: in an image, say. store: what the

@@ -102,6 +102,8 @@ void px_env_explain(const struct px_inferred *inferred, struct px_json *j, const
         px_json_text(j, "source", px_infer_source_words[inferred->reasons[i].source]);
         px_json_text(j, "detail", inferred->reasons[i].detail);
         px_json_bool(j, "counts", inferred->reasons[i].counts);
+        if (inferred->reasons[i].brought)
+            px_json_text(j, "set_aside", "its wheel brings the libraries");
         px_json_end(j);
     }
     px_json_end(j);

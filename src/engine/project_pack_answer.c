@@ -47,8 +47,14 @@ static json_t *warnings(const struct px_worktree *files)
 static json_t *layers(const struct px_packing *k)
 {
     json_t *out = json_array();
-    for (size_t i = 0; out && i < k->image.layer_count; i++)
-        (void)json_array_append_new(out, px_layer_json(&k->image.layers[i]));
+    for (size_t i = 0; out && i < k->image.layer_count; i++) {
+        json_t *layer = px_layer_json(&k->image.layers[i]);
+        if (k->image.layers[i].tar_size == 0) {         /* an image that was there says only what is in its manifest */
+            (void)json_object_del(layer, "tar_size");
+            (void)json_object_del(layer, "entries");
+        }
+        (void)json_array_append_new(out, layer);
+    }
     return out;
 }
 

@@ -460,7 +460,8 @@ def wishes_and_what_is_inferred(site):
     for manifest, effective in rows.items():
         env = site.good(text, manifest=manifest or None)
         check(env["effective"] == effective, f"{manifest!r}: {env['effective']} {env['capabilities']}")
-    (reason,) = site.good(text)["capabilities"]
+    reason, brought = site.good(text)["capabilities"]
+    check(brought == {"capability": "xml", "source": "static map", "detail": "lxml", "counts": False, "set_aside": "its wheel brings the libraries"}, f"{brought}")
     check(reason == {"capability": "postgres", "source": "static map", "detail": "psycopg2", "counts": True}, f"{reason}")
     site.refused("PX901", "bogus", text, manifest=head + "[tool.px.sandbox.capabilities]\nbogus = false\n")
 
