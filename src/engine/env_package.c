@@ -335,7 +335,7 @@ static int compare_build(struct px_env_work *w, const struct px_env_package *p, 
 
 int px_env_compare_builds(struct px_sandbox *s, const struct px_env *env, struct px_err *e)
 {
-    const struct px_env_ask ask = {.base = env->runtime->base};
+    const struct px_env_ask ask = {.python = env->runtime};
     struct px_env_work w = {.s = s, .ask = &ask};
     if (px_env_runtime(&w, e) < 0)
         return -1;
