@@ -1,5 +1,5 @@
-"""A project's program in its sandbox, the second time and later, beside the same box without a project: what finding the project, its
-lock, its environment and its image costs."""
+"""A project's program in its sandbox, the second time and later, beside the same box without a project: what finding the
+project, its lock, its environment and its image costs."""
 
 import glob
 import json
@@ -43,9 +43,11 @@ class Project:
 
     def rows(self):
         """Of equal boxes: root, overlay, environment at /px, working tree at /app."""
-        root = os.path.join(self.home, "store", "trees", self.base["tree"], "root")
-        inside = os.path.dirname(os.path.dirname(glob.glob(os.path.join(self.home, "store", "trees", "*", "root", "env", "manifest.json"))[0]))
-        box = ["--preset", "project", "--net", "none", "--rootfs", root, "--overlay", "--work-dir", self.dir, "-v", f"{inside}:/px:ro", "-w", "/app", "-i"]
+        trees = os.path.join(self.home, "store", "trees")
+        root = os.path.join(trees, self.base["tree"], "root")
+        inside = os.path.dirname(os.path.dirname(glob.glob(os.path.join(trees, "*", "root", "env", "manifest.json"))[0]))
+        box = ["--preset", "project", "--net", "none", "--rootfs", root, "--overlay", "--work-dir", self.dir,
+               "-v", f"{inside}:/px:ro", "-w", "/app", "-i"]
         within = ["env", "-C", self.dir, f"PX_HOME={self.home}"]
         return [Row("px exec, the same box", [self.px, "exec", *box, "--", *PAYLOAD], prefix=within),
                 Row("px run --sandbox", [self.px, "run", "--sandbox", *PAYLOAD], prefix=within),
@@ -59,7 +61,8 @@ def extra(results):
     """What px run adds to the box's own time, as a figure of its row."""
     by_name = {result["row"]: result for result in results}
     box, run = by_name["px exec, the same box"], by_name["px run --sandbox"]
-    row = Row("px run --sandbox, over the box's own time", goals=GOALS, note="" if "p50_ms" in run and "p50_ms" in box else run["verdict"])
+    note = "" if "p50_ms" in run and "p50_ms" in box else run["verdict"]
+    row = Row("px run --sandbox, over the box's own time", goals=GOALS, note=note)
     result = report.finish(row, None if row.note else {"extra_ms": run["p50_ms"] - box["p50_ms"]})
     report.table([result], [("extra ms", "extra_ms", 2)], "a project's sandbox, warm")
     return result

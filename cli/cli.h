@@ -59,8 +59,8 @@ struct option_rules {
 };
 int parse_options(struct cli *cli, int argc, char **argv, struct options *ret_options, struct px_err *e);
 /* The same on top of a policy, which it takes also when it fails, by these rules; NULL: every field, and no preset. */
-int parse_options_onto(struct cli *cli, int argc, char **argv, struct px_policy *policy, const struct option_rules *rules,
-                       struct options *ret_options, struct px_err *e);
+int parse_options_onto(struct cli *cli, int argc, char **argv, struct px_policy *policy,
+                       const struct option_rules *rules, struct options *ret_options, struct px_err *e);
 void free_options(struct options *options);
 
 /* cli/run.c: a command on the caller's streams, from its start to its answer. */
@@ -76,7 +76,7 @@ struct run {
 void run_again_ready(void);
 int run_on_streams(struct cli *cli, const struct options *o, const struct run *how);    /* the exit status */
 int status_for(const struct px_err *e);         /* of a command that could not be started */
-int open_passed_signals(void);                         /* those that are passed on to a command, blocked; a signalfd */
+int open_passed_signals(void);                  /* those that are passed on to a command, blocked; a signalfd */
 void close_inherited(void);
 void open_missing_stdio(void);
 void wipe_environment(void);

@@ -44,17 +44,39 @@ static void print_commands(const char *separator)
             printf("%s%s", c == commands ? "" : separator, c->name);
 }
 
-/* The words that may follow a command, if its usage begins with them: "start|exec|... ". 0: it does not. */
+/* The words that may follow a command, if its usage begins with them: "start|exec|... ", or with the only one. 0: it does not. */
 static int verbs_length(const struct command *c)
 {
-    int n = (int)strspn(c->usage, "abcdefghijklmnopqrstuvwxyz|");
-    return c->summary && memchr(c->usage, '|', (size_t)n) ? n : 0;
+    int n = (int)strspn(c->usage, "abcdefghijklmnopqrstuvwxyz-|");
+    return c->summary && n > 0 && (memchr(c->usage, '|', (size_t)n) || !strchr(c->usage, '|')) ? n : 0;
 }
 
 static void print_verbs(const struct command *c)
 {
     for (int i = 0; i < verbs_length(c); i++)
         (void)putchar(c->usage[i] == '|' ? ' ' : c->usage[i]);
+}
+
+/* Flags of a command's own: what its usage has as "[--flag]". */
+static const char *next_flag(const char *usage, int *ret_length)
+{
+    const char *at = strstr(usage, "[--");
+    *ret_length = at ? (int)strcspn(at + 1, " =]") : 0;
+    return at ? at + 1 : NULL;
+}
+
+static void print_flags(const char *before, const char *between, const char *after)
+{
+    for (const struct command *c = commands; c->name; c++) {
+        int n;
+        const char *flag = c->summary ? next_flag(c->usage, &n) : NULL;
+        if (!flag)
+            continue;
+        printf(before, c->name);
+        for (bool first = true; flag; flag = next_flag(flag, &n), first = false)
+            printf("%s%.*s", first ? "" : between, n, flag);
+        printf("%s", after);
+    }
 }
 
 static void bash_verbs(void)
@@ -97,9 +119,11 @@ static void bash(void)
     printf("\" -- \"$cur\")); return; fi\n");
     bash_verbs();
     bash_boxes();
-    printf("  if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"--preset --plan --report --help");
+    printf("  local own=; case ${COMP_WORDS[1]} in\n");
+    print_flags("    %s) own=\"", " ", "\" ;;\n");
+    printf("  esac\n  if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"$own --preset --plan --report --help");
     each_option(bash_word);
-    printf("\" -- \"$cur\")); return; fi\n  COMPREPLY=($(compgen -c -- \"$cur\"))\n}\ncomplete -o default -F _px px\n");
+    printf("\" -- \"$cur\")); return; fi\n  case ${COMP_WORDS[1]} in run|test) return ;; esac\n  COMPREPLY=($(compgen -c -- \"$cur\"))\n}\ncomplete -o default -F _px px\n");
 }
 
 static void zsh_option(const struct px_field_info *f)
@@ -132,7 +156,9 @@ static void zsh(void)
 {
     printf("#compdef px\n");
     zsh_verbs();
-    printf("_arguments '1:command:(");
+    printf("if [[ ${words[CURRENT]} == --* ]]; then\n  case ${words[2]} in\n");
+    print_flags("    %s) compadd -- ", " ", " ;;\n");
+    printf("  esac\nfi\n_arguments '1:command:(");
     print_commands(" ");
     printf(")' \\\n");
     printf("  '--preset[start from a preset]:preset:(");
@@ -184,6 +210,7 @@ static void fish(void)
     for (size_t i = 0; i < 2; i++)
         printf("complete -c px -n '__fish_seen_subcommand_from box; and __fish_seen_subcommand_from %s '(px box list --names"
                " 2>/dev/null)' -d box\n", names[i]);
+    print_flags("complete -c px -n '__fish_seen_subcommand_from %s' -f -a '", " ", "'\n");
     each_option(fish_option);
 }
 

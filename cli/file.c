@@ -303,6 +303,7 @@ static int run_op(const struct cli *cli, struct words *w, const struct px_files_
     struct px_files_answer a = {0};
     struct px_err e = {0};
     int r = open_files(w, &files, &e);
+    w->ask.query.names_only = !cli->json;       /* people are shown names */
     if (r >= 0)
         r = w->input ? call_input(w, files, op, &a, &e) : call_words(w, files, op, &a, &e);
     int status = r < 0 ? say_file_error(cli, files, &e) : answer(cli, &a);

@@ -138,6 +138,8 @@ static int command_option(const struct reader *r, const char *word)
     return 0;
 }
 
+static const char exec_list[] = "Run `px exec --help` for the list. A command that starts with '-' goes after `--`.";
+
 static int long_option(struct reader *r, const char *word, struct px_err *e)
 {
     size_t len = strcspn(word, "=");
@@ -148,8 +150,7 @@ static int long_option(struct reader *r, const char *word, struct px_err *e)
     if (own != 0)
         return own < 0 ? -1 : 0;
     if (find_field(word, len, &f) < 0)
-        return make_error(e, 1, r->rules->list ? r->rules->list : "Run `px exec --help` for the list. A command that starts with '-' goes after `--`.",
-                          "there is no option --%.200s", word);
+        return make_error(e, 1, r->rules->list ? r->rules->list : exec_list, "there is no option --%.200s", word);
     return set_field(r, &f, behind, e);
 }
 
@@ -232,8 +233,8 @@ int parse_options(struct cli *cli, int argc, char **argv, struct options *ret_op
     return 0;
 }
 
-int parse_options_onto(struct cli *cli, int argc, char **argv, struct px_policy *policy, const struct option_rules *rules,
-                       struct options *ret_options, struct px_err *e)
+int parse_options_onto(struct cli *cli, int argc, char **argv, struct px_policy *policy,
+                       const struct option_rules *rules, struct options *ret_options, struct px_err *e)
 {
     static const struct option_rules all = {.else_is = "is the server's own", .fix = "Leave it out."};
     struct options out = {.policy = policy};

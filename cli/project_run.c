@@ -28,25 +28,29 @@ struct asked {
 
 /* Of the policy, what is not the image's and the working tree's. */
 static const char *const box_fields[] = {
-    "bind", "tmpfs", "workdir", "env", "env-file", "net", "memory", "cpus", "cpu-time", "pids", "disk", "file-size", "nofile", "timeout",
-    "output-limit", "output-end", "limits", "tty", "interactive", "user", "hostname", "require", "seccomp", "apparmor", "timings", NULL};
+    "bind",        "tmpfs", "workdir",   "env",     "env-file", "net",          "memory",     "cpus",   "cpu-time",
+    "pids",        "disk",  "file-size", "nofile",  "timeout",  "output-limit", "output-end", "limits", "tty",
+    "interactive", "user",  "hostname",  "require", "seccomp",  "apparmor",     "timings",    NULL};
 
 static int check_words(struct asked *a, struct px_err *e)
 {
     const struct options *o = &a->o;
     const char *fix = "Run `px run --help` for what can be said.";
     if (o->said && !a->how.sandbox)
-        return make_error(e, 1, "Add --sandbox: on this machine nothing bounds the program.", "--%s needs --sandbox", o->said);
+        return make_error(e, 1, "Add --sandbox: on this machine nothing bounds the program.", "--%s needs --sandbox",
+                          o->said);
     if (o->report && !a->how.sandbox)
         return make_error(e, 1, "Add --sandbox, or use --json.", "--report needs --sandbox");
     if (a->auto_add && !a->how.sandbox)
         return make_error(e, 1, "Add --sandbox.", "--auto-add needs --sandbox");
     if (o->shell_text || o->plan)
-        return make_error(e, 1, o->plan ? "Run `px explain run`." : fix, "--%s is for px exec", o->plan ? "plan" : "command");
+        return make_error(e, 1, o->plan ? "Run `px explain run`." : fix, "--%s is for px exec",
+                          o->plan ? "plan" : "command");
     if (a->cli->json && (o->tty || o->interactive))
         return make_error(e, 1, "Leave one of them out.", "--json has no terminal and no input for the program");
     if (o->argc == 0 && strcmp(a->command, "run") == 0)
-        return make_error(e, 1, "Name a file of the project, python, or a script of one of its packages: px run app.py.",
+        return make_error(e, 1,
+                          "Name a file of the project, python, or a script of one of its packages: px run app.py.",
                           "there is nothing to run");
     return 0;
 }
@@ -54,11 +58,16 @@ static int check_words(struct asked *a, struct px_err *e)
 static int read_words(struct asked *a, int argc, char **argv, struct px_err *e)
 {
     struct px_policy *policy = NULL;
-    const struct word own[] = {{"--sandbox", 0, &a->how.sandbox, NULL}, {"--frozen", 0, &a->how.frozen, NULL},
-                               {"--auto-add", 0, &a->auto_add, NULL}, {NULL, 0, NULL, NULL}};
-    const struct option_rules rules = {.fields = box_fields, .else_is = "is not for a project's sandbox", .own = own,
-                                       .fix = "Its root is the project's image, its working tree is at /app.",
-                                       .list = "Run `px run --help` for the list. A target that starts with '-' goes after `--`."};
+    const struct word own[] = {{"--sandbox", 0, &a->how.sandbox, NULL},
+                               {"--frozen", 0, &a->how.frozen, NULL},
+                               {"--auto-add", 0, &a->auto_add, NULL},
+                               {NULL, 0, NULL, NULL}};
+    const struct option_rules rules = {
+        .fields = box_fields,
+        .else_is = "is not for a project's sandbox",
+        .own = own,
+        .fix = "Its root is the project's image, its working tree is at /app.",
+        .list = "Run `px run --help` for the list. A target that starts with '-' goes after `--`."};
     if (px_project_policy(&policy, e) < 0)
         return -1;
     return parse_options_onto(a->cli, argc, argv, policy, &rules, &a->o, e);
@@ -98,7 +107,8 @@ static int print_answer(struct asked *a, const struct px_launch_end *end)
     return status;
 }
 
-/* What it wrote may say that a library is missing; then once more with it, if that was asked for, else only the hint. */
+/* What it wrote may say that a library is missing; then once more with it, if that was asked for, else only the
+ * hint. */
 static int on_end(void *user, struct px_box *box)
 {
     struct asked *a = user;
@@ -123,7 +133,9 @@ static void say_ready(const struct asked *a)
 {
     if (a->cli->verbose > 0)
         say("px: ready in %.1f ms%s", (double)px_launch_ready_nsec(a->launch) / 1e6,
-            !a->how.sandbox ? "" : px_launch_cached(a->launch) ? ", image cached" : ", image built");
+            !a->how.sandbox               ? ""
+            : px_launch_cached(a->launch) ? ", image cached"
+                                          : ", image built");
 }
 
 static double now_msec(void)
@@ -181,6 +193,8 @@ static int run_once(struct asked *a, struct px_err *e)
         return -1;
     progress_end(&a->call->progress);
     say_ready(a);
+    if (a->how.sandbox && a->extra_count == 0)
+        say_warnings(a->cli, a->o.policy);
     a->status = a->how.sandbox ? run_in_sandbox(a) : run_on_host(a, e);
     px_launch_free(a->launch);
     a->launch = NULL;
@@ -247,8 +261,9 @@ static void show_words(const json_t *list)
 {
     const json_t *word;
     size_t i;
-    json_array_foreach(list, i, word)
+    json_array_foreach(list, i, word) {
         printf("%s%s", i ? " " : "", json_string_value(word));
+    }
     printf("%s\n", json_array_size(list) ? "" : "-");
 }
 
@@ -265,14 +280,16 @@ static int show_plan(const json_t *answer, bool quiet)
     if (quiet)
         return 0;
     printf("engine:       %s\n", text_in(details, "engine"));
-    printf("first:        %s\n", strcmp(text_in(details, "action"), "noop") == 0 ? "nothing" : text_in(details, "action"));
+    printf("first:        %s\n",
+           strcmp(text_in(details, "action"), "noop") == 0 ? "nothing" : text_in(details, "action"));
     printf("runtime:      %s (Python %s)\n", text_in(json_object_get(details, "runtime"), "program"),
            text_in(json_object_get(details, "runtime"), "version"));
     printf("command:      ");
     show_words(json_object_get(details, "argv"));
     printf("directory:    %s\n", text_in(details, "workdir"));
-    json_array_foreach(json_object_get(details, "sys_path"), i, path)
+    json_array_foreach(json_object_get(details, "sys_path"), i, path) {
         printf("%s%s\n", i ? "              " : "sys.path:     ", json_string_value(path));
+    }
     if (!json_is_true(json_object_get(sandbox, "enabled")))
         return 0;
     printf("base:         %s\nsbx_id:       %s\ncapabilities: ", text_in(sandbox, "base"), text_in(sandbox, "sbx_id"));

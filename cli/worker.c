@@ -214,10 +214,28 @@ static int run(const struct cli *cli, const struct words *w, const struct px_wor
     return status;
 }
 
-static int check(const struct cli *cli, const struct px_worker *worker)
+/* What would become of a command, as a value; nothing is run. */
+static int judge(const struct cli *cli, const struct words *w, const struct px_worker *worker)
+{
+    struct px_err e = {0};
+    char **argv = NULL, *text = join(w);
+    if (!text)
+        return fail(cli, 4, 1, NULL, "px ran out of memory");
+    enum px_approval verdict = px_worker_judge(worker, text, &argv, &e);
+    if (verdict != PX_BLOCKED)
+        px_words_free(argv);
+    free(text);
+    if (cli->json)
+        return printf("{\"ok\":true,\"approval\":\"%s\"}\n", px_approval_name(verdict)) < 0;
+    return printf("%s%s%s\n", px_approval_name(verdict), verdict == PX_BLOCKED ? ": " : "", verdict == PX_BLOCKED ? e.what : "") < 0;
+}
+
+static int check(const struct cli *cli, const struct words *w, const struct px_worker *worker)
 {
     struct px_err e = {0};
     char *text = NULL, *json = NULL;
+    if (w->command_count)
+        return judge(cli, w, worker);
     if (px_worker_describe(worker, &text, &json, &e) < 0)
         return say_error(cli, &e, 1);
     int status = print_text(cli->json ? json : text) < 0;
@@ -272,7 +290,7 @@ int cmd_worker(struct cli *cli, int argc, char **argv)
         return say_error(cli, &e, USAGE_STATUS);
     if (px_worker_load(w.file, w.base, &worker, &e) < 0)
         return say_error(cli, &e, is_check ? 1 : START_STATUS);
-    int status = is_check  ? check(cli, worker)
+    int status = is_check  ? check(cli, &w, worker)
                  : is_call ? call(cli, &w, worker)
                            : run(cli, &w, worker, worker);
     px_worker_free(worker);

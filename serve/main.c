@@ -24,7 +24,7 @@ struct words {
     const char *roots[ROOTS_MAX + 1];
     size_t roots_count;
     const char *preset;
-    bool read_only, no_execute, help;
+    bool read_only, no_execute, git_writable, help;
     char **rest; /* for the policy; its texts are the command line's, or `made` */
     int rest_count;
     char **made;
@@ -70,6 +70,8 @@ static int take_word(struct words *w, int argc, char **argv, int *at, struct px_
         w->read_only = true;
     else if (strcmp(word, "--no-execute") == 0)
         w->no_execute = true;
+    else if (strcmp(word, "--git-writable") == 0)
+        w->git_writable = true;
     else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
         w->help = true;
     else if ((value = value_of("--root", argc, argv, at, e)) && w->roots_count < ROOTS_MAX)
@@ -131,7 +133,7 @@ static int make_policy(void *user, struct px_policy **ret_policy, struct px_err 
 static int open_files(struct words *w, struct px_err *e)
 {
     struct px_files *all = NULL;
-    const struct px_files_narrow narrow = {.inherit = true, .read_only = w->read_only};
+    const struct px_files_narrow narrow = {.inherit = true, .read_only = w->read_only, .protect_git = !w->git_writable};
     if (w->roots_count == 0)
         return make_error(e, 1, "Write px mcp --root NAME=DIR[:rw].", "px mcp needs a directory to serve");
     if (px_files_parse(w->roots, w->roots_count, &all, e) < 0)

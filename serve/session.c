@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/diff.h"
 #include "base/err.h"
@@ -14,6 +15,7 @@ enum {
     KEPT_FILES = 20000,               /* whose text is kept */
     KEPT_BYTES = 32 << 20,            /* of all of them */
     KEPT_EACH = 256 << 10,
+    KEPT_SEC = 4,                     /* a cold disk must not hold the first change up for longer */
     DIFF_MAX = 1 << 20,               /* of the whole text */
     TOLD_MAX = 10000,                 /* files in one answer */
     FILE_MODE = 0100644,              /* modes are not compared */
@@ -66,7 +68,7 @@ static int add_entries(struct session *s, const struct px_files *files, const ch
             s->cut = true;
         else if (is_of(files, entry->path, name))
             s->files[s->count++] =
-                (struct session_file){.path = px_take(&entry->path), .version = entry->version};
+                (struct session_file){.path = px_take(&entry->path), .version = entry->version, .size = entry->size};
     }
     s->cut = s->cut || found->truncated;
     return 0;
@@ -97,31 +99,39 @@ static int look(struct session *s, const struct px_files *files, struct px_err *
     return 0;
 }
 
-/* The bytes of a file that is not larger than max; NULL if it is, or cannot be read. */
-static char *read_bytes(const struct px_files *files, const char *path, size_t max, size_t *ret_len)
+/* The bytes of a file that is not larger than max, which `size` says but need not keep to; NULL if it is, or cannot be read. */
+static char *read_bytes(const struct px_files *files, const struct session_file *f, size_t max, size_t *ret_len)
 {
     struct px_err e = {0};
     px_auto_fd int fd = -EBADF;
-    if (px_files_open(files, path, &fd, &e) < 0)
+    if (f->size > max || px_files_open(files, f->path, &fd, &e) < 0)
         return NULL;
-    px_auto_free char *data = malloc(max + 1);
-    ssize_t n = data ? px_read_full(fd, data, max + 1) : -1;
-    if (n < 0 || (size_t)n > max)
+    px_auto_free char *data = malloc((size_t)f->size + 1);
+    ssize_t n = data ? px_read_full(fd, data, (size_t)f->size + 1) : -1;
+    if (n < 0 || (size_t)n > f->size)
         return NULL;
-    char *fitting = realloc(data, (size_t)n + 1);
-    if (fitting)
-        (void)px_take(&data);
     *ret_len = (size_t)n;
-    return fitting;
+    return px_take(&data);
+}
+
+static time_t now_sec(void)
+{
+    struct timespec ts = {0};
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec;
 }
 
 static void keep_texts(struct session *s, const struct px_files *files)
 {
-    size_t bytes = 0;
-    for (size_t i = 0; i < s->count && i < KEPT_FILES && bytes < KEPT_BYTES; i++) {
+    size_t bytes = 0, kept = 0;
+    time_t end = now_sec() + KEPT_SEC;
+    for (size_t i = 0; i < s->count && kept < KEPT_FILES && now_sec() <= end; i++) {
         struct session_file *f = &s->files[i];
-        f->data = read_bytes(files, f->path, KEPT_EACH, &f->len);
+        if (f->size > KEPT_BYTES - bytes)
+            continue;
+        f->data = read_bytes(files, f, KEPT_EACH, &f->len);
         bytes += f->len;
+        kept += f->data != NULL;
     }
 }
 
@@ -182,7 +192,7 @@ static void tell_removed(struct telling *t, const struct session_file *old)
 static void tell_added(struct telling *t, const struct session_file *new)
 {
     struct px_diff_side none = {0}, after = {.mode = FILE_MODE};
-    px_auto_free char *data = read_bytes(t->files, new->path, KEPT_EACH, &after.len);
+    px_auto_free char *data = read_bytes(t->files, new, KEPT_EACH, &after.len);
     after.data = data;
     tell_file(t, new->path, "added", &none, &after, data != NULL);
 }
@@ -191,7 +201,7 @@ static void tell_added(struct telling *t, const struct session_file *new)
 static void tell_changed(struct telling *t, const struct session_file *old, const struct session_file *new)
 {
     struct px_diff_side before = {old->data, old->len, FILE_MODE}, after = {.mode = FILE_MODE};
-    px_auto_free char *data = old->data ? read_bytes(t->files, new->path, PX_DIFF_BYTES_MAX, &after.len) : NULL;
+    px_auto_free char *data = old->data ? read_bytes(t->files, new, PX_DIFF_BYTES_MAX, &after.len) : NULL;
     after.data = data;
     if (data && after.len == before.len && memcmp(data, old->data, before.len) == 0)
         return;

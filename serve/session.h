@@ -11,7 +11,7 @@
 
 struct session_file {
     char *path;
-    uint64_t version; /* of px_files_entry */
+    uint64_t version, size; /* of px_files_entry */
     char *data;       /* NULL: not kept */
     size_t len;
 };

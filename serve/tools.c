@@ -88,7 +88,7 @@ const struct tool tools[] = {
      {{"command", TOOL_TEXT, true, NULL, "For /bin/sh."},
       {"timeout", TOOL_NUMBER, false, NULL, "Seconds until it is ended, 1 to 300 (30). In the background: none unless given."},
       {"background", TOOL_FLAG, false, NULL, "Do not wait for its end (false)."}},
-     NULL},
+     "\"note\":{\"type\":[\"string\",\"null\"]},\"result\":{\"type\":\"object\"}," PROCESS},
     {"process_output", "Read a process's output",
      "What a background process wrote since the last call, and whether it still runs. Only the latest 256 KiB of a stream are kept.",
      TOOL_SHELL, NULL, tool_output, {{"process", TOOL_NUMBER, true, NULL, "Its number."}},

@@ -300,7 +300,7 @@ def the_list_of_tools(world):
                 check(all(row["description"] and row["type"] for row in schema["properties"].values()) and tool["description"], name)
                 check(hints["readOnlyHint"] == (name in READING | {"process_output"}), f"{name}: {hints}")
                 check(not (hints["readOnlyHint"] and hints["destructiveHint"]), f"{name}: {hints}")
-                check("outputSchema" in tool or name == "execute", name)
+                check("ok" in tool["outputSchema"]["properties"], name)
             for name in (READING | WRITING | SHELL) - names:
                 client.error(-32602, "tools/call", name=name, arguments={})
             client.error(-32602, "tools/list", cursor="x")
@@ -471,6 +471,27 @@ def the_server_is_confined(world):
         check(client.status(client.runner())["Seccomp"].strip() == "0", "the twin: the runner can start boxes")
 
 
+@test
+def a_root_that_is_taken_away(world):
+    """What the server held open is what everybody goes on with; no error says where it was."""
+    with world.client() as client:
+        client.start()
+        world.ro.joinpath("r.md").unlink()
+        world.ro.rmdir()
+        world.ro.symlink_to(world.outside)
+        check("root 'ro' cannot be had in a box" in client.bad("execute", command="cat ro/x.md"), "a root that is gone")
+        client.bad("read_text_file", path="ro/x.md")
+    world.ro.unlink()
+    world.ro.mkdir()
+    with world.client() as client:
+        client.start()
+        (world.inside / "mine").write_text("mine")
+        world.inside.rename(world.top / "moved")
+        world.inside.symlink_to(world.outside)
+        check(client.text("execute", command="ls in").startswith("mine\n"), "a root that was renamed")
+        check(client.text("list_directory", path="in") == "[FILE] mine\n", "the same for the tools")
+
+
 # ---- commands -------------------------------------------------------------------------------------------------------
 
 
@@ -501,6 +522,33 @@ def commands(world):
         client.good("execute", command="test -e /tmp/stays || kill -9 $$")
         check("Denied by the sandbox" in client.bad("execute", command="unshare -U true"), "what the engine stopped")
     check(not (world.ro / "new").exists(), "a root that is read-only was written")
+
+
+@test
+def what_the_host_s_git_obeys(world):
+    if not shutil.which("git"):
+        raise Skip("there is no git here")
+    git = ["git", "-C", str(world.inside), "-c", "user.name=x", "-c", "user.email=x@y"]
+    for words in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "-m", "first"]):
+        subprocess.run([*git, *words], check=True, capture_output=True, env={**world.env, "HOME": str(world.top)})
+    config = (world.inside / ".git" / "config").read_text()
+    attacks = ("echo x > in/.git/hooks/pre-commit", "echo x >> in/.git/config", "mv in/.git in/g", "rm -rf in/.git", "ln -sfn /tmp in/.git/hooks", "rmdir in/.git",
+               "cp -r in/.git in/g && mv -T in/g in/.git", "mount --bind in/ro in/.git", "umount in/.git")
+    with world.client() as client:
+        client.start()
+        for attack in attacks:
+            client.call("execute", command=attack)
+            check(client.call("execute", command=attack)["structuredContent"].get("result", {}).get("exit_code") != 0, f"{attack} worked")
+        for name, more in (("write_file", {"path": "in/.git/hooks/pre-commit", "content": "x"}), ("move_file", {"source": "in/.git", "destination": "in/g"}),
+                           ("create_directory", {"path": "in/sub/.git"}), ("edit_file", {"path": "in/.git/config", "edits": [{"oldText": "[core]", "newText": "[x]"}]})):
+            check("path is read-only" in client.bad(name, **more), name)
+        check("first" in client.text("execute", command="git -c safe.directory='*' -C in log --oneline"), "the twin: looking")
+        client.good("execute", command="echo x > in/src && test -s in/src")
+    check((world.inside / ".git" / "config").read_text() == config and not (world.inside / ".git" / "hooks" / "pre-commit").exists(), "it was changed")
+    with world.client("--git-writable") as client:
+        client.start()
+        client.good("write_file", path="in/.git/note", content="x")
+        check(client.good("execute", command="echo y > in/.git/note && cat in/.git/note")["result"]["stdout"] == "y\n", "the twin: --git-writable")
 
 
 @test
@@ -629,6 +677,26 @@ def a_client_that_dies(world):
         client.kill()
         client.wait()
         client.stdout.close()
+    everything_gone((server, runner), marker)
+
+
+@test
+def a_client_that_does_not_listen(world):
+    """It sends and never reads; the server waits in little memory, and goes with it."""
+    (world.inside / "big").write_text("x" * 1_000_000)
+    marker = world.marker()
+    with world.client() as client:
+        client.start()
+        client.raw(b'{"jsonrpc":"2.0","method":"notifications/nothing"}\n' * 100000)
+        check(client.ask("ping")["result"] == {}, "ping after a flood")
+        client.good("execute", command=f"sleep {marker}", background=True)
+        for _ in range(100):
+            client.request("tools/call", name="read_text_file", arguments={"path": "in/big", "max_chars": 1000000})
+        wait_for(lambda: "S (sleeping)" in client.status()["State"], "the server does not wait")
+        peak = int(client.status()["VmHWM"].split()[0])
+        check(peak < 128 << 10, f"it took {peak} KiB of memory")
+        server, runner = client.server(), client.runner()
+        client.process.stdout.close()
     everything_gone((server, runner), marker)
 
 

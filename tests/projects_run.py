@@ -28,7 +28,7 @@ from wheels import Wheel  # noqa: E402  (of envs/)
 
 LIMIT_S = 600
 HOST, BOX = (), ("--sandbox",)
-PROGRAMS = ("px", "px-main", "px-layer", "px-fetch")
+PROGRAMS = ("px", "px-main", "px-layer", "px-fetch", "px-git")
 SHOW = "import json, os, sys\nprint(json.dumps({'argv': sys.argv, 'cwd': os.getcwd(), 'exe': sys.executable, 'env': dict(os.environ)}))\n"
 
 
@@ -86,7 +86,7 @@ class World:
 
     def __init__(self, shared, top):
         self.shared, self.px, self.top = shared, shared.px, Path(top)
-        self.dir, self.wheels = self.top / "demo", self.top / "wheels"
+        self.dir, self.wheels = self.top / "de:mo, \u00fc", self.top / "wheels"         # any name will do
         self.dir.mkdir()
         self.wheels.mkdir()
         self.home = shared.home
@@ -346,6 +346,7 @@ def on_a_terminal(w):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     before, here = dict(os.environ), os.getcwd()
+    # In steps: Python itself may miss a signal that comes just before a long sleep.
     (w.dir / "ask.py").write_text("import os, signal, sys, time\nprint('ttys', *(os.isatty(n) for n in range(3)), flush=True)\n"
                                   "name = input('name? ')\n"
                                   "try:\n    print('hello', name, flush=True)\n    while True:\n        time.sleep(0.05)\nexcept KeyboardInterrupt:\n    print('interrupted', flush=True)\n    sys.exit(5)\n")
@@ -364,7 +365,7 @@ def on_a_terminal(w):
                 terminal.ends_with(5)
                 terminal.check_restored()
     except module.Problem as why:
-        raise Problem(str(why)) from None
+        raise Problem(f"{where}: {why}") from None
     finally:
         os.chdir(here)
         os.environ.clear()
@@ -637,6 +638,39 @@ def the_example_works(w):
         check("OK" in w.run("test", *where, status=0).stderr, "its tests")
 
 
+def tutorial():
+    """The commands of docs/project.md's first section, each with the code of the error that stands behind it."""
+    text = (HERE.parent / "docs/project.md").read_text().partition("## From an empty directory to an image\n")[2].partition("\n## ")[0]
+    found = []
+    for line in text.splitlines():
+        if line.startswith("    # PX"):
+            found[-1] = (found[-1][0], line.split()[1])
+        elif line.startswith("    ") and not line.strip().startswith("#"):
+            found.append((line.strip(), None))
+    return found
+
+
+@test
+def the_tutorial_works(w):
+    w.shared.base()
+    place = w.top / "tutorial"
+    place.mkdir()
+    commands = tutorial()
+    check(len(commands) > 20, f"only {len(commands)} commands were found")
+    if not shutil.which("git") or not shutil.which("jq"):
+        raise Skip("it uses git and jq")
+    (w.top / "bin").mkdir()
+    (w.top / "bin/px").symlink_to(w.px)
+    who = {f"GIT_{part}_{what}": "px" for part in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    for command, code in commands:
+        if command.startswith("px pack") and "not part of this build" in w.run("pack").stderr:
+            continue
+        done = subprocess.run(["bash", "-c", f"{command}\nstatus=$?\npwd >{w.top}/where\nexit $status"], cwd=place, capture_output=True, text=True, check=False,
+                              timeout=LIMIT_S, stdin=subprocess.DEVNULL, env=w.variables(PATH=f"{w.top}/bin:/usr/bin:/bin", **who))
+        check((done.returncode != 0) == bool(code) and (not code or code in done.stderr), f"{command}: exit {done.returncode}: {done.stdout[-300:]} {done.stderr[-600:]}")
+        place = Path((w.top / "where").read_text().strip())
+
+
 # ---- running them ----------------------------------------------------------------------------------------------------
 
 
@@ -661,8 +695,10 @@ def main():
         return tell((f.__name__, *attempt(f, shared, options.px / "work")) for f in chosen(TESTS, options.only))
     px = options.px.resolve()
     scripts = [HERE / name for name in ("projects_run.py", "leaks.py", "bases/debs.py", "envs/wheels.py", "cli/pty.py")]
-    top = publish("projects-run", [px.with_name(name) for name in PROGRAMS], scripts, options.uid)
+    top = publish("projects-run", [px.with_name(name) for name in PROGRAMS if px.with_name(name).exists()], scripts, options.uid)
     shutil.copytree(HERE.parent / "examples/project", top / "examples/project")
+    (top / "docs").mkdir()
+    shutil.copyfile(HERE.parent / "docs/project.md", top / "docs/project.md")
     return start_again(top, "projects_run.py", options)
 
 

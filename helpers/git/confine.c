@@ -6,7 +6,7 @@
 #include "helpers/git/git.h"
 #include "kernel/abi.h"
 
-enum { CAP_DAC_READ_SEARCH_BIT = 2, FILES = 256 };
+enum { CAP_DAC_READ_SEARCH_BIT = 2, FILES = 512 };
 #define MEMORY_BYTES (2ULL << 30)       /* packs and their lists are mapped, a part at a time */
 
 /* Even where the kernel has no Landlock nothing is opened for writing. */

@@ -38,6 +38,6 @@ int git_refused(const char *doing, struct px_err *e)
     (void)px_detail(e, "reason", "git_unreadable");
     (void)px_why(e, "libgit2 says: %.300s.", said && said->message ? said->message : "nothing");
     return px_fix(e, "See what `git status` says there.\n"
-                     "Objects, settings and attributes outside of the repository are not read: `git repack -a -d` brings "
-                     "borrowed objects in.");
+                     "What lies outside of the repository is not read. Objects that it borrows come in by `git repack -a -d`; then remove "
+                     ".git/objects/info/alternates.");
 }

@@ -12,7 +12,7 @@
 #include "base/sys.h"
 #include "helpers/git/git.h"
 
-enum { FILE_MAX = 64 << 10, ALL_MAX = 256 << 10, LINE_MAX_BYTES = 4096 };
+enum { FILE_MAX = 64 << 10, ALL_MAX = 256 << 10, LINE_MAX_BYTES = 4096, RULE_MAX = 16 << 10 };
 
 static int too_much(const char *path, const char *why, struct px_err *e)
 {
@@ -23,16 +23,16 @@ static int too_much(const char *path, const char *why, struct px_err *e)
 /* "*.log" counts at any depth below its directory, "/a" and "a/b" there alone. */
 static int add_line(struct look *l, const char *path, const char *line, size_t n, struct px_err *e)
 {
-    px_auto_buf struct px_buf rule = PX_BUF(3 * LINE_MAX_BYTES);
-    bool not = n > 0 && *line == '!';
-    line += not;
-    n -= not;
+    px_auto_buf struct px_buf rule = PX_BUF(RULE_MAX);
+    bool negated = n > 0 && *line == '!';
+    line += negated;
+    n -= negated;
     while (n > 0 && strchr(" \t\r", line[n - 1]) && !(n > 1 && line[n - 2] == '\\'))
         n--;
-    if (n == 0 || (*line == '#' && !not))
+    if (n == 0 || (*line == '#' && !negated))
         return 0;
     bool anchored = memchr(line, '/', n - 1) != NULL;
-    px_buf_puts(&rule, not ? "!/" : "/");
+    px_buf_puts(&rule, negated ? "!/" : "/");
     px_buf_escape(&rule, path, "*?[]\\!# ");
     px_buf_puts(&rule, anchored ? "" : "**/");
     px_buf_add(&rule, line + (*line == '/'), n - (*line == '/'));

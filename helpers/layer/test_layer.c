@@ -212,6 +212,87 @@ static void fill(int dir)
     ASSERT_OK(symlinkat("x", dir, "l"));
 }
 
+/* ---- listed files ---- */
+
+static int pack_wanted(int tree, const char *list, size_t size, struct px_layer *ret_layer, struct px_err *e)
+{
+    struct wanted wanted = {0};
+    px_auto_fd int text = px_fd_memory("list", list, size, 0), out = memfd_create("layer", MFD_CLOEXEC);
+    int r = wanted_read(text, &wanted, e);
+    const struct pack_job job = {.dir = tree, .out = out, .prefix = "app/", .compression = PX_COMPRESS_GZIP, .wanted = &wanted};
+    r = r < 0 ? r : pack(&job, ret_layer, e);
+    wanted_done(&wanted);
+    return r;
+}
+
+TEST(lists_have_a_form)
+{
+    static const struct {
+        const char *text;
+        size_t size;
+    } bad[] = {{"a", 1}, {"b\0a", 4}, {"a\0a", 4}, {"/a", 3}, {"a/", 3}, {"../a", 5}, {"a//b", 5}, {"", 1}, {"./a", 4}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        px_auto_fd int fd = px_fd_memory("list", bad[i].text, bad[i].size, 0);
+        struct wanted wanted = {0};
+        struct px_err e = {0};
+        ASSERT_EQ(wanted_read(fd, &wanted, &e), -1);
+        ASSERT_EQ(e.code, PX_E_INTERNAL);
+    }
+}
+
+/* "a.b" is before "a/c", and after "a". */
+TEST(lists_are_searched)
+{
+    static const char text[] = "a.b\0a/c\0a/d/e\0ab";
+    px_auto_fd int fd = px_fd_memory("list", text, sizeof text, 0);
+    struct wanted wanted = {0};
+    struct px_err e = {0};
+    size_t at = 9;
+    ASSERT_PX(wanted_read(fd, &wanted, &e), e);
+    ASSERT_EQ(wanted.count, 4);
+    ASSERT_EQ(wanted_find(&wanted, "a", &at), WANT_DIRECTORY);
+    ASSERT_EQ(wanted_find(&wanted, "a/d", &at), WANT_DIRECTORY);
+    ASSERT_EQ(at, 9);
+    ASSERT_EQ(wanted_find(&wanted, "a/d/e", &at), WANT_FILE);
+    ASSERT_EQ(at, 2);
+    ASSERT_EQ(wanted_find(&wanted, "ab", &at), WANT_FILE);
+    ASSERT_EQ(wanted_find(&wanted, "a/d/e/f", &at), WANT_NOT);
+    ASSERT_EQ(wanted_find(&wanted, "a.", &at), WANT_NOT);
+    ASSERT_EQ(wanted_find(&wanted, "", &at), WANT_NOT);
+    wanted_done(&wanted);
+}
+
+/* Modes, times and further names of a file make no difference; a file that went, or became something else, does. */
+TEST(listed_files_are_packed_alike)
+{
+    px_auto_fd int one = px_test_dir(), two = px_test_dir();
+    static const char list[] = "d/f\0l";
+    struct px_layer first, second;
+    struct px_err e = {0};
+    fill(one);
+    fill(two);
+    ASSERT_OK(fchmodat(two, "d/f", 0600, 0));
+    ASSERT_OK(fchmodat(two, "d", 0700, 0));
+    ASSERT_OK(unlinkat(two, "h", 0));
+    ASSERT_PX(pack_wanted(one, list, sizeof list, &first, &e), e);
+    ASSERT_PX(pack_wanted(two, list, sizeof list, &second, &e), e);
+    ASSERT_STR(first.digest.hex, second.digest.hex);
+    ASSERT_EQ(first.entries, 4);
+    ASSERT_OK(fchmodat(two, "d/f", 0744, 0));
+    ASSERT_PX(pack_wanted(two, list, sizeof list, &second, &e), e);
+    ASSERT(strcmp(first.digest.hex, second.digest.hex) != 0);
+    ASSERT_OK(unlinkat(two, "d/f", 0));
+    ASSERT_EQ(pack_wanted(two, list, sizeof list, &second, &e), -1);
+    ASSERT(strstr(e.what, "'d/f': it is gone"));
+    ASSERT_OK(mkdirat(two, "d/f", 0700));
+    ASSERT_EQ(pack_wanted(two, list, sizeof list, &second, &e), -1);
+    ASSERT(strstr(e.what, "changed while it was read"));
+    ASSERT_OK(unlinkat(two, "d/f", AT_REMOVEDIR));
+    ASSERT_OK(unlinkat(two, "d", AT_REMOVEDIR));
+    ASSERT_OK(symlinkat(".", two, "d"));
+    ASSERT_EQ(pack_wanted(two, list, sizeof list, &second, &e), -1);
+}
+
 TEST_DEADLINE(no_memory_at_any_moment, 120)
 {
     px_auto_fd int tree = px_test_dir(), out = px_test_dir();

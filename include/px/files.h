@@ -45,6 +45,7 @@ struct px_files_root {
     int fd;
     bool writable;
     bool create;                /* make the directory if it is not there */
+    bool protect_git;           /* nothing in a .git can be written: the host's git obeys what lies there */
     const char *const *suffixes;        /* NULL-terminated: ".md", ".pdf"; in any case of letters. NULL: any file */
     uint64_t max_file_bytes;    /* 0: PX_FILES_BYTES_MAX */
 };
@@ -60,6 +61,7 @@ struct px_files_narrow {
     const char *const *write;   /* may also be read */
     bool inherit;               /* all of the parent's roots, as they are */
     bool read_only;             /* nothing of it may be written */
+    bool protect_git;           /* nor what lies in a .git */
 };
 PX_API int px_files_derive(const struct px_files *parent, const struct px_files_narrow *narrow,
                            struct px_files **ret_files, struct px_err *e);
@@ -138,6 +140,7 @@ struct px_files_query {
     const char *text;           /* px_files_search: lines that hold it */
     bool ignore_case;           /* of the letters a-z */
     bool directories;           /* px_files_list: list them as well */
+    bool names_only;            /* px_files_list: without sizes, times and versions, which take most of its time */
     uint64_t max_results;       /* 0: PX_FILES_RESULTS */
 };
 /* Sorted. Hidden files are listed, links if they lead to a file inside; no link to a directory is entered. */

@@ -83,8 +83,8 @@ PX_API int px_project_pack(struct px_project *project, const struct px_project_p
 
 /* ---- running ---- */
 
-/* A program of the project, ready to be started: found, its environment made, its sandbox built. No file of the project is written
- * for it, but by a person's px_project_ready. */
+/* A program of the project, ready to be started: found, its environment made, its sandbox built. No file of the
+ * project is written for it, but by a person's px_project_ready. */
 struct px_launch;
 
 struct px_project_run {
@@ -94,15 +94,16 @@ struct px_project_run {
     bool sandbox;               /* in a box on the project's image, with the working tree at /app */
     const struct px_policy *policy;             /* of the box; NULL: px_project_policy */
     const char *const *extra;   /* capabilities for this time alone, ends with a NULL; NULL: none */
-    bool capture;               /* its output will be an answer's: at most PX_MAX_CAPTURE_BYTES (1 MiB) of each stream */
+    bool capture;               /* its output is an answer's: at most PX_MAX_CAPTURE_BYTES (1 MiB) of each stream */
     bool plan;                  /* only say what would be run: nothing is built or written */
 };
-/* The policy of a project's boxes to begin with: the preset "project" without a network. What it is to be run on is added later. */
+/* The policy of a project's boxes to begin with: the preset "project" without a network. What it is to be run on is
+ * added later. */
 PX_API int px_project_policy(struct px_policy **ret_policy, struct px_err *e);
-/* What px_project_ready says, PX003, PX030, PX031 (the target), PX202 (tests), PX900 to PX904 (the sandbox). The project stays open
- * at least as long. */
-PX_API int px_project_launch(struct px_project *project, const struct px_project_run *how, struct px_launch **ret_launch,
-                             struct px_err *e);
+/* What px_project_ready says, PX003, PX030, PX031 (the target), PX202 (tests), PX900 to PX904 (the sandbox). The
+ * project stays open at least as long. */
+PX_API int px_project_launch(struct px_project *project, const struct px_project_run *how,
+                             struct px_launch **ret_launch, struct px_err *e);
 PX_API void px_launch_free(struct px_launch *launch);           /* after its box; NULL is fine */
 
 /* How it ended. Texts are borrowed from the launch or the box. */
@@ -116,18 +117,21 @@ struct px_launch_end {
 /* In its box. */
 PX_API int px_launch_box(struct px_launch *launch, const struct px_io *io, struct px_box **ret_box, struct px_err *e);
 PX_API void px_launch_box_end(const struct px_box *box, struct px_launch_end *ret_end);
-/* On the host, on the caller's streams or, with `capture`, without input and its output kept; to its end. signals: a signalfd whose
- * signals are passed on, but for those of the terminal, which reach it anyway; -1: none. Dies with this process. */
+/* On the host, on the caller's streams or, with `capture`, without input and its output kept; to its end. signals: a
+ * signalfd whose signals are passed on, but for those of the terminal, which reach it anyway; -1: none. Dies with
+ * this process. */
 PX_API int px_launch_host(struct px_launch *launch, int signals, struct px_launch_end *ret_end, struct px_err *e);
 
-/* Whether a program of the sandbox failed for want of a system library that a capability would bring: true and *ret_error is PX902
- * with the fix. It is read from what the program wrote, so it is a hint and no more. *ret_capability: its name if the project's
- * settings leave it to px and nothing is frozen, so that px_project_run.extra may have it; else NULL. */
-PX_API bool px_launch_missing(const struct px_launch *launch, const struct px_launch_end *end, const char **ret_capability,
-                              struct px_err *ret_error);
+/* Whether a program of the sandbox failed for want of a system library that a capability would bring: true and
+ * *ret_error is PX902 with the fix. It is read from what the program wrote, so it is a hint and no more.
+ * *ret_capability: its name if the project's settings leave it to px and nothing is frozen, so that
+ * px_project_run.extra may have it; else NULL. */
+PX_API bool px_launch_missing(const struct px_launch *launch, const struct px_launch_end *end,
+                              const char **ret_capability, struct px_err *ret_error);
 
 /* {"status","message","details":{"target","code","stdout","stderr",...}} */
-PX_API int px_launch_answer(const struct px_launch *launch, const struct px_launch_end *end, char **ret_json, struct px_err *e);
+PX_API int px_launch_answer(const struct px_launch *launch, const struct px_launch_end *end, char **ret_json,
+                            struct px_err *e);
 /* The same for a launch that was only planned: {"details":{"schema_version":1,"engine","argv","workdir",...}}. */
 PX_API int px_launch_explain(const struct px_launch *launch, char **ret_json, struct px_err *e);
 /* How long what came before the start took, and whether the sandbox was there already. */

@@ -21,6 +21,8 @@
 
 #include <stdint.h>
 
+#include "box/policy.h"
+
 struct px_plan;
 
 enum { PX_GO_WAIT, PX_GO, PX_GO_AWAY };
@@ -53,6 +55,8 @@ struct px_child {
     int listener_fd;            /* of the system call filter, in the table that payload and pid 1 share */
     int ruleset_fd;
     int upper_tree;             /* the memory of the root's upper layer, to be shared with the box's other directories */
+    int layers[PX_LAYERS_MAX];  /* what lies below the directory of CHANGES, the nearest first */
+    int layers_count, layers_hung;
     int payload_pid;            /* as the box sees it */
     int payload_fd;             /* its pidfd */
     int net_fd;                 /* the network namespace that the payload has made */

@@ -117,6 +117,7 @@ static int explain(const struct px_plan *plan, const struct px_child_report *r, 
     case PX_OP_CHDIR:
         return px_fail(e, PX_E_WORKDIR, r->err, "cannot start in '%s'", target);
     case PX_OP_UPPER:
+    case PX_OP_LAYER:
     case PX_OP_CHANGES:
     case PX_OP_OVERLAY:
         return overlay_failed(plan, s, r->err, e);

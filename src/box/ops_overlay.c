@@ -96,6 +96,8 @@ static char *fd_path(int fd, char out[FD_PATH])
 /* The parts of an overlay, by descriptors in this mount namespace; -1 for none. */
 struct parts {
     int skeleton, given, upper, work;
+    const int *layers; /* below the given one */
+    int layers_count;
 };
 
 static int open_directory(const char *path)
@@ -132,24 +134,34 @@ static int open_parts(struct px_child *c, const struct px_step *s, struct parts 
     return s->flags & PX_STEP_UPPER ? open_upper("sys", p) : 0;
 }
 
+static void close_all(const int *fds, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (fds[i] >= 0)
+            (void)px_sys(SYS_close, fds[i]);
+}
+
 static void close_parts(const struct parts *p)
 {
     const int all[] = {p->skeleton, p->given, p->upper, p->work};
-    for (int i = 0; i < 4; i++)
-        if (all[i] >= 0)
-            (void)px_sys(SYS_close, all[i]);
+    close_all(all, 4);
+    close_all(p->layers, p->layers_count);
 }
 
 /* Names in a layer that somebody else made lead nowhere: no redirects, no metadata without its file. */
 static int make_overlay(const struct px_step *s, const struct parts *p)
 {
-    char lower[2 * FD_PATH], upper[FD_PATH], work[FD_PATH];
+    char lower[(2 + PX_LAYERS_MAX) * FD_PATH], upper[FD_PATH], work[FD_PATH];
     char *end = lower;
     if (p->skeleton >= 0) {
         end = fd_path(p->skeleton, lower);
         *end++ = ':';
     }
-    (void)fd_path(p->given, end);
+    end = fd_path(p->given, end);
+    for (int i = 0; i < p->layers_count; i++) {
+        *end++ = ':';
+        end = fd_path(p->layers[i], end);
+    }
     if (p->upper >= 0) {
         (void)fd_path(p->upper, upper);
         (void)fd_path(p->work, work);
@@ -204,7 +216,7 @@ static int change_root(struct px_child *c, const struct px_step *s, int tree)
  * points and /etc files lie on top and nothing is ever created in the caller's tree. */
 int px_op_overlay(struct px_child *c, const struct px_step *s)
 {
-    struct parts parts = {-1, -1, -1, -1};
+    struct parts parts = {-1, -1, -1, -1, NULL, 0};
     int r = open_parts(c, s, &parts);
     int tree = r < 0 ? r : make_overlay(s, &parts);
     close_parts(&parts);
@@ -225,11 +237,25 @@ static int lend_upper(struct px_child *c, const char *at)
     return r;
 }
 
+/* One more directory below the one of CHANGES. Trees of the parent's making hang one over the other until the overlay
+ * has them all. */
+int px_op_layer(struct px_child *c, const struct px_step *s)
+{
+    if (c->layers_count == PX_LAYERS_MAX)
+        return -E2BIG;
+    int layer = open_given(c, s, "/sys");
+    if (layer < 0)
+        return layer;
+    c->layers[c->layers_count++] = layer;
+    c->layers_hung += s->fd >= 0;
+    return 0;
+}
+
 /* The caller's directory as a copy: below, it stays as it is; what takes the changes was mounted at the place itself
  * (UPPER), and the overlay takes its place. */
 int px_op_changes(struct px_child *c, const struct px_step *s)
 {
-    struct parts parts = {-1, -1, -1, -1};
+    struct parts parts = {-1, -1, -1, -1, c->layers, c->layers_count};
     const char *target = px_op_text(c, s->dst), *at = px_op_below(target);
     int r = parts.given = open_given(c, s, "/sys");
     if (r >= 0)
@@ -240,7 +266,9 @@ int px_op_changes(struct px_child *c, const struct px_step *s)
     close_parts(&parts);
     if (tree < 0)
         return tree;
-    long gone = s->fd < 0 ? 0 : px_sys(SYS_umount2, "sys", 2 /* MNT_DETACH */);
+    long gone = 0;
+    for (int hung = c->layers_hung + (s->fd >= 0); hung > 0 && gone >= 0; hung--)
+        gone = px_sys(SYS_umount2, "sys", 2 /* MNT_DETACH */);
     if (gone >= 0)
         gone = px_sys(SYS_umount2, at, 2 /* MNT_DETACH */);
     return gone < 0 ? (int)gone : px_op_attach(tree, target);

@@ -43,10 +43,17 @@ static int check_target(const char *what, const char *target, bool tmpfs, struct
     return px_fix(e, "Choose another place in the box, such as /workspace.");
 }
 
-static int check_source(const char *source, struct stat *ret_st, struct px_err *e)
+/* Of a bind that is pinned, somebody may be told who must not know its name. */
+static int check_source(const struct px_bind *b, struct stat *ret_st, struct px_err *e)
 {
-    if (stat(source, ret_st) < 0)
-        return px_fail(e, PX_E_BIND, errno, "cannot bind '%s'", source);
+    const char *source = b->source;
+    int r = stat(source, ret_st) < 0 ? -errno : 0;
+    if (b->pinned && (r < 0 || ret_st->st_dev != b->dev || ret_st->st_ino != b->ino)) {
+        (void)px_fail(e, PX_E_BIND, r, "what belongs at '%s' was removed or replaced meanwhile", b->target);
+        return px_fix(e, "Put it back, and try again.");
+    }
+    if (r < 0)
+        return px_fail(e, PX_E_BIND, r, "cannot bind '%s'", source);
     if (S_ISDIR(ret_st->st_mode) || S_ISREG(ret_st->st_mode))
         return 0;
     px_fail(e, PX_E_BIND, 0, "cannot bind '%s': it is a %s", source,
@@ -62,31 +69,23 @@ static const struct px_place *at(const struct px_places *places, const char *tar
     return NULL;
 }
 
-static int add_bind(struct px_places *places, const char *source, const char *target, bool writable, struct px_err *e)
+static int add_bind(struct px_places *places, const struct px_bind *b, struct px_err *e)
 {
-    struct px_place place = {.target = target, .source = source, .writable = writable};
-    if (check_target("a bind", target, false, e) < 0 || check_source(source, &place.st, e) < 0)
+    struct px_place place = {.target = b->target, .source = b->source, .writable = b->writable};
+    if (check_target("a bind", b->target, false, e) < 0 || check_source(b, &place.st, e) < 0)
         return -1;
-    if (at(places, target)) {
-        px_fail(e, PX_E_BIND, 0, "two binds want the same place, '%s'", target);
+    if (at(places, b->target)) {
+        px_fail(e, PX_E_BIND, 0, "two binds want the same place, '%s'", b->target);
         return px_fix(e, "Give each bind a place of its own.");
     }
     places->items[places->count++] = place;
     return 0;
 }
 
-/* A name that was looked up before may lead elsewhere by now. */
-static int check_pin(const struct px_bind *b, const struct stat *st, struct px_err *e)
-{
-    if (!b->pinned || (st->st_dev == b->dev && st->st_ino == b->ino))
-        return 0;
-    (void)px_fail(e, PX_E_BIND, 0, "what belongs at '%s' was replaced by something else meanwhile", b->target);
-    return px_fix(e, "Try again while nobody renames it.");
-}
-
 static int add_changes(struct px_places *places, const struct px_policy *policy, struct px_err *e)
 {
-    if (add_bind(places, policy->changes, policy->work_target, true, e) < 0)
+    const struct px_bind bind = {.source = policy->changes, .target = policy->work_target, .writable = true};
+    if (add_bind(places, &bind, e) < 0)
         return -1;
     struct px_place *place = &places->items[places->count - 1];
     place->changes = true;
@@ -113,14 +112,12 @@ static int collect(struct px_places *places, struct px_err *e)
     const struct px_policy *policy = places->policy;
     if (policy->changes && add_changes(places, policy, e) < 0)
         return -1;
-    if (policy->work_dir && add_bind(places, policy->work_dir, policy->work_target, true, e) < 0)
+    const struct px_bind work = {.source = policy->work_dir, .target = policy->work_target, .writable = true};
+    if (policy->work_dir && add_bind(places, &work, e) < 0)
         return -1;
-    for (size_t i = 0; i < policy->binds.count; i++) {
-        const struct px_bind *b = &policy->binds.items[i];
-        if (add_bind(places, b->source, b->target, b->writable, e) < 0 ||
-            check_pin(b, &places->items[places->count - 1].st, e) < 0)
+    for (size_t i = 0; i < policy->binds.count; i++)
+        if (add_bind(places, &policy->binds.items[i], e) < 0)
             return -1;
-    }
     for (size_t i = 0; i < policy->tmpfs.count; i++)
         if (add_tmpfs(places, &policy->tmpfs.items[i], e) < 0)
             return -1;
@@ -255,10 +252,25 @@ static void add_upper(struct px_plan *plan, const struct px_places *places, size
     px_plan_has(plan, "changes=%s", policy->keep ? "kept" : "memory");
 }
 
+/* What cannot be looked at now is not what it was, and the child will say so. */
+static void add_layer(struct px_plan *plan, const char *path)
+{
+    struct stat st = {0};
+    (void)stat(path, &st);
+    uint32_t src = px_steps_host_path(plan, path);
+    struct px_step *s = px_steps_add(plan, PX_OP_LAYER);
+    s->src = src;
+    s->attr = PX_STEPS_RW;
+    s->num = st.st_dev;
+    s->num2 = st.st_ino;
+}
+
 static void add_changed(struct px_plan *plan, const struct px_places *places, size_t index)
 {
     const struct px_place *p = &places->items[index];
     px_steps_add(plan, PX_OP_FILE_IDS)->flags = PX_STEP_OWNED;
+    for (size_t i = 0; i < places->policy->layers_count; i++)
+        add_layer(plan, places->policy->layers[i]);
     add_upper(plan, places, index);
     uint32_t src = px_steps_host_path(plan, p->source);
     struct px_step *s = px_steps_at(plan, PX_OP_CHANGES, p->target);

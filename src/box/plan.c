@@ -734,6 +734,11 @@ static bool is_read_only_root(const struct px_step *s)
     return s->op == PX_OP_OVERLAY && !(s->flags & PX_STEP_UPPER);
 }
 
+static bool is_lower(const struct px_step *s)
+{
+    return s->op == PX_OP_CHANGES || s->op == PX_OP_LAYER;
+}
+
 static int idmapped_tree(const char *source, const struct px_step *s, const struct px_idmap *map)
 {
     struct stat st;
@@ -747,7 +752,7 @@ static int idmapped_tree(const char *source, const struct px_step *s, const stru
                                  : px_idmap_userns(st.st_uid, st.st_gid, px_idmap_host_uid(map), px_idmap_host_gid(map));
     if (userns < 0)
         return userns;
-    px_auto_fd int tree = px_mount_clone(fd, "", s->attr | (s->op == PX_OP_CHANGES ? PX_MOUNT_RDONLY : 0u));
+    px_auto_fd int tree = px_mount_clone(fd, "", s->attr | (is_lower(s) ? PX_MOUNT_RDONLY : 0u));
     if (tree < 0)
         return tree;
     int r = px_mount_idmap(tree, userns);
@@ -758,14 +763,14 @@ static bool needs_tree(const struct px_step *s)
 {
     return (s->op == PX_OP_BIND && s->flags & PX_STEP_CALLER) ||
            (s->op == PX_OP_UPPER && s->src && !(s->flags & PX_STEP_INSIDE)) || (s->op == PX_OP_OVERLAY && !s->dst) ||
-           s->op == PX_OP_CHANGES;
+           is_lower(s);
 }
 
 static int tree_failed(const struct px_plan *plan, const struct px_step *s, int err, struct px_err *e)
 {
     static const char why[] = "Its file system does not support id-mapped mounts, which a root caller's files need.";
     const char *source = px_plan_text(plan, s->src);
-    if (s->op == PX_OP_BIND || s->op == PX_OP_CHANGES)
+    if (s->op == PX_OP_BIND || is_lower(s))
         px_fail(e, PX_E_BIND, err, "cannot bind '%s'", source);
     else
         px_fail(e, s->op == PX_OP_UPPER ? PX_E_OVERLAY : PX_E_ROOTFS, err, "cannot use '%s' %s", source,

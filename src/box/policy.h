@@ -28,6 +28,8 @@ enum px_without {
 
 #define PX_UNLIMITED UINT64_MAX
 
+struct px_after;
+
 struct px_bind {
     char *source;               /* a path of the host, as given */
     char *target;               /* absolute and clean */
@@ -70,6 +72,9 @@ struct px_policy {
     char *changes;              /* a directory that appears at work_target as a copy: what is done to it stays apart */
     bool apply, discard;        /* ... and is merged into it, or dropped, at the end */
     char *keep;                 /* ... or kept in this directory, for a later run */
+    const char *const *layers;  /* what lies below `changes`, the nearest first; borrowed, of the engine's own making */
+    size_t layers_count;
+    struct px_after *after;     /* who looks at the changes instead of engine/changes.c; borrowed, NULL: nobody */
     bool build;                 /* for package managers: files and user are 0, changes of owner succeed without effect */
     struct px_bind_list binds;
     struct px_tmpfs_list tmpfs;
@@ -101,6 +106,7 @@ struct px_policy {
 
 enum {
     PX_LIST_MAX = 256,          /* binds, tmpfs */
+    PX_LAYERS_MAX = 10,         /* below `changes`: what the kernel takes in one option */
     PX_ENV_MAX = 4096,
     PX_BOX_NAME_MAX = 64,       /* with its NUL */
     PX_OUTPUT_DEFAULT = 1 << 20,

@@ -603,6 +603,28 @@ TEST(binds_are_sorted_with_parents_first)
     px_plan_free(plan);
 }
 
+/* Whoever looked a file up hands it on by its name, which may lead elsewhere by the time the box is planned. */
+TEST(a_pinned_bind_is_that_file_or_none)
+{
+    char text[512];
+    struct px_err e = {0};
+    struct px_plan *plan = NULL;
+    px_auto_fd int dir = px_test_dir();
+    make_file_at(dir, "file");
+    make_file_at(dir, "secret");
+    px_auto_fd int held = openat(dir, "file", O_RDONLY | O_CLOEXEC);
+    struct px_policy p = make_policy("default", PAIRS("bind", bind_text(text, "file", "/attachments/file:ro")));
+    ASSERT_OK(px_policy_pin(&p, held));
+    ASSERT_PX(px_plan_new(&p, echo_argv, &full_host, false, &plan, &e), e);
+    px_plan_free(px_take(&plan));
+    ASSERT_OK(unlinkat(dir, "file", 0));
+    ASSERT_EQ(px_plan_new(&p, echo_argv, &full_host, false, &plan, &e), -1);
+    ASSERT_OK(symlinkat("secret", dir, "file"));
+    ASSERT_EQ(px_plan_new(&p, echo_argv, &full_host, false, &plan, &e), -1);
+    ASSERT_STR(e.what, "what belongs at '/attachments/file' was removed or replaced meanwhile");
+    px_policy_done(&p);
+}
+
 TEST(binds_inside_a_writable_directory_come_after_it)
 {
     char t[2][512];

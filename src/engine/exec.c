@@ -253,7 +253,8 @@ static int start(const struct px_policy *policy, const char *const argv[], const
     struct px_plan *plan = NULL;
     if (px_plan_new(policy, argv, host, io->bind_to_thread, &plan, e) < 0)
         return -1;
-    if (policy->changes && px_beyond_changes(policy, &plan->after, e) < 0) {
+    plan->after = policy->after;
+    if (policy->changes && !policy->after && px_beyond_changes(policy, &plan->after, e) < 0) {
         px_plan_free(plan);
         return -1;
     }

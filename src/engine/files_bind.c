@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <px/files.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -19,6 +20,9 @@
 static int source_of(const struct px_root *root, char out[PATH_MAX])
 {
     char link[64];
+    struct stat st;
+    if (fstat(root->fd, &st) < 0 || st.st_nlink == 0)
+        return -ENOENT;
     (void)px_fmt(link, sizeof link, "/proc/self/fd/%d", root->fd);
     if (geteuid() == 0)
         return px_fmt(out, PATH_MAX, "%s", link);
@@ -47,10 +51,36 @@ static int check_place(const struct px_files *files, const struct px_root *root,
     return 0;
 }
 
+static int bind_one(struct px_policy *policy, const struct px_root *root, const char *source, const char *target, int fd, bool writable,
+                    struct px_err *e)
+{
+    char word[3 * PATH_MAX];
+    if (px_fmt(word, sizeof word, "%s:%s:%s", source, target, writable ? "rw" : "ro") < 0)
+        return px_fail(e, PX_E_LIMIT, 0, "the name of root '%s' is too long for a bind", root->name);
+    if (px_policy_set(policy, "bind", word, e) < 0)
+        return -1;
+    int r = px_policy_pin(policy, fd);
+    return r < 0 ? px_fail(e, PX_E_ROOT, r, "root '%s' cannot be had in a box", root->name) : 0;
+}
+
+/* A place where something is mounted can be neither renamed nor removed, so that no other .git can take this one's place. Where there is
+ * none, nothing can be mounted, and a command can make one. */
+static int bind_git(struct px_policy *policy, const struct px_root *root, const char *source, const char *target, struct px_err *e)
+{
+    char inner_source[PATH_MAX], inner_target[PATH_MAX];
+    struct stat st;
+    px_auto_fd int fd = root->writable && root->protect_git ? px_open_in_root(root->fd, ".git", O_PATH, 0) : -ENOENT;
+    if (fd < 0 || fstat(fd, &st) < 0 || !(S_ISDIR(st.st_mode) || S_ISREG(st.st_mode)))
+        return 0;
+    if (px_fmt(inner_source, sizeof inner_source, "%s/.git", source) < 0 || px_fmt(inner_target, sizeof inner_target, "%s/.git", target) < 0)
+        return px_fail(e, PX_E_LIMIT, 0, "the name of root '%s' is too long for a bind", root->name);
+    return bind_one(policy, root, inner_source, inner_target, fd, false, e);
+}
+
 int px_files_bind(const struct px_files *files, const char *target, struct px_policy *policy,
                   struct px_err *e)
 {
-    char source[PATH_MAX], word[3 * PATH_MAX];
+    char source[PATH_MAX], place[2 * PATH_MAX];
     for (size_t i = 0; i < files->count; i++) {
         const struct px_root *root = &files->roots[i];
         if (target && check_place(files, root, e) < 0)
@@ -60,14 +90,10 @@ int px_files_bind(const struct px_files *files, const char *target, struct px_po
             (void)px_fail(e, PX_E_ROOT, r, "root '%s' cannot be had in a box", root->name);
             return px_fix(e, "Check that its directory is still there, under a name without a colon.");
         }
-        if (px_fmt(word, sizeof word, "%s:%s%s%s:%s", source, target ? target : source, target ? "/" : "",
-                   target ? root->name : "", root->writable ? "rw" : "ro") < 0)
-            return px_fail(e, PX_E_LIMIT, 0, "the name of root '%s' is too long for a bind", root->name);
-        if (px_policy_set(policy, "bind", word, e) < 0)
+        (void)px_fmt(place, sizeof place, "%s%s%s", target ? target : source, target ? "/" : "", target ? root->name : "");
+        if (bind_one(policy, root, source, place, root->fd, root->writable, e) < 0 ||
+            (target && bind_git(policy, root, source, place, e) < 0))
             return -1;
-        r = px_policy_pin(policy, root->fd);
-        if (r < 0)
-            return px_fail(e, PX_E_ROOT, r, "root '%s' cannot be had in a box", root->name);
     }
     return 0;
 }

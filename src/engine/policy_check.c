@@ -50,6 +50,14 @@ static void check_wide(const struct px_bind *b, struct px_buf *out)
                       b->writable ? ", writable" : "");
 }
 
+/* Whether the inner directory can still be reached by way of the outer bind: not if it is mounted at just that place. */
+static bool is_open(const struct px_bind *outer, const char *outer_source, const struct px_bind *inner, const char *inner_source)
+{
+    size_t n = strlen(outer->target);
+    return outer->writable && !inner->writable && px_path_within(inner_source, outer_source) &&
+           !(strncmp(inner->target, outer->target, n) == 0 && px_equal(inner->target + n, inner_source + strlen(outer_source)));
+}
+
 /* Binds are made from the shortest target to the longest; of the same target only the last is seen. */
 static void check_pair(const struct px_bind *a, const struct px_bind *b, struct px_buf *out)
 {
@@ -64,10 +72,10 @@ static void check_pair(const struct px_bind *a, const struct px_bind *b, struct 
     if (px_equal(one, two) && a->writable != b->writable)
         px_buf_printf(out, "contradiction: the same directory is read-only at %s and writable at %s\n",
                       a->writable ? b->target : a->target, a->writable ? a->target : b->target);
-    else if (!px_equal(one, two) && a->writable && !b->writable && px_path_within(two, one))
+    else if (!px_equal(one, two) && is_open(a, one, b, two))
         px_buf_printf(out, "contradiction: what is read-only at %s can be written by way of %s\n", b->target,
                       a->target);
-    else if (!px_equal(one, two) && b->writable && !a->writable && px_path_within(one, two))
+    else if (!px_equal(one, two) && is_open(b, two, a, one))
         px_buf_printf(out, "contradiction: what is read-only at %s can be written by way of %s\n", a->target,
                       b->target);
 }

@@ -7,7 +7,6 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "engine/project_pack_parts.h"
-#include "engine/sandbox_record.h"
 #include "store/document.h"
 
 enum { WARNINGS_MAX = 100 };
@@ -43,17 +42,20 @@ static json_t *warnings(const struct px_worktree *files)
     return out;
 }
 
-/* Base first, the project's own last. */
-static json_t *layers(const struct px_packing *k)
+/* base[, system], env, packages (the list of them), app: one that was found in the store does not say which is which. */
+static const char *name_of(size_t at, size_t count)
+{
+    static const char *const last[] = {"app", "packages", "env"};
+    return at == 0 ? "base" : count - 1 - at < PX_COUNT_OF(last) ? last[count - 1 - at] : "system";
+}
+
+static json_t *layers(const struct px_image *image)
 {
     json_t *out = json_array();
-    for (size_t i = 0; out && i < k->image.layer_count; i++) {
-        json_t *layer = px_layer_json(&k->image.layers[i]);
-        if (k->image.layers[i].tar_size == 0) {         /* an image that was there says only what is in its manifest */
-            (void)json_object_del(layer, "tar_size");
-            (void)json_object_del(layer, "entries");
-        }
-        (void)json_array_append_new(out, layer);
+    for (size_t i = 0; out && i < image->layer_count; i++) {
+        const struct px_layer *l = &image->layers[i];
+        (void)json_array_append_new(out, json_pack("{ss ss+ ss+ sI}", "name", name_of(i, image->layer_count), "digest", "sha256:",
+                                                   l->digest.hex, "diff_id", "sha256:", l->diff_id.hex, "size", (json_int_t)l->size));
     }
     return out;
 }
@@ -76,7 +78,7 @@ static json_t *details(const struct px_packing *k)
     px_auto(px_document) json_t *more = json_pack(
         "{ss so ss sb sb ss ss* ss* ss* so sI so sb sb}", "image_digest", digest, "system_deps", system_deps(k->record), "store",
         px_store_path(k->s->store), "allow_dirty", k->how->allow_dirty, "pushed", k->how->push, "tag", k->build.tag, "out", k->how->out,
-        "workspace_root", site->workspace ? site->root : NULL, "commit", *k->files.commit ? k->files.commit : NULL, "layers", layers(k),
+        "workspace_root", site->workspace ? site->root : NULL, "commit", *k->files.commit ? k->files.commit : NULL, "layers", layers(&k->image),
         "size", (json_int_t)size_of(&k->image), "warnings", warnings(&k->files), "cached", k->sandbox.cached, "checked",
         k->how->check_repro);
     if (out && more && json_object_update(out, more) == 0)

@@ -88,22 +88,26 @@ static int locate_path(const struct px_program_ask *ask, const char *target, cha
                    : px_fmt(ret_path, PATH_MAX, "%s", target);
     if (r < 0 || !is_file(ret_path) || !in_project(ask->root, ret_path))
         return NOT_THIS;
-    r = ask->inside ? px_program_inside(ask->root, ret_path, ret_word, PATH_MAX) : px_fmt(ret_word, PATH_MAX, "%s", target);
+    r = ask->inside ? px_program_inside(ask->root, ret_path, ret_word, PATH_MAX)
+                    : px_fmt(ret_word, PATH_MAX, "%s", target);
     return r < 0 ? NOT_THIS : 0;
 }
 
-/* Where the file is; *ret_word is how the program will be given it. From where the caller stands first, then from the root. */
+/* Where the file is; *ret_word is how the program will be given it. From where the caller stands first, then from
+ * the root. */
 static int locate(const struct px_program_ask *ask, const char *target, char *ret_path, char *ret_word)
 {
     const char *const from[] = {ask->dir, ask->root};
     if (*target == '/')
         return locate_path(ask, target, ret_path, ret_word);
     for (size_t i = 0; i < PX_COUNT_OF(from); i++) {
-        if (px_fmt(ret_path, PATH_MAX, "%s/%s", from[i], target) < 0 || !is_file(ret_path) || !in_project(ask->root, ret_path))
+        if (px_fmt(ret_path, PATH_MAX, "%s/%s", from[i], target) < 0 || !is_file(ret_path) ||
+            !in_project(ask->root, ret_path))
             continue;
         if (i == 0)
             return px_fmt(ret_word, PATH_MAX, "%s%s", strchr(target, '/') ? "" : "./", target) < 0 ? NOT_THIS : 0;
-        return px_fmt(ret_word, PATH_MAX, "%s/%s", ask->inside ? PX_PROGRAM_APP : ask->root, target) < 0 ? NOT_THIS : 0;
+        const char *root = ask->inside ? PX_PROGRAM_APP : ask->root;
+        return px_fmt(ret_word, PATH_MAX, "%s/%s", root, target) < 0 ? NOT_THIS : 0;
     }
     return NOT_THIS;
 }
@@ -130,7 +134,8 @@ static int find_file(const struct px_program_ask *ask, const char *target, struc
         return NOT_THIS;
     p->kind = "file";
     if (is_python(path))        /* as python itself would be given it: "app.py", not "./app.py" */
-        return add_python(ask, p, e) < 0 ? -1 : add(p, px_starts_with(word, "./") && *target != '.' ? word + 2 : word, e);
+        return add_python(ask, p, e) < 0 ? -1
+                                         : add(p, px_starts_with(word, "./") && *target != '.' ? word + 2 : word, e);
     if (access(path, X_OK) == 0)
         return add(p, word, e);
     px_fail(e, PX_E_EXEC, 0, "'%.200s' is neither a Python file nor executable", target);
@@ -191,15 +196,16 @@ static int find_program(const struct px_program_ask *ask, const char *target, st
         return px_tool_find(target, path, sizeof path) ? add(p, path, e) : not_found(target, e);
     if (!is_file(target))
         return not_found(target, e);
-    return access(target, X_OK) == 0 ? add(p, target, e) : px_fail(e, PX_E_EXEC, 0, "'%.200s' is not executable", target);
+    return access(target, X_OK) == 0 ? add(p, target, e)
+                                     : px_fail(e, PX_E_EXEC, 0, "'%.200s' is not executable", target);
 }
 
 /* ---- the whole ---- */
 
 static int find(const struct px_program_ask *ask, const char *target, struct px_program *p, struct px_err *e)
 {
-    static int (*const kinds[])(const struct px_program_ask *, const char *, struct px_program *, struct px_err *) = {
-        find_file, find_python, find_script, find_program};
+    static int (*const kinds[])(const struct px_program_ask *, const char *, struct px_program *,
+                                struct px_err *) = {find_file, find_python, find_script, find_program};
     int r = *target ? refuse_foreign(target, e) : not_found(target, e);
     for (size_t i = 0; r == NOT_THIS && i < PX_COUNT_OF(kinds); i++)
         r = kinds[i](ask, target, p, e);
@@ -216,7 +222,8 @@ static int give(int r, struct px_program *found, struct px_program *ret_program)
     return 0;
 }
 
-int px_program_find(const struct px_program_ask *ask, const char *target, struct px_program *ret_program, struct px_err *e)
+int px_program_find(const struct px_program_ask *ask, const char *target, struct px_program *ret_program,
+                    struct px_err *e)
 {
     struct px_program p = {0};
     return give(find(ask, target, &p, e), &p, ret_program);
@@ -229,9 +236,11 @@ static int find_runner(const struct px_program_ask *ask, struct px_program *p, s
     for (int in_root = !ask->member; in_root < 2; in_root++)
         for (size_t i = 0; i < PX_COUNT_OF(names); i++) {
             char path[PATH_MAX], word[PATH_MAX];
-            if (px_fmt(path, sizeof path, "%s/%s%s%s", ask->root, in_root ? "" : ask->member, in_root ? "" : "/", names[i]) < 0 ||
+            if (px_fmt(path, sizeof path, "%s/%s%s%s", ask->root, in_root ? "" : ask->member, in_root ? "" : "/",
+                       names[i]) < 0 ||
                 !is_file(path) ||
-                (ask->inside ? px_program_inside(ask->root, path, word, sizeof word) : px_fmt(word, sizeof word, "%s", path)) < 0)
+                (ask->inside ? px_program_inside(ask->root, path, word, sizeof word)
+                             : px_fmt(word, sizeof word, "%s", path)) < 0)
                 continue;
             p->kind = "tests";
             return add_python(ask, p, e) < 0 ? -1 : add(p, word, e);

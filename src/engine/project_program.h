@@ -32,7 +32,7 @@ enum { PX_PROGRAM_WORDS = 4 };
 
 struct px_program {
     const char *kind;           /* "file", "python", "script", "program", "tests", "pytest" */
-    char *words[PX_PROGRAM_WORDS];              /* what goes before the arguments */
+    char *words[PX_PROGRAM_WORDS]; /* what goes before the arguments */
     size_t count;
 };
 
@@ -40,7 +40,8 @@ struct px_program {
 #define PX_PROGRAM_ENV PX_INSIDE_ENV
 
 /* PX003, PX030, PX031. */
-int px_program_find(const struct px_program_ask *ask, const char *target, struct px_program *ret_program, struct px_err *e);
+int px_program_find(const struct px_program_ask *ask, const char *target, struct px_program *ret_program,
+                    struct px_err *e);
 /* tests/runtests.py, runtests.py, or pytest; PX202 if there is none of them. */
 int px_program_tests(const struct px_program_ask *ask, struct px_program *ret_program, struct px_err *e);
 void px_program_done(struct px_program *program);

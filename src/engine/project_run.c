@@ -96,12 +96,14 @@ static int check_python(const struct px_launch *l, struct px_err *e)
 {
     char path[PATH_MAX];
     const struct px_python *runtime = l->environment.runtime;
-    if (px_fmt(path, sizeof path, "%s/bin/python3.%u", l->environment.path, runtime->minor) < 0 || access(path, X_OK) == 0)
+    if (px_fmt(path, sizeof path, "%s/bin/python3.%u", l->environment.path, runtime->minor) < 0 ||
+        access(path, X_OK) == 0)
         return 0;
     px_fail(e, PX_E_ENV, 0, "this machine has no %s, which the project's environment is for", runtime->program);
     (void)px_detail(e, "reason", "runtime_missing");
     (void)px_why(e, "Without --sandbox the program runs on this machine, with its Python.");
-    return px_fix(e, "Run it with --sandbox: the base has that Python.\nOr install it: apt install python3.%u.", runtime->minor);
+    return px_fix(e, "Run it with --sandbox: the base has that Python.\nOr install it: apt install python3.%u.",
+                  runtime->minor);
 }
 
 static const char *action_of(enum px_act act)
@@ -134,7 +136,8 @@ static int ready_on_host(struct px_launch *l, const struct px_ready *ready, stru
     return l->plan ? 0 : check_python(l, e) < 0 || hold_env(l, s, e) < 0 ? -1 : 0;
 }
 
-static int ready_in_sandbox(struct px_launch *l, const struct px_ready *ready, const char *const *extra, struct px_err *e)
+static int ready_in_sandbox(struct px_launch *l, const struct px_ready *ready, const char *const *extra,
+                            struct px_err *e)
 {
     const struct px_project_image_ask ask = {.ready = ready, .extra = extra, .plan = l->plan};
     if (px_project_image_make(l->p, &ask, &l->image, e) < 0)
@@ -205,7 +208,7 @@ static int make_command(struct px_launch *l, const char *const *argv, struct px_
     for (size_t i = skip; i < count; i++)
         if (add_argument(l, argv[i], e) < 0)
             return -1;
-    px_auto_buf struct px_buf shown = PX_BUF(PATH_MAX);         /* it goes into JSON, and to a person */
+    px_auto_buf struct px_buf shown = PX_BUF(PATH_MAX); /* it goes into JSON, and to a person */
     const char *target = skip ? argv[0] : l->program.words[l->program.count - 1];
     px_buf_quote(&shown, target, strlen(target));
     l->found = true;
@@ -265,7 +268,11 @@ int px_project_launch(struct px_project *project, const struct px_project_run *h
     struct px_launch *l = calloc(1, sizeof *l);
     if (!l)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "a launch");
-    *l = (struct px_launch){.p = project, .sandbox = how->sandbox, .plan = how->plan, .capture = how->capture, .action = "noop",
+    *l = (struct px_launch){.p = project,
+                            .sandbox = how->sandbox,
+                            .plan = how->plan,
+                            .capture = how->capture,
+                            .action = "noop",
                             .strict = how->frozen || px_truthy(getenv("CI"))};
     if (make(l, how, e) < 0) {
         px_launch_free(l);

@@ -1,6 +1,8 @@
-/* engine/project_run.h - a program of a project that is ready to be started, for the files that make, start and describe it.
+/* engine/project_run.h - a program of a project that is ready to be started, for the files that make, start and
+ * describe it.
  *
- * Why:     on the host or in the sandbox, the same target is found, given the same environment and answered for in the same words.
+ * Why:     on the host or in the sandbox, the same target is found, given the same environment and answered for in the
+ *          same words.
  * Owns:    struct px_launch, with leases on everything that its program needs while it runs.
  * Mustn't: write in the project. */
 #pragma once

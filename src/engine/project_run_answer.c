@@ -9,7 +9,7 @@
 #include "infer/messages.h"
 #include "store/document.h"
 
-#define FIX                                                                      \
+#define FIX \
     "Run 'px sandbox add %s' or set [tool.px.sandbox.capabilities].%s = true.\n" \
     "Re-run 'px %s --sandbox' or 'px pack image'."
 #define MARKER "\n[...truncated...]\n"
@@ -53,7 +53,8 @@ bool px_launch_missing(const struct px_launch *l, const struct px_launch_end *en
     (void)px_detail(ret_error, "capability", m.capability);
     (void)px_detail(ret_error, "missing", m.what);
     (void)px_why(ret_error, "A system library needed by your env (%s) is missing from the sandbox image.", m.what);
-    (void)px_fix(ret_error, open ? FIX "\nOr let px add it for one run: --auto-add." : FIX, m.capability, m.capability, l->command);
+    (void)px_fix(ret_error, open ? FIX "\nOr let px add it for one run: --auto-add." : FIX, m.capability, m.capability,
+                 l->command);
     return true;
 }
 
@@ -62,7 +63,8 @@ bool px_launch_missing(const struct px_launch *l, const struct px_launch_end *en
 /* Text of a stranger's as JSON: what is no UTF-8 is replaced. Above the limit the middle is left out. */
 static json_t *output_json(const struct px_launch *l, const struct px_bytes *kept, uint64_t total)
 {
-    px_auto_buf struct px_buf text = PX_BUF(2 * l->capture_max + sizeof MARKER), out = PX_BUF(14 * l->capture_max + 256);
+    px_auto_buf struct px_buf text = PX_BUF(2 * l->capture_max + sizeof MARKER),
+                              out = PX_BUF(14 * l->capture_max + 256);
     struct px_json j = {.out = &out};
     if (total <= l->capture_max) {
         px_buf_add(&text, kept->data, kept->len);
@@ -93,15 +95,15 @@ static json_t *recommendation_json(const struct px_launch *l, const struct px_la
     const char *capability = NULL;
     if (!find_missing(l, end, &m) || !px_launch_missing(l, end, &capability, &why))
         return NULL;
-    return json_pack("{s:s, s:s, s:s, s:s+, s:s}", "code", "PX902", "capability", m.capability, "missing", m.what, "command",
-                     "px sandbox add ", m.capability, "hint", why.fix);
+    return json_pack("{s:s, s:s, s:s, s:s+, s:s}", "code", "PX902", "capability", m.capability, "missing", m.what,
+                     "command", "px sandbox add ", m.capability, "hint", why.fix);
 }
 
 static json_t *details_json(const struct px_launch *l, const struct px_launch_end *end)
 {
     json_t *out = output_json(l, &end->out, end->out_total), *err = output_json(l, &end->err, end->err_total);
-    json_t *details = json_pack("{s:s, s:s, s:i, s:s, s:o, s:o}", "target", l->target, "kind", l->program.kind, "code", end->code,
-                                "reason", end->reason, "stdout", out, "stderr", err);
+    json_t *details = json_pack("{s:s, s:s, s:i, s:s, s:o, s:o}", "target", l->target, "kind", l->program.kind, "code",
+                                end->code, "reason", end->reason, "stdout", out, "stderr", err);
     if (!details)
         return NULL;
     const char *traceback = last_traceback(json_string_value(err));
@@ -122,7 +124,8 @@ int px_launch_answer(const struct px_launch *l, const struct px_launch_end *end,
         (void)px_fmt(message, sizeof message, "%.200s ended well", l->target);
     else
         (void)px_fmt(message, sizeof message, "%.200s ended with status %d (%s)", l->target, end->code, end->reason);
-    return px_answer(l->command, end->code == 0 ? "ok" : "user-error", message, details_json(l, end), false, ret_json, e);
+    return px_answer(l->command, end->code == 0 ? "ok" : "user-error", message, details_json(l, end), false, ret_json,
+                     e);
 }
 
 /* ---- the plan ---- */
@@ -131,7 +134,7 @@ static json_t *words_json(char *const *words, size_t count)
 {
     json_t *list = json_array();
     for (size_t i = 0; list && i < count; i++)
-        json_array_append_new(list, json_string(words[i]));     /* one that is no UTF-8 is left out */
+        json_array_append_new(list, json_string(words[i])); /* one that is no UTF-8 is left out */
     return list;
 }
 
@@ -141,14 +144,16 @@ static json_t *paths_json(const struct px_launch *l, const struct px_env *env)
     json_t *list = json_array();
     const char *store = l->p->sandbox ? px_store_path(l->p->sandbox->store) : "";
     for (size_t i = 0; list && i < env->count; i++)
-        json_array_append_new(list, l->sandbox ? json_sprintf(PX_INSIDE_PACKAGES "/%s/site-packages", env->packages[i].tree.hex)
-                                               : json_sprintf("%s/trees/%s/root/site-packages", store, env->packages[i].tree.hex));
+        json_array_append_new(
+            list, l->sandbox ? json_sprintf(PX_INSIDE_PACKAGES "/%s/site-packages", env->packages[i].tree.hex)
+                             : json_sprintf("%s/trees/%s/root/site-packages", store, env->packages[i].tree.hex));
     return list;
 }
 
 static json_t *runtime_json(const struct px_env *env)
 {
-    return env ? json_pack("{s:s, s:s}", "program", env->runtime->program, "version", env->runtime->version) : json_null();
+    return env ? json_pack("{s:s, s:s}", "program", env->runtime->program, "version", env->runtime->version)
+               : json_null();
 }
 
 static json_t *sandbox_json(const struct px_launch *l)
@@ -163,12 +168,13 @@ int px_launch_explain(const struct px_launch *l, char **ret_json, struct px_err 
 {
     const struct px_env *env = px_launch_env(l);
     char message[512];
-    json_t *details =
-        json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:s, s:s, s:o, s:o}", "schema_version", 1, "engine", l->sandbox ? "box" : "host",
-                  "action", l->action, "kind", l->found ? l->program.kind : "unknown", "runtime", runtime_json(env), "argv",
-                  l->found ? words_json(l->argv, l->argc) : json_null(), "workdir", l->workdir, "root", l->p->site.root, "sys_path",
-                  env ? paths_json(l, env) : json_array(), "sandbox", sandbox_json(l));
-    (void)px_fmt(message, sizeof message, "would run %.200s %s", l->found ? l->target : "it once the environment is there",
+    json_t *details = json_pack(
+        "{s:i, s:s, s:s, s:s, s:o, s:o, s:s, s:s, s:o, s:o}", "schema_version", 1, "engine",
+        l->sandbox ? "box" : "host", "action", l->action, "kind", l->found ? l->program.kind : "unknown", "runtime",
+        runtime_json(env), "argv", l->found ? words_json(l->argv, l->argc) : json_null(), "workdir", l->workdir,
+        "root", l->p->site.root, "sys_path", env ? paths_json(l, env) : json_array(), "sandbox", sandbox_json(l));
+    (void)px_fmt(message, sizeof message, "would run %.200s %s",
+                 l->found ? l->target : "it once the environment is there",
                  l->sandbox ? "in the sandbox" : "on this machine");
     return px_answer("explain", "ok", message, details, false, ret_json, e);
 }

@@ -1,5 +1,5 @@
-/* The variables of a project's program. On the host it has the caller's, with the environment in front; in the sandbox it has the
- * project's, and of the caller's only what says how to print: nothing that names a path of this machine. */
+/* The variables of a project's program. On the host it has the caller's, with the environment in front; in the sandbox
+ * it has the project's, and of the caller's only what says how to print: nothing that names a path of this machine. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,9 +100,10 @@ int px_launch_host_env(struct px_launch *l, struct px_err *e)
     drop(l, "PYTHONPATH");
     if (put_own(l, env, e) < 0)
         return -1;
-    json_object_foreach(env->variables, name, value)
+    json_object_foreach(env->variables, name, value) {
         if (put(l, name, json_string_value(value), e) < 0)
             return -1;
+    }
     return 0;
 }
 
@@ -145,9 +146,10 @@ int px_launch_box_env(struct px_launch *l, struct px_err *e)
     const struct px_env *env = px_launch_env(l);
     const char *name;
     json_t *value;
-    json_object_foreach(env->variables, name, value)
+    json_object_foreach(env->variables, name, value) {
         if (give(l->policy, name, json_string_value(value), e) < 0)
             return -1;
+    }
     for (size_t i = 0; i < PX_COUNT_OF(passed); i++) {
         const char *text = getenv(passed[i]);
         if (text && *text != '/' && *text != ':' && give(l->policy, passed[i], text, e) < 0)

@@ -1,4 +1,5 @@
-/* A project's program on this machine: a child in the caller's process group, so that its terminal is the program's as well. */
+/* A project's program on this machine: a child in the caller's process group, so that its terminal is the program's as
+ * well. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -112,13 +113,16 @@ static int keep(struct stream *s, const struct pollfd *ready)
     return 0;
 }
 
-/* Until the program has ended. For what others still hold of its output nobody waits: only what is there by then is read. */
+/* Until the program has ended. For what others still hold of its output nobody waits: only what is there by then is
+ * read. */
 static int watch(struct host *h)
 {
     bool ended = false;
     for (int after = 0; after < AFTER_END; after += ended) {
-        struct pollfd fds[] = {{.fd = h->streams[OUT].ends[0], .events = POLLIN}, {.fd = h->streams[ERR].ends[0], .events = POLLIN},
-                               {.fd = ended ? -1 : h->pidfd, .events = POLLIN}, {.fd = h->signals, .events = POLLIN}};
+        struct pollfd fds[] = {{.fd = h->streams[OUT].ends[0], .events = POLLIN},
+                               {.fd = h->streams[ERR].ends[0], .events = POLLIN},
+                               {.fd = ended ? -1 : h->pidfd, .events = POLLIN},
+                               {.fd = h->signals, .events = POLLIN}};
         if (poll(fds, PX_COUNT_OF(fds), ended ? 0 : -1) < 0) {
             if (errno != EINTR)
                 return -errno;
@@ -171,7 +175,9 @@ static int finish(struct host *h, struct px_launch_end *ret_end, struct px_err *
         return px_fail(e, PX_E_IO, r < 0 ? r : reaped, "cannot wait for '%.200s'", l->argv[0]);
     *ret_end = (struct px_launch_end){
         .code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status),
-        .reason = WIFSIGNALED(status) ? "signalled" : WEXITSTATUS(status) ? "nonzero" : "ok",
+        .reason = WIFSIGNALED(status)   ? "signalled"
+                  : WEXITSTATUS(status) ? "nonzero"
+                                        : "ok",
         .out = {px_buf_text(&l->out), l->out.len},
         .err = {px_buf_text(&l->err), l->err.len},
         .out_total = h->streams[OUT].kept.total,

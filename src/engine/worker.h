@@ -22,7 +22,7 @@ struct px_worker {
     char *name, *place; /* the file's name, and the directory it lies in */
     char *base;         /* what its roots are relative to, as the host calls it */
     struct px_files *files;
-    bool network, require_os_sandbox;
+    bool network, require_os_sandbox, git_writable;
     struct px_rule rules[PX_WORKER_RULES];
     size_t rules_count;
     bool has_default, default_approval;

@@ -150,6 +150,7 @@ static const struct field sandbox_fields[] = {
     {"paths", PX_YAML_MAP, read_paths, 0},
     {"network", PX_YAML_TEXT, read_bool, W(network)},
     {"require_os_sandbox", PX_YAML_TEXT, read_bool, W(require_os_sandbox)},
+    {"git_writable", PX_YAML_TEXT, read_bool, W(git_writable)},
     {0},
 };
 
@@ -258,6 +259,8 @@ static int understand(struct reader *r, struct px_err *e)
         return -1;
     if (r->count == 0)
         return wrong(r, r->w->file, "has no sandbox with paths", e);
+    for (size_t i = 0; i < r->count; i++)
+        r->roots[i].protect_git = !r->w->git_writable;
     if (px_files_new(r->roots, r->count, &r->w->files, e) < 0)
         return -1;
     return check_rules(r, e);

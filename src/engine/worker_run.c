@@ -113,15 +113,15 @@ static int take_attachments(const struct px_worker_run *how, struct open_files *
 
 /* Without an OS sandbox the host's directories are where they are: then the roots lie below the directory that they were given
  * relative to, and that is the working directory. */
-static int set_fields(const struct px_worker *w, unsigned timeout_s, bool full, struct px_policy *policy,
-                      struct px_err *e)
+static int set_fields(const struct px_worker *w, unsigned timeout_s, bool full, const char *net,
+                      struct px_policy *policy, struct px_err *e)
 {
     char timeout[16];
     (void)px_fmt(timeout, sizeof timeout, "%us", timeout_s);
     const char *const rows[][2] = {{"workdir", full ? "/workspace" : w->base},
                                    {"timeout", timeout},
                                    {"output-limit", "50k"},
-                                   {"net", w->network ? "outbound" : "none"},
+                                   {"net", net},
                                    {"require", full ? "full" : "landlock"}};
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
         if (px_policy_set(policy, rows[i][0], rows[i][1], e) < 0)
@@ -129,8 +129,8 @@ static int set_fields(const struct px_worker *w, unsigned timeout_s, bool full, 
     return px_files_bind(w->files, full ? "/workspace" : NULL, policy, e);
 }
 
-static int start(const struct px_worker *w, const char *const argv[], const struct px_worker_run *how, bool full,
-                 struct px_box **ret_box, struct px_err *e)
+static int start_with(const struct px_worker *w, const char *const argv[], const struct px_worker_run *how, bool full,
+                      const char *net, struct px_box **ret_box, struct px_err *e)
 {
     struct open_files o = {0};
     struct px_policy *policy = NULL;
@@ -138,12 +138,25 @@ static int start(const struct px_worker *w, const char *const argv[], const stru
     if (timeout_s > TIMEOUT_MAX_S)
         timeout_s = TIMEOUT_MAX_S;
     int r = px_policy_new("worker", &policy, e);
-    r = r < 0 ? r : set_fields(w, timeout_s, full, policy, e);
+    r = r < 0 ? r : set_fields(w, timeout_s, full, net, policy, e);
     r = r < 0 ? r : take_attachments(how, &o, policy, e);
     r = r < 0 ? r : px_box_start(policy, argv, NULL, ret_box, e);
     for (size_t i = 0; i < o.count; i++)
         (void)close(o.fds[i]);
     px_policy_free(policy);
+    return r;
+}
+
+/* A network that reaches out and not the host itself is better; where this build has none, it is the host's. */
+static int start(const struct px_worker *w, const char *const argv[], const struct px_worker_run *how, bool full,
+                 struct px_box **ret_box, struct px_err *e)
+{
+    struct px_err why = {0};
+    int r = start_with(w, argv, how, full, w->network ? "outbound" : "none", ret_box, &why);
+    if (r < 0 && w->network && why.code == PX_E_NOT_BUILT)
+        return start_with(w, argv, how, full, "host", ret_box, e);
+    if (r < 0 && e)
+        *e = why;
     return r;
 }
 
@@ -199,71 +212,4 @@ int px_worker_result(const struct px_worker *w, const struct px_box *box, unsign
     px_buf_putc(&out, '\n');
     *ret_json = err.err < 0 ? NULL : px_buf_take(&out);
     return *ret_json ? 0 : px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
-}
-
-/* ---- words about a worker ---- */
-
-static void describe_roots(const struct px_worker *w, struct px_buf *text, struct px_json *j)
-{
-    struct px_files_root root;
-    px_json_array(j, "paths");
-    for (size_t i = 0; px_files_root_at(w->files, i, &root) == 0; i++) {
-        px_json_object(j, NULL);
-        px_json_text(j, "name", root.name);
-        px_json_text(j, "mode", root.writable ? "rw" : "ro");
-        px_json_uint(j, "max_file_bytes", root.max_file_bytes);
-        px_json_end(j);
-        px_buf_printf(text, "%s  %s at /workspace/%s, files of at most %llu bytes\n",
-                      root.writable ? "rw" : "ro", root.name, root.name,
-                      (unsigned long long)root.max_file_bytes);
-    }
-    px_json_end(j);
-}
-
-static void describe_rules(const struct px_worker *w, struct px_buf *text, struct px_json *j)
-{
-    px_json_array(j, "shell_rules");
-    for (size_t i = 0; i < w->rules_count; i++) {
-        const char *verdict = px_approval_name(w->rules[i].approval ? PX_NEEDS_APPROVAL : PX_PRE_APPROVED);
-        px_json_object(j, NULL);
-        px_json_array(j, "pattern");
-        px_buf_printf(text, "%-14s ", verdict);
-        for (char **word = w->rules[i].prefix; *word; word++) {
-            px_json_text(j, NULL, *word);
-            px_buf_quote(text, *word, strlen(*word));
-            px_buf_putc(text, ' ');
-        }
-        px_buf_puts(text, w->rules[i].paths ? "... (only with paths of the sandbox)\n" : "...\n");
-        px_json_end(j);
-        px_json_text(j, "approval", verdict);
-        px_json_end(j);
-    }
-    px_json_end(j);
-    const char *rest = px_approval_name(!w->has_default       ? PX_BLOCKED
-                                        : w->default_approval ? PX_NEEDS_APPROVAL
-                                                              : PX_PRE_APPROVED);
-    px_json_text(j, "shell_default", rest);
-    px_buf_printf(text, "%-14s every other command\n", rest);
-}
-
-int px_worker_describe(const struct px_worker *w, char **ret_text, char **ret_json, struct px_err *e)
-{
-    px_auto_buf struct px_buf text = PX_BUF(ANSWER_MAX), out = PX_BUF(ANSWER_MAX);
-    struct px_json j = {.out = &out};
-    px_json_object(&j, NULL);
-    px_json_bool(&j, "ok", true);
-    describe_roots(w, &text, &j);
-    px_json_bool(&j, "network", w->network);
-    px_json_bool(&j, "require_os_sandbox", w->require_os_sandbox);
-    px_buf_printf(&text, "network %s; OS sandbox %s\n", w->network ? "allowed" : "off",
-                  w->require_os_sandbox ? "required"
-                                        : "required in full, or with a warning by Landlock alone");
-    describe_rules(w, &text, &j);
-    px_json_uint(&j, "max_attachments", w->max_attachments);
-    px_json_uint(&j, "max_attachment_bytes", w->max_attachment_bytes);
-    px_json_end(&j);
-    px_buf_putc(&out, '\n');
-    *ret_text = px_buf_take(&text);
-    *ret_json = px_buf_take(&out);
-    return *ret_text && *ret_json ? 0 : px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
 }

@@ -16,7 +16,7 @@ struct px_root {
     char *name;
     size_t name_len;
     int fd;                     /* O_PATH */
-    bool writable;
+    bool writable, protect_git;
     char **suffixes;            /* lower case; NULL: any */
     uint64_t max_bytes;
 };
@@ -64,6 +64,8 @@ const char *px_resolve_rel(const struct px_place *place);
 
 int px_words_outside(const struct px_files *f, const char *path, struct px_err *e);
 int px_words_read_only(const struct px_files *f, const char *path, struct px_err *e);
+/* Read-only, or in a .git that is protected. */
+int px_words_not_writable(const struct px_files *f, const struct px_place *place, const char *path, struct px_err *e);
 int px_words_suffix(const struct px_root *root, const char *path, struct px_err *e);
 int px_words_too_large(const char *verb, const char *path, uint64_t size, uint64_t limit, struct px_err *e);
 int px_words_not_text(const char *verb, const char *path, struct px_err *e);
@@ -86,6 +88,8 @@ void px_spot_done(struct px_spot *spot);
 #define px_auto_spot __attribute__((cleanup(px_spot_done)))
 /* The directory of a place, made if need be; 0 or -errno. */
 int px_spot_open(const struct px_place *place, bool make, struct px_spot *ret);
+/* Whether the rules let a place be written, whatever lies there. */
+bool px_spot_writable(const struct px_place *place);
 /* All checks of a place that shall be written; fills e. */
 int px_spot_allow(const struct px_files *f, const char *path, unsigned flags, struct px_place *ret, struct px_err *e);
 

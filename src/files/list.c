@@ -93,7 +93,7 @@ static int add(struct px_walk *w, const struct px_root *root, const char *rel, c
         return -ENOMEM;
     g->out.items[g->out.count++] = (struct px_files_entry){
         .path = path, .kind = px_stat_kind(st->st_mode), .size = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0,
-        .modified = st->st_mtim.tv_sec, .version = version_of(st), .line = line, .text = px_take(&line_text)};
+        .modified = st->st_mtim.tv_sec, .version = st->st_ino ? version_of(st) : 0, .line = line, .text = px_take(&line_text)};
     return 0;
 }
 
@@ -123,6 +123,7 @@ static int run_with(const struct px_files *f, struct gather *g, struct px_files_
         return px_words_memory(e);
     w->visit = visit;
     w->directories = g->query->directories;
+    w->kinds_only = g->query->names_only || g->needle;  /* a file that is searched is opened and asked itself */
     return run(f, w, g, ret, e);
 }
 

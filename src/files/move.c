@@ -191,8 +191,8 @@ int px_files_make_directory(const struct px_files *files, const char *path, stru
     int r = px_resolve_place(files, path, PX_RESOLVE_BARE, &place);
     if (r < 0)
         return px_words_sys(files, "write", path, r, e);
-    if (!place.root->writable)
-        return px_words_read_only(files, path, e);
+    if (!px_spot_writable(&place))
+        return px_words_not_writable(files, &place, path, e);
     if (place.rel[0] == '\0')
         return 0;
     px_auto_spot struct px_spot spot = {.dir = -EBADF};

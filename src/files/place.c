@@ -85,13 +85,29 @@ int px_spot_open(const struct px_place *place, bool make, struct px_spot *ret)
     return 0;
 }
 
+static bool has_git(const char *rel)
+{
+    for (const char *at = rel; *at;) {
+        size_t n = strcspn(at, "/");
+        if (n == 4 && memcmp(at, ".git", 4) == 0)
+            return true;
+        at += n + (at[n] == '/');
+    }
+    return false;
+}
+
+bool px_spot_writable(const struct px_place *place)
+{
+    return place->root->writable && !(place->root->protect_git && has_git(place->rel));
+}
+
 int px_spot_allow(const struct px_files *f, const char *path, unsigned flags, struct px_place *ret, struct px_err *e)
 {
     int r = px_resolve_place(f, path, flags, ret);
     if (r < 0)
         return px_words_sys(f, "write", path, r, e);
-    if (!ret->root->writable)
-        return px_words_read_only(f, path, e);
+    if (!px_spot_writable(ret))
+        return px_words_not_writable(f, ret, path, e);
     if (ret->rel[0] == '\0')
         return px_words_sys(f, "write", path, -EISDIR, e);
     return 0;

@@ -96,6 +96,7 @@ struct walk {
     size_t len;
     int links;
     bool there;                 /* what is done exists, so the next part may be a link */
+    bool directory;             /* it is one, as far as is known */
 };
 
 static int expand_link(struct walk *w, int fd)
@@ -116,8 +117,11 @@ static int expand_link(struct walk *w, int fd)
     return 0;
 }
 
+/* Of a link's text: what it goes up from must be there, as the kernel would have it. */
 static int step_up(struct walk *w)
 {
+    if (!w->there || !w->directory)
+        return w->there ? -ENOTDIR : -ENOENT;
     if (w->len == 0)
         return -EXDEV;
     while (w->len > 0 && w->done[--w->len] != '/')
@@ -145,6 +149,7 @@ static int step_into(struct walk *w, const char *part, size_t n, bool follow)
     }
     if (fd < 0 || fstat(fd, &st) < 0)
         return fd < 0 ? fd : -errno;
+    w->directory = S_ISDIR(st.st_mode) || S_ISLNK(st.st_mode);  /* a link goes, the directory that it lies in stays */
     if (!S_ISLNK(st.st_mode))
         return 0;
     w->len = before;
@@ -163,7 +168,7 @@ static int walk_links(struct walk *w, bool keep_last)
         if (n == 0 || (n == 1 && part[0] == '.'))
             continue;
         if (n == 2 && memcmp(part, "..", 2) == 0)
-            r = w->there ? step_up(w) : -ENOENT;
+            r = step_up(w);
         else
             r = step_into(w, part, n, !keep_last || w->todo[w->at]);
     }
@@ -181,7 +186,7 @@ static int follow_links(struct px_place *place, bool keep_last)
     w->len = 0;
     w->done[0] = '\0';
     w->links = 0;
-    w->there = true;
+    w->there = w->directory = true;
     memcpy(w->todo + w->at, place->rel, len);
     int r = walk_links(w, keep_last);
     if (r >= 0)

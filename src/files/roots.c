@@ -68,7 +68,7 @@ int px_roots_add(struct px_files *f, const char *name, int fd, const struct px_r
     }
     f->roots = more;
     struct px_root *r = &more[f->count++];
-    *r = (struct px_root){.fd = fd, .writable = like->writable, .max_bytes = like->max_bytes};
+    *r = (struct px_root){.fd = fd, .writable = like->writable, .protect_git = like->protect_git, .max_bytes = like->max_bytes};
     r->name = strdup(name);
     r->name_len = strlen(name);
     r->suffixes = like->suffixes ? copy_suffixes((const char *const *)like->suffixes) : NULL;
@@ -110,7 +110,7 @@ int px_files_root_at(const struct px_files *files, size_t index, struct px_files
     if (index >= files->count)
         return -1;
     const struct px_root *r = &files->roots[index];
-    *ret_root = (struct px_files_root){.name = r->name, .writable = r->writable, .max_file_bytes = r->max_bytes,
+    *ret_root = (struct px_files_root){.name = r->name, .writable = r->writable, .protect_git = r->protect_git, .max_file_bytes = r->max_bytes,
                                        .suffixes = (const char *const *)r->suffixes};
     return 0;
 }
@@ -229,7 +229,7 @@ static int add_requested(struct px_files *f, const struct px_files_root *root, s
     if (fd < 0)
         return -1;
     uint64_t max = root->max_file_bytes ? root->max_file_bytes : PX_FILES_BYTES_MAX;
-    struct px_root like = {.writable = root->writable, .suffixes = (char **)root->suffixes,
+    struct px_root like = {.writable = root->writable, .protect_git = root->protect_git, .suffixes = (char **)root->suffixes,
                            .max_bytes = max < INT64_MAX ? max : INT64_MAX};
     return px_roots_add(f, root->name, fd, &like, e);
 }
@@ -268,8 +268,8 @@ static int grant(const struct px_files *parent, struct px_files *f, const char *
     int r = has_dotdot(path) ? -EXDEV : px_resolve_place(parent, path, PX_RESOLVE_BARE, &place);
     if (r < 0)
         return px_words_sys(parent, "access", path, r, e);
-    if (write && !place.root->writable)
-        return px_words_read_only(parent, path, e);
+    if (write && !px_spot_writable(&place))
+        return px_words_not_writable(parent, &place, path, e);
     int fd = px_open_in_root(place.root->fd, px_resolve_rel(&place), O_PATH | O_DIRECTORY, 0);
     if (fd == -ENOTDIR) {
         (void)px_fail(e, PX_E_ROOT, 0, "'%s' is not a directory", path);
@@ -339,8 +339,10 @@ int px_files_derive(const struct px_files *parent, const struct px_files_narrow 
     if ((narrow->inherit && inherit(parent, f, e) < 0) || grant_all(parent, f, narrow->read, false, e) < 0 ||
         grant_all(parent, f, narrow->write, true, e) < 0)
         return -1;
-    for (size_t i = 0; narrow->read_only && i < f->count; i++)
-        f->roots[i].writable = false;
+    for (size_t i = 0; i < f->count; i++) {
+        f->roots[i].writable = f->roots[i].writable && !narrow->read_only;
+        f->roots[i].protect_git = f->roots[i].protect_git || narrow->protect_git;
+    }
     if (check_nesting(f, e) < 0)
         return -1;
     *ret_files = px_take(&f);

@@ -29,7 +29,7 @@ static void add_rules(const struct px_place *place, struct px_files_stat *st)
 {
     bool suffix = st->kind == PX_FILES_DIRECTORY || px_roots_suffix_ok(place->root, place->rel);
     st->readable = suffix && st->kind != PX_FILES_OTHER && st->size <= place->root->max_bytes;
-    st->writable = suffix && st->kind != PX_FILES_OTHER && place->root->writable;
+    st->writable = suffix && st->kind != PX_FILES_OTHER && px_spot_writable(place);
 }
 
 static int look(const struct px_place *place, struct px_files_stat *ret)

@@ -633,6 +633,40 @@ TEST(a_child_has_no_read_only_hole_in_a_writable_directory)
     ASSERT_EQ(e.code, PX_E_ROOT);
 }
 
+/* ---- what the host obeys ---- */
+
+TEST(a_protected_git_can_be_read_and_not_written)
+{
+    auto_site struct site s = make();
+    struct px_err e = {0};
+    px_auto(px_files) struct px_files *f = NULL;
+    struct px_files_text text = {0};
+    ASSERT_OK(mkdirat(s.one, ".git", 0755) | mkdirat(s.one, "sub", 0755) | mkdirat(s.one, "sub/.git", 0755));
+    put(s.one, ".git/a.md", "config");
+    ASSERT_OK(symlinkat(".git", s.one, "way"));
+    ASSERT_PX(px_files_derive(s.files, &(struct px_files_narrow){.inherit = true, .protect_git = true}, &f, &e), e);
+    ASSERT_PX(px_files_read(f, "portfolio/.git/a.md", 0, 10, &text, &e), e);
+    px_files_text_done(&text);
+    static const char *const never[] = {"portfolio/.git/a.md", "portfolio/.git/new.md", "portfolio/way/a.md", "portfolio/sub/.git/x.md",
+                                        "portfolio/x/.git/y.md"};
+    for (size_t i = 0; i < PX_COUNT_OF(never); i++) {
+        ASSERT(!px_files_can_write(f, never[i]));
+        ASSERT_EQ(px_files_write(f, never[i], "x", 1, NULL, &e), -1);
+        ASSERT_EQ(e.code, PX_E_READ_ONLY);
+        ASSERT_EQ(px_files_copy(f, "portfolio/a.md", never[i], &e), -1);
+        ASSERT_EQ(px_files_move(f, "portfolio/a.md", never[i], &e), -1);
+        ASSERT_EQ(px_files_delete(f, never[i], &e), -1);
+        ASSERT_EQ(e.code, PX_E_READ_ONLY);
+    }
+    ASSERT_EQ(px_files_move(f, "portfolio/.git", "portfolio/g", &e), -1);
+    ASSERT_EQ(px_files_make_directory(f, "portfolio/new/.git", &e), -1);
+    ASSERT_EQ(e.code, PX_E_READ_ONLY);
+    struct px_files *more = NULL;
+    ASSERT_EQ(px_files_derive(f, &(struct px_files_narrow){.write = (const char *const[]){"portfolio/.git", NULL}}, &more, &e), -1);
+    ASSERT_PX(px_files_write(f, "portfolio/.gitx.md", "x", 1, NULL, &e), e);            /* the twins */
+    ASSERT_PX(px_files_write(s.files, "portfolio/.git/a.md", "x", 1, NULL, &e), e);
+}
+
 /* ---- memory ---- */
 
 TEST(no_allocation_is_taken_for_granted)

@@ -17,8 +17,13 @@ struct todo {
     char rel[];
 };
 
+struct name {
+    unsigned char type;         /* DT_UNKNOWN and so on */
+    char text[];
+};
+
 struct names {
-    char **items;
+    struct name **items;
     size_t count, cap;
 };
 
@@ -39,23 +44,29 @@ static void names_done(struct names *n)
     free(n->items);
 }
 
-static int names_add(struct names *n, const char *name)
+static int names_add(struct names *n, const struct dirent *entry)
 {
+    size_t len = strlen(entry->d_name) + 1;
     if (n->count == n->cap) {
         size_t cap = n->cap ? n->cap * 2 : 64;
-        char **more = realloc(n->items, cap * sizeof *more);
+        struct name **more = realloc(n->items, cap * sizeof *more);
         if (!more)
             return -ENOMEM;
         n->items = more;
         n->cap = cap;
     }
-    n->items[n->count] = strdup(name);
-    return n->items[n->count] ? (n->count++, 0) : -ENOMEM;
+    struct name *name = malloc(sizeof *name + len);
+    if (!name)
+        return -ENOMEM;
+    name->type = entry->d_type;
+    memcpy(name->text, entry->d_name, len);
+    n->items[n->count++] = name;
+    return 0;
 }
 
 static int by_bytes(const void *a, const void *b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    return strcmp((*(struct name *const *)a)->text, (*(struct name *const *)b)->text);
 }
 
 /* Sorted, so that what a cut leaves over is the same every time. */
@@ -71,7 +82,7 @@ static int read_names(struct px_walk *w, DIR *dir, struct names *out)
             break;
         }
         w->entries--;
-        r = names_add(out, entry->d_name);
+        r = names_add(out, entry);
     }
     if (r >= 0 && out->count)
         qsort(out->items, out->count, sizeof *out->items, by_bytes);
@@ -113,22 +124,33 @@ static bool is_shadowed(const struct tree *t, const char *rel)
     return n < 0 || px_roots_match(t->w->files, full, strlen(full)) != t->root;
 }
 
-/* A link counts if it leads to a file inside: then st is the file's. */
+/* A link counts if it leads to a file inside, as it would for a read: then st is the file's. */
 static bool follow(const struct tree *t, const char *rel, struct stat *st)
 {
-    px_auto_fd int fd = px_open_beneath(t->root->fd, rel, O_PATH, 0);
+    struct px_place place;
+    char full[PATH_MAX];
+    if (px_fmt(full, sizeof full, "%s/%s", t->root->name, rel) < 0 || px_resolve_place(t->w->files, full, 0, &place) < 0)
+        return false;
+    px_auto_fd int fd = px_open_in_root(place.root->fd, px_resolve_rel(&place), O_PATH, 0);
     return fd >= 0 && fstat(fd, st) == 0 && S_ISREG(st->st_mode);
 }
 
-static int visit(struct tree *t, int dir, const char *rel, const char *name, uint64_t set)
+/* What the directory itself says of an entry is often all that is needed. */
+static int look_at(const struct px_walk *w, int dir, const struct name *name, struct stat *st)
+{
+    if (name->type == DT_UNKNOWN || !(w->kinds_only || (name->type == DT_DIR && !w->directories)))
+        return fstatat(dir, name->text, st, AT_SYMLINK_NOFOLLOW);
+    *st = (struct stat){.st_mode = DTTOIF(name->type)};
+    return 0;
+}
+
+static int visit(struct tree *t, int dir, const char *rel, const struct name *name, uint64_t set)
 {
     struct px_walk *w = t->w;
     struct stat st;
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return 0;               /* gone meanwhile, or not ours to look at */
-    uint64_t next = px_glob_step(&w->glob, set, name, &w->fuel);
-    if (!next || is_shadowed(t, rel) || is_excluded(t, rel))
-        return 0;
+    uint64_t next = px_glob_step(&w->glob, set, name->text, &w->fuel);
+    if (!next || is_shadowed(t, rel) || is_excluded(t, rel) || look_at(w, dir, name, &st) < 0)
+        return 0;               /* not asked for, gone meanwhile, or not ours to look at */
     bool wanted = px_glob_accepts(&w->glob, next);
     int r = 0;
     if (wanted && (S_ISREG(st.st_mode) || (S_ISDIR(st.st_mode) && w->directories) ||
@@ -148,7 +170,7 @@ static int visit_all(struct tree *t, int dir, const char *rel, const struct name
             t->w->truncated = "the pattern takes too long";
             return 1;
         }
-        if (px_fmt(below, sizeof below, rel[0] ? "%s/%s" : "%s%s", rel, names->items[i]) < 0)
+        if (px_fmt(below, sizeof below, rel[0] ? "%s/%s" : "%s%s", rel, names->items[i]->text) < 0)
             t->w->truncated = "too deep";
         else
             r = visit(t, dir, below, names->items[i], set);

@@ -22,6 +22,7 @@ struct px_walk {
     uint64_t entries, fuel;             /* what is left */
     const char *truncated;
     bool directories;
+    bool kinds_only;                    /* of a stat only the kind of file is looked at */
     /* For each match, with what it is or leads to; 0 to go on, 1 to end the walk (having said why), -errno. */
     int (*visit)(struct px_walk *w, const struct px_root *root, const char *rel, const struct stat *st);
     void *user;

@@ -213,6 +213,12 @@ int px_words_read_only(const struct px_files *f, const char *path, struct px_err
     return px_fix(e, "Writable paths: %s\nRoots: %s", names(f, true, line), rules(f, all));
 }
 
+int px_words_not_writable(const struct px_files *f, const struct px_place *place, const char *path, struct px_err *e)
+{
+    (void)px_words_read_only(f, path, e);
+    return place->root->writable ? px_why(e, "What lies in a .git is protected: the host's git obeys it.") : -1;
+}
+
 int px_words_suffix(const struct px_root *root, const char *path, struct px_err *e)
 {
     char text[PX_WORDS_SHORT], line[LINE_MAX_BYTES];

@@ -166,7 +166,8 @@ int px_layer_pack(struct px_store *store, const struct px_pack *pack, struct px_
     if (px_blob_begin(store, px_unpack_limits_default.bytes, &writer, e) < 0)
         return -1;
     int out = px_blob_writer_fd(writer);
-    if ((pack->listed ? run_pack_listed : run_pack)(pack, out, progress, &m, e) < 0) {
+    int r = pack->listed ? run_pack_listed(pack, out, progress, &m, e) : run_pack(pack, out, progress, &m, e);
+    if (r < 0) {
         px_blob_drop(writer);
         return -1;
     }

@@ -110,7 +110,9 @@ static int sort_records(struct px_worktree *w, struct px_err *e)
 
 int px_worktree_read(char *text, size_t size, struct px_worktree *ret_worktree, struct px_err *e)
 {
-    struct px_worktree w = {.text = text, .text_size = size};
+    struct px_worktree w = {0};
+    w.text = text;
+    w.text_size = size;
     int r = size > 0 && text[size - 1] != '\0' ? not_one(e) : sort_records(&w, e);
     if (r < 0)
         px_worktree_done(&w);
@@ -146,7 +148,7 @@ static void clean(char *text, size_t size)
 
 static int failed(struct px_git_message *m, struct px_err *e)
 {
-    struct px_err own;
+    struct px_err own = {0};
     e = e ? e : &own;
     if (!px_err_find(m->err.code))
         return px_fail(e, PX_E_INTERNAL, 0, "px-git failed and did not say why");

@@ -17,7 +17,8 @@ static int refuse(const struct px_git_place *place, const char *why, struct px_e
 {
     px_fail(e, PX_E_BUILD, 0, "cannot use '%.300s/.git'", place->top);
     (void)px_detail(e, "reason", "git_unreadable");
-    return px_why(e, "%s", why);
+    (void)px_why(e, "%s", why);
+    return px_fix(e, "See what `git status` says there, and mend or remove it.");
 }
 
 /* The first line of a small file in a directory. */
@@ -102,7 +103,7 @@ static int search(struct px_git_place *place, struct stat *st)
 int px_git_find(const char *dir, struct px_git_place *ret_place, struct px_err *e)
 {
     struct px_git_place *place = ret_place;
-    struct stat st;
+    struct stat st = {0};
     *place = (struct px_git_place){0};
     if (px_fmt(place->top, sizeof place->top, "%s", px_equal(dir, "/") ? "" : dir) < 0)
         return px_fail(e, PX_E_VALUE, ENAMETOOLONG, "'%.100s...' is too long for a path", dir);

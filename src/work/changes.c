@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"
@@ -18,13 +19,14 @@ static unsigned shown_mode(unsigned mode)
     return mode == 0 ? 0 : S_ISLNK(mode) ? S_IFLNK : (unsigned)S_IFREG | (mode & 0100 ? 0755 : 0644);
 }
 
-static int load_side(int dir, const struct px_changes_item *item, unsigned mode, bool ours, char **ret_data,
+static int load_side(const struct px_changes *c, const struct px_changes_item *item, bool upper, char **ret_data,
                      struct px_diff_side *ret)
 {
+    unsigned mode = upper ? item->after : item->before;
     *ret = (struct px_diff_side){"", 0, shown_mode(mode)};
     if (!mode)
         return 0;
-    int r = px_changes_load(dir, item->path, mode, ours, ret_data, &ret->len);
+    int r = px_changes_load_from(upper ? &c->upper : &c->lower, item->path, mode, upper, ret_data, &ret->len);
     if (r >= 0 && *ret_data)
         ret->data = *ret_data;
     return r;
@@ -35,9 +37,9 @@ static int diff_item(const struct px_changes *c, const struct px_changes_item *i
 {
     px_auto_free char *old = NULL, *new = NULL;
     struct px_diff_side before, after;
-    int r = load_side(c->lower, item, item->before, false, &old, &before);
+    int r = load_side(c, item, false, &old, &before);
     if (r >= 0)
-        r = load_side(c->upper, item, item->after, true, &new, &after);
+        r = load_side(c, item, true, &new, &after);
     if (r < 0)
         return r;
     if (item->kind == PX_CHANGE_MODE) /* the same bytes, which need not be looked at */
@@ -53,21 +55,61 @@ static bool has_diff(const struct px_changes_item *item)
     return item->listed && item->kind != PX_CHANGE_SPECIAL && (S_ISREG(mode) || S_ISLNK(mode));
 }
 
+struct writer {
+    const struct px_changes *changes;
+    enum px_diff_style style;
+    struct px_buf *out;
+    bool *done;
+    bool truncated;
+};
+
+static int write_item(struct writer *w, size_t index)
+{
+    const struct px_changes_item *item = &w->changes->items[index];
+    if (w->done[index] || !has_diff(item))
+        return 0;
+    w->done[index] = true;
+    px_auto_buf struct px_buf one = PX_BUF(w->out->max - w->out->len);
+    int r = diff_item(w->changes, item, w->style, &one);
+    if (r == -E2BIG)
+        w->truncated = true;
+    else if (r >= 0)
+        px_buf_add(w->out, one.data, one.len);
+    return r == -E2BIG ? 0 : r;
+}
+
+/* Where a directory became a file: what was in it goes first, or `patch` has no place for the file. */
+static int write_cleared(struct writer *w, const char *path)
+{
+    const struct px_changes *c = w->changes;
+    size_t low = 0, high = c->count, n = strlen(path);
+    int r = 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strncmp(c->items[middle].path, path, n);
+        if (order < 0 || (order == 0 && (unsigned char)c->items[middle].path[n] < '/'))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < c->count && r >= 0 && strncmp(c->items[low].path, path, n) == 0 && c->items[low].path[n] == '/'; low++)
+        if (c->items[low].kind == PX_CHANGE_DELETED)
+            r = write_item(w, low);
+    return r;
+}
+
 int px_changes_diff(const struct px_changes *changes, enum px_diff_style style, struct px_buf *out, bool *ret_truncated)
 {
-    *ret_truncated = false;
-    for (size_t i = 0; i < changes->count; i++) {
-        if (!has_diff(&changes->items[i]))
-            continue;
-        px_auto_buf struct px_buf one = PX_BUF(out->max - out->len);
-        int r = diff_item(changes, &changes->items[i], style, &one);
-        if (r == -E2BIG) {
-            *ret_truncated = true;
-            continue;
-        }
-        if (r < 0)
-            return r;
-        px_buf_add(out, one.data, one.len);
+    px_auto_free bool *done = calloc(changes->count + 1, sizeof *done);
+    struct writer w = {.changes = changes, .style = style, .out = out, .done = done};
+    int r = done ? 0 : -ENOMEM;
+    for (size_t i = 0; i < changes->count && r >= 0; i++) {
+        const struct px_changes_item *item = &changes->items[i];
+        if (item->kind == PX_CHANGE_ADDED && has_diff(item))
+            r = write_cleared(&w, item->path);
+        if (r >= 0)
+            r = write_item(&w, i);
     }
-    return out->err;
+    *ret_truncated = w.truncated;
+    return r < 0 ? r : out->err;
 }

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/diff.h"
+#include "work/layers.h"
 
 struct px_err;
 
@@ -29,14 +30,17 @@ struct px_changes_item {
 struct px_changes {
     struct px_changes_item *items; /* sorted by path */
     size_t count, room;
-    size_t bytes;     /* of all paths */
-    int upper, lower; /* borrowed */
+    size_t bytes;           /* of all paths */
+    struct px_layers upper, lower; /* of one directory, or of several that lie over each other; all borrowed */
 };
 
 enum { PX_CHANGES_MAX = 1 << 18, PX_CHANGES_BYTES_MAX = 64 << 20 };
 
 /* Compares the two trees. 0 or -errno; -E2BIG: more than the bounds above. */
 int px_changes_read(int upper, int lower, struct px_changes *ret_changes);
+/* The same over several directories. `whole`: the upper tree is not what lies over the others but all there is now, a copy
+ * that was finished at that time (CLOCK_REALTIME): where nothing was stamped since, nothing is read. */
+int px_changes_compare(int upper, const struct px_layers *lower, const struct timespec *whole, struct px_changes *ret_changes);
 void px_changes_done(struct px_changes *changes);
 
 /* The diffs of all listed files, one after the other; a file whose diff does not fit is left out and *ret_truncated
@@ -48,6 +52,8 @@ int px_changes_diff(const struct px_changes *changes, enum px_diff_style style, 
  * anything that would be replaced or removed was changed after `since` (CLOCK_REALTIME): the error names it. The kernel
  * may stamp a file with the last tick of its clock, so that what changes within a tick of `since` can be missed. */
 int px_changes_apply(const struct px_changes *changes, const struct timespec *since, struct px_err *e);
+/* Only the question whether that could be done. */
+int px_changes_check(const struct px_changes *changes, const struct timespec *since, struct px_err *e);
 
 /* work/changes_walk.c, for the three above. */
 /* A file of either tree by its path, without following any link; what its owner may not read is made readable in the
@@ -56,3 +62,14 @@ int px_changes_open(int dir, const char *path, bool ours);
 /* Reads a file or a link of one tree as a side of a diff; memory is the caller's to free. Beyond PX_DIFF_BYTES_MAX only
  * its length. */
 int px_changes_load(int dir, const char *path, unsigned mode, bool ours, char **ret_data, size_t *ret_len);
+/* The same where several directories lie over each other, and the descriptor of the one that has a path. */
+int px_changes_load_from(const struct px_layers *layers, const char *path, unsigned mode, bool ours, char **ret_data,
+                         size_t *ret_len);
+int px_changes_holder(const struct px_layers *layers, const char *path);
+/* 1 if a path that both have is the same in both, modes aside; 0, or -errno. */
+int px_changes_same(const struct px_layers *a, const struct px_layers *b, const char *path, const struct stat *st_a,
+                    const struct stat *st_b);
+/* Puts them in order, and says which directories are worth telling. */
+void px_changes_sort(struct px_changes *changes);
+/* One more; the path is copied. -E2BIG beyond the bounds. */
+int px_changes_add(struct px_changes *changes, const char *path, struct px_changes_item item);

@@ -45,7 +45,7 @@ static int open_spot(const struct px_changes *c, const char *path, struct spot *
     ret->name = slash ? slash + 1 : ret->path;
     if (slash)
         *slash = '\0';
-    ret->dir = px_open_in_root(c->lower, slash ? ret->path : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    ret->dir = px_open_in_root(c->lower.fds[0], slash ? ret->path : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
     return ret->dir < 0 ? ret->dir : 0;
 }
 
@@ -156,7 +156,7 @@ static int write_file(const struct apply *a, const struct px_changes_item *item,
                       const char *name)
 {
     struct stat st;
-    px_auto_fd int from = px_changes_open(a->changes->upper, item->path, true);
+    px_auto_fd int from = px_changes_open(px_changes_holder(&a->changes->upper, item->path), item->path, true);
     if (from < 0)
         return from;
     if (fstat(from, &st) < 0 || !S_ISREG(st.st_mode))
@@ -179,7 +179,7 @@ static int write_link(const struct apply *a, const struct px_changes_item *item,
 {
     px_auto_free char *target = NULL;
     size_t length = 0;
-    int r = px_changes_load(a->changes->upper, item->path, item->after, true, &target, &length);
+    int r = px_changes_load_from(&a->changes->upper, item->path, item->after, true, &target, &length);
     if (r < 0)
         return r;
     return symlinkat(target, spot->dir, name) < 0 ? -errno : give_owner(spot, name);
@@ -271,6 +271,11 @@ static int item_failed(const struct px_changes_item *item, int err, struct px_er
     (void)px_fmt(name, sizeof name, "%s", px_buf_text(&quoted));
     px_fail(e, PX_E_CHANGES, err, "only a part was applied: '%s' could not be", name);
     return err == -EBUSY || err == -ENOTEMPTY ? px_why(e, "It was changed meanwhile.") : -1;
+}
+
+int px_changes_check(const struct px_changes *changes, const struct timespec *since, struct px_err *e)
+{
+    return check_all(&(struct apply){.changes = changes, .since = since}, e);
 }
 
 int px_changes_apply(const struct px_changes *changes, const struct timespec *since, struct px_err *e)

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -23,6 +21,7 @@ struct walk {
     struct px_changes *out;
     char **todo; /* directories: of the upper tree with a leading '+', of the lower one that are gone with '-' */
     size_t todo_count, todo_room;
+    const struct timespec *whole;
     int err;
 };
 
@@ -63,21 +62,27 @@ static void remember(struct walk *w, const char *mark, const char *dir, const ch
         failed(w, -E2BIG);
 }
 
-static void add(struct walk *w, const char *dir, const char *name, struct px_changes_item item)
+int px_changes_add(struct px_changes *c, const char *path, struct px_changes_item item)
 {
-    struct px_changes *c = w->out;
     struct px_changes_item *more = c->count < PX_CHANGES_MAX && c->bytes < PX_CHANGES_BYTES_MAX
                                        ? grown(c->items, c->count, &c->room, sizeof *more)
                                        : NULL;
-    bool directory = S_ISDIR(item.after ? item.after : item.before);
-    item.path = more ? join("", dir, name, directory ? "/" : "") : NULL;
     c->items = more ? more : c->items;
-    if (!item.path) {
-        failed(w, -E2BIG);
-        return;
-    }
+    item.path = more ? strdup(path) : NULL;
+    if (!item.path)
+        return -E2BIG;
     c->bytes += strlen(item.path);
     c->items[c->count++] = item;
+    return 0;
+}
+
+static void add(struct walk *w, const char *dir, const char *name, struct px_changes_item item)
+{
+    bool directory = S_ISDIR(item.after ? item.after : item.before);
+    px_auto_free char *path = join("", dir, name, directory ? "/" : "");
+    int r = path ? px_changes_add(w->out, path, item) : -E2BIG;
+    if (r < 0)
+        failed(w, r);
 }
 
 /* ---- opening and reading ---- */
@@ -110,14 +115,9 @@ static int load_link(int dir, const char *path, char **ret_data, size_t *ret_len
     return 0;
 }
 
-int px_changes_load(int dir, const char *path, unsigned mode, bool ours, char **ret_data, size_t *ret_len)
+static int load_file(int fd, char **ret_data, size_t *ret_len)
 {
     struct stat st;
-    if (S_ISLNK(mode))
-        return load_link(dir, path, ret_data, ret_len);
-    px_auto_fd int fd = px_changes_open(dir, path, ours);
-    if (fd < 0)
-        return fd;
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return -ESTALE;
     size_t size = (size_t)st.st_size, at = 0;
@@ -140,6 +140,30 @@ int px_changes_load(int dir, const char *path, unsigned mode, bool ours, char **
     return 0;
 }
 
+int px_changes_load(int dir, const char *path, unsigned mode, bool ours, char **ret_data, size_t *ret_len)
+{
+    if (S_ISLNK(mode))
+        return load_link(dir, path, ret_data, ret_len);
+    px_auto_fd int fd = px_changes_open(dir, path, ours);
+    return fd < 0 ? fd : load_file(fd, ret_data, ret_len);
+}
+
+int px_changes_holder(const struct px_layers *layers, const char *path)
+{
+    struct px_layers_at at;
+    if (layers->count == 1)
+        return layers->fds[0];
+    int r = px_layers_find(layers, path, &at);
+    return r < 0 ? r : layers->fds[at.layer];
+}
+
+int px_changes_load_from(const struct px_layers *layers, const char *path, unsigned mode, bool ours, char **ret_data,
+                         size_t *ret_len)
+{
+    int dir = px_changes_holder(layers, path);
+    return dir < 0 ? dir : px_changes_load(dir, path, mode, ours, ret_data, ret_len);
+}
+
 /* 1 if the bytes of two regular files are the same, 0, or -errno. */
 static int same_bytes(int a, int b)
 {
@@ -157,29 +181,46 @@ static int same_bytes(int a, int b)
     }
 }
 
-static int same_file(struct walk *w, const char *path, const struct stat *upper, const struct stat *lower)
+/* A copy has the time of its original, and the kernel's own stamp says when it was touched last; the clock of stamps is a
+ * coarse one, so that the last moments of the copying do not count. */
+static bool is_untouched(const struct walk *w, const struct stat *upper, const struct stat *lower)
 {
-    if (S_ISLNK(upper->st_mode)) {
-        px_auto_free char *a = NULL, *b = NULL;
-        size_t n = 0, m = 0;
-        int r = load_link(w->out->upper, path, &a, &n);
-        if (r >= 0)
-            r = load_link(w->out->lower, path, &b, &m);
-        return r < 0 ? r : n == m && memcmp(a, b, n) == 0;
-    }
-    if (upper->st_size != lower->st_size)
+    enum { COARSE_NSEC = 20000000 };
+    const struct timespec *t = &upper->st_ctim;
+    int64_t nsec = (int64_t)(w->whole->tv_sec - t->tv_sec) * 1000000000 + (w->whole->tv_nsec - t->tv_nsec);
+    return S_ISREG(upper->st_mode) && upper->st_size == lower->st_size && w->whole->tv_sec - t->tv_sec < INT32_MAX && nsec > COARSE_NSEC &&
+           upper->st_mtim.tv_sec == lower->st_mtim.tv_sec && upper->st_mtim.tv_nsec == lower->st_mtim.tv_nsec;
+}
+
+static int same_links(const struct px_layers *a, const struct px_layers *b, const char *path)
+{
+    px_auto_free char *one = NULL, *other = NULL;
+    size_t n = 0, m = 0;
+    int r = px_changes_load_from(a, path, S_IFLNK, false, &one, &n);
+    if (r >= 0)
+        r = px_changes_load_from(b, path, S_IFLNK, false, &other, &m);
+    return r < 0 ? r : n == m && memcmp(one, other, n) == 0;
+}
+
+int px_changes_same(const struct px_layers *a, const struct px_layers *b, const char *path, const struct stat *st_a,
+                    const struct stat *st_b)
+{
+    if ((st_a->st_mode & S_IFMT) != (st_b->st_mode & S_IFMT))
         return 0;
-    px_auto_fd int a = px_changes_open(w->out->upper, path, true);
-    px_auto_fd int b = px_changes_open(w->out->lower, path, false);
-    return a < 0 ? a : b < 0 ? b : same_bytes(a, b);
+    if (S_ISLNK(st_a->st_mode))
+        return same_links(a, b, path);
+    if (!S_ISREG(st_a->st_mode))
+        return 1;
+    if (st_a->st_size != st_b->st_size)
+        return 0;
+    if (st_a->st_dev == st_b->st_dev && st_a->st_ino == st_b->st_ino)
+        return 1;
+    px_auto_fd int one = px_changes_open(px_changes_holder(a, path), path, true);
+    px_auto_fd int other = px_changes_open(px_changes_holder(b, path), path, false);
+    return one < 0 ? one : other < 0 ? other : same_bytes(one, other);
 }
 
 /* ---- entries ---- */
-
-static bool is_whiteout(const struct stat *st)
-{
-    return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
-}
 
 static bool is_plain(unsigned mode)
 {
@@ -201,7 +242,9 @@ static void compare_files(struct walk *w, const char *dir, const char *name, con
 {
     bool typed = (upper->st_mode & S_IFMT) == (lower->st_mode & S_IFMT);
     px_auto_free char *path = join("", dir, name, "");
-    int same = !path ? -E2BIG : typed ? same_file(w, path, upper, lower) : 0;
+    int same = !path                                            ? -E2BIG
+               : w->whole && typed && is_untouched(w, upper, lower) ? 1
+                                                                : px_changes_same(&w->out->upper, &w->out->lower, path, upper, lower);
     if (same < 0)
         failed(w, same);
     bool mode = S_ISREG(upper->st_mode) && (upper->st_mode & SHOWN) != (lower->st_mode & SHOWN);
@@ -217,7 +260,7 @@ static void compare_files(struct walk *w, const char *dir, const char *name, con
 static void visit(struct walk *w, const char *dir, const char *name, const struct stat *upper, const struct stat *lower)
 {
     bool was_directory = lower && S_ISDIR(lower->st_mode);
-    if (is_whiteout(upper)) {
+    if (px_layers_is_whiteout(upper)) {
         if (lower)
             gone(w, dir, name, lower);
         return;
@@ -266,46 +309,59 @@ static struct dirent *next_entry(DIR *list)
 }
 
 /* All of a directory of the lower tree that is gone, or (upper >= 0) what a new one of its name does not have. */
-static void read_gone(struct walk *w, const char *dir, int upper)
+struct gone {
+    struct walk *w;
+    const char *dir;
+    int upper;
+};
+
+static int see_gone(void *user, const char *name, const struct stat *st)
 {
-    int err = 0;
-    DIR *list = open_list(w->out->lower, dir, false, &err);
-    if (!list) {
-        if (err != -ENOENT && err != -ENOTDIR && err != -ELOOP)
-            failed(w, err);
-        return;
-    }
-    for (struct dirent *entry; w->err == 0 && (entry = next_entry(list));) {
-        struct stat st, there;
-        if (fstatat(dirfd(list), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            (upper < 0 || fstatat(upper, entry->d_name, &there, AT_SYMLINK_NOFOLLOW) < 0))
-            gone(w, dir, entry->d_name, &st);
-    }
-    (void)closedir(list);
+    const struct gone *g = user;
+    struct stat there;
+    if (g->upper < 0 || fstatat(g->upper, name, &there, AT_SYMLINK_NOFOLLOW) < 0)
+        gone(g->w, g->dir, name, st);
+    return g->w->err;
 }
 
-static bool is_opaque(int fd)
+static void read_gone(struct walk *w, const char *dir, int upper)
 {
-    char value = 0;
-    return fgetxattr(fd, "user.overlay.opaque", &value, 1) == 1 && value == 'y';
+    int r = px_layers_list(&w->out->lower, dir, see_gone, &(struct gone){w, dir, upper});
+    if (r < 0 && r != -ENOENT)
+        failed(w, r);
+}
+
+/* What lies below a name of `dir`; a single directory is opened once for all its names. */
+static bool find_below(struct walk *w, int single, const char *dir, const char *name, struct stat *ret_st)
+{
+    if (w->out->lower.count == 1)
+        return single >= 0 && fstatat(single, name, ret_st, AT_SYMLINK_NOFOLLOW) == 0;
+    struct px_layers_at at;
+    px_auto_free char *path = join("", dir, name, "");
+    int r = path ? px_layers_find(&w->out->lower, path, &at) : -E2BIG;
+    if (r < 0 && r != -ENOENT)
+        failed(w, r);
+    if (r >= 0)
+        *ret_st = at.st;
+    return r >= 0;
 }
 
 static void read_upper(struct walk *w, const char *dir)
 {
     int err = 0;
-    DIR *list = open_list(w->out->upper, dir, true, &err);
+    DIR *list = open_list(w->out->upper.fds[0], dir, true, &err);
     if (!list) {
         failed(w, err);
         return;
     }
-    px_auto_fd int lower = px_open_in_root(w->out->lower, *dir ? dir : ".", O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
-    if (is_opaque(dirfd(list)))
+    px_auto_fd int lower = px_open_in_root(w->out->lower.fds[0], *dir ? dir : ".", O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+    if (w->whole || px_layers_is_opaque(dirfd(list)))
         read_gone(w, dir, dirfd(list));
     for (struct dirent *entry; w->err == 0 && (entry = next_entry(list));) {
         struct stat st, below;
         if (fstatat(dirfd(list), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
-        bool known = lower >= 0 && fstatat(lower, entry->d_name, &below, AT_SYMLINK_NOFOLLOW) == 0;
+        bool known = find_below(w, lower, dir, entry->d_name, &below);
         visit(w, dir, entry->d_name, &st, known ? &below : NULL);
     }
     (void)closedir(list);
@@ -319,17 +375,19 @@ static int compare_paths(const void *a, const void *b)
 }
 
 /* A directory that came or went is worth telling only if nothing in it is. */
-static void list_empty(struct px_changes *c)
+void px_changes_sort(struct px_changes *c)
 {
+    if (c->count)
+        qsort(c->items, c->count, sizeof *c->items, compare_paths);
     for (size_t i = 0; i < c->count; i++)
         c->items[i].listed =
             c->items[i].listed || i + 1 == c->count || !px_starts_with(c->items[i + 1].path, c->items[i].path);
 }
 
-int px_changes_read(int upper, int lower, struct px_changes *ret_changes)
+int px_changes_compare(int upper, const struct px_layers *lower, const struct timespec *whole, struct px_changes *ret_changes)
 {
-    struct px_changes changes = {.upper = upper, .lower = lower};
-    struct walk w = {.out = &changes};
+    struct px_changes changes = {.upper = {.fds = {upper}, .count = 1}, .lower = *lower};
+    struct walk w = {.out = &changes, .whole = whole};
     read_upper(&w, "");
     while (w.todo_count > 0) {
         px_auto_free char *path = w.todo[--w.todo_count];
@@ -345,11 +403,15 @@ int px_changes_read(int upper, int lower, struct px_changes *ret_changes)
         px_changes_done(&changes);
         return w.err;
     }
-    if (changes.count)
-        qsort(changes.items, changes.count, sizeof *changes.items, compare_paths);
-    list_empty(&changes);
+    px_changes_sort(&changes);
     *ret_changes = changes;
     return 0;
+}
+
+int px_changes_read(int upper, int lower, struct px_changes *ret_changes)
+{
+    const struct px_layers one = {.fds = {lower}, .count = 1};
+    return px_changes_compare(upper, &one, NULL, ret_changes);
 }
 
 void px_changes_done(struct px_changes *changes)

@@ -1,7 +1,7 @@
 # Every command has a help with an example; the list names them all.
 "$PX" --help >"$TMP/all"
 "$PX" help | cmp - "$TMP/all"
-for name in exec shell box policy explain completion; do
+for name in exec shell box policy run test explain completion; do
     grep -q "^  $name " "$TMP/all" || echo "$name is not in the list"
     "$PX" $name --help >"$TMP/help" || echo "$name --help failed"
     "$PX" help $name | cmp - "$TMP/help"

@@ -1,0 +1,164 @@
+/* px/task.h - tasks: a directory for each, allow-listed commands in boxes, and what they have changed.
+ *
+ *     struct px_tasks *tasks = NULL;
+ *     struct px_task_run *run = NULL;
+ *     const struct px_task_file files[] = {{"main.py", "print(1)\n", 9}};
+ *     const struct px_task_action action = {.command = (const char *const[]){"python", "main.py", NULL}};
+ *
+ *     if (px_tasks_new(NULL, &tasks, &e) < 0 || px_task_prepare(tasks, "t1", files, 1, NULL, NULL, &e) < 0 ||
+ *         px_task_apply(tasks, "t1", &action, &run, &e) < 0)
+ *         return complain(&e);
+ *     const struct px_task_result *r = px_task_result(run);
+ *     printf("exit %d\n%s", r->exit_code, r->diff.data ? r->diff.data : "");
+ *     px_task_run_free(run);
+ *
+ * Each action runs on an overlay over the workspace: the upper layer is the change. It is merged, whole or not at all, or
+ * dropped; where no overlay can be had the action runs on a copy, with the same results. Every action is one line of the
+ * task's journal, LOGS_DIR/ID.jsonl. A workspace belongs to one action at a time: PX405 says that it is taken.
+ *
+ * Rules are those of px/px.h. A struct px_tasks may be used by several threads at once, a run by one. */
+#pragma once
+
+#include <px/px.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- configuration ---- */
+
+struct px_tasks;
+
+struct px_tasks_config {
+    const char *work_root;      /* ".sandbox" */
+    const char *logs_dir;       /* "logs/sandbox" */
+    uint64_t timeout_msec;      /* default_timeout_sec: 30 */
+    uint64_t cpu_time_msec;     /* cpu_time_sec: 20 */
+    uint64_t memory_bytes;      /* mem_limit_mb: 4096 */
+    const char *const *allowed; /* allowed_binaries: ast-grep, sg, python, pytest; ends with NULL */
+    uint64_t log_bytes_max;     /* log_max_mb: 64 */
+    bool overlay;               /* false: every action runs on a copy */
+};
+
+/* file: YAML; NULL: configs/sandbox.yaml, if it is there. Without a file everything has its default. Relative paths are those of
+ * the working directory. */
+PX_API int px_tasks_new(const char *file, struct px_tasks **ret_tasks, struct px_err *e);
+PX_API void px_tasks_free(struct px_tasks *tasks);
+PX_API const struct px_tasks_config *px_tasks_config(const struct px_tasks *tasks);
+
+/* ---- workspaces ---- */
+
+struct px_task_file {
+    const char *path;           /* relative, without ".." */
+    const char *data;
+    size_t len;
+};
+
+/* Makes the workspace, or adds to it: a copy of the directory `source` (may be NULL), then the files. All or nothing. ret_path may
+ * be NULL; free() it. */
+PX_API int px_task_prepare(const struct px_tasks *tasks, const char *id, const struct px_task_file *files, size_t count,
+                           const char *source, char **ret_path, struct px_err *e);
+/* Removes it; fine if there is none. */
+PX_API int px_task_cleanup(const struct px_tasks *tasks, const char *id, struct px_err *e);
+
+/* ---- branches ---- */
+
+/* A branch `to` that begins as `from` is, in constant time. From then on both are kept as layers, without a directory of their
+ * own in work_root. */
+PX_API int px_task_fork(const struct px_tasks *tasks, const char *from, const char *to, struct px_err *e);
+
+struct px_task_changes {
+    struct px_change *changes;
+    size_t count;
+    struct px_bytes diff;       /* unified, with lines for modes, as `git apply` and `patch -p1` read it */
+    bool truncated;             /* files whose diff did not fit are left out of it */
+    void *own;
+};
+/* From a to b; b NULL: from what the branch was forked from to what it is. */
+PX_API int px_task_diff(const struct px_tasks *tasks, const char *a, const char *b, struct px_task_changes *ret_changes,
+                        struct px_err *e);
+/* What `from` has done since it was forked is done to `to`; PX406 if `to` has changed the same files otherwise. */
+PX_API int px_task_apply_from(const struct px_tasks *tasks, const char *from, const char *to, struct px_task_changes *ret_changes,
+                              struct px_err *e);
+PX_API void px_task_changes_done(struct px_task_changes *changes);
+
+/* ---- actions ---- */
+
+struct px_task_action {
+    const char *const *command; /* NULL or empty: invalid_command */
+    const char *timeout, *cpu_time, *memory;    /* in the grammar of px-policy(5), "10s" and "512m"; NULL: the configuration's */
+    bool discard;               /* drop what it does */
+    bool discard_on_timeout;    /* ... if it does not end in time */
+    bool test;                  /* the result has no diff */
+    const char *key;            /* of its line in the journal, up to 32 letters and digits; NULL: one is made up */
+};
+
+struct px_task_result {
+    const char *const *cmd;     /* resolved, ends with NULL; empty if there is none */
+    int exit_code;              /* the command's; 124 timeout, 126 not allowed, 127 invalid, -N killed by a signal */
+    const char *error;          /* NULL, "timeout", "not_allowed", "invalid_command" */
+    struct px_bytes out, err;
+    bool out_truncated, err_truncated;
+    uint64_t wall_nsec;
+    bool changed;               /* else there is neither a diff nor a list */
+    struct px_bytes diff;       /* unified: --- a/x and +++ b/x for every file */
+    bool diff_truncated;
+    const struct px_change *changes;
+    size_t changes_count;
+    bool applied;
+    const struct px_result *box; /* what the engine says; NULL if nothing was started */
+};
+
+struct px_task_run;
+PX_API int px_task_start(const struct px_tasks *tasks, const char *id, const struct px_task_action *action,
+                         struct px_task_run **ret_run, struct px_err *e);
+/* As px_box_fd and px_box_step; -1 of the former: the run is over already, and step says so. */
+PX_API int px_task_fd(const struct px_task_run *run);
+PX_API int px_task_step(struct px_task_run *run, struct px_err *e);
+PX_API const struct px_task_result *px_task_result(const struct px_task_run *run);
+PX_API void px_task_run_free(struct px_task_run *run);
+/* All of it. */
+PX_API int px_task_apply(const struct px_tasks *tasks, const char *id, const struct px_task_action *action,
+                         struct px_task_run **ret_run, struct px_err *e);
+/* One object on one line; free() it. */
+PX_API int px_task_json(const struct px_task_run *run, char **ret_json, struct px_err *e);
+
+/* ---- the journal ---- */
+
+/* Each line, the oldest first, without its newline; `each` returns < 0 to stop. PX403 if there is no journal. */
+PX_API int px_task_log(const struct px_tasks *tasks, const char *id, int (*each)(void *user, const char *line, size_t len),
+                       void *user, struct px_err *e);
+
+/* ---- many actions ---- */
+
+/* One JSON object a line: {"task": "t1", "command": ["python", "x.py"]}, and if wanted "files": {"x.py": "..."} (written first),
+ * "from": "base" (a workspace that is not there yet begins as a branch of that one), "timeout_sec", "cpu_time_sec", "mem_limit_mb",
+ * "discard", "discard_on_timeout", "test", "cleanup" (when it is over), "id" (handed on). Lines of one task are run in their order,
+ * others at once. */
+struct px_tasks_batch {
+    int actions;                /* the descriptor they are read from */
+    const char *name;           /* of the run: a line that the journal has as done under it is not done again; NULL: none is */
+    unsigned jobs;              /* boxes at once, 1 to 1024 */
+    /* A result, one JSON object, as soon as it is there; < 0 ends the run. */
+    int (*each)(void *user, const char *json, size_t len);
+    void (*progress)(void *user, const char *what, uint64_t done, uint64_t total);      /* may be NULL; total 0: not known */
+    void *user;
+};
+
+struct px_tasks_count {
+    uint64_t lines, skipped;    /* all, and those that were done before */
+    uint64_t ok, nonzero;       /* by exit code */
+    uint64_t failed;            /* could not be run, with a result that says why */
+};
+
+PX_API int px_tasks_run(const struct px_tasks *tasks, const struct px_tasks_batch *batch, struct px_tasks_count *ret_count,
+                        struct px_err *e);
+
+/* ---- reports ---- */
+
+/* What the journals of a directory say, as a JSON object, and as one HTML page if `html` is not NULL; free() both. */
+PX_API int px_tasks_report(const char *logs_dir, char **ret_json, char **ret_html, struct px_err *e);
+
+#ifdef __cplusplus
+}
+#endif

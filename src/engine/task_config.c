@@ -1,0 +1,206 @@
+/* configs/sandbox.yaml: its keys as a table, checked with lines. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/text.h"
+#include "engine/task.h"
+#include "engine/yaml.h"
+
+static const char usual_file[] = "configs/sandbox.yaml";
+
+struct reader {
+    struct px_tasks *tasks;
+    const char *name;
+};
+
+static int wrong(const struct reader *r, const struct px_yaml *n, const char *what, struct px_err *e)
+{
+    return px_fail(e, PX_E_TASK_CONFIG, 0, "%s, line %zu: %s%s%s %s", r->name, n->line, n->key ? "'" : "", n->key ? n->key : "this",
+                   n->key ? "'" : "", what);
+}
+
+/* ---- values ---- */
+
+static int read_path(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
+{
+    char *copy = *n->text ? strdup(n->text) : NULL;
+    if (!copy)
+        return wrong(r, n, "must be a directory", e);
+    free(*(char **)out);
+    *(char **)out = copy;
+    return 0;
+}
+
+static int read_seconds(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
+{
+    static const uint64_t month_msec = (uint64_t)1000 * 3600 * 24 * 31;
+    uint64_t value;
+    if (!n->plain || px_parse_milli(n->text, &value) < 0 || value == 0 || value > month_msec)
+        return wrong(r, n, "must be a number of seconds, more than 0", e);
+    *(uint64_t *)out = value;
+    return 0;
+}
+
+static int read_megabytes(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
+{
+    uint64_t value;
+    if (!n->plain || px_parse_u64(n->text, UINT64_MAX >> 24, &value) < 0 || value == 0)
+        return wrong(r, n, "must be a number of megabytes, more than 0", e);
+    *(uint64_t *)out = value << 20;
+    return 0;
+}
+
+static void drop_allowed(struct px_tasks *tasks)
+{
+    for (size_t i = 0; tasks->allowed[i]; i++) {
+        free(tasks->allowed[i]);
+        tasks->allowed[i] = NULL;
+    }
+}
+
+static int read_allowed(struct reader *r, const struct px_yaml *list, void *out, struct px_err *e)
+{
+    size_t count = 0;
+    (void)out;
+    drop_allowed(r->tasks);
+    for (const struct px_yaml *n = list->first; n; n = n->next) {
+        if (n->kind != PX_YAML_TEXT || *n->text == '\0')
+            return wrong(r, n, "must be the name of a program", e);
+        if (*n->text != '/' && strchr(n->text, '/'))
+            return wrong(r, n, "must be a name or an absolute path", e);
+        if (count == PX_TASK_ALLOWED_MAX)
+            return wrong(r, list, "has too many names", e);
+        r->tasks->allowed[count] = strdup(n->text);
+        if (!r->tasks->allowed[count++])
+            return px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
+    }
+    return 0;
+}
+
+/* A box is not an option of px: without one there is nothing that would end an action with all its processes. */
+static int read_jail(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
+{
+    (void)out;
+    if (n->plain && px_equal(n->text, "true"))
+        return 0;
+    if (!n->plain || !px_equal(n->text, "false"))
+        return wrong(r, n, "must be true or false", e);
+    px_fail(e, PX_E_NOT_BUILT, 0, "%s, line %zu: px runs every action in a box", r->name, n->line);
+    return px_fix(e, "Leave enable_jail out, or write enable_jail: true.");
+}
+
+static int read_jailer(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
+{
+    (void)out;
+    if (px_equal(n->text, "none") || px_equal(n->text, "px") || *n->text == '\0')
+        return 0;
+    px_fail(e, PX_E_NOT_BUILT, 0, "%s, line %zu: px is the jailer, and uses no other", r->name, n->line);
+    return px_fix(e, "Leave jailer out, or write jailer: none.");
+}
+
+static int read_overlay(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
+{
+    *(bool *)out = px_equal(n->text, "auto");
+    return *(bool *)out || px_equal(n->text, "never") ? 0 : wrong(r, n, "must be auto or never", e);
+}
+
+/* ---- the file ---- */
+
+#define T(member) offsetof(struct px_tasks, member)
+static const struct field {
+    const char *key;
+    enum px_yaml_kind kind;
+    int (*read)(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e);
+    size_t at;
+} fields[] = {
+    {"work_root", PX_YAML_TEXT, read_path, T(work_root)},
+    {"logs_dir", PX_YAML_TEXT, read_path, T(logs_dir)},
+    {"default_timeout_sec", PX_YAML_TEXT, read_seconds, T(config.timeout_msec)},
+    {"cpu_time_sec", PX_YAML_TEXT, read_seconds, T(config.cpu_time_msec)},
+    {"mem_limit_mb", PX_YAML_TEXT, read_megabytes, T(config.memory_bytes)},
+    {"allowed_binaries", PX_YAML_LIST, read_allowed, 0},
+    {"enable_jail", PX_YAML_TEXT, read_jail, 0},
+    {"jailer", PX_YAML_TEXT, read_jailer, 0},
+    {"log_max_mb", PX_YAML_TEXT, read_megabytes, T(config.log_bytes_max)},
+    {"overlay", PX_YAML_TEXT, read_overlay, T(config.overlay)},
+    {0},
+};
+
+static int read_key(struct reader *r, const struct px_yaml *n, struct px_err *e)
+{
+    const struct field *f = fields;
+    while (f->key && !px_equal(f->key, n->key))
+        f++;
+    if (!f->key)
+        return wrong(r, n, "is no key that is known here", e);
+    if (n->kind != f->kind)
+        return wrong(r, n, f->kind == PX_YAML_LIST ? "must be a list" : "must be a single value", e);
+    return f->read(r, n, (char *)r->tasks + f->at, e);
+}
+
+static int set_defaults(struct px_tasks *tasks, struct px_err *e)
+{
+    static const char *const usual[] = {"ast-grep", "sg", "python", "pytest"};
+    tasks->config = (struct px_tasks_config){
+        .timeout_msec = 30000, .cpu_time_msec = 20000, .memory_bytes = (uint64_t)4096 << 20, .log_bytes_max = 64 << 20, .overlay = true};
+    tasks->work_root = strdup(".sandbox");
+    tasks->logs_dir = strdup("logs/sandbox");
+    bool all = tasks->work_root && tasks->logs_dir;
+    for (size_t i = 0; i < PX_COUNT_OF(usual); i++)
+        all = (tasks->allowed[i] = strdup(usual[i])) && all;
+    return all ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
+}
+
+static void publish(struct px_tasks *tasks)
+{
+    tasks->config.work_root = tasks->work_root;
+    tasks->config.logs_dir = tasks->logs_dir;
+    tasks->config.allowed = (const char *const *)tasks->allowed;
+}
+
+int px_task_config_parse(struct px_tasks *tasks, const char *name, const char *data, size_t len, struct px_err *e)
+{
+    struct reader r = {tasks, name};
+    struct px_yaml *root = NULL;
+    struct px_err broken = {0};
+    if (set_defaults(tasks, e) < 0)
+        return -1;
+    publish(tasks);
+    if (len == 0)
+        return 0;
+    if (px_yaml_parse(name, data, len, &root, &broken) < 0) {
+        px_fail(e, PX_E_TASK_CONFIG, 0, "%s", broken.what);
+        return px_why(e, "%s", broken.why);
+    }
+    int done = root->kind == PX_YAML_MAP ? 0 : wrong(&r, root, "must be a map", e);
+    for (const struct px_yaml *n = root->first; n && done >= 0; n = n->next)
+        done = read_key(&r, n, e);
+    px_yaml_free(root);
+    publish(tasks);
+    return done;
+}
+
+int px_task_config_read(struct px_tasks *tasks, const char *file, struct px_err *e)
+{
+    const char *path = file ? file : usual_file;
+    px_auto_free char *data = malloc(PX_YAML_BYTES + 2);
+    px_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT && !file)
+        return px_task_config_parse(tasks, path, "", 0, e);
+    ssize_t n = fd < 0 ? -errno : data ? px_read_full(fd, data, PX_YAML_BYTES + 1) : -ENOMEM;
+    if (n < 0)
+        return px_fail(e, PX_E_TASK_CONFIG, (int)n, "'%.200s' cannot be read", path);
+    return px_task_config_parse(tasks, path, data, (size_t)n, e);
+}
+
+void px_task_config_done(struct px_tasks *tasks)
+{
+    drop_allowed(tasks);
+    free(tasks->work_root);
+    free(tasks->logs_dir);
+}

@@ -1,0 +1,48 @@
+/* engine/task_report.h - what the journals of a directory say, counted.
+ *
+ * Why:     a run of thousands of actions is judged by its failures and its outliers, not by reading it.
+ * Owns:    the actions it has read, up to a bound; the counts go beyond it.
+ * Mustn't: trust a byte of a journal: names and commands are what models wrote. */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/buf.h"
+
+struct px_err;
+
+enum { PX_REPORT_ACTIONS = 200000, PX_REPORT_DIFF = 64 << 10, PX_REPORT_DIFFS = 64 << 20 };
+
+struct px_report_action {
+    json_t *line;               /* as it stands in the journal */
+    double begin, seconds;      /* of the clock; how long */
+    size_t task;
+    int exit_code;
+    const char *error;          /* NULL: none */
+    const char *key;
+};
+
+struct px_report_task {
+    char *name;
+    bool seen;                  /* there is a line of a journal */
+    uint64_t actions, failed;
+    double seconds;
+};
+
+struct px_report {
+    struct px_report_action *actions;
+    size_t count, room;
+    struct px_report_task *tasks;
+    size_t tasks_count, tasks_room;
+    uint64_t all, ok, nonzero, timeouts, refused, broken, prepared, forked, cleaned;
+    double seconds, longest;
+    json_t *diffs;              /* by the key of the action: from results that lie beside the journals */
+    size_t diffs_bytes;
+};
+
+int px_report_read(const char *dir, struct px_report *ret, struct px_err *e);
+void px_report_done(struct px_report *report);
+uint64_t px_report_tasks(const struct px_report *report);
+/* How long the action of that rank took, of 0 (the shortest) to 1; 0 if there is none. */
+double px_report_quantile(const struct px_report *report, double rank);
+int px_report_html(const struct px_report *report, struct px_buf *out);

@@ -1,0 +1,444 @@
+#include "work/space.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "kernel/tree.h"
+
+enum { DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, STATE_MAX = 4096, TRIES = 100 };
+
+static const char state_name[] = "layers", state_head[] = "px-branch 1";
+
+/* ---- names ---- */
+
+int px_space_check_id(const char *id, struct px_err *e)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    size_t n = strlen(id);
+    if (n > 0 && n <= PX_SPACE_ID_MAX && strspn(id, allowed) == n && !px_equal(id, ".") && !px_equal(id, "..") &&
+        !px_equal(id, ".px"))
+        return 0;
+    px_auto_buf struct px_buf quoted = PX_BUF(200);
+    px_buf_quote(&quoted, id, n);
+    return px_fail(e, PX_E_TASK_ID, 0, "'%s' is no name of a task", quoted.err < 0 ? "that" : px_buf_text(&quoted));
+}
+
+int px_space_new_id(char out[PX_SPACE_LAYER_ID])
+{
+    uint64_t random[2];
+    if (px_sys(SYS_getrandom, random, sizeof random, 0) != sizeof random)
+        return -EIO;
+    return px_fmt(out, PX_SPACE_LAYER_ID, "%016llx%016llx", (unsigned long long)random[0], (unsigned long long)random[1]);
+}
+
+int px_space_state(struct px_space *space, int err, const char *what, struct px_err *e)
+{
+    return px_fail(e, PX_E_TASK_STATE, err, "the workspace '%s': %s", space->id, what);
+}
+
+/* ---- the root ---- */
+
+/* Every directory on the way that is missing. */
+static int make_path(const char *path)
+{
+    char part[PATH_MAX];
+    size_t n = strlen(path);
+    if (n == 0 || n >= sizeof part)
+        return -ENAMETOOLONG;
+    memcpy(part, path, n + 1);
+    for (char *p = part + 1;; p++) {
+        if (*p != '/' && *p != '\0')
+            continue;
+        char was = *p;
+        *p = '\0';
+        if (mkdir(part, 0755) < 0 && errno != EEXIST)
+            return -errno;
+        *p = was;
+        if (!was)
+            return 0;
+    }
+}
+
+static int open_made(int dir, const char *name, mode_t mode)
+{
+    if (mkdirat(dir, name, mode) < 0 && errno != EEXIST)
+        return -errno;
+    return (int)px_sys(SYS_openat, dir, name, DIRECTORY);
+}
+
+static int open_path(const char *path)
+{
+    int r = make_path(path);
+    return r < 0 ? r : (int)px_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* What a process that was killed had thrown away. Another one may be at it right now: both only remove. */
+static void sweep_trash(int own)
+{
+    int fd = (int)px_sys(SYS_openat, own, "trash", DIRECTORY);
+    DIR *list = fd < 0 ? NULL : fdopendir(fd);
+    if (!list)
+        (void)px_fd_close(fd);
+    for (struct dirent *entry; list && (entry = readdir(list));) {
+        if (px_equal(entry->d_name, ".") || px_equal(entry->d_name, ".."))
+            continue;
+        px_auto_fd int dir = (int)px_sys(SYS_openat, dirfd(list), entry->d_name, DIRECTORY);
+        if (dir >= 0)
+            (void)px_tree_empty(dir);
+        (void)unlinkat(dirfd(list), entry->d_name, dir >= 0 ? AT_REMOVEDIR : 0);
+    }
+    if (list)
+        (void)closedir(list);
+}
+
+static int open_own(int dir)
+{
+    static const char *const parts[] = {"tasks", "layers", "trash"};
+    px_auto_fd int own = open_made(dir, ".px", 0700);
+    for (size_t i = 0; own >= 0 && i < PX_COUNT_OF(parts); i++)
+        if (mkdirat(own, parts[i], 0700) < 0 && errno != EEXIST)
+            return -errno;
+    if (own >= 0)
+        sweep_trash(own);
+    return px_fd_take(&own);
+}
+
+int px_space_root_open(const char *work_root, const char *logs_dir, uint64_t log_bytes_max, struct px_space_root *ret,
+                       struct px_err *e)
+{
+    struct px_space_root root = {.own = -EBADF, .logs = -EBADF, .log_bytes_max = log_bytes_max};
+    root.dir = open_path(work_root);
+    if (root.dir < 0)
+        return px_fail(e, PX_E_TASK_STATE, root.dir, "cannot use '%s' for workspaces", work_root);
+    if (!realpath(work_root, root.path))
+        px_fail(e, PX_E_TASK_STATE, errno, "cannot use '%s' for workspaces", work_root);
+    else if ((root.own = open_own(root.dir)) < 0)
+        px_fail(e, PX_E_TASK_STATE, root.own, "cannot use '%s/.px' for workspaces", work_root);
+    else if ((root.logs = open_path(logs_dir)) < 0)
+        px_fail(e, PX_E_TASK_STATE, root.logs, "cannot use '%s' for journals", logs_dir);
+    if (root.logs < 0) {
+        px_space_root_done(&root);
+        return -1;
+    }
+    *ret = root;
+    return 0;
+}
+
+void px_space_root_done(struct px_space_root *root)
+{
+    root->logs = px_fd_close(root->logs);
+    root->own = px_fd_close(root->own);
+    root->dir = px_fd_close(root->dir);
+}
+
+/* ---- small files ---- */
+
+int px_space_write_text(int dir, const char *name, const char *text, size_t len)
+{
+    char temporary[64];
+    int r = px_fmt(temporary, sizeof temporary, ".new-%s", name);
+    px_auto_fd int fd = r < 0 ? r : (int)px_sys(SYS_openat, dir, temporary,
+                                                O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    r = fd < 0 ? fd : px_write_full(fd, text, len);
+    if (r >= 0 && renameat(dir, temporary, dir, name) < 0)
+        r = -errno;
+    return r;
+}
+
+int px_space_stack_text(const struct px_space_stack *stack, const struct px_space_stack *origin, struct px_buf *out)
+{
+    px_buf_printf(out, "%s\n%zu %zu\n", state_head, stack->count, origin->count);
+    for (size_t i = 0; i < stack->count; i++)
+        px_buf_printf(out, "%s\n", stack->ids[i]);
+    for (size_t i = 0; i < origin->count; i++)
+        px_buf_printf(out, "%s\n", origin->ids[i]);
+    return out->err;
+}
+
+/* The next line of the text, which ends there; NULL at the end. */
+static char *next_line(char **text)
+{
+    char *line = *text, *end = strchr(line, '\n');
+    if (!end)
+        return NULL;
+    *end = '\0';
+    *text = end + 1;
+    return line;
+}
+
+static bool read_ids(char **text, uint64_t count, struct px_space_stack *ret)
+{
+    ret->count = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        char *line = next_line(text);
+        if (!line || strlen(line) != PX_SPACE_LAYER_ID - 1 || strspn(line, "0123456789abcdef") != PX_SPACE_LAYER_ID - 1)
+            return false;
+        memcpy(ret->ids[ret->count++], line, PX_SPACE_LAYER_ID);
+    }
+    return true;
+}
+
+static bool parse_stack(char *text, struct px_space *space)
+{
+    uint64_t layers, origin;
+    char *head = next_line(&text), *counts = head ? next_line(&text) : NULL;
+    char *blank = counts ? strchr(counts, ' ') : NULL;
+    if (!blank || !px_equal(head, state_head))
+        return false;
+    *blank = '\0';
+    return px_parse_u64(counts, PX_LAYERS_DEPTH, &layers) == 0 && layers > 0 &&
+           px_parse_u64(blank + 1, PX_LAYERS_DEPTH, &origin) == 0 && read_ids(&text, layers, &space->stack) &&
+           read_ids(&text, origin, &space->origin);
+}
+
+int px_space_read_stack(struct px_space *space, struct px_err *e)
+{
+    px_auto_free char *text = calloc(1, STATE_MAX);
+    ssize_t n = text ? px_read_file(space->own, state_name, text, STATE_MAX) : -ENOMEM;
+    space->branch = n >= 0;
+    if (n == -ENOENT)
+        return 0;
+    if (n < 0)
+        return px_space_state(space, (int)n, "its list of layers cannot be read", e);
+    if (parse_stack(text, space))
+        return 0;
+    return px_space_state(space, 0, "its list of layers is broken", e);
+}
+
+/* ---- layers ---- */
+
+void px_space_close_layers(struct px_layers *layers)
+{
+    for (size_t i = 0; i < layers->count; i++)
+        (void)px_fd_close(layers->fds[i]);
+    layers->count = 0;
+}
+
+static int layer_path(const char *layer, const char *part, char out[PATH_MAX])
+{
+    return px_fmt(out, PATH_MAX, "layers/%s/%s", layer, part);
+}
+
+int px_space_open_stack(const struct px_space_root *root, const struct px_space_stack *stack, struct px_layers *ret)
+{
+    ret->count = 0;
+    for (size_t i = 0; i < stack->count; i++) {
+        char path[PATH_MAX];
+        int fd = layer_path(stack->ids[i], "tree", path);
+        if (fd >= 0)
+            fd = px_open_in_root(root->own, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+        if (fd < 0) {
+            px_space_close_layers(ret);
+            return fd;
+        }
+        ret->fds[ret->count++] = fd;
+    }
+    return 0;
+}
+
+int px_space_use(const struct px_space_root *root, const char *layer, const char *id)
+{
+    char path[PATH_MAX];
+    if (layer_path(layer, "", path) < 0)
+        return -ENAMETOOLONG;
+    path[strlen(path) - 1] = '\0';
+    if (mkdirat(root->own, path, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    if (layer_path(layer, "users", path) < 0 || (mkdirat(root->own, path, 0700) < 0 && errno != EEXIST))
+        return -errno;
+    if (px_fmt(path, sizeof path, "layers/%s/users/%s", layer, id) < 0)
+        return -ENAMETOOLONG;
+    px_auto_fd int fd = px_open_in_root(root->own, path, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600);
+    return fd < 0 ? fd : 0;
+}
+
+/* The directory of users can be removed by the last one only, and who removes it removes the layer. */
+void px_space_let_go(const struct px_space_root *root, const char *layer, const char *id)
+{
+    char path[PATH_MAX];
+    if (px_fmt(path, sizeof path, "layers/%s/users/%s", layer, id) < 0 || unlinkat(root->own, path, 0) < 0)
+        return;
+    if (layer_path(layer, "users", path) < 0 || unlinkat(root->own, path, AT_REMOVEDIR) < 0)
+        return;
+    px_auto_fd int layers = px_open_in_root(root->own, "layers", O_RDONLY | O_DIRECTORY, 0);
+    if (layers >= 0)
+        px_space_drop(root, layers, layer);
+}
+
+void px_space_drop(const struct px_space_root *root, int dir, const char *name)
+{
+    char trash[PX_SPACE_LAYER_ID + 8], id[PX_SPACE_LAYER_ID];
+    if (px_space_new_id(id) < 0 || px_fmt(trash, sizeof trash, "trash/%s", id) < 0 ||
+        renameat(dir, name, root->own, trash) < 0)
+        return;
+    px_auto_fd int fd = (int)px_sys(SYS_openat, root->own, trash, DIRECTORY);
+    if (fd >= 0)
+        (void)px_tree_empty(fd);
+    (void)unlinkat(root->own, trash, fd >= 0 ? AT_REMOVEDIR : 0);
+}
+
+/* ---- one workspace ---- */
+
+/* Locked, and still the directory of that name: a cleanup may have removed it meanwhile. */
+static int lock_own(const struct px_space_root *root, const char *path)
+{
+    for (int i = 0; i < TRIES; i++) {
+        struct stat st, now;
+        px_auto_fd int fd = open_made(root->own, path, 0700);
+        if (fd < 0)
+            return fd;
+        long r = px_sys(SYS_flock, fd, LOCK_EX | LOCK_NB);
+        if (r < 0)
+            return (int)r;
+        if (fstat(fd, &st) == 0 && fstatat(root->own, path, &now, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == now.st_ino)
+            return px_fd_take(&fd);
+    }
+    return -EAGAIN;
+}
+
+static int own_path(const char *id, char out[PATH_MAX])
+{
+    return px_fmt(out, PATH_MAX, "tasks/%s", id);
+}
+
+bool px_space_exists(const struct px_space_root *root, const char *id)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    if (fstatat(root->dir, id, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return true;
+    return px_fmt(path, sizeof path, "tasks/%s/%s", id, state_name) >= 0 &&
+           fstatat(root->own, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int no_task(const char *id, struct px_err *e)
+{
+    px_fail(e, PX_E_NO_TASK, 0, "there is no workspace '%s'", id);
+    return px_fix(e, "Make it: px task prepare %s.", id);
+}
+
+static int exists(const char *id, struct px_err *e)
+{
+    px_fail(e, PX_E_TASK_EXISTS, 0, "there is a workspace '%s' already", id);
+    return px_fix(e, "Choose another name, or remove it first: px task cleanup %s.", id);
+}
+
+static int open_plain(struct px_space *s, enum px_space_how how, struct px_err *e)
+{
+    if (how == PX_SPACE_NEW)
+        return px_space_exists(s->root, s->id) ? exists(s->id, e) : 0;
+    int fd = how == PX_SPACE_MAKE ? open_made(s->root->dir, s->id, 0755) : (int)px_sys(SYS_openat, s->root->dir, s->id, DIRECTORY);
+    if (fd == -ENOENT)
+        return no_task(s->id, e);
+    if (fd == -ELOOP || fd == -ENOTDIR)
+        return px_space_state(s, 0, "there is something else in its place", e);
+    if (fd < 0)
+        return px_space_state(s, fd, "cannot be opened", e);
+    s->tree = (struct px_layers){.fds = {fd}, .count = 1};
+    return 0;
+}
+
+/* A fork that was killed may not have come to the rename. */
+static void finish_freezing(const struct px_space *s)
+{
+    char path[PATH_MAX];
+    if (s->stack.count > 0 && layer_path(s->stack.ids[s->stack.count - 1], "tree", path) >= 0)
+        (void)px_sys(SYS_renameat2, s->root->dir, s->id, s->root->own, path, 1 /* RENAME_NOREPLACE */);
+}
+
+static int open_branch(struct px_space *s, struct px_err *e)
+{
+    int r = px_space_open_stack(s->root, &s->stack, &s->tree);
+    if (r == -ENOENT) {
+        finish_freezing(s);
+        r = px_space_open_stack(s->root, &s->stack, &s->tree);
+    }
+    return r < 0 ? px_space_state(s, r, "one of its layers is missing", e) : 0;
+}
+
+static int open_tree(struct px_space *s, enum px_space_how how, struct px_err *e)
+{
+    if (!s->branch)
+        return open_plain(s, how, e);
+    return how == PX_SPACE_NEW ? exists(s->id, e) : open_branch(s, e);
+}
+
+int px_space_open(const struct px_space_root *root, const char *id, enum px_space_how how, struct px_space *ret,
+                  struct px_err *e)
+{
+    char path[PATH_MAX];
+    struct px_space s = {.root = root, .own = -EBADF};
+    if (px_space_check_id(id, e) < 0)
+        return -1;
+    if (how == PX_SPACE_FIND && !px_space_exists(root, id))
+        return no_task(id, e);
+    memcpy(s.id, id, strlen(id) + 1);
+    s.own = own_path(id, path) < 0 ? -ENAMETOOLONG : lock_own(root, path);
+    if (s.own == -EWOULDBLOCK)
+        return px_fail(e, PX_E_TASK_BUSY, 0, "somebody else works on '%s' now", id);
+    if (s.own < 0)
+        return px_space_state(&s, s.own, "cannot be locked", e);
+    if (px_space_recover(&s, e) < 0 || px_space_read_stack(&s, e) < 0 || open_tree(&s, how, e) < 0) {
+        px_space_close(&s);
+        return -1;
+    }
+    *ret = s;
+    return 0;
+}
+
+void px_space_close(struct px_space *space)
+{
+    px_space_close_layers(&space->tree);
+    space->own = px_fd_close(space->own);
+}
+
+void px_space_forget(struct px_space *space)
+{
+    char path[PATH_MAX];
+    if (!px_space_exists(space->root, space->id) && own_path(space->id, path) >= 0) {
+        (void)unlinkat(space->own, "stage", AT_REMOVEDIR);
+        (void)unlinkat(space->root->own, path, AT_REMOVEDIR);
+    }
+    px_space_close(space);
+}
+
+int px_space_path(const struct px_space *space, size_t layer, char *out, size_t size)
+{
+    if (!space->branch)
+        return px_fmt(out, size, "%s/%s", space->root->path, space->id);
+    return px_fmt(out, size, "%s/.px/layers/%s/tree", space->root->path, space->stack.ids[layer]);
+}
+
+/* ---- the end ---- */
+
+int px_space_remove(struct px_space *space, struct px_err *e)
+{
+    const struct px_space_root *root = space->root;
+    char path[PATH_MAX];
+    struct stat st;
+    if (space->branch && unlinkat(space->own, state_name, 0) < 0)
+        return px_space_state(space, -errno, "cannot be removed", e);
+    for (size_t i = 0; i < space->stack.count && space->branch; i++)
+        px_space_let_go(root, space->stack.ids[i], space->id);
+    for (size_t i = 0; i < space->origin.count && space->branch; i++)
+        px_space_let_go(root, space->origin.ids[i], space->id);
+    px_space_drop(root, root->dir, space->id);
+    if (fstatat(root->dir, space->id, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return px_space_state(space, 0, "cannot be removed", e);
+    px_auto_fd int tasks = px_open_in_root(root->own, "tasks", O_RDONLY | O_DIRECTORY, 0);
+    if (tasks >= 0 && own_path(space->id, path) >= 0)
+        px_space_drop(root, tasks, space->id);
+    return 0;
+}

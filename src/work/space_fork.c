@@ -1,0 +1,67 @@
+/* Branches: made in the time it takes to write a list of layers, whatever lies in them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "work/space.h"
+
+static int write_stack(int own, const struct px_space_stack *stack, const struct px_space_stack *origin)
+{
+    px_auto_buf struct px_buf text = PX_BUF(4096);
+    int r = px_space_stack_text(stack, origin, &text);
+    return r < 0 ? r : px_space_write_text(own, "layers", text.data, text.len);
+}
+
+/* The list comes first: who opens the workspace after a kill finds the tree at its old place and moves it. */
+static int freeze(struct px_space *s)
+{
+    char path[PATH_MAX];
+    struct px_space_stack stack = {.count = 1};
+    int r = px_space_new_id(stack.ids[0]);
+    if (r >= 0)
+        r = px_space_use(s->root, stack.ids[0], s->id);
+    if (r >= 0)
+        r = write_stack(s->own, &stack, &stack);
+    if (r < 0 || (r = px_fmt(path, sizeof path, "layers/%s/tree", stack.ids[0])) < 0)
+        return r;
+    r = (int)px_sys(SYS_renameat2, s->root->dir, s->id, s->root->own, path, 1 /* RENAME_NOREPLACE */);
+    if (r < 0) {
+        (void)unlinkat(s->own, "layers", 0);
+        px_space_let_go(s->root, stack.ids[0], s->id);
+        return r;
+    }
+    s->branch = true;
+    s->stack = s->origin = stack; /* the directory that is open is the layer now */
+    return 0;
+}
+
+/* Everything the branch is made of is needed by it, too, before it is there. */
+static int make_branch(const struct px_space *from, struct px_space *to)
+{
+    int r = 0;
+    for (size_t i = 0; i < from->stack.count && r >= 0; i++)
+        r = px_space_use(from->root, from->stack.ids[i], to->id);
+    if (r >= 0)
+        r = write_stack(to->own, &from->stack, &from->stack);
+    for (size_t i = 0; i < from->stack.count && r < 0; i++)
+        px_space_let_go(from->root, from->stack.ids[i], to->id);
+    return r;
+}
+
+int px_space_fork(struct px_space *from, const char *to, struct px_err *e)
+{
+    struct px_space branch;
+    if (px_space_open(from->root, to, PX_SPACE_NEW, &branch, e) < 0)
+        return -1;
+    int r = from->branch ? 0 : freeze(from);
+    if (r >= 0)
+        r = make_branch(from, &branch);
+    px_space_forget(&branch);
+    return r < 0 ? px_space_state(from, r, "cannot be forked", e) : 0;
+}

@@ -1,0 +1,14 @@
+# Words that px run and px test do not have.
+cd "$TMP"
+says "$PX" run
+says "$PX" run --nosuch app.py
+says "$PX" run --memory 1g app.py
+says "$PX" run --auto-add app.py
+says "$PX" run --sandbox --base host app.py
+says "$PX" run --sandbox --preset default app.py
+says "$PX" run --plan app.py
+says "$PX" run -c 'echo'
+says "$PX" explain run
+("$PX" --json run --sandbox -i x || true) | grep -c PX001
+says "$PX" run app.py | sed "s,$TMP,TMP,"
+says "$PX" test | sed "s,$TMP,TMP,"

@@ -1,0 +1,29 @@
+# What a worker's file allows, and what in it may not be meant.
+mkdir -p notes
+need jq git
+cat >w.yaml <<'YAML'
+sandbox:
+  paths:
+    notes: {root: ./notes}
+    etc: {root: /etc}
+  network: true
+shell_rules:
+  - {pattern: git, approval_required: false}
+  - {pattern: git push}
+  - {pattern: cat, approval_required: false, sandbox_paths: [notes]}
+  - {pattern: cat}
+YAML
+"$PX" worker check w.yaml
+"$PX" --json worker check w.yaml | jq -c '[.ok, .network, .shell_default, .warnings]'
+"$PX" worker shell w.yaml -- cat notes/none 2>&1 | head -n 1
+"$PX" --json worker shell w.yaml -- git --version | jq .ok
+for command in 'git status' 'git push' 'cat notes/a' 'cat /etc/passwd' 'ls' 'git | cat'; do "$PX" worker check w.yaml -- "$command"; done
+"$PX" --json worker check w.yaml -- cat notes/../x
+mkdir -p repo/.git/hooks
+printf 'sandbox: {paths: {repo: {root: ./repo, mode: rw}}}\nshell_default: {approval_required: false}\n' >git.yaml
+"$PX" worker check git.yaml
+try "$PX" worker shell git.yaml -- touch repo/.git/hooks/x 2>&1
+sed -i 's/}}}$/}}, git_writable: true}/' git.yaml
+try "$PX" worker shell git.yaml -- touch repo/.git/hooks/x 2>&1
+"$PX" policy check -v "$PWD/repo:/r" -v "$PWD/repo/.git:/r/.git:ro"
+try "$PX" policy check -v "$PWD/repo:/r" -v "$PWD/repo/.git:/g:ro"

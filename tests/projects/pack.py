@@ -1,0 +1,279 @@
+#!/usr/bin/python3
+"""projects/pack.py [--as UID] [--only NAME...] BUILD - px pack image: which files, which bytes, which name, where to, and who can run it.
+
+Projects are git repositories made here, on the base and with the wheels of projects.py; there is no network but this machine's own. Prints
+`ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last "N passed, N failed, N skipped".
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), *(str(HERE.parent / name) for name in ("envs", "bases", "images")), str(HERE.parent)]
+sys.dont_write_bytecode = True
+import leaks  # noqa: E402
+from cases import TESTS, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
+from projects import ALPHA, LIMIT_S, World, equal, tree  # noqa: E402
+from pack_place import CLEAN, MAIN, Archive, commit, git, make, pack, packed_files  # noqa: E402
+import pack_files  # noqa: E402,F401
+import pack_hostile  # noqa: E402,F401
+import pack_ship  # noqa: E402,F401
+
+
+# ---- states -----------------------------------------------------------------------------------------------------------
+
+
+@test
+def p26_a_stale_environment_is_refused(w):
+    project = make(w)
+    subprocess.run(["rm", "-rf", "--", str(project.dir / ".px")], check=True)
+    before = tree(project.dir)
+    details = project.refused("PX201", "pack", "image")
+    equal((details["reason"], details["state"]), ("env_outdated", "needs-env"), "details")
+    check(any("px sync" in line for line in details["fix"]), f"{details['fix']}")
+    check(tree(project.dir) == before, "something was written")
+    project.synced()
+    (project.dir / "pyproject.toml").write_text((project.dir / "pyproject.toml").read_text().replace('"alpha"', '"alpha", "beta"'))
+    equal(project.refused("PX201", "pack", "image", "--allow-dirty")["reason"], "env_outdated", "a lock that does not fit")
+
+
+@test
+def p27_what_is_not_committed_is_said(w):
+    project = make(w, {".gitignore": b"*.log\n", "pkg/old.py": b"1\n"})
+    pack(project)
+    (project.dir / "noise.log").write_text("ignored")
+    (project.dir / "__pycache__").mkdir()
+    (project.dir / "__pycache__/main.cpython-311.pyc").write_bytes(b"x")
+    pack(project)
+    (project.dir / "main.py").write_bytes(MAIN + b"#\n")
+    (project.dir / "new file.txt").write_text("new")
+    (project.dir / "pkg/old.py").unlink()
+    details = project.refused("PX903", "pack", "image")
+    equal((details["reason"], details["lines"].split("\n")), ("dirty_worktree", [" M main.py", "?? new file.txt", " D pkg/old.py"]), "lines")
+    equal([line.strip() for line in details["why"]], ["M main.py", "?? new file.txt", "D pkg/old.py"], "why")
+    said = project.run("pack", "image", status=1)
+    check(said.stderr.startswith("PX903  ") and "--allow-dirty" in said.stderr and not said.stdout, said.stderr)
+    done = pack(project, "--allow-dirty")
+    equal(done["allow_dirty"], True, "allow_dirty")
+    check("new file.txt" in packed_files(project, "--allow-dirty"), "the new file")
+    subprocess.run(["rm", "-rf", "--", str(project.dir / "__pycache__")], check=True)
+    git(project.dir, "add", "-A")
+    equal(project.refused("PX903", "pack", "image")["lines"].split("\n"), ["M  main.py", "A  new file.txt", "D  pkg/old.py"], "staged")
+    for number in range(30):
+        (project.dir / f"more{number}").write_text("")
+    details = project.refused("PX903", "pack", "image")
+    check("33" in json.dumps(project.ask("pack", "image", status=1)["message"]) and details["why"][-1] == "and 25 more", f"{details}")
+
+
+@test
+def p34_nothing_of_the_project_is_written(w):
+    project = make(w)
+    before = tree(project.dir)
+    pack(project)
+    pack(project, "--check-repro")
+    equal(sorted(tree(project.dir)), sorted(before), "names")
+    check(tree(project.dir) == before, "something was written")
+
+
+@test
+def without_git_everything_is_clean(w):
+    project = w.project(ALPHA)
+    for name in ("main.py", "a.log", "keep.log", "secret.key"):
+        (project.dir / name).write_bytes(MAIN)
+    (project.dir / ".gitignore").write_text("*.log\n!keep.log\n")
+    (project.dir / ".ignore").write_text("*.key\n")
+    done = pack(project.synced())
+    check("commit" not in done, f"{done.get('commit')}")
+    equal(sorted(packed_files(project)), [".gitignore", ".ignore", "keep.log", "main.py", "pyproject.toml", "requirements.txt"], "files")
+
+
+# ---- bytes ------------------------------------------------------------------------------------------------------------
+
+
+@test
+def p28_the_archive_is_whole(w):
+    project = make(w)
+    out = project.dir.parent / "image.tar"
+    done = pack(project, "--out", str(out))
+    made = Archive(out)
+    check({"index.json", "oci-layout"} <= set(made.files), f"{sorted(made.files)}")
+    equal("sha256:" + hashlib.sha256(made.blob(made.index["manifests"][0])).hexdigest(), done["image_digest"], "digest")
+    equal([layer["name"] for layer in done["layers"]], ["base", "env", "packages", "app"], "layers")
+    equal([(layer["digest"], layer["size"]) for layer in done["layers"]], [(x["digest"], x["size"]) for x in made.manifest["layers"]], "descriptors")
+    for descriptor in made.manifest["layers"]:
+        made.blob(descriptor)
+    config = made.config["config"]
+    equal((config["Cmd"], config["WorkingDir"], config["Env"][0].split(":")[0]), (["python", "main.py"], "/app", "PATH=/px/env/bin"), "config")
+    equal([row.get("comment") for row in made.config["history"]], ["base", "environment", "packages", "application"], "history")
+    equal(config["Labels"]["px.sbx_id"], done["sbx_id"], "label")
+    equal(made.index["manifests"][0]["annotations"]["org.opencontainers.image.ref.name"], "px.local/demo:1.2.3", "name")
+    details = project.refused("PX007", "pack", "image", "--out", str(out))
+    check("there already" in json.dumps(details) or details, f"{details}")
+
+
+@test
+def other_forms_hold_the_same(w):
+    project = make(w)
+    first = pack(project)
+    for words, files in ((("--out", "dir"), {"index.json", "oci-layout", "blobs"}), (("--out", "z.tar", "--compression", "zstd"), None),
+                         (("--out", "n.tar", "--compression", "none"), None), (("--out", "d.tar", "--format", "docker-archive"), None)):
+        done = pack(project, *words, cwd=project.dir, status=0)
+        path = project.dir / words[1]
+        equal([x["diff_id"] for x in done["layers"]], [x["diff_id"] for x in first["layers"]], f"{words}: layers")
+        check(files is None or {p.name for p in path.iterdir()} == files, f"{words}")
+        subprocess.run(["mv", str(path), str(project.dir.parent)], check=True)
+    project.refused("PX002", "pack", "image", "--compression", "zip")
+    equal(project.run("pack", "image", "--compression", "zstd", status=None).returncode, 1, "another form, for nobody")
+
+
+@test
+def p29_two_clones_one_image(w):
+    """Another place, other times, another umask, another user, another store: the same digest."""
+    project = make(w, {"tool.sh": b"#!/bin/sh\n", "pkg/__init__.py": b"", "data/x": b"x" * 5000})
+    (project.dir / "tool.sh").chmod(0o755)
+    (project.dir / "link").symlink_to("data/x")
+    commit(project.dir)
+    first = pack(project)
+    other = w.project(ALPHA)
+    subprocess.run(["rm", "-rf", "--", str(other.dir)], check=True)
+    subprocess.run(["sh", "-c", 'umask 077; exec "$@"', "sh", "git", "-c", "safe.directory=*", "clone", "-q", str(project.dir), str(other.dir)], check=True,
+                   env=CLEAN, capture_output=True, timeout=LIMIT_S)
+    for path in (other.dir / "main.py", other.dir / "data/x", other.dir / "pkg", other.dir / "tool.sh"):
+        os.utime(path, (1, 1))
+    (other.dir / "tool.sh").chmod(0o711)
+    os.link(other.dir / "main.py", other.dir.parent / "another name of it")
+    if os.getuid() == 0:
+        subprocess.run(["chown", "-R", "1201:1202", str(other.dir)], check=True)
+    other.run("sync", "--frozen")
+    second = pack(other)
+    equal((second["sbx_id"], second["image_digest"]), (first["sbx_id"], first["image_digest"]), "ids")
+    check(first["store"] != second["store"], "one store")
+    equal(pack(project)["image_digest"], first["image_digest"], "packed twice")
+    out = project.dir.parent / "x.tar"
+    pack(other, "--out", str(out))
+    for name, (member, _) in Archive(out).app().items():
+        equal((member.uid, member.gid, member.mtime, member.uname), (0, 0, 0, ""), name)
+        equal(member.mode, 0o777 if member.issym() else 0o755 if member.isdir() or name.endswith("tool.sh") else 0o644, name)
+
+
+@test
+def one_changed_byte_changes_the_app_alone(w):
+    project = make(w)
+    first = pack(project)
+    (project.dir / "main.py").write_bytes(MAIN.replace(b"runs", b"rums"))
+    commit(project.dir)
+    second = pack(project)
+    check(second["cached"], "the sandbox was built again")
+    changed = [a["name"] for a, b in zip(first["layers"], second["layers"]) if a["digest"] != b["digest"]]
+    equal((changed, first["sbx_id"]), (["app"], second["sbx_id"]), "layers that changed")
+    check(second["layers"][-1]["size"] < 10_000, f"{second['layers'][-1]}")
+
+
+@test
+def p18_a_damaged_blob_is_found(w):
+    project = make(w)
+    first = pack(project)
+    for number in (0, 1):
+        blob = project.home / "store/blobs/sha256" / first["layers"][number]["digest"].removeprefix("sha256:")
+        data = bytearray(blob.read_bytes())
+        data[len(data) // 2] ^= 1
+        blob.chmod(0o600)
+        blob.write_bytes(data)
+        details = project.refused("PX904", "pack", "image")
+        equal((details["reason"], details["sbx_id"]), ("digest_mismatch", first["sbx_id"]), "details")
+        equal(pack(project)["image_digest"], first["image_digest"], "made anew")
+
+
+@test
+def check_repro_finds_what_differs(w):
+    project = make(w)
+    equal(pack(project, "--check-repro")["checked"], True, "checked")
+    trees = project.home / "store/trees"
+    for pattern, layer in (("*/root/store/pkg-builds/*/site-packages/alpha.py", "environment"), ("*/root/usr/bin/sed", "base")):
+        path = next(iter(trees.glob(pattern)))
+        before, mode = path.read_bytes(), path.stat().st_mode
+        path.chmod(0o644)
+        path.write_bytes(before + b"\n")
+        path.chmod(mode)
+        details = project.refused("PX904", "pack", "image", "--check-repro")
+        equal((details["reason"], details["layer"]), ("not_reproducible", layer), f"{details}")
+        check(details["path"].endswith(pattern.split("/")[-1]), f"{details['path']}")
+        check(not list((project.home / "store/tmp").iterdir()), "it left something")
+        path.chmod(0o644)
+        path.write_bytes(before)
+        path.chmod(mode)
+    pack(project, "--check-repro")
+
+
+# ---- names ------------------------------------------------------------------------------------------------------------
+
+
+@test
+def p31_names(w):
+    project = make(w)
+    done = pack(project)
+    equal(done["tag"], "px.local/demo:1.2.3", "name")
+    check(not done["pushed"] and "out" not in done and done["system_deps"] == [] and done["store"] == str(project.home / "store"), f"{done}")
+    manifest = project.dir / "pyproject.toml"
+    for line, expected in (('name = "My App!"\nversion = "1.0+Local"', "px.local/my-app:1.0-local"),
+                           ('name = "a..b__c_-d."', f"px.local/a-b__c-d:{done['profile_oid'][:32]}"), ('name = "!!!"', f"px.local/px:{done['profile_oid'][:32]}")):
+        text = manifest.read_text()
+        manifest.write_text(line.join(["[project]\n", "\ndependencies" + text.split("\ndependencies")[1]]))
+        project.synced()
+        commit(project.dir)
+        equal(pack(project)["tag"], expected, line)
+    equal(pack(project, "--tag", "demo:7")["tag"], "demo:7", "a tag of one's own")
+    check("demo:7" in json.dumps(project.ask("sandbox", "list")), "the list of images")
+    project.refused("PX002", "pack", "image", "--tag", "Not A Name")
+
+
+@test
+def the_built_image_block(w):
+    project = make(w)
+    d = pack(project)
+    said = project.run("pack", "image")
+    equal(said.stdout, f"""Built image:
+  name: px.local/demo:1.2.3
+  digest: {d['image_digest']}
+
+Derived from:
+  base: debian-12 (base_os_oid={d['base_os_oid']})
+  env:  profile_oid={d['profile_oid']}
+  sbx:  sbx_id={d['sbx_id']}
+""", "the block")
+    answer = project.ask("pack", "image")
+    equal(answer["message"], f"px pack image: sbx_id={d['sbx_id']} (base=debian-12, capabilities=none)", "message")
+
+
+# ---- running ----------------------------------------------------------------------------------------------------------
+
+
+def run_all(options):
+    leaks.become_subreaper()
+    world = World(options.build, options.build / "work")
+    world.programs = options.build
+    return tell((f.__name__, *verdict_of(f, world)) for f in chosen(TESTS, options.only))
+
+
+def main():
+    options = parser("build").parse_args()
+    if options.published:
+        if not any(Path(path, "git").exists() for path in ("/usr/bin", "/bin")):
+            raise Skip("git is not installed")
+        return run_all(options)
+    build = options.build.resolve()
+    glibc = build / "glibc" if (build / "glibc").is_dir() else build
+    px = build / "px" if (build / "px").exists() else glibc / "px"
+    scripts = [*HERE.glob("*.py"), *(HERE.parent / name for name in ("bases/debs.py", "envs/wheels.py", "leaks.py")), *(HERE.parent / "images").glob("*.py")]
+    programs = [px, *(glibc / name for name in ("px-main", "px-layer", "px-fetch", "px-git", "tests/image-tool"))]
+    top = publish("px.pack", programs, scripts, options.uid)
+    clean = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
+    return start_again(top, "projects/pack.py", options, environment=clean)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

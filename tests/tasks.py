@@ -1,0 +1,937 @@
+#!/usr/bin/python3
+"""tasks.py [--as UID] [--only NAME...] PX - tasks from outside: the rows R1 to R24 of their specification, what hostile workspaces try,
+diffs against `patch`, branches, journals from many processes, and runners that are killed.
+
+PX and px-main beside it are copied to where any user can reach them. Every case runs twice where it matters: on an overlay and, with
+`overlay: never`, on a copy. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last "N passed, N failed, N skipped".
+"""
+
+import base64
+import json
+import os
+import random
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.dont_write_bytecode = True
+from cases import TESTS, Problem, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
+
+LIMIT_S = 300
+CONFIG = "allowed_binaries: [python3, sh, cat, pytest]\n"
+WAYS = ("auto", "never")                # on an overlay, on a copy
+
+
+class World:
+    """A directory that px task is called in."""
+
+    def __init__(self, px, top):
+        self.px, self.top = px, Path(top)
+        self.configure()
+
+    def configure(self, text=CONFIG):
+        (self.top / "configs").mkdir(exist_ok=True)
+        (self.top / "configs" / "sandbox.yaml").write_text(text)
+
+    def way(self, overlay):
+        self.configure(CONFIG + f"overlay: {overlay}\n")
+
+    def raw(self, *words, data=None, env=None, cwd=None):
+        return subprocess.run([self.px, *words], capture_output=True, check=False, cwd=cwd or self.top, timeout=LIMIT_S,
+                              env={**os.environ, **(env or {})},
+                              **({"input": data} if data is not None else {"stdin": subprocess.DEVNULL}))
+
+    def ask(self, *words, **more):
+        done = self.raw("--json", "task", *words, **more)
+        try:
+            return done.returncode, json.loads(done.stdout or done.stderr)
+        except ValueError:
+            raise Problem(f"px task {words}: no JSON: {done.stdout[-200:]!r} {done.stderr[-300:]!r}") from None
+
+    def good(self, *words, **more):
+        status, answer = self.ask(*words, **more)
+        check(status == 0, f"px task {words}: {status} {str(answer)[:400]}")
+        return answer
+
+    def refused(self, code, *words, **more):
+        status, answer = self.ask(*words, **more)
+        check(status != 0 and answer.get("details", {}).get("code") == code, f"px task {words}: {status} {str(answer)[:300]}")
+        return answer
+
+    def prepare(self, task, files):
+        return self.good("prepare", task, "--files", "-", data=json.dumps(files).encode())
+
+    def act(self, task, *command, options=(), verb="apply", **more):
+        return self.ask(verb, task, *options, "--", *command, **more)[1]
+
+    def python(self, task, text, *words, options=(), verb="apply", **more):
+        return self.act(task, "python3", "-c", text, *words, options=options, verb=verb, **more)
+
+    def space(self, task):
+        return self.top / ".sandbox" / task
+
+    def log(self, task):
+        text = (self.top / "logs" / "sandbox" / f"{task}.jsonl").read_text()
+        return [json.loads(line) for line in text.splitlines()]
+
+    def inside(self, task, script="cat"):
+        """What a box sees of a workspace: a sorted list of (path, kind, mode, content)."""
+        answer = self.python(task, LOOK, options=("--discard",))
+        check(answer["exit_code"] == 0, str(answer)[:300])
+        return json.loads(answer["stdout"])
+
+
+LOOK = r"""
+import os, json, stat, base64
+out = []
+for top, dirs, files in os.walk("."):
+    for name in sorted(dirs + files):
+        path = os.path.join(top, name)
+        st = os.lstat(path)
+        if stat.S_ISLNK(st.st_mode):
+            what = os.readlink(path)
+        elif stat.S_ISREG(st.st_mode):
+            what = base64.b64encode(open(path, "rb").read()).decode()
+        else:
+            what = ""
+        mode = 0 if stat.S_ISLNK(st.st_mode) else stat.S_IMODE(st.st_mode)
+        out.append([os.fsencode(path).hex(), stat.S_IFMT(st.st_mode), mode, what])
+print(json.dumps(sorted(out)))
+"""
+
+
+def look(top):
+    """The same as World.inside from outside."""
+    done = subprocess.run(["/usr/bin/python3", "-c", LOOK], cwd=top, capture_output=True, check=True)
+    return json.loads(done.stdout)
+
+
+# ---- the rows -------------------------------------------------------------------------------------------------------
+
+
+@test
+def r01_prepare_writes_files(world):
+    answer = world.prepare("task1", {"a/b.txt": "hello\n", "main.py": "print(1)\n"})
+    check(answer["workspace"] == ".sandbox/task1", str(answer))
+    check((world.space("task1") / "a" / "b.txt").read_text() == "hello\n", "a/b.txt")
+    check((world.space("task1") / "main.py").read_text() == "print(1)\n", "main.py")
+    world.prepare("task1", {"main.py": "print(2)\n"})
+    check((world.space("task1") / "a" / "b.txt").exists(), "an old file is gone")
+    check((world.space("task1") / "main.py").read_text() == "print(2)\n", "a file was not replaced")
+
+
+@test
+def r02_paths_stay_inside(world):
+    for path in ("/abs", "../x", "a/../b", "", "a/", ".", "..", "a/."):
+        answer = world.refused("PX402", "prepare", "t", "--files", "-", data=json.dumps({"good": "1", path: "2"}).encode())
+        check(not path.strip(".") or path in answer["message"], f"{path}: {answer['message']}")
+        check(not world.space("t").exists(), f"{path}: the files before it were written")
+    check(not (world.top / ".sandbox" / "x").exists(), "written outside")
+    world.prepare("t", {"ok/./f": "1", "two//g": "2"})
+    check((world.space("t") / "ok" / "f").exists() and (world.space("t") / "two" / "g").exists(), "ok/./f")
+    world.refused("PX402", "prepare", "u", "--files", "-", data=json.dumps({"a": "1", "a/b": "2"}).encode())
+    check(not world.space("u").exists(), "half of it was written")
+
+
+@test
+def r03_names_of_tasks(world):
+    for name in ("", ".", "..", "../esc", "a/b", ".px", "x" * 129, "a b", "ä", "a\n"):
+        world.refused("PX401", "prepare", name, "--text", "a=b")
+        world.refused("PX401", "cleanup", name)
+    check(not (world.top / "esc").exists(), "written outside")
+    world.good("prepare", "x" * 128, "--text", "a=b")
+    world.good("prepare", ".hidden-1_A", "--text", "a=b")
+
+
+@test
+def r04_bytes_are_kept(world):
+    data = bytes(range(256)) * 3
+    (world.top / "bytes").write_bytes(data)
+    world.good("prepare", "t", "--file", f"b={world.top / 'bytes'}", "--text", "c=d=e")
+    check((world.space("t") / "b").read_bytes() == data, "bytes were changed")
+    check((world.space("t") / "c").read_text() == "d=e", "a text with =")
+    world.prepare("t", {"n": "a\0b"})
+    check((world.space("t") / "n").read_bytes() == b"a\0b", "a NUL")
+
+
+@test
+def r05_only_what_is_listed(world):
+    world.prepare("t", {"a": "1"})
+    answer = world.act("t", "rm", "a")
+    check(answer["exit_code"] == 126 and answer["error"] == "not_allowed" and "not allowed" in answer["stderr"], str(answer))
+    check(answer["cmd"] == ["rm", "a"] and (world.space("t") / "a").exists(), "it ran")
+    world.configure("allowed_binaries: [no-such-program]\n")
+    answer = world.act("t", "no-such-program")
+    check(answer["exit_code"] == 126 and answer["error"] == "not_allowed", f"listed and not installed: {answer}")
+    check([line["error"] for line in world.log("t") if line["event"] == "apply_action"] == ["not_allowed"] * 2, "not in the journal")
+    (world.top / "configs" / "sandbox.yaml").unlink()
+    answer = world.act("t", "python", "-c", "print(1)")
+    check(answer["exit_code"] == 0 and answer["stdout"] == "1\n", f"the usual list: {answer}")
+
+
+@test
+def r06_commands_that_are_none(world):
+    world.prepare("t", {"a": "1"})
+    for command in ([], "python3 -c pass", ["python3", 1], None, ["a\0b"], {"a": 1}):
+        status, answer = world.ask("apply", "t", "--action", "-", data=json.dumps({"command": command, "why": "x"}).encode())
+        check(status == 127 and answer["exit_code"] == 127 and answer["error"] == "invalid_command", f"{command}: {answer}")
+        check(answer["stderr"] == "invalid command" and answer["cmd"] == [], str(answer))
+    status, answer = world.ask("apply", "t", "--action", "-", data=b"{}")
+    check(answer["exit_code"] == 127, str(answer))
+
+
+@test
+def r07_timeout_ends_the_tree(world):
+    world.prepare("t", {"a": "1"})
+    mark = f"9{os.getpid()}{random.randrange(10 ** 6)}"
+    answer = world.act("t", "sh", "-c", f"(setsid sleep {mark} &) ; (trap '' TERM; sleep {mark} & wait) & sleep {mark}",
+                       options=("--timeout", "1s"))
+    check(answer["exit_code"] == 124 and answer["error"] == "timeout" and answer["stderr"] == "timeout", str(answer))
+    alive = subprocess.run(["pgrep", "-f", f"sleep {mark}"], capture_output=True, check=False)
+    check(alive.returncode == 1, "something lives on")
+
+
+@test
+def r08_diff_of_a_rewritten_file(world):
+    for way in WAYS:
+        world.way(way)
+        world.prepare(way, {"file.txt": "line1\n", "other": "x"})
+        answer = world.python(way, "open('file.txt', 'a').write('line2\\n')")
+        check(answer["exit_code"] == 0 and answer["changed_files"] == ["file.txt"] and answer["applied"], str(answer))
+        check("--- a/file.txt" in answer["diff"] and "+++ b/file.txt" in answer["diff"] and "+line2" in answer["diff"], answer["diff"])
+        check((world.space(way) / "file.txt").read_text() == "line1\nline2\n", "not merged")
+
+
+VECTORS = [
+    ("line1\n", "line1\nline2\n", "@@ -1 +1,2 @@\n line1\n+line2\n"),
+    (None, "x\n", "@@ -0,0 +1 @@\n+x\n"),
+    ("x\n", None, "@@ -1 +0,0 @@\n-x\n"),
+    ("a", "b", "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n"),
+    ("a\n", "a", "@@ -1 +1 @@\n-a\n+a\n\\ No newline at end of file\n"),
+    (None, "", None),
+    ("a\fb\n", "a\fc\n", "@@ -1 +1 @@\n-a\fb\n+a\fc\n"),
+    ("".join(f"{i}\n" for i in range(1, 21)), "".join(f"{'x' if i in (3, 18) else i}\n" for i in range(1, 21)),
+     "@@ -1,6 +1,6 @@\n 1\n 2\n-3\n+x\n 4\n 5\n 6\n@@ -15,6 +15,6 @@\n 15\n 16\n 17\n-18\n+x\n 19\n 20\n"),
+]
+
+
+@test
+def r09_diff_vectors(world):
+    script = "import sys, os\nif len(sys.argv) > 1: open('file.txt', 'w', newline='').write(sys.argv[1])\nelse: os.remove('file.txt')"
+    for way in WAYS:
+        world.way(way)
+        for i, (before, after, hunks) in enumerate(VECTORS):
+            task = f"{way}{i}"
+            world.prepare(task, {"keep": "k"} if before is None else {"keep": "k", "file.txt": before})
+            answer = world.python(task, script, *([] if after is None else [after]))
+            wanted = "" if hunks is None else f"--- a/file.txt\n+++ b/file.txt\n{hunks}"
+            check(answer["diff"] == wanted, f"{way} {i}: {answer['diff']!r}, not {wanted!r}")
+            check(answer["changed_files"] == ["file.txt"], str(answer["changed_files"]))
+
+
+@test
+def r10_binary_and_large_files_are_named(world):
+    for way in WAYS:
+        world.way(way)
+        world.prepare(way, {"a": "1\n"})
+        answer = world.python(way, "open('bin', 'wb').write(b'a\\0b'); open('big', 'w').write('x\\n' * 2000000); open('a', 'w').write('2\\n')")
+        check(answer["changed_files"] == ["a", "big", "bin"], str(answer["changed_files"]))
+        notes = [line for line in answer["diff"].splitlines() if "big" in line or "bin" in line]
+        check(len(notes) == 2 and "Binary files" in notes[1] and "too large" in notes[0], str(notes))
+        check((world.space(way) / "bin").read_bytes() == b"a\0b" and (world.space(way) / "big").stat().st_size == 4000000, "not merged")
+
+
+@test
+def r11_no_change(world):
+    for way in WAYS:
+        world.way(way)
+        world.prepare(way, {"a": "1\n"})
+        answer = world.python(way, "open('a', 'w').write('1\\n'); print('done')")
+        check(answer["diff"] is None and answer["changed_files"] is None and answer["exit_code"] == 0, str(answer))
+        last = world.log(way)[-1]
+        check(last["changed_files"] == [] and last["diff_len"] == 0, str(last))
+
+
+@test
+def r12_cpu_time(world):
+    world.configure(CONFIG + "cpu_time_sec: 1\n")
+    world.prepare("t", {"a": "1"})
+    answer = world.python("t", "while True: pass")
+    check(answer["exit_code"] == -9 and answer["error"] is None, str(answer)[:300])
+
+
+@test
+def r13_memory(world):
+    world.configure(CONFIG + "mem_limit_mb: 64\n")
+    world.prepare("t", {"a": "1"})
+    answer = world.python("t", "x = bytearray(512 << 20); print(len(x))")
+    check(answer["exit_code"] != 0 and not answer["stdout"], str(answer)[:300])
+
+
+@test
+def r14_no_core_file(world):
+    world.prepare("t", {"a": "1"})
+    answer = world.python("t", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    check(answer["exit_code"] == -11 and answer["changed_files"] is None, str(answer)[:300])
+    check(os.listdir(world.space("t")) == ["a"], "there is a core file")
+
+
+@test
+def r15_no_proxies(world):
+    world.prepare("t", {"a": "1"})
+    names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy", "ftp_proxy", "SECRET")
+    answer = world.python("t", "import os, json; print(json.dumps(dict(os.environ)))", env={name: "leak" for name in names})
+    seen = json.loads(answer["stdout"])
+    check(not set(names) & set(seen) and seen["NO_PROXY"] == "*", str(seen))
+
+
+@test
+def r16_the_workspace_is_the_working_directory(world):
+    world.prepare("t", {"d/a": "1"})
+    answer = world.python("t", "import os; print(sorted(os.listdir('.')), os.access('/usr', os.W_OK)); open('/workspace/new', 'w')")
+    check(answer["stdout"] == "['d'] False\n" and answer["changed_files"] == ["new"], str(answer)[:300])
+
+
+@test
+def r17_a_path_is_no_way_around(world):
+    evil = world.top / "evil"
+    evil.mkdir()
+    (evil / "python3").write_text("#!/bin/sh\necho evil\n")
+    (evil / "python3").chmod(0o755)
+    world.prepare("t", {"python3": "#!/bin/sh\necho evil\n"})
+    (world.space("t") / "python3").chmod(0o755)
+    for path in (str(evil / "python3"), "./python3", "/usr/bin/python3", "/no/python3", "../python3"):
+        answer = world.act("t", path, "-c", "print(1)", env={"PATH": f"{evil}:{os.environ['PATH']}"})
+        check(answer["exit_code"] == 126 and answer["error"] == "not_allowed", f"{path}: {answer}")
+    answer = world.act("t", "python3", "-c", "print(1)", env={"PATH": f"{evil}:{os.environ['PATH']}"})
+    check(answer["stdout"] == "1\n", f"not the box's own: {answer}")
+
+
+@test
+def r18_tests(world):
+    world.prepare("t", {"test_a.py": "import unittest\nclass T(unittest.TestCase):\n    def test_no(self): self.assertEqual(1, 2)\n"})
+    answer = world.act("t", "python3", "-m", "unittest", "test_a", verb="test")
+    check(answer["exit_code"] == 1 and "FAILED" in answer["stderr"] and "diff" not in answer, str(answer)[:300])
+    check(world.log("t")[-1]["event"] == "apply_action", "not in the journal")
+    if not any(Path(folder, "pytest").exists() for folder in ("/usr/bin", "/usr/local/bin")):
+        return
+    answer = world.act("t", "pytest", "-q", verb="test")
+    check(answer["exit_code"] == 1 and "failed" in answer["stdout"] and "diff" not in answer, str(answer)[:300])
+
+
+@test
+def r19_cleanup(world):
+    world.prepare("t", {"a": "1"})
+    world.good("cleanup", "t")
+    check(not world.space("t").exists(), "it is still there")
+    world.good("cleanup", "t")
+    check([line["event"] for line in world.log("t")] == ["prepare_workspace", "cleanup", "cleanup"], "the journal")
+    check(all(line["workspace"] == ".sandbox/t" for line in world.log("t")), "the journal")
+    world.refused("PX403", "apply", "t", "--", "python3", "-c", "pass")
+
+
+@test
+def r20_lines_of_the_journal(world):
+    world.prepare("t", {"ü.txt": "1"})
+    before = time.time()
+    world.python("t", "print('SECRET-OUT'); open('ü.txt', 'w').write('äöü\\n'); open('\"q\"\\n', 'w')")
+    text = (world.top / "logs" / "sandbox" / "t.jsonl").read_text()
+    check("SECRET-OUT" not in text.replace("print('SECRET-OUT')", "") and "ü.txt" in text, text)
+    line = world.log("t")[-1]
+    keys = ["event", "cmd", "exit_code", "duration_sec", "error", "changed_files", "diff_len", "timestamp", "task_id"]
+    check(list(line)[:9] == keys, str(list(line)))
+    check(line["task_id"] == "t" and abs(line["timestamp"] - before) < 600 and isinstance(line["timestamp"], float), str(line))
+    check(line["changed_files"] == ['"q"\n', "ü.txt"] and line["diff_len"] > 0, str(line))
+    check(world.raw("task", "log", "t").stdout.decode() == text, "px task log")
+
+
+@test
+def r21_configuration(world):
+    shutil.rmtree(world.top / "configs")
+    world.good("prepare", "t", "--text", "a=1")
+    check(world.act("t", "sh", "-c", "true")["exit_code"] == 126, "sh is in the default list")
+    for text, line in (("work_root: [1]\n", 1), ("\ndefault_timeout_sec: soon\n", 2), ("a: b\n", 1), ("x: [\n", 2),
+                       ("work_root: a\nwork_root: b\n", 2), ("mem_limit_mb: 0\n", 1), ("allowed_binaries: [a/b]\n", 1), ("- a\n", 1)):
+        world.configure(text)
+        answer = world.refused("PX400", "prepare", "u", "--text", "a=1")
+        check(f"line {line}" in answer["message"], f"{text!r}: {answer['message']}")
+        check(not (world.top / ".sandbox" / "u").exists(), "it was made all the same")
+    world.configure("work_root: w/r\nlogs_dir: l/o\ndefault_timeout_sec: 1.5\nallowed_binaries: [sh]\nlog_max_mb: 1\n")
+    world.good("prepare", "v", "--text", "a=1")
+    check((world.top / "w" / "r" / "v" / "a").exists() and (world.top / "l" / "o" / "v.jsonl").exists(), "work_root, logs_dir")
+    check(world.act("v", "sh", "-c", "sleep 60")["exit_code"] == 124, "default_timeout_sec")
+    (world.top / "elsewhere.yaml").write_text("allowed_binaries: []\nwork_root: w/r\n")
+    check(world.act("v", "sh", "-c", "true", options=("--config", "elsewhere.yaml"))["exit_code"] == 126, "--config")
+    world.refused("PX400", "prepare", "t", "--config", "no-such-file")
+
+
+@test
+def r22_the_jail(world):
+    world.configure(CONFIG + "enable_jail: true\njailer: none\n")
+    world.prepare("t", {"a": "1"})
+    answer = world.python("t", "import socket; s = socket.socket(); s.settimeout(2); s.connect(('192.0.2.1', 80))")
+    check(answer["exit_code"] == 1 and answer["tier"] == "full", str(answer)[:300])
+    world.configure(CONFIG + "enable_jail: false\n")
+    world.refused("PX003", "apply", "t", "--", "python3", "-c", "pass")
+    world.configure(CONFIG + "jailer: nsjail\n")
+    world.refused("PX003", "apply", "t", "--", "python3", "-c", "pass")
+
+
+@test
+def r23_output_before_a_timeout(world):
+    world.prepare("t", {"a": "1"})
+    answer = world.act("t", "sh", "-c", "echo so far; echo more > a; sleep 60", options=("--timeout", "1s"))
+    check(answer["exit_code"] == 124 and answer["stdout"] == "so far\n" and answer["changed_files"] == ["a"], str(answer)[:300])
+    check((world.space("t") / "a").read_text() == "more\n", "what it did was not merged")
+    answer = world.act("t", "sh", "-c", "echo again > a; sleep 60", options=("--timeout", "1s", "--discard-on-timeout"))
+    check(not answer["applied"] and (world.space("t") / "a").read_text() == "more\n", "it was merged")
+
+
+@test
+def r24_output_that_is_no_text(world):
+    world.prepare("t", {"a": "1"})
+    answer = world.python("t", "import sys; sys.stdout.buffer.write(b'a\\xff\\xfeb\\0c'); open('l', 'wb').write(b'\\xe4\\n')")
+    check(answer["stdout"] == "a\ufffd\ufffdb\0c" and answer["exit_code"] == 0, repr(answer["stdout"]))
+    check("\ufffd" in answer["diff"] and (world.space("t") / "l").read_bytes() == b"\xe4\n", str(answer)[:300])
+
+
+# ---- diffs ----------------------------------------------------------------------------------------------------------
+
+
+def random_name(chance):
+    return "".join(chance.choice("abc") for _ in range(chance.randrange(1, 3))) + chance.choice(["", ".txt", " x", "-ä"])
+
+
+def random_text(chance, near=None):
+    lines = [f"{chance.randrange(12)}\n" for _ in range(chance.randrange(30))] if near is None else near.splitlines(True)
+    for _ in range(chance.randrange(1, 6)):
+        at = chance.randrange(len(lines) + 1)
+        lines[at:at + chance.randrange(3)] = [f"{chance.randrange(99)}\n" for _ in range(chance.randrange(3))]
+    text = "".join(lines)
+    return text[:-1] if chance.random() < 0.2 else text
+
+
+def random_tree(chance, top):
+    folders = [top]
+    for _ in range(chance.randrange(3, 25)):
+        folder = chance.choice(folders)
+        path = folder / random_name(chance)
+        if path.exists() or path.is_symlink():
+            continue
+        if chance.random() < 0.3:
+            path.mkdir()
+            folders.append(path)
+        elif chance.random() < 0.1:
+            path.symlink_to(random_name(chance))
+        else:
+            path.write_text(random_text(chance), newline="")
+            path.chmod(chance.choice([0o644, 0o755]))
+
+
+CHANGE = r"""
+import os, random, shutil, sys
+sys.path.insert(0, ".")
+chance = random.Random(int(sys.argv[1]))
+def paths():
+    return sorted(os.path.join(top, name) for top, dirs, files in os.walk(".") for name in dirs + files)
+def name():
+    return "".join(chance.choice("abc") for _ in range(chance.randrange(1, 3))) + chance.choice(["", ".txt", " x", "-ä"])
+def text():
+    data = "".join(f"{chance.randrange(99)}\n" for _ in range(chance.randrange(8)))
+    return data[:-1] if chance.random() < 0.2 else data
+def remove(path):
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    else:
+        os.remove(path)
+for _ in range(chance.randrange(1, 12)):
+    have = paths()
+    path = chance.choice(have) if have else "./" + name()
+    what = chance.random()
+    if what < 0.2 and os.path.lexists(path):
+        remove(path)
+    elif what < 0.4 and os.path.isfile(path) and not os.path.islink(path):
+        lines = open(path, newline="").read().splitlines(True)
+        at = chance.randrange(len(lines) + 1)
+        lines[at:at + chance.randrange(3)] = [f"{chance.randrange(99)}\n" for _ in range(chance.randrange(3))]
+        open(path, "w", newline="").write("".join(lines))
+    elif what < 0.5 and os.path.isfile(path) and not os.path.islink(path):
+        os.chmod(path, chance.choice([0o644, 0o755]))
+    elif what < 0.6 and os.path.lexists(path):
+        new = "./" + name()
+        if not os.path.lexists(new) and not new.startswith(path):
+            shutil.move(path, new)
+    elif what < 0.7 and os.path.lexists(path):
+        remove(path)
+        os.mkdir(path)
+        open(path + "/" + name(), "w", newline="").write(text())
+    elif what < 0.8 and os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+        open(path, "w", newline="").write(text())
+    elif what < 0.85:
+        new = "./" + name()
+        if not os.path.lexists(new):
+            os.symlink(name(), new)
+    else:
+        folder = path if os.path.isdir(path) and not os.path.islink(path) else "."
+        new = folder + "/" + name()
+        if not os.path.lexists(new):
+            open(new, "w", newline="").write(text())
+"""
+
+
+def without_directories(tree):
+    """What a diff can tell: files and links; two modes."""
+    return [[path, kind, mode & 0o100, what] for path, kind, mode, what in tree if kind != stat.S_IFDIR]
+
+
+def build_tree(place, tree):
+    place.mkdir()
+    for path, kind, mode, what in tree:
+        target = Path(os.fsdecode(os.fsencode(place) + b"/" + bytes.fromhex(path)))
+        if kind == stat.S_IFDIR:
+            target.mkdir(exist_ok=True)
+        elif kind == stat.S_IFLNK:
+            target.symlink_to(what)
+        else:
+            target.write_bytes(base64.b64decode(what))
+            target.chmod(mode)
+
+
+def beyond_patch(old, new):
+    """What `git apply` does and `patch` does not: a file in the place of a directory (it keeps what it removes until its end), an empty
+    file that goes, a mode alone of a name with a blank."""
+    was = {path: (kind, mode, what) for path, kind, mode, what in old}
+    now = {path: (kind, mode, what) for path, kind, mode, what in new}
+    both = [(path, was[path], now[path]) for path in was if path in now]
+    return (any((a[0] == stat.S_IFDIR) != (b[0] == stat.S_IFDIR) for _, a, b in both)
+            or any(was[path][0] == stat.S_IFREG and not was[path][2] for path in was if path not in now)
+            or any(b" " in bytes.fromhex(path) and a[2] == b[2] and a[1] != b[1] for path, a, b in both))
+
+
+def appliers(old, new):
+    if shutil.which("git"):
+        yield ["git", "apply", "-p1", "--whitespace=nowarn"]
+    if shutil.which("patch") and not beyond_patch(old, new):
+        yield ["patch", "-p1", "-s", "--no-backup-if-mismatch"]
+
+
+def check_applies(world, name, diff, old, new):
+    for words in appliers(old, new) if diff else ():
+        place = world.top / f"place-{name}-{words[0]}"
+        build_tree(place, old)
+        done = subprocess.run(words, cwd=place, input=diff, capture_output=True, check=False,
+                              env={**os.environ, "GIT_CEILING_DIRECTORIES": str(world.top)})
+        check(done.returncode == 0, f"{name}: {words[0]}: {(done.stdout + done.stderr)[-500:]!r}\n{diff.decode()[:1500]}")
+        check(without_directories(look(place)) == without_directories(new), f"{name}: {words[0]}: another tree\n{diff.decode()[:1500]}")
+
+
+@test
+def diffs_apply_with_patch(world):
+    """Random trees, random changes: the diff of two branches turns one tree into the other, both ways, and both ways of running agree."""
+    if not shutil.which("patch"):
+        raise Skip("there is no patch here")
+    chance = random.Random(int(os.environ.get("PX_SEED", "23")))
+    for i in range(12):
+        source = world.top / f"s{i}"
+        source.mkdir()
+        random_tree(chance, source)
+        before, seed = look(source), str(chance.randrange(10 ** 9))
+        for way in WAYS:
+            world.way(way)
+            world.good("prepare", f"{way}{i}", "--from", str(source))
+            world.good("fork", f"{way}{i}", f"{way}{i}-b")
+            answer = world.python(f"{way}{i}-b", CHANGE, seed)
+            check(answer["exit_code"] == 0, f"{i}: {answer['stderr'][-300:]}")
+        after = world.inside(f"auto{i}-b")
+        check(after == world.inside(f"never{i}-b"), f"{i}: the two ways differ")
+        check(world.inside(f"auto{i}") == before, f"{i}: the parent was changed")
+        check_applies(world, f"{i}-there-{seed}", world.raw("task", "diff", f"auto{i}", f"auto{i}-b").stdout, before, after)
+        check_applies(world, f"{i}-back-{seed}", world.raw("task", "diff", f"auto{i}-b", f"auto{i}").stdout, after, before)
+
+
+@test
+def actions_diff_like_branches(world):
+    """What an action says it changed is what changed, on a plain workspace and on a branch; merged exactly."""
+    chance = random.Random(5)
+    for i in range(8):
+        source = world.top / f"s{i}"
+        source.mkdir()
+        random_tree(chance, source)
+        seed = str(chance.randrange(10 ** 9))
+        answers = {}
+        for way in WAYS:
+            world.way(way)
+            for kind in ("plain", "branch"):
+                task = f"{kind}-{way}-{i}"
+                world.good("prepare", task, "--from", str(source))
+                if kind == "branch":
+                    world.good("fork", task, f"{task}-x")
+                answers[task] = world.python(task, CHANGE, seed)
+                check(answers[task]["exit_code"] == 0, str(answers[task]["stderr"])[-300:])
+        first = answers[f"plain-auto-{i}"]
+        for task, answer in answers.items():
+            for key in ("diff", "changed_files", "changes"):
+                check(answer.get(key) == first.get(key), f"{task} seed {seed}: {key}: {answer.get(key)} is not {first.get(key)}")
+        trees = {task: world.inside(task) for task in answers}
+        check(look(world.space(f"plain-auto-{i}")) == trees[f"plain-auto-{i}"], "outside and inside differ")
+        check(len({json.dumps(tree) for tree in trees.values()}) == 1, f"{i}: the trees differ")
+
+
+# ---- branches -------------------------------------------------------------------------------------------------------
+
+
+@test
+def branches_are_apart(world):
+    world.prepare("base", {f"d{i % 10}/f{i}": f"{i}\n" for i in range(200)})
+    for name in ("b", "c"):
+        world.good("fork", "base", name)
+    world.refused("PX404", "fork", "base", "b")
+    world.refused("PX403", "fork", "nobody", "d")
+    check(not world.space("d").exists(), "a branch of nothing is there")
+    world.python("b", "import shutil; shutil.rmtree('d1'); open('d1', 'w').write('file\\n'); open('d2/f2', 'w').write('b\\n')")
+    world.python("c", "open('d3/f3', 'w').write('c\\n')")
+    check(len(world.inside("base")) == 210, "the parent was changed")
+    kinds = {item["path"]: item["kind"] for item in world.good("diff", "b", "c")["changes"]}
+    check(kinds["d1"] == "deleted" and kinds["d2/f2"] == "modified" and kinds["d3/f3"] == "modified" and kinds["d1/f1"] == "added", str(kinds))
+    world.good("apply-from", "c", "--to", "b")
+    check({item["path"] for item in world.good("diff", "c", "b")["changes"]} >= {"d1", "d2/f2"}, "apply-from")
+    world.python("c", "open('d2/f2', 'w').write('c too\\n')")
+    before = world.inside("b")
+    answer = world.refused("PX406", "apply-from", "c", "--to", "b")
+    check("d2/f2" in answer["message"] and world.inside("b") == before, str(answer))
+    world.good("cleanup", "base", "b")
+    check(world.python("c", "print(open('d9/f9').read(), open('d2/f2').read())")["stdout"] == "9\n c too\n\n", "a branch needs its parent")
+    world.good("cleanup", "c")
+    check(not list((world.top / ".sandbox" / ".px" / "layers").iterdir()), "layers are left")
+
+
+@test
+def deep_chains_are_flattened(world):
+    world.prepare("t0", {f"f{i}": "x\n" for i in range(30)})
+    expected = {f"f{i}": "x\n" for i in range(30)}
+    for i in range(30):
+        world.good("fork", f"t{i}", f"t{i + 1}")
+        answer = world.python(f"t{i + 1}", f"import os; open('f{i}', 'a').write('{i}\\n'); os.remove('f{29 - i}') if {i} > 15 else None; "
+                                          f"open('n{i}', 'w').write('n')")
+        check(answer["exit_code"] == 0, str(answer)[:300])
+        expected[f"f{i}"] = expected.get(f"f{i}", "") + f"{i}\n"
+        if i > 15:
+            del expected[f"f{29 - i}"]
+        expected[f"n{i}"] = "n"
+        layers = (world.top / ".sandbox" / ".px" / "tasks" / f"t{i + 1}" / "layers").read_text().splitlines()
+        check(int(layers[1].split()[0]) <= 9, f"{layers[1]} layers")
+    got = {os.fsdecode(bytes.fromhex(path))[2:]: base64.b64decode(what).decode() for path, kind, mode, what in world.inside("t30")}
+    check(got == expected, f"{set(got) ^ set(expected)}")
+    world.good("cleanup", *(f"t{i}" for i in range(31)))
+    check(not list((world.top / ".sandbox" / ".px" / "layers").iterdir()), "layers are left")
+
+
+@test
+def branches_cost_what_differs(world):
+    source = world.top / "many"
+    source.mkdir()
+    for i in range(2000):
+        (source / f"f{i}").write_text("x" * 4096)
+    world.good("prepare", "base", "--from", str(source))
+
+    def used():
+        done = subprocess.run(["du", "-s", "-k", "--", ".sandbox"], cwd=world.top, capture_output=True, check=True)
+        return int(done.stdout.split()[0])
+
+    before = used()
+    lines = [json.dumps({"task": f"b{i}", "from": "base", "command": ["sh", "-c", f"echo {i} > f{i}"]}) for i in range(60)]
+    (world.top / "a.jsonl").write_text("\n".join(lines))
+    done = world.raw("task", "run", "--jobs", "4", "--from", "a.jsonl")
+    check(done.returncode == 0 and len(done.stdout.splitlines()) == 60, done.stderr.decode()[-300:])
+    check(used() - before < before / 2, f"{before} KiB, then {used()} KiB")
+
+
+# ---- hostile workspaces ---------------------------------------------------------------------------------------------
+
+
+@test
+def links_lead_nowhere(world):
+    outside = world.top / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("the secret")
+    world.prepare("t", {"d/f": "1", "g": "2"})
+    answer = world.python("t", f"import os, shutil; shutil.rmtree('d'); os.symlink({str(outside)!r}, 'd'); os.remove('g'); "
+                               f"os.symlink({str(outside / 'secret')!r}, 'g')")
+    check(answer["exit_code"] == 0 and "the secret" not in json.dumps(answer), str(answer)[:300])
+    check((world.space("t") / "d").is_symlink() and os.readlink(world.space("t") / "g") == str(outside / "secret"), "links")
+    world.prepare("t", {"d/f": "evil", "g": "evil", "d/secret": "evil"})
+    check((outside / "secret").read_text() == "the secret" and sorted(os.listdir(outside)) == ["secret"], "written through a link")
+    check((world.space("t") / "d" / "f").read_text() == "evil" and not (world.space("t") / "g").is_symlink(), "the links are still there")
+    world.python("t", "import os; os.symlink('/etc', 'e')")
+    world.good("fork", "t", "u")
+    world.prepare("u", {"e/x": "1"})
+    check(not Path("/etc/x").exists(), "written to /etc")
+
+
+@test
+def special_files_are_not_merged(world):
+    for way in WAYS:
+        world.way(way)
+        world.prepare(way, {"a": "1\n"})
+        answer = world.python(way, "import os, socket; os.mkfifo('fifo'); socket.socket(socket.AF_UNIX).bind('sock'); "
+                                   "os.link('a', 'hard'); open('hard', 'a').write('2\\n')\n"
+                                   "try: os.chmod('a', 0o4755)\nexcept PermissionError: os.chmod('a', 0o755)")
+        check(answer["exit_code"] == 0, str(answer)[:300])
+        kinds = {item["path"]: item["kind"] for item in answer["changes"]}
+        check(kinds == {"a": "modified", "fifo": "special", "hard": "added", "sock": "special"}, f"{way}: {kinds}")
+        check(answer["changed_files"] == ["a", "hard"], str(answer["changed_files"]))
+        check(sorted(os.listdir(world.space(way))) == ["a", "hard"], str(os.listdir(world.space(way))))
+        check((world.space(way) / "hard").read_text() == "1\n2\n", "a hard link")
+        check(not (world.space(way) / "a").stat().st_mode & 0o7000, "a set-id bit")
+
+
+@test
+def hard_links_to_the_outside_are_cut(world):
+    world.prepare("t", {"a": "1\n"})
+    (world.top / "outside").write_text("host\n")
+    os.link(world.top / "outside", world.space("t") / "h")
+    world.python("t", "open('h', 'w').write('changed\\n')")
+    check((world.space("t") / "h").read_text() == "changed\n" and (world.top / "outside").read_text() == "host\n", "written through")
+
+
+@test
+def strange_names(world):
+    names = ["new\nline", "tab\t", "quote\"'", "back\\slash", "-rf", " ", "a b ", "\x1b[31m", "*", "ü", "'", "$(x)", "b" * 255]
+    for way in WAYS:
+        world.way(way)
+        world.prepare(way, {"a": "1"})
+        answer = world.python(way, "import os, sys\nfor n in sys.argv[1:]: open(n, 'w').write(n + '\\n')\n"
+                                   "open(b'\\xff\\xfe', 'w').write('bytes\\n'); os.mkdir('d\\n'); open('d\\n/x', 'w').write('x')", *names)
+        check(answer["exit_code"] == 0, answer["stderr"][-300:])
+        check(set(answer["changed_files"]) >= set(names) | {"d\n/x"} and len(answer["changed_files"]) == len(names) + 2,
+              str(answer["changed_files"]))
+        check((Path(os.fsdecode(os.fsencode(world.space(way)) + b"/\xff\xfe"))).read_text() == "bytes\n", "a name that is no UTF-8")
+        for name in names:
+            check((world.space(way) / name).read_text() == name + "\n", repr(name))
+        for line in world.log(way):
+            check(line["task_id"] == way, "a name broke the journal")
+
+
+@test
+def many_files(world):
+    world.prepare("t", {"a": "1"})
+    answer = world.python("t", "import os\nfor i in range(100):\n os.mkdir(f'd{i}')\n for k in range(1000): open(f'd{i}/f{k}', 'w')",
+                          options=("--timeout", "200s", "--cpu-time", "200s"))
+    check(answer["exit_code"] == 0 and len(answer["changed_files"]) == 100000, str(answer)[:300])
+    check(len(os.listdir(world.space("t") / "d99")) == 1000, "not merged")
+    answer = world.act("t", "sh", "-c", "rm -r d*", options=("--timeout", "200s", "--cpu-time", "200s"))
+    check(len(answer["changed_files"]) == 100000 and os.listdir(world.space("t")) == ["a"], str(answer)[:200])
+
+
+@test
+def one_at_a_time(world):
+    world.prepare("t", {"a": "1"})
+    slow = subprocess.Popen([world.px, "--json", "task", "apply", "t", "--", "sh", "-c", "echo up; sleep 5; echo 2 > a"], cwd=world.top,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    seen = None
+    for _ in range(600):
+        status, answer = world.ask("apply", "t", "--discard", "--", "sh", "-c", "true")
+        if status:
+            seen = answer
+            break
+        time.sleep(0.01)
+    slow.communicate(timeout=LIMIT_S)
+    check(seen and seen["details"]["code"] == "PX405", f"two at once: {seen}")
+    check((world.space("t") / "a").read_text() == "2\n", "the first one was disturbed")
+
+
+@test
+def a_host_that_writes_meanwhile_is_not_overwritten(world):
+    world.prepare("t", {"a": "1\n", "b": "1\n"})
+    slow = subprocess.Popen([world.px, "--json", "task", "apply", "t", "--", "python3", "-c",
+                             "import sys, time; open('a', 'w').write('box\\n'); open('b', 'w').write('box\\n'); time.sleep(3)"], cwd=world.top,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(1.5)
+    (world.space("t") / "a").write_text("host\n")
+    out, err = slow.communicate(timeout=LIMIT_S)
+    if slow.returncode == 0:
+        raise Skip("the host was too slow to be in between")
+    check(json.loads(out or err)["details"]["code"] == "PX406", (out or err).decode()[:300])
+    check((world.space("t") / "a").read_text() == "host\n" and (world.space("t") / "b").read_text() == "1\n", "half of it was merged")
+    check(world.log("t")[-1]["error"] == "conflict", "the journal")
+
+
+# ---- the journal ----------------------------------------------------------------------------------------------------
+
+
+@test
+def journals_from_many_processes(world):
+    world.prepare("base", {"a": "1"})
+    problems = []
+
+    def work(number):
+        for i in range(10):
+            status, answer = world.ask("apply", "shared-refused", "--", "rm", f"{number}-{i}")
+            if status not in (125, 126):
+                problems.append(answer)
+        world.raw("task", "cleanup", "one-journal")
+
+    world.prepare("shared-refused", {"a": "1"})
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    check(not problems, str(problems[:1]))
+    check(len(world.log("one-journal")) == 6, f"{len(world.log('one-journal'))} lines")
+    world.log("shared-refused")
+
+
+@test
+def journals_are_rotated(world):
+    world.configure(CONFIG + "log_max_mb: 1\n")
+    world.prepare("t", {"a": "1"})
+    logs = world.top / "logs" / "sandbox"
+    for i in range(5):
+        world.act("t", "rm", "x" * 100000, "y" * 100000, "z" * 100000, f"n{i}")
+    check((logs / "t.jsonl.1").exists() and (logs / "t.jsonl").stat().st_size < 1 << 20, str(os.listdir(logs)))
+    lines = [json.loads(line) for line in world.raw("task", "log", "t").stdout.splitlines()]
+    check([line["cmd"][-1] for line in lines[1:]] == [f"n{i}" for i in range(5)], "lines were lost")
+
+
+@test
+def a_torn_line_is_cut(world):
+    world.prepare("t", {"a": "1"})
+    journal = world.top / "logs" / "sandbox" / "t.jsonl"
+    with journal.open("a") as file:
+        file.write('{"event":"half')
+    world.act("t", "rm")
+    check([line["event"] for line in world.log("t")] == ["prepare_workspace", "apply_action"], journal.read_text()[-300:])
+
+
+# ---- many actions ---------------------------------------------------------------------------------------------------
+
+
+def write_actions(world, lines, name="a.jsonl"):
+    (world.top / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def results_of(done):
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@test
+def run_many(world):
+    lines = [{"task": "base", "files": {f"f{i}": "x\n" for i in range(10)}}]
+    lines += [{"task": f"t{i % 5}", "from": "base", "id": f"n{i}", "command": ["sh", "-c", f"echo {i} >> f0"]} for i in range(40)]
+    lines += [{"task": "t0", "command": "oops"}, {"task": "t0", "command": ["rm"]}, {"task": "t1", "command": ["sh", "-c", "exit 3"]},
+              {"task": "t1", "command": ["sh", "-c", "sleep 60"], "timeout_sec": 1}, {"task": "t2", "cleanup": True},
+              {"task": "t3", "test": True, "discard": True, "command": ["sh", "-c", "echo gone > f0"]},
+              {"task": "t9", "timeout": 1, "command": ["x"]}, {"task": "../x", "command": ["sh"]}, {"task": "none", "command": ["sh"]}]
+    write_actions(world, lines)
+    with (world.top / "a.jsonl").open("a") as file:
+        file.write("{broken\n\n")
+    done = world.raw("task", "run", "--jobs", "4", "--from", "a.jsonl")
+    results = {result["line"]: result for result in results_of(done)}
+    check(done.returncode == 1 and sorted(results) == list(range(1, 52)), f"{done.returncode} {sorted(results)} {done.stderr[-300:]}")
+    check(all(results[i + 2]["id"] == f"n{i}" and results[i + 2]["exit_code"] == 0 for i in range(40)), "the results")
+    codes = [results[i]["exit_code"] for i in range(42, 52)]
+    check(codes == [127, 126, 3, 124, 0, 0, 125, 125, 125, 125], f"the exit codes: {codes} {results[45]}")
+    check([results[i]["error"] for i in (48, 49, 50, 51)] == ["PX408", "PX401", "PX403", "PX408"], "the errors")
+    got = world.act("t3", "cat", "f0")["stdout"].split()
+    check(got == ["x", *(str(i) for i in range(40) if i % 5 == 3)], f"the order: {got}")
+    check(not (world.top / ".sandbox" / ".px" / "tasks" / "t2").exists(), "cleanup")
+    again = world.raw("task", "run", "--from", "a.jsonl")
+    check({result["line"] for result in results_of(again)} == {48, 49, 50, 51}, f"done twice: {again.stdout[-300:]}")
+    other = world.raw("task", "run", "--name", "second", "--from", "a.jsonl")
+    check(len(results_of(other)) == 51, "another name is another run")
+
+
+def kill_and_start_again(world, jobs, count):
+    """A runner that is killed again and again; how often."""
+    kills = 0
+    for attempt_number in range(200):
+        runner = subprocess.Popen([world.px, "-q", "task", "run", "--jobs", str(jobs), "--from", "a.jsonl"], cwd=world.top,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        wait = random.Random(attempt_number).random() * 0.4 + 0.02 * attempt_number
+        try:
+            runner.communicate(timeout=wait)
+            check(runner.returncode == 0, f"the run ended with {runner.returncode}")
+            return kills
+        except subprocess.TimeoutExpired:
+            runner.send_signal(signal.SIGKILL)
+            runner.communicate(timeout=LIMIT_S)
+            kills += 1
+    raise Problem("it never came to an end")
+
+
+@test
+def killed_runners_do_everything_once(world):
+    """kill -9 at random moments: each action once in the journal and once in its workspace, plain or branch, and none of them half."""
+    tasks, each = 6, 12
+    lines = [{"task": "base", "files": {"seen": "", "a": "0\n", "b": "0\n"}}]
+    for i in range(tasks):
+        lines.append({"task": f"p{i}", "files": {"seen": "", "a": "0\n", "b": "0\n"}})
+    for k in range(each):
+        for i in range(tasks):
+            name = f"p{i}" if i % 2 else f"q{i}"
+            line = {"task": name, "command": ["sh", "-c", f"echo {k} >> seen; echo {k} > a; echo {k} > b; mkdir d{k}; echo x > d{k}/x"]}
+            lines.append(line if i % 2 else {**line, "from": "base"})
+    write_actions(world, lines)
+    kills = kill_and_start_again(world, 3, len(lines))
+    for i in range(tasks):
+        name = f"p{i}" if i % 2 else f"q{i}"
+        events = [line for line in world.log(name) if line["event"] == "apply_action"]
+        check(len(events) == each and len({line["action"] for line in events}) == each, f"{name}: {len(events)} lines after {kills} kills")
+        answer = world.act(name, "sh", "-c", "cat seen; cat a b; ls -d d*/x | wc -l", options=("--discard",))
+        wanted = "".join(f"{k}\n" for k in range(each)) + f"{each - 1}\n" * 2 + f"{each}\n"
+        check(answer["stdout"] == wanted, f"{name} after {kills} kills: {answer['stdout']!r}")
+    check(not list((world.top / ".sandbox" / ".px" / "trash").iterdir()), "the trash is full")
+
+
+@test
+def report_of_a_run(world):
+    world.prepare("t", {"a": "1\n"})
+    world.act("t", "sh", "-c", "echo '<script>alert(1)</script>' > a")
+    world.act("t", "sh", "-c", "exit 3")
+    world.act("t", "rm", "<b>&\"'")
+    write_actions(world, [{"task": "u", "files": {"x": "1\n"}, "command": ["sh", "-c", "echo '<i>' > x"]}])
+    done = world.raw("task", "run", "--from", "a.jsonl")
+    (world.top / "logs" / "sandbox" / "results.jsonl").write_bytes(done.stdout)
+    with (world.top / "logs" / "sandbox" / "u.jsonl").open("a") as file:
+        file.write("not json\n[1]\n")
+    answer = world.good("report", "--html", "r.html")
+    wanted = {"tasks": 2, "actions": 4, "ok": 2, "failed": 1, "refused": 1, "prepared": 2, "broken_lines": 2}
+    check(all(answer[key] == value for key, value in wanted.items()), str(answer))
+    page = (world.top / "r.html").read_text()
+    check("<script" not in page and "<b>&" not in page and "<i>" not in page, "text of an action is markup")
+    check("&#60;i&#62;" in page and "<svg" in page and "http://" not in page and "https://" not in page, "the page")
+    world.refused("PX007", "report", "no-such-directory")
+
+
+# ---- running --------------------------------------------------------------------------------------------------------
+
+
+def attempt(function, px, work):
+    top = tempfile.mkdtemp(prefix="tasks.", dir=work)
+    try:
+        return verdict_of(lambda: function(World(px, top)))
+    finally:
+        subprocess.run(["rm", "-rf", "--", top], check=False)
+
+
+def main():
+    options = parser("px").parse_args()
+    if options.published:
+        return tell((f.__name__, *attempt(f, str(options.px / "px"), options.px / "work")) for f in chosen(TESTS, options.only))
+    px = options.px.resolve()
+    top = publish("tasks", [px.with_name("px"), px.with_name("px-main")], [HERE / "tasks.py"], options.uid)
+    return start_again(top, "tasks.py", options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
