@@ -25,7 +25,9 @@ void progress_begin(struct progress *p, bool quiet)
 static void words(char *out, size_t size, const char *what, uint64_t done, uint64_t total)
 {
     char a[32], b[32];
-    if (total)
+    if (total && !done)
+        (void)snprintf(out, size, "%s: %s", what, size_text(total, b));
+    else if (total)
         (void)snprintf(out, size, "%s: %s of %s", what, size_text(done, a), size_text(total, b));
     else if (done)
         (void)snprintf(out, size, "%s: %s", what, size_text(done, a));

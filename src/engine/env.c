@@ -41,7 +41,7 @@ void px_env_done(struct px_env *env)
 int px_env_runtime(struct px_env_work *w, struct px_err *e)
 {
     const char *base = w->ask->base ? w->ask->base : "debian-12";
-    w->runtime = px_python_find(base);
+    w->runtime = w->ask->python ? w->ask->python : px_python_find(base);
     if (!w->runtime) {
         (void)px_fail(e, PX_E_BASE, 0, "px does not know which Python the base '%.100s' has", base);
         return px_fix(
@@ -298,11 +298,11 @@ static int take_record(const json_t *record, struct px_env *env)
     return 0;
 }
 
-int px_env_load(struct px_sandbox *s, const char *profile, const char *base, struct px_env *ret_env, struct px_err *e)
+int px_env_load(struct px_sandbox *s, const char *profile, const struct px_python *python, struct px_env *ret_env, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     px_auto(px_document) json_t *record = NULL;
-    const struct px_env_ask ask = {.base = base};
+    const struct px_env_ask ask = {.python = python};
     struct px_env_work w = {.s = s, .ask = &ask};
     struct px_env env = {.cached = true};
     struct px_err damaged = {0};

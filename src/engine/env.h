@@ -33,6 +33,7 @@ struct px_env_ask {
     const struct px_pins *pins;
     const char *project_dir;    /* absolute: what paths in the lock begin at; NULL: none are allowed */
     const char *base;           /* "debian-12" */
+    const struct px_python *python;             /* of the base; NULL: the one that px knows it to have */
     const char *const *find_links;              /* directories with archives, NULL-terminated; NULL: none */
     bool frozen;                /* every file has to have a hash in the lock */
     bool offline;               /* nothing is fetched */
@@ -71,17 +72,20 @@ void px_env_done(struct px_env *env);
  * there. 1, 0, -1. Does not hash anything; `px sandbox status --verify` does. */
 int px_env_check(struct px_sandbox *s, const char *profile, struct px_err *e);
 
+/* Each package that came as a source archive is built once more, beside what is there, and compared. PX904: one is another now. */
+int px_env_compare_builds(struct px_sandbox *s, const struct px_env *env, struct px_err *e);
+
 /* The same environment from its record, nothing looked for and nothing built; it has no lease. 1: there is none, or not one that says
  * everything (written by an older px). */
-int px_env_load(struct px_sandbox *s, const char *profile, const char *base, struct px_env *ret_env, struct px_err *e);
+int px_env_load(struct px_sandbox *s, const char *profile, const struct px_python *python, struct px_env *ret_env, struct px_err *e);
 
 /* What the project's wishes, its lock and the libraries of its packages ask for, with the reasons (infer/infer.h); env
  * NULL: the lock alone, as the base would select from it. Names point into the manifest and the env. PX901: a wish for
  * something that px does not know. */
 struct px_inferred;
-int px_env_infer(const struct px_manifest *manifest, const struct px_pins *pins, const char *base,
+int px_env_infer(const struct px_manifest *manifest, const struct px_pins *pins, const struct px_python *python,
                  const struct px_env *env, struct px_inferred *ret_inferred, struct px_err *e);
-/* The same as JSON for people and machines: [{"capability","source","detail","counts"}...]. */
+/* The same as JSON for people and machines: [{"capability","source","detail","counts","set_aside"?}...]. */
 void px_env_explain(const struct px_inferred *inferred, struct px_json *j, const char *name);
 
 /* The texts of an environment into an empty directory, for other places than PX_HOME: in an image, say. store: what the

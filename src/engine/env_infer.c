@@ -71,10 +71,10 @@ static int from_lock(const struct px_env_ask *ask, struct px_infer_package **ret
     return 0;
 }
 
-int px_env_infer(const struct px_manifest *manifest, const struct px_pins *pins, const char *base,
+int px_env_infer(const struct px_manifest *manifest, const struct px_pins *pins, const struct px_python *python,
                  const struct px_env *env, struct px_inferred *ret_inferred, struct px_err *e)
 {
-    const struct px_env_ask lock = {.manifest = manifest, .pins = pins, .base = base};
+    const struct px_env_ask lock = {.manifest = manifest, .pins = pins, .python = python};
     px_auto_free struct px_infer_wish *wishes = NULL;
     px_auto_free struct px_infer_package *packages = NULL;
     struct px_infer_ask ask = {.automatic = !manifest || manifest->sandbox_auto};
@@ -102,6 +102,8 @@ void px_env_explain(const struct px_inferred *inferred, struct px_json *j, const
         px_json_text(j, "source", px_infer_source_words[inferred->reasons[i].source]);
         px_json_text(j, "detail", inferred->reasons[i].detail);
         px_json_bool(j, "counts", inferred->reasons[i].counts);
+        if (inferred->reasons[i].brought)
+            px_json_text(j, "set_aside", "its wheel brings the libraries");
         px_json_end(j);
     }
     px_json_end(j);

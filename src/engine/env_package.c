@@ -20,7 +20,7 @@
 #include "store/document.h"
 
 enum { TEXT_MAX = 4 << 20, FILE_NAME_MAX = 256 };
-#define SDIST_BUILDER "px-sdist-1+" PX_WHEEL_BUILDER
+#define SDIST_BUILDER "px-sdist-2+" PX_WHEEL_BUILDER
 
 static int no_memory(struct px_err *e)
 {
@@ -183,17 +183,22 @@ int px_env_package_read(const json_t *object, struct px_env_package *ret_package
     return 0;
 }
 
+static int list_tree(struct px_env_work *w, const struct px_oid *tree, struct px_listing *ret_listing, struct px_err *e)
+{
+    px_auto_fd int root = -EBADF;
+    if (px_tree_open(w->s->store, tree, &root, e) < 0)
+        return -1;
+    px_auto_fd int dir = px_open_beneath(root, ".", O_RDONLY | O_DIRECTORY, 0);
+    return px_tree_list(dir, NULL, ret_listing, e);
+}
+
 /* The object goes with a collection that comes between; it is small, and made again from what is known. */
 static int keep_object(struct px_env_work *w, struct px_env_package *p, struct px_err *e)
 {
     struct px_listing listing;
-    px_auto_fd int root = -EBADF;
     if (px_blob_has(w->s->store, &p->build))
         return 0;
-    if (px_tree_open(w->s->store, &p->tree, &root, e) < 0)
-        return -1;
-    px_auto_fd int dir = px_open_beneath(root, ".", O_RDONLY | O_DIRECTORY, 0);
-    return px_tree_list(dir, NULL, &listing, e) < 0 ? -1 : put_build(w, p, &listing, e);
+    return list_tree(w, &p->tree, &listing, e) < 0 ? -1 : put_build(w, p, &listing, e);
 }
 
 /* ---- looking at it ---- */
@@ -293,4 +298,49 @@ int px_env_package(struct px_env_work *w, struct px_env_package *p, struct px_er
     if (r < 0)
         return -1;
     return r == 0 ? build(w, p, tree, e) : recall(w, p, e) < 0 ? -1 : keep_object(w, p, e);
+}
+
+/* ---- once more ---- */
+
+static int build_aside(struct px_env_work *w, const struct px_env_package *p, struct px_listing *ret_listing, struct px_err *e)
+{
+    struct px_tree_build *room = NULL;
+    struct px_env_package again = *p;           /* what it points to stays the first one's: installing only sets `options` */
+    struct px_oid id;
+    char words[128];
+    (void)px_fmt(words, sizeof words, "build again %s", p->tree.hex);
+    if (px_hash_bytes(words, strlen(words), &id) < 0)
+        return no_memory(e);
+    if (px_tree_begin(w->s->store, &id, &room, e) < 0)
+        return -1;
+    int root = px_tree_build_fd(room);
+    int r = install(w, &again, root, e) < 0 || px_tree_list(root, NULL, ret_listing, e) < 0 ? -1 : 0;
+    px_tree_drop(room);
+    return r;
+}
+
+static int compare_build(struct px_env_work *w, const struct px_env_package *p, struct px_err *e)
+{
+    struct px_listing first, second;
+    if (list_tree(w, &p->tree, &first, e) < 0 || build_aside(w, p, &second, e) < 0)
+        return -1;
+    if (px_oid_equal(&first.oid, &second.oid))
+        return 0;
+    (void)px_fail(e, PX_E_SANDBOX_FORMAT, 0, "%s %s, built from its source once more, is not what it was", p->name, p->version);
+    (void)px_detail(e, "reason", "not_reproducible");
+    (void)px_detail(e, "package", p->name);
+    (void)px_why(e, "Its build writes times, names of chance or the like, or the compiler was changed since.");
+    return px_fix(e, "Take a wheel of it: another version, or one built elsewhere and given by --find-links.");
+}
+
+int px_env_compare_builds(struct px_sandbox *s, const struct px_env *env, struct px_err *e)
+{
+    const struct px_env_ask ask = {.python = env->runtime};
+    struct px_env_work w = {.s = s, .ask = &ask};
+    if (px_env_runtime(&w, e) < 0)
+        return -1;
+    for (size_t i = 0; i < env->count; i++)
+        if (!env->packages[i].wheel && compare_build(&w, &env->packages[i], e) < 0)
+            return -1;
+    return 0;
 }

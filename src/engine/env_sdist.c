@@ -132,12 +132,14 @@ static int run_box(struct px_env_work *w, const struct px_env_package *p, const 
     memcpy(script, sdist_script, sizeof sdist_script);
     const char *const argv[] = {"/bin/sh", "-c", script, "px-sdist", p->file, NULL};
     struct px_build_box box = {.out_fd = -EBADF};
+    char what[128];
     if (px_tree_path(w->s->store, tree, root, sizeof root, e) < 0 ||
         px_build_path(scratch, "changes", changes, sizeof changes, e) < 0 ||
         px_build_path(scratch, "in", in, sizeof in, e) < 0)
         return -1;
+    (void)px_fmt(what, sizeof what, "building %.60s %.40s", p->name, p->version);
     if (w->s->progress.tell)
-        w->s->progress.tell(w->s->progress.user, "building packages", 0, 0);
+        w->s->progress.tell(w->s->progress.user, what, 0, 0);
     int r = px_build_box_setup(&box, "building a package", root, changes, e);
     r = r < 0 ? r : px_build_box_show(&box, in, "/px/in", false, e);
     /* Packages are written by anybody: what one can take of the disk is bounded, in one file and in all. */

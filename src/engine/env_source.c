@@ -175,7 +175,8 @@ static int fetch_once(struct px_env_work *w, const struct px_chosen *c, const st
                       struct px_err *e)
 {
     px_auto_free struct px_fetch_answer *answer = calloc(1, sizeof *answer);
-    char url[PX_FETCH_URL_MAX];
+    char url[PX_FETCH_URL_MAX], what[128];
+    (void)px_fmt(what, sizeof what, "fetching %.60s %.40s", c->pin->name, c->pin->version);
     if (!answer || px_fmt(url, sizeof url, "%s", c->file->url) < 0)
         return px_fail(e, PX_E_LIMIT, 0, "the address of %s is too long", p->file);
     url[strcspn(url, "#")] = '\0';
@@ -186,7 +187,7 @@ static int fetch_once(struct px_env_work *w, const struct px_chosen *c, const st
                                                  .sink = sink,
                                                  .answer_max = most(c),
                                                  .progress = w->s->progress,
-                                                 .what = "fetching packages"};
+                                                 .what = what};
         struct px_fetch_place place;
         if (px_fetch_place(url, &place) < 0)
             return unreachable(p, url, "only https is used, and http for this machine itself", e);

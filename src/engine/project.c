@@ -46,6 +46,8 @@ void px_project_close(struct px_project *project)
     px_site_done(&project->site);
     px_sandbox_close(project->sandbox);
     free(project->home);
+    free(project->base);
+    free(project->python);
     free(project);
 }
 
@@ -199,7 +201,8 @@ static void look_at_env(struct px_project *p, struct px_look *l)
 int px_look_at(struct px_project *p, struct px_look *ret_look, struct px_err *e)
 {
     *ret_look = (struct px_look){0};
-    px_target_for(p->site.manifest.sandbox_base, &ret_look->target);
+    px_project_base_look(p);
+    px_target_for(px_project_python(p), &ret_look->target);
     ret_look->flags.manifest_exists = p->site.manifest_exists;
     ret_look->lock_file = px_site_lock_file(&p->site);
     if (p->site.manifest_exists && look_at_lock(&p->site, ret_look, e) < 0) {

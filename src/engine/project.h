@@ -22,6 +22,8 @@ struct px_project {
     struct px_site site;
     char *home;                 /* NULL: the default */
     struct px_sandbox *sandbox; /* opened when it is needed */
+    char *base;                 /* the place of a base that is named by it; NULL: what the manifest says is a name */
+    struct px_base_python *python;              /* of a base that px does not know; NULL: it does, or it is not there */
     struct px_progress_to progress;
 };
 
@@ -53,6 +55,14 @@ int px_look_decide(const struct px_project *p, const struct px_look *look, enum 
 
 /* The same, and what it asks for is done: afterwards the environment is there, or it is an error. */
 int px_look_ready(struct px_project *p, struct px_look *look, const struct px_ready *how, struct px_err *e);
+
+/* What its base is called in the store, and its Python; NULL: not known. */
+const char *px_project_base(const struct px_project *p);
+const struct px_python *px_project_python(const struct px_project *p);
+/* Looks for a base in the store that px does not know; what is not there is not brought. */
+void px_project_base_look(struct px_project *p);
+/* The same, and one that is named by its place is imported, once. With `plan` nothing is. PX900. */
+int px_project_base_bring(struct px_project *p, bool plan, struct px_err *e);
 
 int px_project_sandbox(struct px_project *p, struct px_sandbox **ret_sandbox, struct px_err *e);
 

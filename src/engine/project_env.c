@@ -80,7 +80,8 @@ static int build_once(struct build *b, struct px_env *ret_env, struct px_err *e)
         .manifest = &b->p->site.manifest,
         .pins = &b->look->pins,
         .project_dir = b->p->site.root,
-        .base = b->p->site.manifest.sandbox_base,
+        .base = px_project_base(b->p),
+        .python = px_project_python(b->p),
         .find_links = (const char *const *)b->links.items,
         .frozen = b->frozen,
     };
@@ -217,7 +218,7 @@ int px_project_env_recall(struct px_project *p, const struct px_look *look, stru
     if (!look->env.profile_oid)
         return 1;
     return px_project_sandbox(p, &s, e) < 0 ? -1
-                                            : px_env_load(s, look->env.profile_oid, p->site.manifest.sandbox_base, ret_env, e);
+                                            : px_env_load(s, look->env.profile_oid, px_project_python(p), ret_env, e);
 }
 
 int px_project_env_need(struct px_project *p, struct px_look *look, bool frozen, struct px_env *ret_env, struct px_err *e)

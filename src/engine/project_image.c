@@ -36,18 +36,11 @@ void px_project_image_done(struct px_project_image *image)
 /* ---- what it is made of ---- */
 
 /* Before anything is looked for: an environment for a base that px does not know would be for another one. */
-static int take_base(const struct px_project *p, struct px_project_image *image, struct px_err *e)
+static int take_base(struct px_project *p, bool plan, struct px_project_image *image, struct px_err *e)
 {
-    const char *said = p->site.manifest.sandbox_base, *base = said ? said : DEFAULT_BASE;
-    image->base = strdup(base);
-    if (!image->base)
-        return no_memory(e);
-    if (px_python_find(base))
-        return 0;
-    (void)px_fail(e, PX_E_BASE, 0, "there is no sandbox base '%.100s'", base);
-    (void)px_detail(e, "base", base);
-    (void)px_detail(e, "reason", "unknown_base");
-    return px_why(e, "Requested sandbox base '%.100s' is unknown or incompatible with this platform/px version.", base);
+    const char *said = p->site.manifest.sandbox_base;
+    image->base = strdup(said ? said : DEFAULT_BASE);
+    return image->base ? px_project_base_bring(p, plan, e) : no_memory(e);
 }
 
 /* Which capabilities, of those that are known; the names are the table's. */
@@ -77,7 +70,7 @@ static int infer(const struct px_project *p, struct px_project_image *image, con
     const struct px_env *env = image->env.runtime ? &image->env : NULL;
     const struct px_pins none = {0};
     const struct px_pins *pins = image->look.lock_read ? &image->look.pins : &none;
-    return px_env_infer(&p->site.manifest, pins, image->base, env, &image->inferred, e) < 0 ||
+    return px_env_infer(&p->site.manifest, pins, px_project_python(p), env, &image->inferred, e) < 0 ||
                    choose(image, extra, &set, e) < 0
                ? -1
                : 0;
@@ -86,7 +79,7 @@ static int infer(const struct px_project *p, struct px_project_image *image, con
 static int look_and_load(struct px_project *p, const struct px_project_image_ask *ask, struct px_project_image *image,
                          struct px_err *e)
 {
-    if (take_base(p, image, e) < 0 || px_look_at(p, &image->look, e) < 0)
+    if (take_base(p, ask->plan, image, e) < 0 || px_look_at(p, &image->look, e) < 0)
         return -1;
     if (ask->plan)
         return image->look.env_reason ? 0 : px_project_env_recall(p, &image->look, &image->env, e) < 0 ? -1 : 0;
@@ -161,7 +154,7 @@ static int build(const struct px_project *p, struct px_building *b, struct px_pr
 static int find_or_build(struct px_project *p, const struct px_project_image_ask *ask, struct px_project_image *image,
                          struct px_err *e)
 {
-    const struct px_image_build how = {.base = image->base, .capabilities = image->capabilities, .force = ask->force};
+    const struct px_image_build how = {.base = px_project_base(p), .capabilities = image->capabilities, .force = ask->force};
     px_auto_free struct px_building *b = calloc(1, sizeof *b);
     if (!b)
         return no_memory(e);
@@ -193,7 +186,7 @@ int px_project_image_ship(struct px_project *p, const struct px_project_image *i
     px_auto_free struct px_building *b = calloc(1, sizeof *b);
     if (!b)
         return no_memory(e);
-    same.base = image->base;
+    same.base = px_project_base(p);
     same.capabilities = image->capabilities;
     *b = (struct px_building){.how = &same, .env = &image->env, .app = app};
     int r = px_project_sandbox(p, &b->s, e) < 0 || px_building_words(b, e) < 0 || px_building_find(b, false, e) < 0 || px_building_make(b, e) < 0 ||

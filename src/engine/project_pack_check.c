@@ -55,11 +55,18 @@ static int check_image(struct px_packing *k, const struct px_app *app, bool agai
     return 0;
 }
 
+/* A source archive is compiled once, and what came out is the package from then on: whether others get the same from it is seen only
+ * by compiling it again. */
+static int check_sources(struct px_packing *k, struct px_err *e)
+{
+    return px_env_compare_builds(k->s, &k->sandbox.env, e);
+}
+
 int px_packing_check(struct px_packing *k, struct px_err *e)
 {
     struct px_app app = {.command = k->app.command};
     struct px_oid first, second;
-    if (check_app(k, &app, e) < 0 || check_image(k, &app, false, &first, e) < 0 || check_image(k, &app, true, &second, e) < 0)
+    if (check_app(k, &app, e) < 0 || check_sources(k, e) < 0 || check_image(k, &app, false, &first, e) < 0 || check_image(k, &app, true, &second, e) < 0)
         return -1;
     if (px_oid_equal(&first, &second))
         return 0;

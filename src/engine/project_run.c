@@ -78,13 +78,13 @@ static int hold_env(struct px_launch *l, struct px_sandbox *s, struct px_err *e)
 /* One that was recorded by an older px says too little: it is made again, which finds everything there. */
 static int load_env(struct px_launch *l, struct px_sandbox *s, struct px_err *e)
 {
-    const char *base = l->p->site.manifest.sandbox_base;
+    const struct px_python *python = px_project_python(l->p);
     bool built = false;
-    int r = px_env_load(s, l->look.env.profile_oid, base, &l->environment, e);
+    int r = px_env_load(s, l->look.env.profile_oid, python, &l->environment, e);
     if (r > 0 && !l->plan && px_project_env_rebuild(l->p, &l->look, &built, e) < 0)
         return -1;
     if (r > 0)
-        r = px_env_load(s, l->look.env.profile_oid, base, &l->environment, e);
+        r = px_env_load(s, l->look.env.profile_oid, python, &l->environment, e);
     if (r > 0)
         return px_fail(e, PX_E_ENV, 0, "the project's environment has no record");
     l->loaded = r == 0;
@@ -124,7 +124,7 @@ static int decide_only(struct px_launch *l, const struct px_look *look, const st
 static int ready_on_host(struct px_launch *l, const struct px_ready *ready, struct px_err *e)
 {
     struct px_sandbox *s = NULL;
-    if (px_look_at(l->p, &l->look, e) < 0)
+    if (px_project_base_bring(l->p, l->plan, e) < 0 || px_look_at(l->p, &l->look, e) < 0)
         return -1;
     l->looked = true;
     if (l->plan ? decide_only(l, &l->look, ready, e) < 0 : px_look_ready(l->p, &l->look, ready, e) < 0)

@@ -112,7 +112,7 @@ static json_t *reasons(const struct px_project *p, const struct px_inferred *inf
     list = json_object_get(object, "reasons");
     json_array_foreach(list, i, item) {
         const char *name = json_string_value(json_object_get(item, "capability"));
-        if (!json_is_true(json_object_get(item, "counts")))
+        if (!json_is_true(json_object_get(item, "counts")) && !json_object_get(item, "set_aside"))
             (void)json_object_set_new(item, "set_aside",
                                       json_string(is_refused(&p->site.manifest, name)
                                                       ? "[tool.px.sandbox.capabilities] says false"

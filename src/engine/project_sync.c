@@ -178,7 +178,7 @@ static int sync_looked(struct px_project *p, struct px_look *l, const struct px_
 int px_project_sync(struct px_project *p, const struct px_sync *how, char **ret_json, struct px_err *e)
 {
     struct px_look l;
-    if (px_look_at(p, &l, e) < 0)
+    if (px_project_base_bring(p, how->dry_run, e) < 0 || px_look_at(p, &l, e) < 0)
         return -1;
     int r = sync_looked(p, &l, how, ret_json, e);
     px_look_done(&l);

@@ -101,7 +101,7 @@ static int is_inferred(struct edit *w, struct px_look *look, const struct px_env
     int found = 0;
     if (px_manifest_parse(px_buf_text(&w->text), w->text.len, PX_MANIFEST_FILE, &m, w->e) < 0)
         return -1;
-    if (px_env_infer(&m, look->lock_read ? &look->pins : &none, m.sandbox_base, env, &inferred, &ignored) == 0) {
+    if (px_env_infer(&m, look->lock_read ? &look->pins : &none, px_project_python(w->p), env, &inferred, &ignored) == 0) {
         for (size_t i = 0; i < inferred.effective_count; i++)
             found |= px_equal(inferred.effective[i], name);
         px_inferred_done(&inferred);

@@ -12,6 +12,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "engine/sandbox.h"
+#include "engine/sandbox_import.h"
 #include "engine/sandbox_record.h"
 #include "image/outside.h"
 #include "image/oci.h"
@@ -44,8 +45,12 @@ static int record(struct px_sandbox *s, const char *name, const char *source, co
                   const struct px_layer *layer, char **ret_json, struct px_err *e)
 {
     struct px_oid base;
-    const struct px_base_facts facts = {
-        .name = name, .variant = "imported", .tree = *tree, .layer = layer, .source = source};
+    const struct px_base_facts facts = {.name = name ? name : "imported",
+                                        .place = name ? NULL : source,
+                                        .variant = "imported",
+                                        .tree = *tree,
+                                        .layer = layer,
+                                        .source = source};
     return px_base_record(s->store, &facts, &base, ret_json, e);
 }
 
@@ -155,16 +160,25 @@ static int from_named(struct px_sandbox *s, const char *name, const char *source
     return from_path(s, name, source, path, rest[n] ? rest + n + 1 : NULL, ret_json, e);
 }
 
-int px_sandbox_base_import(struct px_sandbox *s, const char *name, const char *source, char **ret_json,
-                           struct px_err *e)
+/* name NULL: it is found by its source. */
+static int import(struct px_sandbox *s, const char *name, const char *source, char **ret_json, struct px_err *e)
 {
     static const char *const named[] = {"oci:", "oci-archive:", "docker-archive:"};
-    if (check_name(name, e) < 0)
-        return -1;
     if (px_starts_with(source, "docker://"))
         return from_registry(s, name, source, source + strlen("docker://"), ret_json, e);
     for (size_t i = 0; i < PX_COUNT_OF(named); i++)
         if (px_starts_with(source, named[i]))
             return from_named(s, name, source, source + strlen(named[i]), ret_json, e);
     return from_path(s, name, source, source, NULL, ret_json, e);
+}
+
+int px_sandbox_base_import(struct px_sandbox *s, const char *name, const char *source, char **ret_json,
+                           struct px_err *e)
+{
+    return check_name(name, e) < 0 ? -1 : import(s, name, source, ret_json, e);
+}
+
+int px_base_bring(struct px_sandbox *s, const char *source, char **ret_json, struct px_err *e)
+{
+    return import(s, NULL, source, ret_json, e);
 }

@@ -162,7 +162,7 @@ static int put_record(struct px_store *store, const struct px_base_facts *f, con
         return no_memory(e);
     if (px_record_put(store, PX_RECORD_BASE, base, px_buf_text(&text), e) < 0)
         return -1;
-    return px_name_put(store, PX_RECORD_BASE, f->name, base, e);
+    return px_name_put(store, PX_RECORD_BASE, f->place ? f->place : f->name, base, e);
 }
 
 static int record(struct px_store *store, const struct px_base_facts *f, int root, const json_t *packages,

@@ -12,6 +12,7 @@
 
 struct px_base_facts {
     const char *name;           /* "debian-12" */
+    const char *place;          /* what it is found by, if not its name; NULL: its name */
     const char *variant;        /* "py311", "imported" */
     struct px_oid tree;         /* complete, in the store */
     const struct px_layer *layer;       /* the same files as one layer */

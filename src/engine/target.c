@@ -12,9 +12,8 @@ enum { ANSWER_MSEC = 60000 };
 
 #define DEFAULT_BASE "debian-12"
 
-void px_target_for(const char *base, struct px_target *ret_target)
+void px_target_for(const struct px_python *runtime, struct px_target *ret_target)
 {
-    const struct px_python *runtime = px_python_find(base ? base : DEFAULT_BASE);
     *ret_target = (struct px_target){.runtime = runtime ? runtime : px_python_find(DEFAULT_BASE)};
     runtime = ret_target->runtime;
     (void)px_fmt(ret_target->minor, sizeof ret_target->minor, "3.%u", runtime->minor);

@@ -22,8 +22,8 @@ struct px_target {
     struct px_marker_env env;
 };
 
-/* base NULL: the default. One whose Python is not known counts as the default: who builds for it says what is wrong. */
-void px_target_for(const char *base, struct px_target *ret_target);
+/* NULL, one that is not known, counts as that of the default base: who builds for it says what is wrong. */
+void px_target_for(const struct px_python *runtime, struct px_target *ret_target);
 
 struct px_resolver_python {
     char path[PATH_MAX];

@@ -50,6 +50,14 @@ static int add(struct making *m, const char *capability, size_t length, enum px_
     return 0;
 }
 
+static void set_aside(struct making *m, size_t first)
+{
+    for (size_t i = first; i < m->out->count; i++) {
+        m->out->reasons[i].counts = false;
+        m->out->reasons[i].brought = true;
+    }
+}
+
 static int add_words(struct making *m, const char *words, enum px_infer_source source, const char *package,
                      const char *library)
 {
@@ -91,11 +99,18 @@ bool px_infer_counts(const char *canonical_name, const char *file)
     return dist->wheel != PX_DIST_BUNDLES || built || is_plain_wheel(file);
 }
 
+/* What does not count is said too, where somebody who knows the package would look for it. */
 static int look_at_lock(struct making *m, const struct px_infer_package *p)
 {
-    return px_infer_counts(p->name, p->file)
-               ? add_words(m, px_dist_find(p->name)->capabilities, PX_INFER_LOCK, p->name, NULL)
-               : 0;
+    const struct px_dist *dist = px_dist_find(p->name);
+    bool counts = px_infer_counts(p->name, p->file);
+    size_t first = m->out->count;
+    if (!counts && (!dist || dist->how == PX_DIST_BUILD || dist->how == PX_DIST_NOTHING || dist->wheel != PX_DIST_BUNDLES))
+        return 0;
+    int r = add_words(m, dist->capabilities, PX_INFER_LOCK, p->name, NULL);
+    if (!counts)
+        set_aside(m, first);
+    return r;
 }
 
 static int look_at_libraries(struct making *m, const struct px_infer_package *p)

@@ -37,6 +37,7 @@ struct px_reason {
     enum px_infer_source source;
     char detail[192];           /* "psycopg2", "psycopg2: libpq.so.5", "[tool.px.sandbox.capabilities]" */
     bool counts;                /* false: said and set aside, by `false` or because nothing is automatic */
+    bool brought;               /* and that would be nothing to be added: its wheel brings the libraries */
 };
 enum { PX_INFER_NAMES_MAX = 128 };
 struct px_inferred {

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """bases.py [--as UID] [--real] [--only NAME...] BUILD - bases, capability layers and images, by the command line.
 
-Most of it runs on a tiny distribution made by hand (debs.py), without a network. --real builds debian-12 from Debian's archive, once, and
-looks at that one. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last "N passed, N failed, N skipped".
+Most of it runs on a tiny distribution made by hand (debs.py), without a network. --real builds debian-12 from Debian's archive, once for
+all parts of a run, and looks at that one. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last "N passed, N failed, N skipped".
 """
 
 import json
@@ -16,8 +16,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -25,6 +23,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 sys.dont_write_bytecode = True
 import debs  # noqa: E402
 import leaks  # noqa: E402
+import real as shared  # noqa: E402
 from cases import TESTS, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
 
 LIMIT_S = 900
@@ -398,38 +397,21 @@ def full_disk_is_said_and_harms_nothing(w):
 # ---- the real one ---------------------------------------------------------------------------------------------------
 
 
-def reachable():
-    try:
-        with urllib.request.urlopen("http://deb.debian.org/debian/dists/bookworm/InRelease", timeout=60) as answer:
-            return answer.status == 200
-    except (OSError, urllib.error.URLError):
-        return False
-
-
 class RealWorld(World):
+    """On the base that all parts of a run share (real.py)."""
+
     def __init__(self, programs, top):
         super().__init__(programs, top)
         self.archive, self.ready = None, None
 
     def environment(self, home, **more):
-        kept = {name: value for name, value in os.environ.items() if name.endswith("_proxy") or name.startswith("PX_APT_")}
         plain = {name: value for name, value in super().environment(home).items() if not name.startswith("PX_APT_")}
-        return plain | kept | more
+        return plain | shared.environment() | more
 
     def built(self):
-        if self.ready is None:
-            if not shutil.which("apt-get"):
-                self.ready = "there is no apt-get here"
-            elif not os.environ.get("PX_APT_MIRROR") and not reachable():
-                self.ready = "Debian's archive cannot be reached"
-            else:
-                self.base = self.ask(self.home("real"), "sandbox", "base", "build")
-                self.ready = ""
-        if self.ready:
-            raise Skip(self.ready)
-        if not self.base:
-            raise Skip("it could not be built")
-        return self.home("real")
+        if not self.ready:
+            self.ready, self.base = shared.home(self.px, self.top)
+        return self.ready
 
 
 @real
@@ -526,7 +508,7 @@ def main():
     build = options.build.resolve()
     glibc = build / "glibc" if (build / "glibc").is_dir() else build
     px = build / "px" if (build / "px").exists() else glibc / "px"
-    top = publish("bases", [px, glibc / "px-main", glibc / "px-layer"], [HERE / "bases.py", HERE / "debs.py", HERE.parent / "leaks.py"], options.uid)
+    top = publish("bases", [px, glibc / "px-main", glibc / "px-layer"], [HERE / "bases.py", HERE / "debs.py", HERE.parent / "leaks.py", HERE.parent / "real.py"], options.uid)
     return start_again(top, "bases/bases.py", options, *["--real"] * options.real)
 
 

@@ -2,8 +2,8 @@
 """envs/run.py [--as UID] [--real] [--only NAME...] BUILD - from locks to environments, and what they need of the system.
 
 Environments are compared with what pip installs from the same wheels, run with the Python of this machine where it has the base's version,
-built by several processes at once, and broken in all the ways a wheel can be. --real builds debian-12 from Debian's archive, once, and source
-archives on it. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and
+built by several processes at once, and broken in all the ways a wheel can be. --real builds source archives on debian-12, which is
+built from Debian's archive once for all parts of a run. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and
 last "N passed, N failed, N skipped".
 """
 
@@ -26,6 +26,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 sys.dont_write_bytecode = True
 import leaks  # noqa: E402
+import real as shared  # noqa: E402
 from cases import TESTS, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
 from wheels import Wheel, lock, record_hash  # noqa: E402
 
@@ -460,7 +461,8 @@ def wishes_and_what_is_inferred(site):
     for manifest, effective in rows.items():
         env = site.good(text, manifest=manifest or None)
         check(env["effective"] == effective, f"{manifest!r}: {env['effective']} {env['capabilities']}")
-    (reason,) = site.good(text)["capabilities"]
+    reason, brought = site.good(text)["capabilities"]
+    check(brought == {"capability": "xml", "source": "static map", "detail": "lxml", "counts": False, "set_aside": "its wheel brings the libraries"}, f"{brought}")
     check(reason == {"capability": "postgres", "source": "static map", "detail": "psycopg2", "counts": True}, f"{reason}")
     site.refused("PX901", "bogus", text, manifest=head + "[tool.px.sandbox.capabilities]\nbogus = false\n")
 
@@ -499,10 +501,8 @@ PyMODINIT_FUNC PyInit__pg(void) { return PyModule_Create(&module); }
 @real
 def source_archives_on_the_base(site):
     """Built with the headers of the capability that its name stands for; what it links is then read from what was built, and runs with it."""
-    site.env["PX_HOME"] = str(site.home)
-    done = site.run(site.px, "sandbox", "base", "build", "debian-12", timeout=1800)
-    if done.returncode != 0:
-        raise Skip(f"the base cannot be built: {done.stderr.strip()[:200]}")
+    site.home, _ = shared.home(site.px, site.top)
+    site.env |= shared.environment() | {"PX_HOME": str(site.home)}
     setup = SETUP.replace(b"OUTSIDE", repr(str(site.project)).encode())
     init = b"from ._pg import version\ndef main():\n    print(version())\n"
     archive = source("psycopg2", "2.0", {"setup.py": setup, "pg.c": CODE, "psycopg2/__init__.py": init})
@@ -552,7 +552,7 @@ def main():
     build = options.build.resolve()
     glibc = build / "glibc" if (build / "glibc").is_dir() else build
     programs = [build / "px", glibc / "px-main", glibc / "px-layer", glibc / "px-fetch", glibc / "tests/env-tool"]
-    top = publish("envs", programs, [*HERE.glob("*.py"), HERE.parent / "leaks.py"], options.uid)
+    top = publish("envs", programs, [*HERE.glob("*.py"), HERE.parent / "leaks.py", HERE.parent / "real.py"], options.uid)
     return start_again(top, "envs/run.py", options, *["--real"] * options.real)
 
 

@@ -419,6 +419,85 @@ def the_same_everywhere(w):
     equal({name: second[name] for name in ("sbx_id", "image_digest", "size")}, {name: first[name] for name in ("sbx_id", "image_digest", "size")}, "two machines")
 
 
+# ---- a base of one's own -----------------------------------------------------------------------------------------------
+
+
+def root_with_python(project):
+    """The files of the tiny base, as anybody could have them in a directory."""
+    tree_id = project.ask("sandbox", "base", "build", cwd=project.world.top)["tree"]
+    root = project.dir.parent / "root"
+    subprocess.run(["cp", "-a", "--", str(project.home / "store/trees" / tree_id / "root"), str(root)], check=True)
+    return root
+
+
+@test
+def a_base_by_its_place(w):
+    project = w.project(ALPHA)
+    root = root_with_python(project)
+    with tarfile.open(project.dir.parent / "root.tar.gz", "w:gz") as archive:
+        archive.add(root, ".")
+    before = tree(project.dir)
+    seen = {}
+    for place in ("../root", str(root), "../root.tar.gz"):
+        project.sandbox(f'base = "{place}"\n')
+        equal(project.explain()["sbx_id"], None, "explained before it was brought")
+        project.synced()
+        first = project.build()
+        equal((first["base"], first["capabilities"], first["sbx_id"]), (place, [], sbx_id(first)), "the image")
+        said = project.run("exec", "--base", first["sbx_id"], "--", "/px/env/bin/python", "-c", "import sys, alpha; print(sys.version_info[:2], sys.prefix)").stdout
+        equal(said, "(3, 11) /px/env\n", place)
+        seen[place] = first["base_os_oid"], first["sbx_id"]
+        again = project.build()
+        equal((again["cached"], again["image_digest"]), (True, first["image_digest"]), "a second time")
+        equal(project.explain()["sbx_id"], first["sbx_id"], "explained")
+    equal(len(set(seen.values())), 1, f"the same files in other places: {seen}")
+    runtime = json.loads(project.run("--json", "status").stdout)["runtime"]
+    check(runtime["version"].startswith("3.11."), f"{runtime}")
+    equal({name for name in tree(project.dir) if not name.startswith(".px")}, {name for name in before}, "files of the project")
+    project.run("sandbox", "build", "--out", str(project.dir.parent / "out"))
+    config, _ = layers_of(project.dir.parent / "out")
+    check(str(w.top) not in json.dumps(config), f"a path of this machine in {config}")
+    equal(config["config"]["Labels"]["px.base"], "imported", "its label")
+    project.sandbox(f'base = "oci:{project.dir.parent}/out"\n')
+    project.synced()
+    check(project.build()["base_os_oid"] != first["base_os_oid"], "an image as a base")
+
+
+@test
+def a_base_of_a_name_of_ones_own(w):
+    project = w.project(ALPHA)
+    project.run("sandbox", "base", "import", "mine", str(root_with_python(project)))
+    project.sandbox('base = "mine"\n')
+    equal(project.synced().build()["base"], "mine", "by its name")
+
+
+@test
+def a_base_that_will_not_do(w):
+    project = w.project(ALPHA).synced()
+    root = root_with_python(project)
+    for python in root.glob("usr/bin/python3*"):
+        python.unlink()
+    (root / "usr/bin/python3.12").write_text("#!/bin/sh\n")
+    (project.dir.parent / "bare").mkdir()
+    (project.dir.parent / "cut.tar.gz").write_bytes(b"\x1f\x8b\x08\0\0\0")
+    rows = {"../root": "no_python", "../nowhere": "import_failed", "../bare": "import_failed", "../cut.tar.gz": "import_failed",
+            "oci:../nowhere": "import_failed", "127.0.0.1:1/team/base:1": "import_failed"}
+    for place, reason in rows.items():
+        project.sandbox(f'base = "{place}"\n')
+        before = tree(project.dir)
+        for words in (("sandbox", "build"), ("run", "--sandbox", "python"), ("sync",)):
+            answer = json.loads(project.run("--json", *words, status=1).stdout)["details"]
+            equal((answer["code"], answer["reason"], answer["base"]), ("PX900", reason, place), f"{words}: {answer}")
+        check(tree(project.dir) == before, f"{place}: something was written")
+    whole = root_with_python(w.project(ALPHA))
+    path = project.dir / "pyproject.toml"
+    path.write_text(path.read_text().replace('version = "1.2.3"', 'version = "1.2.3"\nrequires-python = ">=3.12"'))
+    project.sandbox(f'base = "{whole}"\n')
+    answer = json.loads(project.run("--json", "sandbox", "build", status=1).stdout)
+    equal((answer["details"]["code"], answer["details"]["reason"]), ("PX900", "python_version"), f"{answer}")
+    check("has Python 3.11." in answer["message"] and ">=3.12" in answer["message"], f"{answer}")
+
+
 # ---- commands (P36) -------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,19 @@
+/* engine/base_python.h - which Python a root file system has that px did not build.
+ *
+ * Why:     an environment is made for one Python; of a root from elsewhere nobody said which one it has.
+ * Owns:    the texts of what it found.
+ * Mustn't: run anything of the root, follow a link out of it, or believe more of a file than what it can check. */
+#pragma once
+
+#include <limits.h>
+
+#include "project/profile.h"
+
+struct px_base_python {
+    struct px_python python;    /* points to the texts below: not to be copied */
+    char base[PATH_MAX], version[32], program[64], machine[16];
+};
+
+/* usr/local/bin or usr/bin/python3.N, the highest N of the first that has one, with its C library. 0; 1: there is none that can be used on
+ * this machine; -errno. */
+int px_base_python_find(int root, const char *base, struct px_base_python *ret_found);

@@ -1,0 +1,167 @@
+/* The base that a project names: one that px knows, one of the store, or a place that it is brought from. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <px/sandbox.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "engine/base_python.h"
+#include "engine/project.h"
+#include "engine/sandbox_import.h"
+#include "engine/sandbox_record.h"
+#include "project/version.h"
+
+#define DEFAULT_BASE "debian-12"
+
+static const char *said(const struct px_project *p)
+{
+    return p->site.manifest.sandbox_base ? p->site.manifest.sandbox_base : DEFAULT_BASE;
+}
+
+/* ---- where it is ---- */
+
+static int place_of(const struct px_project *p, const char *text, char *out, size_t size)
+{
+    static const char *const kinds[] = {"oci:", "oci-archive:", "docker-archive:"};
+    const char *root = p->site.root;
+    if (px_starts_with(text, "docker://") || *text == '/')
+        return px_fmt(out, size, "%s", text);
+    for (size_t i = 0; i < PX_COUNT_OF(kinds); i++) {
+        const char *rest = text + strlen(kinds[i]);
+        if (px_starts_with(text, kinds[i]))
+            return px_fmt(out, size, "%s%s%s%s", kinds[i], *rest == '/' ? "" : root, *rest == '/' ? "" : "/", rest);
+    }
+    if (*text == '.' || faccessat(p->site.dir, text, F_OK, 0) == 0)
+        return px_fmt(out, size, "%s/%s", root, text);
+    return px_fmt(out, size, "docker://%s", text);
+}
+
+/* A path or a reference has one of these in it; a name has not. */
+static bool is_place(const char *text)
+{
+    return strpbrk(text, "/:") != NULL;
+}
+
+const char *px_project_base(const struct px_project *p)
+{
+    return p->base ? p->base : said(p);
+}
+
+const struct px_python *px_project_python(const struct px_project *p)
+{
+    return p->python ? &p->python->python : px_python_find(said(p));
+}
+
+/* ---- its Python ---- */
+
+static int no_python(const struct px_project *p, struct px_err *e)
+{
+    (void)px_fail(e, PX_E_BASE, 0, "the base '%.100s' has no Python that px can use", said(p));
+    (void)px_detail(e, "base", said(p));
+    (void)px_detail(e, "reason", "no_python");
+    (void)px_why(e, "It has no usr/bin/python3.N or usr/local/bin/python3.N for this machine, or not the C library that it needs.");
+    return px_fix(e, "Install Python 3 in that root, or change [tool.px.sandbox].base to one that has it: debian-12.");
+}
+
+static int take_python(struct px_project *p, const struct px_base *base, struct px_err *e)
+{
+    px_auto_fd int root = -EBADF;
+    px_auto_free struct px_base_python *found = calloc(1, sizeof *found);
+    if (!found)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "the Python of a base");
+    if (px_tree_open(p->sandbox->store, &base->tree, &root, e) < 0)
+        return -1;
+    int r = px_base_python_find(root, px_project_base(p), found);
+    if (r < 0)
+        return px_fail(e, PX_E_BASE, r, "cannot look for the Python of the base '%.100s'", said(p));
+    if (r > 0)
+        return no_python(p, e);
+    p->python = px_take(&found);
+    return 0;
+}
+
+/* ---- finding and bringing ---- */
+
+/* 0: it is there, or px knows it without; 1: it is not; -1. */
+static int find(struct px_project *p, struct px_err *e)
+{
+    struct px_sandbox *s = NULL;
+    struct px_base base = {0};
+    char place[PATH_MAX];
+    if (p->python || px_python_find(said(p)))
+        return 0;
+    if (is_place(said(p)) && !p->base) {
+        if (place_of(p, said(p), place, sizeof place) < 0 || !(p->base = strdup(place)))
+            return px_fail(e, PX_E_BASE, ENAMETOOLONG, "the base '%.100s...' cannot be found", said(p));
+    }
+    if (px_project_sandbox(p, &s, e) < 0)
+        return -1;
+    int r = px_base_find(s->store, px_project_base(p), &base, e);
+    if (r == 0)
+        r = take_python(p, &base, e);
+    px_base_done(&base);
+    return r;
+}
+
+void px_project_base_look(struct px_project *p)
+{
+    struct px_err ignored = {0};
+    (void)find(p, &ignored);
+}
+
+static int unknown(const struct px_project *p, struct px_err *e)
+{
+    (void)px_fail(e, PX_E_BASE, 0, "there is no sandbox base '%.100s'", said(p));
+    (void)px_detail(e, "base", said(p));
+    (void)px_detail(e, "reason", "unknown_base");
+    return px_why(e, "Requested sandbox base '%.100s' is unknown or incompatible with this platform/px version.", said(p));
+}
+
+/* What is wrong with the place, as PX900: that it is a base is what the manifest says. */
+static int cannot_bring(const struct px_project *p, struct px_err *e)
+{
+    char why[sizeof e->why];
+    if (e->code == PX_E_MEMORY || e->code == PX_E_STORE_WRITE || e->code == PX_E_STORE_BUSY)
+        return -1;
+    (void)px_fmt(why, sizeof why, "%.180s%s%.60s", e->what, e->sys ? ": " : "", e->sys ? strerrordesc_np(e->sys) : "");
+    (void)px_fail(e, PX_E_BASE, 0, "the base '%.100s' cannot be imported", said(p));
+    (void)px_detail(e, "base", said(p));
+    (void)px_detail(e, "reason", "import_failed");
+    (void)px_why(e, "%s", why);
+    return px_fix(e, "Correct [tool.px.sandbox].base: a root as a directory or an archive, an OCI layout or archive, or an image's reference.");
+}
+
+static int check_range(const struct px_project *p, struct px_err *e)
+{
+    const char *range = px_site_python(&p->site);
+    if (!p->python || !range || px_version_fits(p->python->version, range) != 0)
+        return 0;
+    (void)px_fail(e, PX_E_BASE, 0, "the base '%.100s' has Python %s, and the project asks for %.60s", said(p), p->python->version, range);
+    (void)px_detail(e, "base", said(p));
+    (void)px_detail(e, "reason", "python_version");
+    (void)px_why(e, "An environment for the one does not run with the other.");
+    return px_fix(e, "Change [tool.px.sandbox].base, or requires-python, and run `px sync`.");
+}
+
+int px_project_base_bring(struct px_project *p, bool plan, struct px_err *e)
+{
+    px_auto_free char *json = NULL;
+    int r = find(p, e);
+    if (r > 0 && !is_place(said(p)))
+        return unknown(p, e);
+    if (r > 0 && plan)
+        return 0;
+    if (r > 0) {
+        if (px_base_bring(p->sandbox, px_project_base(p), &json, e) < 0)
+            return cannot_bring(p, e);
+        r = find(p, e);
+    }
+    return r < 0 ? -1 : check_range(p, e);
+}

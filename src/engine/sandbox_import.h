@@ -1,0 +1,13 @@
+/* engine/sandbox_import.h - a base from wherever a project says it is.
+ *
+ * Why:     a base that is named by its place has no name of its own: its content is what it is.
+ * Owns:    nothing.
+ * Mustn't: bring anything that is there already under that place. */
+#pragma once
+
+struct px_err;
+struct px_sandbox;
+
+/* As px_sandbox_base_import, and kept under the source itself; in what it is called and shipped as, it is "imported", so that the same
+ * files from two places are the same base. */
+int px_base_bring(struct px_sandbox *s, const char *source, char **ret_json, struct px_err *e);
