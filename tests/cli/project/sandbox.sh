@@ -3,8 +3,8 @@ export PX_HOME=$TMP/home
 mkdir "$TMP/demo"
 cd "$TMP/demo"
 clean() { sed -E "s,$TMP,TMP,g; s,[0-9a-f]{64},ID,g"; }
-says "$PX" sandbox explain
-"$PX" init -q >/dev/null 2>&1 || "$PX" init
+says "$PX" sandbox explain | clean
+"$PX" -q init
 "$PX" sandbox explain | clean
 "$PX" -q sync
 "$PX" sandbox add yaml postgres
@@ -17,7 +17,7 @@ says "$PX" sandbox remove nonsense
 says "$PX" sandbox explain everything
 "$PX" --json sandbox add xml | clean
 "$PX" --json sandbox explain | clean
-printf 'auto = false\n' | sed 's,^,[tool.px.sandbox]\n,' >>pyproject.toml
+printf '[tool.px.sandbox]\nauto = false\n' >>pyproject.toml
 "$PX" sandbox explain | clean
 printf 'base = "nowhere"\n' >>pyproject.toml
 says "$PX" sandbox explain

@@ -1,6 +1,5 @@
 says "$PX" sandbox
 says "$PX" sandbox nonsense
-says "$PX" sandbox explain
 says "$PX" sandbox verify -- true
 says "$PX" sandbox verify -t
 says "$PX" sandbox verify --jobs many
