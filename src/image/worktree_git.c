@@ -116,7 +116,7 @@ static int judge(struct px_git_place *place, const struct stat *git, const struc
 int px_git_find(const char *dir, struct px_git_place *ret_place, struct px_err *e)
 {
     struct px_git_place *place = ret_place;
-    struct stat own, st;
+    struct stat own = {0}, st = {0};
     *place = (struct px_git_place){0};
     if (px_fmt(place->top, sizeof place->top, "%s", px_equal(dir, "/") ? "" : dir) < 0)
         return px_fail(e, PX_E_VALUE, ENAMETOOLONG, "'%.100s...' is too long for a path", dir);
