@@ -15,6 +15,7 @@ SOURCES = ("/usr/lib/python3", "/usr/bin", "/usr/lib/x86_64-linux-gnu", "/usr/sh
 UNPACK_GZIP = [("mb_s", ">=", 400)]
 UNPACK_ZSTD = [("mb_s", ">=", 500)]
 PACK = [("mb_s", ">=", 236)]  # 283 MB in 1.2 s
+COMMIT = [("p50_ms", "<=", 30)]
 
 
 def copy_some(target, most):
@@ -118,6 +119,51 @@ class Layers:
         shutil.rmtree(self.top, ignore_errors=True)
 
 
+class Project:
+    """A project in a repository on a base of that size: what it costs to pack it when one file has changed."""
+
+    def __init__(self, site, layers):
+        self.px = os.path.join(site.build, "px")
+        self.tool = os.path.join(site.build, "glibc", "tests", "image-tool")
+        self.dir, self.turn, self.bytes = os.path.join(layers.top, "demo"), 0, 0
+        self.env = {**os.environ, "PX_HOME": os.path.join(layers.top, "project-home")}
+        self.note = self.make(layers)
+
+    def make(self, layers):
+        """The reason why it cannot be, or nothing."""
+        if not shutil.which("git"):
+            return "there is no git"
+        os.makedirs(os.path.join(self.dir, "demo"))
+        for number in range(200):
+            with open(os.path.join(self.dir, f"demo/m{number}.py"), "w", encoding="utf-8") as file:
+                file.write(f"value = {number}\n" * 50)
+        os.makedirs(os.path.join(layers.tree, "etc"), exist_ok=True)
+        shutil.copy("/etc/os-release", os.path.join(layers.tree, "etc/os-release"))
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+        for words in ([self.px, "sandbox", "base", "import", "debian-12", layers.tree], [self.px, "init"], [self.px, "sync"],
+                      [*git, "init", "-q"], [*git, "add", "-A"], [*git, "commit", "-qm", "x"], [self.px, "pack", "image"]):
+            done = subprocess.run(words, cwd=self.dir, env=self.env, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                return f"{os.path.basename(words[0])} {words[1]} fails: {done.stderr.strip()[:60]}"
+        return ""
+
+    def rows(self):
+        return [
+            Row("one changed file as a layer: px", [self.tool, "app", self.dir, "gzip"], COMMIT, self.note),
+            Row("px pack image, one changed file", [self.px, "pack", "image", "--allow-dirty"], note=self.note),
+            Row("px pack image, nothing changed", [self.px, "pack", "image", "--allow-dirty"], note=self.note),
+        ]
+
+    def once(self, row):
+        self.turn += 1
+        if "one changed" in row.name:
+            with open(os.path.join(self.dir, "demo/m7.py"), "a", encoding="utf-8") as file:
+                file.write(f"# {self.turn}\n")
+        begin = time.monotonic_ns()
+        done = subprocess.run(row.command, cwd=self.dir, env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        return time.monotonic_ns() - begin if done.returncode == 0 else None
+
+
 def measure(layers, rows, rounds):
     samples = {row.name: [] for row in rows if not row.note}
     for turn in range(rounds):
@@ -156,6 +202,10 @@ def bench(site, quick):
     try:
         rows = layers.unpack_rows() + layers.pack_rows()
         results = figures(layers, rows, measure(layers, rows, 3 if quick else 7))
+        layers.clear()
+        project = Project(site, layers)
+        rows = project.rows()
+        packing = figures(project, rows, measure(project, rows, 9 if quick else 41))
     finally:
         layers.close()
     report.table(
@@ -163,4 +213,5 @@ def bench(site, quick):
         [("p50 ms", "p50_ms", 1), ("MB/s of tar", "mb_s", 0), ("x px", "x_px", 2)],
         f"layers of {layers.bytes // 1000000} MB",
     )
-    return results
+    report.table(packing, [("p50 ms", "p50_ms", 1)], "a project of 200 files, on a base of that size")
+    return results + packing

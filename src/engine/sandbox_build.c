@@ -246,23 +246,6 @@ static int look(struct px_building *b, struct px_err *e)
     return 0;
 }
 
-/* Which of the layers it is. */
-static int say_layer(struct px_building *b, struct px_err *e)
-{
-    struct px_err ignored = {0};
-    px_auto_free struct px_image *before = calloc(1, sizeof *before);
-    if (!before || px_image_load(b->s->store, &b->expected, before, &ignored) < 0)
-        return -1;
-    size_t i = 0;
-    while (i < before->layer_count && i < b->image.layer_count &&
-           px_oid_equal(&before->layers[i].diff_id, &b->image.layers[i].diff_id))
-        i++;
-    if (i < before->layer_count && i < b->image.layer_count)
-        (void)px_differ(b->s, b->image.comments[i], &before->layers[i], &b->image.layers[i], e);
-    px_image_done(before);
-    return -1;
-}
-
 static int build_and_record(struct px_building *b, struct px_err *e)
 {
     int r = look(b, e);
@@ -276,7 +259,7 @@ static int build_and_record(struct px_building *b, struct px_err *e)
                       b->expected.hex);
         (void)px_why(
             e, "A package does not install the same way twice, or this px builds differently than the one before.");
-        return say_layer(b, e);
+        return px_differ_images(b->s, &b->expected, &b->image, e);
     }
     return b->compression == PX_COMPRESS_GZIP ? put_record(b, e) : 0;
 }

@@ -67,3 +67,18 @@ int px_differ(struct px_sandbox *s, const char *layer, const struct px_layer *ex
     (void)px_detail(e, "path", path);
     return px_why(e, "The layer '%s' differs, first in '%.200s'. %s", layer, path, why);
 }
+
+int px_differ_images(struct px_sandbox *s, const struct px_oid *expected, const struct px_image *found, struct px_err *e)
+{
+    struct px_err ignored = {0};
+    px_auto_free struct px_image *before = calloc(1, sizeof *before);
+    if (!before || px_image_load(s->store, expected, before, &ignored) < 0)
+        return -1;
+    size_t i = 0, count = before->layer_count < found->layer_count ? before->layer_count : found->layer_count;
+    while (i < count && px_oid_equal(&before->layers[i].diff_id, &found->layers[i].diff_id))
+        i++;
+    if (i < count)
+        (void)px_differ(s, found->comments[i] ? found->comments[i] : "", &before->layers[i], &found->layers[i], e);
+    px_image_done(before);
+    return -1;
+}

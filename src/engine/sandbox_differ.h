@@ -5,7 +5,7 @@
  * Mustn't: hide the error that it is added to. */
 #pragma once
 
-#include "image/layer.h"
+#include "image/oci.h"
 
 struct px_err;
 struct px_sandbox;
@@ -14,3 +14,5 @@ struct px_sandbox;
  * both. Returns -1. */
 int px_differ(struct px_sandbox *s, const char *layer, const struct px_layer *expected, const struct px_layer *found,
               struct px_err *e);
+/* The same for the first layer in which an image differs from the one that it ought to be. */
+int px_differ_images(struct px_sandbox *s, const struct px_oid *expected, const struct px_image *found, struct px_err *e);

@@ -166,7 +166,8 @@ static int gone(struct px_helper *h, long n, struct px_err *e)
     px_fail(e, PX_E_BUILD, 0, n == -ETIMEDOUT ? "px-git does not come to an end" : "px-git ended without an answer, with status %d",
             status);
     (void)px_detail(e, "reason", "git_unreadable");
-    return px_why(e, "Something in the project's repository or among its patterns is more than it can read, or it was killed.");
+    return px_why(e, "Something in the project's repository or among its patterns is more than it can read, or it was killed, or a library "
+                     "that it needs is not installed.");
 }
 
 static int listen_to(struct px_helper *h, struct px_git_message *m, struct px_err *e)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
@@ -82,12 +83,9 @@ static bool same_device(const char *path, dev_t device)
 }
 
 /* 1: found, with `st` of its .git; 0: not here and not above. */
-static int search(struct px_git_place *place, struct stat *st)
+static int search(struct px_git_place *place, const struct stat *own, struct stat *st)
 {
     char path[PATH_MAX + 8];
-    struct stat own;
-    if (stat(place->top, &own) < 0)
-        return -errno;
     for (;;) {
         if (px_fmt(path, sizeof path, "%s/.git", place->top) >= 0 && lstat(path, st) == 0)
             return 1;
@@ -95,19 +93,34 @@ static int search(struct px_git_place *place, struct stat *st)
         if (!slash || !place->top[0])
             return 0;
         *slash = '\0';
-        if (!same_device(place->top, own.st_dev))       /* git, too, ends at the file system's */
+        if (!same_device(place->top, own->st_dev))       /* git, too, ends at the file system's */
             return 0;
     }
+}
+
+/* In a directory that all can write, anybody can put a .git above the projects of others. */
+static bool is_trusted(const struct stat *git, const struct stat *project)
+{
+    return git->st_uid == project->st_uid || git->st_uid == geteuid() || git->st_uid == 0;
+}
+
+static int judge(struct px_git_place *place, const struct stat *git, const struct stat *project, struct px_err *e)
+{
+    if (!is_trusted(git, project))
+        return refuse(place, "It belongs to another user than the project.", e);
+    if (S_ISREG(git->st_mode))
+        return follow_file(place, e);
+    return S_ISDIR(git->st_mode) ? 0 : refuse(place, "It is neither a directory nor a file.", e);
 }
 
 int px_git_find(const char *dir, struct px_git_place *ret_place, struct px_err *e)
 {
     struct px_git_place *place = ret_place;
-    struct stat st = {0};
+    struct stat own = {0}, st = {0};
     *place = (struct px_git_place){0};
     if (px_fmt(place->top, sizeof place->top, "%s", px_equal(dir, "/") ? "" : dir) < 0)
         return px_fail(e, PX_E_VALUE, ENAMETOOLONG, "'%.100s...' is too long for a path", dir);
-    int r = search(place, &st);
+    int r = stat(dir, &own) < 0 ? -errno : search(place, &own, &st);
     if (r < 0)
         return px_fail(e, PX_E_IO, r, "cannot look at '%.200s'", dir);
     place->repository = r > 0;
@@ -118,9 +131,5 @@ int px_git_find(const char *dir, struct px_git_place *ret_place, struct px_err *
         (void)px_fmt(place->sub, sizeof place->sub, "%s", dir + n + 1);
     if (r > 0 && n == 0)
         (void)px_fmt(place->sub, sizeof place->sub, "%s", dir + 1);
-    if (r > 0 && S_ISREG(st.st_mode))
-        return follow_file(place, e);
-    if (r > 0 && !S_ISDIR(st.st_mode))
-        return refuse(place, "It is neither a directory nor a file.", e);
-    return 0;
+    return r > 0 ? judge(place, &st, &own, e) : 0;
 }

@@ -10,7 +10,7 @@ from cases import Skip, check, test
 from pack_place import CLEAN, MAIN, commit, git, make, pack, packed_files
 from projects import LIMIT_S, equal
 
-SKIPPED = (".git", ".px", "__pycache__", "target", "dist", ".mypy_cache", ".pytest_cache", ".nox", ".tox", ".venv", "venv", ".ruff_cache")
+SKIPPED = (".px", "__pycache__", "target", "dist", ".mypy_cache", ".pytest_cache", ".nox", ".tox", ".venv", "venv", ".ruff_cache")
 OWN = ["main.py", "pyproject.toml", "requirements.txt"]
 
 
@@ -24,7 +24,8 @@ def put(directory, *names, data=b"x\n"):
 @test
 def p30_what_is_left_out(w):
     project = make(w, {".gitignore": b"*.log\n/build/\n", ".env.example": b"A=\n", "sub/.gitignore": b"local\n", "sub/a.py": b"",
-                       "sub/dist/x": b"", "cache.pyc": b"", "pkg/__pycache__/m.pyc": b"", "venv/bin/python": b"", ".github/workflow.yml": b""})
+                       "cache.pyc": b"", "pkg/m.pyc": b"", ".github/workflow.yml": b"", **{f"{name}/x": b"" for name in SKIPPED},
+                       **{f"sub/{name}/x": b"" for name in SKIPPED}})
     put(project.dir, "x.log", "build/out", "sub/local", "notes.txt")
     (project.dir / ".git/info/exclude").write_text("notes.txt\n")
     equal(sorted(packed_files(project)), sorted([".env.example", ".github/workflow.yml", ".gitignore", "sub/.gitignore", "sub/a.py", *OWN]), "files")
@@ -54,8 +55,8 @@ def ignored_as_git_ignores(w):
             path = top.joinpath(*(chance.choice(names) for _ in range(chance.randrange(1, 4))))
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text("x") if not path.is_dir() else None
-            except OSError:
+                path.write_text("x")
+            except OSError:             # a file where a directory is, or the other way round
                 continue
         git(top, "init", "-q")
         for directory in [top, *(p for p in top.rglob("*") if p.is_dir() and ".git" not in p.parts and chance.random() < 0.3)]:

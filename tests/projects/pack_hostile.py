@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 
-from cases import check, test
+from cases import Skip, check, test
 from pack_place import CLEAN, commit, git, make, pack, packed_files
 from projects import LIMIT_S, equal, tree
 
@@ -92,7 +92,6 @@ def nothing_outside_is_read(w):
     check(status == 1 and "PX903" in said or status == 0 and "main.py" in said["files"], f"{said}")
     git(project.dir, "config", "--unset", "core.excludesFile")
     git(project.dir, "config", "--unset", "core.attributesFile")
-    os.remove(project.dir / ".gitignore") if (project.dir / ".gitignore").exists() else None
     (project.dir / ".gitignore").symlink_to(project.dir.parent / "patterns")
     status, said = look(w, project.dir)
     check(status == 1 or "main.py" in said["files"], f"a link to patterns was followed: {said}")
@@ -106,6 +105,21 @@ def nothing_outside_is_read(w):
     (borrower / ".git/objects/info/alternates").unlink()
     status, said = look(w, borrower)
     check(status == 0 and not said["dirty"], f"after it was repacked: {said}")
+
+
+@test
+def a_repository_of_somebody_else_above(w):
+    if os.getuid() != 0:
+        raise Skip("only the administrator can make files of others")
+    project = make(w)
+    subprocess.run(["rm", "-rf", "--", str(project.dir / ".git")], check=True)
+    pack(project)
+    git(project.dir.parent, "init", "-q")
+    (project.dir.parent / ".git/info/exclude").write_text("main.py\n")
+    subprocess.run(["chown", "-R", "1203", str(project.dir.parent / ".git")], check=True)
+    details = project.refused("PX903", "pack", "image")
+    equal((details["reason"], details["why"]), ("git_unreadable", ["It belongs to another user than the project."]), "details")
+    project.refused("PX903", "pack", "image", "--allow-dirty")
 
 
 @test

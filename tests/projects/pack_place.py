@@ -24,7 +24,8 @@ def git(directory, *words):
 
 
 def commit(directory):
-    git(directory, "init", "-q", "-b", "main") if not (directory / ".git").exists() else None
+    if not (directory / ".git").exists():
+        git(directory, "init", "-q", "-b", "main")
     git(directory, "add", "-A")
     git(directory, "commit", "-q", "--allow-empty", "-m", "x")
 

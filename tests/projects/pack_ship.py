@@ -6,13 +6,11 @@ import re
 import shutil
 import subprocess
 
-from cases import Skip, check, test
+from cases import TESTS, Skip, check, test
 from pack_place import MAIN, commit, make, pack
 from projects import LIMIT_S, equal
 from registry import Registry
 import world as images
-
-from cases import TESTS  # noqa: E402
 
 PRINTS = "the demo runs\nalpha /px/store/pkg-builds/"
 
