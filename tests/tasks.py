@@ -701,6 +701,11 @@ def hard_links_to_the_outside_are_cut(world):
     os.link(world.top / "outside", world.space("t") / "h")
     world.python("t", "open('h', 'w').write('changed\\n')")
     check((world.space("t") / "h").read_text() == "changed\n" and (world.top / "outside").read_text() == "host\n", "written through")
+    (world.top / "outside").chmod(0o644)
+    os.link(world.top / "outside", world.space("t") / "m")
+    answer = world.python("t", "import os; os.chmod('m', 0o755)")
+    check([item["kind"] for item in answer["changes"]] == ["mode"] and (world.space("t") / "m").stat().st_mode & 0o777 == 0o755, str(answer)[:300])
+    check((world.top / "outside").stat().st_mode & 0o777 == 0o644, "the mode of a file outside was changed")
 
 
 @test

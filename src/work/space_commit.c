@@ -294,6 +294,13 @@ static bool is_directory(const struct px_changes_item *item)
     return S_ISDIR(item->after ? item->after : item->before);
 }
 
+/* A file that has another name, perhaps outside of the workspace, is replaced even for its mode. */
+static bool has_other_names(const struct commit *c, const char *path)
+{
+    struct px_layers_at at;
+    return px_layers_find(&c->space->tree, path, &at) < 0 || at.st.st_nlink > 1;
+}
+
 /* What is gone, the deepest first; what comes, the shallowest first; and last the modes of directories. */
 static int stage_plain(struct commit *c)
 {
@@ -308,7 +315,7 @@ static int stage_plain(struct commit *c)
             continue;
         if (is_directory(item) && item->kind != PX_CHANGE_MODE)
             put_op(c, 'm', 0, 0, item->path);
-        else if (!is_directory(item) && item->kind == PX_CHANGE_MODE)
+        else if (!is_directory(item) && item->kind == PX_CHANGE_MODE && !has_other_names(c, item->path))
             put_op(c, 'c', item->after, 0, item->path);
         else if (!is_directory(item))
             r = stage_file(c, i);
