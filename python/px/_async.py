@@ -10,8 +10,8 @@ from typing import Literal, TypeVar, overload
 
 from . import _px
 from ._core import Pipes, ProcessBase, SandboxBase
-from ._errors import CommandError, SandboxError, SandboxTimeout
-from ._streams import CHUNK, Feed, Lines, ProcessInput, Watch, decoder
+from ._errors import SandboxError, SandboxTimeout
+from ._streams import CHUNK, Feed, Lines, ProcessInput, Watch, decoder, shown
 
 T = TypeVar("T")
 
@@ -135,13 +135,6 @@ class SandboxedProcess(ProcessBase):
             if into is not None:
                 into += data
 
-    def _checked(self, check: bool, stdout: bytes = b"", stderr: bytes = b"") -> int:
-        code = self.returncode
-        assert code is not None
-        if check and code != 0:
-            raise CommandError(code, stdout, stderr)
-        return code
-
     async def wait(self, timeout: float | None = None, check: bool = False) -> int:
         """Its exit code. timeout: None means that of run(). A command that says much must be read as well: communicate()."""
         await self._within(self._gone(), timeout, {})
@@ -257,12 +250,6 @@ class SandboxedProcess(ProcessBase):
 
     def __del__(self) -> None:
         self._pipes.close()
-
-
-def shown(name: str, line: bytes, include_stream: bool, decode: bool) -> bytes | str | tuple[str, bytes] | tuple[str, str]:
-    """A line as it was asked for."""
-    text: bytes | str = line.decode("utf-8", "replace") if decode else line
-    return (name, text) if include_stream else text     # type: ignore[return-value]
 
 
 class Sandbox(SandboxBase):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from . import _px
-from ._errors import SandboxError
+from ._errors import CommandError, SandboxError
 from ._policy import Setting, Value, environment, not_built, policy_of, settings_of
 
 StrPath = str | os.PathLike[str]
@@ -396,6 +396,14 @@ class ProcessBase:
             raise SandboxError("PTY mode is not enabled", fix="Start the command with use_pty=True.")
         if self._box is not None:
             self._box.resize(rows, cols)
+
+    def _checked(self, check: bool, stdout: bytes = b"", stderr: bytes = b"") -> int:
+        """The exit code of a command that has ended; check: any other than 0 is an error."""
+        code = self.returncode
+        assert code is not None
+        if check and code != 0:
+            raise CommandError(code, stdout, stderr)
+        return code
 
     def _take_end(self) -> None:
         """The engine says that the command is gone; its result is final."""

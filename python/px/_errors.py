@@ -115,36 +115,55 @@ class FileTooLargeError(FileSandboxError):
 class EditError(FileSandboxError):
     """The text to replace is not there, or there more than once."""
 
+    retryable = True
 
-class FileSandboxNotFoundError(FileSandboxError, FileNotFoundError):
+
+class SandboxFileNotFoundError(FileSandboxError, FileNotFoundError):
     """There is no such file."""
 
+    retryable = True
 
-class FileSandboxExistsError(FileSandboxError, FileExistsError):
+
+class SandboxFileExistsError(FileSandboxError, FileExistsError):
     """There is something at the target already."""
+
+    retryable = True
+
+
+class NotAFileError(FileSandboxError):
+    """It is a directory or something else that is no regular file."""
 
 
 class NotTextError(FileSandboxError):
     """It is no UTF-8 text: hand it on as an attachment."""
 
 
-_FILE_CLASSES: dict[int, type[FileSandboxError]] = {
-    300: PathNotInSandboxError,
-    301: PathNotWritableError,
-    302: SuffixNotAllowedError,
-    303: FileTooLargeError,
-    304: FileSandboxNotFoundError,
-    306: NotTextError,
-    307: EditError,
-    308: FileSandboxExistsError,
+class PatternError(FileSandboxError):
+    """That is no pattern for files: it is absolute, or leads upwards."""
+
+
+_FILE_CLASSES: dict[str, type[FileSandboxError]] = {
+    "PathNotInSandboxError": PathNotInSandboxError,
+    "PathNotWritableError": PathNotWritableError,
+    "SuffixNotAllowedError": SuffixNotAllowedError,
+    "FileTooLargeError": FileTooLargeError,
+    "FileNotFoundError": SandboxFileNotFoundError,
+    "NotAFileError": NotAFileError,
+    "NotTextError": NotTextError,
+    "EditError": EditError,
+    "FileExistsError": SandboxFileExistsError,
+    "PatternError": PatternError,
 }
 
 
 def from_engine(code: int, sys: int, what: str, why: str, fix: str, details: str, kind: str | None,
                 message: str | None) -> SandboxError:
     """The exception for an error of the engine; kind and message only if it is one of files."""
-    cls: type[SandboxError] = _FILE_CLASSES.get(code, FileSandboxError) if kind else SandboxError
-    error = cls.__new__(cls, what)
+    cls: type[SandboxError] = _FILE_CLASSES.get(kind, FileSandboxError) if kind else SandboxError
+    # Classes for users have constructors of their own, so an object is made without those; which of the built-in ones does it is
+    # decided by the layout of the class.
+    error = OSError.__new__(cls, what) if issubclass(cls, OSError) else RuntimeError.__new__(cls, what)
+    assert isinstance(error, SandboxError)
     error._fill(code, sys, what, why, fix, details)
     if isinstance(error, FileSandboxError):
         error.message = message or what

@@ -42,6 +42,11 @@ class Watch:
         self._stop()
         self.ended.set_result(None)
 
+    def cancel(self) -> None:
+        """The box will be stepped no more."""
+        self.ended.cancel()
+        self._stop()
+
     def _stop(self) -> None:
         if not self._loop.is_closed():
             self._loop.remove_reader(self._fd)
@@ -225,3 +230,10 @@ def split_lines(data: bytes) -> list[bytes]:
 def decoder() -> codecs.IncrementalDecoder:
     """UTF-8; a character that is cut in two waits for its rest, what is none becomes a replacement."""
     return codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+
+def shown(name: str, line: bytes, include_stream: bool, decode: bool) -> bytes | str | tuple[str, bytes] | tuple[str, str]:
+    """A line as it was asked for."""
+    if include_stream:
+        return (name, line.decode("utf-8", "replace")) if decode else (name, line)
+    return line.decode("utf-8", "replace") if decode else line
