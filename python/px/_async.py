@@ -305,9 +305,10 @@ class Sandbox(SandboxBase):
         loop.add_reader(home.fileno(), turn, weak, loop, home.fileno())
 
     def _unfollow(self, home: _px.Box) -> None:
-        loop, self._loop = self._loop, None
-        if loop is None or loop.is_closed():
+        followed, self._loop = self._loop, None
+        if followed is None or followed.is_closed():
             return
+        loop = followed
         try:
             here = asyncio.get_running_loop() is loop
         except RuntimeError:

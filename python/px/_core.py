@@ -61,7 +61,7 @@ def unpack(archive: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as place:
         whole = os.path.join(place, "root")
-        _px.stored_root(archive, lambda found: shutil.copytree(found, whole, symlinks=True))
+        _px.stored_root(archive, lambda found: os.fspath(shutil.copytree(found, whole, symlinks=True)))
         if target.is_dir():
             target.rmdir()
         os.rename(whole, target)
@@ -209,7 +209,7 @@ class SandboxBase:
                 self._commands[tty] = found
         return found
 
-    def _run(self, kind: Callable[[_px.Box, "Pipes", "SandboxBase", float | None], Process], command: str | Sequence[str],
+    def _run(self, kind: Callable[[_px.Box, Pipes, SandboxBase, float | None], Process], command: str | Sequence[str],
              timeout: float | None, use_pty: bool, ns_pid_override: int | None, env: Mapping[str, str] | None,
              cwd: str | None) -> Process:
         home = self._alive()

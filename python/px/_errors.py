@@ -162,7 +162,7 @@ def from_engine(code: int, sys: int, what: str, why: str, fix: str, details: str
     cls: type[SandboxError] = _FILE_CLASSES.get(kind, FileSandboxError) if kind else SandboxError
     # Classes for users have constructors of their own, so an object is made without those; which of the built-in ones does it is
     # decided by the layout of the class.
-    error = OSError.__new__(cls, what) if issubclass(cls, OSError) else RuntimeError.__new__(cls, what)
+    error = OSError.__new__(cls) if issubclass(cls, OSError) else RuntimeError.__new__(cls)
     assert isinstance(error, SandboxError)
     error._fill(code, sys, what, why, fix, details)
     if isinstance(error, FileSandboxError):

@@ -71,8 +71,8 @@ class FileSandboxConfig:
 
     paths: dict[str, PathConfig]
 
-    def __post_init__(self) -> None:
-        self.paths = {name: path if isinstance(path, PathConfig) else PathConfig(**path) for name, path in self.paths.items()}
+    def __init__(self, paths: Mapping[str, PathConfig | Mapping[str, Any]]) -> None:
+        self.paths = {name: path if isinstance(path, PathConfig) else PathConfig(**path) for name, path in paths.items()}
 
 
 @dataclass
