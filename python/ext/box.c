@@ -13,7 +13,8 @@ struct py_box {
     struct px_box *box;         /* NULL: closed */
     struct py_box *home;        /* of a command */
     PyThread_type_lock lock;    /* of the family; NULL for a command, which uses its home's */
-    int commands;               /* of a home: those that are not closed */
+    bool stays;
+    int commands;               /* of one that stays: those that are not closed */
     pid_t owner;
 };
 
@@ -143,8 +144,8 @@ static PyObject *box_exec(PyObject *object, PyObject *args, PyObject *words)
     struct py_state *state = py_state_of(object);
     struct py_box *self = (struct py_box *)object;
     struct request request = {0};
-    if (self->home) {
-        PyErr_SetString(PyExc_ValueError, "a command is not a box that stays");
+    if (!self->stays) {
+        PyErr_SetString(PyExc_ValueError, "this is not a box that stays");
         return NULL;
     }
     return parse(args, words, state->policy_type, &request) < 0 ? NULL : run(state, self, &request);
@@ -166,6 +167,7 @@ PyObject *py_box_stay(PyObject *module, PyObject *args)
     r = px_box_stay(policy->policy, &self->box, &e);
     Py_END_ALLOW_THREADS
     policy->users--;
+    self->stays = r == 0;
     if (r == 0)
         return (PyObject *)self;
     Py_DECREF((PyObject *)self);

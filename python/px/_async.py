@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from types import TracebackType
@@ -321,7 +322,7 @@ class Sandbox(SandboxBase):
 
     def close(self) -> None:
         """Ends every command and removes what is temporary. May be called again."""
-        if self._home is not None:
+        if self._home is not None and self._owner == os.getpid():
             self._unfollow(self._home)
         super().close()
 

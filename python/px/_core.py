@@ -188,7 +188,8 @@ class SandboxBase:
         except BaseException:
             release(None, folders, os.getpid())
             raise
-        self._release = weakref.finalize(self, release, self._home, folders, os.getpid())
+        self._owner = os.getpid()
+        self._release = weakref.finalize(self, release, self._home, folders, self._owner)
 
     def _home_pid(self) -> int:
         return self._alive().pid()
@@ -261,7 +262,7 @@ class SandboxBase:
         """Ends every command and removes what is temporary. May be called again."""
         home, self._home = self._home if not self._closed else None, None
         self._closed = True
-        if home is None:
+        if home is None or self._owner != os.getpid():      # in a forked child it is not ours to end
             return
         try:
             self._release()
