@@ -32,7 +32,7 @@ wheel: all
 	@/usr/bin/python3 python/build_backend.py sdist build/dist
 demo: deps all
 	@tests/demo build/px
-test: deps all python
+test: deps all
 	@tests/run build
 test-vm: all
 	@tests/vm/run build

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """The build of the Python package: what pip calls (PEP 517), and `build_backend.py stage BUILD OUT` for `make`.
 
-meson builds the engine and the C half, this file puts them into a wheel beside the Python files: one wheel for every Python from
-3.11 on. It needs no package but what the engine's own build needs, so that `pip install ./python --no-build-isolation` works without a
-network. meson-python was not taken: its release in Debian 12 cannot make wheels of the limited API, and wants the engine below this
-directory.
+meson builds the engine and the C half, this file puts them into a wheel beside the Python files: one wheel for every
+Python from 3.11 on. It needs no package but what the engine's own build needs, so that
+`pip install ./python --no-build-isolation` works without a network. meson-python was not taken: its release in Debian 12
+cannot make wheels of the limited API, and wants the engine below this directory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 # In an sdist the engine lies beside us, in the repository around us.
 ENGINE = HERE / "engine" if (HERE / "engine").is_dir() else HERE.parent
-PROGRAMS = ("px-layer",)        # what the engine starts, and looks for beside the library that it is in
+PROGRAMS = ("px-layer",)  # what the engine starts, and looks for beside the library that it is in
 MODULE = "_px.abi3.so"
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -44,8 +44,15 @@ def name_and_version() -> tuple[str, str]:
 
 def metadata() -> str:
     found = project()
-    lines = ["Metadata-Version: 2.1", f"Name: {found['name']}", f"Version: {found['version']}", f"Summary: {found['description']}",
-             f"Requires-Python: {found['requires-python']}", "License: Apache-2.0", "Description-Content-Type: text/markdown"]
+    lines = [
+        "Metadata-Version: 2.1",
+        f"Name: {found['name']}",
+        f"Version: {found['version']}",
+        f"Summary: {found['description']}",
+        f"Requires-Python: {found['requires-python']}",
+        "License: Apache-2.0",
+        "Description-Content-Type: text/markdown",
+    ]
     return "\n".join(lines) + "\n\n" + (HERE / "README.md").read_text(encoding="utf-8")
 
 
@@ -56,7 +63,9 @@ def run(*command: str | os.PathLike[str]) -> None:
     try:
         subprocess.run(command, check=True, stdout=sys.stderr)
     except FileNotFoundError as error:
-        raise SystemExit(f"px: building needs the program {error.filename} (Debian: apt-get install meson ninja-build gcc)") from error
+        raise SystemExit(
+            f"px: building needs the program {error.filename} (Debian: apt-get install meson ninja-build gcc)"
+        ) from error
 
 
 def build(folder: Path) -> Path:
@@ -68,8 +77,11 @@ def build(folder: Path) -> Path:
 
 def package_files(built: Path) -> list[tuple[str, Path, int]]:
     """(name in the wheel, file, mode) of everything that is installed."""
-    found = [(f"px/{path.name}", path, 0o644) for path in sorted((HERE / "px").iterdir())
-             if path.suffix in (".py", ".pyi") or path.name == "py.typed"]
+    found = [
+        (f"px/{path.name}", path, 0o644)
+        for path in sorted((HERE / "px").iterdir())
+        if path.suffix in (".py", ".pyi") or path.name == "py.typed"
+    ]
     found.append((f"px/{MODULE}", built / "python" / MODULE, 0o755))
     return found + [(f"px/{name}", built / name, 0o755) for name in PROGRAMS]
 
@@ -132,7 +144,20 @@ def build_wheel(wheel_directory: str, config_settings: object = None, metadata_d
 
 def engine_files() -> list[str]:
     """What of the repository belongs to the engine: what git knows, or all there is where there is no git (an sdist)."""
-    wanted = ("src/", "include/", "data/", "cli/", "serve/", "helpers/", "tools/", "attacks/", "python/", "tests/", "examples/", "fuzz/")
+    wanted = (
+        "src/",
+        "include/",
+        "data/",
+        "cli/",
+        "serve/",
+        "helpers/",
+        "tools/",
+        "attacks/",
+        "python/",
+        "tests/",
+        "examples/",
+        "fuzz/",
+    )
     done = subprocess.run(["git", "-C", ENGINE, "ls-files", "-z"], capture_output=True, check=False)
     if done.returncode == 0 and done.stdout:
         names = done.stdout.decode().split("\0")
@@ -145,13 +170,22 @@ def engine_files() -> list[str]:
 def build_sdist(sdist_directory: str, config_settings: object = None) -> str:
     name, version = name_and_version()
     top = f"{name}-{version}"
-    own = [path for path in sorted(HERE.rglob("*")) if path.is_file() and path.suffix in (".py", ".pyi", ".typed", ".toml", ".md")
-           and "engine" not in path.relative_to(HERE).parts and "__pycache__" not in path.parts]
+    own = [
+        path
+        for path in sorted(HERE.rglob("*"))
+        if path.is_file()
+        and path.suffix in (".py", ".pyi", ".typed", ".toml", ".md")
+        and "engine" not in path.relative_to(HERE).parts
+        and "__pycache__" not in path.parts
+    ]
     files = [(f"{top}/{path.relative_to(HERE)}", path) for path in own]
     files += [(f"{top}/engine/{inner}", ENGINE / inner) for inner in engine_files()]
     target = Path(sdist_directory) / f"{top}.tar.gz"
-    with open(target, "wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", mtime=0, filename="") as packed, \
-            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
+    with (
+        open(target, "wb") as raw,
+        gzip.GzipFile(fileobj=raw, mode="wb", mtime=0, filename="") as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
         for inner, path in files:
             add(tar, inner, path.read_bytes(), 0o755 if os.access(path, os.X_OK) else 0o644)
         add(tar, f"{top}/PKG-INFO", metadata().encode(), 0o644)

@@ -15,4 +15,12 @@ from ._errors import CommandError, SandboxError, SandboxTimeout
 from ._px import version as _version
 
 __version__ = _version()
-__all__ = ["CommandError", "Sandbox", "SandboxError", "SandboxNetwork", "SandboxTimeout", "SandboxedProcess", "__version__"]
+__all__ = [
+    "CommandError",
+    "Sandbox",
+    "SandboxError",
+    "SandboxNetwork",
+    "SandboxTimeout",
+    "SandboxedProcess",
+    "__version__",
+]

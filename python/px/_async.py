@@ -88,12 +88,8 @@ class SandboxedProcess(ProcessBase):
         await self.send(text.encode(encoding))
 
     def close_stdin(self) -> None:
-        """The end of its input; on a terminal the character that means it."""
-        if self._pipes.pty:
-            if not self._writer().is_closing():
-                self._writer().write(b"\x04")
-        else:
-            self._writer().close()
+        """The end of its input, after what was sent; on a terminal the character that means it."""
+        self._writer().close()
 
     def close_pty(self) -> None:
         """Gives the terminal's descriptor back; may be called again."""
@@ -137,12 +133,19 @@ class SandboxedProcess(ProcessBase):
                 into += data
 
     async def wait(self, timeout: float | None = None, check: bool = False) -> int:
-        """Its exit code. timeout: None means that of run(). A command that says much must be read as well: communicate()."""
+        """Its exit code. timeout: None means that of run().
+
+        A command that says much must be read as well: communicate().
+        """
         await self._within(self._gone(), timeout, {})
         return self._checked(check)
 
-    async def communicate(self, input: bytes | None = None, timeout: float | None = None,  # noqa: A002
-                          check: bool = False) -> tuple[bytes, bytes]:
+    async def communicate(
+        self,
+        input: bytes | None = None,  # noqa: A002
+        timeout: float | None = None,
+        check: bool = False,
+    ) -> tuple[bytes, bytes]:
         """Sends the input, closes it, and returns all of the output. On a terminal everything is in the first part."""
         kept = {name: bytearray() for name in self._names()}
         await self._within(self._talk(input, kept), timeout, kept)
@@ -186,41 +189,55 @@ class SandboxedProcess(ProcessBase):
         raise SandboxTimeout(self._timeout)
 
     @overload
-    def stream(self, *, include_stream: Literal[False] = False, decode: Literal[False] = False,
-               chunk_size: int = 4096) -> AsyncIterator[bytes]: ...
+    def stream(
+        self, *, include_stream: Literal[False] = False, decode: Literal[False] = False, chunk_size: int = 4096
+    ) -> AsyncIterator[bytes]: ...
     @overload
-    def stream(self, *, include_stream: Literal[False] = False, decode: Literal[True],
-               chunk_size: int = 4096) -> AsyncIterator[str]: ...
+    def stream(
+        self, *, include_stream: Literal[False] = False, decode: Literal[True], chunk_size: int = 4096
+    ) -> AsyncIterator[str]: ...
     @overload
-    def stream(self, *, include_stream: Literal[True], decode: Literal[False] = False,
-               chunk_size: int = 4096) -> AsyncIterator[tuple[str, bytes]]: ...
+    def stream(
+        self, *, include_stream: Literal[True], decode: Literal[False] = False, chunk_size: int = 4096
+    ) -> AsyncIterator[tuple[str, bytes]]: ...
     @overload
-    def stream(self, *, include_stream: Literal[True], decode: Literal[True],
-               chunk_size: int = 4096) -> AsyncIterator[tuple[str, str]]: ...
+    def stream(
+        self, *, include_stream: Literal[True], decode: Literal[True], chunk_size: int = 4096
+    ) -> AsyncIterator[tuple[str, str]]: ...
 
-    async def stream(self, *, include_stream: bool = False, decode: bool = False,
-                     chunk_size: int = 4096) -> AsyncIterator[bytes | str | tuple[str, bytes] | tuple[str, str]]:
+    async def stream(
+        self, *, include_stream: bool = False, decode: bool = False, chunk_size: int = 4096
+    ) -> AsyncIterator[bytes | str | tuple[str, bytes] | tuple[str, str]]:
         """The output as it comes; with include_stream as ("stdout" or "stderr", data)."""
         decoders = {name: decoder() for name in self._names()}
         async for name, data in self._chunks(chunk_size):
             piece: bytes | str = decoders[name].decode(data) if decode else data
             if piece:
-                yield (name, piece) if include_stream else piece    # type: ignore[misc]
+                yield (name, piece) if include_stream else piece  # type: ignore[misc]
         for name, rest in ((name, found.decode(b"", True)) for name, found in decoders.items() if decode):
             if rest:
                 yield (name, rest) if include_stream else rest
 
     @overload
-    def stream_lines(self, *, include_stream: Literal[False] = False, decode: Literal[True] = True) -> AsyncIterator[str]: ...
+    def stream_lines(
+        self, *, include_stream: Literal[False] = False, decode: Literal[True] = True
+    ) -> AsyncIterator[str]: ...
     @overload
-    def stream_lines(self, *, include_stream: Literal[False] = False, decode: Literal[False]) -> AsyncIterator[bytes]: ...
+    def stream_lines(
+        self, *, include_stream: Literal[False] = False, decode: Literal[False]
+    ) -> AsyncIterator[bytes]: ...
     @overload
-    def stream_lines(self, *, include_stream: Literal[True], decode: Literal[True] = True) -> AsyncIterator[tuple[str, str]]: ...
+    def stream_lines(
+        self, *, include_stream: Literal[True], decode: Literal[True] = True
+    ) -> AsyncIterator[tuple[str, str]]: ...
     @overload
-    def stream_lines(self, *, include_stream: Literal[True], decode: Literal[False]) -> AsyncIterator[tuple[str, bytes]]: ...
+    def stream_lines(
+        self, *, include_stream: Literal[True], decode: Literal[False]
+    ) -> AsyncIterator[tuple[str, bytes]]: ...
 
-    async def stream_lines(self, *, include_stream: bool = False,
-                           decode: bool = True) -> AsyncIterator[bytes | str | tuple[str, bytes] | tuple[str, str]]:
+    async def stream_lines(
+        self, *, include_stream: bool = False, decode: bool = True
+    ) -> AsyncIterator[bytes | str | tuple[str, bytes] | tuple[str, str]]:
         """The output line by line, each with its end; the last one may have none."""
         found = {name: Lines() for name in self._names()}
         async for name, data in self._chunks(CHUNK):
@@ -330,13 +347,17 @@ class Sandbox(SandboxBase):
         self._alive()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     async def __aenter__(self) -> Sandbox:
         return self.__enter__()
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
@@ -347,6 +368,6 @@ def turn(weak: weakref.ref[Sandbox], loop: asyncio.AbstractEventLoop, fd: int) -
     try:
         if home is not None and home.step():
             return
-    except SandboxError:        # its commands tell it, each in its own result
+    except SandboxError:  # its commands tell it, each in its own result
         pass
     loop.remove_reader(fd)

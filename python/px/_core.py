@@ -1,7 +1,8 @@
-"""What the asyncio and the plain sandbox share: the box that stays, its directories, and how a command's end is told."""
+"""What the asyncio and the plain sandbox share: the box that stays, its directories, how a command's end is told."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -148,11 +149,25 @@ class SandboxBase:
         self._outbound = enable_outbound
         net = "outbound" if enable_outbound else "loopback" if enable_network else "none"
         self._settings: list[Setting] = [
-            ("timeout", "unlimited"),           # of each command: run() has one
+            ("timeout", "unlimited"),  # of each command: run() has one
             ("net", net),
-            *settings_of({"allow-host-loopback": allow_host_loopback, "base": base, "rootfs": self._rootfs, "memory": memory,
-                          "cpus": cpus, "pids": pids, "disk": disk, "persist": persist_overlayfs}),
-            *([("overlay", str(absolute(rootfs_overlay_path)) if rootfs_overlay_path else None)] if rootfs_overlay else []),
+            *settings_of(
+                {
+                    "allow-host-loopback": allow_host_loopback,
+                    "base": base,
+                    "rootfs": self._rootfs,
+                    "memory": memory,
+                    "cpus": cpus,
+                    "pids": pids,
+                    "disk": disk,
+                    "persist": persist_overlayfs,
+                }
+            ),
+            *(
+                [("overlay", str(absolute(rootfs_overlay_path)) if rootfs_overlay_path else None)]
+                if rootfs_overlay
+                else []
+            ),
             *environment(env),
             *settings_of(policy or {}),
         ]
@@ -196,8 +211,11 @@ class SandboxBase:
 
     def _alive(self) -> _px.Box:
         if self._home is None:
-            raise SandboxError("the sandbox is closed", why="close() was called, or its with block was left.",
-                               fix="Make another Sandbox.")
+            raise SandboxError(
+                "the sandbox is closed",
+                why="close() was called, or its with block was left.",
+                fix="Make another Sandbox.",
+            )
         return self._home
 
     def _command(self, tty: bool, env: Mapping[str, str] | None, cwd: str | None) -> _px.Policy:
@@ -210,9 +228,16 @@ class SandboxBase:
                 self._commands[tty] = found
         return found
 
-    def _run(self, kind: Callable[[_px.Box, Pipes, SandboxBase, float | None], Process], command: str | Sequence[str],
-             timeout: float | None, use_pty: bool, ns_pid_override: int | None, env: Mapping[str, str] | None,
-             cwd: str | None) -> Process:
+    def _run(
+        self,
+        kind: Callable[[_px.Box, Pipes, SandboxBase, float | None], Process],
+        command: str | Sequence[str],
+        timeout: float | None,
+        use_pty: bool,
+        ns_pid_override: int | None,
+        env: Mapping[str, str] | None,
+        cwd: str | None,
+    ) -> Process:
         home = self._alive()
         if ns_pid_override is not None:
             raise not_built("ns_pid_override is not part of this build")
@@ -238,7 +263,7 @@ class SandboxBase:
             file.write(code)
         if os.geteuid() == 0:
             path.chmod(0o644)
-        if run_command == "python":     # some roots, Debian's among them, have it by its longer name only
+        if run_command == "python":  # some roots, Debian's among them, have it by its longer name only
             run_command = "$(command -v python || echo python3)"
         return f"{run_command} /tmp/{name}"
 
@@ -255,14 +280,16 @@ class SandboxBase:
         if self.network is None:
             raise SandboxError("forward_port needs a network", fix="Make the sandbox with enable_network=True.")
         if not self._outbound:
-            raise SandboxError("forward_port needs the outbound network", fix="Make the sandbox with enable_outbound=True.")
+            raise SandboxError(
+                "forward_port needs the outbound network", fix="Make the sandbox with enable_outbound=True."
+            )
         raise not_built(f"forwarding {proto} port {sandbox_port} to {host_port} is not part of this build")
 
     def close(self) -> None:
         """Ends every command and removes what is temporary. May be called again."""
         home, self._home = self._home if not self._closed else None, None
         self._closed = True
-        if home is None or self._owner != os.getpid():      # in a forked child it is not ours to end
+        if home is None or self._owner != os.getpid():  # in a forked child it is not ours to end
             return
         try:
             self._release()
@@ -283,15 +310,16 @@ class Pipes:
     """The descriptors between us and the engine, which copies between them and the box."""
 
     def __init__(self, pty: bool) -> None:
-        self.stdin = self.stdout = self.stderr = -1         # ours
+        self.stdin = self.stdout = self.stderr = -1  # ours
         self._theirs: list[int] = []
+        self._socket: socket.socket | None = None
         self.pty = pty
         try:
             if pty:
-                ours, theirs = socket.socketpair()
-                ours.setblocking(False)
-                self.stdin = self.stdout = ours.detach()
+                self._socket, theirs = socket.socketpair()
                 self._theirs = [theirs.detach()]
+                self._socket.setblocking(False)
+                self.stdin = self.stdout = self._socket.fileno()
             else:
                 read, self.stdin = os.pipe2(os.O_CLOEXEC)
                 self._theirs.append(read)
@@ -308,7 +336,9 @@ class Pipes:
 
     def theirs(self) -> tuple[int, int, int]:
         """stdin, stdout and stderr for the engine."""
-        return (self._theirs[0], self._theirs[0], -1) if self.pty else (self._theirs[0], self._theirs[1], self._theirs[2])
+        return (
+            (self._theirs[0], self._theirs[0], -1) if self.pty else (self._theirs[0], self._theirs[1], self._theirs[2])
+        )
 
     def close_theirs(self) -> None:
         """The engine has copies."""
@@ -316,15 +346,21 @@ class Pipes:
             os.close(self._theirs.pop())
 
     def close_stdin(self) -> None:
-        """Ends the input; on a terminal there is one descriptor for both directions, which stays."""
-        if self.stdin >= 0 and not self.pty:
-            os.close(self.stdin)
-        self.stdin = -1
+        """Ends the input; on a terminal the engine types the character that means it."""
+        fd, self.stdin = self.stdin, -1
+        if fd >= 0 and self._socket is not None:
+            with contextlib.suppress(OSError):  # the other side is gone
+                self._socket.shutdown(socket.SHUT_WR)
+        elif fd >= 0:
+            os.close(fd)
 
     def close(self) -> None:
         """All of ours."""
         fds = {self.stdin, self.stdout, self.stderr} - {-1}
         self.stdin = self.stdout = self.stderr = -1
+        if self._socket is not None:
+            self._socket.close()
+            return
         for fd in fds:
             os.close(fd)
 
@@ -335,16 +371,16 @@ class ProcessBase:
     def __init__(self, box: _px.Box, pipes: Pipes, sandbox: SandboxBase, timeout: float | None) -> None:
         self._box: _px.Box | None = box
         self._pipes = pipes
-        self._sandbox: SandboxBase | None = sandbox         # it must not go out of scope before its commands
+        self._sandbox: SandboxBase | None = sandbox  # it must not go out of scope before its commands
         self._timeout = timeout
-        self._sent = 0                  # the last signal that we asked for
+        self._sent = 0  # the last signal that we asked for
         self._status: tuple[str, str, int, int, bytes, bytes] | None = None
         self._json = ""
         self._pid = box.pid()
 
     @property
     def pid(self) -> int:
-        """The process as the host counts. To end it use kill(), which cannot hit another one."""
+        """The process as the host counts, 0 if it was gone at once. To end it use kill(): that cannot hit another."""
         return self._pid
 
     @property
@@ -353,7 +389,7 @@ class ProcessBase:
         if self._status is None:
             return None
         _, _, exit_code, number, _, _ = self._status
-        ours = {self._sent, signal.SIGKILL} if self._sent in _POLITE else {self._sent}      # SIGKILL follows a polite one
+        ours = {self._sent, signal.SIGKILL} if self._sent in _POLITE else {self._sent}  # SIGKILL follows a polite one
         return -number if number and number in ours else exit_code
 
     @property
@@ -369,7 +405,7 @@ class ProcessBase:
 
     @property
     def master_fd(self) -> int | None:
-        """In PTY mode the descriptor of the terminal's other side (not blocking); None otherwise and after close_pty()."""
+        """In PTY mode the descriptor of the terminal's other side, not blocking; None otherwise, and after close_pty()."""
         return self._pipes.stdout if self._pipes.pty and self._pipes.stdout >= 0 else None
 
     def terminate(self) -> None:
@@ -388,7 +424,7 @@ class ProcessBase:
         try:
             self._box.signal(int(number))
         except SandboxError:
-            if self._box.step():        # it was not just that the command had ended before we knew
+            if self._box.step():  # it was not just that the command had ended before we knew
                 raise
 
     def set_terminal_size(self, rows: int, cols: int) -> None:
@@ -413,7 +449,10 @@ class ProcessBase:
             return
         self._status, self._json = box.result(), box.json()
         if self._sandbox is not None and self._sandbox.closed:
-            self._sent, self._status = signal.SIGKILL, ("signalled", "the sandbox was closed", 137, signal.SIGKILL, b"", b"")
+            self._sent, self._status = (
+                signal.SIGKILL,
+                ("signalled", "the sandbox was closed", 137, signal.SIGKILL, b"", b""),
+            )
         self._sandbox = None
         box.close()
 

@@ -34,7 +34,7 @@ class SandboxError(RuntimeError):
 
     @property
     def name(self) -> str:
-        """"PX017", or "" if the error is not the engine's."""
+        """ "PX017", or "" if the error is not the engine's."""
         return f"PX{self.code:03d}" if self.code else ""
 
     def _fill(self, code: int, sys: int, what: str, why: str, fix: str, details: str) -> None:
@@ -88,14 +88,18 @@ class PathNotInSandboxError(FileSandboxError):
     """The path is outside every root."""
 
     def __init__(self, path: str, readable_roots: Sequence[str]) -> None:
-        super().__init__(f"Cannot access '{path}': path is outside sandbox.\nReadable paths: {', '.join(readable_roots) or 'none'}")
+        super().__init__(
+            f"Cannot access '{path}': path is outside sandbox.\nReadable paths: {', '.join(readable_roots) or 'none'}"
+        )
 
 
 class PathNotWritableError(FileSandboxError):
     """The path may only be read."""
 
     def __init__(self, path: str, writable_roots: Sequence[str]) -> None:
-        super().__init__(f"Cannot write to '{path}': path is read-only.\nWritable paths: {', '.join(writable_roots) or 'none'}")
+        super().__init__(
+            f"Cannot write to '{path}': path is read-only.\nWritable paths: {', '.join(writable_roots) or 'none'}"
+        )
 
 
 class SuffixNotAllowedError(FileSandboxError):
@@ -156,12 +160,13 @@ _FILE_CLASSES: dict[str, type[FileSandboxError]] = {
 }
 
 
-def from_engine(code: int, sys: int, what: str, why: str, fix: str, details: str, kind: str | None,
-                message: str | None) -> SandboxError:
+def from_engine(
+    code: int, sys: int, what: str, why: str, fix: str, details: str, kind: str | None, message: str | None
+) -> SandboxError:
     """The exception for an error of the engine; kind and message only if it is one of files."""
     cls: type[SandboxError] = _FILE_CLASSES.get(kind, FileSandboxError) if kind else SandboxError
-    # Classes for users have constructors of their own, so an object is made without those; which of the built-in ones does it is
-    # decided by the layout of the class.
+    # Classes for users have constructors of their own, so an object is made without those; which of the built-in ones
+    # does it is decided by the layout of the class.
     error = OSError.__new__(cls) if issubclass(cls, OSError) else RuntimeError.__new__(cls)
     assert isinstance(error, SandboxError)
     error._fill(code, sys, what, why, fix, details)

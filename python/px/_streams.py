@@ -37,7 +37,7 @@ class Watch:
         except Exception as error:
             self._stop()
             self.ended.set_exception(error)
-            self.ended.exception()      # whoever waits gets it; nobody has to
+            self.ended.exception()  # whoever waits gets it; nobody has to
             return
         self._stop()
         self.ended.set_result(None)
@@ -50,14 +50,16 @@ class Watch:
     def _stop(self) -> None:
         if not self._loop.is_closed():
             self._loop.remove_reader(self._fd)
-        finish, self._finish = self._finish, nothing        # whoever is told may be freed without a search for cycles
+        finish, self._finish = self._finish, nothing  # whoever is told may be freed without a search for cycles
         finish()
 
 
 class Feed(asyncio.ReadTransport):
     """Reads a pipe into a StreamReader, no faster than that is emptied."""
 
-    def __init__(self, fd: int, reader: asyncio.StreamReader, loop: asyncio.AbstractEventLoop, ended: Callable[[], None]) -> None:
+    def __init__(
+        self, fd: int, reader: asyncio.StreamReader, loop: asyncio.AbstractEventLoop, ended: Callable[[], None]
+    ) -> None:
         super().__init__()
         self._fd, self._reader, self._loop = fd, reader, loop
         self._ended: Callable[[], None] = ended
@@ -120,7 +122,7 @@ class ProcessInput:
         if self._closing:
             raise BrokenPipeError("standard input is closed")
         if not self._buffer:
-            data = memoryview(data)[self._write(data):]
+            data = memoryview(data)[self._write(data) :]
         if len(data) and self._broken is None:
             if not self._buffer:
                 self._loop.add_writer(self._fd, self._ready)
@@ -138,7 +140,7 @@ class ProcessInput:
             return len(data)
 
     def _ready(self) -> None:
-        del self._buffer[:self._write(self._buffer)]
+        del self._buffer[: self._write(self._buffer)]
         if self._buffer and self._broken is None:
             return
         self._buffer.clear()
@@ -232,7 +234,9 @@ def decoder() -> codecs.IncrementalDecoder:
     return codecs.getincrementaldecoder("utf-8")(errors="replace")
 
 
-def shown(name: str, line: bytes, include_stream: bool, decode: bool) -> bytes | str | tuple[str, bytes] | tuple[str, str]:
+def shown(
+    name: str, line: bytes, include_stream: bool, decode: bool
+) -> bytes | str | tuple[str, bytes] | tuple[str, str]:
     """A line as it was asked for."""
     if include_stream:
         return (name, line.decode("utf-8", "replace")) if decode else (name, line)

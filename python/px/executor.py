@@ -31,7 +31,7 @@ PRESET = "untrusted"
 WORKSPACE = "/workspace"
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
 DEFAULT_TIMEOUT = 60
-CANNOT_START, GONE = 19, 40       # codes of px-errors(7)
+CANNOT_START, GONE = 19, 40  # codes of px-errors(7)
 
 
 @dataclass
@@ -68,10 +68,18 @@ class SandboxConfig:
             raise SandboxError(f"workspace_access: '{self.workspace_access}' is none of none, ro, rw")
         if self.network_mode not in ("none", "bridge"):
             raise SandboxError(f"network_mode: '{self.network_mode}' is neither none nor bridge")
-        found = settings_of({"base": None if self.image == "host" else self.image, "memory": self.memory_limit, "cpus": self.cpu_limit,
-                             "pids": self.pids_limit, "limits": self.limits, "dns": list(self.dns_servers),
-                             "net": "outbound" if self.network_mode == "bridge" else "none",
-                             "runtime": None if self.runtime == "native" else self.runtime})
+        found = settings_of(
+            {
+                "base": None if self.image == "host" else self.image,
+                "memory": self.memory_limit,
+                "cpus": self.cpu_limit,
+                "pids": self.pids_limit,
+                "limits": self.limits,
+                "dns": list(self.dns_servers),
+                "net": "outbound" if self.network_mode == "bridge" else "none",
+                "runtime": None if self.runtime == "native" else self.runtime,
+            }
+        )
         if self.workspace_path is not None and self.workspace_access != "none":
             found.append(("bind", f"{absolute(self.workspace_path)}:{WORKSPACE}:{self.workspace_access}"))
             found.append(("workdir", WORKSPACE))
@@ -121,7 +129,12 @@ class SandboxExecutor:
     def _policy(self, timeout: int | None, variables: Mapping[str, str] | None) -> _px.Policy:
         bound = timeout or self.config.timeout or DEFAULT_TIMEOUT
         self._settings = self._settings or self.config.settings()
-        return policy_of(PRESET, self._settings, environment({**self.environment, **(variables or {})}), [("timeout", seconds(bound))])
+        return policy_of(
+            PRESET,
+            self._settings,
+            environment({**self.environment, **(variables or {})}),
+            [("timeout", seconds(bound))],
+        )
 
     def _exec(self, policy: _px.Policy, argv: Sequence[str], source: int) -> _px.Box:
         """In the box that stays; in a new one if that is full of what earlier commands left, or gone."""
@@ -142,11 +155,18 @@ class SandboxExecutor:
             except SandboxError:
                 pass
             self._home = None
-        self._home = _px.stay(policy_of(PRESET, self._settings, environment(self.environment), [("timeout", "unlimited")]))
+        self._home = _px.stay(
+            policy_of(PRESET, self._settings, environment(self.environment), [("timeout", "unlimited")])
+        )
         return self._home
 
-    async def execute(self, command: str, timeout: int | None = None, reuse_container: bool = True,
-                      environment: Mapping[str, str] | None = None) -> ExecutionResult:
+    async def execute(
+        self,
+        command: str,
+        timeout: int | None = None,
+        reuse_container: bool = True,
+        environment: Mapping[str, str] | None = None,
+    ) -> ExecutionResult:
         """Runs `bash -c command`. SandboxError if there can be no box; everything else is in the result.
 
         timeout:         seconds; None or 0 means the config's
@@ -155,8 +175,13 @@ class SandboxExecutor:
         """
         return await self._run(["bash", "-c", command], timeout, reuse_container, environment)
 
-    async def execute_script(self, code: str, interpreter: str = "python3", timeout: int | None = None,
-                             environment: Mapping[str, str] | None = None) -> ExecutionResult:
+    async def execute_script(
+        self,
+        code: str,
+        interpreter: str = "python3",
+        timeout: int | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> ExecutionResult:
         """Runs code that is given to the interpreter as its standard input."""
         return await self._run([interpreter, "-"], timeout, True, environment, code.encode())
 
@@ -164,7 +189,9 @@ class SandboxExecutor:
         """Writes a file in the box, byte for byte."""
         data = content.encode() if isinstance(content, str) else content
         quoted = shlex.quote(path)
-        result = await self._run(["bash", "-c", f"mkdir -p -- \"$(dirname -- {quoted})\" && cat > {quoted}"], None, True, None, data)
+        result = await self._run(
+            ["bash", "-c", f'mkdir -p -- "$(dirname -- {quoted})" && cat > {quoted}'], None, True, None, data
+        )
         if not result.success:
             raise SandboxError(f"cannot write '{path}' in the box", why=result.stderr.strip())
 
@@ -174,15 +201,30 @@ class SandboxExecutor:
         if not result.success:
             raise SandboxError(f"cannot read '{path}' in the box", why=result.stderr.strip())
         if result.details["truncated"]["stdout"]:
-            raise SandboxError(f"'{path}' is longer than the output limit", fix="Raise it: SandboxConfig(policy={'output-limit': '64m'}).")
+            raise SandboxError(
+                f"'{path}' is longer than the output limit",
+                fix="Raise it: SandboxConfig(policy={'output-limit': '64m'}).",
+            )
         return data
 
-    async def _run(self, argv: Sequence[str], timeout: int | None, reuse: bool, variables: Mapping[str, str] | None,
-                   data: bytes | None = None) -> ExecutionResult:
+    async def _run(
+        self,
+        argv: Sequence[str],
+        timeout: int | None,
+        reuse: bool,
+        variables: Mapping[str, str] | None,
+        data: bytes | None = None,
+    ) -> ExecutionResult:
         return (await self._finish(argv, timeout, reuse, variables, data))[0]
 
-    async def _finish(self, argv: Sequence[str], timeout: int | None, reuse: bool, variables: Mapping[str, str] | None,
-                      data: bytes | None) -> tuple[ExecutionResult, bytes]:
+    async def _finish(
+        self,
+        argv: Sequence[str],
+        timeout: int | None,
+        reuse: bool,
+        variables: Mapping[str, str] | None,
+        data: bytes | None,
+    ) -> tuple[ExecutionResult, bytes]:
         """Runs it to its end; its output is kept by the engine, no longer than the policy allows."""
         policy = self._policy(timeout, variables)
         source = memory_file(data) if data is not None else -1
@@ -196,7 +238,7 @@ class SandboxExecutor:
             watch = Watch(box, asyncio.get_running_loop(), lambda: None)
             try:
                 await asyncio.shield(watch.ended)
-            except BaseException:       # who waits was cancelled: the command goes with it
+            except BaseException:  # who waits was cancelled: the command goes with it
                 watch.cancel()
                 box.kill()
                 raise
@@ -214,7 +256,9 @@ class SandboxExecutor:
     async def __aenter__(self) -> SandboxExecutor:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         await self.cleanup()
 
 
@@ -235,6 +279,12 @@ def told(box: _px.Box) -> tuple[ExecutionResult, bytes]:
     """The result of a command that has ended, and its exact output."""
     status, _, exit_code, _, stdout, stderr = box.result()
     details = json.loads(box.json())
-    result = ExecutionResult(exit_code, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"), status == "timeout", status,
-                             details)
+    result = ExecutionResult(
+        exit_code,
+        stdout.decode("utf-8", "replace"),
+        stderr.decode("utf-8", "replace"),
+        status == "timeout",
+        status,
+        details,
+    )
     return result, stdout

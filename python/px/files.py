@@ -1,4 +1,4 @@
-"""A file sandbox: named directories, and what may be read and written below them. For models, so errors say what is allowed.
+"""A file sandbox: named directories, and what may be read and written below them. Errors tell a model what is allowed.
 
     from px.files import FileSandbox, FileSandboxConfig, PathConfig
 
@@ -8,8 +8,9 @@
     }))
     text = sandbox.read("portfolio/a.md")
 
-A path is `name/relative` or `name:relative`. The kernel keeps every access below the root's directory, which is held open: a link that
-leads out is refused, also when it appears between the question and the access. One sandbox may be used by several threads.
+A path is `name/relative` or `name:relative`. The kernel keeps every access below the root's directory, which is held
+open: a link that leads out is refused, also when it appears between the question and the access. One sandbox may be
+used by several threads.
 """
 
 from __future__ import annotations
@@ -38,9 +39,23 @@ from ._errors import (
 )
 
 __all__ = [
-    "EditError", "FileSandbox", "FileSandboxConfig", "FileSandboxError", "FileSandboxProtocol", "FileSandboxToolset", "FileTooLargeError",
-    "NotAFileError", "NotTextError", "PathConfig", "PathNotInSandboxError", "PathNotWritableError", "PatternError", "ReadResult",
-    "SandboxFileExistsError", "SandboxFileNotFoundError", "SuffixNotAllowedError",
+    "EditError",
+    "FileSandbox",
+    "FileSandboxConfig",
+    "FileSandboxError",
+    "FileSandboxProtocol",
+    "FileSandboxToolset",
+    "FileTooLargeError",
+    "NotAFileError",
+    "NotTextError",
+    "PathConfig",
+    "PathNotInSandboxError",
+    "PathNotWritableError",
+    "PatternError",
+    "ReadResult",
+    "SandboxFileExistsError",
+    "SandboxFileNotFoundError",
+    "SuffixNotAllowedError",
 ]
 
 MAX_CHARS = 200_000
@@ -72,7 +87,9 @@ class FileSandboxConfig:
     paths: dict[str, PathConfig]
 
     def __init__(self, paths: Mapping[str, PathConfig | Mapping[str, Any]]) -> None:
-        self.paths = {name: path if isinstance(path, PathConfig) else PathConfig(**path) for name, path in paths.items()}
+        self.paths = {
+            name: path if isinstance(path, PathConfig) else PathConfig(**path) for name, path in paths.items()
+        }
 
 
 @dataclass
@@ -126,8 +143,12 @@ class FileSandbox:
         """Relative roots are below base_path (None: the working directory)."""
         base = absolute(base_path or ".")
         self._places = {name: base / path.root for name, path in config.paths.items()}
-        self._files = _px.Files([(name, self._places[name], path.mode == "rw", path.suffixes, path.max_file_bytes or 0)
-                                 for name, path in config.paths.items()])
+        self._files = _px.Files(
+            [
+                (name, self._places[name], path.mode == "rw", path.suffixes, path.max_file_bytes or 0)
+                for name, path in config.paths.items()
+            ]
+        )
 
     def _call(self, operation: str, **ask: Any) -> dict[str, Any]:
         request = json.dumps({name: value for name, value in ask.items() if value is not None})
@@ -145,10 +166,13 @@ class FileSandbox:
         return usable(path) and self._files.can_write(path)
 
     def resolve(self, path: str) -> Path:
-        """Where it leads on the host, links followed. Nothing need be there. To read a file use open(): a name can change its meaning."""
+        """Where it leads on the host, links followed; nothing need be there.
+
+        To read a file use open(): a name can change its meaning.
+        """
         found = str(self._call("resolve", path=path)["path"])
         name = max((name for name in self._places if found == name or found.startswith(name + "/")), key=len)
-        return self._places[name] / found[len(name) + 1:]
+        return self._places[name] / found[len(name) + 1 :]
 
     def stat(self, path: str) -> dict[str, Any]:
         """kind, readable, writable, size, mode, modified, accessed, created."""
@@ -175,7 +199,9 @@ class FileSandbox:
         if max_chars < 0 or offset < 0:
             raise ValueError("max_chars and offset are counted from 0")
         found = self._call("read", path=path, max_chars=max_chars, offset=offset)
-        return ReadResult(found["content"], found["truncated"], found["total_chars"], found["offset"], found["chars_read"])
+        return ReadResult(
+            found["content"], found["truncated"], found["total_chars"], found["offset"], found["chars_read"]
+        )
 
     def open(self, path: str) -> int:
         """A descriptor of the file, for reading; yours to close. For what is no text."""
@@ -187,11 +213,19 @@ class FileSandbox:
         """Files below the path that match, as name/relative, sorted."""
         return [str(entry["path"]) for entry in self._call("list", path=path, pattern=pattern)["entries"]]
 
-    def search(self, text: str, path: str = ".", pattern: str | None = None, *, ignore_case: bool = False,
-               max_results: int | None = None) -> list[dict[str, Any]]:
+    def search(
+        self,
+        text: str,
+        path: str = ".",
+        pattern: str | None = None,
+        *,
+        ignore_case: bool = False,
+        max_results: int | None = None,
+    ) -> list[dict[str, Any]]:
         """Lines that hold the text: path, line, text."""
-        found: list[dict[str, Any]] = self._call("search", path=path, pattern=pattern, text=text, ignore_case=ignore_case or None,
-                                                 max_results=max_results)["matches"]
+        found: list[dict[str, Any]] = self._call(
+            "search", path=path, pattern=pattern, text=text, ignore_case=ignore_case or None, max_results=max_results
+        )["matches"]
         return found
 
     def diff(self, path: str, content: str) -> str:
@@ -206,7 +240,11 @@ class FileSandbox:
 
     def edit(self, path: str, old_text: str, new_text: str, *, dry_run: bool = False) -> str:
         """Replaces a text that occurs exactly once; how the file changed."""
-        return str(self._call("edit", path=path, edits=[{"old_text": old_text, "new_text": new_text}], dry_run=dry_run or None)["diff"])
+        return str(
+            self._call(
+                "edit", path=path, edits=[{"old_text": old_text, "new_text": new_text}], dry_run=dry_run or None
+            )["diff"]
+        )
 
     def delete(self, path: str) -> None:
         """A file or a link."""
@@ -226,13 +264,22 @@ class FileSandbox:
 
     # ---- less ----
 
-    def derive(self, allow_read: Sequence[str] | None = None, allow_write: Sequence[str] | None = None, readonly: bool = False,
-               inherit: bool = False) -> FileSandbox:
-        """One that can do less: the named directories of this one, or (inherit) all of them; never more than this one."""
+    def derive(
+        self,
+        allow_read: Sequence[str] | None = None,
+        allow_write: Sequence[str] | None = None,
+        readonly: bool = False,
+        inherit: bool = False,
+    ) -> FileSandbox:
+        """One that can do less: the named directories of this one, or (inherit) all of them; never more."""
         child = FileSandbox.__new__(FileSandbox)
         child._places = dict(self._places)
-        child._files = self._files.derive(None if allow_read is None else list(allow_read), None if allow_write is None else list(allow_write),
-                                          inherit, readonly)
+        child._files = self._files.derive(
+            None if allow_read is None else list(allow_read),
+            None if allow_write is None else list(allow_write),
+            inherit,
+            readonly,
+        )
         for name in child.readable_roots:
             if name not in child._places:
                 child._places[name] = self.resolve(name + "/")
@@ -255,8 +302,8 @@ def shown(path: str) -> str:
 class FileSandboxToolset:
     """Tools for a model: read_file, write_file, list_files, edit_file.
 
-    The methods take a run context first, as toolsets of agent frameworks do, and ignore it. call() is for everybody else: it answers
-    with a value, also when something is refused, so that the model can be told.
+    The methods take a run context first, as toolsets of agent frameworks do, and ignore it. call() is for everybody
+    else: it answers with a value, also when something is refused, so that the model can be told.
     """
 
     TOOLS = ("read_file", "write_file", "list_files", "edit_file")
@@ -301,4 +348,7 @@ class FileSandboxToolset:
 def refused(error: Exception, message: str, retryable: bool) -> dict[str, Any]:
     """An error as a value."""
     kind = type(error).__name__.removeprefix("Sandbox") if isinstance(error, OSError) else type(error).__name__
-    return {"ok": False, "error": {"class": kind, "message": message, "code": getattr(error, "name", ""), "retryable": retryable}}
+    return {
+        "ok": False,
+        "error": {"class": kind, "message": message, "code": getattr(error, "name", ""), "retryable": retryable},
+    }

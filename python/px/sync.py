@@ -5,8 +5,8 @@
     with Sandbox() as sandbox:
         stdout, stderr = sandbox.run("echo hello").communicate()
 
-A command makes progress while somebody waits for it or reads its output. Each command belongs to one thread at a time; a sandbox may
-be used by several.
+A command makes progress while somebody waits for it or reads its output. Each command belongs to one thread at a time; a
+sandbox may be used by several.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SandboxedProcess(ProcessBase):
     """A command that runs in a sandbox."""
 
     _pending = b""
-    _ending = False                 # the input is to be closed once nothing is pending
+    _ending = False  # the input is to be closed once nothing is pending
 
     # ---- one turn of everything ----
 
@@ -43,7 +43,7 @@ class SandboxedProcess(ProcessBase):
         return {name for name in names if self._fd(name) >= 0}
 
     def _turn(self, names: set[str], end: float | None) -> list[tuple[str, bytes]]:
-        """Waits until something can be done, and does it; what was read, b"" for the end of a stream (and takes it out of names)."""
+        """Waits until something can be done, and does it: what was read. Streams that have ended are taken out of names."""
         watch = select.poll()
         if self._box is not None:
             watch.register(self._box.fileno(), select.POLLIN)
@@ -61,7 +61,12 @@ class SandboxedProcess(ProcessBase):
             self._write()
         if self._box is not None and self._box.fileno() in ready and not self._box.step():
             self._take_end()
-        return [found for name in sorted(names, reverse=True) if self._fd(name) in ready for found in self._read(name, names)]
+        return [
+            found
+            for name in sorted(names, reverse=True)
+            if self._fd(name) in ready
+            for found in self._read(name, names)
+        ]
 
     def _read(self, name: str, names: set[str]) -> list[tuple[str, bytes]]:
         try:
@@ -77,10 +82,10 @@ class SandboxedProcess(ProcessBase):
 
     def _write(self) -> None:
         try:
-            self._pending = self._pending[os.write(self._pipes.stdin, self._pending):]
+            self._pending = self._pending[os.write(self._pipes.stdin, self._pending) :]
         except (BlockingIOError, InterruptedError):
             return
-        except OSError:                 # it reads no more
+        except OSError:  # it reads no more
             self._pending = b""
         if self._ending and not self._pending:
             self._pipes.close_stdin()
@@ -104,10 +109,8 @@ class SandboxedProcess(ProcessBase):
         self.send(text.encode(encoding))
 
     def close_stdin(self) -> None:
-        """The end of its input; on a terminal the character that means it."""
-        if self._pipes.pty:
-            self._pending += b"\x04"
-        elif self._pending:
+        """The end of its input, after what was sent; on a terminal the character that means it."""
+        if self._pending:
             self._ending = True
         else:
             self._pipes.close_stdin()
@@ -140,7 +143,10 @@ class SandboxedProcess(ProcessBase):
         return self.returncode
 
     def wait(self, timeout: float | None = None, check: bool = False) -> int:
-        """Its exit code. timeout: None means that of run(). A command that says much must be read as well: communicate()."""
+        """Its exit code. timeout: None means that of run().
+
+        A command that says much must be read as well: communicate().
+        """
         end, seconds = self._end_of(timeout)
         try:
             while self._box is not None:
@@ -152,8 +158,12 @@ class SandboxedProcess(ProcessBase):
             raise
         return self._checked(check)
 
-    def communicate(self, input: bytes | None = None, timeout: float | None = None,  # noqa: A002
-                    check: bool = False) -> tuple[bytes, bytes]:
+    def communicate(
+        self,
+        input: bytes | None = None,  # noqa: A002
+        timeout: float | None = None,
+        check: bool = False,
+    ) -> tuple[bytes, bytes]:
         """Sends the input, closes it, and returns all of the output. On a terminal everything is in the first part."""
         end, seconds = self._end_of(timeout)
         kept = {"stdout": bytearray(), "stderr": bytearray()}
@@ -184,50 +194,60 @@ class SandboxedProcess(ProcessBase):
                 yield from self._turn(names, end)
         except TimeoutError:
             raise self._overdue(seconds, {}) from None
-        except GeneratorExit:           # who stops reading may still wait
+        except GeneratorExit:  # who stops reading may still wait
             raise
         except BaseException:
             self.kill()
             raise
 
     @overload
-    def stream(self, *, include_stream: Literal[False] = False, decode: Literal[False] = False,
-               chunk_size: int = 4096) -> Iterator[bytes]: ...
+    def stream(
+        self, *, include_stream: Literal[False] = False, decode: Literal[False] = False, chunk_size: int = 4096
+    ) -> Iterator[bytes]: ...
     @overload
-    def stream(self, *, include_stream: Literal[False] = False, decode: Literal[True],
-               chunk_size: int = 4096) -> Iterator[str]: ...
+    def stream(
+        self, *, include_stream: Literal[False] = False, decode: Literal[True], chunk_size: int = 4096
+    ) -> Iterator[str]: ...
     @overload
-    def stream(self, *, include_stream: Literal[True], decode: Literal[False] = False,
-               chunk_size: int = 4096) -> Iterator[tuple[str, bytes]]: ...
+    def stream(
+        self, *, include_stream: Literal[True], decode: Literal[False] = False, chunk_size: int = 4096
+    ) -> Iterator[tuple[str, bytes]]: ...
     @overload
-    def stream(self, *, include_stream: Literal[True], decode: Literal[True],
-               chunk_size: int = 4096) -> Iterator[tuple[str, str]]: ...
+    def stream(
+        self, *, include_stream: Literal[True], decode: Literal[True], chunk_size: int = 4096
+    ) -> Iterator[tuple[str, str]]: ...
 
-    def stream(self, *, include_stream: bool = False, decode: bool = False,
-               chunk_size: int = 4096) -> Iterator[bytes | str | tuple[str, bytes] | tuple[str, str]]:
+    def stream(
+        self, *, include_stream: bool = False, decode: bool = False, chunk_size: int = 4096
+    ) -> Iterator[bytes | str | tuple[str, bytes] | tuple[str, str]]:
         """The output as it comes; with include_stream as ("stdout" or "stderr", data)."""
         decoders = {name: decoder() for name in ("stdout", "stderr")}
         for name, data in self._chunks():
             for at in range(0, len(data), chunk_size):
-                part = data[at:at + chunk_size]
+                part = data[at : at + chunk_size]
                 piece: bytes | str = decoders[name].decode(part) if decode else part
                 if piece:
-                    yield (name, piece) if include_stream else piece    # type: ignore[misc]
+                    yield (name, piece) if include_stream else piece  # type: ignore[misc]
         for name, rest in ((name, found.decode(b"", True)) for name, found in decoders.items() if decode):
             if rest:
                 yield (name, rest) if include_stream else rest
 
     @overload
-    def stream_lines(self, *, include_stream: Literal[False] = False, decode: Literal[True] = True) -> Iterator[str]: ...
+    def stream_lines(
+        self, *, include_stream: Literal[False] = False, decode: Literal[True] = True
+    ) -> Iterator[str]: ...
     @overload
     def stream_lines(self, *, include_stream: Literal[False] = False, decode: Literal[False]) -> Iterator[bytes]: ...
     @overload
-    def stream_lines(self, *, include_stream: Literal[True], decode: Literal[True] = True) -> Iterator[tuple[str, str]]: ...
+    def stream_lines(
+        self, *, include_stream: Literal[True], decode: Literal[True] = True
+    ) -> Iterator[tuple[str, str]]: ...
     @overload
     def stream_lines(self, *, include_stream: Literal[True], decode: Literal[False]) -> Iterator[tuple[str, bytes]]: ...
 
-    def stream_lines(self, *, include_stream: bool = False,
-                     decode: bool = True) -> Iterator[bytes | str | tuple[str, bytes] | tuple[str, str]]:
+    def stream_lines(
+        self, *, include_stream: bool = False, decode: bool = True
+    ) -> Iterator[bytes | str | tuple[str, bytes] | tuple[str, str]]:
         """The output line by line, each with its end; the last one may have none."""
         found = {name: Lines() for name in ("stdout", "stderr")}
         for name, data in self._chunks():
@@ -287,5 +307,7 @@ class Sandbox(SandboxBase):
         self._alive()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()

@@ -76,7 +76,7 @@ def clean(tmp_path, monkeypatch, request):
     gc.collect()
     before = descriptors()
     yield
-    request.node.funcargs.pop("sandbox", None)      # pytest keeps what a fixture gave until later
+    request.node.funcargs.pop("sandbox", None)  # pytest keeps what a fixture gave until later
     gc.collect()
     assert descriptors() <= before, "descriptors are left open"
     assert children() == [], "processes are left"

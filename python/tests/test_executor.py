@@ -65,7 +65,9 @@ async def test_A35_environment():
 async def test_A36_proxy():
     async with executor(http_proxy="http://proxy:3128") as box:
         lines = (await box.execute("env | grep -i _proxy | sort")).stdout.splitlines()
-    assert sorted(lines) == sorted(f"{name}=http://proxy:3128" for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"))
+    assert sorted(lines) == sorted(
+        f"{name}=http://proxy:3128" for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
+    )
     async with executor() as box:
         assert (await box.execute("env | grep -ci _proxy")).stdout == "0\n"
 
@@ -167,7 +169,7 @@ async def test_A47_missing():
 
 @looped
 async def test_A50_files_of_the_box():
-    text = "quo'te \"double\" $(id) `id` \\ \nASHEOF\n\0end"
+    text = 'quo\'te "double" $(id) `id` \\ \nASHEOF\n\0end'
     async with executor() as box:
         for path in ("/tmp/plain", "/tmp/d/e f", "/tmp/it's $(here)", "/tmp/-n"):
             await box.write_file(path, text)

@@ -44,10 +44,15 @@ def place(tmp_path):
 
 @pytest.fixture
 def sandbox(place):
-    return FileSandbox(FileSandboxConfig(paths={
-        "portfolio": PathConfig(root="portfolio", mode="rw", suffixes=[".md", ".pdf"], max_file_bytes=20),
-        "pipeline": PathConfig(root=place / "pipeline"),
-    }), base_path=place)
+    return FileSandbox(
+        FileSandboxConfig(
+            paths={
+                "portfolio": PathConfig(root="portfolio", mode="rw", suffixes=[".md", ".pdf"], max_file_bytes=20),
+                "pipeline": PathConfig(root=place / "pipeline"),
+            }
+        ),
+        base_path=place,
+    )
 
 
 def refused(kind, function, *words, place=None, **more):
@@ -59,7 +64,7 @@ def refused(kind, function, *words, place=None, **more):
     assert error.code
     assert error.what
     if place is not None:
-        assert str(place) not in str(error) + error.what + error.why + error.fix, "a path of the host is shown"     # F20
+        assert str(place) not in str(error) + error.what + error.why + error.fix, "a path of the host is shown"  # F20
     return error
 
 
@@ -71,8 +76,21 @@ def test_F1_F5_read(sandbox):
     assert sandbox.writable_roots == ["portfolio"]
 
 
-@pytest.mark.parametrize("path", ["portfolio/../pipeline/b.txt", "portfolio/../../secret", "../secret", "/etc/passwd", "nope/x", "",
-                                  "~/.x", "portfolio/\0", "portfolio/out.md", "portfolio/outdir/secret.md"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "portfolio/../pipeline/b.txt",
+        "portfolio/../../secret",
+        "../secret",
+        "/etc/passwd",
+        "nope/x",
+        "",
+        "~/.x",
+        "portfolio/\0",
+        "portfolio/out.md",
+        "portfolio/outdir/secret.md",
+    ],
+)
 def test_F2_F13_F20_outside(sandbox, place, path):
     (place / "portfolio" / "out.md").symlink_to(place / "outside" / "secret.md")
     (place / "portfolio" / "outdir").symlink_to(place / "outside")
@@ -188,10 +206,20 @@ def test_F15_new_directories(sandbox, place):
 
 def test_F17_F18_lists(sandbox, place):
     (place / "portfolio" / ".hidden.md").write_text("h")
-    assert sandbox.list_files() == ["pipeline/b.txt", "portfolio/.hidden.md", "portfolio/B.MD", "portfolio/a.md", "portfolio/sub/c.md",
-                                    "portfolio/x.txt"]
+    assert sandbox.list_files() == [
+        "pipeline/b.txt",
+        "portfolio/.hidden.md",
+        "portfolio/B.MD",
+        "portfolio/a.md",
+        "portfolio/sub/c.md",
+        "portfolio/x.txt",
+    ]
     assert sandbox.list_files("portfolio", "*.md") == ["portfolio/.hidden.md", "portfolio/a.md"]
-    assert sandbox.list_files("portfolio", "**/*.md") == ["portfolio/.hidden.md", "portfolio/a.md", "portfolio/sub/c.md"]
+    assert sandbox.list_files("portfolio", "**/*.md") == [
+        "portfolio/.hidden.md",
+        "portfolio/a.md",
+        "portfolio/sub/c.md",
+    ]
     assert sandbox.list_files("portfolio/sub") == ["portfolio/sub/c.md"]
     for pattern in ("../*", "/x", "~/x", "a/../../*"):
         refused(PatternError, sandbox.list_files, "portfolio", pattern, place=place)
@@ -236,7 +264,11 @@ def test_F22_move_copy_delete(sandbox, place):
 def test_F23_nested_names(place):
     for name in ("deep", "top"):
         (place / name).mkdir()
-    sandbox = FileSandbox(FileSandboxConfig(paths={"output": {"root": place / "top", "mode": "rw"}, "output/deep": {"root": place / "deep"}}))
+    sandbox = FileSandbox(
+        FileSandboxConfig(
+            paths={"output": {"root": place / "top", "mode": "rw"}, "output/deep": {"root": place / "deep"}}
+        )
+    )
     sandbox.write("output/deepx", "in output")
     assert (place / "top" / "deepx").exists()
     refused(PathNotWritableError, sandbox.write, "output/deep/x", "no", place=place)
@@ -244,8 +276,12 @@ def test_F23_nested_names(place):
 
 
 def test_F24_configuration(place):
-    for paths in ({}, {"a": PathConfig(root=place), "b": PathConfig(root=place / "portfolio")}, {"../a": PathConfig(root=place)},
-                  {"a": PathConfig(root=place / "pipeline" / "b.txt")}):
+    for paths in (
+        {},
+        {"a": PathConfig(root=place), "b": PathConfig(root=place / "portfolio")},
+        {"../a": PathConfig(root=place)},
+        {"a": PathConfig(root=place / "pipeline" / "b.txt")},
+    ):
         with pytest.raises(SandboxError):
             FileSandbox(FileSandboxConfig(paths=paths))
     for fields in ({"root": "x", "mode": "wx"}, {"root": "x", "max_file_bytes": 0}):
@@ -275,7 +311,10 @@ def test_F25_derive(sandbox, place):
 
 def test_constructors_of_errors():
     """With the seed's arguments and texts, for whoever raises them himself."""
-    assert str(PathNotInSandboxError("x", ["a", "b"])) == "Cannot access 'x': path is outside sandbox.\nReadable paths: a, b"
+    assert (
+        str(PathNotInSandboxError("x", ["a", "b"]))
+        == "Cannot access 'x': path is outside sandbox.\nReadable paths: a, b"
+    )
     assert str(PathNotWritableError("x", [])) == "Cannot write to 'x': path is read-only.\nWritable paths: none"
     assert str(SuffixNotAllowedError("x", [".md"])) == "Cannot access 'x': suffix not allowed.\nAllowed suffixes: .md"
     assert str(FileTooLargeError("x", 5, 3)) == "Cannot read 'x': file too large (5 bytes).\nMaximum allowed: 3 bytes"
@@ -294,7 +333,12 @@ def test_tools_of_a_model(sandbox, place):
         assert answer["error"]["class"] == "PathNotInSandboxError"
         assert answer["error"]["retryable"] is False
         assert str(place) not in str(answer)
-        for name, words in (("no_tool", {}), ("read_file", {}), ("read_file", {"path": 7}), ("read_file", {"path": "portfolio/none.md"})):
+        for name, words in (
+            ("no_tool", {}),
+            ("read_file", {}),
+            ("read_file", {"path": 7}),
+            ("read_file", {"path": "portfolio/none.md"}),
+        ):
             assert (await tools.call(name, words))["ok"] is False
 
     asyncio.run(main())

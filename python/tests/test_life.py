@@ -19,7 +19,7 @@ import px
 from px import CommandError, SandboxError, SandboxTimeout
 from px.sync import Sandbox
 
-MANY = int(os.environ.get("PX_MANY", "200"))        # sandboxes in a row; 10000 for the long run
+MANY = int(os.environ.get("PX_MANY", "200"))  # sandboxes in a row; 10000 for the long run
 
 
 # ---- the plain twin ----
@@ -243,8 +243,12 @@ def test_the_end_of_the_program(kind, number, tmp_path):
     mark = word()
     temporary = tmp_path / "their-tmp"
     temporary.mkdir()
-    program = subprocess.Popen([sys.executable, "-c", PROGRAM, kind, mark], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                               env={**os.environ, "TMPDIR": str(temporary)})
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, kind, mark],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
     with program:
         assert program.stdout.readline() == b"ready\n"
         until(lambda: running(f"sleep\0{mark}") > 0, "the start of the command")
@@ -259,10 +263,14 @@ def test_a_program_that_just_ends(tmp_path):
     """Objects that are alive at exit, also in a forked child that exits the long way."""
     temporary = tmp_path / "their-tmp"
     temporary.mkdir()
-    code = ("import os, sys\nfrom px.sync import Sandbox\ns = Sandbox()\np = s.run('sleep 1000', timeout=None)\n"
-            "pid = os.fork()\nif pid == 0: sys.exit(0)\nassert os.waitpid(pid, 0)[1] == 0\n"
-            "assert s.run('echo alive').communicate()[0] == b'alive\\n'\nassert s.work_dir.is_dir()\n")
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE_S, env={**os.environ, "TMPDIR": str(temporary)})
+    code = (
+        "import os, sys\nfrom px.sync import Sandbox\ns = Sandbox()\np = s.run('sleep 1000', timeout=None)\n"
+        "pid = os.fork()\nif pid == 0: sys.exit(0)\nassert os.waitpid(pid, 0)[1] == 0\n"
+        "assert s.run('echo alive').communicate()[0] == b'alive\\n'\nassert s.work_dir.is_dir()\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, timeout=PATIENCE_S, env={**os.environ, "TMPDIR": str(temporary)}
+    )
     assert list(temporary.iterdir()) == []
 
 
@@ -273,7 +281,9 @@ def test_a_program_that_just_ends(tmp_path):
 async def test_many_in_a_row():
     async def once(number):
         with px.Sandbox() as sandbox:
-            assert (await (await sandbox.run(["echo", str(number)], timeout=120)).communicate())[0] == f"{number}\n".encode()
+            assert (await (await sandbox.run(["echo", str(number)], timeout=120)).communicate())[
+                0
+            ] == f"{number}\n".encode()
 
     for number in range(10):
         await once(number)
@@ -347,7 +357,7 @@ def test_objects_of_the_engine():
     command = home.exec(policy, ["sleep", "1000"])
     with pytest.raises(SandboxError, match="commands"):
         home.close()
-    del home                                # the command has it
+    del home  # the command has it
     command.kill()
     until(lambda: not command.step(), "the end of the command")
     names = {row[0] for row in _px.fields()}
