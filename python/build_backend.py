@@ -3,8 +3,8 @@
 
 meson builds the engine and the C half, this file puts them into a wheel beside the Python files: one wheel for every
 Python from 3.11 on. It needs no package but what the engine's own build needs, so that
-`pip install ./python --no-build-isolation` works without a network. meson-python was not taken: its release in Debian 12
-cannot make wheels of the limited API, and wants the engine below this directory.
+`pip install ./python --no-build-isolation` works without a network. meson-python was not taken: its release in Debian
+12 cannot make wheels of the limited API, and wants the engine below this directory.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def build_wheel(wheel_directory: str, config_settings: object = None, metadata_d
 
 
 def engine_files() -> list[str]:
-    """What of the repository belongs to the engine: what git knows, or all there is where there is no git (an sdist)."""
+    """What of the repository belongs to the engine: what git knows, or in an sdist all there is."""
     wanted = (
         "src/",
         "include/",

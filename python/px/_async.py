@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import weakref
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from types import TracebackType
 from typing import Literal, TypeVar, overload
@@ -249,15 +247,15 @@ class SandboxedProcess(ProcessBase):
 
     def _lost(self) -> None:
         """The sandbox was closed: in our own loop, or in a thread beside it, where the loop will see it by itself."""
-        try:
-            here = asyncio.get_running_loop() is self._loop
-        except RuntimeError:
-            here = False
-        if here or not self._loop.is_running():
+        if is_here(self._loop):
             while self._box is not None and not self._watch.ended.done():
                 self._watch.step()
                 if self._box is not None and not self._watch.ended.done():
                     self._discard()
+
+    def _take_end(self) -> None:
+        super()._take_end()
+        self._abort_input()  # nobody reads it any more
 
     def _discard(self) -> None:
         """Its output has no reader: nothing more of it can be waited for."""
@@ -276,7 +274,7 @@ class Sandbox(SandboxBase):
     All commands share the files, the processes and the network of the sandbox. docs/python.md tells the rest.
     """
 
-    _loop: asyncio.AbstractEventLoop | None = None
+    _followed: asyncio.AbstractEventLoop | None = None
 
     async def run(
         self,
@@ -315,33 +313,12 @@ class Sandbox(SandboxBase):
 
     def _follow(self, loop: asyncio.AbstractEventLoop) -> None:
         """The box itself has work now and then: bounds on its disk, processes that outlived their commands."""
-        if self._loop is loop or self._home is None:
+        if self._followed is loop or self._home is None:
             return
-        self._unfollow(self._home)
-        home, weak = self._home, weakref.ref(self)
-        self._loop = loop
-        loop.add_reader(home.fileno(), turn, weak, loop, home.fileno())
-
-    def _unfollow(self, home: _px.Box) -> None:
-        followed, self._loop = self._loop, None
-        if followed is None or followed.is_closed():
-            return
-        loop = followed
-        try:
-            here = asyncio.get_running_loop() is loop
-        except RuntimeError:
-            here = False
-        fd = home.fileno()
-        if here or not loop.is_running():
-            loop.remove_reader(fd)
-        else:
-            loop.call_soon_threadsafe(lambda kept: loop.remove_reader(fd), home)
-
-    def close(self) -> None:
-        """Ends every command and removes what is temporary. May be called again."""
-        if self._home is not None and self._owner == os.getpid():
-            self._unfollow(self._home)
-        super().close()
+        while self._watchers:
+            self._watchers.pop()()
+        self._followed = loop
+        self._watchers.append(Follow(self._home, loop).stop)
 
     def __enter__(self) -> Sandbox:
         self._alive()
@@ -361,13 +338,38 @@ class Sandbox(SandboxBase):
         self.close()
 
 
-def turn(weak: weakref.ref[Sandbox], loop: asyncio.AbstractEventLoop, fd: int) -> None:
-    """One turn of a sandbox's box; its end ends the watching."""
-    sandbox = weak()
-    home = sandbox._home if sandbox is not None else None
-    try:
-        if home is not None and home.step():
+class Follow:
+    """Steps the box of a sandbox whenever it has work."""
+
+    def __init__(self, home: _px.Box, loop: asyncio.AbstractEventLoop) -> None:
+        self._home, self._loop, self._fd = home, loop, home.fileno()
+        loop.add_reader(self._fd, self._step)
+
+    def _step(self) -> None:
+        try:
+            if self._home.step():
+                return
+        except SandboxError:  # its commands tell it, each in its own result
+            pass
+        self._loop.remove_reader(self._fd)
+
+    def stop(self) -> None:
+        """From any thread, before the box is freed: the loop keeps it until it has let go of its descriptor."""
+        if self._loop.is_closed():
             return
-    except SandboxError:  # its commands tell it, each in its own result
-        pass
-    loop.remove_reader(fd)
+        if is_here(self._loop):
+            self._loop.remove_reader(self._fd)
+        else:
+            self._loop.call_soon_threadsafe(self._let_go)
+
+    def _let_go(self) -> None:
+        self._loop.remove_reader(self._fd)
+
+
+def is_here(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether the loop can be used in this thread now: it runs here, or nowhere."""
+    try:
+        running: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+    except RuntimeError:
+        running = None
+    return running is loop or not loop.is_running()

@@ -80,10 +80,14 @@ def end_box(box: _px.Box) -> None:
         watch.poll()
 
 
-def release(box: _px.Box | None, folders: Sequence[Path], owner: int) -> None:
-    """What is left of a sandbox goes; in a forked child it is not ours."""
+def release(
+    box: _px.Box | None, folders: Sequence[Path], owner: int, watchers: Sequence[Callable[[], None]] = ()
+) -> None:
+    """What is left of a sandbox goes; in a forked child it is not ours. No loop may watch a closed descriptor."""
     if owner != os.getpid():
         return
+    for stop in watchers:
+        stop()
     try:
         if box is not None:
             end_box(box)
@@ -204,7 +208,8 @@ class SandboxBase:
             release(None, folders, os.getpid())
             raise
         self._owner = os.getpid()
-        self._release = weakref.finalize(self, release, self._home, folders, self._owner)
+        self._watchers: list[Callable[[], None]] = []
+        self._release = weakref.finalize(self, release, self._home, folders, self._owner, self._watchers)
 
     def _home_pid(self) -> int:
         return self._alive().pid()
@@ -405,7 +410,7 @@ class ProcessBase:
 
     @property
     def master_fd(self) -> int | None:
-        """In PTY mode the descriptor of the terminal's other side, not blocking; None otherwise, and after close_pty()."""
+        """In PTY mode the descriptor of the terminal's other side, not blocking; None otherwise and at its end."""
         return self._pipes.stdout if self._pipes.pty and self._pipes.stdout >= 0 else None
 
     def terminate(self) -> None:

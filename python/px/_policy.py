@@ -13,7 +13,7 @@ Setting = tuple[str, str | None]
 
 
 def settings_of(fields: Mapping[str, Value]) -> list[Setting]:
-    """The fields of px-policy(5) as words: memory="512m", binds by a list, True for a flag; None and False are not set."""
+    """The fields of px-policy(5) as words: memory="512m", binds by a list, True for a flag, None for nothing."""
     found: list[Setting] = []
     for name, value in fields.items():
         field = name.replace("_", "-")

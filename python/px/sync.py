@@ -5,8 +5,8 @@
     with Sandbox() as sandbox:
         stdout, stderr = sandbox.run("echo hello").communicate()
 
-A command makes progress while somebody waits for it or reads its output. Each command belongs to one thread at a time; a
-sandbox may be used by several.
+A command makes progress while somebody waits for it or reads its output. Each command belongs to one thread at a time;
+a sandbox may be used by several.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SandboxedProcess(ProcessBase):
         return {name for name in names if self._fd(name) >= 0}
 
     def _turn(self, names: set[str], end: float | None) -> list[tuple[str, bytes]]:
-        """Waits until something can be done, and does it: what was read. Streams that have ended are taken out of names."""
+        """Waits until something can be done, and does it: what was read. Streams that end are taken out of names."""
         watch = select.poll()
         if self._box is not None:
             watch.register(self._box.fileno(), select.POLLIN)
