@@ -171,8 +171,12 @@ class Site:
 
     def package_rows(self):
         """`bash -c` of a line by the C interface, by the package, and by bubblewrap from the same kind of loop."""
-        shell = ["/bin/bash", "-c", ECHO]
-        return [self.libpx_row(shell, "net=loopback"), self.package_row("Sandbox().run()", "sandbox", ECHO, goals=PACKAGE_GOALS),
+        shell, home, tmp = ["/bin/bash", "-c", ECHO], os.path.join(self.out, "home"), os.path.join(self.out, "tmp")
+        for folder in (home, tmp):
+            os.makedirs(folder, exist_ok=True)
+        base = self.libpx_row(shell, "net=loopback", "work-target=/home/sandbox", f"work-dir={home}", f"bind={tmp}:/tmp")
+        base.name = "libpx, the same policy"
+        return [base, self.package_row("Sandbox().run()", "sandbox", ECHO, goals=PACKAGE_GOALS),
                 self.package_row("Sandbox.run(), one more", "command", ECHO),
                 self.package_row("SandboxExecutor.execute(), one more", "executor", ECHO),
                 self.package_row("bwrap by asyncio", "spawn", *BWRAP, *shell)]

@@ -48,6 +48,8 @@ def prepare(build, options):
         ],
         check=True,
     )
+    backend = [sys.executable, str(repo / "python" / "build_backend.py")]
+    subprocess.run([*backend, "wheel", str(build / "glibc"), str(top)], check=True, stdout=subprocess.DEVNULL)
     shutil.copytree(
         repo / "python" / "tests",
         top / "cases",
@@ -149,10 +151,26 @@ def tool(top, name, *words):
     )
 
 
+def wheel(top):
+    """What pip installs of the wheel works without the repository."""
+    if importlib.util.find_spec("pip") is None:
+        return "wheel", "skip", "python3-pip is not installed"
+    target = top / "work" / "installed"
+    done = subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target", str(target),
+                           *map(str, top.glob("*.whl"))], check=False, capture_output=True, text=True, timeout=300)
+    code = ("import px, px.sync; s = px.sync.Sandbox(); assert s.run('echo in').communicate()[0] == b'in\\n'; s.close(); print(px.__file__)")
+    if done.returncode == 0:
+        done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120, cwd="/",
+                              env={**os.environ, "PYTHONPATH": str(target)})
+    good = done.returncode == 0 and str(target) in done.stdout
+    return "wheel", "ok" if good else "not ok", "" if good else (done.stdout + done.stderr)[-1500:]
+
+
 def everything(top, only):
     yield from pytest(top, only)
     if not only:
         yield from (example(path) for path in sorted((top / "examples").glob("*.py")))
+        yield wheel(top)
         yield tool(top, "mypy")
         yield tool(top, "ruff", "check", "px")
 
