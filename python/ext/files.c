@@ -173,18 +173,6 @@ static PyObject *files_open(PyObject *object, PyObject *args)
     return r < 0 ? py_error_raise(py_state_of(object), &e) : PyLong_FromLong(fd);
 }
 
-static PyObject *files_bind(PyObject *object, PyObject *args)
-{
-    struct py_policy *policy;
-    const char *target;
-    struct px_err e = {0};
-    if (!PyArg_ParseTuple(args, "sO!:bind", &target, py_state_of(object)->policy_type, &policy))
-        return NULL;
-    if (px_files_bind(((struct py_files *)object)->files, target, policy->policy, &e) < 0)
-        return py_error_raise(py_state_of(object), &e);
-    Py_RETURN_NONE;
-}
-
 static PyObject *files_roots(PyObject *object, PyObject *none)
 {
     PyObject *list = PyList_New(0);
@@ -205,7 +193,6 @@ static PyMethodDef methods[] = {
     {"can_write", files_can_write, METH_VARARGS, "can_write(path): whether the rules allow it."},
     {"open", files_open, METH_VARARGS, "open(path): a descriptor of the file, for reading."},
     {"derive", files_derive, METH_VARARGS, "derive(read, write, inherit, read_only): one that can do less."},
-    {"bind", files_bind, METH_VARARGS, "bind(target, policy): shows each root in boxes of the policy, at target/name."},
     {"roots", files_roots, METH_NOARGS, "[(name, writable)]"},
     {NULL, NULL, 0, NULL},
 };

@@ -253,8 +253,8 @@ class SandboxedProcess(ProcessBase):
                 if self._box is not None and not self._watch.ended.done():
                     self._discard()
 
-    def _take_end(self) -> None:
-        super()._take_end()
+    def _take_end(self, error: Exception | None = None) -> None:
+        super()._take_end(error)
         self._abort_input()  # nobody reads it any more
 
     def _discard(self) -> None:

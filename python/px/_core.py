@@ -26,6 +26,7 @@ Process = TypeVar("Process", bound="ProcessBase")
 PRESET = "session"
 HOME = "/home/sandbox"
 ROWS, COLS = 24, 80
+INTERNAL = 125  # the exit code where the engine itself failed
 _POLITE = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -447,12 +448,28 @@ class ProcessBase:
             raise CommandError(code, stdout, stderr)
         return code
 
-    def _take_end(self) -> None:
-        """The engine says that the command is gone; its result is final."""
+    def _step(self) -> bool:
+        """One turn of the command's box: whether it goes on."""
+        if self._box is None:
+            return False
+        try:
+            if self._box.step():
+                return True
+        except SandboxError as error:
+            self._take_end(error)
+            raise
+        self._take_end()
+        return False
+
+    def _take_end(self, error: Exception | None = None) -> None:
+        """The engine says that the command is gone and its result final, or that it cannot say."""
         box, self._box = self._box, None
         if box is None:
             return
-        self._status, self._json = box.result(), box.json()
+        if error is None:
+            self._status, self._json = box.result(), box.json()
+        else:
+            self._status = ("internal", str(error), INTERNAL, 0, b"", b"")
         if self._sandbox is not None and self._sandbox.closed:
             self._sent, self._status = (
                 signal.SIGKILL,

@@ -13,16 +13,16 @@ CHUNK = 1 << 16
 WRITE_HIGH = 1 << 16
 
 
-def nothing() -> None:
+def nothing(*_: object) -> None:
     """In the place of a function that was called for the last time."""
 
 
 class Watch:
     """Steps a box whenever it has work; `ended` is done once its result is final."""
 
-    def __init__(self, box: Box, loop: asyncio.AbstractEventLoop, finish: Callable[[], None]) -> None:
+    def __init__(self, box: Box, loop: asyncio.AbstractEventLoop, finish: Callable[[Exception | None], None]) -> None:
         self._box, self._loop = box, loop
-        self._finish: Callable[[], None] = finish
+        self._finish: Callable[[Exception | None], None] = finish
         self._fd = box.fileno()
         self.ended: asyncio.Future[None] = loop.create_future()
         loop.add_reader(self._fd, self.step)
@@ -35,7 +35,7 @@ class Watch:
             if self._box.step():
                 return
         except Exception as error:
-            self._stop()
+            self._stop(error)
             self.ended.set_exception(error)
             self.ended.exception()  # whoever waits gets it; nobody has to
             return
@@ -47,11 +47,11 @@ class Watch:
         self.ended.cancel()
         self._stop()
 
-    def _stop(self) -> None:
+    def _stop(self, error: Exception | None = None) -> None:
         if not self._loop.is_closed():
             self._loop.remove_reader(self._fd)
         finish, self._finish = self._finish, nothing  # whoever is told may be freed without a search for cycles
-        finish()
+        finish(error)
 
 
 class Feed(asyncio.ReadTransport):

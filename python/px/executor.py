@@ -235,7 +235,7 @@ class SandboxExecutor:
             if source >= 0:
                 os.close(source)
         try:
-            watch = Watch(box, asyncio.get_running_loop(), lambda: None)
+            watch = Watch(box, asyncio.get_running_loop(), lambda error: None)
             try:
                 await asyncio.shield(watch.ended)
             except BaseException:  # who waits was cancelled: the command goes with it

@@ -11,6 +11,7 @@ a sandbox may be used by several.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import select
@@ -20,7 +21,7 @@ from types import TracebackType
 from typing import Literal, overload
 
 from ._core import ProcessBase, SandboxBase
-from ._errors import SandboxTimeout
+from ._errors import SandboxError, SandboxTimeout
 from ._streams import CHUNK, Lines, decoder, shown
 
 __all__ = ["Sandbox", "SandboxedProcess"]
@@ -59,8 +60,8 @@ class SandboxedProcess(ProcessBase):
             raise TimeoutError
         if writing and self._pipes.stdin in ready:
             self._write()
-        if self._box is not None and self._box.fileno() in ready and not self._box.step():
-            self._take_end()
+        if self._box is not None and self._box.fileno() in ready:
+            self._step()
         return [
             found
             for name in sorted(names, reverse=True)
@@ -138,8 +139,7 @@ class SandboxedProcess(ProcessBase):
 
     def poll(self) -> int | None:
         """Its exit code if it has ended by now."""
-        if self._box is not None and not self._box.step():
-            self._take_end()
+        self._step()
         return self.returncode
 
     def wait(self, timeout: float | None = None, check: bool = False) -> int:
@@ -260,13 +260,11 @@ class SandboxedProcess(ProcessBase):
     def _lost(self) -> None:
         """The sandbox was closed: what nobody has read by now nobody will."""
         self._pending = b""
-        if self._box is not None and self._box.step():
-            self._pipes.close()
-        while self._box is not None:
-            if self._box.step():
+        with contextlib.suppress(SandboxError):
+            if self._step():
+                self._pipes.close()
+            while self._step():
                 self._turn(set(), None)
-            else:
-                self._take_end()
 
     def __del__(self) -> None:
         self._pipes.close()

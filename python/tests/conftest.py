@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 PATIENCE_S = 60
+MANY = int(os.environ.get("PX_MANY", "200"))  # sandboxes in a row; 10000 for the long run
 NETWORK = "waits for the outbound network of boxes (PX003 until then)"
 _numbers = itertools.count()
 
@@ -27,7 +28,7 @@ def looped(function):
 
     @functools.wraps(function)
     def plain(*args, **words):
-        return asyncio.run(asyncio.wait_for(function(*args, **words), 300))
+        return asyncio.run(asyncio.wait_for(function(*args, **words), 300 + MANY))
 
     return plain
 

@@ -13,13 +13,11 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE_S, children, descriptors, looped, running, until, word
+from conftest import MANY, PATIENCE_S, children, descriptors, looped, running, until, word
 
 import px
 from px import CommandError, SandboxError, SandboxTimeout
 from px.sync import Sandbox
-
-MANY = int(os.environ.get("PX_MANY", "200"))  # sandboxes in a row; 10000 for the long run
 
 
 # ---- the plain twin ----
@@ -326,6 +324,30 @@ def test_the_engine_keeps_no_memory():
         for _ in range(500):
             sandbox.run(["true"]).wait(timeout=60)
         assert resident() - before < 4 << 20
+
+
+def test_a_reader_that_goes_away():
+    """The command is told by the pipe, as anywhere, and the rest goes on."""
+    with Sandbox() as sandbox:
+        process = sandbox.run("yes", timeout=PATIENCE_S)
+        next(process.stream())
+        process._pipes.close()
+        assert process.wait() == 128 + signal.SIGPIPE
+        assert sandbox.run("echo next").communicate()[0] == b"next\n"
+
+
+def test_uvloop():
+    uvloop = pytest.importorskip("uvloop", reason="uvloop is not installed")
+
+    async def main():
+        with px.Sandbox() as sandbox:
+            process = await sandbox.run("cat; echo end", timeout=PATIENCE_S)
+            assert (await process.communicate(b"x" * 300000))[0] == b"x" * 300000 + b"end\n"
+            with pytest.raises(TimeoutError):
+                await (await sandbox.run("sleep 100", timeout=0.3)).wait()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())
 
 
 def test_objects_of_the_engine():
