@@ -8,8 +8,9 @@ from types import TracebackType
 from typing import Literal, TypeVar, overload
 
 from . import _px
-from ._core import Pipes, ProcessBase, SandboxBase
+from ._core import SandboxBase
 from ._errors import SandboxError, SandboxTimeout
+from ._process import Home, Pipes, ProcessBase
 from ._streams import CHUNK, Feed, Lines, ProcessInput, Watch, decoder, shown
 
 T = TypeVar("T")
@@ -18,7 +19,7 @@ T = TypeVar("T")
 class SandboxedProcess(ProcessBase):
     """A command that runs in a sandbox, for the event loop that started it."""
 
-    def __init__(self, box: _px.Box, pipes: Pipes, sandbox: SandboxBase, timeout: float | None) -> None:
+    def __init__(self, box: _px.Box, pipes: Pipes, sandbox: Home, timeout: float | None) -> None:
         super().__init__(box, pipes, sandbox, timeout)
         self._loop = asyncio.get_running_loop()
         self._readers: dict[str, asyncio.StreamReader] = {}

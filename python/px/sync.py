@@ -20,8 +20,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Literal, overload
 
-from ._core import ProcessBase, SandboxBase
+from ._core import SandboxBase
 from ._errors import SandboxError, SandboxTimeout
+from ._process import ProcessBase
 from ._streams import CHUNK, Lines, decoder, shown
 
 __all__ = ["Sandbox", "SandboxedProcess"]
