@@ -59,9 +59,11 @@ def unpack(archive: Path, target: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as place:
         whole = os.path.join(place, "root")
         _px.stored_root(archive, lambda found: os.fspath(shutil.copytree(found, whole, symlinks=True)))
-        if target.is_dir():
-            target.rmdir()
-        os.rename(whole, target)
+        try:
+            os.rename(whole, target)  # an empty directory is replaced
+        except OSError:
+            if not target.is_dir() or not any(target.iterdir()):
+                raise  # not just that somebody else was faster
 
 
 # ---- the box ----
