@@ -24,6 +24,12 @@ build/px: glibc $(if $(MUSL),musl)
 	@ln -sfn $(if $(MUSL),musl,glibc)/px build/px
 	@[ -z "$(MUSL)" ] || for p in px-main px-attack px-layer px-fetch px-git; do ln -sfn ../glibc/$$p build/musl/$$p; done
 
+# The Python package as it would be installed, for tests and for PYTHONPATH; a wheel and an sdist of it.
+python: all
+	@[ ! -e build/glibc/python/_px.abi3.so ] || /usr/bin/python3 python/build_backend.py stage build/glibc build/python
+wheel: all
+	@/usr/bin/python3 python/build_backend.py wheel build/glibc build/dist
+	@/usr/bin/python3 python/build_backend.py sdist build/dist
 demo: deps all
 	@tests/demo build/px
 test: deps all
@@ -48,4 +54,4 @@ fuzz: deps
 clean:
 	rm -rf build
 
-.PHONY: all glibc musl build/px demo test test-vm bench man install deps lint fuzz clean
+.PHONY: all python wheel glibc musl build/px demo test test-vm bench man install deps lint fuzz clean

@@ -8,7 +8,9 @@ import shutil
 import subprocess
 
 BUSYBOX = "/usr/bin/busybox"
+HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = "/usr/bin/python3"
+ECHO = "echo hello"
 TRUE = [BUSYBOX, "true"]
 PASS = [PYTHON, "-c", "pass"]
 SLEEP = [BUSYBOX, "sleep", "60"]
@@ -18,6 +20,7 @@ TAIL = ("p99_over_p50", "<=", 2.5)
 NO_NET_GOALS = [("x_base", "<=", 2.5), TAIL]
 NET_GOALS = [("x_base", "<=", 3.3), ("x_bwrap", "<=", 0.55), TAIL]
 PYTHON_GOALS = [("x_base", "<=", 1.12)]
+PACKAGE_GOALS = [("x_base", "<=", 1.5)]
 POOL_GOALS = [("x_base", "<=", 1.6), TAIL]
 WARM_GOALS = [("x_base", "<=", 1.4), TAIL]      # the same without a network namespace to make
 LIVING_GOALS = [("x_base", "<=", 1.3), TAIL]
@@ -165,6 +168,27 @@ class Site:
         note = "" if os.path.exists(program) else "left out: glibc/libpx.so not built"
         return [Row(name, [program, mode, place], list(goals), note, serves=True)
                 for name, mode, goals in (("find -type f", "find", ()), ("px_files_list, names", "names", LIST_GOALS), ("px_files_list", "list", ()))]
+
+    def package_row(self, name, mode, *words, goals=()):
+        """A process with an event loop of Python's; the package as `make python` puts it together."""
+        place = os.path.join(self.build, "python")
+        note = "" if mode == "spawn" or os.path.exists(os.path.join(place, "px", "_px.abi3.so")) else "left out: not built (make python)"
+        if mode == "spawn" and not shutil.which(words[0]):
+            note = "not installed"
+        command = ["env", "PYTHONPATH=" + place, PYTHON, os.path.join(HERE, "package.py"), mode, "--", *words]
+        return Row(name, command, list(goals), note, serves=True, peer="bwrap by asyncio")
+
+    def package_rows(self):
+        """`bash -c` of a line by the C interface, by the package, and by bubblewrap from the same kind of loop."""
+        shell, home, tmp = ["/bin/bash", "-c", ECHO], os.path.join(self.out, "home"), os.path.join(self.out, "tmp")
+        for folder in (home, tmp):
+            os.makedirs(folder, exist_ok=True)
+        base = self.libpx_row(shell, "net=loopback", "work-target=/home/sandbox", f"work-dir={home}", f"bind={tmp}:/tmp")
+        base.name = "libpx, the same policy"
+        return [base, self.package_row("Sandbox().run()", "sandbox", ECHO, goals=PACKAGE_GOALS),
+                self.package_row("Sandbox.run(), one more", "command", ECHO),
+                self.package_row("SandboxExecutor.execute(), one more", "executor", ECHO),
+                self.package_row("bwrap by asyncio", "spawn", *BWRAP, *shell)]
 
     def python_rows(self):
         return [Row("bare", PASS), self.px_row(PASS, goals=PYTHON_GOALS), self.bwrap_row(PASS, True)]

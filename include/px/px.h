@@ -133,6 +133,9 @@ PX_API int px_box_exec(struct px_box *home, const struct px_policy *command, con
  * 1 while the box lives, 0 when it is gone and the result final, -1 with an error. */
 PX_API int px_box_fd(const struct px_box *box);
 PX_API int px_box_step(struct px_box *box, struct px_err *e);
+/* The number of the command's process as the host counts (of pid 1 for a box that stays); 0 if it is gone. For people and their
+ * tools: only the functions below know that it is still the same process. */
+PX_API int px_box_pid(const struct px_box *box);
 
 /* Sends a signal to the command's process group. SIGKILL ends the box at once; SIGTERM and SIGHUP end it after 2 s if the
  * command does not. */

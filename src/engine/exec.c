@@ -25,6 +25,7 @@
 #include "engine/stay.h"
 #include "kernel/idmap.h"
 #include "kernel/landlock.h"
+#include "kernel/pidfd.h"
 #include "kernel/tree.h"
 
 /* ---- policy ---- */
@@ -432,6 +433,12 @@ PX_API int px_box_fd(const struct px_box *box)
 PX_API int px_box_step(struct px_box *box, struct px_err *e)
 {
     return px_supervise_step(box, 0, e);
+}
+
+PX_API int px_box_pid(const struct px_box *box)
+{
+    int pidfd = box->payload >= 0 ? box->payload : box->pidfd;
+    return pidfd < 0 ? 0 : px_pidfd_number(pidfd);
 }
 
 PX_API int px_box_wait(struct px_box *box, struct px_err *e)

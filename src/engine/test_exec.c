@@ -164,6 +164,24 @@ TEST(a_kill_between_two_steps)
     px_box_free(box);
 }
 
+TEST(the_number_of_the_command)
+{
+    struct px_err e = {0};
+    int ends[2];
+
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    struct px_box *box = start("read -r word", NULL, &(struct px_io){.use_in = true, .in = ends[0]});
+    (void)close(ends[0]);
+    px_auto_fd int input = ends[1];     /* open as long as it is to wait */
+    int pid = px_box_pid(box);
+    ASSERT(pid > 1);
+    ASSERT_EQ(kill(pid, SIGKILL), 0);
+    ASSERT_PX(px_box_wait(box, &e), e);
+    ASSERT_EQ(px_box_result(box)->signal, SIGKILL);
+    ASSERT_EQ(px_box_pid(box), 0);
+    px_box_free(box);
+}
+
 TEST(freeing_a_running_box_leaves_nobody)
 {
     const char *tag = unique();

@@ -53,8 +53,8 @@ int px_pidfd_wait(int pidfd, bool no_hang, int *ret_status, struct rusage *ret_u
     return 1;
 }
 
-/* "Pid:\t123" of the descriptor; 0 if the process is gone. */
-static uint64_t pid_of(int pidfd)
+/* "Pid:\t123" of the descriptor; -1 stands there for a process that is gone. */
+int px_pidfd_number(int pidfd)
 {
     char path[64], text[1024];
     uint64_t pid = 0;
@@ -65,7 +65,7 @@ static uint64_t pid_of(int pidfd)
         return 0;
     line += 6;
     line[strcspn(line, "\n")] = '\0';
-    return px_parse_u64(line, INT32_MAX, &pid) < 0 ? 0 : pid;
+    return px_parse_u64(line, INT32_MAX, &pid) < 0 ? 0 : (int)pid;
 }
 
 /* Asked of /proc, since only a parent may ask by the descriptor. That the number still means this process is known afterwards: it
@@ -73,10 +73,10 @@ static uint64_t pid_of(int pidfd)
 bool px_pidfd_stopped(int pidfd)
 {
     char path[64], text[512];
-    uint64_t pid = pid_of(pidfd);
-    if (pid == 0 || px_fmt(path, sizeof path, "/proc/%llu/stat", (unsigned long long)pid) < 0 ||
+    int pid = px_pidfd_number(pidfd);
+    if (pid == 0 || px_fmt(path, sizeof path, "/proc/%d/stat", pid) < 0 ||
         px_read_file(AT_FDCWD, path, text, sizeof text) < 0)
         return false;
     const char *state = strrchr(text, ')');     /* the name before it may hold anything */
-    return state && (px_starts_with(state, ") T") || px_starts_with(state, ") t")) && pid_of(pidfd) == pid;
+    return state && (px_starts_with(state, ") T") || px_starts_with(state, ") t")) && px_pidfd_number(pidfd) == pid;
 }

@@ -8,6 +8,8 @@ struct rusage;
 int px_pidfd_signal(int pidfd, int signal);
 /* The whole process group that it leads; before Linux 6.9 only the process itself. */
 int px_pidfd_signal_group(int pidfd, int signal);
+/* Its number, in the pid namespace of the /proc that is mounted here; 0 if it is gone or that cannot be seen. */
+int px_pidfd_number(int pidfd);
 /* Whether it is stopped now; false if that cannot be seen. */
 bool px_pidfd_stopped(int pidfd);
 /* The wait status in *ret_status and what it and its descendants used; 1 if reaped, 0 if it still runs (no_hang), -errno. */

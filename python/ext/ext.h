@@ -1,0 +1,55 @@
+/* ext.h - the C half of the Python package: the objects of px/px.h and px/files.h, and nothing else.
+ *
+ * Why:     Python needs descriptors for its event loops and errors as exceptions; everything else is written in Python.
+ * Owns:    what its Python objects hold. The module's state has the only things that outlive a call.
+ * Mustn't: have mutable globals, hold a thread, poll, or wait while it holds the interpreter's lock. */
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+
+#include <stdbool.h>
+
+#include <px/px.h>
+
+struct py_state {
+    PyObject *make_error;       /* px._errors.from_engine: the exception for an error of the engine */
+    PyTypeObject *policy_type, *box_type, *files_type;
+};
+
+/* Types of this module cannot be subclassed, so an object's type leads to the module. */
+static inline struct py_state *py_state_of(PyObject *object)
+{
+    return PyType_GetModuleState(Py_TYPE(object));
+}
+
+/* error.c */
+PyObject *py_error_raise(const struct py_state *state, const struct px_err *e);     /* NULL */
+PyObject *py_error_raise_words(const struct py_state *state, const char *what, const char *why, const char *fix);       /* PX001 */
+PyObject *py_error_text(const char *text);      /* str of what may be no UTF-8; None for NULL */
+PyObject *py_error_take(char *text);            /* the same, and frees it */
+
+/* words.c: a Python sequence of str, bytes or paths as a NULL-terminated array. */
+struct py_words {
+    PyObject *keep;             /* tuple of the bytes */
+    const char **items;         /* NULL: the sequence was None */
+};
+int py_words_init(struct py_words *words, PyObject *sequence);
+void py_words_done(struct py_words *words);
+
+/* policy.c: a policy in use by a call that has let go of the interpreter's lock cannot be changed. */
+struct py_policy {
+    PyObject_HEAD
+    struct px_policy *policy;
+    int users;
+};
+extern PyType_Spec py_policy_spec;
+
+/* box.c */
+extern PyType_Spec py_box_spec;
+PyObject *py_box_start(PyObject *module, PyObject *args, PyObject *words);
+PyObject *py_box_stay(PyObject *module, PyObject *args);
+
+/* files.c */
+extern PyType_Spec py_files_spec;

@@ -1,0 +1,33 @@
+"""px: commands in sandboxes, from Python.
+
+    from px import Sandbox
+
+    with Sandbox() as sandbox:
+        process = await sandbox.run("echo hello")
+        stdout, stderr = await process.communicate()
+
+px.sync has the same without an event loop, px.executor one call for one command, px.files a file sandbox for a model.
+"""
+
+try:
+    from . import _px
+except ImportError as error:  # pragma: no cover - of machines that lack a library
+    raise ImportError(
+        f"{error}. px needs Linux on x86-64, Python 3.11 and the libraries jansson and libcrypto "
+        "(Debian: apt-get install libjansson4 libssl3), and a package that was built: pip install ./python"
+    ) from error
+
+from ._async import Sandbox, SandboxedProcess
+from ._core import SandboxNetwork
+from ._errors import CommandError, SandboxError, SandboxTimeout
+
+__version__ = _px.version()
+__all__ = [
+    "CommandError",
+    "Sandbox",
+    "SandboxError",
+    "SandboxNetwork",
+    "SandboxTimeout",
+    "SandboxedProcess",
+    "__version__",
+]

@@ -1,0 +1,306 @@
+"""What the asyncio and the plain sandbox share: the box that stays, and its directories."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import tempfile
+import uuid
+import warnings
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from . import _px
+from ._errors import SandboxError
+from ._policy import Setting, Value, environment, not_built, policy_of, settings_of
+from ._process import Pipes, ProcessBase
+
+StrPath = str | os.PathLike[str]
+Process = TypeVar("Process", bound="ProcessBase")
+PRESET = "session"
+HOME = "/home/sandbox"
+ROWS, COLS = 24, 80
+
+
+# ---- directories ----
+
+
+def remove_tree(path: Path) -> None:
+    """Removes it, whatever modes the box gave to its directories. The box must be gone."""
+    shutil.rmtree(path, ignore_errors=True)
+    if not path.exists():
+        return
+    for top, names, _ in os.walk(path):
+        for name in names:
+            inner = os.path.join(top, name)
+            if not os.path.islink(inner):
+                os.chmod(inner, 0o700)
+    shutil.rmtree(path)
+
+
+def temporary(kind: str) -> Path:
+    """A directory of our own below the host's temporary directory."""
+    return Path(tempfile.mkdtemp(prefix=f"px-{kind}-"))
+
+
+def absolute(path: StrPath) -> Path:
+    """Where it is now, wherever the program goes later."""
+    return Path(path).expanduser().absolute()
+
+
+def unpack(archive: Path, target: Path) -> None:
+    """Fills the directory with what the archive holds; one that has something in it already is used as it is."""
+    if target.is_dir() and any(target.iterdir()):
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as place:
+        whole = os.path.join(place, "root")
+        _px.stored_root(archive, lambda found: os.fspath(shutil.copytree(found, whole, symlinks=True)))
+        try:
+            os.rename(whole, target)  # an empty directory is replaced
+        except OSError:
+            if not target.is_dir() or not any(target.iterdir()):
+                raise  # not just that somebody else was faster
+
+
+# ---- the box ----
+
+
+def end_box(box: _px.Box) -> None:
+    """Ends it, and returns when it is gone."""
+    box.kill()
+    watch = select.poll()
+    watch.register(box.fileno(), select.POLLIN)
+    while box.step():
+        watch.poll()
+
+
+def release(
+    box: _px.Box | None, folders: Sequence[Path], owner: int, watchers: Sequence[Callable[[], None]] = ()
+) -> None:
+    """What is left of a sandbox goes; in a forked child it is not ours. No loop may watch a closed descriptor."""
+    if owner != os.getpid():
+        return
+    for stop in watchers:
+        stop()
+    try:
+        if box is not None:
+            end_box(box)
+    finally:
+        for folder in folders:
+            remove_tree(folder)
+
+
+class SandboxNetwork:
+    """The network of a sandbox: a namespace of its own, which all of its commands share."""
+
+    def __init__(self, mode: str, pid: Callable[[], int]) -> None:
+        self.mode = mode
+        self._pid = pid
+
+    def namespace_pid(self, override: int | None = None) -> int:
+        """A process of the host's count that is in the namespace."""
+        return self._pid() if override is None else override
+
+
+class SandboxBase:
+    """A box that stays, with a home and a /tmp that are directories of the host."""
+
+    work_dir: Path
+    tmp_dir: Path
+    network: SandboxNetwork | None
+
+    def __init__(
+        self,
+        rootfs: StrPath | None = None,
+        work_dir: StrPath | None = None,
+        rootfs_path: StrPath | None = None,
+        rootfs_overlay: bool = False,
+        rootfs_overlay_path: StrPath | None = None,
+        persist_overlayfs: bool = False,
+        enable_network: bool = True,
+        enable_outbound: bool = False,
+        allow_host_loopback: bool = False,
+        *,
+        base: str | None = None,
+        memory: str | int | None = None,
+        cpus: float | None = None,
+        pids: int | None = None,
+        disk: str | int | None = None,
+        env: Mapping[str, str] | None = None,
+        policy: Mapping[str, Value] | None = None,
+    ) -> None:
+        """See docs/python.md.
+
+        base:   a base of px's store instead of the host's programs
+        memory, cpus, pids, disk: bounds on everything in the sandbox together: "512m", 1.5, 100, "1g"
+        env:    variables of every command
+        policy: any other field of px-policy(5): {"seccomp": "strict", "bind": ["/data:/data:ro"]}
+        """
+        self._closed = False
+        if persist_overlayfs and rootfs_overlay_path is None:
+            raise ValueError("persist_overlayfs needs rootfs_overlay_path: the directory that keeps the changes")
+        if (persist_overlayfs or rootfs_overlay_path is not None) and not rootfs_overlay:
+            raise ValueError("persist_overlayfs and rootfs_overlay_path have no meaning without rootfs_overlay=True")
+        if (enable_outbound or allow_host_loopback) and not enable_network:
+            raise ValueError("enable_outbound and allow_host_loopback need enable_network=True")
+        self._rootfs = self._find_root(rootfs, rootfs_path)
+        self._outbound = enable_outbound
+        net = "outbound" if enable_outbound else "loopback" if enable_network else "none"
+        self._settings: list[Setting] = [
+            ("timeout", "unlimited"),  # of each command: run() has one
+            ("net", net),
+            *settings_of(
+                {
+                    "allow-host-loopback": allow_host_loopback,
+                    "base": base,
+                    "rootfs": self._rootfs,
+                    "memory": memory,
+                    "cpus": cpus,
+                    "pids": pids,
+                    "disk": disk,
+                    "persist": persist_overlayfs,
+                }
+            ),
+            *(
+                [("overlay", str(absolute(rootfs_overlay_path)) if rootfs_overlay_path else None)]
+                if rootfs_overlay
+                else []
+            ),
+            *environment(env),
+            *settings_of(policy or {}),
+        ]
+        self._commands: dict[bool, _px.Policy] = {}
+        self._processes: weakref.WeakSet[ProcessBase] = weakref.WeakSet()
+        self._start(work_dir)
+        self.network = SandboxNetwork(net, self._home_pid) if enable_network else None
+        if persist_overlayfs:
+            warnings.warn(f"the overlay in {rootfs_overlay_path} stays after close()", stacklevel=3)
+
+    @staticmethod
+    def _find_root(rootfs: StrPath | None, rootfs_path: StrPath | None) -> Path | None:
+        """The archive or directory that becomes the root."""
+        if rootfs_path is None:
+            return None if rootfs is None else absolute(rootfs)
+        if rootfs is not None:
+            unpack(absolute(rootfs), absolute(rootfs_path))
+        return absolute(rootfs_path)
+
+    def _start(self, work_dir: StrPath | None) -> None:
+        folders: list[Path] = []
+        try:
+            self.tmp_dir = temporary("tmp")
+            folders.append(self.tmp_dir)
+            if work_dir is None:
+                self.work_dir = temporary("work")
+                folders.append(self.work_dir)
+            else:
+                self.work_dir = absolute(work_dir)
+                self.work_dir.mkdir(parents=True, exist_ok=True)
+            places: list[Setting] = [("work-dir", str(self.work_dir)), ("bind", f"{self.tmp_dir}:/tmp:rw")]
+            self._home: _px.Box | None = _px.stay(policy_of(PRESET, self._settings, places))
+        except BaseException:
+            release(None, folders, os.getpid())
+            raise
+        self._owner = os.getpid()
+        self._watchers: list[Callable[[], None]] = []
+        self._release = weakref.finalize(self, release, self._home, folders, self._owner, self._watchers)
+
+    def _home_pid(self) -> int:
+        return self._alive().pid()
+
+    def _alive(self) -> _px.Box:
+        if self._home is None:
+            raise SandboxError(
+                "the sandbox is closed",
+                why="close() was called, or its with block was left.",
+                fix="Make another Sandbox.",
+            )
+        return self._home
+
+    def _command(self, tty: bool, env: Mapping[str, str] | None, cwd: str | None) -> _px.Policy:
+        """The policy of a command. Commands without wishes of their own share one."""
+        plain = not env and cwd is None
+        found = self._commands.get(tty) if plain else None
+        if found is None:
+            found = policy_of(PRESET, self._settings, environment(env), settings_of({"tty": tty, "workdir": cwd}))
+            if plain:
+                self._commands[tty] = found
+        return found
+
+    def _run(
+        self,
+        kind: Callable[[_px.Box, Pipes, SandboxBase, float | None], Process],
+        command: str | Sequence[str],
+        timeout: float | None,
+        use_pty: bool,
+        ns_pid_override: int | None,
+        env: Mapping[str, str] | None,
+        cwd: str | None,
+    ) -> Process:
+        home = self._alive()
+        if ns_pid_override is not None:
+            raise not_built("ns_pid_override is not part of this build")
+        argv = ["bash", "-c", command] if isinstance(command, str) else list(command)
+        pipes = Pipes(use_pty)
+        try:
+            box = home.exec(self._command(use_pty, env, cwd), argv, *pipes.theirs(), ROWS, COLS)
+        except BaseException:
+            pipes.close()
+            raise
+        finally:
+            pipes.close_theirs()
+        process = kind(box, pipes, self, timeout)
+        self._processes.add(process)
+        return process
+
+    def _write_script(self, code: str, run_command: str, extension: str) -> str:
+        """The command that runs the code, which now lies in the box's /tmp."""
+        self._alive()
+        name = f"script_{uuid.uuid4().hex}.{extension}"
+        path = self.tmp_dir / name
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(code)
+        if os.geteuid() == 0:
+            path.chmod(0o644)
+        if run_command == "python":  # some roots, Debian's among them, have it by its longer name only
+            run_command = "$(command -v python || echo python3)"
+        return f"{run_command} /tmp/{name}"
+
+    @property
+    def rootfs_dir(self) -> Path | None:
+        """The directory that is the root of the box; None if that is made of the host's programs or of a base."""
+        if self._rootfs is None or self._rootfs.is_dir():
+            return self._rootfs
+        return Path(_px.stored_root(self._rootfs, lambda found: found))
+
+    def forward_port(self, sandbox_port: int, host_port: int, proto: str = "tcp") -> dict[str, Any]:
+        """Makes a port of the sandbox reachable at the host's loopback. Needs enable_outbound."""
+        self._alive()
+        if self.network is None:
+            raise SandboxError("forward_port needs a network", fix="Make the sandbox with enable_network=True.")
+        if not self._outbound:
+            raise SandboxError(
+                "forward_port needs the outbound network", fix="Make the sandbox with enable_outbound=True."
+            )
+        raise not_built(f"forwarding {proto} port {sandbox_port} to {host_port} is not part of this build")
+
+    def close(self) -> None:
+        """Ends every command and removes what is temporary. May be called again."""
+        home, self._home = self._home if not self._closed else None, None
+        self._closed = True
+        if home is None or self._owner != os.getpid():  # in a forked child it is not ours to end
+            return
+        try:
+            self._release()
+        finally:
+            for process in list(self._processes):
+                process._lost()
+
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called."""
+        return self._closed

@@ -1,0 +1,226 @@
+"""Rows A32 to A50: commands of strangers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+
+import pytest
+from conftest import NETWORK, looped, running, until, word
+
+from px.executor import ExecutionResult, SandboxConfig, SandboxError, SandboxExecutor
+
+# An ordinary user has no cgroup to hold memory and processors, unless one was delegated.
+LIMITS = "require" if os.geteuid() == 0 else "try"
+
+
+def executor(environment=None, **config):
+    config.setdefault("limits", LIMITS)
+    return SandboxExecutor(SandboxConfig(**config), environment)
+
+
+async def needs_limit(box, name):
+    """Skips where this host cannot hold the limit."""
+    missing = (await box.execute("true")).details["isolation"]["missing"]
+    if any(line.startswith(name) for line in missing):
+        pytest.skip(f"no cgroup here: {missing}")
+
+
+@looped
+async def test_A32_echo():
+    async with executor() as box:
+        result = await box.execute("echo hello")
+        assert (result.exit_code, result.stdout, result.stderr, result.timed_out) == (0, "hello\n", "", False)
+        assert result.success
+        assert result.output == "hello\n"
+        result = await box.execute("echo out; echo err >&2; exit 42")
+        assert (result.exit_code, result.output, result.success) == (42, "out\n\nerr\n", False)
+        assert ExecutionResult(0, "", "", True).success is False
+
+
+@looped
+async def test_A33_A34_timeout():
+    mark = word()
+    async with executor() as box:
+        begin = time.monotonic()
+        result = await box.execute(f"echo part; sleep {mark}", timeout=1)
+        assert time.monotonic() - begin >= 0.9
+        assert result.timed_out
+        assert result.stdout == "part\n"
+        assert result.exit_code == 124
+        until(lambda: running(mark) == 0, "the end of what ran too long")
+        assert (await box.execute("echo 'timed out' >&2; exit 1")).timed_out is False
+
+
+@looped
+async def test_A35_environment():
+    async with executor({"K": "v", "L": "w"}) as box:
+        assert (await box.execute("echo $K $L")).stdout == "v w\n"
+        assert (await box.execute("echo $K $L", environment={"K": "mine"})).stdout == "mine w\n"
+        assert (await box.execute("echo $K $L")).stdout == "v w\n"
+
+
+@looped
+async def test_A36_proxy():
+    async with executor(http_proxy="http://proxy:3128") as box:
+        lines = (await box.execute("env | grep -i _proxy | sort")).stdout.splitlines()
+    assert sorted(lines) == sorted(
+        f"{name}=http://proxy:3128" for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
+    )
+    async with executor() as box:
+        assert (await box.execute("env | grep -ci _proxy")).stdout == "0\n"
+
+
+@looped
+async def test_A37_workspace(tmp_path):
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "f").write_text("host")
+    for access, code in (("rw", 0), ("ro", 1)):
+        async with executor(workspace_path=tmp_path / "w", workspace_access=access) as box:
+            result = await box.execute(f"pwd; cat f; echo {access} > made")
+            assert result.stdout == "/workspace\nhost"
+            assert result.exit_code == code
+    assert (tmp_path / "w" / "made").read_text() == "rw\n"
+    async with executor(workspace_path=tmp_path / "w", workspace_access="none") as box:
+        assert (await box.execute("cat /workspace/f")).exit_code != 0
+
+
+@looped
+async def test_A38_A39_network():
+    async with executor() as box:
+        assert (await box.execute("tail -n +3 /proc/net/dev | cut -d: -f1")).stdout.split() == ["lo"]
+        assert (await box.execute("getent hosts example.org")).exit_code != 0
+    for config in ({"network_mode": "bridge"}, {"dns_servers": ["192.0.2.1"]}):
+        with pytest.raises(SandboxError) as caught:
+            await executor(**config).execute("true")
+        assert caught.value.name == "PX003"
+    pytest.skip(NETWORK)
+
+
+@looped
+async def test_A40_fork_bomb():
+    async with executor(timeout=20) as box:
+        result = await box.execute("f() { f | f & }; f; sleep 1; echo reached >&2")
+        assert "fork" in result.stderr or result.exit_code != 0 or result.timed_out
+        assert (await box.execute("echo next")).stdout == "next\n"
+
+
+@looped
+async def test_A41_memory():
+    async with executor(memory_limit="128m") as box:
+        result = await box.execute("python3 -c 'x = bytearray(400 << 20)'")
+        assert result.exit_code == 137 or "MemoryError" in result.stderr
+        if LIMITS == "require":
+            assert result.status == "memory"
+        assert (await box.execute("echo next")).stdout == "next\n"
+
+
+@looped
+async def test_A42_processors():
+    async with executor(cpu_limit=0.5) as box:
+        await needs_limit(box, "cpus")
+        code = "import time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: pass\nprint(time.process_time())"
+        used = float((await box.execute_script(code)).stdout)
+        assert used < 1.6
+
+
+@looped
+async def test_A43_sizes():
+    for text in ("512m", "1g", "262144k", "268435456"):
+        async with executor(memory_limit=text) as box:
+            assert (await box.execute("true")).success
+    for config in ({"memory_limit": "lots"}, {"cpu_limit": -1}, {"workspace_access": "all"}, {"network_mode": "all"}):
+        with pytest.raises(SandboxError):
+            await executor(**config).execute("true")
+
+
+@looped
+async def test_A44_A45_places():
+    async with executor() as box:
+        result = await box.execute("head -c 70000000 /dev/zero > /tmp/big")
+        assert "No space left" in result.stderr
+        for place in ("/tmp", "/home/sandbox", "/var/tmp", "/run"):
+            result = await box.execute(f"rm -f /tmp/big; echo true > {place}/s && chmod +x {place}/s && {place}/s")
+            assert "Permission denied" in result.stderr, place
+
+
+@looped
+async def test_A46_reuse():
+    async with executor() as box:
+        assert (await box.execute("touch /tmp/a ~/b")).success
+        assert (await box.execute("ls /tmp/a ~/b")).success
+        assert (await box.execute("ls /tmp/a", reuse_container=False)).exit_code != 0
+        await box.cleanup()
+        assert (await box.execute("ls /tmp/a")).exit_code != 0
+        await box.cleanup()
+        await box.cleanup()
+
+
+@looped
+async def test_A47_missing():
+    with pytest.raises(SandboxError) as caught:
+        await executor(image="no-such-image").execute("true")
+    assert caught.value.name == "PX900"
+    assert "no-such-image" in caught.value.what
+    with pytest.raises(SandboxError):
+        await executor(runtime="runsc" if not os.path.exists("/usr/bin/runsc") else "youki").execute("true")
+
+
+@looped
+async def test_A50_files_of_the_box():
+    text = 'quo\'te "double" $(id) `id` \\ \nASHEOF\n\0end'
+    async with executor() as box:
+        for path in ("/tmp/plain", "/tmp/d/e f", "/tmp/it's $(here)", "/tmp/-n"):
+            await box.write_file(path, text)
+            assert await box.read_file(path) == text.encode()
+        with pytest.raises(SandboxError, match="cannot read"):
+            await box.read_file("/tmp/none")
+        with pytest.raises(SandboxError, match="cannot write"):
+            await box.write_file("/usr/x", "no")
+
+
+@looped
+async def test_the_seeds_table():
+    async with executor() as box:
+        assert (await box.execute("exit 42")).exit_code == 42
+        result = await box.execute("rm -rf --no-preserve-root /etc /usr/bin")
+        assert result.exit_code != 0
+        assert "Read-only" in result.stderr
+        assert (await box.execute("sudo whoami")).exit_code != 0
+        assert (await box.execute("whoami; id -u")).stdout == "sandbox\n1000\n"
+        result = await box.execute("seq 1 1000000")
+        assert result.details["truncated"]["stdout"]
+        assert len(result.stdout) < 3 << 20
+
+
+@looped
+async def test_cancelling():
+    mark = word()
+    async with executor() as box:
+        for reuse in (True, False):
+            task = asyncio.ensure_future(box.execute(f"sleep {mark}", reuse_container=reuse))
+            while running(mark) == 0:
+                await asyncio.sleep(0.02)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            until(lambda: running(mark) == 0, "the end of what was cancelled")
+        assert (await box.execute("echo next")).stdout == "next\n"
+
+
+@looped
+async def test_many_at_once():
+    async with executor() as box:
+        results = await asyncio.gather(*(box.execute(f"echo {n}") for n in range(30)))
+        assert [result.stdout for result in results] == [f"{n}\n" for n in range(30)]
+
+
+@looped
+async def test_a_runtime():
+    box = executor(runtime="runc")
+    try:
+        result = await box.execute("id -u; exit 7")
+    except SandboxError as error:
+        pytest.skip(f"runc: {error.what}")
+    assert (result.stdout, result.exit_code) == ("1000\n", 7)
