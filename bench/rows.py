@@ -29,6 +29,7 @@ TEXT_GOALS = [("x_base", "<=", 2.0)]
 LIST_GOALS = [("x_base", "<=", 2.0)]
 NEIGHBOUR_GOALS = [("p99_x_alone", "<=", 2.0)]
 MEMORY_GOALS = [("pss_kib", "<=", 48)]
+TASK_GOALS = [("x_base", "<=", 1.5)]
 CGROUP2_GOALS = [("extra_ms", "<=", 0.2)]
 
 BWRAP = ["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin",
@@ -189,6 +190,35 @@ class Site:
                 self.package_row("Sandbox.run(), one more", "command", ECHO),
                 self.package_row("SandboxExecutor.execute(), one more", "executor", ECHO),
                 self.package_row("bwrap by asyncio", "spawn", *BWRAP, *shell)]
+
+    def task_rows(self, sizes):
+        """One file changed among so many: as an action with its diff and its merge, and by those who read everything."""
+        top = os.path.join(self.out, "tasks")
+        shutil.rmtree(top, ignore_errors=True)
+        os.makedirs(top)
+        config = os.path.join(top, "config.yaml")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(f"work_root: {top}/work\nlogs_dir: {top}/logs\nallowed_binaries: [sh]\n")
+        found = []
+        for size in sizes:
+            trees = [os.path.join(top, f"{name}{size}") for name in ("a", "b")]
+            for tree in trees:
+                for i in range(0, size, 100):
+                    folder = os.path.join(tree, f"d{i // 100}")
+                    os.makedirs(folder)
+                    for k in range(100):
+                        with open(os.path.join(folder, f"f{k}"), "w", encoding="utf-8") as file:
+                            file.write("a line\n" * 20)
+            with open(os.path.join(trees[1], "d0", "f1"), "a", encoding="utf-8") as file:
+                file.write("another\n")
+            subprocess.run([self.px, "task", "prepare", f"t{size}", "--config", config, "--from", trees[0]], check=True,
+                           stdout=subprocess.DEVNULL)
+            act = [self.px, "-q", "task", "apply", f"t{size}", "--config", config, "--", "sh", "-c", "echo $$ >> d0/f1"]
+            found.append(Row(f"px task apply, {size} files", act, TASK_GOALS if found else []))
+            note = "" if shutil.which("git") else "left out: git is not installed"
+            found.append(Row(f"git diff --no-index, {size} files", ["sh", "-c", f"git diff --no-index {trees[0]} {trees[1]} >/dev/null; :"],
+                             note=note))
+        return found
 
     def python_rows(self):
         return [Row("bare", PASS), self.px_row(PASS, goals=PYTHON_GOALS), self.bwrap_row(PASS, True)]
