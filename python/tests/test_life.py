@@ -217,8 +217,9 @@ async def test_cancelling_ends_the_command():
 
 
 PROGRAM = """
-import asyncio, os, sys
+import asyncio, os, signal, sys
 import px, px.sync
+signal.signal(signal.SIGINT, signal.default_int_handler)    # what runs in the background ignores it
 kind, mark = sys.argv[1:]
 if kind == "sync":
     process = px.sync.Sandbox().run(f"sleep {mark}", timeout=None)
@@ -248,10 +249,13 @@ def test_the_end_of_the_program(kind, number, tmp_path):
         env={**os.environ, "TMPDIR": str(temporary)},
     )
     with program:
-        assert program.stdout.readline() == b"ready\n"
-        until(lambda: running(f"sleep\0{mark}") > 0, "the start of the command")
-        program.send_signal(number)
-        program.wait(timeout=PATIENCE_S)
+        try:
+            assert program.stdout.readline() == b"ready\n"
+            until(lambda: running(f"sleep\0{mark}") > 0, "the start of the command")
+            program.send_signal(number)
+            program.wait(timeout=PATIENCE_S)
+        finally:
+            program.kill()
     until(lambda: running(mark) == 0, "the end of the box")
     if number == signal.SIGINT:
         assert list(temporary.iterdir()) == []
