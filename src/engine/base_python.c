@@ -39,46 +39,52 @@ static size_t digits(const char *at, const char *end)
     return n;
 }
 
-/* "3.11.2" as a whole text among others, which is how an interpreter carries its version. */
-static int version_in(int fd, unsigned minor, char *out, size_t size)
+int px_base_python_version(const char *data, size_t length, unsigned minor, char *out, size_t size)
 {
-    char mark[16];
-    size_t length = 0;
-    px_auto_free char *data = read_some(fd, &length);
-    if (!data)
-        return -ENOMEM;
-    mark[0] = '\0';
+    char mark[16] = "";                         /* begins with the NUL of the text before it */
     int n = snprintf(mark + 1, sizeof mark - 1, "3.%u.", minor) + 1;
     const char *end = data + length;
     for (const char *at = data; (at = memmem(at, (size_t)(end - at), mark, (size_t)n)); at++) {
         size_t count = digits(at + n, end);
-        if (count > 0 && at + n + count < end && strchr("+abr", at[n + (int)count]))        /* the NUL behind it, or a pre-release */
+        if (count > 0 && at + n + count < end && strchr("+abr", at[n + (int)count]))        /* its own NUL, or a pre-release */
             return px_fmt(out, size, "%s%.*s", mark + 1, (int)count, at + n);
     }
     return -ENOENT;
 }
 
-/* "GNU C Library (...) stable release version 2.36." */
-static int glibc_in(int fd, unsigned *ret_major, unsigned *ret_minor)
+static int number(const char *at, size_t count, unsigned *ret_number)
 {
-    static const char name[] = "GNU C Library (", mark[] = "release version ";
-    size_t length = 0;
-    px_auto_free char *data = read_some(fd, &length);
-    if (!data)
-        return -ENOMEM;
-    char *at = memmem(data, length, name, sizeof name - 1), *end = data + length;
-    at = at ? memmem(at, (size_t)(end - at) < 256 ? (size_t)(end - at) : 256, mark, sizeof mark - 1) : NULL;
-    size_t one = at ? digits(at += sizeof mark - 1, end) : 0;
-    size_t two = one && at + one < end && at[one] == '.' ? digits(at + one + 1, end) : 0;
     char text[8];
     uint64_t value;
-    if (!two || px_fmt(text, sizeof text, "%.*s", (int)one, at) < 0 || px_parse_u64(text, 99, &value) < 0)
+    if (px_fmt(text, sizeof text, "%.*s", (int)count, at) < 0 || px_parse_u64(text, 999, &value) < 0)
         return -ENOENT;
-    *ret_major = (unsigned)value;
-    if (px_fmt(text, sizeof text, "%.*s", (int)two, at + one + 1) < 0 || px_parse_u64(text, 999, &value) < 0)
-        return -ENOENT;
-    *ret_minor = (unsigned)value;
+    *ret_number = (unsigned)value;
     return 0;
+}
+
+int px_base_python_glibc(const char *data, size_t length, unsigned *ret_major, unsigned *ret_minor)
+{
+    static const char name[] = "GNU C Library (", mark[] = "release version ";
+    enum { LINE = 256 };
+    const char *end = data + length, *at = memmem(data, length, name, sizeof name - 1);
+    at = at ? memmem(at, end - at < LINE ? (size_t)(end - at) : LINE, mark, sizeof mark - 1) : NULL;
+    size_t one = at ? digits(at += sizeof mark - 1, end) : 0;
+    size_t two = one && at + one < end && at[one] == '.' ? digits(at + one + 1, end) : 0;
+    return !two || number(at, one, ret_major) < 0 || number(at + one + 1, two, ret_minor) < 0 ? -ENOENT : 0;
+}
+
+static int version_in(int fd, struct px_base_python *f)
+{
+    size_t length = 0;
+    px_auto_free char *data = read_some(fd, &length);
+    return data ? px_base_python_version(data, length, f->python.minor, f->version, sizeof f->version) : -ENOMEM;
+}
+
+static int glibc_in(int fd, struct px_base_python *f)
+{
+    size_t length = 0;
+    px_auto_free char *data = read_some(fd, &length);
+    return data ? px_base_python_glibc(data, length, &f->python.libc_major, &f->python.libc_minor) : -ENOMEM;
 }
 
 /* ---- what it is linked with ---- */
@@ -111,8 +117,8 @@ static int take_library(int root, const char *name, struct px_base_python *f)
     if (fd < 0)
         return glibc ? 1 : 0;
     if (glibc)
-        return glibc_in(fd, &f->python.libc_major, &f->python.libc_minor) < 0 ? 1 : 0;
-    (void)version_in(fd, f->python.minor, f->version, sizeof f->version);
+        return glibc_in(fd, f) < 0 ? 1 : 0;
+    (void)version_in(fd, f);
     return 0;
 }
 
@@ -126,7 +132,7 @@ static int look_into(int root, int fd, struct px_base_python *f)
     if (elf.machine != EM_X86_64 || elf.bits != 64)
         r = 1;
     (void)px_fmt(f->version, sizeof f->version, "3.%u.0", f->python.minor);     /* where it says no more */
-    (void)version_in(fd, f->python.minor, f->version, sizeof f->version);
+    (void)version_in(fd, f);
     for (uint32_t i = 0; r == 0 && i < elf.needed_count; i++)
         r = take_library(root, px_elf_text(&elf, elf.needed[i]), f);
     px_elf_done(&elf);

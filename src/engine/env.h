@@ -26,6 +26,7 @@ struct px_manifest;
 struct px_pins;
 struct px_sandbox;
 
+#define PX_ENV_OTHER_FILE "other_file"          /* the reason where a file was found that the lock does not name */
 enum { PX_ENV_LAYOUT = 1 };     /* of the directory; part of its tree's id, not of the profile's */
 
 struct px_env_ask {
@@ -71,6 +72,10 @@ void px_env_done(struct px_env *env);
 /* Whether the environment of that name can be used as it is: its record, its link, and every tree that it needs are
  * there. 1, 0, -1. Does not hash anything; `px sandbox status --verify` does. */
 int px_env_check(struct px_sandbox *s, const char *profile, struct px_err *e);
+
+/* PX121: the lock has no hash for the file of this package. */
+struct px_chosen;
+int px_env_need_hash(const struct px_chosen *chosen, struct px_err *e);
 
 /* Each package that came as a source archive is built once more, beside what is there, and compared. PX904: one is another now. */
 int px_env_compare_builds(struct px_sandbox *s, const struct px_env *env, struct px_err *e);

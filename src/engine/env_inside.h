@@ -27,7 +27,7 @@ int px_env_select(const struct px_env_work *w, struct px_chosen **ret_list, size
 int px_env_source(struct px_env_work *w, const struct px_chosen *chosen, struct px_env_package *p, struct px_err *e);
 void px_env_source_end(struct px_env_work *w);
 /* env_links.c: looks in the --find-links directories. Opened, 1: it is not there. file_name gets what it is called (256
- * bytes). */
+ * bytes); with 1 that of one with another hash, if there is one. */
 int px_env_links(struct px_env_work *w, const struct px_chosen *chosen, char *file_name, int *ret_fd, struct px_err *e);
 
 /* env_package.c: the archive as a tree. Fills the rest. */

@@ -68,6 +68,8 @@ static int consider(struct search *s, const char *file)
         return 0;
     px_auto_fd int fd = open_file(s->dir, file);
     int locked = fd < 0 ? 0 : is_locked(s, fd);
+    if (locked == 0 && s->best < 0)
+        memcpy(s->file_name, file, strlen(file) + 1);           /* to be named, if nothing better comes */
     if (locked <= 0)
         return locked;
     s->best = rank;

@@ -20,13 +20,21 @@ static int refuse_hash(const struct px_chosen *c, struct px_err *e)
 {
     (void)px_fail(e, PX_E_LOCK_FORMAT, 0, "the lock has no sha256 for %s %s", c->pin->name, c->pin->version);
     (void)px_why(e,
-                 "Without a hash nobody can tell whether the file is the one that was locked, and this run is frozen.");
-    return px_fix(e, "Run `px sync` to write a lock with hashes.");
+                 "Without a hash nobody can tell whether the file is the one that was locked.");
+    (void)px_detail(e, "package", c->pin->name);
+    (void)px_detail(e, "reason", "missing_hash");
+    return px_fix(e, "Write the hashes into it with the tool that wrote it.\nOr remove it, and run `px sync`, which writes a lock with hashes.");
 }
 
-static int not_found(const struct px_chosen *c, struct px_err *e)
+/* other: a file that is called so and has another hash; "": none. */
+static int not_found(const struct px_chosen *c, const char *other, struct px_err *e)
 {
     (void)px_fail(e, PX_E_BUILD, 0, "no file for %s %s is to be had", c->pin->name, c->pin->version);
+    if (*other) {
+        (void)px_detail(e, "reason", PX_ENV_OTHER_FILE);
+        (void)px_why(e, "'%.120s' is in a --find-links directory, and its sha256 is not one of the lock's.", other);
+        return px_fix(e, "Do not use it: it is damaged or was replaced. Fetch it again.\nIf it is the right one, run `px sync` to lock it anew.");
+    }
     if (c->pin->source)
         (void)px_why(e, "The lock takes it from '%.200s', which px does not build from.", c->pin->source);
     else
@@ -248,19 +256,25 @@ static int name_package(const struct px_chosen *c, const char *file, struct px_e
     return p->name && p->version && p->file ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "the packages of an environment");
 }
 
+int px_env_need_hash(const struct px_chosen *chosen, struct px_err *e)
+{
+    bool without = chosen->file ? !expected(chosen) : chosen->pin->file_count == 0;
+    return without && !chosen->pin->source ? refuse_hash(chosen, e) : 0;
+}
+
 int px_env_source(struct px_env_work *w, const struct px_chosen *chosen, struct px_env_package *p, struct px_err *e)
 {
     char file_name[256] = "";
     px_auto_fd int fd = -EBADF;
-    if (w->ask->frozen && (chosen->file ? !expected(chosen) : chosen->pin->file_count == 0) && !chosen->pin->source)
-        return refuse_hash(chosen, e);
+    if (w->ask->frozen && px_env_need_hash(chosen, e) < 0)
+        return -1;
     if (chosen->file && expected(chosen) && px_blob_has(w->s->store, expected(chosen))) {
         p->sha256 = *expected(chosen);
         return name_package(chosen, chosen->file->name, p, e);
     }
     int r = px_env_links(w, chosen, file_name, &fd, e);
     if (r < 0 || (r == 1 && (!chosen->file || !chosen->file->url)))
-        return r < 0 ? -1 : not_found(chosen, e);
+        return r < 0 ? -1 : not_found(chosen, file_name, e);
     if (name_package(chosen, r == 0 ? file_name : chosen->file->name, p, e) < 0)
         return -1;
     if (r == 1 && is_remote(chosen->file->url))

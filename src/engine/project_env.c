@@ -127,8 +127,11 @@ static int build_with_downloads(struct build *b, struct px_env *ret_env, struct 
                    add_link(&b->links, "", path, strlen(path), e) < 0 || build_once(b, ret_env, e) < 0))
         r = -1;
     px_tree_drop(scratch);
-    if (r > 0)
+    bool damaged = strstr(first.details, PX_ENV_OTHER_FILE) != NULL;
+    if (r > 0 || (r < 0 && damaged))
         *e = first;
+    if (damaged && e->code == PX_E_BUILD)
+        e->code = PX_E_OBJECT;
     return r == 0 ? 0 : -1;
 }
 

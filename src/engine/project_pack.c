@@ -72,6 +72,19 @@ static int check_words(struct px_packing *k, struct px_err *e)
     return 0;
 }
 
+/* Others have to be able to make the same from the same lock, also where the environment was made without asking for that. */
+static int check_hashes(const struct px_look *look, struct px_err *e)
+{
+    px_auto_free struct px_chosen *list = NULL;
+    size_t count = 0;
+    if (px_pins_select(&look->pins, &look->target.env, &look->target.tags, NULL, &list, &count, e) < 0)
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        if (px_env_need_hash(&list[i], e) < 0)
+            return -1;
+    return 0;
+}
+
 static int check_state(struct px_packing *k, struct px_err *e)
 {
     px_auto_free struct px_look *look = calloc(1, sizeof *look);
@@ -80,6 +93,7 @@ static int check_state(struct px_packing *k, struct px_err *e)
     if (px_look_at(k->p, look, e) < 0)
         return -1;
     int r = px_look_ready(k->p, look, &k->ready, e);
+    r = r < 0 ? r : check_hashes(look, e);
     px_look_done(look);
     return r;
 }

@@ -89,11 +89,14 @@ int px_building_find(struct px_building *b, bool plan, struct px_err *e)
 {
     if (px_capability_set_make(b->how->capabilities, &b->set, e) < 0)
         return -1;
+    /* What a base cannot have is said before the base is asked for. */
+    b->row = px_base_row_find(b->how->base ? b->how->base : DEFAULT_BASE);
+    if (b->row && px_capability_set_check(&b->set, b->row, e) < 0)
+        return -1;
     int r = find_base(b, plan, e);
     if (r == 0)
         return check_capabilities(b, e) < 0 || identify(b, e) < 0 ? -1 : 0;
-    b->row = r > 0 ? px_base_row_find(b->how->base ? b->how->base : DEFAULT_BASE) : NULL;
-    return r < 0 || (b->row && px_capability_set_check(&b->set, b->row, e) < 0) ? -1 : 1;
+    return r < 0 ? -1 : 1;
 }
 
 /* ---- its record ---- */

@@ -102,7 +102,7 @@ int px_guard_decide(const struct px_guard *g, enum px_act *ret_act, struct px_er
     if (g->asker == PX_ASKER_PACK && !px_state_is_consistent(state))
         return refuse(g, PX_E_ENV, "env_outdated", e,
                       "an image is made from a project whose lock and environment fit, and these do not",
-                      g->first_issue);
+                      g->flags.lock_exists ? g->first_issue : "There is no px.lock beside its pyproject.toml.");
     if (state == PX_STATE_NEEDS_LOCK)
         return decide_lock(g, ret_act, e);
     if (state == PX_STATE_NEEDS_ENV && g->strict && g->asker != PX_ASKER_SYNC_FROZEN)

@@ -19,6 +19,7 @@ import leaks  # noqa: E402
 from cases import TESTS, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
 from projects import ALPHA, LIMIT_S, World, equal, tree  # noqa: E402
 from pack_place import CLEAN, MAIN, Archive, commit, git, make, pack, packed_files  # noqa: E402
+import bad_input  # noqa: E402,F401
 import pack_files  # noqa: E402,F401
 import pack_hostile  # noqa: E402,F401
 import pack_ship  # noqa: E402,F401
