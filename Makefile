@@ -22,7 +22,7 @@ musl: build/musl/build.ninja
 
 build/px: glibc $(if $(MUSL),musl)
 	@ln -sfn $(if $(MUSL),musl,glibc)/px build/px
-	@[ -z "$(MUSL)" ] || for p in px-main px-attack px-layer px-fetch; do ln -sfn ../glibc/$$p build/musl/$$p; done
+	@[ -z "$(MUSL)" ] || for p in px-main px-attack px-layer px-fetch px-net; do ln -sfn ../glibc/$$p build/musl/$$p; done
 
 demo: deps all
 	@tests/demo build/px
