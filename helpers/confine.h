@@ -7,6 +7,7 @@
  *          need (hash something). */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,7 @@ struct confine {
     uint64_t memory_bytes;      /* of address space; 0: as it is */
     uint64_t file_bytes;        /* no file grows larger; 0: as it is */
     uint64_t files;             /* descriptors; 0: as it is */
+    bool stays;                 /* it ends by its socket, not with the thread that has started it */
 };
 
 /* 0 or -errno, after which the helper must end. Where the kernel has no Landlock, the filter stands alone. */

@@ -129,6 +129,11 @@ PX_API int px_box_stay(const struct px_policy *policy, struct px_box **ret_home,
 PX_API int px_box_exec(struct px_box *home, const struct px_policy *command, const char *const argv[], const struct px_io *io,
                        struct px_box **ret_box, struct px_err *e);
 
+/* Changes what a box with a carried network ("net" outbound, or "publish") reaches from now on; connections that are there stay.
+ * "allow-net" and "deny-net" add a rule, or (value NULL) forget all of theirs: an empty allow-list allows nothing. "publish" adds a port, in
+ * a box that stays or that has one already. Of a command it is its home that is changed. */
+PX_API int px_box_network(struct px_box *box, const char *field, const char *value, struct px_err *e);
+
 /* For event loops: poll this descriptor for reading; whenever it is ready call px_box_step, which never blocks and returns
  * 1 while the box lives, 0 when it is gone and the result final, -1 with an error. */
 PX_API int px_box_fd(const struct px_box *box);
@@ -176,11 +181,17 @@ struct px_limit_hit {
 
 /* What the engine itself stopped; nothing the program writes can add one. */
 struct px_denial {
-    const char *op;             /* "syscall", "fork", "memory" */
-    const char *target;         /* "mount"; NULL if there is none */
-    const char *rule;           /* "seccomp", "pids", "memory" */
+    const char *op;             /* "syscall", "fork", "memory", "resolve", "connect", "send" */
+    const char *target;         /* "mount", "example.org:443"; NULL if there is none */
+    const char *rule;           /* "seccomp", "pids", "memory", "allow-net" */
     const char *grant;          /* the option that would allow it; NULL: no box may */
     uint64_t count;
+};
+
+/* What went to and from one name, or one address that was not reached by a name. */
+struct px_traffic {
+    const char *name;           /* NULL: all others together */
+    uint64_t connections, sent_bytes, received_bytes;
 };
 
 /* What the command did to the directory of --changes. */
@@ -208,6 +219,9 @@ struct px_result {
     size_t limits_hit_count;
     struct px_denial denials[PX_DENIALS_MAX];
     size_t denials_count;
+    bool has_network;           /* the box's traffic was carried by px, so that the next ones mean something */
+    const struct px_traffic *traffic;
+    size_t traffic_count;
     const char *tier;           /* "full" or "landlock" */
     char mechanisms[PX_MECHANISMS_MAX][PX_NAME_MAX];
     size_t mechanisms_count;

@@ -45,6 +45,7 @@ struct px_child {
     uint64_t *stamps;           /* when each step was done (CLOCK_BOOTTIME), or NULL */
     int control_fd;             /* the box's end of the control socket */
     int init_fd;                /* the sealed image of px-init */
+    int relay_fd;               /* who carries the box's traffic, and gets sockets of its namespace; -EBADF: nobody */
     int filter_fd;              /* a box that stays: the filters of its commands */
     int parent_fd;              /* pidfd of the process that makes the box */
     int stdio[3];               /* -1: the box's /dev/null */

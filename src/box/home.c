@@ -13,10 +13,11 @@
 #include "base/time.h"
 #include "box/supervise.h"
 
-enum { VERSION = 3, FDS_MAX = 5 };
+enum { VERSION = 4, FDS_MAX = 6 };
 
-/* Which groups of the box follow the control socket and the pidfd, to be read; and what the unified one holds. */
-enum { GROUP_V2 = 1, GROUP_V1_MEMORY = 2, GROUP_V1_PIDS = 4, MEMORY_ON_V2 = 8, PIDS_ON_V2 = 16 };
+/* Which groups of the box follow the control socket and the pidfd, to be read, and what the unified one holds; whether the record
+ * of its traffic comes last. */
+enum { GROUP_V2 = 1, GROUP_V1_MEMORY = 2, GROUP_V1_PIDS = 4, MEMORY_ON_V2 = 8, PIDS_ON_V2 = 16, RECORD = 32 };
 
 /* Both sides are of one version of px, or refuse each other. Of the words only as much is sent as there is: a few hundred
  * bytes, so that many boxes find room in one socket. */
@@ -62,12 +63,13 @@ static size_t collect_fds(struct message *m, const struct px_box *home, int fds[
     size_t count = 0;
     fds[count++] = home->control;
     fds[count++] = home->pidfd;
-    if (!home->has_cgroup)
-        return count;
-    add_group(m, GROUP_V2, g->v2.fd, fds, &count);
-    add_group(m, GROUP_V1_MEMORY, g->v1[PX_CG_MEMORY].fd, fds, &count);
-    add_group(m, GROUP_V1_PIDS, g->v1[PX_CG_PIDS].fd, fds, &count);
-    m->groups |= (g->on_v2[PX_CG_MEMORY] ? MEMORY_ON_V2 : 0) | (g->on_v2[PX_CG_PIDS] ? PIDS_ON_V2 : 0);
+    if (home->has_cgroup) {
+        add_group(m, GROUP_V2, g->v2.fd, fds, &count);
+        add_group(m, GROUP_V1_MEMORY, g->v1[PX_CG_MEMORY].fd, fds, &count);
+        add_group(m, GROUP_V1_PIDS, g->v1[PX_CG_PIDS].fd, fds, &count);
+        m->groups |= (g->on_v2[PX_CG_MEMORY] ? MEMORY_ON_V2 : 0) | (g->on_v2[PX_CG_PIDS] ? PIDS_ON_V2 : 0);
+    }
+    add_group(m, RECORD, home->carrier ? home->carrier->record : -EBADF, fds, &count);
     return count;
 }
 
@@ -125,7 +127,7 @@ static size_t take_fds(struct msghdr *message, int fds[FDS_MAX])
 
 static size_t fds_wanted(const struct message *m)
 {
-    return m->refused ? 0 : 2 + (size_t)__builtin_popcount(m->groups & (GROUP_V2 | GROUP_V1_MEMORY | GROUP_V1_PIDS));
+    return m->refused ? 0 : 2 + (size_t)__builtin_popcount(m->groups & (GROUP_V2 | GROUP_V1_MEMORY | GROUP_V1_PIDS | RECORD));
 }
 
 static bool is_whole(const struct message *m, long n)
@@ -183,7 +185,9 @@ static void take_groups(struct px_box *home, const struct message *m, const int 
         g->v1[PX_CG_PIDS].fd = *fds++;
     g->on_v2[PX_CG_MEMORY] = m->groups & MEMORY_ON_V2;
     g->on_v2[PX_CG_PIDS] = m->groups & PIDS_ON_V2;
-    home->has_cgroup = m->groups != 0;
+    home->has_cgroup = m->groups & (GROUP_V2 | GROUP_V1_MEMORY | GROUP_V1_PIDS);
+    if (m->groups & RECORD)
+        home->record = *fds;
 }
 
 static struct px_box *to_home(const struct message *m, const int fds[FDS_MAX])
@@ -206,7 +210,7 @@ static struct px_box *to_home(const struct message *m, const int fds[FDS_MAX])
 
 int px_home_take(int socket, struct px_box **ret_home, struct px_err *e)
 {
-    int fds[FDS_MAX] = {-EBADF, -EBADF, -EBADF, -EBADF, -EBADF};
+    int fds[FDS_MAX] = {-EBADF, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF};
     struct message m;
     int r = receive(socket, &m, fds);
     if (r == -EAGAIN)

@@ -309,6 +309,8 @@ static int connect_terminal(struct px_box *box, struct px_err *e)
 static void close_child_ends(struct launch *l)
 {
     l->control_child = px_fd_close(l->control_child);
+    if (l->box->carrier)
+        l->box->carrier->socket = px_fd_close(l->box->carrier->socket);
     for (int i = 0; i < LENT; i++)
         l->lent[i] = px_fd_close(l->lent[i]);
     for (int i = 0; i < 3; i++)
@@ -397,7 +399,7 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
     struct launch l = {
         .box = box,
         .child = {.plan = box->plan, .go = PX_GO_WAIT, .init_fd = -EBADF, .parent_fd = -EBADF, .ruleset_fd = -EBADF,
-                  .upper_tree = -EBADF, .filter_fd = -EBADF,
+                  .upper_tree = -EBADF, .filter_fd = -EBADF, .relay_fd = -EBADF,
                   .payload_fd = -EBADF, .net_fd = -EBADF, .stamps = box->stamps,
                   .rows = io->rows ? io->rows : 24, .cols = io->cols ? io->cols : 80},
         .control_child = -EBADF,
@@ -412,6 +414,7 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
         l.child.init_fd = l.lent[INIT];
         l.child.parent_fd = l.lent[PARENT];
         l.child.filter_fd = l.lent[FILTER];
+        l.child.relay_fd = box->carrier ? box->carrier->socket : -EBADF;
         memcpy(l.child.stdio, l.stdio, sizeof l.stdio);
         r = clone_quietly(&l, e);
     }

@@ -44,6 +44,26 @@ int px_op_loopback(struct px_child *c, const struct px_step *s)
     return px_netns_loopback_up();
 }
 
+/* Routes and rules of the namespace: messages that the parent has built. */
+int px_op_netlink(struct px_child *c, const struct px_step *s)
+{
+    int r = px_netns_netlink((int)s->num, px_op_text(c, s->src), s->attr);
+    return r < 0 && s->flags & PX_STEP_MAYBE ? 0 : r;
+}
+
+/* A socket of the namespace, for who carries the box's traffic: num is what it is to him, num2 its family and type, attr the
+ * port, or (netlink) the length of the messages that set it up. */
+int px_op_socket(struct px_child *c, const struct px_step *s)
+{
+    int family = (int)(s->num2 >> 8), type = (int)(s->num2 & 0xff);
+    int fd = family == AF_NETLINK ? px_netns_log(px_op_text(c, s->src), s->attr) : px_netns_socket(family, type, (uint16_t)s->attr);
+    if (fd < 0)
+        return s->flags & PX_STEP_MAYBE ? 0 : fd;
+    int r = px_netns_send(c->relay_fd, (char)s->num, fd);
+    (void)px_sys(SYS_close, fd);
+    return r;
+}
+
 int px_op_join(struct px_child *c, const struct px_step *s)
 {
     (void)s;
@@ -98,17 +118,7 @@ int px_op_stdio(struct px_child *c, const struct px_step *s)
 
 int px_op_send_fd(int socket, int fd)
 {
-    char byte = 't';
-    struct iovec iov = {.iov_base = &byte, .iov_len = 1};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-    *(int *)(void *)CMSG_DATA(&control.header) = fd;
-    struct msghdr message = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.room};
-    long r = px_sys(SYS_sendmsg, socket, &message, MSG_NOSIGNAL);
-    return r < 0 ? (int)r : 0;
+    return px_netns_send(socket, 't', fd);
 }
 
 /* The terminal comes from the box's own devpts and belongs to the payload; the parent gets the master. */

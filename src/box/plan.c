@@ -138,8 +138,18 @@ static const char *inside_home(const struct px_plan *plan, const struct px_polic
     return plan->tier == PX_TIER_FULL ? px_root_home : px_plan_text(plan, plan->scratch);
 }
 
+static size_t add_proxy(const struct px_policy *policy, char (*out)[512])
+{
+    static const char *const names[] = {"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"};
+    size_t n = 0;
+    for (size_t i = 0; policy->http_proxy && i < PX_COUNT_OF(names); i++)
+        if (px_fmt(out[n], 512, "%s=%s", names[i], policy->http_proxy) >= 0)
+            n++;
+    return n;
+}
+
 /* Names and values that every box has; the policy's own come after and win. */
-static size_t base_environment(const struct px_plan *plan, const struct px_policy *policy, char out[8][512])
+static size_t base_environment(const struct px_plan *plan, const struct px_policy *policy, char out[12][512])
 {
     const char *term = policy->tty ? getenv("TERM") : NULL;
     size_t n = 0;
@@ -150,7 +160,7 @@ static size_t base_environment(const struct px_plan *plan, const struct px_polic
         n++;
     (void)px_fmt(out[n++], 512, "PX_SANDBOX=1");
     (void)px_fmt(out[n++], 512, "container=px");
-    return n;
+    return n + add_proxy(policy, out + n);
 }
 
 static bool overridden(const struct px_policy *policy, const char *variable)
@@ -181,7 +191,7 @@ static size_t environ_count(const struct px_policy *policy)
 
 static int add_environment(struct px_plan *plan, const struct px_policy *policy, uint32_t **ret_offsets, size_t *ret_count)
 {
-    char base[8][512];
+    char base[12][512];
     size_t n = base_environment(plan, policy, base), count = 0;
     uint32_t *offsets = calloc(n + policy->env.count + environ_count(policy) + 1, sizeof *offsets);
     if (!offsets)
@@ -273,18 +283,10 @@ static void add_ids(struct px_plan *plan, enum px_op op, uint32_t uid, uint32_t 
     s->flags = (uint16_t)flags;
 }
 
-static void add_network(struct px_plan *plan, const struct px_policy *policy)
-{
-    if (plan->own_net)
-        px_steps_add(plan, PX_OP_NETNS);
-    if (policy->net == PX_NET_LOOPBACK && plan->own_net)
-        px_steps_add(plan, PX_OP_LOOPBACK);
-}
-
 static void add_payload(struct px_plan *plan, const struct px_policy *policy)
 {
     plan->payload_from = plan->count;
-    add_network(plan, policy);
+    px_plan_network(plan, policy);
     bool full = plan->tier == PX_TIER_FULL;
     px_steps_add(plan, PX_OP_SESSION);
     px_steps_add(plan, PX_OP_KEYRING);
@@ -448,7 +450,7 @@ static int plan_full(struct px_plan *plan, const struct px_policy *policy, struc
     px_steps_add(plan, PX_OP_CGROUPNS);
     px_steps_add(plan, PX_OP_NO_USERNS);
     if (plan->stays)
-        add_network(plan, policy);
+        px_plan_network(plan, policy);
     else
         px_steps_add(plan, PX_OP_PAYLOAD);
     if (px_root_plan(plan, policy, e) < 0)
@@ -488,6 +490,10 @@ static int plan_landlock(struct px_plan *plan, const struct px_policy *policy, s
     for (size_t i = 0; i < policy->binds.count; i++)
         if (landlock_bind(&policy->binds.items[i], e) < 0)
             return -1;
+    if (px_policy_carried(policy)) {
+        px_fail(e, PX_E_TIER, 0, "the landlock tier has no network of its own, so --net outbound and --publish cannot hold");
+        return px_fix(e, "Use --net host, if the whole network of the host may be reached.");
+    }
     px_steps_add(plan, PX_OP_BEGIN);
     px_steps_add(plan, PX_OP_WAIT);
     px_steps_add(plan, PX_OP_SUBREAPER);
@@ -556,10 +562,7 @@ static int refuse_absent(const struct px_policy *policy, const struct px_host *h
     }
     if (px_policy_check_overlay(policy, e) < 0)
         return -1;
-    if (policy->net != PX_NET_OUTBOUND)
-        return 0;
-    px_fail(e, PX_E_NOT_BUILT, 0, "--net outbound is not part of this build");
-    return px_fix(e, "Use --net none or --net loopback; --net host shares the host's network and says so in the result.");
+    return px_policy_check_network(policy, e);
 }
 
 /* ---- the whole ---- */

@@ -21,6 +21,7 @@
 struct px_err;
 struct px_idmap;
 struct px_after;
+struct px_carrier;
 struct px_partner;
 struct sock_filter;
 struct px_traveller;
@@ -85,6 +86,8 @@ struct px_plan {
     struct px_user caller;
     struct px_user owner;       /* of the box's directories: who the payload is */
     struct px_partner *partner; /* who has a part in the box besides the engine (box/supervise.h); NULL: nobody */
+    bool carried;               /* its traffic needs a carrier */
+    struct px_carrier *carrier; /* who that is (box/supervise.h); NULL: nobody */
     struct px_after *after;     /* who has something to do when the box is gone (box/supervise.h); NULL: nobody */
     bool changes;               /* there is a step CHANGES, by which the parent gets a descriptor */
     bool writable_binds;
@@ -122,6 +125,9 @@ void px_plan_free(struct px_plan *plan);
 int px_plan_arm(struct px_plan *plan, const struct px_idmap *map, struct px_err *e);
 /* box/without.c: what a test wants to do without. */
 void px_plan_switch_off(struct px_plan *plan, const struct px_policy *policy);
+/* box/plan_net.c: the network, as steps, and what the box reads of its name servers. */
+void px_plan_network(struct px_plan *plan, const struct px_policy *policy);
+void px_plan_resolv(const struct px_policy *policy, struct px_buf *out);
 /* box/plan_print.c. */
 int px_plan_print(const struct px_plan *plan, char **ret_json, struct px_err *e);
 

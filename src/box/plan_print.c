@@ -11,7 +11,8 @@ static void print_step(const struct px_plan *plan, const struct px_step *s, stru
     px_json_object(j, NULL);
     px_json_text(j, "op", px_op_word(s->op));
     px_json_int(j, "stage", px_op_stage(s->op));
-    if (s->src && s->op != PX_OP_EXEC && s->op != PX_OP_FILE && s->op != PX_OP_SECCOMP && s->op != PX_OP_STAY)
+    if (s->src && s->op != PX_OP_EXEC && s->op != PX_OP_FILE && s->op != PX_OP_SECCOMP && s->op != PX_OP_STAY &&
+        s->op != PX_OP_NETLINK && s->op != PX_OP_SOCKET)
         px_json_text(j, "source", px_plan_text(plan, s->src));
     if (s->dst)
         px_json_text(j, "target", px_plan_text(plan, s->dst));

@@ -567,12 +567,14 @@ const struct px_field px_policy_fields[] = {
     { "workdir",      'w', &inside_type,     AT(workdir),       0,      "PATH",           "working directory in the box", NULL },
     { "env",          'e', &env_type,        AT(env),           REPEAT, "NAME[=VALUE]",   "set a variable, or pass the caller's on", NULL },
     { "env-file",     0,   &env_file_type,   AT(env),           REPEAT, "FILE",           "set variables from NAME=VALUE lines", NULL },
-    { "net",          0,   &px_field_choice, AT(net),           0,      "MODE",           "none, loopback, outbound or host", net_words },
-    { "allow-net",    0,   TEXT,             ABSENT_AT,         ABSENT | REPEAT, "HOST[:PORT]", "allow connections to this name only", NULL },
-    { "allow-host-loopback", 0, TEXT,        ABSENT_AT,         ABSENT | FLAG, NULL,      "reach the host's loopback", NULL },
-    { "publish",      'p', TEXT,             ABSENT_AT,         ABSENT | REPEAT, "HOST:BOX", "forward a port of the host", NULL },
-    { "dns",          0,   TEXT,             ABSENT_AT,         ABSENT | REPEAT, "ADDRESS", "name server for the box", NULL },
-    { "http-proxy",   0,   TEXT,             ABSENT_AT,         ABSENT, "URL",            "set the proxy variables", NULL },
+    { "net",          0,   &px_policy_net_type, AT(net),        0,      "MODE",           "none, loopback, outbound or host", net_words },
+    { "allow-net",    0,   &px_policy_rule_type, AT(allow_net), REPEAT, "HOST[:PORT]",    "allow connections to this name or address only", NULL },
+    { "deny-net",     0,   &px_policy_rule_type, AT(deny_net),  REPEAT, "HOST[:PORT]",    "refuse connections to this name or address", NULL },
+    { "allow-host-loopback", 0, &px_field_bool, AT(allow_host_loopback), FLAG, NULL,      "reach the host's loopback at 10.0.2.2", NULL },
+    { "host-port",    0,   &px_policy_port_type, AT(host_ports), REPEAT, "PORT",          "reach this port of the host's loopback at 10.0.2.2", NULL },
+    { "publish",      'p', &px_policy_publish_type, AT(publish), REPEAT, "[IP:]HOST:BOX", "forward a port of the host to one of the box", NULL },
+    { "dns",          0,   &px_policy_server_type, AT(dns),     REPEAT, "ADDRESS",        "name server for the box", NULL },
+    { "http-proxy",   0,   &px_policy_proxy_type, AT(http_proxy), 0,    "URL",            "set the proxy variables", NULL },
     { "memory",       'm', &px_field_bytes,  AT(memory_bytes),  0,      "SIZE",           "end the run above this much memory (needs a cgroup)", NULL },
     { "cpus",         0,   &px_field_milli,  AT(cpus_milli),    0,      "NUMBER",         "share of processors, such as 0.5 (needs a cgroup)", NULL },
     { "cpu-time",     0,   &px_field_msec,   AT(cpu_time_msec), 0,      "TIME",           "processor time a process may use", NULL },
@@ -625,6 +627,7 @@ int px_policy_put(struct px_policy *policy, const char *name, const char *value,
         return -1;
     if (px_equal(name, "build") && policy->build)
         policy->user = (struct px_user){0, 0};          /* no user can ask for it */
+    px_policy_imply_network(policy, name);
     /* A limit of nothing is never meant; "no limit" has its own word, so that it cannot happen by accident. */
     if (number && *place == 0) {
         *place = before;
@@ -680,7 +683,7 @@ int px_policy_init(struct px_policy *policy, const char *preset, struct px_err *
     int r = set_defaults(policy, e);
     for (row++; r == 0 && row->preset && row->field; row++)
         r = px_policy_put(policy, row->field, row->value, e);
-    policy->pids_counted = false;
+    policy->pids_counted = policy->net_said = false;
     if (r < 0)
         px_policy_done(policy);
     return r;

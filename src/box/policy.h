@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/field.h"
+#include "net/address.h"
 
 struct px_err;
 
@@ -56,6 +57,10 @@ struct px_env_list {
     char **items;               /* "NAME=VALUE", one per name, the last one given wins */
     size_t count;
 };
+struct px_text_list {
+    char **items;
+    size_t count;
+};
 struct px_user {
     uint32_t uid, gid;
 };
@@ -84,6 +89,13 @@ struct px_policy {
     struct px_user user;
     /* what is allowed */
     int net;                    /* enum px_net */
+    bool net_said;              /* by the caller, not by a preset: then nothing else changes it */
+    struct px_text_list allow_net, deny_net;    /* as px_net_rule_parse reads them */
+    struct px_text_list publish;                /* [IP:]HOST:BOX */
+    struct px_text_list host_ports;             /* of the host's loopback, one by one */
+    bool allow_host_loopback;                   /* all of them */
+    struct px_text_list dns;                    /* addresses */
+    char *http_proxy;
     int require;                /* enum px_tier: the weakest that will do */
     char *runtime;              /* NULL or "native": ours; else an OCI runtime: "runc", "crun", "runsc" */
     char *seccomp;              /* NULL or "default", "strict", or a profile's file */
@@ -147,6 +159,20 @@ const char *px_policy_root_dir(const struct px_policy *policy);
 int px_policy_check_overlay(const struct px_policy *policy, struct px_err *e);
 /* The value of a variable of the box, or NULL. */
 const char *px_policy_env(const struct px_policy *policy, const char *name);
+
+/* box/policy_net.c: the types of the fields about the network, and what of it cannot go together. */
+extern const struct px_field_type px_policy_net_type, px_policy_rule_type, px_policy_publish_type, px_policy_port_type,
+    px_policy_server_type, px_policy_proxy_type;
+int px_policy_check_network(const struct px_policy *policy, struct px_err *e);
+/* Whether somebody outside must carry its traffic. */
+bool px_policy_carried(const struct px_policy *policy);
+/* A field about the network says which network is meant, where nobody said so. */
+void px_policy_imply_network(struct px_policy *policy, const char *field);
+struct px_publish {
+    struct px_address address;  /* of the host */
+    uint16_t host, box;         /* ports */
+};
+int px_policy_parse_publish(const char *text, struct px_publish *ret_publish);  /* 0, -EINVAL, -EPROTONOSUPPORT for /udp */
 
 /* box/preset.c: the rows of data/presets.def. */
 struct px_preset_row {

@@ -1,6 +1,7 @@
 /* From what the kernel and px-init said to the one result. Nothing here reads what the program wrote. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -184,6 +185,18 @@ void px_report_denials(const struct px_box *box, struct px_result *r)
     deny_calls(box, noted, n < 0 ? 0 : (size_t)n / sizeof noted[0], r);
 }
 
+/* The carrier's counts are the home's; what it has counted since a command began is that command's if it was alone. */
+void px_report_network(struct px_box *box, struct px_result *r)
+{
+    bool alone = box->have_report && !box->report.shared;
+    free(box->carrier_told);
+    box->carrier_told = NULL;
+    if (box->carrier)
+        box->carrier_told = box->carrier->tell(box->carrier, NULL, r);
+    else if (box->carrier_mark && alone)
+        box->carrier_told = box->home->carrier->tell(box->home->carrier, box->carrier_mark, r);
+}
+
 /* From the kernel's own words: the counters of the cgroup and the filter's listener. */
 static void read_denials(struct px_box *box, struct px_result *r)
 {
@@ -195,6 +208,7 @@ static void read_denials(struct px_box *box, struct px_result *r)
             deny(r, "memory", NULL, "memory", "--memory SIZE", h->value);
     }
     px_report_denials(box, r);
+    px_report_network(box, r);
 }
 
 /* ---- usage and output ---- */
@@ -257,6 +271,7 @@ void px_report_home(struct px_box *box)
     to->missing_count = from->missing_count;
     memcpy(to->mechanisms, from->mechanisms, sizeof to->mechanisms);
     memcpy(to->missing, from->missing, sizeof to->missing);
+    box->carrier_mark = box->home->carrier ? box->home->carrier->mark(box->home->carrier) : NULL;
     box->own_filter = !has_mechanism(from, "seccomp=profile");
     box->strict = has_mechanism(from, "seccomp=strict");
     if (box->home->alone || !box->home->has_cgroup)     /* a box of one command has counted nothing yet */
@@ -347,6 +362,22 @@ void px_report_print_denials(struct px_json *j, const struct px_result *r)
     px_json_end(j);
 }
 
+static void print_traffic(struct px_json *j, const struct px_result *r)
+{
+    if (!r->has_network)
+        return;
+    px_json_array(j, "network");
+    for (size_t i = 0; i < r->traffic_count; i++) {
+        px_json_object(j, NULL);
+        px_json_text(j, "name", r->traffic[i].name);
+        px_json_uint(j, "connections", r->traffic[i].connections);
+        px_json_uint(j, "sent_bytes", r->traffic[i].sent_bytes);
+        px_json_uint(j, "received_bytes", r->traffic[i].received_bytes);
+        px_json_end(j);
+    }
+    px_json_end(j);
+}
+
 static void print_usage(struct px_json *j, const struct px_result *r)
 {
     px_json_decimal(j, "wall_s", r->wall_nsec / 1000, 6);
@@ -411,6 +442,7 @@ static void print_body(struct px_json *j, const struct px_result *r, char *const
     print_usage(j, r);
     print_limits(j, r);
     px_report_print_denials(j, r);
+    print_traffic(j, r);
     px_json_array(j, "hints");
     for (size_t i = 0; i < r->hints_count && i < 4; i++)
         px_json_text(j, NULL, r->hints[i]);

@@ -31,6 +31,7 @@ static const char *const etc_binds[] = {"/etc/alternatives", "/etc/ld.so.cache"}
 static void add_etc(struct px_plan *plan, const struct px_policy *policy)
 {
     char text[512];
+    px_auto_buf struct px_buf servers = PX_BUF(512);
     uint32_t uid = policy->user.uid, gid = policy->user.gid;
 
     px_steps_dirs(plan, "/etc", true, 0);
@@ -44,7 +45,8 @@ static void add_etc(struct px_plan *plan, const struct px_policy *policy)
     px_steps_file(plan, "/etc/hosts", text);
     (void)px_fmt(text, sizeof text, "%s\n", policy->hostname);
     px_steps_file(plan, "/etc/hostname", text);
-    px_steps_file(plan, "/etc/resolv.conf", "");
+    px_plan_resolv(policy, &servers);
+    px_steps_file(plan, "/etc/resolv.conf", px_buf_text(&servers));
     px_steps_file(plan, "/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n");
 }
 

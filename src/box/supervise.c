@@ -28,7 +28,7 @@
 #include "kernel/pidfd.h"
 #include "kernel/tree.h"
 
-enum { GRACE_MSEC = 2000, FORCE_MSEC = 200, STUCK_MSEC = 20000, EOF_MSEC = 250, EOF_TIMES = 20, DISK_MSEC = 50 };
+enum { GRACE_MSEC = 2000, FORCE_MSEC = 200, STUCK_MSEC = 20000, EOF_MSEC = 250, EOF_TIMES = 20, DISK_MSEC = 50, CARRIER_MSEC = 5000 };
 
 /* ---- starting ---- */
 
@@ -154,7 +154,7 @@ static int add_event(struct px_box *box, int fd, uint32_t tag)
 static void set_timer(struct px_box *box)
 {
     const uint64_t all[] = {box->deadline_nsec, box->grace_nsec, box->force_nsec, box->stuck_nsec,
-                            box->eof_nsec,      box->disk_nsec};
+                            box->eof_nsec,      box->disk_nsec, box->carrier_nsec};
     uint64_t at = 0;
     for (size_t i = 0; i < PX_COUNT_OF(all); i++)
         if (all[i] && (at == 0 || all[i] < at))
@@ -220,6 +220,8 @@ static int watch_all(struct px_box *box, struct px_err *e)
     watch_oom(box);
     if (box->listener >= 0)
         (void)add_event(box, box->listener, PX_EVENT_REFUSED);
+    if (box->carrier && add_event(box, box->carrier->pidfd, PX_EVENT_CARRIER) < 0)
+        return px_fail(e, PX_E_IO, errno, "cannot watch the network of the box");
     px_flow_watch(box);
     watch_files(box);
     if (box->tty && box->flow[0].from < 0)
@@ -361,7 +363,7 @@ static struct px_box *empty_box(bool streams)
         box->upper[i] = (struct px_upper)PX_UPPER_NONE;
     int *const fds[] = {&box->pidfd, &box->payload,     &box->control,  &box->epoll,    &box->timer,
                         &box->oom_event, &box->ready_event, &box->terminal, &box->listener, &box->scratch_lock,
-                        &box->notes, &box->changes};
+                        &box->notes, &box->record, &box->changes};
     for (size_t i = 0; i < PX_COUNT_OF(fds); i++)
         *fds[i] = -EBADF;
     for (int i = 0; i < PX_FLOW_COUNT; i++) {
@@ -387,6 +389,7 @@ static struct px_box *new_box(struct px_plan *plan, const struct px_policy *poli
     box->plan = plan;
     box->partner = plan ? plan->partner : NULL;
     box->after = plan ? plan->after : NULL;
+    box->carrier = plan ? plan->carrier : NULL;
     bool timed = px_policy_limited(policy->timeout_msec) && !px_policy_without(policy, PX_WITHOUT_TIMEOUT);
     box->timeout_msec = timed ? policy->timeout_msec : 0;
     box->cpu_time_msec = policy->cpu_time_msec;
@@ -418,8 +421,14 @@ int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, con
             plan->partner->done(plan->partner);
         if (plan->after)
             plan->after->done(plan->after);
+        if (plan->carrier)
+            plan->carrier->done(plan->carrier);
         px_plan_free(plan);
         return px_fail(e, PX_E_MEMORY, ENOMEM, "box");
+    }
+    if (plan->carried && !plan->carrier) {
+        px_supervise_free(box);
+        return px_fail(e, PX_E_NOT_BUILT, 0, "boxes made ahead of time with --net outbound or --publish are not part of this build");
     }
     if (make_id(box->id) < 0 || open_uppers(box, policy, e) < 0 || open_writable(box, e) < 0 ||
         choose_ids(box, policy, e) < 0 || make_cgroup(box, policy, e) < 0) {
@@ -564,6 +573,16 @@ static void take_report(struct px_box *box)
     }
 }
 
+/* What the box has sent is delivered, for a bounded time; step goes on until that is over. */
+static void end_carrier(struct px_box *box)
+{
+    if (!box->carrier || box->carrier_gone)
+        return;
+    box->carrier->end(box->carrier);
+    box->carrier_nsec = px_now_nsec() + (uint64_t)CARRIER_MSEC * 1000000;
+    set_timer(box);
+}
+
 static int reap(struct px_box *box, struct px_err *e)
 {
     int r = px_pidfd_wait(box->pidfd, true, &box->init_status, &box->usage);
@@ -575,6 +594,7 @@ static int reap(struct px_box *box, struct px_err *e)
     (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, box->pidfd, NULL);
     r = box->partner ? box->partner->gone(box, e) : 0;
     end_with(box, PX_END_LOST);
+    end_carrier(box);
     return r;
 }
 
@@ -592,6 +612,10 @@ static int on_timer(struct px_box *box, struct px_err *e)
 {
     uint64_t count, now = px_now_nsec();
     (void)px_read_some(box->timer, &count, sizeof count);
+    if (box->carrier_nsec && now >= box->carrier_nsec) {
+        box->carrier_nsec = 0;
+        box->carrier->kill(box->carrier);
+    }
     if (box->reaped)
         return 0;
     if (box->stuck_nsec && now >= box->stuck_nsec)
@@ -644,6 +668,12 @@ static void on_refused(struct px_box *box)
     }
 }
 
+static void add_hint(struct px_box *box, const char *hint)
+{
+    if (box->result.hints_count < PX_COUNT_OF(box->result.hints))
+        box->result.hints[box->result.hints_count++] = hint;
+}
+
 static int dispatch(struct px_box *box, uint32_t tag, struct px_err *e)
 {
     switch (tag) {
@@ -663,18 +693,18 @@ static int dispatch(struct px_box *box, uint32_t tag, struct px_err *e)
     case PX_EVENT_PARTNER:
         box->partner->ready(box);
         return 0;
+    case PX_EVENT_CARRIER:
+        (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, box->carrier->pidfd, NULL);
+        box->carrier_gone = true;
+        if (!box->reaped)
+            add_hint(box, "the network of the box failed before the box ended");
+        return 0;
     case PX_EVENT_FILES:           /* seen to by the caller */
         return 0;
     default:
         px_flow_ready(box, (int)(tag & 3));
         return 0;
     }
-}
-
-static void add_hint(struct px_box *box, const char *hint)
-{
-    if (box->result.hints_count < PX_COUNT_OF(box->result.hints))
-        box->result.hints[box->result.hints_count++] = hint;
 }
 
 /* Set-id bits on files that the box could write: refused by the filter, and taken away once more here (a file that had them
@@ -738,7 +768,8 @@ int px_supervise_step(struct px_box *box, int wait_msec, struct px_err *e)
     if (!box->reaped)
         return 1;
     px_flow_drain(box);
-    if (px_flow_busy(box)) {    /* only the caller's own reader is slow now */
+    /* Only the caller's own reader is slow now, or a server that gets the box's last bytes. */
+    if (px_flow_busy(box) || (box->carrier && !box->carrier_gone)) {
         if (n == 0 && wait_msec != 0)
             (void)epoll_wait(box->epoll, events, 16, wait_msec);
         return 1;
@@ -768,11 +799,13 @@ void px_supervise_free(struct px_box *box)
         (void)px_cgroup_done(&box->cgroup);
     if (box->after)
         box->after->done(box->after);
+    if (box->carrier)
+        box->carrier->done(box->carrier);
     for (int i = 0; i < PX_UPPERS; i++)
         px_upper_done(&box->upper[i]);
     px_idmap_done(&box->ids);
     int *const fds[] = {&box->pidfd, &box->payload, &box->control, &box->timer, &box->oom_event, &box->ready_event, &box->terminal,
-                        &box->listener, &box->scratch_lock, &box->notes, &box->changes, &box->epoll};
+                        &box->listener, &box->scratch_lock, &box->notes, &box->record, &box->changes, &box->epoll};
     for (size_t i = 0; i < PX_COUNT_OF(fds); i++)
         *fds[i] = px_fd_close(*fds[i]);
     if (box->root_free)
@@ -782,6 +815,8 @@ void px_supervise_free(struct px_box *box)
     for (size_t i = 0; i < box->writable_count; i++)
         (void)px_fd_close(box->writable[i]);
     free(box->writable);
+    free(box->carrier_mark);
+    free(box->carrier_told);
     px_plan_free(box->plan);
     free(box->argv);
     free(box->stamps);

@@ -43,7 +43,7 @@ struct px_flow {
 };
 
 /* What an event of the epoll is about; the streams add their index. */
-enum { PX_EVENT_PIDFD, PX_EVENT_TIMER, PX_EVENT_OOM, PX_EVENT_FILES, PX_EVENT_REFUSED, PX_EVENT_PARTNER, PX_EVENT_REPLY,
+enum { PX_EVENT_PIDFD, PX_EVENT_TIMER, PX_EVENT_OOM, PX_EVENT_FILES, PX_EVENT_REFUSED, PX_EVENT_PARTNER, PX_EVENT_REPLY, PX_EVENT_CARRIER,
        PX_EVENT_FROM = 16, PX_EVENT_TO = 32 };
 
 enum px_end { PX_END_NONE, PX_END_EXIT, PX_END_TIMEOUT, PX_END_MEMORY, PX_END_OUTPUT, PX_END_DISK, PX_END_KILLED, PX_END_LOST };
@@ -69,6 +69,21 @@ struct px_after {
     void (*done)(struct px_after *after);
 };
 
+/* Who carries the traffic of a box between its namespace and the outside (engine/network.c). It is the box's from
+ * px_supervise_start on, also on failure. */
+struct px_carrier {
+    int socket;                 /* the box's end: it sends sockets of its namespace there. Ours to close when the box runs. */
+    int pidfd;                  /* of the carrier's process; readable when that is gone */
+    int record;                 /* what `mark` and `tell` read, also in another process that uses the box */
+    void (*end)(struct px_carrier *carrier);    /* the box is gone: deliver what is on its way, then go */
+    void (*kill)(struct px_carrier *carrier);
+    int (*change)(struct px_carrier *carrier, const char *field, const char *value, struct px_err *e);  /* px_box_network */
+    void *(*mark)(struct px_carrier *carrier);  /* how things stand now, for `tell`; the caller's to free() */
+    /* Adds what was refused and carried (since then, if since is not NULL). What the result borrows, the caller's to free(). */
+    void *(*tell)(struct px_carrier *carrier, const void *since, struct px_result *r);
+    void (*done)(struct px_carrier *carrier);
+};
+
 enum { PX_UPPERS = 2 };
 
 struct px_box {
@@ -87,7 +102,12 @@ struct px_box {
     struct px_disk disk;        /* the bound on them */
     struct px_upper upper[PX_UPPERS];           /* directories of the caller's that take changes: of the root, of a directory */
     int changes;                /* the upper directory of --changes */
+    int record;                 /* a home that another process made: its carrier's */
     struct px_after *after;     /* NULL: nobody */
+    struct px_carrier *carrier; /* NULL: nobody */
+    bool carrier_gone;
+    void *carrier_mark;         /* a command: how its home's carrier stood when it began; NULL: it has none */
+    void *carrier_told;         /* what the result borrows */
     struct px_idmap ids;
     struct px_cgroup cgroup;
     bool has_cgroup;
@@ -128,6 +148,7 @@ struct px_box {
     uint64_t force_nsec;        /* when killing the command alone did not do */
     uint64_t stuck_nsec;        /* when even SIGKILL did not */
     uint64_t disk_nsec;         /* when the writable binds are looked at again */
+    uint64_t carrier_nsec;      /* when the carrier has had its time */
     uint64_t eof_nsec;          /* when the terminal is told again that its input has ended */
     int eof_count;
     int64_t start_realtime_sec;
@@ -184,5 +205,6 @@ void px_report_isolation(struct px_box *box);  /* what is in force: known as soo
 void px_report_home(struct px_box *box);        /* the same for a command, from its home; before it starts */
 void px_report_make(struct px_box *box);
 void px_report_denials(const struct px_box *box, struct px_result *r);  /* adds them; of a home also while it lives */
+void px_report_network(struct px_box *box, struct px_result *r);        /* the same for its traffic; at the end */
 void px_report_print_denials(struct px_json *j, const struct px_result *r);
 int px_report_json(const struct px_result *r, char *const argv[], bool exact, char **ret_json, struct px_err *e);

@@ -454,12 +454,40 @@ TEST(task_preset_has_rlimits_for_what_a_cgroup_may_not_hold)
     px_plan_free(plan);
 }
 
-TEST(project_preset_waits_for_its_network)
+/* Rules before sockets, both while there are privileges; nothing of it where nobody asked. */
+TEST(project_preset_is_carried)
 {
-    refuse_plan("project", NULL, &full_host, PX_E_NOT_BUILT);
+    struct px_plan *plan = make_plan("project", NULL, &full_host);
+    check_full(plan, false);
+    ASSERT(plan->carried);
+    ASSERT_EQ(count_of(plan, PX_OP_NETLINK), 3);
+    ASSERT_EQ(count_of(plan, PX_OP_SOCKET), 7);
+    check_before(plan, PX_OP_LOOPBACK, PX_OP_NETLINK);
+    check_before(plan, PX_OP_NETLINK, PX_OP_SOCKET);
+    check_before(plan, PX_OP_SOCKET, PX_OP_BOUND);
+    px_plan_free(plan);
+}
+
+TEST(project_preset_without_its_network)
+{
     struct px_plan *plan = make_plan("project", PAIRS("net", "none"), &full_host);
     check_full(plan, false);
+    ASSERT(!plan->carried && count_of(plan, PX_OP_NETLINK) == 0 && count_of(plan, PX_OP_SOCKET) == 0);
     px_plan_free(plan);
+}
+
+/* What only makes sense with a network of that kind, or cannot be held, is refused. */
+TEST(networks_that_cannot_be)
+{
+    struct px_host landlock = full_host;
+    landlock.user_namespaces = false;
+    landlock.scratch = "/tmp/x";
+    refuse_plan("default", PAIRS("net", "none", "allow-net", "good.test"), &full_host, PX_E_USAGE);
+    refuse_plan("default", PAIRS("dns", "192.0.2.1"), &full_host, PX_E_USAGE);
+    refuse_plan("default", PAIRS("publish", "1:2", "net", "host"), &full_host, PX_E_USAGE);
+    refuse_plan("default", PAIRS("net", "outbound", "runtime", "crun"), &full_host, PX_E_NOT_BUILT);
+    refuse_plan("default", PAIRS("net", "outbound", "require", "landlock"), &landlock, PX_E_TIER);
+    refuse_plan("default", PAIRS("publish", "1:2", "require", "landlock"), &landlock, PX_E_TIER);
 }
 
 TEST(a_shared_network_is_named)

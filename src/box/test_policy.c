@@ -164,6 +164,39 @@ TEST(no_preset_is_the_default_one)
 
 /* ---- the table ---- */
 
+/* An allow-list asks for the network that it narrows, a published port for one to listen in; never against what was said. */
+TEST(the_network_that_is_meant)
+{
+    struct px_err e = {0};
+    struct px_policy p = preset(NULL);
+    ASSERT_PX(px_policy_put(&p, "publish", "18080:80", &e), e);
+    ASSERT_EQ(p.net, PX_NET_LOOPBACK);
+    ASSERT_PX(px_policy_put(&p, "allow-net", "good.test", &e), e);
+    ASSERT_EQ(p.net, PX_NET_OUTBOUND);
+    ASSERT_PX(px_policy_check_network(&p, &e), e);
+    ASSERT_PX(px_policy_put(&p, "net", "loopback", &e), e);
+    ASSERT_PX(px_policy_put(&p, "allow-net", "other.test", &e), e);
+    ASSERT_EQ(p.net, PX_NET_LOOPBACK);
+    ASSERT_EQ(px_policy_check_network(&p, &e), -1);
+    ASSERT_EQ(e.code, PX_E_USAGE);
+    px_policy_done(&p);
+}
+
+TEST(published_ports_are_read_strictly)
+{
+    static const char *const bad[] = {"", "80", ":80", "80:", "0:80", "80:0", "65536:80", "a:80", "1.2.3:1:2", "::1:1:2", "[1.2.3.4]:1:2",
+                                      "[::1:1:2", "1:2:3:4", "1:2/sctp", "1:2/", "-1:2", " 1:2"};
+    struct px_publish p;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (px_policy_parse_publish(bad[i], &p) != -EINVAL)
+            FAIL("'%s' is taken", bad[i]);
+    ASSERT_EQ(px_policy_parse_publish("1:2/udp", &p), -EPROTONOSUPPORT);
+    ASSERT_EQ(px_policy_parse_publish("[::1]:18080:80/tcp", &p), 0);
+    ASSERT(p.host == 18080 && p.box == 80 && !px_address_is_v4(&p.address));
+    ASSERT_EQ(px_policy_parse_publish("1:2", &p), 0);
+    ASSERT_EQ(px_address_get_v4(&p.address), 0x7f000001);
+}
+
 TEST(fields_of_the_design_that_are_not_built_are_refused)
 {
     struct px_policy p = preset(NULL);
@@ -175,7 +208,7 @@ TEST(fields_of_the_design_that_are_not_built_are_refused)
             refuse(&p, f->name, NULL, PX_E_NOT_BUILT);
             absent++;
         }
-    ASSERT(absent > 5);
+    ASSERT(absent > 0);
     ASSERT_STR(p.base, "host"); /* they share the first member's offset, which must stay untouched */
     px_policy_done(&p);
 }

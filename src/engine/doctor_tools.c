@@ -28,7 +28,7 @@ static const struct px_tool tools[] = {         /* packages: other, debian, ubun
     { "runc",       PX_NEED_NICE,    "--runtime runc",              false, { NULL, "runc", "runc", "runc", "runc", "runc" } },
     { "crun",       PX_NEED_NICE,    "--runtime crun",              false, { NULL, "crun", "crun", "crun", "crun", "crun" } },
     { "runsc",      PX_NEED_NICE,    "--runtime runsc (gVisor)",    false, { NULL, "runsc", "runsc", NULL, NULL, NULL } },
-    { "pasta",      PX_NEED_NETWORK, "--net outbound",              false,
+    { "pasta",      PX_NEED_NICE,    "--net outbound:pasta",        false,
       { NULL, "passt", "passt", "passt", "passt", "passt" } },
     { "newuidmap",  PX_NEED_NICE,    "an ordinary user's own ids",  true,
       { NULL, "uidmap", "uidmap", "shadow-utils", "shadow", "shadow-uidmap" } },

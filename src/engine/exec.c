@@ -137,7 +137,7 @@ bool px_stay_root_is_stored(const struct px_policy *policy)
 PX_API bool px_policy_is_small(const struct px_policy *policy)
 {
     return px_policy_own_filter(policy) && px_policy_native(policy) && !policy->detach && !policy->changes &&
-           !px_stay_root_is_stored(policy);
+           !px_policy_carried(policy) && !px_stay_root_is_stored(policy);
 }
 
 PX_API const char *px_preset_name(size_t index)
@@ -256,6 +256,12 @@ static int start(const struct px_policy *policy, const char *const argv[], const
         return -1;
     plan->after = policy->after;
     if (policy->changes && !policy->after && px_beyond_changes(policy, &plan->after, e) < 0) {
+        px_plan_free(plan);
+        return -1;
+    }
+    if (plan->carried && px_beyond_network(policy, &plan->carrier, e) < 0) {
+        if (plan->after)
+            plan->after->done(plan->after);
         px_plan_free(plan);
         return -1;
     }
@@ -393,6 +399,10 @@ static int stay_rooted(const struct px_policy *policy, bool bound, const int *im
     if (px_stay_plan(policy, bound, &plan, e) < 0)
         return -1;
     plan->image = image;
+    if (plan->carried && px_beyond_network(policy, &plan->carrier, e) < 0) {
+        px_plan_free(plan);
+        return -1;
+    }
     return px_supervise_start(plan, policy, &nothing, ret_home, e);
 }
 
@@ -423,6 +433,15 @@ PX_API int px_box_exec(struct px_box *home, const struct px_policy *command, con
     if (home->control < 0 || home->reaped)
         return px_fail(e, PX_E_GONE, 0, "the box has ended");
     return px_supervise_exec(home, command, argv, io ? io : &nothing, ret_box, e);
+}
+
+PX_API int px_box_network(struct px_box *box, const char *field, const char *value, struct px_err *e)
+{
+    struct px_carrier *carrier = box->home ? box->home->carrier : box->carrier;
+    if (carrier)
+        return carrier->change(carrier, field, value, e);
+    px_fail(e, PX_E_USAGE, 0, "the box has no network that could be changed");
+    return px_fix(e, "Start it with --net outbound, or with a port: --publish HOST:BOX.");
 }
 
 PX_API int px_box_fd(const struct px_box *box)

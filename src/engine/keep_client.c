@@ -16,6 +16,7 @@
 #include "box/supervise.h"
 #include "engine/keep.h"
 #include "engine/living.h"
+#include "engine/network.h"
 
 enum {
     CONNECT_MSEC_MAX = 5000,
@@ -163,6 +164,8 @@ static int take_home(struct px_living *l, struct px_err *e)
         return no_answer(l, r, e);
     if (px_home_receive(l->socket, ANSWER_MSEC_MAX, &l->home, e) < 0)
         return -1;
+    if (l->home->record >= 0)   /* without, results say nothing of the network */
+        l->home->carrier = px_network_guest(&l->home->record);
     return await_answer(l, ANSWER_MSEC_MAX, &m, &l->defaults, e);
 }
 

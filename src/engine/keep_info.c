@@ -110,7 +110,9 @@ static void print_names(struct px_json *j, const char *name, const char (*list)[
 static void print_denials(const struct px_keeper *k, struct px_json *j)
 {
     struct px_result r = {0};
+    struct px_carrier *carrier = k->home->carrier;
     px_report_denials(k->home, &r);
+    px_auto_free void *told = carrier ? carrier->tell(carrier, NULL, &r) : NULL;        /* of all commands together */
     px_report_print_denials(j, &r);
 }
 

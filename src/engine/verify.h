@@ -90,7 +90,7 @@ struct px_surroundings {
     const char *tier;           /* "full", "landlock", "oci:crun" */
     unsigned in;                /* the PX_IN_ bit of it */
     bool no_listener;           /* refused calls are not told */
-    bool overlay, tmp_noexec, net_shared, own_filter, strict, no_landlock, groups_kept, single_id;
+    bool overlay, tmp_noexec, net_shared, net_carried, own_filter, strict, no_landlock, groups_kept, single_id;
 };
 
 struct px_verdict {

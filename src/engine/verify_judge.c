@@ -222,7 +222,7 @@ void px_judge_error(const struct px_verify_row *row, const struct px_err *error,
 static bool absent(const struct px_verify_row *row, const struct px_surroundings *s, const char *word)
 {
     if (px_equal(word, "network-namespace"))
-        return s->net_shared && !strstr(row->options, "net=");
+        return (s->net_shared || s->net_carried) && !strstr(row->options, "net=");
     return (px_equal(word, "seccomp") && s->own_filter) || (px_equal(word, "landlock") && s->no_landlock) ||
            (px_equal(word, "groups") && s->groups_kept);
 }

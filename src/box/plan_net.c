@@ -1,0 +1,102 @@
+/* The steps that make a box's network: a namespace, its loopback, and for who carries its traffic (net/wire.h) routes, rules and
+ * sockets. */
+#include <linux/netlink.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "base/buf.h"
+#include "base/text.h"
+#include "box/steps.h"
+#include "net/batch.h"
+#include "net/wire.h"
+
+/* px_netns_netlink's messages, in the arena. */
+static uint32_t add_messages(struct px_plan *plan, void (*make)(struct px_buf *out), uint32_t *ret_length)
+{
+    px_auto_buf struct px_buf out = PX_BUF(16 << 10);
+    make(&out);
+    if (out.err < 0)
+        plan->text.err = out.err;
+    *ret_length = (uint32_t)out.len;
+    return px_steps_bytes(plan, out.data, out.len);
+}
+
+static void add_netlink(struct px_plan *plan, int protocol, void (*make)(struct px_buf *out), unsigned flags)
+{
+    uint32_t length, at = add_messages(plan, make, &length);
+    struct px_step *s = px_steps_add(plan, PX_OP_NETLINK);
+    s->src = at;
+    s->attr = length;
+    s->num = (uint64_t)protocol;
+    s->flags = (uint16_t)flags;
+}
+
+static void add_socket(struct px_plan *plan, enum px_net_socket kind, int family, int type, uint16_t port)
+{
+    struct px_step *s = px_steps_add(plan, PX_OP_SOCKET);
+    s->num = (uint64_t)kind;
+    s->num2 = (uint64_t)family << 8 | (uint64_t)type;
+    s->attr = port;
+    s->flags = family == AF_INET6 ? PX_STEP_MAYBE : 0;  /* a kernel without IPv6 has nothing to carry */
+}
+
+static void add_log(struct px_plan *plan)
+{
+    uint32_t length, at = add_messages(plan, px_batch_log, &length);
+    struct px_step *s = px_steps_add(plan, PX_OP_SOCKET);
+    s->num = PX_NET_LOG;
+    s->num2 = (uint64_t)AF_NETLINK << 8;
+    s->src = at;
+    s->attr = length;
+}
+
+static void add_outbound(struct px_plan *plan)
+{
+    add_netlink(plan, NETLINK_ROUTE, px_batch_routes4, 0);
+    add_netlink(plan, NETLINK_ROUTE, px_batch_routes6, PX_STEP_MAYBE);
+    add_netlink(plan, NETLINK_NETFILTER, px_batch_rules, 0);
+    add_socket(plan, PX_NET_TCP4, AF_INET, SOCK_STREAM, PX_NET_PORT_TCP);
+    add_socket(plan, PX_NET_TCP6, AF_INET6, SOCK_STREAM, PX_NET_PORT_TCP);
+    add_socket(plan, PX_NET_UDP4, AF_INET, SOCK_DGRAM, PX_NET_PORT_DNS);
+    add_socket(plan, PX_NET_UDP6, AF_INET6, SOCK_DGRAM, PX_NET_PORT_DNS);
+    add_socket(plan, PX_NET_DNS4, AF_INET, SOCK_STREAM, PX_NET_PORT_DNS);
+    add_socket(plan, PX_NET_DNS6, AF_INET6, SOCK_STREAM, PX_NET_PORT_DNS);
+    add_log(plan);
+}
+
+void px_plan_network(struct px_plan *plan, const struct px_policy *policy)
+{
+    if (!plan->own_net)
+        return;
+    px_steps_add(plan, PX_OP_NETNS);
+    if (policy->net == PX_NET_LOOPBACK || policy->net == PX_NET_OUTBOUND)
+        px_steps_add(plan, PX_OP_LOOPBACK);
+    if (!px_policy_carried(policy))
+        return;
+    plan->carried = true;
+    if (policy->net == PX_NET_OUTBOUND)
+        add_outbound(plan);
+    /* For a box that stays, ports can be published later. */
+    for (int i = 0; (policy->publish.count > 0 || plan->stays) && i < PX_NET_INSIDE_MAX; i++)
+        add_socket(plan, PX_NET_INSIDE, AF_INET, SOCK_STREAM, 0);
+    if (policy->net == PX_NET_OUTBOUND)
+        px_plan_has(plan, "net=relay%s", policy->allow_net.count ? ", allow-list" : "");
+    if (policy->publish.count > 0)
+        px_plan_has(plan, "ports=%zu published", policy->publish.count);
+}
+
+/* /etc/resolv.conf. Whoever is asked, the question comes to our resolver, which asks the same servers. */
+void px_plan_resolv(const struct px_policy *policy, struct px_buf *out)
+{
+    if (policy->net != PX_NET_OUTBOUND)
+        return;
+    size_t before = out->len;
+    for (size_t i = 0; i < policy->dns.count; i++) {
+        struct px_address a;
+        bool own = px_address_parse(policy->dns.items[i], &a) < 0 || px_equal(px_address_special(&a), "loopback");
+        if (!own)               /* the host's own loopback would be the box's */
+            px_buf_printf(out, "nameserver %s\n", policy->dns.items[i]);
+    }
+    if (out->len == before)
+        px_buf_puts(out, "nameserver " PX_NET_RESOLVER "\n");
+}

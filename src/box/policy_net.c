@@ -1,0 +1,234 @@
+/* The fields of a policy about the network. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "box/policy.h"
+#include "net/rule.h"
+#include "net/wire.h"
+
+/* ---- lists of texts ---- */
+
+static int add_text(struct px_text_list *list, size_t max, const struct px_field *field, const char *text, struct px_err *e)
+{
+    if (list->count >= max)
+        return px_fail(e, PX_E_LIMIT, 0, "--%s was given more than %zu times", field->name, max);
+    char **items = realloc(list->items, (list->count + 1) * sizeof *items);
+    if (items)
+        list->items = items;
+    char *copy = items ? strdup(text) : NULL;
+    if (!copy)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "--%s", field->name);
+    list->items[list->count++] = copy;
+    return 0;
+}
+
+static void print_texts(const void *at, const struct px_field *field, struct px_json *json)
+{
+    const struct px_text_list *list = at;
+    px_json_array(json, field->name);
+    for (size_t i = 0; i < list->count; i++)
+        px_json_text(json, NULL, list->items[i]);
+    px_json_end(json);
+}
+
+static void done_texts(void *at)
+{
+    struct px_text_list *list = at;
+    for (size_t i = 0; i < list->count; i++)
+        free(list->items[i]);
+    free(list->items);
+    *list = (struct px_text_list){0};
+}
+
+/* ---- the network itself ---- */
+
+static int parse_net(void *at, const struct px_field *field, const char *text, struct px_err *e)
+{
+    bool box = px_starts_with(text, "box:");
+    if (!box && !px_starts_with(text, "outbound:"))
+        return px_field_choice.parse(at, field, text, e);
+    px_fail(e, PX_E_NOT_BUILT, 0, "--net %.64s is not part of this build", text);
+    return box ? px_fix(e, "Run both in one box that stays: px box start, then px box exec.")
+               : px_fix(e, "Use --net outbound, which carries TCP and name queries.");
+}
+
+static void print_net(const void *at, const struct px_field *field, struct px_json *json)
+{
+    px_field_choice.print(at, field, json);
+}
+
+const struct px_field_type px_policy_net_type = {"choice", parse_net, print_net, NULL};
+
+/* ---- rules ---- */
+
+static int parse_rule(void *at, const struct px_field *field, const char *text, struct px_err *e)
+{
+    struct px_net_rule rule;
+    if (px_net_rule_parse(text, false, &rule) == 0)
+        return add_text(at, PX_NET_RULES_MAX, field, text, e);
+    px_fail(e, PX_E_VALUE, 0, "--%s: '%.300s' is no host", field->name, text);
+    px_why(e, "A host is a name of letters, digits and '-', an address, or a network whose other bits are 0; a port may follow.");
+    return px_fix(e, "Write example.org, *.example.org, example.org:8443, 192.0.2.7, 10.1.0.0/16:5432, [2001:db8::7]:443, or "
+                     "a name with :* for every port.");
+}
+
+const struct px_field_type px_policy_rule_type = {"host", parse_rule, print_texts, done_texts};
+
+/* ---- ports ---- */
+
+static int parse_number(const char *text, bool zero, uint16_t *ret_port)
+{
+    uint64_t port;
+    if (px_parse_u64(text, 65535, &port) < 0 || (port == 0 && !zero))
+        return -EINVAL;
+    *ret_port = (uint16_t)port;
+    return 0;
+}
+
+/* HOST:BOX, IP:HOST:BOX or [IPv6]:HOST:BOX */
+int px_policy_parse_publish(const char *text, struct px_publish *ret_publish)
+{
+    struct px_publish p = {.address = px_address_v4(0x7f000001)};
+    char copy[PX_ADDRESS_TEXT + 32];
+    if (px_fmt(copy, sizeof copy, "%s", text) < 0)
+        return -EINVAL;
+    char *slash = strchr(copy, '/');
+    if (slash && px_equal(slash, "/udp"))
+        return -EPROTONOSUPPORT;
+    if (slash && !px_equal(slash, "/tcp"))
+        return -EINVAL;
+    if (slash)
+        *slash = '\0';
+    char *box = strrchr(copy, ':');
+    if (!box)
+        return -EINVAL;
+    *box++ = '\0';
+    char *host = strrchr(copy, ':');
+    if (host) {
+        *host++ = '\0';
+        size_t n = strlen(copy);
+        bool brackets = n > 2 && copy[0] == '[' && copy[n - 1] == ']';
+        if (brackets)
+            copy[n - 1] = '\0';
+        if (px_address_parse(copy + brackets, &p.address) < 0 || brackets == px_address_is_v4(&p.address))
+            return -EINVAL;
+    }
+    if (parse_number(host ? host : copy, false, &p.host) < 0 || parse_number(box, false, &p.box) < 0)
+        return -EINVAL;
+    *ret_publish = p;
+    return 0;
+}
+
+static int parse_publish(void *at, const struct px_field *field, const char *text, struct px_err *e)
+{
+    struct px_publish p;
+    int r = px_policy_parse_publish(text, &p);
+    if (r == 0)
+        return add_text(at, PX_NET_PORTS_MAX, field, text, e);
+    if (r == -EPROTONOSUPPORT)
+        return px_fail(e, PX_E_NOT_BUILT, 0, "--%s %.64s: publishing UDP is not part of this build", field->name, text);
+    px_fail(e, PX_E_VALUE, 0, "--%s: '%.100s' names no two ports", field->name, text);
+    return px_fix(e, "Write HOST:BOX, such as 18080:80, or with an address of the host: 192.0.2.1:18080:80, [::1]:18080:80.");
+}
+
+const struct px_field_type px_policy_publish_type = {"ports", parse_publish, print_texts, done_texts};
+
+static int parse_port(void *at, const struct px_field *field, const char *text, struct px_err *e)
+{
+    uint16_t port;
+    if (parse_number(text, false, &port) < 0)
+        return px_fail(e, PX_E_VALUE, 0, "--%s: '%.40s' is no port", field->name, text);
+    return add_text(at, PX_NET_PORTS_MAX, field, text, e);
+}
+
+const struct px_field_type px_policy_port_type = {"port", parse_port, print_texts, done_texts};
+
+/* ---- details ---- */
+
+static int parse_server(void *at, const struct px_field *field, const char *text, struct px_err *e)
+{
+    struct px_address a;
+    if (px_address_parse(text, &a) < 0)
+        return px_fail(e, PX_E_VALUE, 0, "--%s: '%.100s' is no address", field->name, text);
+    return add_text(at, PX_NET_SERVERS_MAX, field, text, e);
+}
+
+const struct px_field_type px_policy_server_type = {"address", parse_server, print_texts, done_texts};
+
+static int parse_proxy(void *at, const struct px_field *field, const char *text, struct px_err *e)
+{
+    bool scheme = px_starts_with(text, "http://") || px_starts_with(text, "https://") || px_starts_with(text, "socks5://") ||
+                  px_starts_with(text, "socks5h://");
+    size_t n = strlen(text);
+    for (size_t i = 0; i < n; i++)
+        scheme = scheme && text[i] > ' ' && text[i] < 0x7f;
+    if (scheme && n < 480)
+        return px_field_text.parse(at, field, text, e);
+    px_fail(e, PX_E_VALUE, 0, "--%s: '%.100s' is no proxy", field->name, text);
+    return px_fix(e, "Write http://HOST:PORT, https://, socks5:// or socks5h://.");
+}
+
+static void print_proxy(const void *at, const struct px_field *field, struct px_json *json)
+{
+    px_field_text.print(at, field, json);
+}
+
+static void done_proxy(void *at)
+{
+    px_field_text.done(at);
+}
+
+const struct px_field_type px_policy_proxy_type = {"url", parse_proxy, print_proxy, done_proxy};
+
+/* ---- together ---- */
+
+/* An allow-list means a network that it narrows; a port of the box means one in which the box can listen. */
+void px_policy_imply_network(struct px_policy *policy, const char *field)
+{
+    if (px_equal(field, "net"))
+        policy->net_said = true;
+    if (px_equal(field, "allow-net") && !policy->net_said)
+        policy->net = PX_NET_OUTBOUND;
+    if (px_equal(field, "publish") && !policy->net_said && policy->net == PX_NET_NONE)
+        policy->net = PX_NET_LOOPBACK;
+}
+
+bool px_policy_carried(const struct px_policy *policy)
+{
+    return policy->net == PX_NET_OUTBOUND || policy->publish.count > 0;
+}
+
+static int need_outbound(const char *option, struct px_err *e)
+{
+    px_fail(e, PX_E_USAGE, 0, "--%s needs --net outbound", option);
+    return px_fix(e, "Add --net outbound, or leave --%s out.", option);
+}
+
+int px_policy_check_network(const struct px_policy *policy, struct px_err *e)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } options[] = {{"allow-net", policy->allow_net.count > 0}, {"deny-net", policy->deny_net.count > 0},
+                   {"allow-host-loopback", policy->allow_host_loopback}, {"host-port", policy->host_ports.count > 0},
+                   {"dns", policy->dns.count > 0}};
+    for (size_t i = 0; i < PX_COUNT_OF(options) && policy->net != PX_NET_OUTBOUND; i++)
+        if (options[i].given)
+            return need_outbound(options[i].name, e);
+    if (policy->publish.count > 0 && policy->net != PX_NET_OUTBOUND && policy->net != PX_NET_LOOPBACK) {
+        px_fail(e, PX_E_USAGE, 0, "--publish needs --net outbound or --net loopback");
+        return px_fix(e, policy->net == PX_NET_HOST ? "With --net host the box listens on the host itself."
+                                                    : "Write --net loopback if the box needs no connections of its own.");
+    }
+    if (px_policy_carried(policy) && !px_policy_native(policy)) {
+        px_fail(e, PX_E_NOT_BUILT, 0, "--runtime %s with %s is not part of this build", policy->runtime,
+                policy->net == PX_NET_OUTBOUND ? "--net outbound" : "--publish");
+        return px_fix(e, "Leave --runtime out, or use --net none or --net loopback.");
+    }
+    return 0;
+}

@@ -1,0 +1,160 @@
+#include "net/address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "base/text.h"
+
+static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+struct px_address px_address_v4(uint32_t address)
+{
+    struct px_address a;
+    memcpy(a.bytes, mapped, sizeof mapped);
+    for (int i = 0; i < 4; i++)
+        a.bytes[12 + i] = (uint8_t)(address >> (24 - 8 * i));
+    return a;
+}
+
+int px_address_parse(const char *text, struct px_address *ret_address)
+{
+    struct in_addr four;
+    struct px_address six;
+    if (inet_pton(AF_INET, text, &four) == 1)
+        *ret_address = px_address_v4(ntohl(four.s_addr));
+    else if (inet_pton(AF_INET6, text, six.bytes) == 1)
+        *ret_address = six;
+    else
+        return -EINVAL;
+    return 0;
+}
+
+bool px_address_is_v4(const struct px_address *a)
+{
+    return memcmp(a->bytes, mapped, sizeof mapped) == 0;
+}
+
+uint32_t px_address_get_v4(const struct px_address *a)
+{
+    const uint8_t *b = a->bytes + 12;
+    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
+
+bool px_address_equal(const struct px_address *a, const struct px_address *b)
+{
+    return memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
+}
+
+void px_address_print(const struct px_address *a, char out[PX_ADDRESS_TEXT])
+{
+    bool four = px_address_is_v4(a);
+    if (!inet_ntop(four ? AF_INET : AF_INET6, four ? a->bytes + 12 : a->bytes, out, PX_ADDRESS_TEXT))
+        out[0] = '\0';
+}
+
+void px_address_print_port(const struct px_address *a, uint16_t port, char *out, size_t size)
+{
+    char text[PX_ADDRESS_TEXT];
+    px_address_print(a, text);
+    if (px_fmt(out, size, px_address_is_v4(a) ? "%s:%u" : "[%s]:%u", text, port) < 0)
+        out[0] = '\0';
+}
+
+bool px_address_within(const struct px_address *a, const struct px_address *network, unsigned bits)
+{
+    unsigned whole = bits / 8, rest = bits % 8;
+    if (bits > 128 || memcmp(a->bytes, network->bytes, whole) != 0)
+        return false;
+    return rest == 0 || (a->bytes[whole] ^ network->bytes[whole]) >> (8 - rest) == 0;
+}
+
+/* ---- which are not the open network ---- */
+
+static const struct {
+    uint32_t network;
+    unsigned bits;
+    const char *word;
+} ranges4[] = {
+    {0x00000000, 8, "unspecified"},     {0x0a000000, 8, "private"},    {0x64400000, 10, "shared"},
+    {0x7f000000, 8, "loopback"},        {0xa9fe0000, 16, "link-local"}, {0xac100000, 12, "private"},
+    {0xc0000000, 24, "special"},        {0xc0586300, 24, "special"},   {0xc0a80000, 16, "private"},
+    {0xc6120000, 15, "special"},        {0xe0000000, 4, "multicast"},  {0xf0000000, 4, "reserved"},
+};
+
+/* Everything outside 2000::/3 is special but the translated addresses, which are judged by what they carry. */
+static const char *special4(uint32_t address)
+{
+    for (size_t i = 0; i < PX_COUNT_OF(ranges4); i++)
+        if ((address ^ ranges4[i].network) >> (32 - ranges4[i].bits) == 0)
+            return ranges4[i].word;
+    return NULL;
+}
+
+static uint32_t at(const struct px_address *a, unsigned from)
+{
+    const uint8_t *b = a->bytes + from;
+    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
+
+static const char *special6(const struct px_address *a)
+{
+    if (a->bytes[0] == 0xff)
+        return "multicast";
+    if (a->bytes[0] == 0xfe && a->bytes[1] >= 0x80)
+        return "link-local";
+    if ((a->bytes[0] & 0xfe) == 0xfc)
+        return "private";
+    if (at(a, 0) == 0 && at(a, 4) == 0 && at(a, 8) == 0)
+        return at(a, 12) == 1 ? "loopback" : "unspecified";
+    if (a->bytes[0] >> 5 != 1)
+        return "reserved";
+    return at(a, 0) == 0x20010000 ? "tunnel" : NULL;    /* Teredo carries an IPv4 address in disguise */
+}
+
+const char *px_address_special(const struct px_address *a)
+{
+    if (px_address_is_v4(a))
+        return special4(at(a, 12));
+    if (at(a, 0) == 0x0064ff9b && at(a, 4) == 0 && at(a, 8) == 0)      /* NAT64 */
+        return special4(at(a, 12));
+    if (a->bytes[0] == 0x20 && a->bytes[1] == 0x02)                     /* 6to4 */
+        return special4(at(a, 2));
+    return special6(a);
+}
+
+/* ---- sockets ---- */
+
+socklen_t px_address_to_socket(const struct px_address *a, uint16_t port, struct sockaddr_storage *ret_to)
+{
+    memset(ret_to, 0, sizeof *ret_to);
+    if (px_address_is_v4(a)) {
+        struct sockaddr_in *to = (struct sockaddr_in *)ret_to;
+        to->sin_family = AF_INET;
+        to->sin_port = htons(port);
+        memcpy(&to->sin_addr, a->bytes + 12, 4);
+        return sizeof *to;
+    }
+    struct sockaddr_in6 *to = (struct sockaddr_in6 *)ret_to;
+    to->sin6_family = AF_INET6;
+    to->sin6_port = htons(port);
+    memcpy(&to->sin6_addr, a->bytes, 16);
+    return sizeof *to;
+}
+
+int px_address_from_socket(const struct sockaddr_storage *from, struct px_address *ret_address, uint16_t *ret_port)
+{
+    if (from->ss_family == AF_INET) {
+        const struct sockaddr_in *four = (const struct sockaddr_in *)from;
+        *ret_address = px_address_v4(ntohl(four->sin_addr.s_addr));
+        *ret_port = ntohs(four->sin_port);
+        return 0;
+    }
+    if (from->ss_family != AF_INET6)
+        return -EAFNOSUPPORT;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)from;
+    memcpy(ret_address->bytes, &six->sin6_addr, 16);
+    *ret_port = ntohs(six->sin6_port);
+    return 0;
+}

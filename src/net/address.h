@@ -1,0 +1,34 @@
+/* net/address.h - IP addresses, both kinds as one, and which of them are not the open network.
+ *
+ * Why:     every decision about an address is made on one form, so that 127.0.0.1, ::ffff:127.0.0.1 and 64:ff9b::7f00:1 are one.
+ * Owns:    nothing.
+ * Mustn't: accept any spelling but dotted quads and RFC 4291's. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+/* IPv4 lies in it as ::ffff:a.b.c.d. */
+struct px_address {
+    uint8_t bytes[16];
+};
+
+enum { PX_ADDRESS_TEXT = 48 };
+
+int px_address_parse(const char *text, struct px_address *ret_address);        /* 0 or -EINVAL */
+struct px_address px_address_v4(uint32_t address);      /* in the host's byte order */
+bool px_address_is_v4(const struct px_address *a);
+uint32_t px_address_get_v4(const struct px_address *a);
+bool px_address_equal(const struct px_address *a, const struct px_address *b);
+void px_address_print(const struct px_address *a, char out[PX_ADDRESS_TEXT]);
+/* "1.2.3.4:80", "[2001:db8::1]:80" */
+void px_address_print_port(const struct px_address *a, uint16_t port, char *out, size_t size);
+/* Whether the first `bits` (of 128) are the same. */
+bool px_address_within(const struct px_address *a, const struct px_address *network, unsigned bits);
+/* NULL if it is an address of the open network; else a word for what it is: "private", "loopback", ... An IPv4 address that is
+ * carried in an IPv6 one (NAT64, 6to4) counts as itself. */
+const char *px_address_special(const struct px_address *a);
+socklen_t px_address_to_socket(const struct px_address *a, uint16_t port, struct sockaddr_storage *ret_to);
+int px_address_from_socket(const struct sockaddr_storage *from, struct px_address *ret_address, uint16_t *ret_port);

@@ -1,0 +1,329 @@
+#include "net/batch.h"
+
+#include <arpa/inet.h>
+#include <linux/if_addr.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_log.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <netinet/in.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/text.h"
+#include "net/wire.h"
+
+enum { LO = 1, NFT = NFNL_SUBSYS_NFTABLES << 8, DATA_MAX = 64 };
+
+/* ---- messages and attributes: lengths are written when the end is known ---- */
+
+static size_t open_message(struct px_buf *out, unsigned type, unsigned flags, const void *head, size_t head_len)
+{
+    size_t at = out->len;
+    struct nlmsghdr h = {.nlmsg_type = (uint16_t)type, .nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags), .nlmsg_seq = (uint32_t)at + 1};
+    px_buf_add(out, &h, sizeof h);
+    px_buf_add(out, head, head_len);
+    return at;
+}
+
+static void set_length(struct px_buf *out, size_t at, bool wide)
+{
+    uint32_t n = (uint32_t)(out->len - at);
+    uint16_t narrow = (uint16_t)n;
+    if (out->err == 0)
+        memcpy(out->data + at, wide ? (const void *)&n : (const void *)&narrow, wide ? sizeof n : sizeof narrow);
+}
+
+static void close_message(struct px_buf *out, size_t at)
+{
+    set_length(out, at, true);
+}
+
+static void put_attr(struct px_buf *out, unsigned type, const void *data, size_t len)
+{
+    static const char zero[4] = {0};
+    struct nlattr a = {.nla_len = (uint16_t)(sizeof a + len), .nla_type = (uint16_t)type};
+    px_buf_add(out, &a, sizeof a);
+    px_buf_add(out, data, len);
+    px_buf_add(out, zero, (4 - len % 4) % 4);
+}
+
+static void put_text(struct px_buf *out, unsigned type, const char *text)
+{
+    put_attr(out, type, text, strlen(text) + 1);
+}
+
+static void put_be32(struct px_buf *out, unsigned type, uint32_t value)
+{
+    uint32_t be = htonl(value);
+    put_attr(out, type, &be, sizeof be);
+}
+
+static size_t open_attr(struct px_buf *out, unsigned type)
+{
+    size_t at = out->len;
+    struct nlattr a = {.nla_type = (uint16_t)(type | NLA_F_NESTED)};
+    px_buf_add(out, &a, sizeof a);
+    return at;
+}
+
+static void close_attr(struct px_buf *out, size_t at)
+{
+    set_length(out, at, false);
+}
+
+/* ---- routes ---- */
+
+static void put_address(struct px_buf *out, int family, const void *address, size_t len)
+{
+    struct ifaddrmsg head = {.ifa_family = (uint8_t)family, .ifa_prefixlen = (uint8_t)(8 * len), .ifa_flags = IFA_F_PERMANENT | (family == AF_INET6 ? IFA_F_NODAD : 0),
+                             .ifa_index = LO};
+    size_t at = open_message(out, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, &head, sizeof head);
+    put_attr(out, IFA_LOCAL, address, len);
+    put_attr(out, IFA_ADDRESS, address, len);
+    close_message(out, at);
+}
+
+static void put_route(struct px_buf *out, int family, const void *source, size_t len)
+{
+    static const uint32_t lo = LO;
+    struct rtmsg head = {.rtm_family = (uint8_t)family, .rtm_table = RT_TABLE_LOCAL, .rtm_protocol = RTPROT_STATIC,
+                         .rtm_scope = family == AF_INET ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE, .rtm_type = RTN_LOCAL};
+    size_t at = open_message(out, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, &head, sizeof head);
+    put_attr(out, RTA_OIF, &lo, sizeof lo);
+    put_attr(out, RTA_PREFSRC, source, len);
+    close_message(out, at);
+}
+
+static void put_routes(struct px_buf *out, int family, const char *own)
+{
+    uint8_t address[16];
+    size_t len = family == AF_INET ? 4 : 16;
+    (void)inet_pton(family, own, address);
+    put_address(out, family, address, len);
+    put_route(out, family, address, len);
+}
+
+void px_batch_routes4(struct px_buf *out)
+{
+    put_routes(out, AF_INET, PX_NET_OWN);
+}
+
+void px_batch_routes6(struct px_buf *out)
+{
+    put_routes(out, AF_INET6, PX_NET_OWN6);
+}
+
+/* ---- rules ---- */
+
+static const char table[] = "px", chain_nat[] = "out", chain_hold[] = "hold";
+
+static size_t open_nft(struct px_buf *out, unsigned type, unsigned flags)
+{
+    const struct nfgenmsg head = {.nfgen_family = NFPROTO_INET, .version = NFNETLINK_V0};
+    return open_message(out, NFT | type, flags, &head, sizeof head);
+}
+
+static void put_border(struct px_buf *out, unsigned type)
+{
+    const struct nfgenmsg head = {.nfgen_family = AF_UNSPEC, .version = NFNETLINK_V0, .res_id = htons(NFNL_SUBSYS_NFTABLES)};
+    close_message(out, open_message(out, type, 0, &head, sizeof head));
+}
+
+static void put_chain(struct px_buf *out, const char *name, const char *type, int priority)
+{
+    size_t at = open_nft(out, NFT_MSG_NEWCHAIN, NLM_F_CREATE | NLM_F_ACK);
+    put_text(out, NFTA_CHAIN_TABLE, table);
+    put_text(out, NFTA_CHAIN_NAME, name);
+    size_t hook = open_attr(out, NFTA_CHAIN_HOOK);
+    put_be32(out, NFTA_HOOK_HOOKNUM, NF_INET_LOCAL_OUT);
+    put_be32(out, NFTA_HOOK_PRIORITY, (uint32_t)priority);
+    close_attr(out, hook);
+    put_text(out, NFTA_CHAIN_TYPE, type);
+    put_be32(out, NFTA_CHAIN_POLICY, NF_ACCEPT);
+    close_message(out, at);
+}
+
+/* A rule is a list of expressions, each with a name and data of its own. */
+struct rule {
+    struct px_buf *out;
+    size_t message, list;
+};
+
+static struct rule open_rule(struct px_buf *out, const char *chain)
+{
+    struct rule r = {.out = out, .message = open_nft(out, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND | NLM_F_ACK)};
+    put_text(out, NFTA_RULE_TABLE, table);
+    put_text(out, NFTA_RULE_CHAIN, chain);
+    r.list = open_attr(out, NFTA_RULE_EXPRESSIONS);
+    return r;
+}
+
+static void close_rule(struct rule *r)
+{
+    close_attr(r->out, r->list);
+    close_message(r->out, r->message);
+}
+
+struct expression {
+    size_t element, data;
+};
+
+static struct expression open_expression(struct rule *r, const char *name)
+{
+    struct expression x = {.element = open_attr(r->out, NFTA_LIST_ELEM)};
+    put_text(r->out, NFTA_EXPR_NAME, name);
+    x.data = open_attr(r->out, NFTA_EXPR_DATA);
+    return x;
+}
+
+static void close_expression(struct rule *r, struct expression x)
+{
+    close_attr(r->out, x.data);
+    close_attr(r->out, x.element);
+}
+
+static void put_value(struct px_buf *out, unsigned type, const void *data, size_t len)
+{
+    size_t at = open_attr(out, type);
+    put_attr(out, NFTA_DATA_VALUE, data, len);
+    close_attr(out, at);
+}
+
+static void put_meta(struct rule *r, uint32_t key)
+{
+    struct expression x = open_expression(r, "meta");
+    put_be32(r->out, NFTA_META_DREG, NFT_REG_1);
+    put_be32(r->out, NFTA_META_KEY, key);
+    close_expression(r, x);
+}
+
+static void put_payload(struct rule *r, uint32_t base, uint32_t offset, uint32_t len)
+{
+    struct expression x = open_expression(r, "payload");
+    put_be32(r->out, NFTA_PAYLOAD_DREG, NFT_REG_1);
+    put_be32(r->out, NFTA_PAYLOAD_BASE, base);
+    put_be32(r->out, NFTA_PAYLOAD_OFFSET, offset);
+    put_be32(r->out, NFTA_PAYLOAD_LEN, len);
+    close_expression(r, x);
+}
+
+static void put_compare(struct rule *r, const void *data, size_t len)
+{
+    struct expression x = open_expression(r, "cmp");
+    put_be32(r->out, NFTA_CMP_SREG, NFT_REG_1);
+    put_be32(r->out, NFTA_CMP_OP, NFT_CMP_EQ);
+    put_value(r->out, NFTA_CMP_DATA, data, len);
+    close_expression(r, x);
+}
+
+static void put_verdict(struct rule *r, uint32_t verdict)
+{
+    struct expression x = open_expression(r, "immediate");
+    put_be32(r->out, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
+    size_t data = open_attr(r->out, NFTA_IMMEDIATE_DATA), inner = open_attr(r->out, NFTA_DATA_VERDICT);
+    put_be32(r->out, NFTA_VERDICT_CODE, verdict);
+    close_attr(r->out, inner);
+    close_attr(r->out, data);
+    close_expression(r, x);
+}
+
+static void put_redirect(struct rule *r, uint16_t port)
+{
+    uint16_t be = htons(port);
+    struct expression x = open_expression(r, "immediate");
+    put_be32(r->out, NFTA_IMMEDIATE_DREG, NFT_REG_1);
+    put_value(r->out, NFTA_IMMEDIATE_DATA, &be, sizeof be);
+    close_expression(r, x);
+    x = open_expression(r, "redir");
+    put_be32(r->out, NFTA_REDIR_REG_PROTO_MIN, NFT_REG_1);
+    put_be32(r->out, NFTA_REDIR_REG_PROTO_MAX, NFT_REG_1);
+    close_expression(r, x);
+}
+
+/* What is for the box itself is let through: 127.0.0.0/8 by its first byte, the others whole. */
+static void put_local(struct px_buf *out, const char *chain)
+{
+    static const struct {
+        uint8_t protocol;
+        const char *address;
+        uint32_t len;
+    } rows[] = {{NFPROTO_IPV4, "127.0.0.1", 1}, {NFPROTO_IPV4, PX_NET_OWN, 4}, {NFPROTO_IPV6, "::1", 16}, {NFPROTO_IPV6, PX_NET_OWN6, 16}};
+    for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
+        bool four = rows[i].protocol == NFPROTO_IPV4;
+        uint8_t address[16];
+        (void)inet_pton(four ? AF_INET : AF_INET6, rows[i].address, address);
+        struct rule r = open_rule(out, chain);
+        put_meta(&r, NFT_META_NFPROTO);
+        put_compare(&r, &rows[i].protocol, 1);
+        put_payload(&r, NFT_PAYLOAD_NETWORK_HEADER, four ? 16 : 24, rows[i].len);
+        put_compare(&r, address, rows[i].len);
+        put_verdict(&r, NF_ACCEPT);
+        close_rule(&r);
+    }
+}
+
+/* A port of 0 stands for every port. */
+static void put_carry(struct px_buf *out, uint8_t protocol, uint16_t port, uint16_t to)
+{
+    uint16_t be = htons(port);
+    struct rule r = open_rule(out, chain_nat);
+    put_meta(&r, NFT_META_L4PROTO);
+    put_compare(&r, &protocol, 1);
+    if (port) {
+        put_payload(&r, NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2);
+        put_compare(&r, &be, sizeof be);
+    }
+    put_redirect(&r, to);
+    close_rule(&r);
+}
+
+static void put_hold(struct px_buf *out)
+{
+    uint16_t group = htons(PX_NET_LOG_GROUP);
+    struct rule r = open_rule(out, chain_hold);
+    struct expression x = open_expression(&r, "log");
+    put_attr(out, NFTA_LOG_GROUP, &group, sizeof group);
+    put_be32(out, NFTA_LOG_SNAPLEN, DATA_MAX);
+    close_expression(&r, x);
+    put_verdict(&r, NF_DROP);
+    close_rule(&r);
+}
+
+void px_batch_rules(struct px_buf *out)
+{
+    enum { PRIORITY_NAT = -100, PRIORITY_FILTER = 0 };
+    put_border(out, NFNL_MSG_BATCH_BEGIN);
+    size_t at = open_nft(out, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_ACK);
+    put_text(out, NFTA_TABLE_NAME, table);
+    close_message(out, at);
+    put_chain(out, chain_nat, "nat", PRIORITY_NAT);
+    put_chain(out, chain_hold, "filter", PRIORITY_FILTER);
+    put_local(out, chain_nat);
+    put_carry(out, IPPROTO_UDP, 53, PX_NET_PORT_DNS);
+    put_carry(out, IPPROTO_TCP, 53, PX_NET_PORT_DNS);
+    put_carry(out, IPPROTO_TCP, 0, PX_NET_PORT_TCP);
+    put_local(out, chain_hold);
+    put_hold(out);
+    put_border(out, NFNL_MSG_BATCH_END);
+}
+
+/* ---- the log ---- */
+
+void px_batch_log(struct px_buf *out)
+{
+    const struct nfgenmsg head = {.nfgen_family = AF_UNSPEC, .version = NFNETLINK_V0, .res_id = htons(PX_NET_LOG_GROUP)};
+    const struct nfulnl_msg_config_cmd bind = {.command = NFULNL_CFG_CMD_BIND};
+    const struct nfulnl_msg_config_mode mode = {.copy_range = htonl(DATA_MAX), .copy_mode = NFULNL_COPY_PACKET};
+    enum { CONFIG = NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_CONFIG };
+    size_t at = open_message(out, CONFIG, NLM_F_ACK, &head, sizeof head);
+    put_attr(out, NFULA_CFG_CMD, &bind, sizeof bind);
+    close_message(out, at);
+    at = open_message(out, CONFIG, NLM_F_ACK, &head, sizeof head);
+    put_attr(out, NFULA_CFG_MODE, &mode, sizeof mode);
+    put_be32(out, NFULA_CFG_QTHRESH, 1);        /* each is told at once: the box may be gone a moment later */
+    close_message(out, at);
+}

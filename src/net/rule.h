@@ -1,0 +1,47 @@
+/* net/rule.h - what --allow-net and --deny-net say, and what follows from it.
+ *
+ * Why:     one parser and one decision for the command line, the resolver and the relay; two would differ some day.
+ * Owns:    nothing.
+ * Mustn't: compare text that px_net_name_clean has not made: lower case, letters, digits and '-' in labels, no dot at the end. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/address.h"
+
+enum { PX_NET_NAME_MAX = 256, PX_NET_RULES_MAX = 256 };
+
+struct px_net_rule {
+    char name[PX_NET_NAME_MAX]; /* "" for addresses; "*" is every name and every address of the open network */
+    bool suffix;                /* of one label or more before name */
+    struct px_address address;
+    uint8_t bits;               /* of 128 */
+    bool any_port;
+    uint16_t port;              /* 0: 80 and 443 */
+};
+
+/* HOST, *.SUFFIX, *, IP or CIDR, each with :PORT or :* behind it; IPv6 in brackets then. 0 or -EINVAL. Without a port it means 80
+ * and 443, or (every) each port. */
+int px_net_rule_parse(const char *text, bool every, struct px_net_rule *ret_rule);
+/* Of len bytes; -EINVAL if it is no name, or one that some parser could take for an address. */
+int px_net_name_clean(const char *text, size_t len, char out[PX_NET_NAME_MAX]);
+bool px_net_rule_name(const struct px_net_rule *rule, const char *name);
+bool px_net_rule_address(const struct px_net_rule *rule, const struct px_address *a);
+bool px_net_rule_port(const struct px_net_rule *rule, uint16_t port);
+
+struct px_net_rules {
+    struct px_net_rule *allow, *deny;
+    size_t allow_count, deny_count;
+    bool listed;                /* only what is allowed; else everything of the open network */
+};
+
+enum px_net_verdict { PX_NET_YES, PX_NET_NOT_LISTED, PX_NET_DENIED, PX_NET_SPECIAL };
+
+/* Whether a name may be resolved: some port of it may be reached. */
+enum px_net_verdict px_net_rules_resolve(const struct px_net_rules *rules, const char *name);
+/* Whether a connection may be made to an address, for a name or (NULL) for itself. own: it is one of the host's own. No rule opens the
+ * host's loopback. */
+enum px_net_verdict px_net_rules_connect(const struct px_net_rules *rules, const char *name, const struct px_address *a, uint16_t port,
+                                         bool own);

@@ -1,0 +1,130 @@
+#include "net/rule.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "harness/test.h"
+
+static struct px_address address(const char *text)
+{
+    struct px_address a;
+    ASSERT_EQ(px_address_parse(text, &a), 0);
+    return a;
+}
+
+static struct px_net_rule rule(const char *text)
+{
+    struct px_net_rule r;
+    if (px_net_rule_parse(text, false, &r) < 0)
+        ASSERT_STR(text, "a rule");
+    return r;
+}
+
+TEST(names_are_cleaned_or_refused)
+{
+    static const char *const bad[] = {"", ".", "a..b", "-a.test", "a-.test", "a_b.test", "a b", "a@b", "a%00b", "127.0.0.1", "127.1", "1",
+                                      "0x7f.1", "a.0x7f", "a.1", "a\r\nb", "\xc3\xa4.test", "*.a", "a.test.."};
+    char out[PX_NET_NAME_MAX], label[80];
+    ASSERT_EQ(px_net_name_clean("GOOD.Test.", 10, out), 0);
+    ASSERT_STR(out, "good.test");
+    for (size_t i = 0; i < PX_COUNT_OF(bad); i++)
+        ASSERT(px_net_name_clean(bad[i], strlen(bad[i]), out) < 0);
+    ASSERT(px_net_name_clean("a\0b", 3, out) < 0);
+    memset(label, 'a', sizeof label);
+    ASSERT_EQ(px_net_name_clean(label, 63, out), 0);
+    ASSERT(px_net_name_clean(label, 64, out) < 0);
+}
+
+TEST(rules_are_read_strictly)
+{
+    static const char *const bad[] = {"", ":", "a:", "a:0", "a:65536", "a:b", "*a.test", "**", "*.", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/", "[10.0.0.1]:80",
+                                      "[::1", "[::1]80", "::1/129", "2001:db8::1/64", "a/24", "http://a", "a.test/", "1.2.3", "01.2.3.4"};
+    struct px_net_rule r;
+    for (size_t i = 0; i < PX_COUNT_OF(bad); i++)
+        if (px_net_rule_parse(bad[i], false, &r) == 0)
+            ASSERT_STR(bad[i], "refused");
+    r = rule("[2001:db8::7]:443");
+    ASSERT(r.bits == 128 && r.port == 443 && !r.name[0]);
+    r = rule("2001:db8::/32");
+    ASSERT(r.bits == 32 && r.port == 0);
+    r = rule("10.0.0.0/8:*");
+    ASSERT(r.bits == 104 && r.any_port);
+}
+
+TEST(patterns_match_whole_labels)
+{
+    struct px_net_rule r = rule("*.good.test");
+    ASSERT(px_net_rule_name(&r, "a.good.test") && px_net_rule_name(&r, "a.b.good.test"));
+    ASSERT(!px_net_rule_name(&r, "good.test") && !px_net_rule_name(&r, "evilgood.test") && !px_net_rule_name(&r, "good.test.evil"));
+    r = rule("good.test");
+    ASSERT(px_net_rule_name(&r, "good.test") && !px_net_rule_name(&r, "a.good.test"));
+    ASSERT(px_net_rule_port(&r, 80) && px_net_rule_port(&r, 443) && !px_net_rule_port(&r, 8080));
+}
+
+/* G4: whatever form an address has. */
+TEST(special_addresses_are_known)
+{
+    static const char *const special[] = {"0.0.0.0", "10.1.2.3", "100.64.0.1", "127.0.0.1", "127.255.255.255", "169.254.169.254", "172.16.0.1",
+                                          "172.31.255.255", "192.168.1.1", "198.18.0.1", "224.0.0.1", "255.255.255.255", "::", "::1", "::ffff:127.0.0.1",
+                                          "::ffff:10.0.0.1", "::7f00:1", "fc00::1", "fd00:ec2::254", "fe80::1", "fec0::1", "ff02::1", "64:ff9b::7f00:1",
+                                          "64:ff9b::a9fe:a9fe", "64:ff9b:1::1", "2002:7f00:1::", "2002:a00:1::1", "2001:0:1::1", "100::1"};
+    static const char *const open[] = {"1.1.1.1", "8.8.8.8", "172.32.0.1", "100.128.0.1", "169.253.1.1", "203.0.113.7", "2001:db8::1", "2606:4700::1111",
+                                       "64:ff9b::808:808", "2002:808:808::1"};
+    for (size_t i = 0; i < PX_COUNT_OF(special); i++) {
+        struct px_address a = address(special[i]);
+        if (!px_address_special(&a))
+            ASSERT_STR(special[i], "special");
+    }
+    for (size_t i = 0; i < PX_COUNT_OF(open); i++) {
+        struct px_address a = address(open[i]);
+        if (px_address_special(&a))
+            ASSERT_STR(open[i], "open");
+    }
+}
+
+static enum px_net_verdict decide(const char *allow, const char *deny, const char *name, const char *to, uint16_t port, bool own)
+{
+    struct px_net_rule a = {0}, d = {0};
+    struct px_address where = address(to);
+    struct px_net_rules rules = {.allow = &a, .deny = &d, .allow_count = allow != NULL, .deny_count = deny != NULL, .listed = allow != NULL};
+    if (allow)
+        a = rule(allow);
+    if (deny)
+        ASSERT_EQ(px_net_rule_parse(deny, true, &d), 0);
+    return px_net_rules_connect(&rules, name, &where, port, own);
+}
+
+TEST(decisions)
+{
+    static const struct {
+        const char *allow, *deny, *name, *to;
+        uint16_t port;
+        bool own;
+        enum px_net_verdict want;
+    } rows[] = {
+        {NULL, NULL, NULL, "1.1.1.1", 9999, false, PX_NET_YES},
+        {NULL, NULL, "a.test", "10.0.0.1", 80, false, PX_NET_SPECIAL},
+        {NULL, NULL, NULL, "1.1.1.1", 80, true, PX_NET_SPECIAL},
+        {NULL, "a.test", "a.test", "1.1.1.1", 80, false, PX_NET_DENIED},
+        {NULL, "1.1.1.0/24", "a.test", "1.1.1.1", 22, false, PX_NET_DENIED},
+        {"*", "a.test", "a.test", "1.1.1.1", 80, false, PX_NET_DENIED},
+        {"a.test", NULL, "a.test", "1.1.1.1", 443, false, PX_NET_YES},
+        {"a.test", NULL, "a.test", "1.1.1.1", 22, false, PX_NET_NOT_LISTED},
+        {"a.test", NULL, NULL, "1.1.1.1", 443, false, PX_NET_NOT_LISTED},
+        {"a.test", NULL, "a.test", "127.0.0.1", 443, false, PX_NET_SPECIAL},
+        {"a.test", NULL, "a.test", "169.254.169.254", 80, false, PX_NET_SPECIAL},
+        {"169.254.169.254", NULL, NULL, "169.254.169.254", 80, false, PX_NET_YES},
+        {"10.0.0.0/8:5432", NULL, NULL, "10.2.3.4", 5432, false, PX_NET_YES},
+        {"10.0.0.0/8:5432", NULL, NULL, "10.2.3.4", 80, false, PX_NET_NOT_LISTED},
+        {"127.0.0.1:*", NULL, NULL, "127.0.0.1", 80, false, PX_NET_SPECIAL},
+        {"0.0.0.0/0:*", NULL, NULL, "10.0.0.1", 80, false, PX_NET_SPECIAL},
+        {"0.0.0.0/0:*", NULL, NULL, "1.1.1.1", 25, false, PX_NET_YES},
+        {"::/0", NULL, NULL, "1.1.1.1", 80, false, PX_NET_NOT_LISTED},
+        {"::/0", NULL, NULL, "fd00::1", 80, false, PX_NET_SPECIAL},
+        {"*", NULL, NULL, "1.1.1.1", 80, false, PX_NET_YES},
+        {"*", NULL, "a.test", "10.0.0.1", 80, false, PX_NET_SPECIAL},
+    };
+    for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
+        ASSERT_EQ((int)decide(rows[i].allow, rows[i].deny, rows[i].name, rows[i].to, rows[i].port, rows[i].own) * 100 + (int)i,
+                  (int)rows[i].want * 100 + (int)i);
+}
