@@ -30,7 +30,9 @@ struct asked {
 static const char *const box_fields[] = {
     "bind",        "tmpfs", "workdir",   "env",     "env-file", "net",          "memory",     "cpus",   "cpu-time",
     "pids",        "disk",  "file-size", "nofile",  "timeout",  "output-limit", "output-end", "limits", "tty",
-    "interactive", "user",  "hostname",  "require", "seccomp",  "apparmor",     "timings",    NULL};
+    "interactive", "user",  "hostname",  "require", "seccomp",  "apparmor",     "timings",
+    "allow-net",   "deny-net",  "allow-host-loopback",  "host-port",            "publish",    "dns",    "http-proxy",
+    NULL};
 
 static int check_words(struct asked *a, struct px_err *e)
 {

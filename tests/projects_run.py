@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -28,7 +29,7 @@ from wheels import Wheel  # noqa: E402  (of envs/)
 
 LIMIT_S = 600
 HOST, BOX = (), ("--sandbox",)
-PROGRAMS = ("px", "px-main", "px-layer", "px-fetch", "px-git")
+PROGRAMS = ("px", "px-main", "px-layer", "px-fetch", "px-git", "px-net")
 SHOW = "import json, os, sys\nprint(json.dumps({'argv': sys.argv, 'cwd': os.getcwd(), 'exe': sys.executable, 'env': dict(os.environ)}))\n"
 
 
@@ -265,10 +266,11 @@ tried('px', lambda: open('/px/env/x', 'w'))
 tried('app', lambda: open('/app/made-inside', 'w'))
 tried('usr', lambda: open('/usr/made', 'w'))
 tried('host', lambda: os.listdir(%r))
-tried('net', lambda: socket.create_connection(('192.0.2.1', 9), 5))
+tried('net', lambda: socket.create_connection(('127.0.0.1', %d), 5))
 print('uid', os.getuid(), os.path.exists('/app/show.py'), sorted(x for x in os.listdir('/sys')))
-""" % str(w.top)
-    said = w.out("run", *BOX, "python", "-c", code)
+"""
+    with socket.create_server(("127.0.0.1", 0)) as server:      # of this machine, which a project reaches only if it is told to
+        said = w.out("run", *BOX, "python", "-c", code % (str(w.top), server.getsockname()[1]))
     equal(said, "px failed\napp worked\nusr worked\nhost failed\nnet failed\nuid 1000 True []\n", "what a program may")
     made = w.dir / "made-inside"
     equal((made.exists(), made.stat().st_uid), (True, os.getuid()), "what it wrote is the caller's")

@@ -97,7 +97,7 @@ struct px_project_run {
     bool capture;               /* its output is an answer's: at most PX_MAX_CAPTURE_BYTES (1 MiB) of each stream */
     bool plan;                  /* only say what would be run: nothing is built or written */
 };
-/* The policy of a project's boxes to begin with: the preset "project" without a network. What it is to be run on is
+/* The policy of a project's boxes to begin with: the preset "project". What it is to be run on is
  * added later. */
 PX_API int px_project_policy(struct px_policy **ret_policy, struct px_err *e);
 /* What px_project_ready says, PX003, PX030, PX031 (the target), PX202 (tests), PX900 to PX904 (the sandbox). The

@@ -13,16 +13,7 @@
 
 int px_project_policy(struct px_policy **ret_policy, struct px_err *e)
 {
-    struct px_policy *policy = NULL;
-    if (px_policy_new("project", &policy, e) < 0)
-        return -1;
-    /* The preset is written for a network that is bounded; until there is one, none is what a box has by itself. */
-    if (px_policy_set(policy, "net", "none", e) < 0) {
-        px_policy_free(policy);
-        return -1;
-    }
-    *ret_policy = policy;
-    return 0;
+    return px_policy_new("project", ret_policy, e);
 }
 
 /* Writes beside the working tree go to memory and are gone with the box: the image is the same for everybody. */

@@ -113,15 +113,15 @@ static int take_attachments(const struct px_worker_run *how, struct open_files *
 
 /* Without an OS sandbox the host's directories are where they are: then the roots lie below the directory that they were given
  * relative to, and that is the working directory. */
-static int set_fields(const struct px_worker *w, unsigned timeout_s, bool full, const char *net,
-                      struct px_policy *policy, struct px_err *e)
+static int set_fields(const struct px_worker *w, unsigned timeout_s, bool full, struct px_policy *policy,
+                      struct px_err *e)
 {
     char timeout[16];
     (void)px_fmt(timeout, sizeof timeout, "%us", timeout_s);
     const char *const rows[][2] = {{"workdir", full ? "/workspace" : w->base},
                                    {"timeout", timeout},
                                    {"output-limit", "50k"},
-                                   {"net", net},
+                                   {"net", !w->network ? "none" : full ? "outbound" : "host"},
                                    {"require", full ? "full" : "landlock"}};
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
         if (px_policy_set(policy, rows[i][0], rows[i][1], e) < 0)
@@ -129,8 +129,8 @@ static int set_fields(const struct px_worker *w, unsigned timeout_s, bool full, 
     return px_files_bind(w->files, full ? "/workspace" : NULL, policy, e);
 }
 
-static int start_with(const struct px_worker *w, const char *const argv[], const struct px_worker_run *how, bool full,
-                      const char *net, struct px_box **ret_box, struct px_err *e)
+static int start(const struct px_worker *w, const char *const argv[], const struct px_worker_run *how, bool full,
+                 struct px_box **ret_box, struct px_err *e)
 {
     struct open_files o = {0};
     struct px_policy *policy = NULL;
@@ -138,25 +138,12 @@ static int start_with(const struct px_worker *w, const char *const argv[], const
     if (timeout_s > TIMEOUT_MAX_S)
         timeout_s = TIMEOUT_MAX_S;
     int r = px_policy_new("worker", &policy, e);
-    r = r < 0 ? r : set_fields(w, timeout_s, full, net, policy, e);
+    r = r < 0 ? r : set_fields(w, timeout_s, full, policy, e);
     r = r < 0 ? r : take_attachments(how, &o, policy, e);
     r = r < 0 ? r : px_box_start(policy, argv, NULL, ret_box, e);
     for (size_t i = 0; i < o.count; i++)
         (void)close(o.fds[i]);
     px_policy_free(policy);
-    return r;
-}
-
-/* A network that reaches out and not the host itself is better; where this build has none, it is the host's. */
-static int start(const struct px_worker *w, const char *const argv[], const struct px_worker_run *how, bool full,
-                 struct px_box **ret_box, struct px_err *e)
-{
-    struct px_err why = {0};
-    int r = start_with(w, argv, how, full, w->network ? "outbound" : "none", ret_box, &why);
-    if (r < 0 && w->network && why.code == PX_E_NOT_BUILT)
-        return start_with(w, argv, how, full, "host", ret_box, e);
-    if (r < 0 && e)
-        *e = why;
     return r;
 }
 
