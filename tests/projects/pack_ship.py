@@ -98,9 +98,17 @@ def run(*words, **more):
     return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=LIMIT_S, check=False, stdin=subprocess.DEVNULL, **more)
 
 
+HIDDEN = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"', "sh")
+
+
+def apart(*words, **more):
+    """With a /run of its own: what podman keeps there has to have a short name, and goes with it."""
+    return run("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /run && exec "$@"', "sh", *words, **more)
+
+
 def alone(*words, **more):
     """Where the machine's cgroups are of a kind that an engine does not know, it is shown none."""
-    return run("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"', "sh", *words, **more)
+    return run(*HIDDEN, *words, **more)
 
 
 def bundle(project, path):
@@ -148,18 +156,18 @@ def run_by_podman(w):
     top = project.dir.parent
     policy = top / "policy.json"
     policy.write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
-    podman = ["podman", "--root", top / "storage", "--runroot", top / "run", "--storage-driver", "vfs", "--cgroup-manager=cgroupfs", "--events-backend=none"]
+    podman = ["podman", "--root", top / "storage", "--runroot", "/run/podman", "--tmpdir", "/run/podman-tmp", "--storage-driver", "vfs", "--cgroup-manager=cgroupfs", "--events-backend=none"]
     env = {"PATH": os.environ["PATH"], "HOME": str(top), "XDG_RUNTIME_DIR": str(top), "TMPDIR": str(top)}
-    done = run(*podman, "load", "-q", "--signature-policy", policy, "-i", path, env=env)
+    done = apart(*podman, "load", "-q", "--signature-policy", policy, "-i", path, env=env)
     if done.returncode != 0:
         raise Skip(f"podman cannot load here: {done.stderr.strip()[-160:]}")
     check("px.local/demo:1.2.3" in done.stdout, done.stdout)
     limits = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"]
-    for start in (run, alone):
-        done = start(*podman, "run", "--rm", "--cgroups=disabled", "--network=none", *limits, "px.local/demo:1.2.3", env=env)
+    for before in ((), HIDDEN):
+        done = apart(*before, *podman, "run", "--rm", "--cgroups=disabled", "--network=none", *limits, "px.local/demo:1.2.3", env=env)
         if done.returncode == 0:
             break
-    run(*podman, "rmi", "--all", "--force", env=env)
+    apart(*podman, "rmi", "--all", "--force", env=env)
     if done.returncode != 0:
         raise Skip(f"podman cannot run here: {done.stderr.strip()[-160:]}")
     check(done.stdout.startswith(PRINTS), done.stdout)

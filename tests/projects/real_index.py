@@ -195,7 +195,7 @@ def alone(shop, *words, why):
 def run_by_podman(shop):
     place = shop.top / "podman"
     (shop.top / "policy.json").write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
-    podman = ["podman", "--root", place / "root", "--runroot", place / "run", "--tmpdir", place / "tmp", "--cgroup-manager", "cgroupfs",
+    podman = ["podman", "--root", place / "root", "--runroot", "/run/podman", "--tmpdir", "/run/podman-tmp", "--cgroup-manager", "cgroupfs",
               "--events-backend", "none"]
     limits = ["--ulimit", "nofile=512:512", "--ulimit", "nproc=4096:4096"]         # its own may be more than this machine grants
     why = []
