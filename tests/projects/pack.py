@@ -312,7 +312,7 @@ def main():
     glibc = build / "glibc" if (build / "glibc").is_dir() else build
     px = build / "px" if (build / "px").exists() else glibc / "px"
     scripts = [*HERE.glob("*.py"), *(HERE.parent / name for name in ("bases/debs.py", "envs/wheels.py", "leaks.py")), *(HERE.parent / "images").glob("*.py")]
-    programs = [px, *(glibc / name for name in ("px-main", "px-layer", "px-fetch", "px-git", "tests/image-tool"))]
+    programs = [px, *(glibc / name for name in ("px-main", "px-layer", "px-fetch", "px-git", "px-net", "tests/image-tool"))]
     top = publish("px.pack", programs, scripts, options.uid)
     clean = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
     return start_again(top, "projects/pack.py", options, environment=clean)

@@ -607,7 +607,7 @@ def main():
     px = build / "px" if (build / "px").exists() else glibc / "px"
     scripts = [*(HERE / name for name in ("projects.py", "python_base.py", "elf.py")), HERE.parent / "bases/debs.py", HERE.parent / "envs/wheels.py",
                HERE.parent / "leaks.py"]
-    top = publish("projects", [px, *(glibc / name for name in ("px-main", "px-layer", "px-fetch"))], scripts, options.uid)
+    top = publish("projects", [px, *(glibc / name for name in ("px-main", "px-layer", "px-fetch", "px-net"))], scripts, options.uid)
     return start_again(top, "projects/projects.py", options)
 
 

@@ -274,7 +274,7 @@ def main():
     build = options.build.resolve()
     glibc = build / "glibc" if (build / "glibc").is_dir() else build
     px = build / "px" if (build / "px").exists() else glibc / "px"
-    programs = [px, *(glibc / name for name in ("px-main", "px-layer", "px-fetch", "px-git"))]
+    programs = [px, *(glibc / name for name in ("px-main", "px-layer", "px-fetch", "px-git", "px-net"))]
     top = publish("projects-real", programs, [HERE / "real_index.py", HERE.parent / "leaks.py", HERE.parent / "real.py"], options.uid)
     try:
         home = bring_home(str(top / "px"), top, options.uid)
