@@ -473,7 +473,7 @@ def debian_has_what_mmdebstrap_makes(w):
     if not shutil.which("mmdebstrap") or os.geteuid() != 0:
         raise Skip("mmdebstrap is not here, or this is not root")
     target = w.top / "oracle.tar"
-    done = subprocess.run(["mmdebstrap", "--quiet", *ORACLE, "bookworm", str(target)], capture_output=True, text=True, check=False, timeout=LIMIT_S,
+    done = subprocess.run(["unshare", "--mount", "mmdebstrap", "--quiet", *ORACLE, "bookworm", str(target)], capture_output=True, text=True, check=False, timeout=LIMIT_S,
                           env=os.environ | {"SOURCE_DATE_EPOCH": "0", "TMPDIR": str(w.top)})
     if done.returncode != 0:
         raise Skip(f"mmdebstrap failed: {done.stderr[-200:]}")
