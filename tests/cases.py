@@ -98,3 +98,24 @@ def start_again(top, script, options, *words, environment=None):
                               env={**(environment or os.environ), "TMPDIR": str(top / "work"), "PYTHONDONTWRITEBYTECODE": "1"}).returncode
     finally:
         subprocess.run(["rm", "-rf", "--", str(top)], check=False)
+
+
+def attempt(function, world, px, work):
+    """(verdict, why) of a case that has a world and a directory of its own."""
+    top = tempfile.mkdtemp(prefix="w.", dir=work)
+    try:
+        return verdict_of(lambda: function(world(px, top)))
+    finally:
+        subprocess.run(["chmod", "-R", "u+rwX", "--", top], check=False, capture_output=True)
+        subprocess.run(["rm", "-rf", "--", top], check=False)
+
+
+def drive(script, world, programs=("px", "px-main"), scripts=()):
+    """All of a driver whose cases take world(PX, DIRECTORY) and leave no processes that anybody would have to look for."""
+    options = parser("px").parse_args()
+    if options.published:
+        px, work = str(options.px / "px"), str(options.px / "work")
+        return tell((f.__name__, *attempt(f, world, px, work)) for f in chosen(TESTS, options.only))
+    px = options.px.resolve()
+    top = publish(Path(script).stem, [px.with_name(name) for name in programs], [HERE / name for name in (script, *scripts)], options.uid)
+    return start_again(top, script, options)

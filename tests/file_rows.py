@@ -9,13 +9,12 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
-from cases import TESTS, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
+from cases import Skip, check, drive, test  # noqa: E402
 
 LIMIT_S = 120
 SECRET = "the secret of the host"
@@ -421,22 +420,5 @@ def call(w, caller, attached):
 # ---- running ----
 
 
-def attempt(function, px, work):
-    top = tempfile.mkdtemp(prefix="rows.", dir=work)
-    try:
-        return verdict_of(lambda: function(World(px, top)))
-    finally:
-        subprocess.run(["rm", "-rf", "--", top], check=False)
-
-
-def main():
-    options = parser("px").parse_args()
-    if options.published:
-        return tell((f.__name__, *attempt(f, str(options.px / "px"), options.px / "work")) for f in chosen(TESTS, options.only))
-    px = options.px.resolve()
-    top = publish("rows", [px.with_name("px"), px.with_name("px-main")], [HERE / "file_rows.py"], options.uid)
-    return start_again(top, "file_rows.py", options)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(drive("file_rows.py", World))

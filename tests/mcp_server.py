@@ -21,7 +21,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
-from cases import TESTS, Problem, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
+from cases import TESTS, Problem, Skip, attempt, check, chosen, parser, publish, start_again, tell, test  # noqa: E402
 
 LIMIT_S = 120
 SECRET = "the secret of the host"
@@ -791,14 +791,6 @@ def the_official_client(world):
 # ---- running --------------------------------------------------------------------------------------------------------
 
 
-def attempt(function, px, work):
-    top = tempfile.mkdtemp(dir=work)
-    try:
-        return verdict_of(lambda: function(World(px, top)))
-    finally:
-        subprocess.run(["rm", "-rf", "--", top], check=False)
-
-
 def fetch_sdk(place):
     """The directory of the official client's package, or None and why it cannot be had."""
     if (place / "mcp").is_dir():
@@ -821,7 +813,7 @@ def fetch_sdk(place):
 def main():
     options = parser("px").parse_args()
     if options.published:
-        return tell((f"mcp/{f.__name__}", *attempt(f, str(options.px / "px"), options.px / "work")) for f in chosen(TESTS, options.only))
+        return tell((f"mcp/{f.__name__}", *attempt(f, World, str(options.px / "px"), options.px / "work")) for f in chosen(TESTS, options.only))
     px = options.px.resolve()
     sdk, why = fetch_sdk(options.px.absolute().parent / "mcp-sdk") if chosen([the_official_client], options.only) else (None, "")
     top = publish("mcp", [px.with_name("px"), px.with_name("px-main")], [HERE / "mcp_server.py"], options.uid)

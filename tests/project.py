@@ -12,14 +12,13 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
-from cases import TESTS, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402  (beside this file)
+from cases import Skip, check, drive, test  # noqa: E402  (beside this file)
 from wheels import make_wheel  # noqa: E402
 
 LIMIT_S = 300
@@ -506,23 +505,5 @@ def a_directory_of_another(w):
 # ---- running them ----------------------------------------------------------------------------------------------------
 
 
-def attempt(function, px, work):
-    top = tempfile.mkdtemp(prefix="w.", dir=work)
-    try:
-        return verdict_of(lambda: function(World(px, top)))
-    finally:
-        subprocess.run(["chmod", "-R", "u+rwX", "--", top], check=False, capture_output=True)
-        subprocess.run(["rm", "-rf", "--", top], check=False)
-
-
-def main():
-    options = parser("px").parse_args()
-    if options.published:
-        return tell((f.__name__, *attempt(f, str(options.px / "px"), str(options.px / "work"))) for f in chosen(TESTS, options.only))
-    px = options.px.resolve()
-    top = publish("project", [px.with_name(name) for name in PROGRAMS], [HERE / "project.py", HERE / "wheels.py"], options.uid)
-    return start_again(top, "project.py", options)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(drive("project.py", World, PROGRAMS, ["wheels.py"]))

@@ -15,7 +15,6 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -23,7 +22,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
-from cases import TESTS, Problem, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
+from cases import Problem, Skip, check, drive, test  # noqa: E402
 
 LIMIT_S = 300
 CONFIG = "allowed_binaries: [python3, sh, cat, pytest]\n"
@@ -921,22 +920,5 @@ def report_of_a_run(world):
 # ---- running --------------------------------------------------------------------------------------------------------
 
 
-def attempt(function, px, work):
-    top = tempfile.mkdtemp(prefix="tasks.", dir=work)
-    try:
-        return verdict_of(lambda: function(World(px, top)))
-    finally:
-        subprocess.run(["rm", "-rf", "--", top], check=False)
-
-
-def main():
-    options = parser("px").parse_args()
-    if options.published:
-        return tell((f.__name__, *attempt(f, str(options.px / "px"), options.px / "work")) for f in chosen(TESTS, options.only))
-    px = options.px.resolve()
-    top = publish("tasks", [px.with_name("px"), px.with_name("px-main")], [HERE / "tasks.py"], options.uid)
-    return start_again(top, "tasks.py", options)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(drive("tasks.py", World))
