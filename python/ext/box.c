@@ -243,6 +243,21 @@ static PyObject *box_resize(PyObject *object, PyObject *args)
     return leave(self, px_box_resize(self->box, rows, cols, &e), &e);
 }
 
+/* The engine asks px-net and waits for its answer. */
+static PyObject *box_network(PyObject *object, PyObject *args)
+{
+    struct py_box *self = (struct py_box *)object;
+    struct px_err e = {0};
+    const char *field, *value;
+    int r;
+    if (!PyArg_ParseTuple(args, "sz:network", &field, &value) || enter(self) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    r = px_box_network(self->box, field, value, &e);
+    Py_END_ALLOW_THREADS
+    return leave(self, r, &e);
+}
+
 /* ---- the end ---- */
 
 static PyObject *box_result(PyObject *object, PyObject *none)
@@ -325,6 +340,8 @@ static PyMethodDef methods[] = {
     {"signal", box_signal, METH_VARARGS, "signal(number): to the command's process group."},
     {"kill", box_kill, METH_NOARGS, "Ends it now."},
     {"resize", box_resize, METH_VARARGS, "resize(rows, cols) of its terminal."},
+    {"network", box_network, METH_VARARGS,
+     "network(field, value): one more rule (allow-net, deny-net) or port (publish) of its network; value None forgets all rules."},
     {"result", box_result, METH_NOARGS, "(status, reason, exit code, signal, stdout, stderr) once step() said False."},
     {"json", box_json, METH_NOARGS, "The whole result as a JSON text."},
     {"close", box_close, METH_NOARGS, "Ends it if it still runs, and gives everything back. A home after its commands."},

@@ -22,6 +22,7 @@ StrPath = str | os.PathLike[str]
 Process = TypeVar("Process", bound="ProcessBase")
 PRESET = "session"
 HOME = "/home/sandbox"
+LOOPBACK = "127.0.0.1"
 ROWS, COLS = 24, 80
 
 
@@ -147,6 +148,8 @@ class SandboxBase:
             raise ValueError("persist_overlayfs and rootfs_overlay_path have no meaning without rootfs_overlay=True")
         if (enable_outbound or allow_host_loopback) and not enable_network:
             raise ValueError("enable_outbound and allow_host_loopback need enable_network=True")
+        if allow_host_loopback and not enable_outbound:
+            raise ValueError("allow_host_loopback needs enable_outbound=True")
         self._rootfs = self._find_root(rootfs, rootfs_path)
         self._outbound = enable_outbound
         net = "outbound" if enable_outbound else "loopback" if enable_network else "none"
@@ -278,15 +281,23 @@ class SandboxBase:
         return Path(_px.stored_root(self._rootfs, lambda found: found))
 
     def forward_port(self, sandbox_port: int, host_port: int, proto: str = "tcp") -> dict[str, Any]:
-        """Makes a port of the sandbox reachable at the host's loopback. Needs enable_outbound."""
-        self._alive()
+        """Makes a port of the sandbox reachable at the host's loopback. Needs enable_outbound.
+
+        The host listens at once and until close(); who comes before something listens in the sandbox is hung up on.
+        """
+        home = self._alive()
         if self.network is None:
             raise SandboxError("forward_port needs a network", fix="Make the sandbox with enable_network=True.")
         if not self._outbound:
             raise SandboxError(
                 "forward_port needs the outbound network", fix="Make the sandbox with enable_outbound=True."
             )
-        raise not_built(f"forwarding {proto} port {sandbox_port} to {host_port} is not part of this build")
+        if proto == "udp":
+            raise not_built("forwarding UDP is not part of this build")
+        if proto != "tcp":
+            raise ValueError(f"proto: '{proto}' is neither tcp nor udp")
+        home.network("publish", f"{host_port}:{sandbox_port}")
+        return {"proto": proto, "host_addr": LOOPBACK, "host_port": host_port, "guest_port": sandbox_port}
 
     def close(self) -> None:
         """Ends every command and removes what is temporary. May be called again."""

@@ -42,7 +42,8 @@ class SandboxConfig:
     timeout:          seconds; 0 means 60
     memory_limit, cpu_limit, pids_limit: of all processes together
     runtime:          "native", or an OCI runtime for the same policy: then each command has a box of its own
-    network_mode:     "none", or "bridge" for the way out
+    network_mode:     "none", or "bridge" for the way out: the open network, but nothing private or of the host
+    dns_servers:      addresses of those that "bridge" asks for names; those of the host unless told
     workspace_access: what the command may do with workspace_path, which it sees at /workspace
     limits:           "try" runs without a limit that this host cannot hold; the result lists it
     policy:           any other field of px-policy(5)
@@ -75,7 +76,7 @@ class SandboxConfig:
                 "cpus": self.cpu_limit,
                 "pids": self.pids_limit,
                 "limits": self.limits,
-                "dns": list(self.dns_servers),
+                "dns": list(self.dns_servers) if self.network_mode == "bridge" else None,
                 "net": "outbound" if self.network_mode == "bridge" else "none",
                 "runtime": None if self.runtime == "native" else self.runtime,
             }

@@ -10,8 +10,11 @@ import io
 import itertools
 import os
 import shutil
+import socket
 import stat
+import struct
 import tarfile
+import threading
 import time
 from pathlib import Path
 
@@ -19,7 +22,6 @@ import pytest
 
 PATIENCE_S = 60
 MANY = int(os.environ.get("PX_MANY", "200"))  # sandboxes in a row; 10000 for the long run
-NETWORK = "waits for the outbound network of boxes (PX003 until then)"
 _numbers = itertools.count()
 
 
@@ -82,6 +84,98 @@ def clean(tmp_path, monkeypatch, request):
     assert descriptors() <= before, "descriptors are left open"
     assert children() == [], "processes are left"
     assert list(temporary.glob("px-*")) == [], "directories are left"
+
+
+# ---- servers on the host's loopback ----
+
+
+class Server:
+    """Answers on a descriptor of the host's until it is closed, in a thread."""
+
+    def __init__(self, kind, address):
+        self._socket = socket.socket(socket.AF_INET, kind)
+        try:
+            self._socket.bind(address)
+        except BaseException:
+            self._socket.close()
+            raise
+        self.address, self.port = self._socket.getsockname()
+        self.asked = []
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._socket.shutdown(socket.SHUT_RDWR)  # whoever waits in it is woken
+        self._thread.join(PATIENCE_S)
+        self._socket.close()
+
+
+class Greeter(Server):
+    """Says its greeting to everybody who connects."""
+
+    def __init__(self, greeting):
+        super().__init__(socket.SOCK_STREAM, ("127.0.0.1", 0))
+        self._greeting = greeting
+        self._socket.listen(16)
+
+    def _serve(self):
+        while True:
+            try:
+                client, _ = self._socket.accept()
+            except OSError:
+                return
+            with client:
+                client.sendall(self._greeting)
+
+
+class NameServer(Server):
+    """Has one address for every name, and remembers who was asked for."""
+
+    def __init__(self, address, answer):
+        super().__init__(socket.SOCK_DGRAM, (address, 53))
+        self._answer = socket.inet_aton(answer)
+
+    def __exit__(self, *_):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last:
+            last.sendto(b"", (self.address, self.port))  # a datagram socket is not woken by shutdown()
+        self._thread.join(PATIENCE_S)
+        self._socket.close()
+
+    def _serve(self):
+        while len((asked := self._socket.recvfrom(2000))[0]) > 12:
+            data, whom = asked
+            end = data.index(b"\0", 12) + 5
+            labels, at = [], 12
+            while data[at]:
+                labels.append(data[at + 1 : at + 1 + data[at]].decode())
+                at += 1 + data[at]
+            self.asked.append(".".join(labels))
+            four = data[end - 4 : end - 2] == b"\0\1"
+            record = b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 60, 4) + self._answer if four else b""
+            head = data[:2] + struct.pack(">HHHHH", 0x8180, 1, int(four), 0, 0)
+            self._socket.sendto(head + data[12:end] + record, whom)
+
+
+def free_ports(count):
+    """Ports of the loopback where nobody listens now."""
+    found = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return [one.getsockname()[1] for one in found]
+    finally:
+        for one in found:
+            one.close()
+
+
+def connect(port):
+    """What a server at the host's loopback says first; "" if it does not."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as client:
+            return client.recv(100).decode()
+    except OSError:
+        return ""
 
 
 # ---- roots ----

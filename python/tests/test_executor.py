@@ -7,7 +7,7 @@ import os
 import time
 
 import pytest
-from conftest import NETWORK, looped, running, until, word
+from conftest import Greeter, NameServer, looped, running, until, word
 
 from px.executor import ExecutionResult, SandboxConfig, SandboxError, SandboxExecutor
 
@@ -91,11 +91,62 @@ async def test_A38_A39_network():
     async with executor() as box:
         assert (await box.execute("tail -n +3 /proc/net/dev | cut -d: -f1")).stdout.split() == ["lo"]
         assert (await box.execute("getent hosts example.org")).exit_code != 0
-    for config in ({"network_mode": "bridge"}, {"dns_servers": ["192.0.2.1"]}):
-        with pytest.raises(SandboxError) as caught:
-            await executor(**config).execute("true")
-        assert caught.value.name == "PX003"
-    pytest.skip(NETWORK)
+    async with executor(dns_servers=["192.0.2.1"]) as box:
+        assert (await box.execute("cat /etc/resolv.conf")).stdout == ""
+
+
+# Connects, and says what it hears or why not.
+CLIENT = """python3 -c '
+import socket, sys
+try: print(socket.create_connection((sys.argv[1], int(sys.argv[2])), 60).recv(100).decode() or "closed")
+except OSError as error: print("failed", error)
+' """
+
+
+@looped
+async def test_A39_bridge():
+    with Greeter(b"of the host") as server:
+        try:
+            async with executor(network_mode="bridge", dns_servers=["192.0.2.1", "192.0.2.2"]) as box:
+                result = await box.execute("cat /etc/resolv.conf")
+                assert result.stdout == "nameserver 192.0.2.1\nnameserver 192.0.2.2\n"
+                result = await box.execute(CLIENT + f"10.0.2.2 {server.port}")
+                assert result.stdout != "of the host\n"
+                assert [row["rule"] for row in result.details["denials"]] == ["host loopback"]
+        except SandboxError as error:
+            if error.name != "PX500":
+                raise
+            pytest.skip(error.what)
+        async with executor(network_mode="bridge", policy={"host-port": [str(server.port)]}) as box:
+            for reuse in (True, False):
+                result = await box.execute(CLIENT + f"10.0.2.2 {server.port}", reuse_container=reuse)
+                assert result.stdout == "of the host\n"
+                assert result.details["network"][0]["connections"] == 1
+    with pytest.raises(SandboxError, match="runtime") as caught:
+        await executor(network_mode="bridge", runtime="runc").execute("true")
+    assert caught.value.name == "PX003"
+
+
+@looped
+async def test_A39_name_servers():
+    """Names are asked for where the configuration says, and nowhere else."""
+    try:
+        server = NameServer(f"127.83.{os.getpid() % 250}.{time.time_ns() % 250 + 1}", "203.0.113.10")
+    except PermissionError:
+        pytest.skip("a name server's port is for root")
+    with server:
+        async with executor(network_mode="bridge", dns_servers=[server.address]) as box:
+            result = await box.execute("getent ahostsv4 server.test")
+            assert result.stdout.startswith("198.18."), result
+        assert "server.test" in server.asked
+        asked = len(server.asked)
+        async with executor(
+            network_mode="bridge", dns_servers=[server.address], policy={"allow-net": ["other.test"]}
+        ) as box:
+            result = await box.execute("getent ahostsv4 server.test")
+            assert result.exit_code != 0
+            assert [row["grant"] for row in result.details["denials"]] == ["--allow-net server.test"]
+        assert len(server.asked) == asked
 
 
 @looped

@@ -11,9 +11,21 @@ import time
 import warnings
 
 import pytest
-from conftest import NETWORK, bad_archive, descriptors, looped, make_tree, pack, running, until, word
+from conftest import (
+    Greeter,
+    bad_archive,
+    connect,
+    descriptors,
+    free_ports,
+    looped,
+    make_tree,
+    pack,
+    running,
+    until,
+    word,
+)
 
-import px
+import px.sync
 from px import CommandError, Sandbox, SandboxError, SandboxTimeout
 
 
@@ -409,19 +421,91 @@ async def test_B27_B28_no_way_out():
         assert (await said(sandbox, connect))[0] != 0
 
 
-def test_B29_B30_outbound():
-    with Sandbox() as sandbox, pytest.raises(RuntimeError, match="enable_outbound") as caught:
+def outbound(kind=Sandbox, **more):
+    """A sandbox with the outbound network, where the kernel has what that needs."""
+    try:
+        return kind(enable_outbound=True, **more)
+    except SandboxError as error:
+        if error.name != "PX500":
+            raise
+        pytest.skip(error.what)
+
+
+SERVER = """python3 -c '
+import socket, sys
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+print("ready", flush=True)
+while True:
+    with server.accept()[0] as client: client.sendall(sys.argv[2].encode())
+' """
+
+
+@looped
+async def test_B29_ports():
+    with outbound() as sandbox:
+        assert sandbox.network.mode == "outbound"
+        first, second = free_ports(2)
+        found = sandbox.forward_port(8080, first)
+        assert found == {"proto": "tcp", "host_addr": "127.0.0.1", "host_port": first, "guest_port": 8080}
+        assert connect(first) == ""
+        servers = [await sandbox.run(SERVER + f"{port} 'port {port}'", timeout=None) for port in (8080, 8081)]
+        for server in servers:
+            assert await server.stdout.readline() == b"ready\n"
+        assert await asyncio.to_thread(connect, first) == "port 8080"
+        sandbox.forward_port(8081, second)
+        assert await asyncio.to_thread(connect, second) == "port 8081"
+        assert await asyncio.to_thread(connect, first) == "port 8080"
+        with pytest.raises(SandboxError, match=str(second)) as caught:
+            sandbox.forward_port(8080, second)
+        assert caught.value.fix
+    assert connect(first) == connect(second) == ""
+    with pytest.raises(SandboxError, match="closed"):
+        sandbox.forward_port(8080, first)
+
+
+def test_B29_refusals():
+    with Sandbox() as sandbox, pytest.raises(RuntimeError, match="outbound") as caught:
         sandbox.forward_port(8080, 18080)
     assert "enable_outbound" in caught.value.fix
     with Sandbox(enable_network=False) as sandbox, pytest.raises(RuntimeError, match="network"):
         sandbox.forward_port(8080, 18080)
-    with pytest.raises(SandboxError) as caught:
-        Sandbox(enable_outbound=True)
-    assert caught.value.name == "PX003"
-    with pytest.raises(SandboxError) as caught:
+    with outbound() as sandbox:
+        with pytest.raises(SandboxError, match="UDP") as caught:
+            sandbox.forward_port(8080, 18080, "udp")
+        assert caught.value.name == "PX003"
+        with pytest.raises(ValueError, match="sctp"):
+            sandbox.forward_port(8080, 18080, proto="sctp")
+        for ports in ((0, 18080), (8080, 70000), (8080, -1)):
+            with pytest.raises(SandboxError, match="publish"):
+                sandbox.forward_port(*ports)
+
+
+@looped
+async def test_B30_the_hosts_loopback():
+    client = "import socket; print(socket.create_connection(('10.0.2.2', {}), 60).recv(100).decode() or 1 / 0)"
+    with pytest.raises(ValueError, match="enable_outbound"):
         Sandbox(allow_host_loopback=True)
-    assert caught.value.name == "PX003"
-    pytest.skip(NETWORK)
+    with pytest.raises(ValueError, match="enable_network"):
+        Sandbox(enable_network=False, enable_outbound=True)
+    with Greeter(b"of the host") as server:
+        with outbound() as sandbox:
+            process = await sandbox.run_script(client.format(server.port), timeout=60)
+            await process.communicate()
+            assert process.returncode == 1
+            assert [row["grant"] for row in process.result["denials"]] == [f"--host-port {server.port}"]
+        with outbound(allow_host_loopback=True) as sandbox:
+            process = await sandbox.run_script(client.format(server.port), timeout=60)
+            assert await process.communicate() == (b"of the host\n", b"")
+
+
+def test_B29_plain():
+    """The twin without a loop has the same ports."""
+    with outbound(kind=px.sync.Sandbox) as sandbox:
+        (port,) = free_ports(1)
+        server = sandbox.run(SERVER + "9000 plain", timeout=60)
+        assert next(server.stream_lines()) == "ready\n"
+        sandbox.forward_port(9000, port)
+        assert connect(port) == "plain"
 
 
 @looped
@@ -430,7 +514,7 @@ async def test_B31_another_namespace():
         with pytest.raises(SandboxError) as caught:
             await sandbox.run("true", ns_pid_override=1)
         assert caught.value.name == "PX003"
-    pytest.skip(NETWORK)
+        assert sandbox.network.namespace_pid(42) == 42
 
 
 @looped
