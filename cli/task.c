@@ -432,6 +432,20 @@ static int check(struct call *c, const struct verb *v)
     return 0;
 }
 
+/* Nobody gets less than a box without being told; a JSON result says so itself. */
+static void warn(const struct call *c, const struct verb *v)
+{
+    bool runs = v->command || v->run == verb_run;
+    if (runs && c->cli->verbose >= 0 && !c->cli->json && !px_tasks_config(c->tasks)->jail)
+        say("px: warning: enable_jail is false: actions run as you, with the host's files and network, held by rlimits alone");
+}
+
+static int run_verb(struct call *c, const struct verb *v)
+{
+    warn(c, v);
+    return v->run(c);
+}
+
 int cmd_task(struct cli *cli, int argc, char **argv)
 {
     struct call c = {.cli = cli};
@@ -453,7 +467,7 @@ int cmd_task(struct cli *cli, int argc, char **argv)
     else if (px_tasks_new(c.w.config, &c.tasks, &c.e) < 0)
         status = say_error(cli, &c.e, v->command ? START_STATUS : 1);
     else
-        status = v->run(&c);
+        status = run_verb(&c, v);
     px_tasks_free(c.tasks);
     free(c.w.given);
     free(c.w.is_text);

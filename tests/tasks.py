@@ -378,10 +378,43 @@ def r22_the_jail(world):
     world.prepare("t", {"a": "1"})
     answer = world.python("t", "import socket; s = socket.socket(); s.settimeout(2); s.connect(('192.0.2.1', 80))")
     check(answer["exit_code"] == 1 and answer["tier"] == "full", str(answer)[:300])
-    world.configure(CONFIG + "enable_jail: false\n")
-    world.refused("PX003", "apply", "t", "--", "python3", "-c", "pass")
-    world.configure(CONFIG + "jailer: nsjail\n")
-    world.refused("PX003", "apply", "t", "--", "python3", "-c", "pass")
+    for jail in ("true", "false"):
+        world.configure(CONFIG + f"enable_jail: {jail}\njailer: nsjail\n")
+        world.refused("PX003", "apply", "t", "--", "python3", "-c", "pass")
+
+
+@test
+def r22_without_a_jail(world):
+    """enable_jail: false is no box, and says so: limits, the end of all processes, the diff and the merge stay as they are."""
+    world.configure(CONFIG + "enable_jail: false\ncpu_time_sec: 1\nmem_limit_mb: 256\n")
+    world.prepare("t", {"a": "1\n", "d/b": "2\n"})
+    answer = world.python("t", "import os; open('a', 'a').write('2\\n'); os.remove('d/b'); os.rmdir('d'); print(os.getuid(), os.readlink('/proc/self/ns/net'))",
+                          env={"HTTP_PROXY": "leak", "SECRET": "leak"})
+    check(answer["exit_code"] == 0 and answer["stdout"] == f"{os.getuid()} {os.readlink('/proc/self/ns/net')}\n" and answer["applied"], str(answer)[:400])
+    check(answer["tier"] == "rlimits", str(answer["tier"]))
+    named = {text.partition(":")[0] for text in answer["missing"]}
+    check(named >= {"namespaces", "root", "net", "landlock", "seccomp", "ids", "pids"}, f"not named as missing: {answer['missing']}")
+    check(answer["changed_files"] == ["a", "d/b"] and "+2" in answer["diff"], str(answer)[:400])
+    check((world.space("t") / "a").read_text() == "1\n2\n" and not (world.space("t") / "d").exists(), "not merged")
+    seen = json.loads(world.python("t", "import os, json; print(json.dumps(dict(os.environ)))", env={"HTTP_PROXY": "x", "SECRET": "x"})["stdout"])
+    check(not {"HTTP_PROXY", "SECRET", "PX_SANDBOX", "container"} & set(seen) and seen["NO_PROXY"] == "*", str(seen))
+    check(Path(seen["HOME"]).name.startswith("px-") and not Path(seen["HOME"]).exists(), f"its home is left: {seen['HOME']}")
+    answer = world.python("t", "open('a', 'w').write('gone\\n')", options=("--discard",))
+    check(not answer["applied"] and (world.space("t") / "a").read_text() == "1\n2\n", "merged all the same")
+    check(world.python("t", "while True: pass")["exit_code"] == -9, "CPU time")
+    answer = world.python("t", "x = bytearray(1 << 30); print(len(x))")
+    check(answer["exit_code"] != 0 and not answer["stdout"], f"memory: {str(answer)[:300]}")
+    answer = world.python("t", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    check(answer["exit_code"] == -11 and answer["changed_files"] is None, "a core file")
+    mark = f"8{os.getpid()}{random.randrange(10 ** 6)}"
+    answer = world.act("t", "sh", "-c", f"(setsid sleep {mark} &) ; (trap '' TERM; sleep {mark} & wait) & sleep {mark}", options=("--timeout", "1s"))
+    check(answer["exit_code"] == 124 and answer["error"] == "timeout", str(answer)[:300])
+    check(subprocess.run(["pgrep", "-f", f"sleep {mark}"], capture_output=True, check=False).returncode == 1, "something lives on")
+    world.good("fork", "t", "u")
+    check(world.python("u", "open('a', 'a').write('3\\n')")["applied"] and len(world.inside("u")) == 1, "a branch")
+    check(b"warning: enable_jail is false" in world.raw("task", "apply", "t", "--", "sh", "-c", "true").stderr, "no warning")
+    world.configure(CONFIG + "enable_jail: maybe\n")
+    world.refused("PX400", "apply", "t", "--", "sh", "-c", "true")
 
 
 @test

@@ -222,7 +222,7 @@ struct px_result {
     bool has_network;           /* the box's traffic was carried by px, so that the next ones mean something */
     const struct px_traffic *traffic;
     size_t traffic_count;
-    const char *tier;           /* "full" or "landlock" */
+    const char *tier;           /* "full" or "landlock"; "rlimits" of an action without a jail (px/task.h) */
     char mechanisms[PX_MECHANISMS_MAX][PX_NAME_MAX];
     size_t mechanisms_count;
     char missing[PX_MECHANISMS_MAX][PX_NAME_MAX];

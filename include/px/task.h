@@ -38,6 +38,7 @@ struct px_tasks_config {
     const char *const *allowed; /* allowed_binaries: ast-grep, sg, python, pytest; ends with NULL */
     uint64_t log_bytes_max;     /* log_max_mb: 64 */
     bool overlay;               /* false: every action runs on a copy */
+    bool jail;                  /* enable_jail: true; false: no box, rlimits alone, on a copy, as the result says (tier, missing) */
 };
 
 /* file: YAML; NULL: configs/sandbox.yaml, if it is there. Without a file everything has its default. Relative paths are those of

@@ -100,7 +100,8 @@ static void add_limits(struct px_plan *plan, const struct px_policy *policy)
     }
     if (policy->limits == PX_LIMITS_TRY && px_policy_limited(policy->memory_bytes))
         add_rlimit(plan, RLIMIT_AS, policy->memory_bytes, policy->memory_bytes);
-    if (px_policy_limited(policy->pids)) {
+    /* The kernel counts all processes of the caller, of which a plain command is one: it could not even start. */
+    if (px_policy_limited(policy->pids) && plan->tier != PX_TIER_RLIMITS) {
         add_rlimit(plan, RLIMIT_NPROC, policy->pids, policy->pids);
         px_plan_has(plan, "pids=rlimit");
     }
@@ -158,8 +159,10 @@ static size_t base_environment(const struct px_plan *plan, const struct px_polic
     (void)px_fmt(out[n++], 512, "LANG=C.UTF-8");
     if (px_fmt(out[n], 512, "TERM=%s", term && *term ? term : policy->tty ? "xterm-256color" : "dumb") >= 0)
         n++;
-    (void)px_fmt(out[n++], 512, "PX_SANDBOX=1");
-    (void)px_fmt(out[n++], 512, "container=px");
+    if (plan->tier != PX_TIER_RLIMITS) {
+        (void)px_fmt(out[n++], 512, "PX_SANDBOX=1");
+        (void)px_fmt(out[n++], 512, "container=px");
+    }
     return n + add_proxy(policy, out + n);
 }
 
@@ -367,7 +370,8 @@ static void add_launch(struct px_plan *plan, const char *command, const struct p
 {
     px_steps_add(plan, PX_OP_CLOSE);
     add_limits(plan, policy);   /* late: a small number of open files must not stop our own opens */
-    add_filter(plan, policy, host);
+    if (plan->tier != PX_TIER_RLIMITS)
+        add_filter(plan, policy, host);
     add_candidates(plan, policy, command);
     plan->init_at = plan->count;
     unsigned thread = bind_to_thread ? PX_STEP_THREAD : 0;
@@ -480,6 +484,22 @@ static int landlock_bind(const struct px_bind *b, struct px_err *e)
     return px_fix(e, "In this tier a bind keeps its place: -v %s.", b->source);
 }
 
+/* What both tiers without namespaces begin with, and lack. */
+static void begin_weaker(struct px_plan *plan)
+{
+    px_steps_add(plan, PX_OP_BEGIN);
+    px_steps_add(plan, PX_OP_WAIT);
+    px_steps_add(plan, PX_OP_SUBREAPER);
+    px_steps_add(plan, PX_OP_PAYLOAD);
+    px_steps_add(plan, PX_OP_READY);
+    px_plan_has(plan, "no_new_privs");
+    px_plan_lacks(plan, "namespaces");
+    px_plan_lacks(plan, "net: the host's network is shared");
+    px_plan_lacks(plan, "tmpfs: home is a directory of the host without a bound");
+    px_plan_lacks(plan, "ids: the payload has the caller's own id");
+    px_plan_lacks(plan, "hostname: the host's");
+}
+
 /* Without namespaces: the host's root, readable where the base is and writable where granted. */
 static int plan_landlock(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
 {
@@ -494,18 +514,22 @@ static int plan_landlock(struct px_plan *plan, const struct px_policy *policy, s
         px_fail(e, PX_E_TIER, 0, "the landlock tier has no network of its own, so --net outbound and --publish cannot hold");
         return px_fix(e, "Use --net host, if the whole network of the host may be reached.");
     }
-    px_steps_add(plan, PX_OP_BEGIN);
-    px_steps_add(plan, PX_OP_WAIT);
-    px_steps_add(plan, PX_OP_SUBREAPER);
-    px_steps_add(plan, PX_OP_PAYLOAD);
-    px_steps_add(plan, PX_OP_READY);
-    px_plan_has(plan, "no_new_privs");
-    px_plan_lacks(plan, "namespaces");
+    begin_weaker(plan);
     px_plan_lacks(plan, "root: the host's, readable where granted");
-    px_plan_lacks(plan, "net: the host's network is shared");
-    px_plan_lacks(plan, "tmpfs: home is a directory of the host without a bound");
-    px_plan_lacks(plan, "ids: the payload has the caller's own id");
-    px_plan_lacks(plan, "hostname: the host's");
+    return 0;
+}
+
+/* No box: what the caller may do, the command may do, but for the limits. Its processes still end with it. */
+static int plan_rlimits(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
+{
+    if (px_policy_root_dir(policy) || policy->work_dir || policy->changes || policy->binds.count || px_policy_carried(policy) ||
+        px_policy_limited(policy->disk_bytes))
+        return px_fail(e, PX_E_TIER, 0, "a plain process has no root, no binds, no network and no disk limit of its own");
+    begin_weaker(plan);
+    px_plan_lacks(plan, "root: the host's, with all that the caller may write");
+    px_plan_lacks(plan, "landlock");
+    px_plan_lacks(plan, "seccomp");
+    px_plan_lacks(plan, "pids: nobody counts its processes");
     return 0;
 }
 
@@ -532,12 +556,12 @@ static void allow_host_paths(struct px_plan *plan, const struct px_policy *polic
 
 static int choose_tier(struct px_plan *plan, const struct px_policy *policy, const struct px_host *host, struct px_err *e)
 {
-    plan->tier = host->user_namespaces ? PX_TIER_FULL : PX_TIER_LANDLOCK;
+    plan->tier = policy->plain ? PX_TIER_RLIMITS : host->user_namespaces ? PX_TIER_FULL : PX_TIER_LANDLOCK;
     plan->landlock_abi = host->landlock_abi;
     plan->scratch = px_steps_text(plan, host->scratch);
     plan->caller = (struct px_user){host->uid, host->gid};
     plan->owner = policy->user;         /* also if nobody takes that id */
-    if (plan->tier == PX_TIER_FULL)
+    if (plan->tier != PX_TIER_LANDLOCK)
         return 0;
     if (host->is_root) {
         px_fail(e, PX_E_TIER, 0, "the landlock tier is not for root");
@@ -570,8 +594,9 @@ static int refuse_absent(const struct px_policy *policy, const struct px_host *h
 static int build(struct px_plan *plan, const struct px_policy *policy, const char *command, const struct px_host *host,
                  bool bind_to_thread, struct px_err *e)
 {
-    bool full = plan->tier == PX_TIER_FULL;
-    if ((full ? plan_full : plan_landlock)(plan, policy, e) < 0)
+    static int (*const begin[])(struct px_plan *plan, const struct px_policy *policy, struct px_err *e) = {
+        [PX_TIER_FULL] = plan_full, [PX_TIER_LANDLOCK] = plan_landlock, [PX_TIER_RLIMITS] = plan_rlimits};
+    if (begin[plan->tier](plan, policy, e) < 0)
         return -1;
     if (plan->stays) {
         add_stay(plan, policy, host, bind_to_thread);
@@ -579,9 +604,9 @@ static int build(struct px_plan *plan, const struct px_policy *policy, const cha
         return 0;
     }
     add_payload(plan, policy);
-    if (full)
+    if (plan->tier == PX_TIER_FULL)
         add_landlock(plan, policy);
-    else
+    else if (plan->tier == PX_TIER_LANDLOCK)
         allow_host_paths(plan, policy);
     add_launch(plan, command, policy, host, bind_to_thread);
     px_plan_switch_off(plan, policy);

@@ -57,7 +57,7 @@ int px_plan_print(const struct px_plan *plan, char **ret_json, struct px_err *e)
 
     px_json_object(&j, NULL);
     px_json_int(&j, "schema", 1);
-    px_json_text(&j, "tier", plan->partner ? plan->partner->tier : plan->tier == PX_TIER_FULL ? "full" : "landlock");
+    px_json_text(&j, "tier", plan->partner ? plan->partner->tier : px_tier_word(plan->tier));
     px_json_array(&j, "argv");
     for (char **a = plan->argv; *a; a++)
         px_json_text(&j, NULL, *a);

@@ -543,7 +543,13 @@ bool px_policy_native(const struct px_policy *policy)
 /* ---- the table ---- */
 
 static const char *const net_words[] = {"none", "loopback", "outbound", "host", NULL};
-static const char *const tier_words[] = {"full", "landlock", NULL};
+static const char *const tier_words[] = {"full", "landlock", NULL};     /* that can be asked for */
+
+const char *px_tier_word(enum px_tier tier)
+{
+    return tier == PX_TIER_RLIMITS ? "rlimits" : tier_words[tier];
+}
+
 static const char *const limits_words[] = {"require", "try", NULL};
 
 #define AT(member) offsetof(struct px_policy, member)

@@ -16,7 +16,7 @@
 struct px_err;
 
 enum px_net { PX_NET_NONE, PX_NET_LOOPBACK, PX_NET_OUTBOUND, PX_NET_HOST };
-enum px_tier { PX_TIER_FULL, PX_TIER_LANDLOCK };
+enum px_tier { PX_TIER_FULL, PX_TIER_LANDLOCK, PX_TIER_RLIMITS };
 enum px_limits_how { PX_LIMITS_REQUIRE, PX_LIMITS_TRY };
 
 /* Mechanisms that a test may switch off by the hidden option --without, to see that a check notices it. */
@@ -97,6 +97,7 @@ struct px_policy {
     struct px_text_list dns;                    /* addresses */
     char *http_proxy;
     int require;                /* enum px_tier: the weakest that will do */
+    bool plain;                 /* no box at all, limits alone: PX_TIER_RLIMITS; no field, only the engine sets it */
     char *runtime;              /* NULL or "native": ours; else an OCI runtime: "runc", "crun", "runsc" */
     char *seccomp;              /* NULL or "default", "strict", or a profile's file */
     char *apparmor;             /* a profile's name; NULL: none */
@@ -145,6 +146,7 @@ static inline bool px_policy_without(const struct px_policy *policy, enum px_wit
     return policy->without >> what & 1;
 }
 const char *px_without_word(enum px_without what);
+const char *px_tier_word(enum px_tier tier);
 
 /* [a-z0-9][a-z0-9-]{0,62} */
 bool px_policy_name_ok(const char *name);

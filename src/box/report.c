@@ -247,7 +247,7 @@ void px_report_isolation(struct px_box *box)
 {
     const struct px_plan *plan = box->plan;
     struct px_result *r = &box->result;
-    r->tier = box->partner ? box->partner->tier : plan->tier == PX_TIER_FULL ? "full" : "landlock";
+    r->tier = box->partner ? box->partner->tier : px_tier_word(plan->tier);
     for (uint32_t i = 0; i < plan->mechanisms_count && i < PX_MECHANISMS_MAX; i++)
         memcpy(r->mechanisms[r->mechanisms_count++], plan->mechanisms[i], PX_NAME_MAX);
     for (uint32_t i = 0; i < plan->missing_count && i < PX_MECHANISMS_MAX; i++)

@@ -398,7 +398,7 @@ static struct px_box *new_box(struct px_plan *plan, const struct px_policy *poli
     box->output_end = policy->output_end;
     box->own_filter = plan && plan->own_filter;
     box->strict = px_policy_strict(policy);
-    box->reaper = plan && plan->tier == PX_TIER_LANDLOCK;
+    box->reaper = plan && plan->tier != PX_TIER_FULL;
     box->tty = policy->tty;
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);

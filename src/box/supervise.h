@@ -116,10 +116,10 @@ struct px_box {
     /* settings taken from the policy, which may be gone by now */
     uint64_t timeout_msec, cpu_time_msec, file_bytes, disk_bytes;
     bool output_end, tty;
-    int scratch_lock;           /* landlock tier: holds the box's home */
+    int scratch_lock;           /* weaker tiers: holds the box's home */
     struct px_root_lease *root; /* what keeps the root where it is as long as the box needs it, and how to let go of it */
     void (*root_free)(struct px_root_lease *root);
-    bool reaper;                /* landlock tier: px-init ends the tree, so it must not be killed before it did */
+    bool reaper;                /* weaker tiers: px-init ends the tree, so it must not be killed before it did */
     bool sigpipe_ignored;       /* by the program that uses us, so that writes need no care */
     /* the running box */
     int pid, pidfd;             /* of pid 1 */

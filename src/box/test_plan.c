@@ -940,6 +940,32 @@ TEST(the_weaker_tier_is_never_a_surprise)
     refuse_plan("default", PAIRS("require", "landlock"), &host, PX_E_TIER); /* Landlock does not hold uid 0 */
 }
 
+/* No box at all: only the engine can ask for it, and every mechanism that is not there is named. */
+TEST(rlimits_tier)
+{
+    struct px_host host = full_host;
+    struct px_policy p = make_policy("task", NULL);
+    struct px_plan *plan = NULL;
+    struct px_err e = {0};
+    p.plain = true;
+    host.scratch = "/tmp/px-scratch";
+    ASSERT_EQ(px_plan_new(&p, echo_argv, &host, false, &plan, &e), 0);
+    px_policy_done(&p);
+    ASSERT_EQ(plan->tier, PX_TIER_RLIMITS);
+    ASSERT_STR(px_tier_word(plan->tier), "rlimits");
+    check_stages(plan);
+    ASSERT_EQ(plan->namespaces, 0);
+    for (uint32_t i = 0; i < plan->count; i++)
+        ASSERT(!builds(plan->steps[i].op));
+    ASSERT_EQ(count_of(plan, PX_OP_SUBREAPER), 1);
+    ASSERT_EQ(count_of(plan, PX_OP_SECCOMP) + count_of(plan, PX_OP_LANDLOCK) + count_of(plan, PX_OP_ALLOW), 0);
+    ASSERT(step(plan, PX_OP_INIT, NULL)->flags & PX_STEP_REAPER);
+    static const char *const lacks[] = {"namespaces", "root", "net", "landlock", "seccomp", "ids", "pids", "hostname", "tmpfs"};
+    for (size_t i = 0; i < PX_COUNT_OF(lacks); i++)
+        ASSERT(has_word(plan->missing, plan->missing_count, lacks[i]));
+    px_plan_free(plan);
+}
+
 /* What the tier cannot hold, it must not accept in silence. */
 TEST(the_weaker_tier_names_each_limit_it_lacks)
 {

@@ -300,7 +300,7 @@ static void sweep_scratch(const char *tmp)
         (void)closedir(dir);
 }
 
-/* Home of the landlock tier: a directory that exists as long as the box. */
+/* Home of the weaker tiers: a directory that exists as long as the box. */
 static int make_scratch(char *out, size_t size, int *ret_lock, struct px_err *e)
 {
     const char *tmp = getenv("TMPDIR");
@@ -322,7 +322,7 @@ static int make_scratch(char *out, size_t size, int *ret_lock, struct px_err *e)
     return px_fail(e, PX_E_IO, EBUSY, "cannot hold the home of the box");
 }
 
-static int start_landlock(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_host *host,
+static int start_weaker(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_host *host,
                           struct px_box **ret_box, struct px_err *e)
 {
     char scratch[256];
@@ -351,9 +351,11 @@ static int start_rooted(const struct px_policy *policy, const char *const argv[]
         return -1;
     if (!px_policy_native(policy))
         return px_beyond_start(policy, argv, &host, io, ret_box, e);
+    if (policy->plain)
+        return start_weaker(policy, argv, io, &host, ret_box, e);
     int r = start(policy, argv, io, &host, ret_box, e);
     if (r < 0 && policy->require == PX_TIER_LANDLOCK && no_namespaces(e))
-        r = start_landlock(policy, argv, io, &host, ret_box, e);
+        r = start_weaker(policy, argv, io, &host, ret_box, e);
     return r;
 }
 
@@ -510,8 +512,8 @@ PX_API void px_box_free(struct px_box *box)
         box->let_go(box);
         return;
     }
-    bool landlock = box->plan && box->plan->tier == PX_TIER_LANDLOCK;
-    px_auto_free char *scratch = landlock ? strdup(px_plan_text(box->plan, box->plan->scratch)) : NULL;
+    bool weaker = box->plan && box->plan->tier != PX_TIER_FULL;
+    px_auto_free char *scratch = weaker ? strdup(px_plan_text(box->plan, box->plan->scratch)) : NULL;
     px_supervise_free(box);
     if (scratch && *scratch)
         drop_scratch(scratch);

@@ -255,7 +255,9 @@ static int make_policy(const struct px_task_run *run, const struct px_task_actio
     struct px_policy *policy = NULL;
     if (px_policy_new("task", &policy, e) < 0)
         return -1;
-    if (px_policy_set(policy, run->copy >= 0 ? "work-dir" : "changes", place, e) < 0 ||
+    policy->plain = !c->jail;
+    const char *where = !c->jail ? "workdir" : run->copy >= 0 ? "work-dir" : "changes";
+    if (px_policy_set(policy, where, place, e) < 0 ||
         set(policy, "timeout", a->timeout, c->timeout_msec, "ms", e) < 0 ||
         set(policy, "cpu-time", a->cpu_time, c->cpu_time_msec, "ms", e) < 0 ||
         set(policy, "memory", a->memory, c->memory_bytes, "", e) < 0) {
@@ -320,7 +322,7 @@ static int start_box(struct px_task_run *run, const struct px_task_action *a, st
     if (clock_gettime(CLOCK_REALTIME, &run->since) < 0)
         return px_fail(e, PX_E_INTERNAL, errno, "there is no clock");
     int r = -1;
-    if (run->tasks->config.overlay) {
+    if (run->tasks->config.overlay && run->tasks->config.jail) { /* who sees the host's root sees no overlay of ours */
         r = start_on_overlay(run, a, e);
         if (r >= 0 || e->code != PX_E_OVERLAY)
             return r;

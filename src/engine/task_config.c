@@ -82,16 +82,10 @@ static int read_allowed(struct reader *r, const struct px_yaml *list, void *out,
     return 0;
 }
 
-/* A box is not an option of px: without one there is nothing that would end an action with all its processes. */
 static int read_jail(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
 {
-    (void)out;
-    if (n->plain && px_equal(n->text, "true"))
-        return 0;
-    if (!n->plain || !px_equal(n->text, "false"))
-        return wrong(r, n, "must be true or false", e);
-    px_fail(e, PX_E_NOT_BUILT, 0, "%s, line %zu: px runs every action in a box", r->name, n->line);
-    return px_fix(e, "Leave enable_jail out, or write enable_jail: true.");
+    *(bool *)out = n->plain && px_equal(n->text, "true");
+    return *(bool *)out || (n->plain && px_equal(n->text, "false")) ? 0 : wrong(r, n, "must be true or false", e);
 }
 
 static int read_jailer(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
@@ -124,7 +118,7 @@ static const struct field {
     {"cpu_time_sec", PX_YAML_TEXT, read_seconds, T(config.cpu_time_msec)},
     {"mem_limit_mb", PX_YAML_TEXT, read_megabytes, T(config.memory_bytes)},
     {"allowed_binaries", PX_YAML_LIST, read_allowed, 0},
-    {"enable_jail", PX_YAML_TEXT, read_jail, 0},
+    {"enable_jail", PX_YAML_TEXT, read_jail, T(config.jail)},
     {"jailer", PX_YAML_TEXT, read_jailer, 0},
     {"log_max_mb", PX_YAML_TEXT, read_megabytes, T(config.log_bytes_max)},
     {"overlay", PX_YAML_TEXT, read_overlay, T(config.overlay)},
@@ -147,7 +141,8 @@ static int set_defaults(struct px_tasks *tasks, struct px_err *e)
 {
     static const char *const usual[] = {"ast-grep", "sg", "python", "pytest"};
     tasks->config = (struct px_tasks_config){
-        .timeout_msec = 30000, .cpu_time_msec = 20000, .memory_bytes = (uint64_t)4096 << 20, .log_bytes_max = 64 << 20, .overlay = true};
+        .timeout_msec = 30000, .cpu_time_msec = 20000, .memory_bytes = (uint64_t)4096 << 20, .log_bytes_max = 64 << 20, .overlay = true,
+        .jail = true};
     tasks->work_root = strdup(".sandbox");
     tasks->logs_dir = strdup("logs/sandbox");
     bool all = tasks->work_root && tasks->logs_dir;
