@@ -455,10 +455,12 @@ int i9_priority(void)
                ? DONE
                : failed("limits of priority are not 0");
 }
+/* Downwards from where the caller stands: one who runs px with `nice` has less to give already. */
 int i9_twin(void)
 {
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    return setpriority(PRIO_PROCESS, 0, 5) == 0 && fd >= 0 && write(fd, "500", 3) == 3
+    int nice_now = getpriority(PRIO_PROCESS, 0);
+    return setpriority(PRIO_PROCESS, 0, nice_now < 19 ? nice_now + 1 : 19) == 0 && fd >= 0 && write(fd, "1000", 4) == 4
                ? DONE
                : failed("%s", strerror(errno));
 }

@@ -548,7 +548,7 @@ for i in range(1400):
     try: held.append(socket.create_connection(("good.test", 7000), timeout=30))
     except ConnectionResetError: refused += 1
 for s in held:
-    try: s.sendall(b"x")
+    try: s.sendall(b"x\\n")
     except OSError: pass
 alive = 0
 for s in held:

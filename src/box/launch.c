@@ -195,6 +195,8 @@ static int prepare_child(struct px_box *box, pid_t pid, struct px_err *e)
             return px_fail(e, PX_E_IDS, r, "cannot map the ids of the box (%s)", px_idmap_name(&box->ids));
     }
     int r = box->has_cgroup && is_command(box) ? px_cgroup_join(&box->cgroup, pid) : 0;
+    if (r >= 0 && box->has_cgroup && box->carrier)
+        r = px_cgroup_enter(&box->cgroup, box->carrier->pid);
     return r < 0 ? px_fail(e, PX_E_CGROUP, r, "cannot put the box into its cgroup") : 0;
 }
 

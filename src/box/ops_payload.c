@@ -44,11 +44,17 @@ int px_op_loopback(struct px_child *c, const struct px_step *s)
     return px_netns_loopback_up();
 }
 
+/* What a kernel says that has no IPv6, or has it switched off: then there is nothing to carry. Everything else is a failure. */
+static int unless_absent(int r, const struct px_step *s)
+{
+    bool absent = r == -EAFNOSUPPORT || r == -EOPNOTSUPP || r == -EADDRNOTAVAIL || r == -EACCES || r == -ENODEV || r == -EINVAL;
+    return absent && s->flags & PX_STEP_MAYBE ? 0 : r;
+}
+
 /* Routes and rules of the namespace: messages that the parent has built. */
 int px_op_netlink(struct px_child *c, const struct px_step *s)
 {
-    int r = px_netns_netlink((int)s->num, px_op_text(c, s->src), s->attr);
-    return r < 0 && s->flags & PX_STEP_MAYBE ? 0 : r;
+    return unless_absent(px_netns_netlink((int)s->num, px_op_text(c, s->src), s->attr), s);
 }
 
 /* A socket of the namespace, for who carries the box's traffic: num is what it is to him, num2 its family and type, attr the
@@ -58,7 +64,7 @@ int px_op_socket(struct px_child *c, const struct px_step *s)
     int family = (int)(s->num2 >> 8), type = (int)(s->num2 & 0xff);
     int fd = family == AF_NETLINK ? px_netns_log(px_op_text(c, s->src), s->attr) : px_netns_socket(family, type, (uint16_t)s->attr);
     if (fd < 0)
-        return s->flags & PX_STEP_MAYBE ? 0 : fd;
+        return unless_absent(fd, s);
     int r = px_netns_send(c->relay_fd, (char)s->num, fd);
     (void)px_sys(SYS_close, fd);
     return r;

@@ -39,7 +39,7 @@ enum px_step_flags {
     PX_STEP_INSIDE = 1 << 2,    /* BIND: the source is a path of the new root */
     PX_STEP_CALLER = 1 << 3,    /* BIND: the caller's files; for root px_plan_arm makes the tree, with owners mapped */
     PX_STEP_DIRECTORY = 1 << 4, /* MASK: a directory */
-    PX_STEP_MAYBE = 1 << 5,     /* a missing path is no error */
+    PX_STEP_MAYBE = 1 << 5,     /* a missing path, or a kernel without IPv6, is no error */
     PX_STEP_FILE = 1 << 6,      /* BIND: the source is a file */
     PX_STEP_SETGROUPS = 1 << 7, /* WAIT, IDS, INIT: groups can and must be dropped */
     PX_STEP_THREAD = 1 << 8,    /* INIT: die with the thread that started the box */

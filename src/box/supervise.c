@@ -53,7 +53,8 @@ static int make_cgroup(struct px_box *box, const struct px_policy *policy, struc
 
     if ((!must && !policy->pids_counted) || px_policy_without(policy, PX_WITHOUT_CGROUP))
         return 0;
-    limits.pids = px_policy_limited(policy->pids) ? policy->pids + 1 : 0;        /* px-init is one of them */
+    /* px-init is one of them, and so is who carries the traffic. */
+    limits.pids = px_policy_limited(policy->pids) ? policy->pids + 1 + (box->carrier ? 1 : 0) : 0;
     int r = px_cgroup_create(&limits, box->id, &box->cgroup, &which);
     box->has_cgroup = r >= 0;
     struct px_plan *plan = box->plan;
@@ -696,7 +697,7 @@ static int dispatch(struct px_box *box, uint32_t tag, struct px_err *e)
     case PX_EVENT_CARRIER:
         (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, box->carrier->pidfd, NULL);
         box->carrier_gone = true;
-        if (!box->reaped)
+        if (!box->reaped && !box->forced && box->end == PX_END_NONE)    /* else it was ended with the box */
             add_hint(box, "the network of the box failed before the box ended");
         return 0;
     case PX_EVENT_FILES:           /* seen to by the caller */
@@ -795,12 +796,12 @@ void px_supervise_free(struct px_box *box)
         px_flow_close(box, i);
         px_headtail_done(&box->flow[i].kept);
     }
+    if (box->carrier)           /* before the cgroup, in which it is */
+        box->carrier->done(box->carrier);
     if (box->has_cgroup)
         (void)px_cgroup_done(&box->cgroup);
     if (box->after)
         box->after->done(box->after);
-    if (box->carrier)
-        box->carrier->done(box->carrier);
     for (int i = 0; i < PX_UPPERS; i++)
         px_upper_done(&box->upper[i]);
     px_idmap_done(&box->ids);

@@ -74,6 +74,7 @@ struct px_after {
 struct px_carrier {
     int socket;                 /* the box's end: it sends sockets of its namespace there. Ours to close when the box runs. */
     int pidfd;                  /* of the carrier's process; readable when that is gone */
+    int pid;                    /* the same: it works for the box, so that the limits of the box hold it */
     int record;                 /* what `mark` and `tell` read, also in another process that uses the box */
     void (*end)(struct px_carrier *carrier);    /* the box is gone: deliver what is on its way, then go */
     void (*kill)(struct px_carrier *carrier);

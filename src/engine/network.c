@@ -368,6 +368,7 @@ static int start(struct network *n, const struct px_policy *policy, struct px_er
     if (px_helper_start("px-net", no_arguments, given, PX_COUNT_OF(given), &n->helper, e) < 0)
         return -1;
     n->carrier.pidfd = n->helper.pidfd;
+    n->carrier.pid = n->helper.pid;
     return send_all(n, policy, e);
 }
 

@@ -106,6 +106,7 @@ static void child(void *user)
         (void)px_sys(SYS_exit, 127);
 }
 
+/* Its process id. */
 static int run(struct launch *l, int *ret_pidfd)
 {
     int pidfd = -EBADF;
@@ -132,7 +133,7 @@ static int run(struct launch *l, int *ret_pidfd)
         return l->failed;
     }
     *ret_pidfd = pidfd;
-    return 0;
+    return (int)r;
 }
 
 int px_helper_start(const char *name, const char *const *args, const int *fds, size_t fd_count,
@@ -163,6 +164,7 @@ int px_helper_start(const char *name, const char *const *args, const int *fds, s
     if (r < 0)
         return px_fail(e, PX_E_CLONE, r, "cannot start %s", path);
     h.socket = px_fd_take(&ours);
+    h.pid = r;
     *ret_helper = h;
     return 0;
 }

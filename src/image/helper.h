@@ -16,6 +16,7 @@ enum { PX_HELPER_FDS = 4 };
 
 struct px_helper {
     int pidfd;                  /* -EBADF: none */
+    int pid;
     int socket;                 /* SOCK_SEQPACKET; messages of at most 64 KiB */
 };
 

@@ -389,6 +389,12 @@ int px_cgroup_join(const struct px_cgroup *cg, pid_t pid)
     return 0;
 }
 
+int px_cgroup_enter(const struct px_cgroup *cg, pid_t pid)
+{
+    int r = px_cgroup_join(cg, pid);
+    return r < 0 || cg->v2.fd < 0 ? r : write_number(cg->v2.fd, "cgroup.procs", (uint64_t)pid);
+}
+
 int px_cgroup_birth_fd(const struct px_cgroup *cg)
 {
     return cg->v2.fd;

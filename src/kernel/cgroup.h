@@ -41,6 +41,8 @@ int px_cgroup_create(const struct px_cgroup_limits *limits, const char *id, stru
                      const char **ret_which);
 /* Moves a process that has not started anything yet (v1 only; in v2 it is born inside). */
 int px_cgroup_join(const struct px_cgroup *cg, pid_t pid);
+/* Moves a process that runs already, in every hierarchy. */
+int px_cgroup_enter(const struct px_cgroup *cg, pid_t pid);
 /* For CLONE_INTO_CGROUP; -EBADF if there is no v2 group. */
 int px_cgroup_birth_fd(const struct px_cgroup *cg);
 void px_cgroup_read(const struct px_cgroup *cg, struct px_cgroup_usage *u);

@@ -44,7 +44,7 @@ static struct reader part(struct reader *r, unsigned bytes)
 
 /* ---- TLS ---- */
 
-enum { RECORD_HANDSHAKE = 22, CLIENT_HELLO = 1, EXT_SERVER_NAME = 0, EXT_ENCRYPTED_HELLO = 0xfe0d };
+enum { RECORD_FIRST = 20, RECORD_HANDSHAKE = 22, RECORD_LAST = 24, CLIENT_HELLO = 1, EXT_SERVER_NAME = 0, EXT_ENCRYPTED_HELLO = 0xfe0d };
 
 static enum px_hello read_server_name(struct reader ext, char name[PX_NET_NAME_MAX])
 {
@@ -126,17 +126,45 @@ static const char *const methods[] = {"GET",   "HEAD",    "POST",     "PUT",  "D
                                       "PATCH", "CONNECT", "PROPFIND", "LINK", "PROPPATCH", "MKCOL",   "COPY",
                                       "MOVE",  "LOCK",    "UNLOCK",   "PRI",  "REPORT",    "SEARCH"};
 
-/* The word before the first blank: whether it is, or may yet become, one of the methods. */
+/* A word of HTTP: servers differ in which methods they know, and pass on what they do not. */
+static bool in_token(uint8_t c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c && strchr("!#$%&'*+-.^_`|~", c));
+}
+
+static bool mentions_http(const uint8_t *line, size_t size)
+{
+    for (size_t i = 0; i + 5 <= size; i++)
+        if (strncasecmp((const char *)line + i, "http/", 5) == 0)
+            return true;
+    return false;
+}
+
+static bool is_method(const uint8_t *data, size_t len)
+{
+    for (size_t i = 0; i < PX_COUNT_OF(methods); i++)
+        if (strlen(methods[i]) == len && memcmp(data, methods[i], len) == 0)
+            return true;
+    return false;
+}
+
+/* Whether it is a request, or may yet become one: a word and a blank, in a line that is known to be one by the word or by the
+ * version at its end. Another protocol is known by the first byte that no word has, or by the end of its first line. */
 static enum px_hello look_method(const uint8_t *data, size_t size)
 {
-    for (size_t i = 0; i < PX_COUNT_OF(methods); i++) {
-        size_t n = strlen(methods[i]);
-        if (size > n && memcmp(data, methods[i], n) == 0 && data[n] == ' ')
-            return px_equal(methods[i], "PRI") ? PX_HELLO_HIDDEN : PX_HELLO_NAMELESS;
-        if (size <= n && memcmp(data, methods[i], size) == 0)
-            return PX_HELLO_MORE;
-    }
-    return PX_HELLO_OTHER;
+    size_t n = 0;
+    while (n < size && in_token(data[n]))
+        n++;
+    if (n == size)
+        return PX_HELLO_MORE;
+    if (n == 0 || !strchr(" \t\v\f", data[n]) || data[n] == '\0')
+        return PX_HELLO_OTHER;
+    if (is_method(data, n))
+        return n == 3 && memcmp(data, "PRI", 3) == 0 ? PX_HELLO_HIDDEN : PX_HELLO_NAMELESS;
+    const uint8_t *end = memchr(data, '\n', size);
+    if (!end)
+        return PX_HELLO_MORE;
+    return mentions_http(data, (size_t)(end - data)) ? PX_HELLO_NAMELESS : PX_HELLO_OTHER;
 }
 
 /* "example.org:80", without user or anything else; an address counts as a name that nothing matches. */
@@ -188,7 +216,7 @@ static enum px_hello read_header(const char *line, size_t len, enum px_hello sof
 {
     if (line[0] == ' ' || line[0] == '\t')      /* folded: two readers would not agree on what it says */
         return PX_HELLO_BAD;
-    if (len < 5 || strncasecmp(line, "host", 4) != 0 || (line[4] != ':' && line[4] != ' ' && line[4] != '\t'))
+    if (len < 5 || strncasecmp(line, "host", 4) != 0 || in_token((uint8_t)line[4]))
         return sofar;
     if (sofar == PX_HELLO_NAMED || line[4] != ':')
         return PX_HELLO_BAD;
@@ -246,8 +274,10 @@ enum px_hello px_hello_look(const uint8_t *data, size_t size, char ret_name[PX_N
     ret_name[0] = '\0';
     if (size == 0)
         return PX_HELLO_MORE;
-    if (data[0] == '\r' || data[0] == '\n')     /* some servers skip empty lines before a request */
+    if (data[0] && strchr(" \t\v\f\r\n", data[0]))       /* some servers skip blanks and empty lines before a request */
         return PX_HELLO_BAD;
+    if (data[0] != RECORD_HANDSHAKE && data[0] >= RECORD_FIRST && data[0] <= RECORD_LAST)      /* and others a warning before a hello */
+        return size < 2 ? PX_HELLO_MORE : data[1] == 3 ? PX_HELLO_BAD : PX_HELLO_OTHER;
     enum px_hello r = data[0] == RECORD_HANDSHAKE ? look_tls(data, size, ret_name) : look_http(data, size, ret_name);
     return r == PX_HELLO_MORE && size >= PX_HELLO_MAX ? PX_HELLO_BAD : r;
 }

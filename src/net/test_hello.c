@@ -35,7 +35,21 @@ TEST(requests)
         {"GET / HTTP/1.1\r\nHost: a.test\r\n", PX_HELLO_MORE, ""},
         {"SSH-2.0-x\r\n", PX_HELLO_OTHER, ""},
         {"", PX_HELLO_MORE, ""},
-        {"GETX / HTTP/1.1\r\n\r\n", PX_HELLO_OTHER, ""},
+        {"GETX / HTTP/1.1\r\n\r\n", PX_HELLO_NAMELESS, ""},
+        {"PURGE / HTTP/1.1\r\nHost: a.test\r\n\r\n", PX_HELLO_NAMED, "a.test"},
+        {"x-y / HTTP/1.1\r\nHost: a.test\r\n\r\n", PX_HELLO_NAMED, "a.test"},
+        {"PURGE\t/\tHTTP/1.1\r\nHost: a.test\r\n\r\n", PX_HELLO_BAD, ""},
+        {"purge / http/1.1\r\nHost: a.test\r\n\r\n", PX_HELLO_BAD, ""},
+        {" GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", PX_HELLO_BAD, ""},
+        {"GET / HTTP/1.1\r\nHost\v: a.test\r\n\r\n", PX_HELLO_BAD, ""},
+        {"GET / HTTP/1.1\r\nHostess: b.test\r\nHost: a.test\r\n\r\n", PX_HELLO_NAMED, "a.test"},
+        {"PURGE / HT", PX_HELLO_MORE, ""},
+        {"EHLO a.test\r\n", PX_HELLO_OTHER, ""},
+        {"x", PX_HELLO_MORE, ""},
+        {"x\n", PX_HELLO_OTHER, ""},
+        {"\x15\3\1\1\2\1\1", PX_HELLO_BAD, ""},
+        {"\x15", PX_HELLO_MORE, ""},
+        {"\x15 binary", PX_HELLO_OTHER, ""},
     };
     char name[PX_NET_NAME_MAX];
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {

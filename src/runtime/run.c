@@ -189,12 +189,7 @@ static int hear(int socket, struct heard *h)
 /* The runtime itself stays outside: what it needs to make a container is not the box's, nor bounded by its limits. */
 static int join(struct px_box *box, pid_t pid)
 {
-    char text[16];
-    int group = px_cgroup_birth_fd(&box->cgroup);
-    int r = px_cgroup_join(&box->cgroup, pid);
-    if (r < 0 || group < 0)
-        return r;
-    return px_fmt(text, sizeof text, "%d", (int)pid) < 0 ? -EINVAL : px_write_file(group, "cgroup.procs", text);
+    return px_cgroup_enter(&box->cgroup, pid);
 }
 
 /* Lets the command come into being, with its standard streams; ours of them are not needed any more. */

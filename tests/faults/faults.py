@@ -45,8 +45,14 @@ CALLS = """
 # What a root that can be changed needs besides.
 OVERLAY_CALLS = ["mount", "mkdirat", "open_tree", "mount_setattr", "setfsuid", "setfsgid", "fsetxattr", "prctl"]
 
+# What a network that is carried needs besides.
+NETWORK_CALLS = """
+    socket socketpair bind listen setsockopt sendto sendmsg recvfrom unshare ioctl memfd_create ftruncate fcntl dup3 close_range clone3
+    execve prctl setsid rt_sigprocmask openat
+""".split()
+
 PR_SET_PDEATHSIG, PR_GET_DUMPABLE, PR_SET_DUMPABLE, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC = 1, 3, 4, 1, 2, 3, 4, 1030
-PR_GET_NO_NEW_PRIVS = 39
+PR_GET_NO_NEW_PRIVS, SOL_NETLINK = 39, 270
 TERMINAL = (0x5401, 0x5402, 0x5413)             # TCGETS, TCSETS, TIOCGWINSZ
 
 # (call, who makes it, a condition on its arguments and text, why it may fail)
@@ -73,6 +79,10 @@ TOLERATED = [
     ("openat", "px", lambda a, text: text in ("/etc/passwd", "/etc/subuid", "/etc/subgid"), "a single id, and the result says so"),
     ("mkdirat", "px", lambda a, text: text == "/run/px", "it is there; if it were not, the next step would fail"),
     ("write", "px", lambda a, text: a[0] in (1, 2), "the caller's own streams"),
+    ("setsockopt", "payload", lambda a, text: a[1] == SOL_NETLINK, "shorter answers of the kernel"),
+    # A helper, before it is one: its own comfort. It confines itself later.
+    ("rt_sigprocmask|setsid", "starting", lambda a, text: True, "a helper takes no signals of a terminal; px ends it"),
+    ("prctl", "starting", lambda a, text: a[0] == PR_SET_PDEATHSIG, "px-net ends with its sockets"),
 ]
 
 
@@ -105,7 +115,7 @@ class GoodRun:
         self.roles = {0: "px"}
         for call in calls:      # the last of a name before a process turned into another program
             if call.state != "inside" and call.process and call.number == numbers["execve"]:
-                self.roles[call.process] = "payload"
+                self.roles[call.process] = "starting" if "/px-" in call.text else "payload"
             if call.state != "inside" and call.process and call.number == numbers["execveat"]:
                 self.roles[call.process] = "init"
         self.late = self._late(numbers)
@@ -194,9 +204,12 @@ def configurations(uid, top):
     os.makedirs(os.path.join(rootfs, "usr/bin"))
     shutil.copy("/usr/bin/busybox", os.path.join(rootfs, "usr/bin/busybox"))
     mounts = ["fsopen", "fsconfig", "fsmount", "move_mount", "fchdir", "openat", "newfstatat", "pivot_root", "umount2"]
+    # Routes, rules and sockets of a network that is carried; 64 sockets for a published port are one like the other.
+    carried = (["--allow-net", "good.test"], NETWORK_CALLS)
     if uid or os.geteuid() != 0:        # no control group to be had
-        return [(["--net", "loopback"], None)]
+        return [(["--net", "loopback"], None), carried]
     return [
+        carried,
         (["--memory", "64m", "--net", "loopback", "--disk", "8m"], None),
         (["-t"], ["ioctl", "sendmsg", "openat", "dup3", "setsid"]),
         (["--rootfs", rootfs], mounts),
@@ -218,7 +231,8 @@ def publish(options, top):
     """Copies that any user can run, and a place where any user can write."""
     os.chmod(top, 0o755)
     setting = {"uid": options.uid, "work": os.path.join(top, "work")}
-    for name, path in (("px", options.px), ("inject", options.inject)):
+    beside = Path(options.px).resolve().parent
+    for name, path in (("px", options.px), ("inject", options.inject), ("px-main", beside / "px-main"), ("px-net", beside / "px-net")):
         setting[name] = os.path.join(top, name)
         shutil.copyfile(path, setting[name])
         os.chmod(setting[name], 0o755)

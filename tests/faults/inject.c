@@ -6,7 +6,8 @@
  *
  * LOG gets one line for each call at its entry: `PROCESS CALL STATE ARG0 ARG1 ARG2 TEXT`, with ` INJECTED` at the end of the one that
  * failed. STATE is `set-up`, `inside` once the process has executed another program, and `running` for others once any has.
- * TEXT is the first argument of the first two that is a text. The exit status is the command's, 99 if it could not be traced. */
+ * A helper of px's own, whose name begins with "px-", counts
+ * as another program for itself and not for the others. TEXT is the first argument of the first two that is a text. The exit status is the command's, 99 if it could not be traced. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -121,6 +122,16 @@ static void on_call(struct job *job, struct process *p)
     }
 }
 
+static bool is_helper(pid_t pid)
+{
+    char link[32], path[512];
+    (void)snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    path[n > 0 ? n : 0] = '\0';
+    const char *slash = strrchr(path, '/');
+    return slash && strncmp(slash, "/px-", 4) == 0;
+}
+
 static void on_event(struct job *job, struct process *p, int event)
 {
     unsigned long message = 0;
@@ -129,7 +140,7 @@ static void on_event(struct job *job, struct process *p, int event)
         (void)add(job, (pid_t)message);
     if (event == PTRACE_EVENT_EXEC && p != &job->all[0]) {
         p->inside = true;
-        job->running = true;
+        job->running = job->running || !is_helper(p->pid);
     }
 }
 
