@@ -157,10 +157,13 @@ int px_task_prepare_as(const struct px_tasks *tasks, const char *id, const struc
     for (size_t i = 0; i < count; i++)
         if (px_task_path(files[i].path, path, sizeof path, e) < 0)
             return -1;
+    px_space_sweep(&tasks->root);
     enum px_space_how how = px_space_exists(&tasks->root, id) ? PX_SPACE_FIND : PX_SPACE_NEW;
     if (px_space_open(&tasks->root, id, how, &space, e) < 0)
         return -1;
-    int r = prepare(&p, &space, e);
+    int r = px_space_unsettle(&tasks->root, id); /* a name without a workspace must not stay if we are killed */
+    r = r < 0 ? px_space_state(&space, r, "cannot be prepared", e) : prepare(&p, &space, e);
+    px_space_settle(&tasks->root, id);
     px_space_forget(&space);
     return r;
 }
@@ -180,6 +183,7 @@ int px_task_cleanup_as(const struct px_tasks *tasks, const char *id, const char 
     struct px_space space;
     if (px_space_check_id(id, e) < 0)
         return -1;
+    px_space_sweep(&tasks->root);
     if (px_space_exists(&tasks->root, id)) {
         if (px_space_open(&tasks->root, id, PX_SPACE_FIND, &space, e) < 0)
             return -1;
@@ -199,6 +203,7 @@ PX_API int px_task_cleanup(const struct px_tasks *tasks, const char *id, struct 
 PX_API int px_task_fork(const struct px_tasks *tasks, const char *from, const char *to, struct px_err *e)
 {
     struct px_space space;
+    px_space_sweep(&tasks->root);
     if (px_space_check_id(to, e) < 0 || px_space_open(&tasks->root, from, PX_SPACE_FIND, &space, e) < 0)
         return -1;
     int r = px_space_fork(&space, to, e);

@@ -105,7 +105,7 @@ static void sweep_trash(int own)
 
 static int open_own(int dir)
 {
-    static const char *const parts[] = {"tasks", "layers", "trash"};
+    static const char *const parts[] = {"tasks", "layers", "trash", "unsettled"};
     px_auto_fd int own = open_made(dir, ".px", 0700);
     for (size_t i = 0; own >= 0 && i < PX_COUNT_OF(parts); i++)
         if (mkdirat(own, parts[i], 0700) < 0 && errno != EEXIST)
@@ -219,6 +219,14 @@ int px_space_read_stack(struct px_space *space, struct px_err *e)
 
 /* ---- layers ---- */
 
+bool px_space_has_layer(const struct px_space_stack *stack, const char *layer)
+{
+    for (size_t i = 0; i < stack->count; i++)
+        if (px_equal(stack->ids[i], layer))
+            return true;
+    return false;
+}
+
 void px_space_close_layers(struct px_layers *layers)
 {
     for (size_t i = 0; i < layers->count; i++)
@@ -246,35 +254,6 @@ int px_space_open_stack(const struct px_space_root *root, const struct px_space_
         ret->fds[ret->count++] = fd;
     }
     return 0;
-}
-
-int px_space_use(const struct px_space_root *root, const char *layer, const char *id)
-{
-    char path[PATH_MAX];
-    if (layer_path(layer, "", path) < 0)
-        return -ENAMETOOLONG;
-    path[strlen(path) - 1] = '\0';
-    if (mkdirat(root->own, path, 0700) < 0 && errno != EEXIST)
-        return -errno;
-    if (layer_path(layer, "users", path) < 0 || (mkdirat(root->own, path, 0700) < 0 && errno != EEXIST))
-        return -errno;
-    if (px_fmt(path, sizeof path, "layers/%s/users/%s", layer, id) < 0)
-        return -ENAMETOOLONG;
-    px_auto_fd int fd = px_open_in_root(root->own, path, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600);
-    return fd < 0 ? fd : 0;
-}
-
-/* The directory of users can be removed by the last one only, and who removes it removes the layer. */
-void px_space_let_go(const struct px_space_root *root, const char *layer, const char *id)
-{
-    char path[PATH_MAX];
-    if (px_fmt(path, sizeof path, "layers/%s/users/%s", layer, id) < 0 || unlinkat(root->own, path, 0) < 0)
-        return;
-    if (layer_path(layer, "users", path) < 0 || unlinkat(root->own, path, AT_REMOVEDIR) < 0)
-        return;
-    px_auto_fd int layers = px_open_in_root(root->own, "layers", O_RDONLY | O_DIRECTORY, 0);
-    if (layers >= 0)
-        px_space_drop(root, layers, layer);
 }
 
 void px_space_drop(const struct px_space_root *root, int dir, const char *name)
@@ -311,6 +290,12 @@ static int lock_own(const struct px_space_root *root, const char *path)
 static int own_path(const char *id, char out[PATH_MAX])
 {
     return px_fmt(out, PATH_MAX, "tasks/%s", id);
+}
+
+int px_space_lock(const struct px_space_root *root, const char *id)
+{
+    char path[PATH_MAX];
+    return own_path(id, path) < 0 ? -ENAMETOOLONG : lock_own(root, path);
 }
 
 bool px_space_exists(const struct px_space_root *root, const char *id)
@@ -378,14 +363,13 @@ static int open_tree(struct px_space *s, enum px_space_how how, struct px_err *e
 int px_space_open(const struct px_space_root *root, const char *id, enum px_space_how how, struct px_space *ret,
                   struct px_err *e)
 {
-    char path[PATH_MAX];
     struct px_space s = {.root = root, .own = -EBADF};
     if (px_space_check_id(id, e) < 0)
         return -1;
     if (how == PX_SPACE_FIND && !px_space_exists(root, id))
         return no_task(id, e);
     memcpy(s.id, id, strlen(id) + 1);
-    s.own = own_path(id, path) < 0 ? -ENAMETOOLONG : lock_own(root, path);
+    s.own = px_space_lock(root, id);
     if (s.own == -EWOULDBLOCK)
         return px_fail(e, PX_E_TASK_BUSY, 0, "somebody else works on '%s' now", id);
     if (s.own < 0)
@@ -404,13 +388,17 @@ void px_space_close(struct px_space *space)
     space->own = px_fd_close(space->own);
 }
 
+static void drop_own(const struct px_space *space)
+{
+    px_auto_fd int tasks = px_open_in_root(space->root->own, "tasks", O_RDONLY | O_DIRECTORY, 0);
+    if (tasks >= 0)
+        px_space_drop(space->root, tasks, space->id);
+}
+
 void px_space_forget(struct px_space *space)
 {
-    char path[PATH_MAX];
-    if (!px_space_exists(space->root, space->id) && own_path(space->id, path) >= 0) {
-        (void)unlinkat(space->own, "stage", AT_REMOVEDIR);
-        (void)unlinkat(space->root->own, path, AT_REMOVEDIR);
-    }
+    if (!px_space_exists(space->root, space->id))
+        drop_own(space);
     px_space_close(space);
 }
 
@@ -426,8 +414,10 @@ int px_space_path(const struct px_space *space, size_t layer, char *out, size_t 
 int px_space_remove(struct px_space *space, struct px_err *e)
 {
     const struct px_space_root *root = space->root;
-    char path[PATH_MAX];
     struct stat st;
+    int r = px_space_unsettle(root, space->id);
+    if (r < 0)
+        return px_space_state(space, r, "cannot be removed", e);
     if (space->branch && unlinkat(space->own, state_name, 0) < 0)
         return px_space_state(space, -errno, "cannot be removed", e);
     for (size_t i = 0; i < space->stack.count && space->branch; i++)
@@ -437,8 +427,7 @@ int px_space_remove(struct px_space *space, struct px_err *e)
     px_space_drop(root, root->dir, space->id);
     if (fstatat(root->dir, space->id, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return px_space_state(space, 0, "cannot be removed", e);
-    px_auto_fd int tasks = px_open_in_root(root->own, "tasks", O_RDONLY | O_DIRECTORY, 0);
-    if (tasks >= 0 && own_path(space->id, path) >= 0)
-        px_space_drop(root, tasks, space->id);
+    drop_own(space);
+    px_space_settle(root, space->id);
     return 0;
 }

@@ -12,6 +12,7 @@
  *     .px/tasks/ID/stage/     what an action is about to do: the new files and, once all is there, `record`
  *     .px/layers/LAYER/tree   frozen
  *     .px/layers/LAYER/users/ID   who needs it; the last one to go removes it
+ *     .px/unsettled/ID        while layers or names change hands for it (space_users.c)
  *     .px/trash/              what is being removed
  *
  * (1) What is to be done stands in `record` before the first thing is done; who opens the workspace next does the rest.
@@ -71,6 +72,8 @@ int px_space_open(const struct px_space_root *root, const char *id, enum px_spac
 void px_space_close(struct px_space *space);
 /* Closes it, and leaves nothing of a name behind that has no workspace after all. */
 void px_space_forget(struct px_space *space);
+/* Takes away what killed processes have left of forks, removals and merged layers; costs nothing if they left nothing. */
+void px_space_sweep(const struct px_space_root *root);
 /* Unlike open it says nothing if there is none. */
 bool px_space_exists(const struct px_space_root *root, const char *id);
 /* The path of a layer's tree, or of a plain workspace. */
@@ -110,6 +113,11 @@ int px_space_write_text(int dir, const char *name, const char *text, size_t len)
 int px_space_new_id(char out[PX_SPACE_LAYER_ID]);
 int px_space_use(const struct px_space_root *root, const char *layer, const char *id);
 void px_space_let_go(const struct px_space_root *root, const char *layer, const char *id);
+bool px_space_has_layer(const struct px_space_stack *stack, const char *layer);
+int px_space_lock(const struct px_space_root *root, const char *id); /* the descriptor of its own directory, or -errno */
+/* Before layers are taken or left, or a name is, and after: what lies between can be finished by px_space_sweep. */
+int px_space_unsettle(const struct px_space_root *root, const char *id);
+void px_space_settle(const struct px_space_root *root, const char *id);
 void px_space_drop(const struct px_space_root *root, int dir, const char *name); /* by way of the trash */
 int px_space_recover(struct px_space *space, struct px_err *e);
 /* Writes what the changes bring as a layer into the empty directory `into`. */

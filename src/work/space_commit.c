@@ -341,7 +341,9 @@ static int flatten(struct commit *c, struct px_space_stack *stack)
 {
     const struct px_space *space = c->space;
     px_auto_fd int tree = make_tree(c->stage, 1);
-    int r = tree < 0 ? tree : px_layer_merge(&space->tree, tree);
+    int r = tree < 0 ? tree : px_space_unsettle(space->root, space->id); /* the old layers are left behind */
+    if (r >= 0)
+        r = px_layer_merge(&space->tree, tree);
     if (r >= 0)
         r = px_space_new_id(stack->ids[0]);
     memcpy(stack->ids[1], space->stack.ids[space->stack.count - 1], PX_SPACE_LAYER_ID);
@@ -383,14 +385,6 @@ static int make_record(struct commit *c, const struct px_space_note *note)
     return r < 0 ? r : px_space_write_text(c->stage, "record", c->record.data, c->record.len);
 }
 
-static bool has_id(const struct px_space_stack *stack, const char *id)
-{
-    for (size_t i = 0; i < stack->count; i++)
-        if (px_equal(stack->ids[i], id))
-            return true;
-    return false;
-}
-
 /* The new list is read, and what only the old one had is no longer needed by this workspace. */
 static int change_stack(struct px_space *space, struct px_err *e)
 {
@@ -399,8 +393,10 @@ static int change_stack(struct px_space *space, struct px_err *e)
     if (px_space_read_stack(space, e) < 0)
         return -1;
     for (size_t i = 0; i < old.count; i++)
-        if (!has_id(&space->stack, old.ids[i]) && !has_id(&space->origin, old.ids[i]))
+        if (!px_space_has_layer(&space->stack, old.ids[i]) && !px_space_has_layer(&space->origin, old.ids[i]))
             px_space_let_go(space->root, old.ids[i], space->id);
+    if (old.count >= PX_SPACE_DEEP)
+        px_space_settle(space->root, space->id);
     int r = px_space_open_stack(space->root, &space->stack, &space->tree);
     return r < 0 ? px_space_state(space, r, "one of its layers is missing", e) : 0;
 }

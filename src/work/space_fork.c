@@ -59,9 +59,17 @@ int px_space_fork(struct px_space *from, const char *to, struct px_err *e)
     struct px_space branch;
     if (px_space_open(from->root, to, PX_SPACE_NEW, &branch, e) < 0)
         return -1;
-    int r = from->branch ? 0 : freeze(from);
+    const bool plain = !from->branch;
+    int r = px_space_unsettle(from->root, to);
+    if (r >= 0 && plain)
+        r = px_space_unsettle(from->root, from->id);
+    if (r >= 0 && plain)
+        r = freeze(from);
     if (r >= 0)
         r = make_branch(from, &branch);
+    if (plain)
+        px_space_settle(from->root, from->id);
+    px_space_settle(from->root, to);
     px_space_forget(&branch);
     return r < 0 ? px_space_state(from, r, "cannot be forked", e) : 0;
 }
