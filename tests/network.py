@@ -365,6 +365,137 @@ say(s.recv(12).decode())""")
 
 
 @test
+def requests_by_any_word(world):
+    """Servers pass on methods they do not know, and skip what stands before a request or a hello."""
+    cases = {"unknown": b"PURGE / HTTP/1.1\r\nHost: other.test\r\n\r\n", "lower": b"get / HTTP/1.1\r\nHost: other.test\r\n\r\n",
+             "long": b"A" * 300 + b" / HTTP/1.1\r\nHost: other.test\r\n\r\n", "blank": b" GET / HTTP/1.1\r\nHost: other.test\r\n\r\n",
+             "tabs": b"FOO\t/\tHTTP/1.1\r\nHost: other.test\r\n\r\n", "version": b"FOO / http/1.1\r\nHost: other.test\r\n\r\n",
+             "alert": b"\x15\x03\x01\x00\x02\x01\x5a\x16\x03\x01", "vertical": b"GET / HTTP/1.1\r\nHost\v: other.test\r\n\r\n"}
+    values, result = world.python(GOOD, f"say(*(raw('good.test', 80, data) for data in {list(cases.values())!r}))")
+    for name, value in zip(cases, values):
+        fails(value, name)
+    check(sum(d["count"] for d in result["denials"]) == len(cases), result["denials"])
+    values, result = world.python((*GOOD, "--allow-net", "good.test:7000"), """
+say(raw("good.test", 80, b"PURGE / HTTP/1.1\\r\\nHost: good.test\\r\\n\\r\\n"), raw("good.test", 80, b"A" * 300 + b" / HTTP/1.0\\r\\n\\r\\n"),
+    raw("good.test", 7000, b"EHLO other.test\\r\\n"), raw("good.test", 7000, b"\\x15 other"), raw("good.test", 7000, b"PING\\n"))""")
+    check(all(v.startswith("HTTP/1.1 200") for v in values[:2]) and values[2:] == ["EHLO other.test\r\n", "\x15 other", "PING\n"], values)
+    check(result["denials"] == [], result["denials"])
+
+
+@test
+def second_requests(world):
+    """Only the first request of a connection is looked at (docs/network.md): what follows goes to the same permitted server."""
+    (pages, addressed), result = world.python(GOOD, """
+s = socket.create_connection(("good.test", 80), timeout=30)
+pages = []
+for host in ("good.test", "good.test", "third.test"):
+    s.sendall(b"GET /k HTTP/1.1\\r\\nHost: " + host.encode() + b"\\r\\n\\r\\n")
+    pages.append(s.recv(1000).decode())
+say(pages, raw("good.test", 80, b"GET / HTTP/1.1\\r\\nHost: third.test\\r\\n\\r\\n"))""")
+    check(all(page.startswith("HTTP/1.1 200") for page in pages), pages)
+    fails(addressed, "the first request may name another")
+    check([row["name"] for row in result["network"]] == ["good.test"], result["network"])
+
+
+@test
+def hellos_in_pieces(world):
+    """A server's name cut over segments and records is still one."""
+    if not (world.far / "cert.pem").exists():
+        raise Skip("openssl is not installed")
+    values, result = world.python(GOOD, """
+import ssl, time
+def hello(name):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT); context.check_hostname = False; context.verify_mode = ssl.CERT_NONE
+    out = ssl.MemoryBIO()
+    try: context.wrap_bio(ssl.MemoryBIO(), out, server_hostname=name).do_handshake()
+    except ssl.SSLWantReadError: pass
+    return out.read()
+def records(data, size):
+    body = data[5:]
+    return b"".join(b"\\x16\\x03\\x01" + len(part).to_bytes(2, "big") + part for part in (body[i:i + size] for i in range(0, len(body), size)))
+def throw(data, size):
+    def act():
+        s = socket.create_connection(("good.test", 443), timeout=30)
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for i in range(0, len(data), size):
+            s.sendall(data[i:i + size]); time.sleep(0.01)
+        return "answered" if s.recv(1) == b"\\x16" else "failed: closed"
+    return try_to(act)
+say(*(throw(data, size) for name in ("other.test", "good.test") for data in (hello(name), records(hello(name), 1), records(hello(name), 100))
+      for size in (80, 10000)), throw(b"\\x15\\x03\\x01\\x00\\x02\\x01\\x5a" + hello("other.test"), 10000))""")
+    for value in (*values[:6], values[-1]):
+        fails(value, "another name got through")
+    check(values[6:12] == ["answered"] * 6, f"{values} {result['denials']}")
+
+
+@test
+def other_ways_to_names(world):
+    """Whoever is asked, and however, the answer is ours; servers of names by TLS are addresses like any other."""
+    (codes, secure), result = world.python(GOOD, """
+import struct
+def ask(family, kind, server, name):
+    query = b"ab\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0" + b"".join(bytes([len(p)]) + p for p in name.split(b".")) + b"\\0" + struct.pack(">HH", 1, 1)
+    s = socket.socket(family, kind); s.settimeout(30); s.connect((server, 53))
+    s.sendall((struct.pack(">H", len(query)) if kind == socket.SOCK_STREAM else b"") + query)
+    answer = s.recv(512)[2 if kind == socket.SOCK_STREAM else 0:]
+    return [answer[3] & 15, list(answer[-4:])[:2] if answer[7] else []]
+four, six = (socket.AF_INET, "8.8.8.8"), (socket.AF_INET6, "2001:4860:4860::8888")
+say([ask(family, kind, server, name) for family, server in (four, six) for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)
+     for name in (b"good.test", b"evil.test")], [raw("8.8.8.8", 853, b"x"), raw("8.8.8.8", 443, b"x"), raw("metadata.google.internal", 80)])""")
+    check(codes == [[0, [198, 18]], [3, []]] * 4, codes)
+    for value in secure:
+        fails(value, "another server of names was reached")
+    denial(result, "resolve", "metadata.google.internal")
+
+
+@test
+def places_that_mean_the_host(world):
+    with socket.create_server(("0.0.0.0", 0)) as listener:
+        port = listener.getsockname()[1]
+        places = ["0.0.0.0", "127.0.0.1", "localhost", "10.0.2.2", "10.0.2.3", "10.0.2.100", "198.18.77.77", "203.0.113.1", "::", "::1", "::ffff:127.0.0.1",
+                  "::ffff:203.0.113.1", "::ffff:0.0.0.0", "fd70:78::c612:4d4d", "fd70:78:1::64", "64:ff9b::7f00:1", "2002:7f00:1::1"]
+        values, _ = world.python((*GOOD, "--allow-net", "good.test:*", "--allow-net", f"*:{port}"), f"""
+say(*(raw(place, {port}) for place in {places!r}), raw("127.0.0.1", 1), raw("::1", 1), raw("10.0.2.100", 1))""")
+        for place, value in zip([*places, "port 1", "port 1", "port 1"], values):
+            fails(value, place)
+        listener.settimeout(0)
+        try:
+            listener.accept()
+            check(False, "the host was reached")
+        except BlockingIOError:
+            pass
+    (page,), _ = world.python(GOOD, 'say(raw("::ffff:" + [a for a in resolve("good.test") if "." in a][0], 80)[:12])')
+    check(page == "HTTP/1.1 200", f"a permitted name in the other spelling: {page}")
+
+
+@test
+def names_that_turn(world):
+    """A name that leads to the host the second time: it is kept as it was for a while, and checked whenever it is asked for again."""
+    options = (*DNS, "--allow-net", "flip.test")
+    (first, second), _ = world.python(options, 'say(get("http://flip.test/1"), get("http://flip.test/2"))')
+    check((first, second) == ("host=flip.test /1\n", "host=flip.test /2\n"), (first, second))
+    (third,), result = world.python(options, 'say(get("http://flip.test/3"))')
+    fails(third, "it led to the host")
+    check(any(d["target"].startswith("flip.test:80 (127.0.0.1") for d in result["denials"]), result["denials"])
+
+
+@test
+def names_without_end(world):
+    """More names than have an address: those that have one keep it, the others fail."""
+    (codes, page), result = world.python((*DNS, "--allow-net", "*.many.test"), """
+import struct
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(30); s.connect(("10.0.2.3", 53))
+codes = []
+for i in range(4200):
+    name = b"n%d" % i
+    s.send(b"ab\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0" + bytes([len(name)]) + name + b"\\4many\\4test\\0" + struct.pack(">HH", 1, 1))
+    codes.append(s.recv(512)[3] & 15)
+say([codes.count(0), codes.count(2), codes[0], codes[-1]], get("http://n7.many.test/old"))""")
+    check(codes == [4096, 104, 0, 2] and page == "host=n7.many.test /old\n", (codes, page))
+    check(any(d["rule"] == "limit of the relay" for d in result["denials"]), result["denials"])
+
+
+@test
 def names_are_no_tunnel(world):
     before = len(world.asked())
     (codes, answers), result = world.python(GOOD, """
@@ -596,6 +727,28 @@ for c in t:
     except OSError: pass
 say(get("http://good.test/after"))""")
     check(values == "host=good.test /after\n", values)
+
+
+@test
+def limits_hold_the_relay(world):
+    """px-net works for the box, and is in its groups; both are gone afterwards."""
+    if os.getuid() != 0:
+        raise Skip("an ordinary user has no control group here")
+    process = world.spawn("exec", *OPEN, "--memory", "64m", "--cpus", "1", "--", "sleep", "1000")
+    until(lambda: leaks_of("px-net"), "there is no px-net")
+    pid = leaks_of("px-net")[0]
+    held = Path(f"/proc/{pid}/cgroup")
+    until(lambda: any("memory" in line and "/px-" in line or line.startswith("0::") and "/px-" in line for line in held.read_text().splitlines()),
+          f"px-net is in no group of the box: {held.read_text()}")
+    check(process.poll() is None, "the box has ended")
+    process.terminate()
+    process.communicate(timeout=LIMIT_S)
+    check(not leaks_of("px-net"), "px-net outlives its box")
+    done = world.result((*OPEN, "--memory", "32m", "--pids", "4"), "python3", "-c", "x = bytearray(1 << 28)")
+    check(done["status"] == "limit" or done["limits_hit"], done["status"])
+    check(not any("network" in hint for hint in done["hints"]), done["hints"])
+    (page,), _ = world.python((*OPEN, "--memory", "64m", "--pids", "1"), 'say(get("http://good.test/p"))')
+    check(page == "host=good.test /p\n", page)
 
 
 @test

@@ -20,6 +20,7 @@ ZONE = {
     "own.test": ("203.0.113.1", None), "mapped.test": (None, "::ffff:127.0.0.1"), "gone.test": ("203.0.113.99", None),
 }
 ALIASES = {"alias.test": "good.test"}
+FLIPS = []                      # flip.test, once for each time it was asked for: another address after the first
 
 
 def encode(name):
@@ -32,10 +33,13 @@ def records(name, kind):
         target = encode(ALIASES[name])
         found += encode(name) + struct.pack(">HHIH", 5, 1, 60, len(target)) + target
         name, count = ALIASES[name], 1
-    four, six = ZONE.get(name, (None, None))
+    four, six = (FOUR, None) if name.endswith(".many.test") else ZONE.get(name, (None, None))
+    if name == "flip.test" and kind == 1:
+        FLIPS.append(name)
+        four = FOUR if len(FLIPS) == 1 else "127.0.0.1"
     address = four and socket.inet_aton(four) if kind == 1 else six and socket.inet_pton(socket.AF_INET6, six) if kind == 28 else None
     if address:
-        found += encode(name) + struct.pack(">HHIH", kind, 1, 60, len(address)) + address
+        found += encode(name) + struct.pack(">HHIH", kind, 1, 0 if name == "flip.test" else 60, len(address)) + address
         count += 1
     return found, count
 
@@ -49,7 +53,7 @@ def answer(query, log):
     with log.open("a", encoding="latin-1") as file:
         file.write(f"{name} {kind}\n")
     found, count = records(name, kind)
-    known = name in ZONE or name in ALIASES
+    known = name in ZONE or name in ALIASES or name == "flip.test" or name.endswith(".many.test")
     return query[:2] + struct.pack(">HHHHH", 0x8180 if known else 0x8183, 1, count, 0, 0) + query[12:at + 5] + found
 
 

@@ -76,8 +76,8 @@ static long arrange(const struct launch *l)
         r = high[i] = px_sys(SYS_fcntl, l->fds[i], F_DUPFD, HIGH);
     if (r < 0 || null < 0)
         return r < 0 ? r : null;
-    null = px_sys(SYS_fcntl, null, F_DUPFD, HIGH);
-    for (int i = 0; i < SOCKET_IN_HELPER && (r = null) >= 0; i++)
+    r = null = px_sys(SYS_fcntl, null, F_DUPFD, HIGH);
+    for (int i = 0; i < SOCKET_IN_HELPER && r >= 0; i++)
         r = px_sys(SYS_dup3, null, i, 0);
     if (r >= 0)
         r = px_sys(SYS_dup3, socket, SOCKET_IN_HELPER, 0);

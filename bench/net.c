@@ -1,0 +1,96 @@
+/* net - both ends of a connection.
+ *
+ *     net serve                     listens on a port of 127.0.0.1, says which, and serves until its standard input ends
+ *     net connect ADDRESS PORT      requests as in bench.h: a connection, a line there and a byte back
+ *     net bulk ADDRESS PORT         the same with BULK bytes back
+ *
+ * Plain calls and no threads, so that what is measured is what lies between the two. */
+#define _GNU_SOURCE
+#include "bench.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { CHUNK = 256 << 10, BULK = 64 << 20 };
+
+static char room[CHUNK];
+
+struct target {
+    struct sockaddr_in to;
+    bool bulk;
+};
+
+static int once(void *arg)
+{
+    const struct target *t = arg;
+    size_t want = t->bulk ? BULK : 1, have = 0;
+    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool ok = s >= 0 && connect(s, (const struct sockaddr *)&t->to, sizeof t->to) == 0 && write(s, t->bulk ? "b\n" : "c\n", 2) == 2;
+
+    while (ok && have < want) {
+        ssize_t n = read(s, room, sizeof room);
+        ok = n > 0;
+        have += ok ? (size_t)n : 0;
+    }
+    if (s >= 0)
+        (void)close(s);
+    return ok ? 0 : 1;
+}
+
+static void answer(int s)
+{
+    char request[2] = "";
+    size_t have = 0, want;
+
+    if (read(s, request, 2) < 1)
+        return;
+    want = request[0] == 'b' ? BULK : 1;
+    while (have < want) {
+        ssize_t n = write(s, room, want - have < CHUNK ? want - have : CHUNK);
+        if (n <= 0)
+            return;
+        have += (size_t)n;
+    }
+}
+
+static int listen_until_end(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t len = sizeof at;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct pollfd ready[2] = {{.fd = 0, .events = POLLIN}, {.fd = listener, .events = POLLIN}};
+
+    if (bind(listener, (struct sockaddr *)&at, sizeof at) < 0 || listen(listener, 128) < 0 || getsockname(listener, (struct sockaddr *)&at, &len) < 0)
+        return 1;
+    printf("%d\n", ntohs(at.sin_port));
+    (void)fflush(stdout);
+    while (poll(ready, 2, -1) > 0 && !ready[0].revents) {
+        int s = accept(listener, NULL, NULL);
+        if (s < 0)
+            continue;
+        answer(s);
+        (void)close(s);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct target t = {.to = {.sin_family = AF_INET}};
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (argc == 2 && strcmp(argv[1], "serve") == 0)
+        return listen_until_end();
+    if (argc != 4 || inet_pton(AF_INET, argv[2], &t.to.sin_addr) != 1)
+        return 2;
+    t.bulk = strcmp(argv[1], "bulk") == 0;
+    t.to.sin_port = htons((uint16_t)strtoul(argv[3], NULL, 10));
+    return serve(once, &t);
+}
