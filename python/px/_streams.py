@@ -6,8 +6,7 @@ import asyncio
 import codecs
 import os
 from collections.abc import Callable
-
-from ._px import Box
+from typing import Protocol
 
 CHUNK = 1 << 16
 WRITE_HIGH = 1 << 16
@@ -17,10 +16,22 @@ def nothing(*_: object) -> None:
     """In the place of a function that was called for the last time."""
 
 
+class Stepped(Protocol):
+    """What an event loop carries on: a box, or an action of a task."""
+
+    def fileno(self) -> int:
+        """Readable whenever step() has work."""
+
+    def step(self) -> bool:
+        """Without waiting; False at its end."""
+
+
 class Watch:
     """Steps a box whenever it has work; `ended` is done once its result is final."""
 
-    def __init__(self, box: Box, loop: asyncio.AbstractEventLoop, finish: Callable[[Exception | None], None]) -> None:
+    def __init__(
+        self, box: Stepped, loop: asyncio.AbstractEventLoop, finish: Callable[[Exception | None], None]
+    ) -> None:
         self._box, self._loop = box, loop
         self._finish: Callable[[Exception | None], None] = finish
         self._fd = box.fileno()
