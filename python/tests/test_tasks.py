@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -330,26 +329,6 @@ async def test_cancelling():
     until(lambda: running(mark) == 0, "the end of what was cancelled")
     assert (workspace / "a").read_text() == "1"
     assert shell(workspace, "cat a").stdout == "1"
-
-
-def test_threads():
-    wrong = []
-
-    def work(number):
-        try:
-            space = prepare(f"t{number}")
-            if shell(space, f"echo {number}").stdout != f"{number}\n":
-                wrong.append(number)
-            cleanup(space, config=CONFIG)
-        except Exception as error:
-            wrong.append(error)
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
 
 
 PROGRAM = """
