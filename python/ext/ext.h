@@ -1,4 +1,4 @@
-/* ext.h - the C half of the Python package: the objects of px/px.h and px/files.h, and nothing else.
+/* ext.h - the C half of the Python package: the objects of px/px.h, px/files.h and px/task.h, and nothing else.
  *
  * Why:     Python needs descriptors for its event loops and errors as exceptions; everything else is written in Python.
  * Owns:    what its Python objects hold. The module's state has the only things that outlive a call.
@@ -15,7 +15,7 @@
 
 struct py_state {
     PyObject *make_error;       /* px._errors.from_engine: the exception for an error of the engine */
-    PyTypeObject *policy_type, *box_type, *files_type;
+    PyTypeObject *policy_type, *box_type, *files_type, *tasks_type, *task_run_type;
 };
 
 /* Types of this module cannot be subclassed, so an object's type leads to the module. */
@@ -53,3 +53,6 @@ PyObject *py_box_stay(PyObject *module, PyObject *args);
 
 /* files.c */
 extern PyType_Spec py_files_spec;
+
+/* task.c */
+extern PyType_Spec py_tasks_spec, py_task_run_spec;

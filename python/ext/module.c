@@ -119,9 +119,10 @@ static int execute(PyObject *module)
     state->make_error = errors ? PyObject_GetAttrString(errors, "from_engine") : NULL;
     Py_XDECREF(errors);
     if (!state->make_error || add_type(module, &py_policy_spec, &state->policy_type) < 0 ||
-        add_type(module, &py_box_spec, &state->box_type) < 0)
+        add_type(module, &py_box_spec, &state->box_type) < 0 || add_type(module, &py_files_spec, &state->files_type) < 0 ||
+        add_type(module, &py_tasks_spec, &state->tasks_type) < 0)
         return -1;
-    return add_type(module, &py_files_spec, &state->files_type);
+    return add_type(module, &py_task_run_spec, &state->task_run_type);
 }
 
 static int traverse(PyObject *module, visitproc visit, void *arg)
@@ -131,6 +132,8 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT((PyObject *)state->policy_type);
     Py_VISIT((PyObject *)state->box_type);
     Py_VISIT((PyObject *)state->files_type);
+    Py_VISIT((PyObject *)state->tasks_type);
+    Py_VISIT((PyObject *)state->task_run_type);
     return 0;
 }
 
@@ -141,6 +144,8 @@ static int clear(PyObject *module)
     Py_CLEAR(state->policy_type);
     Py_CLEAR(state->box_type);
     Py_CLEAR(state->files_type);
+    Py_CLEAR(state->tasks_type);
+    Py_CLEAR(state->task_run_type);
     return 0;
 }
 

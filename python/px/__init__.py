@@ -6,7 +6,8 @@
         process = await sandbox.run("echo hello")
         stdout, stderr = await process.communicate()
 
-px.sync has the same without an event loop, px.executor one call for one command, px.files a file sandbox for a model.
+px.sync has the same without an event loop, px.executor one call for one command, px.files a file sandbox for a model,
+px.tasks a directory for each task and what its actions change.
 """
 
 try:

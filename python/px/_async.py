@@ -11,7 +11,7 @@ from . import _px
 from ._core import SandboxBase
 from ._errors import SandboxError, SandboxTimeout
 from ._process import Home, Pipes, ProcessBase
-from ._streams import CHUNK, Feed, Lines, ProcessInput, Watch, decoder, shown
+from ._streams import CHUNK, Collect, Feed, Lines, ProcessInput, Pump, Watch, decoder, shown
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ class SandboxedProcess(ProcessBase):
         super().__init__(box, pipes, sandbox, timeout)
         self._loop = asyncio.get_running_loop()
         self._readers: dict[str, asyncio.StreamReader] = {}
-        self._feeds: dict[str, Feed] = {}
+        self._feeds: dict[str, Pump] = {}
         self._input: ProcessInput | None = None
         self._watch = Watch(box, self._loop, self._take_end)
 
@@ -34,12 +34,15 @@ class SandboxedProcess(ProcessBase):
         reader = self._readers.get(name)
         if reader is None:
             reader = self._readers[name] = asyncio.StreamReader(limit=CHUNK, loop=self._loop)
-            fd = self._pipes.stdout if name == "stdout" else self._pipes.stderr
-            if fd < 0:
+            fd = self._fd(name)
+            if fd < 0 or name in self._feeds:  # there is no more, or it was collected
                 reader.feed_eof()
             else:
                 self._feeds[name] = Feed(fd, reader, self._loop, self._close_output)
         return reader
+
+    def _fd(self, name: str) -> int:
+        return self._pipes.stdout if name == "stdout" else self._pipes.stderr
 
     def _names(self) -> tuple[str, ...]:
         return ("stdout",) if self._pipes.pty else ("stdout", "stderr")
@@ -120,16 +123,31 @@ class SandboxedProcess(ProcessBase):
 
     async def _drop(self, kept: Mapping[str, bytearray]) -> None:
         """It was killed: takes what it had said, and returns when it is gone."""
-        await asyncio.gather(*(self._collect(name, kept.get(name)) for name in self._names()), self._gone())
+        await self._collect({name: kept.get(name, bytearray()) for name in self._names()})
+        await self._gone()
 
     async def _gone(self) -> None:
         await asyncio.shield(self._watch.ended)
 
-    async def _collect(self, name: str, into: bytearray | None) -> None:
+    async def _collect(self, kept: Mapping[str, bytearray]) -> None:
+        """All output to its end. Where nobody has asked for a reader there is none, and so no task to empty it."""
+        if self._readers:
+            await asyncio.gather(*(self._empty(name, into) for name, into in kept.items()))
+            return
+        for name, into in kept.items():
+            feed = self._feeds.get(name)
+            if isinstance(feed, Collect):
+                feed.into = into
+            elif self._fd(name) >= 0:
+                self._feeds[name] = Collect(self._fd(name), into, self._loop, self._close_output)
+        for feed in list(self._feeds.values()):
+            if isinstance(feed, Collect):
+                await feed.wait()
+
+    async def _empty(self, name: str, into: bytearray) -> None:
         reader = self._reader(name)
         while data := await reader.read(CHUNK):
-            if into is not None:
-                into += data
+            into += data
 
     async def wait(self, timeout: float | None = None, check: bool = False) -> int:
         """Its exit code. timeout: None means that of run().
@@ -156,7 +174,7 @@ class SandboxedProcess(ProcessBase):
         if data and not self._writer().is_closing():
             self._writer().write(data)
         self.close_stdin()
-        await asyncio.gather(*(self._collect(name, into) for name, into in kept.items()))
+        await self._collect(kept)
         await self._gone()
 
     async def _chunks(self, chunk_size: int) -> AsyncIterator[tuple[str, bytes]]:

@@ -6,8 +6,7 @@ import asyncio
 import codecs
 import os
 from collections.abc import Callable
-
-from ._px import Box
+from typing import Protocol
 
 CHUNK = 1 << 16
 WRITE_HIGH = 1 << 16
@@ -17,10 +16,22 @@ def nothing(*_: object) -> None:
     """In the place of a function that was called for the last time."""
 
 
+class Stepped(Protocol):
+    """What an event loop carries on: a box, or an action of a task."""
+
+    def fileno(self) -> int:
+        """Readable whenever step() has work."""
+
+    def step(self) -> bool:
+        """Without waiting; False at its end."""
+
+
 class Watch:
     """Steps a box whenever it has work; `ended` is done once its result is final."""
 
-    def __init__(self, box: Box, loop: asyncio.AbstractEventLoop, finish: Callable[[Exception | None], None]) -> None:
+    def __init__(
+        self, box: Stepped, loop: asyncio.AbstractEventLoop, finish: Callable[[Exception | None], None]
+    ) -> None:
         self._box, self._loop = box, loop
         self._finish: Callable[[Exception | None], None] = finish
         self._fd = box.fileno()
@@ -54,18 +65,20 @@ class Watch:
         finish(error)
 
 
-class Feed(asyncio.ReadTransport):
-    """Reads a pipe into a StreamReader, no faster than that is emptied."""
+class Pump:
+    """Reads a pipe whenever there is something in it, until its end."""
 
-    def __init__(
-        self, fd: int, reader: asyncio.StreamReader, loop: asyncio.AbstractEventLoop, ended: Callable[[], None]
-    ) -> None:
-        super().__init__()
-        self._fd, self._reader, self._loop = fd, reader, loop
+    def __init__(self, fd: int, loop: asyncio.AbstractEventLoop, ended: Callable[[], None]) -> None:
+        self._fd, self._loop = fd, loop
         self._ended: Callable[[], None] = ended
-        self._paused = self._closed = False
-        reader.set_transport(self)
+        self._closed = False
         loop.add_reader(fd, self._ready)
+
+    def _take(self, data: bytes) -> None:
+        raise NotImplementedError
+
+    def _finish(self) -> None:
+        raise NotImplementedError
 
     def _ready(self) -> None:
         try:
@@ -75,9 +88,43 @@ class Feed(asyncio.ReadTransport):
         except OSError:
             data = b""
         if data:
-            self._reader.feed_data(data)
+            self._take(data)
         else:
             self.close()
+
+    def is_closing(self) -> bool:
+        """Whether the end was seen."""
+        return self._closed
+
+    def close(self) -> None:
+        """Nothing more will be read."""
+        if self._closed:
+            return
+        self._closed = True
+        if not self._loop.is_closed():
+            self._loop.remove_reader(self._fd)
+        self._finish()
+        ended, self._ended = self._ended, nothing
+        ended()
+
+
+class Feed(Pump, asyncio.ReadTransport):
+    """Reads a pipe into a StreamReader, no faster than that is emptied."""
+
+    def __init__(
+        self, fd: int, reader: asyncio.StreamReader, loop: asyncio.AbstractEventLoop, ended: Callable[[], None]
+    ) -> None:
+        asyncio.ReadTransport.__init__(self)
+        self._reader = reader
+        self._paused = False
+        reader.set_transport(self)
+        Pump.__init__(self, fd, loop, ended)
+
+    def _take(self, data: bytes) -> None:
+        self._reader.feed_data(data)
+
+    def _finish(self) -> None:
+        self._reader.feed_eof()
 
     def pause_reading(self) -> None:
         """The reader has enough for now."""
@@ -91,20 +138,40 @@ class Feed(asyncio.ReadTransport):
             self._paused = False
             self._loop.add_reader(self._fd, self._ready)
 
-    def is_closing(self) -> bool:
-        """Whether the end was seen."""
-        return self._closed
 
-    def close(self) -> None:
-        """Nothing more will be read."""
-        if self._closed:
-            return
-        self._closed = True
-        if not self._loop.is_closed():
-            self._loop.remove_reader(self._fd)
-        self._reader.feed_eof()
-        ended, self._ended = self._ended, nothing
-        ended()
+class Collect(Pump):
+    """Reads all of a pipe, for whoever waits for the end of it: a future, and no task."""
+
+    def __init__(self, fd: int, into: bytearray, loop: asyncio.AbstractEventLoop, ended: Callable[[], None]) -> None:
+        self.into = into
+        self._waiters: list[asyncio.Future[None]] = []
+        super().__init__(fd, loop, ended)
+
+    def _take(self, data: bytes) -> None:
+        self.into += data
+
+    def _finish(self) -> None:
+        wake(self._waiters)
+
+    async def wait(self) -> None:
+        """Until its end."""
+        while not self._closed:
+            await wait_in(self._waiters, self._loop)
+
+
+def wake(waiters: list[asyncio.Future[None]]) -> None:
+    """All of them, once."""
+    while waiters:
+        waiter = waiters.pop()
+        if not waiter.done():
+            waiter.set_result(None)
+
+
+async def wait_in(waiters: list[asyncio.Future[None]], loop: asyncio.AbstractEventLoop) -> None:
+    """Until they are woken."""
+    waiter = loop.create_future()
+    waiters.append(waiter)
+    await waiter
 
 
 class ProcessInput:
@@ -145,27 +212,16 @@ class ProcessInput:
             return
         self._buffer.clear()
         self._loop.remove_writer(self._fd)
-        self._wake()
+        wake(self._waiters)
         if self._closing:
             self._end()
-
-    def _wake(self) -> None:
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
 
     async def drain(self) -> None:
         """Waits until most of what was written is gone."""
         while len(self._buffer) > WRITE_HIGH:
-            await self._wait()
+            await wait_in(self._waiters, self._loop)
         if self._broken is not None:
             raise BrokenPipeError("the command reads no more") from self._broken
-
-    async def _wait(self) -> None:
-        waiter = self._loop.create_future()
-        self._waiters.append(waiter)
-        await waiter
 
     def close(self) -> None:
         """The end of input, after what was written."""
@@ -179,7 +235,7 @@ class ProcessInput:
         if not self._closed:
             self._closed = True
             self._ended()
-            self._wake()
+            wake(self._waiters)
 
     def abort(self) -> None:
         """The end now; what was not written yet is dropped."""
@@ -196,7 +252,7 @@ class ProcessInput:
     async def wait_closed(self) -> None:
         """Waits until everything is written and the end is told."""
         while self._closing and not self._closed:
-            await self._wait()
+            await wait_in(self._waiters, self._loop)
 
 
 class Lines:

@@ -300,7 +300,8 @@ async def test_many_in_a_row():
     tracemalloc.stop()
     assert descriptors() == fds
     assert children() == []
-    assert grown < 256 * 1024, f"{grown} bytes more after {MANY} sandboxes"
+    # What Python sets aside once is within the first part; of a sandbox not even one small object may stay.
+    assert grown < 8192 + 8 * MANY, f"{grown} bytes more after {MANY} sandboxes"
 
 
 @looped

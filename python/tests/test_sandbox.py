@@ -431,7 +431,7 @@ def outbound(kind=Sandbox, **more):
         pytest.skip(error.what)
 
 
-SERVER = """python3 -c '
+LISTENER = """python3 -c '
 import socket, sys
 server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
 print("ready", flush=True)
@@ -448,7 +448,7 @@ async def test_B29_ports():
         found = sandbox.forward_port(8080, first)
         assert found == {"proto": "tcp", "host_addr": "127.0.0.1", "host_port": first, "guest_port": 8080}
         assert connect(first) == ""
-        servers = [await sandbox.run(SERVER + f"{port} 'port {port}'", timeout=None) for port in (8080, 8081)]
+        servers = [await sandbox.run(LISTENER + f"{port} 'port {port}'", timeout=None) for port in (8080, 8081)]
         for server in servers:
             assert await server.stdout.readline() == b"ready\n"
         assert await asyncio.to_thread(connect, first) == "port 8080"
@@ -502,7 +502,7 @@ def test_B29_plain():
     """The twin without a loop has the same ports."""
     with outbound(kind=px.sync.Sandbox) as sandbox:
         (port,) = free_ports(1)
-        server = sandbox.run(SERVER + "9000 plain", timeout=60)
+        server = sandbox.run(LISTENER + "9000 plain", timeout=60)
         assert next(server.stream_lines()) == "ready\n"
         sandbox.forward_port(9000, port)
         assert connect(port) == "plain"

@@ -1,0 +1,391 @@
+"""Tasks: a directory for each, allow-listed commands in boxes, and what they have changed.
+
+    from px.tasks import apply_action, cleanup, prepare_workspace, run_tests
+
+    workspace = prepare_workspace("task1", {"main.py": "print(1)\\n"})
+    result = apply_action(workspace, {"command": ["python", "main.py"]})
+    tests = run_tests(workspace, {"command": ["pytest", "-q"]})
+    cleanup(workspace)
+
+Without config= each call reads configs/sandbox.yaml, if it is there; relative paths are those of the working directory.
+Every call is a line of the task's journal, LOGS_DIR/ID.jsonl.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import select
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, NoReturn
+
+from . import _px
+from ._errors import SandboxError
+from ._policy import seconds
+from ._streams import Watch
+from .executor import memory_file
+
+__all__ = [
+    "SandboxConfig",
+    "SandboxError",
+    "SandboxResult",
+    "TestResult",
+    "WorkspaceError",
+    "apply_action",
+    "apply_action_async",
+    "cleanup",
+    "prepare_workspace",
+    "run_tests",
+    "run_tests_async",
+]
+
+StrPath = str | os.PathLike[str]
+TASK_ID, TASK_PATH = 401, 402  # codes of px-errors(7)
+
+
+class WorkspaceError(SandboxError, ValueError):
+    """A name of a task or a path in a workspace that is not allowed; nothing was written."""
+
+
+# ---- the configuration ----
+
+
+@dataclass
+class SandboxConfig:
+    """Where workspaces lie, and what actions may use.
+
+    work_root, logs_dir: directories of the workspaces and of the journals
+    allowed_binaries:    programs of the box by their names; a path is never another way to one of them
+    enable_jail, jailer: px runs every action in a box, and is the only jailer: anything else is refused with PX003
+    overlay:             "auto", or "never" for actions that run on a copy
+    log_max_mb:          of a journal
+    """
+
+    work_root: StrPath = ".sandbox"
+    logs_dir: StrPath = "logs/sandbox"
+    default_timeout_sec: float = 30
+    cpu_time_sec: float = 20
+    mem_limit_mb: int = 4096
+    allowed_binaries: Sequence[str] = ("ast-grep", "sg", "python", "pytest")
+    enable_jail: bool = True
+    jailer: str = "none"
+    overlay: str = "auto"
+    log_max_mb: int = 64
+
+    @classmethod
+    def load(cls, file: StrPath | None = None) -> SandboxConfig:
+        """What a YAML file says; None: configs/sandbox.yaml, or the defaults without it. Makes the directories."""
+        work_root, logs_dir, timeout, cpu_time, memory, allowed, log_max, overlay = _px.Tasks(file).config()
+        return cls(
+            work_root,
+            logs_dir,
+            timeout / 1000,
+            cpu_time / 1000,
+            memory >> 20,
+            allowed,
+            overlay="auto" if overlay else "never",
+            log_max_mb=log_max >> 20,
+        )
+
+    def _yaml(self) -> str:
+        return "".join(f"{one.name}: {as_yaml(getattr(self, one.name))}\n" for one in fields(self))
+
+
+def as_yaml(value: Any) -> str:
+    """As the engine reads it in a file. Numbers have at most three decimals."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, (str, os.PathLike)):
+        return json.dumps(os.fspath(value), ensure_ascii=False)
+    return "[" + ", ".join(as_yaml(item) for item in value) + "]"
+
+
+def open_tasks(config: SandboxConfig | None) -> _px.Tasks:
+    """The engine's half of a configuration, which it reads from a file."""
+    if config is None:
+        return _px.Tasks(None)
+    fd = memory_file(config._yaml().encode())
+    place = f"/proc/self/fd/{fd}"
+    try:
+        return _px.Tasks(place)
+    except SandboxError as error:
+        error.what = error.what.replace(place, "SandboxConfig")
+        raise
+    finally:
+        os.close(fd)
+
+
+# ---- workspaces ----
+
+
+def refuse(error: SandboxError) -> NoReturn:
+    """Raises it again, as a ValueError if it is about what the caller wrote."""
+    if error.code not in (TASK_ID, TASK_PATH):
+        raise error
+    found = WorkspaceError(error.what, why=error.why, fix=error.fix)
+    found.code, found.sys, found.details = error.code, error.sys, error.details
+    raise found from None
+
+
+def prepare_workspace(
+    task_id: str, files: Mapping[str, str | bytes], *, config: SandboxConfig | None = None
+) -> Path:
+    """Makes the workspace <work_root>/<task_id>, or adds to it: all of the files or none.
+
+    files: contents by their relative paths, without ".."
+    """
+    given = tuple((path, data.encode() if isinstance(data, str) else bytes(data)) for path, data in files.items())
+    try:
+        return Path(open_tasks(config).prepare(task_id, given))
+    except SandboxError as error:
+        refuse(error)
+
+
+def cleanup(workspace: StrPath, *, config: SandboxConfig | None = None) -> None:
+    """Removes the workspace; fine if there is none. Both are lines of the journal."""
+    tasks = open_tasks(config)
+    try:
+        tasks.cleanup(task_of(workspace, tasks))
+    except SandboxError as error:
+        refuse(error)
+
+
+def task_of(workspace: StrPath, tasks: _px.Tasks) -> str:
+    """The task whose workspace it is."""
+    path, root = Path(workspace), Path(tasks.config()[0])
+    if os.path.realpath(path.parent) != os.path.realpath(root) or not path.name:
+        raise WorkspaceError(
+            f"'{path}' is no workspace below '{root}'",
+            why="Another configuration has another work_root.",
+            fix="Use the path that prepare_workspace() gave, and the same config=.",
+        )
+    return path.name
+
+
+# ---- actions ----
+
+
+@dataclass
+class TestResult:
+    """How a command ended.
+
+    exit_code: the command's own; 124 after a timeout, 126 not allowed, 127 invalid, -N if signal N ended it
+    error:     None, "timeout", "not_allowed" or "invalid_command"
+    details:   all that is known of the run
+    """
+
+    __test__ = False  # pytest: this is none
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    duration_sec: float
+    error: str | None
+    details: dict[str, Any] = field(default_factory=dict, repr=False, kw_only=True)
+
+
+@dataclass
+class SandboxResult:
+    """The same with the command as it was run and what it changed.
+
+    diff:          unified, `patch -p1` takes it; None if nothing has changed
+    changed_files: their paths; None if nothing has changed
+    """
+
+    cmd: list[str]
+    exit_code: int
+    stdout: str
+    stderr: str
+    duration_sec: float
+    error: str | None
+    diff: str | None = None
+    changed_files: list[str] | None = None
+    details: dict[str, Any] = field(default_factory=dict, repr=False, kw_only=True)
+
+
+def words_of(action: Mapping[str, Any]) -> list[str] | None:
+    """Its command, or None if that is none that could be run."""
+    command = action.get("command")
+    if not isinstance(command, (list, tuple)) or not all(isinstance(word, str) for word in command):
+        return None
+    try:
+        plain = all(b"\0" not in os.fsencode(word) for word in command)
+    except UnicodeEncodeError:
+        plain = False
+    return list(command) if plain else None
+
+
+def begin(
+    workspace: StrPath,
+    action: Mapping[str, Any],
+    timeout_sec: float | None,
+    cpu_time_sec: float | None,
+    mem_limit_mb: int | None,
+    discard: bool,
+    discard_on_timeout: bool,
+    config: SandboxConfig | None,
+    test: bool,
+) -> _px.TaskRun:
+    """Starts it."""
+    tasks = open_tasks(config)
+    try:
+        return tasks.start(
+            task_of(workspace, tasks),
+            words_of(action),
+            None if timeout_sec is None else seconds(timeout_sec),
+            None if cpu_time_sec is None else seconds(cpu_time_sec),
+            None if mem_limit_mb is None else f"{mem_limit_mb}m",
+            discard,
+            discard_on_timeout,
+            test,
+        )
+    except SandboxError as error:
+        refuse(error)
+
+
+def finish(run: _px.TaskRun) -> dict[str, Any]:
+    """Waits for the end of it; who is interrupted ends it, and nothing of it is kept."""
+    try:
+        watch = select.poll()
+        if run.fileno() >= 0:
+            watch.register(run.fileno(), select.POLLIN)
+        while run.step():
+            watch.poll()
+        found: dict[str, Any] = json.loads(run.json())
+    finally:
+        run.close()
+    return found
+
+
+async def finish_async(run: _px.TaskRun) -> dict[str, Any]:
+    """The same for an event loop; cancelling ends it."""
+    try:
+        if run.fileno() >= 0:
+            watch = Watch(run, asyncio.get_running_loop(), lambda error: None)
+            try:
+                await asyncio.shield(watch.ended)
+            except BaseException:
+                watch.cancel()
+                raise
+        elif run.step():
+            raise SandboxError("an action that is over goes on")
+        found: dict[str, Any] = json.loads(run.json())
+    finally:
+        run.close()
+    return found
+
+
+def action_result(found: dict[str, Any]) -> SandboxResult:
+    """What the engine says of an action."""
+    names = [one.name for one in fields(SandboxResult) if one.name != "details"]
+    return SandboxResult(*(found[name] for name in names), details=found)
+
+
+def tests_result(found: dict[str, Any]) -> TestResult:
+    """What the engine says of tests."""
+    names = [one.name for one in fields(TestResult) if one.name != "details"]
+    return TestResult(*(found[name] for name in names), details=found)
+
+
+def apply_action(
+    workspace: StrPath,
+    action_dict: Mapping[str, Any],
+    *,
+    timeout_sec: float | None = None,
+    cpu_time_sec: float | None = None,
+    mem_limit_mb: int | None = None,
+    discard: bool = False,
+    discard_on_timeout: bool = False,
+    config: SandboxConfig | None = None,
+) -> SandboxResult:
+    """Runs {"command": [program, words...]} in a box over the workspace, and merges what it did.
+
+    timeout_sec, cpu_time_sec, mem_limit_mb: instead of the configuration's
+    discard:             nothing of what it did is kept; the result still tells it
+    discard_on_timeout:  the same if it does not end in time
+    """
+    return action_result(
+        finish(
+            begin(
+                workspace,
+                action_dict,
+                timeout_sec,
+                cpu_time_sec,
+                mem_limit_mb,
+                discard,
+                discard_on_timeout,
+                config,
+                False,
+            )
+        )
+    )
+
+
+async def apply_action_async(
+    workspace: StrPath,
+    action_dict: Mapping[str, Any],
+    *,
+    timeout_sec: float | None = None,
+    cpu_time_sec: float | None = None,
+    mem_limit_mb: int | None = None,
+    discard: bool = False,
+    discard_on_timeout: bool = False,
+    config: SandboxConfig | None = None,
+) -> SandboxResult:
+    """apply_action() for an event loop. Cancelling it ends the command, and nothing of it is kept."""
+    return action_result(
+        await finish_async(
+            begin(
+                workspace,
+                action_dict,
+                timeout_sec,
+                cpu_time_sec,
+                mem_limit_mb,
+                discard,
+                discard_on_timeout,
+                config,
+                False,
+            )
+        )
+    )
+
+
+def run_tests(
+    workspace: StrPath,
+    test_spec: Mapping[str, Any],
+    *,
+    timeout_sec: float | None = None,
+    cpu_time_sec: float | None = None,
+    mem_limit_mb: int | None = None,
+    config: SandboxConfig | None = None,
+) -> TestResult:
+    """Runs {"command": ["pytest", ...]} as apply_action() does; the result has no diff."""
+    return tests_result(
+        finish(
+            begin(workspace, test_spec, timeout_sec, cpu_time_sec, mem_limit_mb, False, False, config, True)
+        )
+    )
+
+
+async def run_tests_async(
+    workspace: StrPath,
+    test_spec: Mapping[str, Any],
+    *,
+    timeout_sec: float | None = None,
+    cpu_time_sec: float | None = None,
+    mem_limit_mb: int | None = None,
+    config: SandboxConfig | None = None,
+) -> TestResult:
+    """run_tests() for an event loop."""
+    return tests_result(
+        await finish_async(
+            begin(workspace, test_spec, timeout_sec, cpu_time_sec, mem_limit_mb, False, False, config, True)
+        )
+    )
