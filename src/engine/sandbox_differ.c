@@ -68,17 +68,37 @@ int px_differ(struct px_sandbox *s, const char *layer, const struct px_layer *ex
     return px_why(e, "The layer '%s' differs, first in '%.200s'. %s", layer, path, why);
 }
 
+/* Layers of the same files, then: other bytes of one of them, or what the configuration says. */
+static void differ_elsewhere(const struct px_image *before, const struct px_image *found, struct px_err *e)
+{
+    char why[sizeof e->why];
+    size_t i = 0;
+    while (i < before->layer_count && i < found->layer_count && px_oid_equal(&before->layers[i].digest, &found->layers[i].digest))
+        i++;
+    bool more = before->layer_count != found->layer_count;
+    bool packed = i < before->layer_count && i < found->layer_count;
+    memcpy(why, e->why, sizeof why);
+    if (packed)
+        (void)px_why(e, "The layer '%s' has the same files, compressed to other bytes. %s", found->comments[i] ? found->comments[i] : "", why);
+    else
+        (void)px_why(e, "%s %s", more ? "It has another number of layers." : "Its layers are the same, its configuration is not.", why);
+}
+
 int px_differ_images(struct px_sandbox *s, const struct px_oid *expected, const struct px_image *found, struct px_err *e)
 {
     struct px_err ignored = {0};
     px_auto_free struct px_image *before = calloc(1, sizeof *before);
-    if (!before || px_image_load(s->store, expected, before, &ignored) < 0)
+    if (!before)
         return -1;
+    if (px_image_load(s->store, expected, before, &ignored) < 0)
+        return px_why(e, "The one before is not whole any more: %s", ignored.what);
     size_t i = 0, count = before->layer_count < found->layer_count ? before->layer_count : found->layer_count;
     while (i < count && px_oid_equal(&before->layers[i].diff_id, &found->layers[i].diff_id))
         i++;
     if (i < count)
         (void)px_differ(s, found->comments[i] ? found->comments[i] : "", &before->layers[i], &found->layers[i], e);
+    else
+        differ_elsewhere(before, found, e);
     px_image_done(before);
     return -1;
 }
