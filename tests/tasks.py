@@ -889,13 +889,38 @@ def run_many(world):
     check(len(results_of(other)) == 51, "another name is another run")
 
 
+@test
+def one_action_at_a_time_through_a_pipe(world):
+    """Who waits for a result before the next action gets it: a loop that learns works so."""
+    world.prepare("t", {"a": ""})
+    runner = subprocess.Popen([world.px, "-q", "task", "run", "--jobs", "2", "--from", "-"], cwd=world.top, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    ended = threading.Timer(60, runner.kill)
+    ended.start()
+    try:
+        for i in range(5):
+            line = json.dumps({"task": "t", "id": i, "command": ["sh", "-c", f"echo {i} >> a; cat a"]}).encode() + b"\n"
+            runner.stdin.write(line[:20])
+            runner.stdin.flush()
+            runner.stdin.write(line[20:])
+            runner.stdin.flush()
+            answer = json.loads(runner.stdout.readline() or b"{}")
+            check(answer.get("id") == i and answer["stdout"].split() == [str(k) for k in range(i + 1)], f"{i}: {str(answer)[:300]}")
+        runner.stdin.close()
+        check(runner.wait(LIMIT_S) == 0, f"{runner.returncode}")
+    finally:
+        ended.cancel()
+        runner.kill()
+        runner.wait()
+
+
 def kill_and_start_again(world, jobs, count):
     """A runner that is killed again and again; how often."""
     kills = 0
     for attempt_number in range(200):
         runner = subprocess.Popen([world.px, "-q", "task", "run", "--jobs", str(jobs), "--from", "a.jsonl"], cwd=world.top,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        wait = random.Random(attempt_number).random() * 0.4 + 0.02 * attempt_number
+        wait = random.Random(f"{os.environ.get('PX_SEED', '')} {attempt_number}").random() * 0.4 + 0.02 * attempt_number
         try:
             runner.communicate(timeout=wait)
             check(runner.returncode == 0, f"the run ended with {runner.returncode}")
@@ -929,6 +954,10 @@ def killed_runners_do_everything_once(world):
         wanted = "".join(f"{k}\n" for k in range(each)) + f"{each - 1}\n" * 2 + f"{each}\n"
         check(answer["stdout"] == wanted, f"{name} after {kills} kills: {answer['stdout']!r}")
     check(not list((world.top / ".sandbox" / ".px" / "trash").iterdir()), "the trash is full")
+    world.good("cleanup", "base", *(f"{kind}{i}" for kind in "pq" for i in range(tasks)))
+    left = [path for part in ("layers", "tasks", "unsettled", "trash") for path in (world.top / ".sandbox" / ".px" / part).iterdir()]
+    left = [path for path in left if path.parent.name != "tasks" or any(path.iterdir())]       # a name that was locked, and no more
+    check(not left and sorted(os.listdir(world.top / ".sandbox")) == [".px"], f"left after {kills} kills: {left[:5]}")
 
 
 @test
