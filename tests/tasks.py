@@ -7,6 +7,7 @@ PX and px-main beside it are copied to where any user can reach them. Every case
 """
 
 import base64
+import html.parser
 import json
 import os
 import random
@@ -439,8 +440,12 @@ def r24_output_that_is_no_text(world):
 # ---- diffs ----------------------------------------------------------------------------------------------------------
 
 
-def random_name(chance):
-    return "".join(chance.choice("abc") for _ in range(chance.randrange(1, 3))) + chance.choice(["", ".txt", " x", "-ä"])
+ENDS = ["", ".txt", " x", "-ä"]
+STRANGE = ["", " ", "\t", '"', "'", "\n", "\\", "\udcff\udcfe", " b", "\r", "\x1b[1m", "\x7f", "ü", "$(x)", "{a => b}", ".txt\t2001-01-01"]
+
+
+def random_name(chance, ends=ENDS):
+    return "".join(chance.choice("abc") for _ in range(chance.randrange(1, 3))) + chance.choice(ends)
 
 
 def random_text(chance, near=None):
@@ -452,18 +457,18 @@ def random_text(chance, near=None):
     return text[:-1] if chance.random() < 0.2 else text
 
 
-def random_tree(chance, top):
+def random_tree(chance, top, ends=ENDS):
     folders = [top]
     for _ in range(chance.randrange(3, 25)):
         folder = chance.choice(folders)
-        path = folder / random_name(chance)
+        path = folder / random_name(chance, ends)
         if path.exists() or path.is_symlink():
             continue
         if chance.random() < 0.3:
             path.mkdir()
             folders.append(path)
         elif chance.random() < 0.1:
-            path.symlink_to(random_name(chance))
+            path.symlink_to(random_name(chance, ends))
         else:
             path.write_text(random_text(chance), newline="")
             path.chmod(chance.choice([0o644, 0o755]))
@@ -550,21 +555,21 @@ def beyond_patch(old, new):
             or any(b" " in bytes.fromhex(path) and a[2] == b[2] and a[1] != b[1] for path, a, b in both))
 
 
-def appliers(old, new):
+def appliers(old, new, patch):
     if shutil.which("git"):
         yield ["git", "apply", "-p1", "--whitespace=nowarn"]
-    if shutil.which("patch") and not beyond_patch(old, new):
+    if patch and shutil.which("patch") and not beyond_patch(old, new):
         yield ["patch", "-p1", "-s", "--no-backup-if-mismatch"]
 
 
-def check_applies(world, name, diff, old, new):
-    for words in appliers(old, new) if diff else ():
+def check_applies(world, name, diff, old, new, patch=True):
+    for words in appliers(old, new, patch) if diff else ():
         place = world.top / f"place-{name}-{words[0]}"
         build_tree(place, old)
         done = subprocess.run(words, cwd=place, input=diff, capture_output=True, check=False,
                               env={**os.environ, "GIT_CEILING_DIRECTORIES": str(world.top)})
-        check(done.returncode == 0, f"{name}: {words[0]}: {(done.stdout + done.stderr)[-500:]!r}\n{diff.decode()[:1500]}")
-        check(without_directories(look(place)) == without_directories(new), f"{name}: {words[0]}: another tree\n{diff.decode()[:1500]}")
+        check(done.returncode == 0, f"{name}: {words[0]}: {(done.stdout + done.stderr)[-500:]!r}\n{diff.decode('utf-8', 'replace')[:1500]}")
+        check(without_directories(look(place)) == without_directories(new), f"{name}: {words[0]}: another tree\n{diff.decode('utf-8', 'replace')[:1500]}")
 
 
 @test
@@ -589,6 +594,31 @@ def diffs_apply_with_patch(world):
         check(world.inside(f"auto{i}") == before, f"{i}: the parent was changed")
         check_applies(world, f"{i}-there-{seed}", world.raw("task", "diff", f"auto{i}", f"auto{i}-b").stdout, before, after)
         check_applies(world, f"{i}-back-{seed}", world.raw("task", "diff", f"auto{i}-b", f"auto{i}").stdout, after, before)
+
+
+@test
+def diffs_of_strange_names_apply_with_git(world):
+    """Blanks, tabs, quotes, newlines and bytes that are no UTF-8 in names and in targets of links; modes, also of a file that is no text."""
+    if not shutil.which("git"):
+        raise Skip("there is no git here")
+    chance = random.Random(int(os.environ.get("PX_SEED", "41")))
+    change = CHANGE.replace('["", ".txt", " x", "-ä"]', ascii(STRANGE)).replace(
+        "for name in dirs + files)", "for name in dirs + files if name != 'bin')") + "os.chmod('bin', 0o755)\n"
+    check(change.count("udcff") == 1 and "!= 'bin'" in change, "the script was not made")
+    for i in range(15):
+        source = world.top / f"s{i}"
+        source.mkdir()
+        random_tree(chance, source, STRANGE)
+        (source / "bin").write_bytes(b"a\0\xff")
+        (source / "bin").chmod(0o644)
+        before, seed = look(source), str(chance.randrange(10 ** 9))
+        world.good("prepare", f"t{i}", "--from", str(source))
+        world.good("fork", f"t{i}", f"t{i}-b")
+        answer = world.python(f"t{i}-b", change, seed)
+        check(answer["exit_code"] == 0, f"{i}: {answer['stderr'][-300:]}")
+        after = world.inside(f"t{i}-b")
+        check_applies(world, f"{i}-there-{seed}", world.raw("task", "diff", f"t{i}", f"t{i}-b").stdout, before, after, False)
+        check_applies(world, f"{i}-back-{seed}", world.raw("task", "diff", f"t{i}-b", f"t{i}").stdout, after, before, False)
 
 
 @test
@@ -670,22 +700,31 @@ def deep_chains_are_flattened(world):
 
 @test
 def branches_cost_what_differs(world):
-    source = world.top / "many"
-    source.mkdir()
-    for i in range(2000):
-        (source / f"f{i}").write_text("x" * 4096)
+    """A thousand branches of ten thousand files: the disk has the files once, and for each branch what it changed."""
+    source, files, first, all_of_them = world.top / "many", 10000, 100, 1000
+    for i in range(files):
+        if i % 100 == 0:
+            (source / f"d{i // 100}").mkdir(parents=True)
+        (source / f"d{i // 100}" / f"f{i % 100}").write_text("x" * 4096)
     world.good("prepare", "base", "--from", str(source))
 
     def used():
         done = subprocess.run(["du", "-s", "-k", "--", ".sandbox"], cwd=world.top, capture_output=True, check=True)
         return int(done.stdout.split()[0])
 
+    def branch(begin, end):
+        write_actions(world, [{"task": f"b{i}", "from": "base", "command": ["sh", "-c", f"echo {i} > d{i % 100}/f1"]} for i in range(begin, end)])
+        done = world.raw("task", "run", "--jobs", "4", "--from", "a.jsonl")
+        check(done.returncode == 0 and len(done.stdout.splitlines()) == end - begin, done.stderr.decode()[-300:])
+
     before = used()
-    lines = [json.dumps({"task": f"b{i}", "from": "base", "command": ["sh", "-c", f"echo {i} > f{i}"]}) for i in range(60)]
-    (world.top / "a.jsonl").write_text("\n".join(lines))
-    done = world.raw("task", "run", "--jobs", "4", "--from", "a.jsonl")
-    check(done.returncode == 0 and len(done.stdout.splitlines()) == 60, done.stderr.decode()[-300:])
-    check(used() - before < before / 2, f"{before} KiB, then {used()} KiB")
+    branch(0, first)
+    some = used() - before
+    branch(first, all_of_them)
+    grown = used() - before
+    check(before >= files * 4 and grown < all_of_them * 64, f"{before} KiB, and {grown} KiB more for {all_of_them} branches")
+    check(grown <= some * (all_of_them // first) * 1.5, f"{some} KiB for {first}, {grown} KiB for {all_of_them}: not by what differs")
+    check(world.act("b777", "cat", "d77/f1")["stdout"] == "777\n" and world.act("b777", "cat", "d76/f1")["stdout"] == "x" * 4096, "a branch")
 
 
 # ---- hostile workspaces ---------------------------------------------------------------------------------------------
@@ -978,6 +1017,50 @@ def report_of_a_run(world):
     check("<script" not in page and "<b>&" not in page and "<i>" not in page, "text of an action is markup")
     check("&#60;i&#62;" in page and "<svg" in page and "http://" not in page and "https://" not in page, "the page")
     world.refused("PX007", "report", "no-such-directory")
+
+
+class Page(html.parser.HTMLParser):
+    """What a browser would make of a page: its elements with their attributes, and the text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.text = set(), [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@test
+def reports_are_pages_without_scripts(world):
+    """Names, outputs and commands that want to be markup are text, and the page asks nobody for anything."""
+    evil = ['"><img src=x onerror=alert(1)>', "'><svg onload=alert(2)>", "</title></style></pre><script>alert(3)</script>", "&lt;b&gt;<!--",
+            "javascript:alert(4)", "\udcff<i>", "]]><a href=//x>"]
+    world.prepare("t", {"a": "1\n"})
+    write_actions(world, [{"task": "t", "id": "<u>", "command": ["python3", "-c", "import sys\nfor n in sys.argv[1:]:\n"
+                           "  open(n.replace('/', '|'), 'w').write(n + '\\n'); print(n); print(n, file=sys.stderr)", *evil[:5], *evil[6:]]},
+                          {"task": "t", "command": ["python3", "-c", "open(b'\\xff<i>', 'w').write('x'); raise SystemExit(7)"]},
+                          {"task": "t", "command": ["<script>alert(5)</script>"]}])
+    done = world.raw("task", "run", "--from", "a.jsonl")
+    (world.top / "logs" / "sandbox" / "results.jsonl").write_bytes(done.stdout)
+    world.good("report", "--html", "r.html")
+    text = (world.top / "r.html").read_text()
+    page = Page(text)
+    allowed = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "table", "thead", "tbody", "tr", "th", "td", "pre", "code", "svg",
+               "rect", "line", "text", "g", "details", "summary", "section", "span", "div", "ul", "li", "a", "b", "small"}
+    check(page.tags <= allowed, f"elements: {page.tags - allowed}")
+    for tag, name, value in page.attributes:
+        check(not name.startswith("on") and name not in ("src", "srcset", "action", "formaction", "data", "background"), f"{tag} {name}={value}")
+        check(name not in ("href", "xlink:href") or value.startswith("#"), f"{tag} {name}={value}")
+        check("<" not in value and "alert" not in value or name == "title", f"{tag} {name}={value}")
+    check("@import" not in text and "url(" not in text, "the style asks for something")
+    check("svg" in page.tags and "rect" in page.tags, "no timeline")
+    for piece in ("alert(1)", "+++ b/", "alert(5)", "not_allowed", "126", "7"):
+        check(piece in page.text, f"the page does not show {piece}")
 
 
 # ---- running --------------------------------------------------------------------------------------------------------
