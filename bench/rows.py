@@ -30,6 +30,7 @@ LIST_GOALS = [("x_base", "<=", 2.0)]
 NEIGHBOUR_GOALS = [("p99_x_alone", "<=", 2.0)]
 MEMORY_GOALS = [("pss_kib", "<=", 48)]
 TASK_GOALS = [("x_base", "<=", 1.5)]
+MANY_GOALS = [("x_boxes", ">=", 0.8), ("grown_kib", "<=", 512)]
 CGROUP2_GOALS = [("extra_ms", "<=", 0.2)]
 
 BWRAP = ["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin",
@@ -219,6 +220,13 @@ class Site:
             found.append(Row(f"git diff --no-index, {size} files", ["sh", "-c", f"git diff --no-index {trees[0]} {trees[1]} >/dev/null; :"],
                              note=note))
         return found
+
+    def many_rows(self):
+        """The same command as actions through one runner, and as boxes alone."""
+        command = [BUSYBOX, "sh", "-c", "echo $$ > f"]
+        note = "" if os.path.exists(self.libpx_start) else "left out: glibc/libpx.so not built"
+        return (Row("px task run --jobs 2", [self.px, "-q", "task", "run", "--jobs", "2", "--from", "-"], MANY_GOALS, note), command,
+                Row("libpx, 2 launchers", [self.libpx_start, "work-dir={}", "memory=4096m", "limits=try", "pids=256", "--", *command], note=note, serves=True))
 
     def python_rows(self):
         return [Row("bare", PASS), self.px_row(PASS, goals=PYTHON_GOALS), self.bwrap_row(PASS, True)]

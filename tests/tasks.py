@@ -7,6 +7,7 @@ PX and px-main beside it are copied to where any user can reach them. Every case
 """
 
 import base64
+import html.parser
 import json
 import os
 import random
@@ -438,8 +439,12 @@ def r24_output_that_is_no_text(world):
 # ---- diffs ----------------------------------------------------------------------------------------------------------
 
 
-def random_name(chance):
-    return "".join(chance.choice("abc") for _ in range(chance.randrange(1, 3))) + chance.choice(["", ".txt", " x", "-ä"])
+ENDS = ["", ".txt", " x", "-ä"]
+STRANGE = ["", " ", "\t", '"', "'", "\n", "\\", "\udcff\udcfe", " b", "\r", "\x1b[1m", "\x7f", "ü", "$(x)", "{a => b}", ".txt\t2001-01-01"]
+
+
+def random_name(chance, ends=ENDS):
+    return "".join(chance.choice("abc") for _ in range(chance.randrange(1, 3))) + chance.choice(ends)
 
 
 def random_text(chance, near=None):
@@ -451,18 +456,18 @@ def random_text(chance, near=None):
     return text[:-1] if chance.random() < 0.2 else text
 
 
-def random_tree(chance, top):
+def random_tree(chance, top, ends=ENDS):
     folders = [top]
     for _ in range(chance.randrange(3, 25)):
         folder = chance.choice(folders)
-        path = folder / random_name(chance)
+        path = folder / random_name(chance, ends)
         if path.exists() or path.is_symlink():
             continue
         if chance.random() < 0.3:
             path.mkdir()
             folders.append(path)
         elif chance.random() < 0.1:
-            path.symlink_to(random_name(chance))
+            path.symlink_to(random_name(chance, ends))
         else:
             path.write_text(random_text(chance), newline="")
             path.chmod(chance.choice([0o644, 0o755]))
@@ -526,12 +531,14 @@ def without_directories(tree):
 
 
 def build_tree(place, tree):
+    """Without empty directories, which no diff can name: git could not put a file in the place of one that has such in it."""
     place.mkdir()
     for path, kind, mode, what in tree:
         target = Path(os.fsdecode(os.fsencode(place) + b"/" + bytes.fromhex(path)))
         if kind == stat.S_IFDIR:
-            target.mkdir(exist_ok=True)
-        elif kind == stat.S_IFLNK:
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if kind == stat.S_IFLNK:
             target.symlink_to(what)
         else:
             target.write_bytes(base64.b64decode(what))
@@ -549,21 +556,21 @@ def beyond_patch(old, new):
             or any(b" " in bytes.fromhex(path) and a[2] == b[2] and a[1] != b[1] for path, a, b in both))
 
 
-def appliers(old, new):
+def appliers(old, new, patch):
     if shutil.which("git"):
         yield ["git", "apply", "-p1", "--whitespace=nowarn"]
-    if shutil.which("patch") and not beyond_patch(old, new):
+    if patch and shutil.which("patch") and not beyond_patch(old, new):
         yield ["patch", "-p1", "-s", "--no-backup-if-mismatch"]
 
 
-def check_applies(world, name, diff, old, new):
-    for words in appliers(old, new) if diff else ():
+def check_applies(world, name, diff, old, new, patch=True):
+    for words in appliers(old, new, patch) if diff else ():
         place = world.top / f"place-{name}-{words[0]}"
         build_tree(place, old)
         done = subprocess.run(words, cwd=place, input=diff, capture_output=True, check=False,
                               env={**os.environ, "GIT_CEILING_DIRECTORIES": str(world.top)})
-        check(done.returncode == 0, f"{name}: {words[0]}: {(done.stdout + done.stderr)[-500:]!r}\n{diff.decode()[:1500]}")
-        check(without_directories(look(place)) == without_directories(new), f"{name}: {words[0]}: another tree\n{diff.decode()[:1500]}")
+        check(done.returncode == 0, f"{name}: {words[0]}: {(done.stdout + done.stderr)[-500:]!r}\n{diff.decode('utf-8', 'replace')[:1500]}")
+        check(without_directories(look(place)) == without_directories(new), f"{name}: {words[0]}: another tree\n{diff.decode('utf-8', 'replace')[:1500]}")
 
 
 @test
@@ -588,6 +595,31 @@ def diffs_apply_with_patch(world):
         check(world.inside(f"auto{i}") == before, f"{i}: the parent was changed")
         check_applies(world, f"{i}-there-{seed}", world.raw("task", "diff", f"auto{i}", f"auto{i}-b").stdout, before, after)
         check_applies(world, f"{i}-back-{seed}", world.raw("task", "diff", f"auto{i}-b", f"auto{i}").stdout, after, before)
+
+
+@test
+def diffs_of_strange_names_apply_with_git(world):
+    """Blanks, tabs, quotes, newlines and bytes that are no UTF-8 in names and in targets of links; modes, also of a file that is no text."""
+    if not shutil.which("git"):
+        raise Skip("there is no git here")
+    chance = random.Random(int(os.environ.get("PX_SEED", "41")))
+    change = CHANGE.replace('["", ".txt", " x", "-ä"]', ascii(STRANGE)).replace(
+        "for name in dirs + files)", "for name in dirs + files if name != 'bin')") + "os.chmod('bin', 0o755)\n"
+    check(change.count("udcff") == 1 and "!= 'bin'" in change, "the script was not made")
+    for i in range(15):
+        source = world.top / f"s{i}"
+        source.mkdir()
+        random_tree(chance, source, STRANGE)
+        (source / "bin").write_bytes(b"a\0\xff")
+        (source / "bin").chmod(0o644)
+        before, seed = look(source), str(chance.randrange(10 ** 9))
+        world.good("prepare", f"t{i}", "--from", str(source))
+        world.good("fork", f"t{i}", f"t{i}-b")
+        answer = world.python(f"t{i}-b", change, seed)
+        check(answer["exit_code"] == 0, f"{i}: {answer['stderr'][-300:]}")
+        after = world.inside(f"t{i}-b")
+        check_applies(world, f"{i}-there-{seed}", world.raw("task", "diff", f"t{i}", f"t{i}-b").stdout, before, after, False)
+        check_applies(world, f"{i}-back-{seed}", world.raw("task", "diff", f"t{i}-b", f"t{i}").stdout, after, before, False)
 
 
 @test
@@ -669,22 +701,31 @@ def deep_chains_are_flattened(world):
 
 @test
 def branches_cost_what_differs(world):
-    source = world.top / "many"
-    source.mkdir()
-    for i in range(2000):
-        (source / f"f{i}").write_text("x" * 4096)
+    """Many branches of many files: the disk has the files once, and for each branch what it changed."""
+    source, files, first, all_of_them = world.top / "many", 2000, 10, 60
+    for i in range(files):
+        if i % 100 == 0:
+            (source / f"d{i // 100}").mkdir(parents=True)
+        (source / f"d{i // 100}" / f"f{i % 100}").write_text("x" * 4096)
     world.good("prepare", "base", "--from", str(source))
 
     def used():
         done = subprocess.run(["du", "-s", "-k", "--", ".sandbox"], cwd=world.top, capture_output=True, check=True)
         return int(done.stdout.split()[0])
 
+    def branch(begin, end):
+        write_actions(world, [{"task": f"b{i}", "from": "base", "command": ["sh", "-c", f"echo {i} > d{i % 20}/f1"]} for i in range(begin, end)])
+        done = world.raw("task", "run", "--jobs", "4", "--from", "a.jsonl")
+        check(done.returncode == 0 and len(done.stdout.splitlines()) == end - begin, done.stderr.decode()[-300:])
+
     before = used()
-    lines = [json.dumps({"task": f"b{i}", "from": "base", "command": ["sh", "-c", f"echo {i} > f{i}"]}) for i in range(60)]
-    (world.top / "a.jsonl").write_text("\n".join(lines))
-    done = world.raw("task", "run", "--jobs", "4", "--from", "a.jsonl")
-    check(done.returncode == 0 and len(done.stdout.splitlines()) == 60, done.stderr.decode()[-300:])
-    check(used() - before < before / 2, f"{before} KiB, then {used()} KiB")
+    branch(0, first)
+    some = used() - before
+    branch(first, all_of_them)
+    grown = used() - before
+    check(before >= files * 4 and grown < all_of_them * 64, f"{before} KiB, and {grown} KiB more for {all_of_them} branches")
+    check(grown <= some * (all_of_them // first) * 1.5, f"{some} KiB for {first}, {grown} KiB for {all_of_them}: not by what differs")
+    check(world.act("b57", "cat", "d17/f1")["stdout"] == "57\n" and world.act("b57", "cat", "d16/f1")["stdout"] == "x" * 4096, "a branch")
 
 
 # ---- hostile workspaces ---------------------------------------------------------------------------------------------
@@ -888,13 +929,38 @@ def run_many(world):
     check(len(results_of(other)) == 51, "another name is another run")
 
 
+@test
+def one_action_at_a_time_through_a_pipe(world):
+    """Who waits for a result before the next action gets it: a loop that learns works so."""
+    world.prepare("t", {"a": ""})
+    runner = subprocess.Popen([world.px, "-q", "task", "run", "--jobs", "2", "--from", "-"], cwd=world.top, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    ended = threading.Timer(60, runner.kill)
+    ended.start()
+    try:
+        for i in range(5):
+            line = json.dumps({"task": "t", "id": i, "command": ["sh", "-c", f"echo {i} >> a; cat a"]}).encode() + b"\n"
+            runner.stdin.write(line[:20])
+            runner.stdin.flush()
+            runner.stdin.write(line[20:])
+            runner.stdin.flush()
+            answer = json.loads(runner.stdout.readline() or b"{}")
+            check(answer.get("id") == i and answer["stdout"].split() == [str(k) for k in range(i + 1)], f"{i}: {str(answer)[:300]}")
+        runner.stdin.close()
+        check(runner.wait(LIMIT_S) == 0, f"{runner.returncode}")
+    finally:
+        ended.cancel()
+        runner.kill()
+        runner.wait()
+
+
 def kill_and_start_again(world, jobs, count):
     """A runner that is killed again and again; how often."""
     kills = 0
     for attempt_number in range(200):
         runner = subprocess.Popen([world.px, "-q", "task", "run", "--jobs", str(jobs), "--from", "a.jsonl"], cwd=world.top,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        wait = random.Random(attempt_number).random() * 0.4 + 0.02 * attempt_number
+        wait = random.Random(f"{os.environ.get('PX_SEED', '')} {attempt_number}").random() * 0.4 + 0.02 * attempt_number
         try:
             runner.communicate(timeout=wait)
             check(runner.returncode == 0, f"the run ended with {runner.returncode}")
@@ -928,6 +994,10 @@ def killed_runners_do_everything_once(world):
         wanted = "".join(f"{k}\n" for k in range(each)) + f"{each - 1}\n" * 2 + f"{each}\n"
         check(answer["stdout"] == wanted, f"{name} after {kills} kills: {answer['stdout']!r}")
     check(not list((world.top / ".sandbox" / ".px" / "trash").iterdir()), "the trash is full")
+    world.good("cleanup", "base", *(f"{kind}{i}" for kind in "pq" for i in range(tasks)))
+    left = [path for part in ("layers", "tasks", "unsettled", "trash") for path in (world.top / ".sandbox" / ".px" / part).iterdir()]
+    left = [path for path in left if path.parent.name != "tasks" or any(path.iterdir())]       # a name that was locked, and no more
+    check(not left and sorted(os.listdir(world.top / ".sandbox")) == [".px"], f"left after {kills} kills: {left[:5]}")
 
 
 @test
@@ -948,6 +1018,50 @@ def report_of_a_run(world):
     check("<script" not in page and "<b>&" not in page and "<i>" not in page, "text of an action is markup")
     check("&#60;i&#62;" in page and "<svg" in page and "http://" not in page and "https://" not in page, "the page")
     world.refused("PX007", "report", "no-such-directory")
+
+
+class Page(html.parser.HTMLParser):
+    """What a browser would make of a page: its elements with their attributes, and the text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.text = set(), [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@test
+def reports_are_pages_without_scripts(world):
+    """Names, outputs and commands that want to be markup are text, and the page asks nobody for anything."""
+    evil = ['"><img src=x onerror=alert(1)>', "'><svg onload=alert(2)>", "</title></style></pre><script>alert(3)</script>", "&lt;b&gt;<!--",
+            "javascript:alert(4)", "\udcff<i>", "]]><a href=//x>"]
+    world.prepare("t", {"a": "1\n"})
+    write_actions(world, [{"task": "t", "id": "<u>", "command": ["python3", "-c", "import sys\nfor n in sys.argv[1:]:\n"
+                           "  open(n.replace('/', '|'), 'w').write(n + '\\n'); print(n); print(n, file=sys.stderr)", *evil[:5], *evil[6:]]},
+                          {"task": "t", "command": ["python3", "-c", "open(b'\\xff<i>', 'w').write('x'); raise SystemExit(7)"]},
+                          {"task": "t", "command": ["<script>alert(5)</script>"]}])
+    done = world.raw("task", "run", "--from", "a.jsonl")
+    (world.top / "logs" / "sandbox" / "results.jsonl").write_bytes(done.stdout)
+    world.good("report", "--html", "r.html")
+    text = (world.top / "r.html").read_text()
+    page = Page(text)
+    allowed = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "table", "thead", "tbody", "tr", "th", "td", "pre", "code", "svg",
+               "rect", "line", "text", "g", "details", "summary", "section", "span", "div", "ul", "li", "a", "b", "small"}
+    check(page.tags <= allowed, f"elements: {page.tags - allowed}")
+    for tag, name, value in page.attributes:
+        check(not name.startswith("on") and name not in ("src", "srcset", "action", "formaction", "data", "background"), f"{tag} {name}={value}")
+        check(name not in ("href", "xlink:href") or value.startswith("#"), f"{tag} {name}={value}")
+        check("<" not in value and "alert" not in value or name == "title", f"{tag} {name}={value}")
+    check("@import" not in text and "url(" not in text, "the style asks for something")
+    check("svg" in page.tags and "rect" in page.tags, "no timeline")
+    for piece in ("alert(1)", "+++ b/", "alert(5)", "not_allowed", "126", "7"):
+        check(piece in page.text, f"the page does not show {piece}")
 
 
 # ---- running --------------------------------------------------------------------------------------------------------

@@ -257,11 +257,20 @@ static int add_line(struct batch *b, const char *text, size_t len, struct px_err
     return 0;
 }
 
-/* One more line into the window; the last one needs no newline. */
+/* Who writes the actions may wait for a result before the next one. */
+static bool has_input(const struct batch *b)
+{
+    struct pollfd in = {.fd = b->ask->actions, .events = POLLIN};
+    return poll(&in, 1, 0) != 0;
+}
+
+/* One more line into the window; the last one needs no newline. 1: there is none now. */
 static int read_line(struct batch *b, struct px_err *e)
 {
     for (;;) {
         if (b->chunk_at == b->chunk_len) {
+            if (!has_input(b))
+                return 1;
             ssize_t n = px_read_some(b->ask->actions, b->chunk, CHUNK);
             if (n < 0)
                 return px_fail(e, PX_E_IO, (int)n, "the actions cannot be read");
@@ -285,13 +294,18 @@ static int read_line(struct batch *b, struct px_err *e)
     }
 }
 
-static int fill_window(struct batch *b, struct px_err *e)
+static bool has_room(const struct batch *b)
 {
     size_t window = (size_t)4 * b->ask->jobs > WINDOW_MIN ? (size_t)4 * b->ask->jobs : WINDOW_MIN;
-    while (!b->eof && b->waiting < window && b->waiting_bytes < WINDOW_BYTES)
-        if (read_line(b, e) < 0)
-            return -1;
-    return 0;
+    return !b->eof && b->waiting < window && b->waiting_bytes < WINDOW_BYTES;
+}
+
+static int fill_window(struct batch *b, struct px_err *e)
+{
+    int r = 0;
+    while (r == 0 && has_room(b))
+        r = read_line(b, e);
+    return r < 0 ? -1 : 0;
 }
 
 /* ---- the loop ---- */
@@ -318,13 +332,16 @@ static int step_all(struct batch *b, const struct pollfd *polled, struct px_err 
 
 static int wait_and_step(struct batch *b, struct px_err *e)
 {
-    struct pollfd polled[JOBS_MAX];
+    struct pollfd polled[JOBS_MAX + 1];
+    size_t count = b->running_count;
     bool over = false;
     for (size_t i = 0; i < b->running_count; i++) {
         polled[i] = (struct pollfd){.fd = px_task_fd(b->running[i]->run), .events = POLLIN};
         over = over || polled[i].fd < 0;
     }
-    if (poll(polled, b->running_count, over ? 0 : -1) < 0 && errno != EINTR)
+    if (has_room(b))
+        polled[count++] = (struct pollfd){.fd = b->ask->actions, .events = POLLIN};
+    if (poll(polled, count, over ? 0 : -1) < 0 && errno != EINTR)
         return px_fail(e, PX_E_IO, errno, "cannot wait for the boxes");
     return step_all(b, polled, e);
 }
@@ -350,7 +367,7 @@ static int run_all(struct batch *b, struct px_err *e)
             return -1;
         if (b->running_count == 0 && b->eof && !b->first)
             return 0;
-        if (b->running_count > 0 && wait_and_step(b, e) < 0)
+        if (wait_and_step(b, e) < 0)
             return -1;
     }
 }
