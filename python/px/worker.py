@@ -6,8 +6,8 @@
     worker.sandbox.read("portfolio/notes.md")
     result = shell("git status", worker.sandbox, approve=ask_somebody)
 
-The shell tool runs one plain command, which a rule allows, in a box that shows the roots of the worker at /workspace and
-read-only system directories, nothing else. A command that failed is explained in its stderr, for a model.
+The shell tool runs one plain command, which a rule allows, in a box that shows the roots of the worker at /workspace
+and read-only system directories, nothing else. A command that failed is explained in its stderr, for a model.
 """
 
 from __future__ import annotations
