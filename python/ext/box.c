@@ -174,6 +174,27 @@ PyObject *py_box_stay(PyObject *module, PyObject *args)
     return py_error_raise(state, &e);
 }
 
+PyObject *py_box_take(struct py_state *state, struct px_box *box)
+{
+    struct py_box *self = new_box(state, NULL);
+    if (self)
+        self->box = box;
+    else
+        px_box_free(box);
+    return (PyObject *)self;
+}
+
+struct px_box *py_box_enter(PyObject *object)
+{
+    struct py_box *self = (struct py_box *)object;
+    return enter(self) < 0 ? NULL : self->box;
+}
+
+void py_box_leave(PyObject *object)
+{
+    PyThread_release_lock(lock_of((struct py_box *)object));
+}
+
 /* ---- while it runs ---- */
 
 static PyObject *box_fileno(PyObject *object, PyObject *none)

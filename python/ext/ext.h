@@ -1,4 +1,5 @@
-/* ext.h - the C half of the Python package: the objects of px/px.h, px/files.h and px/task.h, and nothing else.
+/* ext.h - the C half of the Python package: the objects of px/px.h, px/files.h, px/task.h and px/worker.h, and nothing
+ * else.
  *
  * Why:     Python needs descriptors for its event loops and errors as exceptions; everything else is written in Python.
  * Owns:    what its Python objects hold. The module's state has the only things that outlive a call.
@@ -15,7 +16,7 @@
 
 struct py_state {
     PyObject *make_error;       /* px._errors.from_engine: the exception for an error of the engine */
-    PyTypeObject *policy_type, *box_type, *files_type, *tasks_type, *task_run_type;
+    PyTypeObject *policy_type, *box_type, *files_type, *tasks_type, *task_run_type, *worker_type;
 };
 
 /* Types of this module cannot be subclassed, so an object's type leads to the module. */
@@ -50,9 +51,17 @@ extern PyType_Spec py_policy_spec;
 extern PyType_Spec py_box_spec;
 PyObject *py_box_start(PyObject *module, PyObject *args, PyObject *words);
 PyObject *py_box_stay(PyObject *module, PyObject *args);
+PyObject *py_box_take(struct py_state *state, struct px_box *box);      /* an object for a box that was started elsewhere */
+struct px_box *py_box_enter(PyObject *object);  /* for this thread alone until py_box_leave; NULL with an exception */
+void py_box_leave(PyObject *object);
 
 /* files.c */
 extern PyType_Spec py_files_spec;
+struct px_files;
+PyObject *py_files_of(struct py_state *state, const struct px_files *files);   /* one that can do the same */
 
 /* task.c */
 extern PyType_Spec py_tasks_spec, py_task_run_spec;
+
+/* worker.c */
+extern PyType_Spec py_worker_spec;

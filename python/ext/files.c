@@ -118,6 +118,14 @@ static PyObject *files_derive(PyObject *object, PyObject *args)
     return r < 0 ? py_error_raise(state, &e) : wrap(state, files);
 }
 
+PyObject *py_files_of(struct py_state *state, const struct px_files *files)
+{
+    const struct px_files_narrow same = {.inherit = true};
+    struct px_files *own = NULL;
+    struct px_err e = {0};
+    return px_files_derive(files, &same, &own, &e) < 0 ? py_error_raise(state, &e) : wrap(state, own);
+}
+
 /* ---- using it ---- */
 
 static PyObject *files_call(PyObject *object, PyObject *args)

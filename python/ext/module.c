@@ -120,9 +120,10 @@ static int execute(PyObject *module)
     Py_XDECREF(errors);
     if (!state->make_error || add_type(module, &py_policy_spec, &state->policy_type) < 0 ||
         add_type(module, &py_box_spec, &state->box_type) < 0 || add_type(module, &py_files_spec, &state->files_type) < 0 ||
-        add_type(module, &py_tasks_spec, &state->tasks_type) < 0)
+        add_type(module, &py_tasks_spec, &state->tasks_type) < 0 ||
+        add_type(module, &py_task_run_spec, &state->task_run_type) < 0)
         return -1;
-    return add_type(module, &py_task_run_spec, &state->task_run_type);
+    return add_type(module, &py_worker_spec, &state->worker_type);
 }
 
 static int traverse(PyObject *module, visitproc visit, void *arg)
@@ -134,6 +135,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT((PyObject *)state->files_type);
     Py_VISIT((PyObject *)state->tasks_type);
     Py_VISIT((PyObject *)state->task_run_type);
+    Py_VISIT((PyObject *)state->worker_type);
     return 0;
 }
 
@@ -146,6 +148,7 @@ static int clear(PyObject *module)
     Py_CLEAR(state->files_type);
     Py_CLEAR(state->tasks_type);
     Py_CLEAR(state->task_run_type);
+    Py_CLEAR(state->worker_type);
     return 0;
 }
 

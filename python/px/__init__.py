@@ -7,7 +7,7 @@
         stdout, stderr = await process.communicate()
 
 px.sync has the same without an event loop, px.executor one call for one command, px.files a file sandbox for a model,
-px.tasks a directory for each task and what its actions change.
+px.tasks a directory for each task and what its actions change, px.worker the boundaries of an agent and its shell tool.
 """
 
 try:

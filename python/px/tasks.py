@@ -26,7 +26,7 @@ from . import _px
 from ._errors import SandboxError
 from ._policy import seconds
 from ._streams import Watch
-from .executor import memory_file
+from ._yaml import loaded
 
 __all__ = [
     "SandboxConfig",
@@ -90,36 +90,12 @@ class SandboxConfig:
             log_max_mb=log_max >> 20,
         )
 
-    def _yaml(self) -> str:
-        return "".join(f"{one.name}: {as_yaml(getattr(self, one.name))}\n" for one in fields(self))
-
-
-def as_yaml(value: Any) -> str:
-    """As the engine reads it in a file. Numbers have at most three decimals."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return f"{value:.3f}"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, (str, os.PathLike)):
-        return json.dumps(os.fspath(value), ensure_ascii=False)
-    return "[" + ", ".join(as_yaml(item) for item in value) + "]"
-
 
 def open_tasks(config: SandboxConfig | None) -> _px.Tasks:
-    """The engine's half of a configuration, which it reads from a file."""
+    """The engine's half of a configuration."""
     if config is None:
         return _px.Tasks(None)
-    fd = memory_file(config._yaml().encode())
-    place = f"/proc/self/fd/{fd}"
-    try:
-        return _px.Tasks(place)
-    except SandboxError as error:
-        error.what = error.what.replace(place, "SandboxConfig")
-        raise
-    finally:
-        os.close(fd)
+    return loaded({one.name: getattr(config, one.name) for one in fields(config)}, _px.Tasks)
 
 
 # ---- workspaces ----

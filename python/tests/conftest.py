@@ -79,7 +79,8 @@ def clean(tmp_path, monkeypatch, request):
     gc.collect()
     before = descriptors()
     yield
-    request.node.funcargs.pop("sandbox", None)  # pytest keeps what a fixture gave until later
+    for name in ("sandbox", "worker"):
+        request.node.funcargs.pop(name, None)  # pytest keeps what a fixture gave until later
     gc.collect()
     assert descriptors() <= before, "descriptors are left open"
     assert children() == [], "processes are left"

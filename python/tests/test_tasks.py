@@ -169,7 +169,7 @@ def test_R11_no_change():
 
 
 def test_R12_R13_limits():
-    use = config(cpu_time_sec=1, mem_limit_mb=128)
+    use = config(cpu_time_sec=1, mem_limit_mb=128, default_timeout_sec=600)
     workspace = prepare("t", use=use)
     result = python(workspace, "while True: pass", use=use)
     assert (result.exit_code, result.error) == (-9, None)
@@ -178,7 +178,7 @@ def test_R12_R13_limits():
     assert result.stdout == ""
     result = python(workspace, "x = bytearray(512 << 20); print(len(x))", mem_limit_mb=2048, use=use)
     assert result.stdout == f"{512 << 20}\n"
-    result = python(workspace, "while True: pass", cpu_time_sec=1)
+    result = python(workspace, "while True: pass", cpu_time_sec=1, timeout_sec=600)
     assert result.exit_code == -9
 
 

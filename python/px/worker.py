@@ -1,0 +1,329 @@
+"""Workers: the boundaries of an agent, and the shell tool that keeps them.
+
+    from px.worker import load_worker, shell
+
+    worker = load_worker("workers/example.yaml")
+    worker.sandbox.read("portfolio/notes.md")
+    result = shell("git status", worker.sandbox, approve=ask_somebody)
+
+The shell tool runs one plain command, which a rule allows, in a box that shows the roots of the worker at /workspace
+and read-only system directories, nothing else. A command that failed is explained in its stderr, for a model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import select
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from . import _px
+from ._core import StrPath, absolute
+from ._errors import PathNotInSandboxError, SandboxError, from_engine
+from ._streams import Watch
+from ._yaml import loaded
+from .files import FileSandbox, FileSandboxConfig, PathConfig, shown, usable
+
+__all__ = [
+    "AttachmentPayload",
+    "Sandbox",
+    "SandboxConfig",
+    "SandboxError",
+    "ShellResult",
+    "ShellRule",
+    "Worker",
+    "load_attachment",
+    "load_worker",
+    "shell",
+    "shell_async",
+]
+
+Approval = Literal["blocked", "needs_approval", "pre_approved"]
+Approve = Callable[[str], bool]
+BLOCKED, NEEDS_APPROVAL = 321, 322  # codes of px-errors(7)
+TIMEOUT, TIMEOUT_MAX = 30, 300
+
+
+# ---- boundaries ----
+
+
+@dataclass
+class ShellRule:
+    """Commands that begin with the words of the pattern.
+
+    sandbox_paths: names of roots in which every argument must lie; None: anywhere
+    """
+
+    pattern: str
+    approval_required: bool = True
+    sandbox_paths: list[str] | None = None
+
+
+@dataclass(init=False)
+class SandboxConfig(FileSandboxConfig):
+    """The directories of a worker, and what its commands may do.
+
+    network:            whether they reach the open network
+    require_os_sandbox: an error instead of a weaker box, where the host cannot give the full isolation
+    shell_rules:        the first one that fits decides
+    shell_default:      of every other command: "blocked", "needs_approval" or "pre_approved"
+    """
+
+    network: bool = False
+    require_os_sandbox: bool = False
+    shell_rules: list[ShellRule] = field(default_factory=list)
+    shell_default: Approval = "blocked"
+
+    def __init__(
+        self,
+        paths: Mapping[str, PathConfig | Mapping[str, Any]],
+        network: bool = False,
+        require_os_sandbox: bool = False,
+        shell_rules: Sequence[ShellRule | Mapping[str, Any]] = (),
+        shell_default: Approval = "blocked",
+    ) -> None:
+        super().__init__(paths)
+        if shell_default not in ("blocked", "needs_approval", "pre_approved"):
+            raise ValueError(f"shell_default: '{shell_default}' is none of blocked, needs_approval, pre_approved")
+        self.network, self.require_os_sandbox, self.shell_default = network, require_os_sandbox, shell_default
+        self.shell_rules = [rule if isinstance(rule, ShellRule) else ShellRule(**rule) for rule in shell_rules]
+
+    def _fields(self, places: Mapping[str, Path]) -> dict[str, Any]:
+        """The same as a worker's file."""
+        paths = {name: told(path, root=places[name]) for name, path in self.paths.items()}
+        found: dict[str, Any] = {
+            "sandbox": {"paths": paths, "network": self.network, "require_os_sandbox": self.require_os_sandbox},
+            "shell_rules": [told(rule) for rule in self.shell_rules],
+        }
+        if self.shell_default != "blocked":
+            found["shell_default"] = {"approval_required": self.shell_default == "needs_approval"}
+        return found
+
+
+def told(item: PathConfig | ShellRule, **more: Any) -> dict[str, Any]:
+    """What is set of it."""
+    return {name: value for name, value in {**vars(item), **more}.items() if value is not None}
+
+
+class Sandbox(FileSandbox):
+    """A file sandbox whose boundaries hold for commands, too."""
+
+    network_enabled: bool
+    require_os_sandbox: bool
+
+    def __init__(self, config: SandboxConfig, base_path: StrPath | None = None) -> None:
+        """Relative roots are below base_path (None: the working directory)."""
+        super().__init__(config, base_path)
+        base = absolute(base_path or ".")
+        self._take(loaded(config._fields(self._places), lambda file: _px.Worker(file, base)))
+
+    def _take(self, worker: _px.Worker) -> None:
+        self._worker = worker
+        self._files = worker.files()
+        found = self.describe()
+        self.network_enabled, self.require_os_sandbox = found["network"], found["require_os_sandbox"]
+
+    def describe(self) -> dict[str, Any]:
+        """The boundaries: paths, network, require_os_sandbox, shell_rules, shell_default, warnings."""
+        found: dict[str, Any] = json.loads(self._worker.describe()[1])
+        return found
+
+    def resolve(self, path: str) -> Path:
+        """Where it leads on the host. Of a worker that was loaded from a file, only for files that are there."""
+        if self._places:
+            return super().resolve(path)
+        fd = self.open(path)
+        try:
+            return Path(os.readlink(f"/proc/self/fd/{fd}"))
+        finally:
+            os.close(fd)
+
+    def approval(self, command: str) -> Approval:
+        """What the rules say of a command; nothing is run."""
+        try:
+            return verdict_of(self._worker.judge(command)[0])
+        except SandboxError as error:
+            if error.code != BLOCKED:
+                raise
+            return "blocked"
+
+
+def verdict_of(name: str) -> Approval:
+    """The engine's word for it."""
+    return "pre_approved" if name == "pre_approved" else "needs_approval" if name == "needs_approval" else "blocked"
+
+
+# ---- workers ----
+
+
+class Worker:
+    """An agent's boundaries from its file: YAML, or the table [tool.px.worker] of a pyproject.toml."""
+
+    def __init__(self, file: StrPath, base_path: StrPath | None = None) -> None:
+        """base_path: what roots are relative to; None: the working directory, or where the pyproject.toml lies."""
+        self.file = Path(file)
+        self._base = base_path
+        self.sandbox = Sandbox.__new__(Sandbox)
+        self.sandbox._places = {}
+        self.sandbox._take(_px.Worker(self.file, base_path))
+
+    def child(self, name: str) -> Worker:
+        """Another worker that this one may call; it has boundaries of its own."""
+        return Worker(self.sandbox._worker.child(name), self._base)
+
+    def call(
+        self,
+        name: str,
+        command: str,
+        attachments: Sequence[str] = (),
+        *,
+        timeout: int = TIMEOUT,
+        approve: Approve | None = None,
+    ) -> ShellResult:
+        """Runs a command of the other worker, within that one's boundaries; it sees attachments at /attachments.
+
+        attachments: files of this worker's sandbox
+        """
+        for path in attachments:  # before anything of the child is read
+            os.close(self.sandbox._worker.attach(path)[0])
+        return shell(
+            command,
+            self.child(name).sandbox,
+            timeout=timeout,
+            approve=approve,
+            attachments=attachments,
+            caller=self.sandbox,
+        )
+
+
+def load_worker(file: StrPath, base_path: StrPath | None = None) -> Worker:
+    """The worker that the file describes."""
+    return Worker(file, base_path)
+
+
+@dataclass
+class AttachmentPayload:
+    """A file that may be handed to another worker."""
+
+    path: str
+    data: bytes = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return len(self.data)
+
+
+def load_attachment(path: str, sandbox: Sandbox) -> AttachmentPayload:
+    """Reads a file of the sandbox, of any kind, within its rules for attachments."""
+    if not usable(path):
+        raise PathNotInSandboxError(shown(path), sandbox.readable_roots)
+    fd, _ = sandbox._worker.attach(path)
+    with open(fd, "rb") as file:
+        return AttachmentPayload(path, file.read())
+
+
+# ---- the shell tool ----
+
+
+@dataclass
+class ShellResult:
+    """What a model is told of a command.
+
+    stderr:    with a note in the end that says what is allowed, if the command failed of a boundary
+    exit_code: -1 after a timeout
+    details:   all that is known of the run
+    """
+
+    stdout: str
+    stderr: str
+    exit_code: int
+    truncated: bool
+    note: str | None
+    details: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether it exited with 0."""
+        return self.exit_code == 0
+
+
+def begin(
+    command: str,
+    sandbox: Sandbox,
+    timeout: int,
+    approve: Approve | None,
+    attachments: Sequence[str],
+    caller: Sandbox | None,
+) -> _px.Box:
+    """Judges the command and starts it."""
+    if not 1 <= timeout <= TIMEOUT_MAX:
+        raise ValueError(f"timeout: {timeout} is not a number of seconds from 1 to {TIMEOUT_MAX}")
+    verdict, words = sandbox._worker.judge(command)
+    if verdict != "pre_approved" and (approve is None or not approve(command)):
+        _, _, why, _ = _px.explain(NEEDS_APPROVAL) or ("", "", "", "")
+        what = "the command was not approved" if approve else "the command needs approval"
+        fix = "Give shell() a function approve= that asks somebody."
+        raise from_engine(NEEDS_APPROVAL, 0, f"{what}: {command[:200]}", why, fix, "", None, None)
+    return sandbox._worker.start(words, timeout, list(attachments), (caller or sandbox)._worker)
+
+
+def result_of(sandbox: Sandbox, box: _px.Box, timeout: int) -> ShellResult:
+    """Of a command that has ended."""
+    found: dict[str, Any] = json.loads(sandbox._worker.result(box, timeout))
+    return ShellResult(
+        found["stdout"], found["stderr"], found["exit_code"], found["truncated"], found["note"], found["result"]
+    )
+
+
+def shell(
+    command: str,
+    sandbox: Sandbox,
+    *,
+    timeout: int = TIMEOUT,
+    approve: Approve | None = None,
+    attachments: Sequence[str] = (),
+    caller: Sandbox | None = None,
+) -> ShellResult:
+    """Runs one plain command within the boundaries: no shell, no pipes, no redirections.
+
+    timeout:     seconds, 1 to 300
+    approve:     is asked for a command that needs approval; without it that is an error (PX322)
+    attachments: files of the caller's sandbox (None: this one), which the command sees read-only at /attachments/NAME
+    """
+    box = begin(command, sandbox, timeout, approve, attachments, caller)
+    try:
+        watch = select.poll()
+        watch.register(box.fileno(), select.POLLIN)
+        while box.step():
+            watch.poll()
+        return result_of(sandbox, box, timeout)
+    finally:
+        box.close()
+
+
+async def shell_async(
+    command: str,
+    sandbox: Sandbox,
+    *,
+    timeout: int = TIMEOUT,
+    approve: Approve | None = None,
+    attachments: Sequence[str] = (),
+    caller: Sandbox | None = None,
+) -> ShellResult:
+    """shell() for an event loop. Cancelling it ends the command."""
+    box = begin(command, sandbox, timeout, approve, attachments, caller)
+    try:
+        watch = Watch(box, asyncio.get_running_loop(), lambda error: None)
+        try:
+            await asyncio.shield(watch.ended)
+        except BaseException:
+            watch.cancel()
+            raise
+        return result_of(sandbox, box, timeout)
+    finally:
+        box.close()

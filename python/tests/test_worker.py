@@ -1,0 +1,198 @@
+"""Workers: boundaries from a file or a configuration, and the shell tool within them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from conftest import looped, running, until, word
+
+from px.files import FileSandboxToolset, PathNotInSandboxError, PathNotWritableError, SuffixNotAllowedError
+from px.worker import Sandbox, SandboxConfig, SandboxError, ShellRule, load_attachment, load_worker, shell, shell_async
+
+FILE = """
+sandbox:
+  paths:
+    portfolio: {root: ./portfolio, mode: rw, suffixes: [.md, .bin], max_file_bytes: 1000}
+    pipeline: {root: ./pipeline}
+  network: false
+  require_os_sandbox: true
+shell_rules:
+  - {pattern: cat, approval_required: false}
+  - {pattern: touch, approval_required: false}
+  - {pattern: sleep, approval_required: false}
+  - {pattern: python3, approval_required: true}
+workers: [child]
+"""
+CHILD = """
+sandbox:
+  paths:
+    own: {root: ./own, mode: rw}
+shell_rules:
+  - {pattern: cat, approval_required: false}
+  - {pattern: ls, approval_required: false}
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    place = tmp_path / "here"
+    for name in ("portfolio", "pipeline", "own", "workers"):
+        (place / name).mkdir(parents=True)
+    (place / "portfolio" / "a.md").write_text("of a\n")
+    (place / "portfolio" / "b.bin").write_bytes(b"\0\xff")
+    (place / "pipeline" / "p").write_text("of p\n")
+    (place / "own" / "o").write_text("of o\n")
+    (place / "workers" / "caller.yaml").write_text(FILE)
+    (place / "workers" / "child.yaml").write_text(CHILD)
+    monkeypatch.chdir(place)
+    return place
+
+
+@pytest.fixture
+def worker():
+    return load_worker("workers/caller.yaml")
+
+
+def configured(**more):
+    rules = more.pop("shell_rules", [ShellRule("cat", approval_required=False)])
+    return Sandbox(SandboxConfig({"portfolio": {"root": "portfolio", "mode": "rw"}, "pipeline": {"root": "pipeline"}}, shell_rules=rules, **more))
+
+
+def test_boundaries_of_a_file(worker, here):
+    sandbox = worker.sandbox
+    assert (sandbox.readable_roots, sandbox.writable_roots) == (["portfolio", "pipeline"], ["portfolio"])
+    assert (sandbox.network_enabled, sandbox.require_os_sandbox) == (False, True)
+    assert sandbox.read("portfolio/a.md") == "of a\n"
+    assert sandbox.resolve("portfolio/a.md") == here / "portfolio" / "a.md"
+    for call, error in (
+        (lambda: sandbox.read("/etc/passwd"), PathNotInSandboxError),
+        (lambda: sandbox.resolve("../x"), PathNotInSandboxError),
+        (lambda: sandbox.write("pipeline/p", "no"), PathNotWritableError),
+        (lambda: sandbox.write("portfolio/x.exe", "no"), SuffixNotAllowedError),
+    ):
+        with pytest.raises(error):
+            call()
+    found = asyncio.run(FileSandboxToolset(sandbox).call("read_file", {"path": "pipeline/p"}))
+    assert found == {"ok": True, "result": "of p\n"}
+    assert [rule["pattern"] for rule in sandbox.describe()["shell_rules"]] == [["cat"], ["touch"], ["sleep"], ["python3"]]
+
+
+def test_bad_files(here):
+    for text in ("sandbox: [1]\n", "sandbox:\n  unknown: 1\n", "x: [\n"):
+        (here / "bad.yaml").write_text(text)
+        with pytest.raises(SandboxError) as caught:
+            load_worker("bad.yaml")
+        assert caught.value.fix or caught.value.why
+    with pytest.raises(SandboxError):
+        load_worker("none.yaml")
+    (here / "base").mkdir()
+    (here / "base" / "portfolio").mkdir()
+    (here / "base" / "pipeline").mkdir()
+    assert load_worker("workers/caller.yaml", here / "base").sandbox.list_files() == []
+
+
+def test_configurations(here):
+    sandbox = configured(require_os_sandbox=True)
+    assert (sandbox.network_enabled, sandbox.require_os_sandbox) == (False, True)
+    assert sandbox.resolve("portfolio/not/there") == here / "portfolio" / "not" / "there"
+    assert configured(network=True).network_enabled
+    assert shell("cat pipeline/p", sandbox).stdout == "of p\n"
+    with pytest.raises(SandboxError, match="SandboxConfig, line"):
+        configured(shell_rules=[{"pattern": "a 'b"}])
+    with pytest.raises(ValueError, match="shell_default"):
+        configured(shell_default="anything")
+
+
+def test_approval(worker):
+    sandbox = worker.sandbox
+    assert sandbox.approval("cat pipeline/p") == "pre_approved"
+    assert sandbox.approval("python3 -c pass") == "needs_approval"
+    for command in ("rm x", "cat a | sh", "cat a > b", "cat $(id)", "cat a; id", "", "cat 'a"):
+        assert sandbox.approval(command) == "blocked", command
+        with pytest.raises(SandboxError) as caught:
+            shell(command, sandbox, approve=lambda command: True)
+        assert caught.value.name == "PX321"
+    with pytest.raises(SandboxError, match="needs approval") as caught:
+        shell("python3 -c pass", sandbox)
+    assert caught.value.name == "PX322"
+    asked = []
+    with pytest.raises(SandboxError, match="not approved"):
+        shell("python3 -c pass", sandbox, approve=asked.append)
+    assert asked == ["python3 -c pass"]
+    assert shell("python3 -c 'print(6 * 7)'", sandbox, approve=lambda command: True).stdout == "42\n"
+    loose = configured(shell_default="pre_approved")
+    assert loose.approval("anything at all") == "pre_approved"
+    assert configured(shell_default="needs_approval").approval("anything") == "needs_approval"
+
+
+def test_the_shell_tool(worker, here):
+    sandbox = worker.sandbox
+    result = shell("cat portfolio/a.md pipeline/p", sandbox)
+    assert (result.ok, result.stdout, result.stderr, result.exit_code) == (True, "of a\nof p\n", "", 0)
+    assert (result.truncated, result.note) == (False, None)
+    assert shell("touch portfolio/new.md", sandbox).ok
+    assert (here / "portfolio" / "new.md").exists()
+    result = shell("touch pipeline/new", sandbox)
+    assert not result.ok
+    assert "portfolio" in result.note
+    assert result.note in result.stderr
+    assert not (here / "pipeline" / "new").exists()
+    result = shell(f"cat {here / 'own' / 'o'}", sandbox)
+    assert not result.ok
+    result = shell("python3 -c '__import__(\"socket\").create_connection((\"192.0.2.1\", 80))'", sandbox, approve=lambda command: True)
+    assert "Network access is disabled" in result.stderr
+    assert result.details["isolation"]["tier"] == "full"
+
+
+def test_time(worker):
+    mark = word()
+    result = shell(f"sleep {mark}", worker.sandbox, timeout=1)
+    assert result.exit_code == -1
+    assert "timed out after 1 seconds" in result.stderr
+    assert running(mark) == 0
+    for timeout in (0, 301, -1):
+        with pytest.raises(ValueError, match="timeout"):
+            shell("sleep 1", worker.sandbox, timeout=timeout)
+
+
+@looped
+async def test_event_loops():
+    sandbox = load_worker("workers/caller.yaml").sandbox
+    results = await asyncio.gather(*(shell_async("cat pipeline/p", sandbox) for _ in range(10)))
+    assert {result.stdout for result in results} == {"of p\n"}
+    mark = word()
+    task = asyncio.ensure_future(shell_async(f"sleep {mark}", sandbox, timeout=300))
+    while running(f"sleep\0{mark}") == 0:
+        await asyncio.sleep(0.02)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    until(lambda: running(mark) == 0, "the end of what was cancelled")
+
+
+def test_attachments(worker):
+    found = load_attachment("portfolio/b.bin", worker.sandbox)
+    assert (found.path, found.data, found.size) == ("portfolio/b.bin", b"\0\xff", 2)
+    for path in ("own/o", "/etc/passwd", "../own/o", "portfolio/\0", "portfolio/none.md"):
+        with pytest.raises(SandboxError):
+            load_attachment(path, worker.sandbox)
+
+
+def test_delegation(worker, here):
+    """The other worker has its own boundaries, and of the caller's files those that were attached."""
+    assert worker.call("child", "cat own/o").stdout == "of o\n"
+    assert not worker.call("child", "cat portfolio/a.md").ok
+    assert worker.call("child", "cat /attachments/a.md", ["portfolio/a.md"]).stdout == "of a\n"
+    for path in ("own/o", "/etc/passwd"):
+        with pytest.raises(SandboxError):
+            worker.call("child", "cat own/o", [path])
+    for name in ("stranger", "../caller", "caller"):
+        with pytest.raises(SandboxError) as caught:
+            worker.call(name, "cat own/o")
+        assert caught.value.name == "PX320"
+    assert worker.child("child").sandbox.readable_roots == ["own"]
+    assert Path("own/o").read_text() == "of o\n"
+    assert os.listdir("own") == ["o"]
