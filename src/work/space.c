@@ -385,6 +385,8 @@ int px_space_open(const struct px_space_root *root, const char *id, enum px_spac
 void px_space_close(struct px_space *space)
 {
     px_space_close_layers(&space->tree);
+    if (space->own >= 0)        /* another thread may just have forked a box, which has a copy of the descriptor for a moment */
+        (void)px_sys(SYS_flock, space->own, LOCK_UN);
     space->own = px_fd_close(space->own);
 }
 
