@@ -59,7 +59,7 @@ class SandboxConfig:
 
     work_root, logs_dir: directories of the workspaces and of the journals
     allowed_binaries:    programs of the box by their names; a path is never another way to one of them
-    enable_jail, jailer: px runs every action in a box, and is the only jailer: anything else is refused with PX003
+    enable_jail, jailer: False: no box, limits alone; px is the only jailer, others are refused (PX003)
     overlay:             "auto", or "never" for actions that run on a copy
     log_max_mb:          of a journal
     """

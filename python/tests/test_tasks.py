@@ -265,7 +265,6 @@ def test_R21_R22_configuration(here):
     for wrong, name in (
         ({"mem_limit_mb": 0}, "PX400"),
         ({"allowed_binaries": ["a/b"]}, "PX400"),
-        ({"enable_jail": False}, "PX003"),
         ({"jailer": "nsjail"}, "PX003"),
     ):
         with pytest.raises(SandboxError, match="SandboxConfig, line") as caught:
