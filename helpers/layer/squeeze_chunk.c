@@ -7,17 +7,16 @@
 
 #include "helpers/layer/layer.h"
 
-enum { GZIP_LEVEL = 1, ZSTD_LEVEL = 3, SLACK = 4096, GZIP_BOUND = CHUNK + CHUNK / 8 + SLACK, TRIES = 8 };
+enum { GZIP_LEVEL = 1, ZSTD_LEVEL = 3, SLACK = 4096 };
 
 struct deflate {
     struct isal_zstream stream;
     uint8_t buffer[ISAL_DEF_LVL1_DEFAULT];
-    uint8_t again[GZIP_BOUND];
 };
 
 size_t squeeze_bound(enum px_compression how)
 {
-    return how == PX_COMPRESS_ZSTD ? ZSTD_compressBound(CHUNK) : (size_t)GZIP_BOUND;
+    return how == PX_COMPRESS_ZSTD ? ZSTD_compressBound(CHUNK) : CHUNK + CHUNK / 8 + SLACK;
 }
 
 void *squeeze_state(enum px_compression how)
@@ -58,27 +57,12 @@ static size_t deflate(struct deflate *d, const uint8_t *in, size_t size, uint8_t
     return room - d->stream.avail_out;
 }
 
-/* Among thousands of chunks, on a busy machine, one was seen that came out as other bytes of the same meaning: a match was missed that
- * every other run finds. A layer's name is a hash of these bytes, so what counts is what comes out twice in a row. */
-static size_t deflate_surely(struct deflate *d, const uint8_t *in, size_t size, uint8_t *out, size_t room)
-{
-    size_t n = deflate(d, in, size, out, room);
-    for (int i = 0; n > 0 && i < TRIES; i++) {
-        size_t m = deflate(d, in, size, d->again, sizeof d->again < room ? sizeof d->again : room);
-        if (m == n && memcmp(out, d->again, n) == 0)
-            return n;
-        memcpy(out, d->again, m);
-        n = m;
-    }
-    return 0;
-}
-
 size_t squeeze_chunk(enum px_compression how, void *state, const uint8_t *in, size_t size, uint8_t *out, size_t room)
 {
     if (how == PX_COMPRESS_NONE)
         return size;            /* its writer takes the input */
     if (how == PX_COMPRESS_GZIP)
-        return deflate_surely(state, in, size, out, room);
+        return deflate(state, in, size, out, room);
     size_t n = ZSTD_compress2(state, out, room, in, size);
     return ZSTD_isError(n) ? 0 : n;
 }
