@@ -43,6 +43,7 @@ void squeeze_state_free(enum px_compression how, void *state)
 
 static size_t deflate(struct deflate *d, const uint8_t *in, size_t size, uint8_t *out, size_t room)
 {
+    memset(d, 0, sizeof *d);    /* the library does not always forget what it has seen in this buffer, and then misses matches */
     isal_deflate_init(&d->stream);
     d->stream.level = GZIP_LEVEL;
     d->stream.level_buf = d->buffer;
