@@ -1,18 +1,13 @@
 /* One chunk, compressed by itself: raw deflate that ends on a byte and refers to nothing before it, or one zstd frame.
  * Levels are fixed: they are part of what a layer's bytes are. */
-#include <isa-l/igzip_lib.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 #include <zstd.h>
 
 #include "helpers/layer/layer.h"
 
-enum { GZIP_LEVEL = 1, ZSTD_LEVEL = 3, SLACK = 4096 };
-
-struct deflate {
-    struct isal_zstream stream;
-    uint8_t buffer[ISAL_DEF_LVL1_DEFAULT];
-};
+enum { GZIP_LEVEL = 1, MEMORY_LEVEL = 9, ZSTD_LEVEL = 3, SLACK = 4096 };
 
 size_t squeeze_bound(enum px_compression how)
 {
@@ -21,8 +16,14 @@ size_t squeeze_bound(enum px_compression how)
 
 void *squeeze_state(enum px_compression how)
 {
-    if (how == PX_COMPRESS_GZIP)
-        return malloc(sizeof(struct deflate));
+    if (how == PX_COMPRESS_GZIP) {
+        z_stream *z = calloc(1, sizeof *z);
+        if (z && deflateInit2(z, GZIP_LEVEL, Z_DEFLATED, -MAX_WBITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK) {
+            free(z);
+            return NULL;
+        }
+        return z;
+    }
     if (how == PX_COMPRESS_NONE)
         return malloc(1);
     ZSTD_CCtx *c = ZSTD_createCCtx();
@@ -35,27 +36,27 @@ void *squeeze_state(enum px_compression how)
 
 void squeeze_state_free(enum px_compression how, void *state)
 {
-    if (how == PX_COMPRESS_ZSTD)
+    if (how == PX_COMPRESS_ZSTD) {
         (void)ZSTD_freeCCtx(state);
-    else
-        free(state);
+        return;
+    }
+    if (how == PX_COMPRESS_GZIP && state)
+        (void)deflateEnd(state);
+    free(state);
 }
 
-static size_t deflate(struct deflate *d, const uint8_t *in, size_t size, uint8_t *out, size_t room)
+/* zlib and not one of the faster libraries: of thousands of chunks, one came out of ISA-L as other bytes of the same meaning. */
+static size_t squeeze_gzip(z_stream *z, const uint8_t *in, size_t size, uint8_t *out, size_t room)
 {
-    memset(d, 0, sizeof *d);    /* the library does not always forget what it has seen in this buffer, and then misses matches */
-    isal_deflate_init(&d->stream);
-    d->stream.level = GZIP_LEVEL;
-    d->stream.level_buf = d->buffer;
-    d->stream.level_buf_size = sizeof d->buffer;
-    d->stream.flush = FULL_FLUSH;
-    d->stream.next_in = (uint8_t *)(uintptr_t)in;
-    d->stream.avail_in = (uint32_t)size;
-    d->stream.next_out = out;
-    d->stream.avail_out = (uint32_t)room;
-    if (isal_deflate(&d->stream) != COMP_OK || d->stream.avail_in != 0 || d->stream.avail_out == 0)
+    if (deflateReset(z) != Z_OK)
         return 0;
-    return room - d->stream.avail_out;
+    z->next_in = (uint8_t *)(uintptr_t)in;
+    z->avail_in = (uInt)size;
+    z->next_out = out;
+    z->avail_out = (uInt)room;
+    if (deflate(z, Z_FULL_FLUSH) != Z_OK || z->avail_in != 0 || z->avail_out == 0)
+        return 0;
+    return room - z->avail_out;
 }
 
 size_t squeeze_chunk(enum px_compression how, void *state, const uint8_t *in, size_t size, uint8_t *out, size_t room)
@@ -63,7 +64,7 @@ size_t squeeze_chunk(enum px_compression how, void *state, const uint8_t *in, si
     if (how == PX_COMPRESS_NONE)
         return size;            /* its writer takes the input */
     if (how == PX_COMPRESS_GZIP)
-        return deflate(state, in, size, out, room);
+        return squeeze_gzip(state, in, size, out, room);
     size_t n = ZSTD_compress2(state, out, room, in, size);
     return ZSTD_isError(n) ? 0 : n;
 }
