@@ -17,7 +17,7 @@
  *
  * Rules. Functions return 0 or -1 and then fill *e (which may be NULL). A `ret_` pointer is yours, a returned pointer is
  * borrowed from the object. Objects belong to one thread at a time; different objects may be used from different threads at
- * once. The library has no globals, starts no thread, installs no signal handler, and never touches the working directory,
+ * once. The library has no globals, starts no thread that outlives the call, installs no signal handler, and never touches the working directory,
  * the umask, the environment, or a descriptor that it did not open. It reaps only its own children, by pidfd. */
 #pragma once
 

@@ -140,7 +140,7 @@ struct px_tasks_batch {
     int actions;                /* the descriptor they are read from */
     const char *name;           /* of the run: a line that the journal has as done under it is not done again; NULL: none is */
     unsigned jobs;              /* boxes at once, 1 to 1024 */
-    /* A result, one JSON object, as soon as it is there; < 0 ends the run. */
+    /* A result, one JSON object, as soon as it is there; < 0 ends the run. Callbacks come one at a time, from any of the threads. */
     int (*each)(void *user, const char *json, size_t len);
     void (*progress)(void *user, const char *what, uint64_t done, uint64_t total);      /* may be NULL; total 0: not known */
     void *user;
@@ -152,6 +152,7 @@ struct px_tasks_count {
     uint64_t failed;            /* could not be run, with a result that says why */
 };
 
+/* Works with a thread for each processor, up to one for each job: the caller's, and others that are gone when it returns. */
 PX_API int px_tasks_run(const struct px_tasks *tasks, const struct px_tasks_batch *batch, struct px_tasks_count *ret_count,
                         struct px_err *e);
 

@@ -1,51 +1,28 @@
-/* engine/task_batch.c - many actions, so many boxes at once: one thread, one poll.
+/* engine/task_batch.c - many actions, so many boxes at once: the lines that wait, and the workers that take them.
  *
- * Lines wait in a window, the oldest first. One is started as soon as neither its workspace nor the one it is forked from
- * is in use: lines of one task keep their order. What is done stands in the journals (engine/task_done.h). */
+ * Lines wait in a window, the oldest first. One is taken as soon as neither its workspace nor the one it is forked from
+ * is in use, or will be by an older line: lines of one task keep their order, and a branch has what stood above it.
+ * What is done stands in the journals (engine/task_done.h). */
+#include "engine/task_batch.h"
+
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/sys.h"
 #include "base/text.h"
-#include "engine/task_done.h"
-#include "engine/task_line.h"
 
-enum { JOBS_MAX = 1024, WINDOW_MIN = 64, WINDOW_BYTES = 64 << 20, CHUNK = 64 << 10, COULD_NOT = 125 };
+enum { WORKERS_MAX = 64, WINDOW_MIN = 64, WINDOW_BYTES = 64 << 20, CHUNK = 64 << 10, COULD_NOT = 125 };
 
-/* The parts of a line, each of which the journal has once. */
-enum part { FILES, COMMAND, CLEANUP };
-
-struct job {
-    struct job *next;
-    uint64_t number;
-    size_t bytes;
-    struct px_task_line line;
-    char keys[3][PX_TASK_KEY];  /* of its parts in the journal */
-    struct px_task_run *run;    /* while it runs */
-};
-
-struct batch {
-    const struct px_tasks *tasks;
-    const struct px_tasks_batch *ask;
-    struct px_task_done done;
-    struct job *first, **last;  /* waiting */
-    size_t waiting, waiting_bytes;
-    struct job *running[JOBS_MAX];
-    size_t running_count;
-    struct px_buf rest;         /* the beginning of a line */
-    char *chunk;
-    size_t chunk_at, chunk_len;
-    bool eof;
-    uint64_t total;
-    struct px_tasks_count count;
-};
-
-static void free_job(struct job *job)
+void px_batch_free_job(struct px_batch_job *job)
 {
     px_task_run_free(job->run);
     px_task_line_done(&job->line);
@@ -54,21 +31,26 @@ static void free_job(struct job *job)
 
 /* ---- results ---- */
 
-static void progress(struct batch *b)
+static int hand_on(struct px_batch *b, const struct px_buf *out, uint64_t *count, struct px_err *e)
 {
-    if (b->ask->progress)
-        b->ask->progress(b->ask->user, "actions", b->count.ok + b->count.nonzero + b->count.failed + b->count.skipped, b->total);
-}
-
-static int hand_on(struct batch *b, struct px_buf *out, struct px_err *e)
-{
-    progress(b);
+    const struct px_tasks_batch *ask = b->ask;
+    (*count)++;
+    if (ask->progress)
+        ask->progress(ask->user, "actions", b->count.ok + b->count.nonzero + b->count.failed + b->count.skipped, b->total);
     if (out->err < 0)
         return px_fail(e, PX_E_MEMORY, out->err, "a result is too large");
-    return b->ask->each(b->ask->user, out->data, out->len) < 0 ? px_fail(e, PX_E_IO, 0, "a result could not be handed on") : 0;
+    return out->len && ask->each(ask->user, out->data, out->len) < 0 ? px_fail(e, PX_E_IO, 0, "a result could not be handed on") : 0;
 }
 
-static void begin(struct px_json *j, struct px_buf *out, uint64_t number, const json_t *id)
+int px_batch_tell(struct px_batch *b, const struct px_buf *out, uint64_t *count, struct px_err *e)
+{
+    (void)pthread_mutex_lock(&b->lock);
+    int r = hand_on(b, out, count, e);
+    (void)pthread_mutex_unlock(&b->lock);
+    return r;
+}
+
+void px_batch_begin(struct px_json *j, struct px_buf *out, uint64_t number, const json_t *id)
 {
     *j = (struct px_json){.out = out};
     px_json_object(j, NULL);
@@ -79,15 +61,12 @@ static void begin(struct px_json *j, struct px_buf *out, uint64_t number, const 
         px_json_int(j, "id", json_integer_value(id));
 }
 
-/* What could not be run. */
-static int tell_error(struct batch *b, uint64_t number, const struct job *job, const struct px_err *why, struct px_err *e)
+void px_batch_error(struct px_buf *out, uint64_t number, const struct px_batch_job *job, const struct px_err *why)
 {
-    px_auto_buf struct px_buf out = PX_BUF(64 << 10);
     struct px_json j;
     char code[8];
-    b->count.failed++;
     (void)px_fmt(code, sizeof code, "PX%03d", why->code);
-    begin(&j, &out, number, job ? job->line.id : NULL);
+    px_batch_begin(&j, out, number, job ? job->line.id : NULL);
     px_json_text(&j, "task", job ? job->line.task : NULL);
     px_json_int(&j, "exit_code", COULD_NOT);
     px_json_text(&j, "error", code);
@@ -95,160 +74,28 @@ static int tell_error(struct batch *b, uint64_t number, const struct job *job, c
     px_json_text(&j, "why", why->why);
     px_json_text(&j, "fix", why->fix);
     px_json_end(&j);
-    return hand_on(b, &out, e);
-}
-
-static int tell_prepared(struct batch *b, const struct job *job, struct px_err *e)
-{
-    px_auto_buf struct px_buf out = PX_BUF(64 << 10);
-    struct px_json j;
-    b->count.ok++;
-    begin(&j, &out, job->number, job->line.id);
-    px_json_text(&j, "task", job->line.task);
-    px_json_int(&j, "exit_code", 0);
-    px_json_null(&j, "error");
-    px_json_uint(&j, "files", job->line.files_count);
-    px_json_end(&j);
-    return hand_on(b, &out, e);
-}
-
-static int tell_result(struct batch *b, const struct job *job, struct px_err *e)
-{
-    px_auto_free char *json = NULL;
-    px_auto_buf struct px_buf out = PX_BUF((size_t)300 << 20);
-    struct px_json j;
-    if (px_task_json(job->run, &json, e) < 0)
-        return -1;
-    if (px_task_result(job->run)->exit_code == 0)
-        b->count.ok++;
-    else
-        b->count.nonzero++;
-    begin(&j, &out, job->number, job->line.id);
-    px_buf_putc(&out, ',');
-    px_buf_puts(&out, json + 1);
-    return hand_on(b, &out, e);
-}
-
-/* ---- one line ---- */
-
-static bool in_use(const struct batch *b, const char *task)
-{
-    for (size_t i = 0; task && i < b->running_count; i++)
-        if (px_equal(b->running[i]->line.task, task))
-            return true;
-    return false;
-}
-
-static int finish_job(struct batch *b, struct job *job, int told, struct px_err *e)
-{
-    struct px_err why = {0};
-    px_task_run_free(job->run);
-    job->run = NULL;
-    if (told >= 0 && job->line.cleanup && px_task_cleanup_as(b->tasks, job->line.task, job->keys[CLEANUP], &why) < 0)
-        told = tell_error(b, job->number, job, &why, e);
-    free_job(job);
-    return told;
-}
-
-static int was_done(struct batch *b, const struct job *job, enum part part, struct px_err *e)
-{
-    return px_task_done_has(&b->done, job->line.task, job->keys[part], e);
-}
-
-/* What is still to be done of a line. */
-enum rest { NOTHING, ONLY_CLEANUP, ALL };
-
-static int what_is_left(struct batch *b, const struct job *job, struct px_err *e)
-{
-    const struct px_task_line *l = &job->line;
-    int cleaned = l->cleanup ? was_done(b, job, CLEANUP, e) : 0;
-    int run = cleaned == 0 && l->has_command ? was_done(b, job, COMMAND, e) : 0;
-    int put = cleaned == 0 && !l->has_command && l->files ? was_done(b, job, FILES, e) : 0;
-    if (cleaned < 0 || run < 0 || put < 0)
-        return -1;
-    return cleaned || ((run || put) && !l->cleanup) ? NOTHING : run || put ? ONLY_CLEANUP : ALL;
-}
-
-static int make_ready(struct batch *b, const struct job *job, struct px_err *e)
-{
-    const struct px_task_line *l = &job->line;
-    if (l->from && !px_space_exists(&b->tasks->root, l->task) && px_task_fork(b->tasks, l->from, l->task, e) < 0)
-        return -1;
-    int put = l->files ? was_done(b, job, FILES, e) : 1;
-    if (put < 0)
-        return -1;
-    return put ? 0 : px_task_prepare_as(b->tasks, l->task, l->files, l->files_count, NULL, job->keys[FILES], e);
-}
-
-static int skip_job(struct batch *b, struct job *job, int left, struct px_err *e)
-{
-    b->count.skipped++;
-    progress(b);
-    if (left == ONLY_CLEANUP)
-        return finish_job(b, job, 0, e);
-    free_job(job);
-    return 0;
-}
-
-/* Takes the job: it runs afterwards, or is told and over. */
-static int start_job(struct batch *b, struct job *job, struct px_err *e)
-{
-    struct px_err why = {0};
-    int left = px_space_check_id(job->line.task, &why) < 0 ? -1 : what_is_left(b, job, &why);
-    if (left == NOTHING || left == ONLY_CLEANUP)
-        return skip_job(b, job, left, e);
-    int r = left < 0 ? -1 : make_ready(b, job, &why);
-    if (r >= 0 && !job->line.has_command)
-        return finish_job(b, job, tell_prepared(b, job, e), e);
-    job->line.action.key = job->keys[COMMAND];
-    if (r >= 0)
-        r = px_task_start(b->tasks, job->line.task, &job->line.action, &job->run, &why);
-    if (r < 0) {
-        r = tell_error(b, job->number, job, &why, e);
-        free_job(job);
-        return r;
-    }
-    b->running[b->running_count++] = job;
-    return 0;
-}
-
-static int start_some(struct batch *b, struct px_err *e)
-{
-    for (struct job **at = &b->first; *at && b->running_count < b->ask->jobs;) {
-        struct job *job = *at;
-        if (in_use(b, job->line.task) || in_use(b, job->line.from)) {
-            at = &job->next;
-            continue;
-        }
-        *at = job->next;
-        if (b->last == &job->next)
-            b->last = at;
-        b->waiting--;
-        b->waiting_bytes -= job->bytes;
-        if (start_job(b, job, e) < 0)
-            return -1;
-    }
-    return 0;
 }
 
 /* ---- reading ---- */
 
-static int add_line(struct batch *b, const char *text, size_t len, struct px_err *e)
+static int add_line(struct px_batch *b, const char *text, size_t len, struct px_err *e)
 {
     struct px_err why = {0};
     uint64_t number = ++b->count.lines;
     if (strspn(text, " \t\r") == len)
         return 0;
-    struct job *job = calloc(1, sizeof *job);
+    struct px_batch_job *job = calloc(1, sizeof *job);
     if (!job)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "actions");
     if (px_task_line_read(text, len, number, &job->line, &why) < 0) {
+        px_auto_buf struct px_buf out = PX_BUF(PX_BATCH_ERROR_MAX);
         free(job);
-        return tell_error(b, number, NULL, &why, e);
+        px_batch_error(&out, number, NULL, &why);
+        return hand_on(b, &out, &b->count.failed, e);
     }
     job->number = number;
     job->bytes = len;
-    for (int part = FILES; part <= CLEANUP; part++)
+    for (int part = 0; part < PX_BATCH_PARTS; part++)
         px_task_done_key(&b->done, (char)('0' + part), number, text, len, job->keys[part]);
     *b->last = job;
     b->last = &job->next;
@@ -258,14 +105,14 @@ static int add_line(struct batch *b, const char *text, size_t len, struct px_err
 }
 
 /* Who writes the actions may wait for a result before the next one. */
-static bool has_input(const struct batch *b)
+static bool has_input(const struct px_batch *b)
 {
     struct pollfd in = {.fd = b->ask->actions, .events = POLLIN};
     return poll(&in, 1, 0) != 0;
 }
 
 /* One more line into the window; the last one needs no newline. 1: there is none now. */
-static int read_line(struct batch *b, struct px_err *e)
+static int read_line(struct px_batch *b, struct px_err *e)
 {
     for (;;) {
         if (b->chunk_at == b->chunk_len) {
@@ -294,57 +141,80 @@ static int read_line(struct batch *b, struct px_err *e)
     }
 }
 
-static bool has_room(const struct batch *b)
+bool px_batch_has_room(const struct px_batch *b)
 {
     size_t window = (size_t)4 * b->ask->jobs > WINDOW_MIN ? (size_t)4 * b->ask->jobs : WINDOW_MIN;
     return !b->eof && b->waiting < window && b->waiting_bytes < WINDOW_BYTES;
 }
 
-static int fill_window(struct batch *b, struct px_err *e)
+int px_batch_fill(struct px_batch *b, struct px_err *e)
 {
     int r = 0;
-    while (r == 0 && has_room(b))
+    while (r == 0 && px_batch_has_room(b))
         r = read_line(b, e);
     return r < 0 ? -1 : 0;
 }
 
-/* ---- the loop ---- */
+/* ---- taking ---- */
 
-/* The job at `index` has ended, well or not. */
-static int end_job(struct batch *b, size_t index, int stepped, const struct px_err *why, struct px_err *e)
+static bool is_same(const char *task, const char *other)
 {
-    struct job *job = b->running[index];
-    b->running[index] = b->running[--b->running_count];
-    int told = stepped < 0 ? tell_error(b, job->number, job, why, e) : tell_result(b, job, e);
-    return finish_job(b, job, told, e);
+    return task && other && px_equal(task, other);
 }
 
-static int step_all(struct batch *b, const struct pollfd *polled, struct px_err *e)
+static bool in_use(const struct px_batch *b, const char *task)
 {
-    for (size_t i = b->running_count; i-- > 0;) {
-        struct px_err why = {0};
-        int stepped = polled[i].fd < 0 || polled[i].revents ? px_task_step(b->running[i]->run, &why) : 1;
-        if (stepped <= 0 && end_job(b, i, stepped, &why, e) < 0)
-            return -1;
+    for (size_t i = 0; task && i < b->busy_count; i++)
+        if (px_equal(b->busy[i]->line.task, task) || is_same(b->busy[i]->from, task))
+            return true;
+    return false;
+}
+
+static bool must_wait(const struct px_batch *b, const struct px_batch_job *job)
+{
+    const struct px_task_line *l = &job->line;
+    bool wait = in_use(b, l->task) || in_use(b, l->from);
+    for (const struct px_batch_job *before = b->first; !wait && before != job; before = before->next)
+        wait = is_same(before->line.task, l->task) || is_same(before->line.task, l->from) || is_same(before->line.from, l->task);
+    return wait;
+}
+
+struct px_batch_job *px_batch_take(struct px_batch *b)
+{
+    for (struct px_batch_job **at = &b->first; *at && b->busy_count < b->ask->jobs; at = &(*at)->next) {
+        struct px_batch_job *job = *at;
+        if (must_wait(b, job))
+            continue;
+        *at = job->next;
+        if (b->last == &job->next)
+            b->last = at;
+        b->waiting--;
+        b->waiting_bytes -= job->bytes;
+        b->busy[b->busy_count++] = job;
+        job->from = job->line.from;
+        return job;
     }
-    return 0;
+    return NULL;
 }
 
-static int wait_and_step(struct batch *b, struct px_err *e)
+void px_batch_over(struct px_batch *b, const struct px_batch_job *job)
 {
-    struct pollfd polled[JOBS_MAX + 1];
-    size_t count = b->running_count;
-    bool over = false;
-    for (size_t i = 0; i < b->running_count; i++) {
-        polled[i] = (struct pollfd){.fd = px_task_fd(b->running[i]->run), .events = POLLIN};
-        over = over || polled[i].fd < 0;
-    }
-    if (has_room(b))
-        polled[count++] = (struct pollfd){.fd = b->ask->actions, .events = POLLIN};
-    if (poll(polled, count, over ? 0 : -1) < 0 && errno != EINTR)
-        return px_fail(e, PX_E_IO, errno, "cannot wait for the boxes");
-    return step_all(b, polled, e);
+    size_t at = 0;
+    while (at < b->busy_count && b->busy[at] != job)
+        at++;
+    if (at < b->busy_count)
+        b->busy[at] = b->busy[--b->busy_count];
 }
+
+void px_batch_wake(const struct px_batch *b)
+{
+    const uint64_t one = 1;
+    for (size_t i = 0; i < b->workers_count; i++)
+        if (b->workers[i].idle || b->failed)
+            (void)px_sys(SYS_write, b->workers[i].wake, &one, sizeof one);
+}
+
+/* ---- the run ---- */
 
 /* For the progress: how many lines a regular file has. */
 static uint64_t count_lines(int fd, char *room)
@@ -360,44 +230,91 @@ static uint64_t count_lines(int fd, char *room)
     return count;
 }
 
-static int run_all(struct batch *b, struct px_err *e)
+/* One for each processor that we may use. */
+static size_t how_many(unsigned jobs)
 {
-    for (;;) {
-        if (fill_window(b, e) < 0 || start_some(b, e) < 0)
-            return -1;
-        if (b->running_count == 0 && b->eof && !b->first)
-            return 0;
-        if (wait_and_step(b, e) < 0)
-            return -1;
+    cpu_set_t set;
+    size_t count = sched_getaffinity(0, sizeof set, &set) == 0 ? (size_t)CPU_COUNT(&set) : 1;
+    count = count < WORKERS_MAX ? count : WORKERS_MAX;
+    return count < jobs ? count : jobs;
+}
+
+/* The first worker is the caller's thread. Signals are for the caller, too. */
+static int work_together(struct px_batch *b, size_t wanted)
+{
+    const uint64_t all = ~0ull;
+    uint64_t before = 0;
+    for (; b->workers_count < wanted; b->workers_count++) {
+        struct px_batch_worker *w = &b->workers[b->workers_count];
+        *w = (struct px_batch_worker){.batch = b, .wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+        if (w->wake < 0)
+            break;
     }
+    if (b->workers_count == 0)
+        return -EMFILE;
+    (void)pthread_mutex_lock(&b->lock);
+    (void)px_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, 8);
+    size_t made = 1;
+    while (made < b->workers_count &&
+           pthread_create(&b->workers[made].thread, NULL, px_batch_work, &b->workers[made]) == 0)  /* banned: px/task.h says so */
+        made++;
+    (void)px_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, 8);
+    b->each_most = (b->ask->jobs + made - 1) / made;
+    (void)pthread_mutex_unlock(&b->lock);
+    (void)px_batch_work(&b->workers[0]);
+    for (size_t i = 1; i < made; i++)
+        (void)pthread_join(b->workers[i].thread, NULL);
+    return 0;
+}
+
+static int run_all(struct px_batch *b, struct px_err *e)
+{
+    size_t wanted = how_many(b->ask->jobs);
+    b->workers = calloc(wanted, sizeof *b->workers);
+    int r = b->workers ? work_together(b, wanted) : -ENOMEM;
+    for (size_t i = 0; i < b->workers_count; i++)
+        (void)px_fd_close(b->workers[i].wake);
+    free(b->workers);
+    if (r < 0)
+        return px_fail(e, PX_E_MEMORY, r, "actions");
+    if (!b->failed)
+        return 0;
+    if (e)
+        *e = b->why;
+    return -1;
+}
+
+static void free_batch(struct px_batch *b)
+{
+    for (struct px_batch_job *job = b->first, *next; job; job = next) {
+        next = job->next;
+        px_batch_free_job(job);
+    }
+    px_task_done_free(&b->done);
+    px_buf_done(&b->rest);
+    (void)pthread_mutex_destroy(&b->lock);
+    free(b->chunk);
+    free(b);
 }
 
 PX_API int px_tasks_run(const struct px_tasks *tasks, const struct px_tasks_batch *batch, struct px_tasks_count *ret_count,
                         struct px_err *e)
 {
-    if (batch->jobs == 0 || batch->jobs > JOBS_MAX)
-        return px_fail(e, PX_E_VALUE, 0, "%u is no number of boxes: 1 to %d", batch->jobs, JOBS_MAX);
-    struct batch *b = calloc(1, sizeof *b);
+    if (batch->jobs == 0 || batch->jobs > PX_BATCH_JOBS_MAX)
+        return px_fail(e, PX_E_VALUE, 0, "%u is no number of boxes: 1 to %d", batch->jobs, PX_BATCH_JOBS_MAX);
+    struct px_batch *b = calloc(1, sizeof *b);
     char *chunk = malloc(CHUNK);
     if (!b || !chunk) {
         free(b);
         free(chunk);
         return px_fail(e, PX_E_MEMORY, ENOMEM, "actions");
     }
-    *b = (struct batch){.tasks = tasks, .ask = batch, .last = &b->first, .rest = PX_BUF(PX_TASK_JSON_MAX), .chunk = chunk};
+    *b = (struct px_batch){.tasks = tasks, .ask = batch, .lock = PTHREAD_MUTEX_INITIALIZER, .last = &b->first,
+                           .rest = PX_BUF(PX_TASK_JSON_MAX), .chunk = chunk};
     px_task_done_init(&b->done, tasks, batch->name);
     b->total = count_lines(batch->actions, chunk);
     int r = run_all(b, e);
-    for (size_t i = 0; i < b->running_count; i++)
-        free_job(b->running[i]);
-    for (struct job *job = b->first, *next; job; job = next) {
-        next = job->next;
-        free_job(job);
-    }
     *ret_count = b->count;
-    px_task_done_free(&b->done);
-    px_buf_done(&b->rest);
-    free(chunk);
-    free(b);
+    free_batch(b);
     return r;
 }
