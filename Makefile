@@ -18,11 +18,11 @@ build/asan/build.ninja:
 glibc: build/glibc/build.ninja
 	@$(NINJA) -C build/glibc
 musl: build/musl/build.ninja
-	@$(NINJA) -C build/musl px
+	@$(NINJA) -C build/musl px px-net
 
 build/px: glibc $(if $(MUSL),musl)
 	@ln -sfn $(if $(MUSL),musl,glibc)/px build/px
-	@[ -z "$(MUSL)" ] || for p in px-main px-attack px-layer px-fetch px-git px-net; do ln -sfn ../glibc/$$p build/musl/$$p; done
+	@[ -z "$(MUSL)" ] || for p in px-main px-attack px-layer px-fetch px-git; do ln -sfn ../glibc/$$p build/musl/$$p; done
 
 # The Python package as it would be installed, for tests and for PYTHONPATH; a wheel and an sdist of it.
 python: all
@@ -43,6 +43,7 @@ man: all
 install: all man
 	@meson install --quiet -C build/glibc
 	@install -m 0755 build/px $(DESTDIR)$(PREFIX)/bin/px
+	@[ -z "$(MUSL)" ] || install -m 0755 build/musl/px-net $(DESTDIR)$(PREFIX)/libexec/px/px-net
 	@for s in 1 5 7; do install -d $(DESTDIR)$(PREFIX)/share/man/man$$s && \
 		install -m 0644 build/man/*.$$s $(DESTDIR)$(PREFIX)/share/man/man$$s/; done
 deps:

@@ -3,6 +3,7 @@
  *     net serve                     listens on a port of 127.0.0.1, says which, and serves until its standard input ends
  *     net connect ADDRESS PORT      requests as in bench.h: a connection, a line there and a byte back
  *     net bulk ADDRESS PORT         the same with BULK bytes back
+ *     net up ADDRESS PORT           the same with BULK bytes there
  *
  * Plain calls and no threads, so that what is measured is what lies between the two. */
 #define _GNU_SOURCE
@@ -24,21 +25,34 @@ static char room[CHUNK];
 
 struct target {
     struct sockaddr_in to;
-    bool bulk;
+    char mode;                  /* the first byte of its line: c, b or u */
 };
+
+/* Whether that many bytes have come, or have gone. */
+static bool receive(int s, size_t want)
+{
+    ssize_t n = 1;
+    for (size_t have = 0; n > 0 && have < want; have += n > 0 ? (size_t)n : 0)
+        n = read(s, room, want - have < CHUNK ? want - have : CHUNK);
+    return n > 0;
+}
+
+static bool give(int s, size_t want)
+{
+    ssize_t n = 1;
+    for (size_t have = 0; n > 0 && have < want; have += n > 0 ? (size_t)n : 0)
+        n = write(s, room, want - have < CHUNK ? want - have : CHUNK);
+    return n > 0;
+}
 
 static int once(void *arg)
 {
     const struct target *t = arg;
-    size_t want = t->bulk ? BULK : 1, have = 0;
+    const char line[2] = {t->mode, '\n'};
     int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool ok = s >= 0 && connect(s, (const struct sockaddr *)&t->to, sizeof t->to) == 0 && write(s, t->bulk ? "b\n" : "c\n", 2) == 2;
+    bool ok = s >= 0 && connect(s, (const struct sockaddr *)&t->to, sizeof t->to) == 0 && write(s, line, sizeof line) == sizeof line;
 
-    while (ok && have < want) {
-        ssize_t n = read(s, room, sizeof room);
-        ok = n > 0;
-        have += ok ? (size_t)n : 0;
-    }
+    ok = ok && (t->mode != 'u' || give(s, BULK)) && receive(s, t->mode == 'b' ? BULK : 1);
     if (s >= 0)
         (void)close(s);
     return ok ? 0 : 1;
@@ -46,18 +60,10 @@ static int once(void *arg)
 
 static void answer(int s)
 {
-    char request[2] = "";
-    size_t have = 0, want;
+    char line[2] = "";
 
-    if (read(s, request, 2) < 1)
-        return;
-    want = request[0] == 'b' ? BULK : 1;
-    while (have < want) {
-        ssize_t n = write(s, room, want - have < CHUNK ? want - have : CHUNK);
-        if (n <= 0)
-            return;
-        have += (size_t)n;
-    }
+    if (read(s, line, sizeof line) == sizeof line && (line[0] != 'u' || receive(s, BULK)))
+        (void)give(s, line[0] == 'b' ? BULK : 1);
 }
 
 static int listen_until_end(void)
@@ -90,7 +96,7 @@ int main(int argc, char **argv)
         return listen_until_end();
     if (argc != 4 || inet_pton(AF_INET, argv[2], &t.to.sin_addr) != 1)
         return 2;
-    t.bulk = strcmp(argv[1], "bulk") == 0;
+    t.mode = argv[1][0];
     t.to.sin_port = htons((uint16_t)strtoul(argv[3], NULL, 10));
     return serve(once, &t);
 }

@@ -4,6 +4,7 @@ with packets. The server is a process of this host; boxes reach it at 10.0.2.2."
 import contextlib
 import os
 import shutil
+import socket
 import subprocess
 
 import measure
@@ -13,6 +14,13 @@ from rows import TRUE, Row
 BULK_GBIT = 64 * (1 << 20) * 8 / 1e9
 THROUGH_GOALS = [("gbit_s", ">=", 12)]
 START_GOALS = [("extra_ms", "<=", 2)]
+
+
+def default_gateway():
+    """Its address, or an empty text."""
+    with open("/proc/net/route", encoding="ascii") as file:
+        found = [words[2] for words in map(str.split, file) if words[1] == "00000000"]
+    return socket.inet_ntoa(bytes.fromhex(found[0])[::-1]) if found else ""
 
 
 class Place:
@@ -41,15 +49,23 @@ class Place:
     def px_row(self, mode):
         options = ["--net", "outbound", "--host-port", self.port, "-v", f"{self.program}:/net:ro", "-i"]
         return Row("px exec --net outbound", [self.site.px, "exec", *options, "--", "/net", mode, "10.0.2.2", self.port], serves=True,
-                   goals=THROUGH_GOALS if mode == "bulk" else [])
+                   goals=[] if mode == "connect" else THROUGH_GOALS)
 
-    def pasta_row(self, mode):
-        """Its own way for loopback: it splices, as px-net does."""
+    def pasta_row(self, name, mode, options, address):
         note = "not installed (passt)" if not shutil.which("pasta") else "" if os.path.exists("/dev/net/tun") else "needs /dev/net/tun"
         if not note and os.geteuid() == 0:
             note = "left out: as root it becomes nobody; run this as an ordinary user"
-        return Row("pasta, loopback", ["pasta", "--config-net", "-T", self.port, "--", self.program, mode, "127.0.0.1", self.port], note=note,
-                   serves=True)
+        return Row(name, ["pasta", "--config-net", *options, "--", self.program, mode, address, self.port], note=note, serves=True)
+
+    def pasta_rows(self, mode):
+        """Its own way for loopback, where it splices as px-net does, and the way of packets to every other server; the address of
+        the gateway leads to this host."""
+        gateway = default_gateway()
+        splice = self.pasta_row("pasta, loopback", mode, ["-T", self.port], "127.0.0.1")
+        splice.note = splice.note or ("left out: that of Debian 12 hangs" if mode == "up" else "")
+        tap = self.pasta_row("pasta, tap", mode, [], gateway)
+        tap.note = tap.note or ("" if gateway else "needs a default route")
+        return [splice, tap]
 
     def slirp_row(self, mode):
         row = Row("slirp4netns", note="" if shutil.which("slirp4netns") else "not installed", serves=True)
@@ -70,7 +86,7 @@ class Place:
         return row
 
     def rows(self, mode):
-        return [Row("loopback of the host", [self.program, mode, "127.0.0.1", self.port], serves=True), self.px_row(mode), self.pasta_row(mode),
+        return [Row("loopback of the host", [self.program, mode, "127.0.0.1", self.port], serves=True), self.px_row(mode), *self.pasta_rows(mode),
                 self.slirp_row(mode)]
 
 
@@ -98,7 +114,8 @@ def bench(site, rounds):
                  site.px_row(TRUE, "--net", "outbound", "--memory", "64m")]
         if os.geteuid() != 0:
             start[-1].note = start[-2].note = "needs root"
-        more = ("more ms", "extra_ms", 3)
+        more, bulk = ("more ms", "extra_ms", 3), ("Gbit/s", "gbit_s", 1)
         return {"start": bench_one(site, start, rounds, "start, busybox true", more),
                 "connect": bench_one(site, place.rows("connect"), rounds, "a connection, a line and a byte back", more),
-                "bulk": bench_one(site, place.rows("bulk"), max(10, rounds // 5), "64 MiB to the box", ("Gbit/s", "gbit_s", 1))}
+                "bulk": bench_one(site, place.rows("bulk"), max(10, rounds // 5), "64 MiB to the box", bulk),
+                "up": bench_one(site, place.rows("up"), max(10, rounds // 5), "64 MiB from the box", bulk)}

@@ -19,10 +19,10 @@ static int set_limit(int resource, uint64_t value)
     struct rlimit old, limit;
     if (value == 0)
         return 0;
-    if (getrlimit((__rlimit_resource_t)resource, &old) < 0)
+    if (getrlimit(resource, &old) < 0)
         return -errno;
     limit.rlim_cur = limit.rlim_max = value < old.rlim_max ? value : old.rlim_max;
-    return setrlimit((__rlimit_resource_t)resource, &limit) < 0 ? -errno : 0;
+    return setrlimit(resource, &limit) < 0 ? -errno : 0;
 }
 
 static int set_limits(const struct confine *c)

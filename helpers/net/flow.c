@@ -7,7 +7,10 @@
 #include "base/fd.h"
 #include "helpers/net/link.h"
 
-enum { PIPE_BYTES = 256 << 10, TURN_BYTES = 4 << 20 };
+/* What fills a pipe goes on in one piece, with one answer to who has sent it: a large one halves the work. Those count for all
+ * processes of the user (pipe-user-pages-soft), so that a box has a few of them, for whoever needs one now; a connection that
+ * finds none has one of the usual size. */
+enum { PIPE_BYTES = 1 << 20, TURN_BYTES = 4 << 20 };
 
 void flow_init(struct flow *f)
 {
@@ -20,13 +23,15 @@ static int take_pipe(struct relay *r, struct flow *f)
         r->pipes_count--;
         f->pipe[0] = r->pipes[r->pipes_count][0];
         f->pipe[1] = r->pipes[r->pipes_count][1];
+        f->large = true;
         return 0;
     }
     if (pipe2(f->pipe, O_CLOEXEC | O_NONBLOCK) < 0) {
         f->pipe[0] = f->pipe[1] = -EBADF;
         return -errno;
     }
-    (void)fcntl(f->pipe[0], F_SETPIPE_SZ, PIPE_BYTES);          /* a smaller one does as well */
+    f->large = r->pipes_large < PIPES_LARGE && fcntl(f->pipe[0], F_SETPIPE_SZ, PIPE_BYTES) >= 0;
+    r->pipes_large += f->large;
     return 0;
 }
 
@@ -34,12 +39,13 @@ void flow_done(struct relay *r, struct flow *f)
 {
     if (f->pipe[0] < 0)
         return;
-    if (f->held == 0 && r->pipes_count < PIPES_KEPT) {
+    if (f->held == 0 && f->large) {
         r->pipes[r->pipes_count][0] = f->pipe[0];
         r->pipes[r->pipes_count++][1] = f->pipe[1];
     } else {
         (void)px_fd_close(f->pipe[0]);
         (void)px_fd_close(f->pipe[1]);
+        r->pipes_large -= f->large;
     }
     f->pipe[0] = f->pipe[1] = -EBADF;
 }

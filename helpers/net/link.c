@@ -116,6 +116,12 @@ static void set_options(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
 }
 
+/* There nothing is lost, and a host's default that paces (bbr) would have a timer at work for every packet. */
+void link_stays(int fd)
+{
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, PX_NET_CONGESTION, sizeof PX_NET_CONGESTION - 1);
+}
+
 static int watch_end(struct relay *r, struct end *e)
 {
     return relay_watch(r, &e->w, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
@@ -135,6 +141,8 @@ int link_connect_next(struct relay *r, struct link *l)
         if (l->far.w.fd < 0)
             return -errno;
         set_options(l->far.w.fd);
+        if (px_equal(px_address_special(&l->to[l->to_at - 1]), "loopback"))
+            link_stays(l->far.w.fd);
         if (connect(l->far.w.fd, (struct sockaddr *)&to, len) == 0 || errno == EINPROGRESS) {
             l->deadline_nsec = after(CONNECT_MSEC);
             return watch_end(r, &l->far);

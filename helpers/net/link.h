@@ -14,6 +14,7 @@ struct end {
 /* One direction. Its pipe is there only while bytes are in it, or are expected at once. */
 struct flow {
     int pipe[2];
+    bool large;
     size_t held;
     bool ended;                 /* the source has said all */
     bool done;                  /* ... and the other side was told so */

@@ -154,6 +154,7 @@ static void take_watch(struct relay *r, struct watch *w, int *fd, void (*ready)(
 
 static void take_socket(struct relay *r, int kind, int *fd)
 {
+    link_stays(*fd);
     switch (kind) {
     case PX_NET_TCP4:
     case PX_NET_TCP6:

@@ -37,7 +37,7 @@ struct name {
     struct name *next;          /* in its bucket, or in the list of free ones */
 };
 
-enum { BUCKETS = 1024, NAME_BLOCK = 64, PIPES_KEPT = 16, CLIENTS_MAX = 16 };
+enum { BUCKETS = 1024, NAME_BLOCK = 64, PIPES_LARGE = 4, CLIENTS_MAX = 16 };
 
 /* A query of the box that waits for a lookup. */
 struct query {
@@ -111,8 +111,8 @@ struct relay {
     int inside[PX_NET_INSIDE_MAX];              /* idle sockets of the box's namespace */
     size_t inside_count;
     bool publishing;            /* the published ports are in the epoll */
-    int pipes[PIPES_KEPT][2];
-    size_t pipes_count;
+    int pipes[PIPES_LARGE][2];  /* large ones that are idle */
+    size_t pipes_count, pipes_large;
     bool ending;
     uint64_t end_nsec;
 };
@@ -142,6 +142,7 @@ void serve_tcp_ready(struct relay *r, struct watch *w, uint32_t events);
 void serve_known(struct relay *r, struct name *n);      /* its lookup is over */
 void serve_tick(struct relay *r, uint64_t now);
 /* link.c */
+void link_stays(int fd);                                /* its connections do not leave this machine */
 void link_accept_ready(struct relay *r, struct watch *w, uint32_t events);
 void link_published_ready(struct relay *r, struct watch *w, uint32_t events);
 void link_more(struct relay *r);                        /* a turn for each of `again` */

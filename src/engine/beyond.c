@@ -11,7 +11,6 @@
 #include "base/sys.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "engine/network.h"
 #include "runtime/run.h"
 #include "seccomp/print.h"
 #include "seccomp/profile.h"
@@ -66,11 +65,6 @@ int px_beyond_root(const struct px_policy *policy, char **ret_dir, struct px_roo
 void px_beyond_root_free(struct px_root_lease *lease)
 {
     px_root_lease_free(lease);
-}
-
-int px_beyond_network(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e)
-{
-    return px_network_start(policy, ret_carrier, e);
 }
 
 int px_beyond_plan(const struct px_policy *policy, const char *const argv[], const struct px_host *host, char **ret_json,

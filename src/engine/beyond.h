@@ -20,9 +20,6 @@ int px_beyond_root(const struct px_policy *policy, char **ret_dir, struct px_roo
 void px_beyond_root_free(struct px_root_lease *lease);
 /* Who looks at, and merges, what was done to the directory of --changes (engine/changes.c); for the plan of that box. */
 int px_beyond_changes(const struct px_policy *policy, struct px_after **ret_after, struct px_err *e);
-/* Who carries the traffic of a box whose policy says so (engine/network.c); for the plan of that box. */
-struct px_carrier;
-int px_beyond_network(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e);
 /* What it would do through an OCI runtime; and the same box so made. */
 int px_beyond_plan(const struct px_policy *policy, const char *const argv[], const struct px_host *host, char **ret_json,
                    struct px_err *e);

@@ -22,6 +22,7 @@
 #include "box/policy.h"
 #include "box/supervise.h"
 #include "engine/beyond.h"
+#include "engine/network.h"
 #include "engine/stay.h"
 #include "kernel/idmap.h"
 #include "kernel/landlock.h"
@@ -137,7 +138,7 @@ bool px_stay_root_is_stored(const struct px_policy *policy)
 PX_API bool px_policy_is_small(const struct px_policy *policy)
 {
     return px_policy_own_filter(policy) && px_policy_native(policy) && !policy->detach && !policy->changes &&
-           !px_policy_carried(policy) && !px_stay_root_is_stored(policy);
+           !px_stay_root_is_stored(policy);
 }
 
 PX_API const char *px_preset_name(size_t index)
@@ -259,7 +260,7 @@ static int start(const struct px_policy *policy, const char *const argv[], const
         px_plan_free(plan);
         return -1;
     }
-    if (plan->carried && px_beyond_network(policy, &plan->carrier, e) < 0) {
+    if (plan->carried && px_network_start(policy, &plan->carrier, e) < 0) {
         if (plan->after)
             plan->after->done(plan->after);
         px_plan_free(plan);
@@ -401,7 +402,7 @@ static int stay_rooted(const struct px_policy *policy, bool bound, const int *im
     if (px_stay_plan(policy, bound, &plan, e) < 0)
         return -1;
     plan->image = image;
-    if (plan->carried && px_beyond_network(policy, &plan->carrier, e) < 0) {
+    if (plan->carried && px_network_start(policy, &plan->carrier, e) < 0) {
         px_plan_free(plan);
         return -1;
     }

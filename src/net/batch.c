@@ -95,6 +95,9 @@ static void put_route(struct px_buf *out, int family, const void *source, size_t
     size_t at = open_message(out, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, &head, sizeof head);
     put_attr(out, RTA_OIF, &lo, sizeof lo);
     put_attr(out, RTA_PREFSRC, source, len);
+    size_t metrics = open_attr(out, RTA_METRICS);
+    put_text(out, RTAX_CC_ALGO, PX_NET_CONGESTION);
+    close_attr(out, metrics);
     close_message(out, at);
 }
 

@@ -39,6 +39,7 @@ enum { PX_NET_PORT_TCP = 1, PX_NET_PORT_DNS = 53, PX_NET_LOG_GROUP = 1 };
 #define PX_NET_OWN6 "fd70:78:1::64"
 #define PX_NET_HOST_LOOPBACK "10.0.2.2" /* the host's loopback, where that is allowed */
 #define PX_NET_RESOLVER "10.0.2.3"
+#define PX_NET_CONGESTION "reno"        /* control of TCP within this machine; every kernel has it */
 #define PX_NET_POOL 0xc6120000u         /* 198.18.0.0/15 */
 #define PX_NET_POOL6 "fd70:78::"        /* and the same 32 bits as the last four bytes */
 
