@@ -2,7 +2,6 @@
  * which of them was faster: the bytes are the same. The tar's hash, the compressed bytes' hash and the writing are done
  * on the way. */
 #include <errno.h>
-#include <isa-l/crc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +33,6 @@ struct squeeze {
     void *state;                /* of the compressor, without threads */
     struct px_hash tar_hash, blob_hash;
     uint64_t tar_size, size;
-    uint32_t crc;
 };
 
 /* ---- output, by one thread at a time ---- */
@@ -103,8 +101,6 @@ static void *work(void *user)
 
 /* ---- input ---- */
 
-static const uint8_t gzip_head[] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255};      /* no name, no time, fast, no system */
-
 static int start(struct squeeze *s, struct px_err *e)
 {
     for (size_t i = 0; i < SLOTS; i++) {
@@ -114,8 +110,6 @@ static int start(struct squeeze *s, struct px_err *e)
         if (!s->slot[i].in || (out && !s->slot[i].out))
             return px_fail(e, PX_E_MEMORY, ENOMEM, "the layer's buffers");
     }
-    if (s->fd >= 0 && s->how == PX_COMPRESS_GZIP)
-        put_out(s, gzip_head, sizeof gzip_head);
     if (s->threads == 0 && s->fd >= 0 && !(s->state = squeeze_state(s->how)))
         return px_fail(e, PX_E_MEMORY, ENOMEM, "the compressor");
     unsigned wanted = s->threads;
@@ -159,7 +153,6 @@ static int submit(struct squeeze *s, struct px_err *e)
     struct slot *slot = &s->slot[s->made % SLOTS];
     slot->length = s->fill;
     px_hash_add(&s->tar_hash, slot->in, slot->length);
-    s->crc = s->how == PX_COMPRESS_GZIP && s->fd >= 0 ? crc32_gzip_refl(s->crc, slot->in, slot->length) : 0;
     s->tar_size += slot->length;
     s->fill = 0;
     if (s->threads == 0) {
@@ -221,25 +214,12 @@ static void join(struct squeeze *s)
         (void)pthread_join(s->thread[--s->threads], NULL);
 }
 
-/* An empty last block, the checksum and the length, as gzip ends. */
-static void put_gzip_tail(struct squeeze *s)
-{
-    uint8_t tail[10] = {3, 0};
-    for (int i = 0; i < 4; i++) {
-        tail[2 + i] = (uint8_t)(s->crc >> (8 * i));
-        tail[6 + i] = (uint8_t)(s->tar_size >> (8 * i));
-    }
-    put_out(s, tail, sizeof tail);
-}
-
 int squeeze_finish(struct squeeze *s, struct px_layer *ret_layer, struct px_err *e)
 {
     struct px_layer layer = {.compression = s->how};
     if (s->fill > 0 && submit(s, e) < 0)
         return -1;
     join(s);
-    if (s->fd >= 0 && s->how == PX_COMPRESS_GZIP && !s->err.code)
-        put_gzip_tail(s);
     if (s->err.code) {
         *e = s->err;
         return -1;

@@ -1,5 +1,6 @@
 """Layers: the same tree gives the same bytes, and everybody can read them."""
 
+import gzip
 import hashlib
 import os
 import random
@@ -9,9 +10,10 @@ import stat
 import subprocess
 import tarfile
 import threading
+import zlib
 
 from raw import tar, zstd
-from ground import Skip, check, tar_of, test
+from ground import BUSYBOX, Skip, check, tar_of, test
 
 
 def blob(site, digest):
@@ -96,6 +98,31 @@ def others_read_our_layers(site):
             check(site.listing(out) == site.listing(root), f"{seed}: {program} makes another tree of {how}")
             tried += 1
     check(tried >= 16, "neither GNU tar nor bsdtar is installed")
+
+
+def gzip_members(data):
+    count = 0
+    while data:
+        member = zlib.decompressobj(31)
+        member.decompress(data)
+        check(member.eof, "a member has no end")
+        data, count = member.unused_data, count + 1
+    return count
+
+
+@test
+def others_read_every_member(site):
+    root = site.top / "tree"
+    root.mkdir()
+    (root / "a").write_bytes(random.Random(5).randbytes(1500) * 2000)
+    digest, diff_id, *_ = site.good("pack", site.home, root, "", 0, "gzip")
+    path = blob(site, digest)
+    check(gzip_members(path.read_bytes()) == 3, "not a member for each MiB")
+    check(hashlib.sha256(gzip.decompress(path.read_bytes())).hexdigest() == diff_id, "Python reads something else")
+    for program in (("gzip", "-dc"), (BUSYBOX, "gunzip", "-c")):
+        with path.open("rb") as layer:
+            done = subprocess.run(program, stdin=layer, capture_output=True, check=False)
+        check(done.returncode == 0 and hashlib.sha256(done.stdout).hexdigest() == diff_id, f"{program[0]}: {done.stderr}")
 
 
 @test

@@ -6,6 +6,7 @@ the rows in the specification (P1...) stand at the tests. Prints `ok NAME`, `not
 "N passed, N failed, N skipped".
 """
 
+import gzip
 import hashlib
 import itertools
 import json
@@ -13,7 +14,6 @@ import os
 import subprocess
 import sys
 import tarfile
-import zlib
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -297,7 +297,7 @@ def layers_of(layout):
         return data
     manifest = json.loads(blob(json.loads((layout / "index.json").read_text())["manifests"][0]))
     config = json.loads(blob(manifest["config"]))
-    return config, [zlib.decompress(blob(layer), 31) for layer in manifest["layers"]]
+    return config, [gzip.decompress(blob(layer)) for layer in manifest["layers"]]
 
 
 @test
