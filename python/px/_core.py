@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import shutil
 import tempfile
 import uuid
@@ -11,12 +10,15 @@ import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypedDict, TypeVar
 
 from . import _px
 from ._errors import SandboxError
+from ._loop import Loop
 from ._policy import Setting, Value, environment, not_built, policy_of, settings_of
-from ._process import Pipes, ProcessBase
+from ._process import Home, Pipes, ProcessBase
+from ._streams import step_out
 
 StrPath = str | os.PathLike[str]
 Process = TypeVar("Process", bound="ProcessBase")
@@ -24,6 +26,15 @@ PRESET = "session"
 HOME = "/home/sandbox"
 LOOPBACK = "127.0.0.1"
 ROWS, COLS = 24, 80
+
+
+class CommandOptions(TypedDict, total=False):
+    """Of one command: variables, working directory, the size of its terminal."""
+
+    env: Mapping[str, str] | None
+    cwd: str | None
+    rows: int
+    cols: int
 
 
 # ---- directories ----
@@ -73,10 +84,7 @@ def unpack(archive: Path, target: Path) -> None:
 def end_box(box: _px.Box) -> None:
     """Ends it, and returns when it is gone."""
     box.kill()
-    watch = select.poll()
-    watch.register(box.fileno(), select.POLLIN)
-    while box.step():
-        watch.poll()
+    step_out(box)
 
 
 def release(
@@ -236,13 +244,17 @@ class SandboxBase:
 
     def _run(
         self,
-        kind: Callable[[_px.Box, Pipes, SandboxBase, float | None], Process],
+        kind: Callable[[_px.Box, Pipes, Home, float | None, Loop], Process],
+        loop: Loop,
         command: str | Sequence[str],
         timeout: float | None,
         use_pty: bool,
         ns_pid_override: int | None,
-        env: Mapping[str, str] | None,
-        cwd: str | None,
+        *,
+        rows: int = ROWS,
+        cols: int = COLS,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
     ) -> Process:
         home = self._alive()
         if ns_pid_override is not None:
@@ -250,13 +262,13 @@ class SandboxBase:
         argv = ["bash", "-c", command] if isinstance(command, str) else list(command)
         pipes = Pipes(use_pty)
         try:
-            box = home.exec(self._command(use_pty, env, cwd), argv, *pipes.theirs(), ROWS, COLS)
+            box = home.exec(self._command(use_pty, env, cwd), argv, *pipes.theirs(), rows, cols)
         except BaseException:
             pipes.close()
             raise
         finally:
             pipes.close_theirs()
-        process = kind(box, pipes, self, timeout)
+        process = kind(box, pipes, self, timeout, loop)
         self._processes.add(process)
         return process
 
@@ -315,3 +327,12 @@ class SandboxBase:
     def closed(self) -> bool:
         """Whether close() was called."""
         return self._closed
+
+    def __enter__(self) -> Self:
+        self._alive()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
