@@ -106,13 +106,13 @@ def release(
 class SandboxNetwork:
     """The network of a sandbox: a namespace of its own, which all of its commands share."""
 
-    def __init__(self, mode: str, pid: Callable[[], int]) -> None:
+    def __init__(self, mode: str, sandbox: SandboxBase) -> None:
         self.mode = mode
-        self._pid = pid
+        self._sandbox = weakref.proxy(sandbox)  # so that both may be freed without a search for cycles
 
     def namespace_pid(self, override: int | None = None) -> int:
         """A process of the host's count that is in the namespace."""
-        return self._pid() if override is None else override
+        return int(self._sandbox._home_pid()) if override is None else override
 
 
 class SandboxBase:
@@ -187,7 +187,7 @@ class SandboxBase:
         self._commands: dict[bool, _px.Policy] = {}
         self._processes: weakref.WeakSet[ProcessBase] = weakref.WeakSet()
         self._start(work_dir)
-        self.network = SandboxNetwork(net, self._home_pid) if enable_network else None
+        self.network = SandboxNetwork(net, self) if enable_network else None
         if persist_overlayfs:
             warnings.warn(f"the overlay in {rootfs_overlay_path} stays after close()", stacklevel=3)
 

@@ -143,6 +143,7 @@ class TrioLoop(Polled):
         finally:  # the run has ended
             del _runs[self._token]
             self._ready.close()
+            self._wanted.clear()
 
     def call_soon_threadsafe(self, callback: Callback, /) -> None:
         with contextlib.suppress(self.trio.RunFinishedError):
