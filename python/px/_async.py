@@ -8,6 +8,7 @@ from typing import Literal, Self, Unpack, overload
 
 from . import _px
 from ._core import CommandOptions, SandboxBase
+from ._hosted import Commands, Files, Pty
 from ._loop import Loop, running
 from ._process import Home, Pipes
 from ._streams import HIGH, ProcessInput, ProcessOutput, Watch
@@ -127,6 +128,16 @@ class Sandbox(SandboxBase):
         use_pty: on a terminal of its own
         env, cwd: variables and working directory of this command
         """
+        return self._launch(command, timeout, use_pty, ns_pid_override, **options)
+
+    def _launch(
+        self,
+        command: str | Sequence[str],
+        timeout: float | None,
+        use_pty: bool,
+        ns_pid_override: int | None = None,
+        **options: Unpack[CommandOptions],
+    ) -> SandboxedProcess:
         loop = running()
         process = self._run(SandboxedProcess, loop, command, timeout, use_pty, ns_pid_override, **options)
         self._follow(loop)
@@ -144,6 +155,21 @@ class Sandbox(SandboxBase):
         """Writes the code to a file in the sandbox's /tmp and runs it with run_command."""
         command = self._write_script(code, run_command, extension)
         return await self.run(command, timeout, ns_pid_override=ns_pid_override, **options)
+
+    @property
+    def commands(self) -> Commands:
+        """Commands, with the names of hosted sandboxes."""
+        return Commands(self)
+
+    @property
+    def files(self) -> Files:
+        """Files of the sandbox, with the names of hosted sandboxes."""
+        return Files(self)
+
+    @property
+    def pty(self) -> Pty:
+        """Terminals, with the names of hosted sandboxes."""
+        return Pty(self)
 
     def _follow(self, loop: Loop) -> None:
         """The box itself has work now and then: bounds on its disk, processes that outlived their commands."""

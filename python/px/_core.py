@@ -11,17 +11,18 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypedDict, TypeVar
+from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 from . import _px
 from ._errors import SandboxError
 from ._loop import Loop
 from ._policy import Setting, Value, environment, not_built, policy_of, settings_of
-from ._process import Home, Pipes, ProcessBase
+from ._process import Home, Pipes
 from ._streams import step_out
+from ._talk import Talk
 
 StrPath = str | os.PathLike[str]
-Process = TypeVar("Process", bound="ProcessBase")
+Process = TypeVar("Process", bound="Talk")
 PRESET = "session"
 HOME = "/home/sandbox"
 LOOPBACK = "127.0.0.1"
@@ -88,13 +89,13 @@ def end_box(box: _px.Box) -> None:
 
 
 def release(
-    box: _px.Box | None, folders: Sequence[Path], owner: int, watchers: Sequence[Callable[[], None]] = ()
+    box: _px.Box | None, folders: Sequence[Path], owner: int, watchers: list[Callable[[], None]]
 ) -> None:
     """What is left of a sandbox goes; in a forked child it is not ours. No loop may watch a closed descriptor."""
     if owner != os.getpid():
         return
-    for stop in watchers:
-        stop()
+    while watchers:
+        watchers.pop()()
     try:
         if box is not None:
             end_box(box)
@@ -185,7 +186,7 @@ class SandboxBase:
             *settings_of(policy or {}),
         ]
         self._commands: dict[bool, _px.Policy] = {}
-        self._processes: weakref.WeakSet[ProcessBase] = weakref.WeakSet()
+        self._processes: weakref.WeakSet[Talk] = weakref.WeakSet()
         self._start(work_dir)
         self.network = SandboxNetwork(net, self) if enable_network else None
         if persist_overlayfs:
@@ -214,7 +215,7 @@ class SandboxBase:
             places: list[Setting] = [("work-dir", str(self.work_dir)), ("bind", f"{self.tmp_dir}:/tmp:rw")]
             self._home: _px.Box | None = _px.stay(policy_of(PRESET, self._settings, places))
         except BaseException:
-            release(None, folders, os.getpid())
+            release(None, folders, os.getpid(), [])
             raise
         self._owner = os.getpid()
         self._watchers: list[Callable[[], None]] = []
@@ -271,6 +272,12 @@ class SandboxBase:
         process = kind(box, pipes, self, timeout, loop)
         self._processes.add(process)
         return process
+
+    def _launch(
+        self, command: str | Sequence[str], timeout: float | None, use_pty: bool, **options: Unpack[CommandOptions]
+    ) -> Talk:
+        """run(), which begins without waiting."""
+        raise NotImplementedError
 
     def _write_script(self, code: str, run_command: str, extension: str) -> str:
         """The command that runs the code, which now lies in the box's /tmp."""

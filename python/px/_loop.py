@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import math
 import select
 import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 Callback = Callable[[], object]
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class Loop(Protocol):
@@ -284,3 +286,13 @@ def now(work: Awaitable[T]) -> T:
         result: T = end.value
         return result
     raise RuntimeError("something else than a PlainLoop was waited for")
+
+
+def plain(work: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
+    """A method of the same name that waits, of an object whose commands have a PlainLoop."""
+
+    @functools.wraps(work)
+    def call(self: Any, /, *args: P.args, **words: P.kwargs) -> T:
+        return now(work(self, *args, **words))
+
+    return call

@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Literal, TypeVar, Unpack, overload
 
+from . import _async, _hosted
 from ._core import CommandOptions, SandboxBase
-from ._loop import PlainLoop, now
+from ._hosted import MAX_BYTES, CommandResult, RunOptions
+from ._loop import PlainLoop, now, plain
 from ._talk import Piece, Talk
 
 __all__ = ["Sandbox", "SandboxedProcess"]
@@ -51,21 +53,8 @@ class SandboxedProcess(Talk):
             raise watch.error
         return self.returncode
 
-    def wait(self, timeout: float | None = None, check: bool = False) -> int:
-        """Its exit code. timeout: None means that of run().
-
-        A command that says much must be read as well: communicate().
-        """
-        return now(self._wait(timeout, check))
-
-    def communicate(
-        self,
-        input: bytes | None = None,  # noqa: A002
-        timeout: float | None = None,
-        check: bool = False,
-    ) -> tuple[bytes, bytes]:
-        """Sends the input, closes it, and returns all of the output. On a terminal everything is in the first part."""
-        return now(self._communicate(input, timeout, check))
+    wait = plain(_async.SandboxedProcess.wait)
+    communicate = plain(_async.SandboxedProcess.communicate)
 
     @overload
     def stream(
@@ -108,6 +97,87 @@ class SandboxedProcess(Talk):
         return each(self._stream_lines(include_stream, decode))
 
 
+class CommandHandle(_hosted.HandleBase):
+    """A command in the background."""
+
+    wait = plain(_hosted.CommandHandle.wait)
+    send_stdin = plain(_hosted.CommandHandle.send_stdin)
+
+
+class Commands(_hosted.CommandsBase):
+    """sandbox.commands."""
+
+    send_stdin = plain(_hosted.Commands.send_stdin)
+
+    @overload
+    def run(
+        self,
+        cmd: str | Sequence[str],
+        background: Literal[False] = False,
+        check: bool = False,
+        **options: Unpack[RunOptions],
+    ) -> CommandResult: ...
+    @overload
+    def run(
+        self, cmd: str | Sequence[str], background: Literal[True], **options: Unpack[RunOptions]
+    ) -> CommandHandle: ...
+
+    def run(
+        self,
+        cmd: str | Sequence[str],
+        background: bool = False,
+        check: bool = False,
+        **options: Unpack[RunOptions],
+    ) -> CommandResult | CommandHandle:
+        """Runs a command to its end, without input; or starts one, for its handle to be waited for."""
+        handle = _hosted.start(CommandHandle, self._sandbox, cmd, **options)
+        if background:
+            return handle
+        handle.process.close_stdin()
+        return handle.wait(check)
+
+
+class Pty(_hosted.PtyBase):
+    """sandbox.pty."""
+
+    send_stdin = plain(_hosted.Commands.send_stdin)
+
+    def create(
+        self,
+        size: _hosted.PtySize | None = None,
+        on_data: _hosted.Listener | None = None,
+        **options: Unpack[_hosted.PtyOptions],
+    ) -> CommandHandle:
+        """A shell on a terminal; on_data is told what it says, while somebody waits for the handle."""
+        return self._create(CommandHandle, size, on_data, **options)
+
+
+class Files(_hosted.FilesBase):
+    """sandbox.files: relative paths are below the home. A missing file is a FileNotFoundError."""
+
+    @overload
+    def read(self, path: str, format: Literal["text"] = "text", max_bytes: int = MAX_BYTES) -> str: ...
+    @overload
+    def read(self, path: str, format: Literal["bytes"], max_bytes: int = MAX_BYTES) -> bytes: ...
+
+    def read(
+        self,
+        path: str,
+        format: Literal["text", "bytes"] = "text",  # noqa: A002
+        max_bytes: int = MAX_BYTES,
+    ) -> str | bytes:
+        """What is in a file; one that is longer than max_bytes is an error."""
+        return now(self._read(path, format, max_bytes))
+
+    write = plain(_hosted.Files.write)
+    list = plain(_hosted.Files.list)
+    exists = plain(_hosted.Files.exists)
+    get_info = plain(_hosted.Files.get_info)
+    remove = plain(_hosted.Files.remove)
+    rename = plain(_hosted.Files.rename)
+    make_dir = plain(_hosted.Files.make_dir)
+
+
 class Sandbox(SandboxBase):
     """A place to run commands in: a root that cannot be changed, a home and a /tmp that can, no way out."""
 
@@ -120,6 +190,16 @@ class Sandbox(SandboxBase):
         **options: Unpack[CommandOptions],
     ) -> SandboxedProcess:
         """Starts a command: a text for `bash -c`, or a list of words. As px.Sandbox.run."""
+        return self._launch(command, timeout, use_pty, ns_pid_override, **options)
+
+    def _launch(
+        self,
+        command: str | Sequence[str],
+        timeout: float | None,
+        use_pty: bool,
+        ns_pid_override: int | None = None,
+        **options: Unpack[CommandOptions],
+    ) -> SandboxedProcess:
         return self._run(SandboxedProcess, PlainLoop(), command, timeout, use_pty, ns_pid_override, **options)
 
     def run_script(
@@ -134,3 +214,18 @@ class Sandbox(SandboxBase):
         """Writes the code to a file in the sandbox's /tmp and runs it with run_command."""
         command = self._write_script(code, run_command, extension)
         return self.run(command, timeout, ns_pid_override=ns_pid_override, **options)
+
+    @property
+    def commands(self) -> Commands:
+        """Commands, with the names of hosted sandboxes."""
+        return Commands(self)
+
+    @property
+    def files(self) -> Files:
+        """Files of the sandbox, with the names of hosted sandboxes."""
+        return Files(self)
+
+    @property
+    def pty(self) -> Pty:
+        """Terminals, with the names of hosted sandboxes."""
+        return Pty(self)
