@@ -1,4 +1,4 @@
-"""What the asyncio and the plain sandbox share: the box that stays, and its directories."""
+"""What the sandboxes with and without an event loop share: the box that stays, and its directories."""
 
 from __future__ import annotations
 

@@ -92,6 +92,9 @@ class Pipes:
         for fd in fds:
             os.close(fd)
 
+    def __del__(self) -> None:  # neither the command's object nor a loop that reads has them any more
+        self.close()
+
 
 class ProcessBase:
     """A command in a sandbox."""

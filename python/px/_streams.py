@@ -111,9 +111,9 @@ class ProcessOutput:
     Reading begins with the first one who asks; until then it waits in the pipe. No more is read ahead than HIGH.
     """
 
-    def __init__(self, fd: int, loop: Loop, change: Change, ended: Callable[[int], None]) -> None:
+    def __init__(self, fd: int, loop: Loop, change: Change, release: Callable[[int], None]) -> None:
         self._fd, self._loop, self._change = fd, loop, change
-        self._ended: Callable[[int], None] = ended
+        self._release: Callable[[int], None] = release
         self._limit = HIGH
         self._watched = False
         self.ended = fd < 0
@@ -153,8 +153,8 @@ class ProcessOutput:
             return
         self._pause()
         self.ended = True
-        ended, self._ended = self._ended, nothing
-        ended(self._fd)
+        release, self._release = self._release, nothing
+        release(self._fd)
         self._change.tell()
 
     def take(self, size: int) -> bytes:

@@ -169,6 +169,3 @@ class Talk(ProcessBase):
             if watch is not None and watch.step():
                 self._discard()
                 step_out(watch)
-
-    def __del__(self) -> None:
-        self._pipes.close()

@@ -20,7 +20,7 @@ from ._hosted import MAX_BYTES, CommandResult, RunOptions
 from ._loop import PlainLoop, now, plain
 from ._talk import Piece, Talk
 
-__all__ = ["Sandbox", "SandboxedProcess"]
+__all__ = ["CommandHandle", "Sandbox", "SandboxedProcess"]
 
 T = TypeVar("T")
 

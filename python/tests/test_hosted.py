@@ -11,8 +11,7 @@ from conftest import PATIENCE_S, running, until, word
 
 import px
 import px.sync
-from px import CommandError, SandboxTimeout
-from px._hosted import PtySize
+from px import CommandError, PtySize, SandboxTimeout
 from px.files import FileSandboxError, FileTooLargeError
 
 
