@@ -11,8 +11,8 @@ from ._core import CommandOptions, SandboxBase
 from ._hosted import Commands, Files, Pty
 from ._loop import Loop, running
 from ._process import Home, Pipes
-from ._streams import HIGH, ProcessInput, ProcessOutput, Watch
-from ._talk import Piece, Talk
+from ._streams import CHUNK, HIGH, Lines, Pieces, ProcessInput, ProcessOutput, Watch
+from ._talk import Piece, Stream, Talk
 
 
 class SandboxedProcess(Talk):
@@ -82,7 +82,7 @@ class SandboxedProcess(Talk):
         self, *, include_stream: bool = False, decode: bool = False, chunk_size: int = 4096
     ) -> AsyncIterator[Piece]:
         """The output as it comes; with include_stream as ("stdout" or "stderr", data)."""
-        return self._stream(include_stream, decode, chunk_size)
+        return Stream(self, lambda: Pieces(decode), include_stream, chunk_size)
 
     @overload
     def stream_lines(
@@ -103,7 +103,7 @@ class SandboxedProcess(Talk):
 
     def stream_lines(self, *, include_stream: bool = False, decode: bool = True) -> AsyncIterator[Piece]:
         """The output line by line, each with its end; the last one may have none."""
-        return self._stream_lines(include_stream, decode)
+        return Stream(self, lambda: Lines(decode), include_stream, CHUNK)
 
 
 class Sandbox(SandboxBase):

@@ -7,7 +7,7 @@ import codecs
 import os
 import select
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ._loop import Change, Loop, is_here, running
@@ -301,45 +301,54 @@ class ProcessInput:
 # ---- text ----
 
 
-class Lines:
-    """Bytes in, whole lines out; a last one without its end comes with flush()."""
+class Cutter(Protocol):
+    """Bytes in, as they come; pieces out."""
 
-    def __init__(self) -> None:
+    def add(self, data: bytes) -> Sequence[bytes | str]:
+        """Those that are complete now."""
+
+    def flush(self) -> Sequence[bytes | str]:
+        """What is left at the end."""
+
+
+class Pieces:
+    """As they come; as text a character that was cut in two waits for its rest, what is none becomes a replacement."""
+
+    def __init__(self, decode: bool) -> None:
+        self._decoder = decoder() if decode else None
+
+    def add(self, data: bytes) -> Sequence[bytes | str]:
+        piece: bytes | str = data if self._decoder is None else self._decoder.decode(data)
+        return [piece] if piece else []
+
+    def flush(self) -> Sequence[bytes | str]:
+        text = "" if self._decoder is None else self._decoder.decode(b"", True)
+        return [text] if text else []
+
+
+class Lines:
+    """Whole lines; a last one without its end comes in the end. A carriage return belongs to its line."""
+
+    def __init__(self, decode: bool) -> None:
+        self._decode = decode
         self._rest = bytearray()
 
-    def add(self, data: bytes) -> list[bytes]:
-        """The lines that are complete now."""
-        if b"\n" not in data:
+    def add(self, data: bytes) -> Sequence[bytes | str]:
+        end = data.rfind(b"\n") + 1
+        if not end:
             self._rest += data
             return []
-        whole = split_lines(bytes(self._rest) + data)
-        self._rest.clear()
-        if not whole[-1].endswith(b"\n"):
-            self._rest += whole.pop()
-        return whole
+        whole = bytes(self._rest) + data[:end]
+        self._rest = bytearray(data[end:])
+        return [self._shown(line + b"\n") for line in whole[:-1].split(b"\n")]
 
-    def flush(self) -> list[bytes]:
-        """What is left."""
-        rest = bytes(self._rest)
-        self._rest.clear()
-        return [rest] if rest else []
+    def flush(self) -> Sequence[bytes | str]:
+        return [self._shown(bytes(self._rest))] if self._rest else []
 
-
-def split_lines(data: bytes) -> list[bytes]:
-    """At line feeds only: a carriage return belongs to its line."""
-    parts = data.split(b"\n")
-    return [part + b"\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
+    def _shown(self, line: bytes) -> bytes | str:
+        return line.decode("utf-8", "replace") if self._decode else line
 
 
 def decoder() -> codecs.IncrementalDecoder:
-    """UTF-8; a character that is cut in two waits for its rest, what is none becomes a replacement."""
+    """UTF-8."""
     return codecs.getincrementaldecoder("utf-8")(errors="replace")
-
-
-def shown(
-    name: str, line: bytes, include_stream: bool, decode: bool
-) -> bytes | str | tuple[str, bytes] | tuple[str, str]:
-    """A line as it was asked for."""
-    if include_stream:
-        return (name, line.decode("utf-8", "replace")) if decode else (name, line)
-    return line.decode("utf-8", "replace") if decode else line

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 
 from . import _px
 from ._errors import SandboxTimeout
 from ._loop import Change, Loop, is_here, shielded
 from ._process import Home, Pipes, ProcessBase
-from ._streams import CHUNK, Lines, ProcessInput, ProcessOutput, Watch, decoder, shown, step_out
+from ._streams import Cutter, ProcessInput, ProcessOutput, Watch, step_out
 
 Piece = bytes | str | tuple[str, bytes] | tuple[str, str]
 
@@ -131,29 +132,6 @@ class Talk(ProcessBase):
         await self._within(lambda: any(out.unread for out in outputs) or all(out.ended for out in outputs), *bound)
         return [(name, output.take(size)) for name, output in self._output.items() if output.unread]
 
-    async def _stream(self, include_stream: bool, decode: bool, chunk_size: int) -> AsyncIterator[Piece]:
-        decoders = {name: decoder() for name in self._output}
-        bound = self._end_of(None)
-        while found := await self._more(chunk_size, bound):
-            for name, data in found:
-                piece: bytes | str = decoders[name].decode(data) if decode else data
-                if piece:
-                    yield (name, piece) if include_stream else piece  # type: ignore[misc]
-        for name, rest in ((name, last.decode(b"", True)) for name, last in decoders.items() if decode):
-            if rest:
-                yield (name, rest) if include_stream else rest
-
-    async def _stream_lines(self, include_stream: bool, decode: bool) -> AsyncIterator[Piece]:
-        lines = {name: Lines() for name in self._output}
-        bound = self._end_of(None)
-        while found := await self._more(CHUNK, bound):
-            for name, data in found:
-                for line in lines[name].add(data):
-                    yield shown(name, line, include_stream, decode)
-        for name, last in lines.items():
-            for line in last.flush():
-                yield shown(name, line, include_stream, decode)
-
     # ---- what happens to it ----
 
     def _take_end(self, error: Exception | None = None) -> None:
@@ -169,3 +147,39 @@ class Talk(ProcessBase):
             if watch is not None and watch.step():
                 self._discard()
                 step_out(watch)
+
+
+class Stream:
+    """stream() and stream_lines(): no generator, so whoever stops in the middle has nothing to close."""
+
+    def __init__(self, process: Talk, cutter: Callable[[], Cutter], include_stream: bool, size: int) -> None:
+        self._process, self._include_stream, self._size = process, include_stream, size
+        self._cutters = {name: cutter() for name in process._output}
+        self._ready: deque[Piece] = deque()
+        self._bound: tuple[float | None, float] | None = None
+        self._ended = False
+
+    def __aiter__(self) -> Stream:
+        return self
+
+    async def __anext__(self) -> Piece:
+        self._bound = self._bound or self._process._end_of(None)
+        while not self._ready and not self._ended:
+            found = await self._process._more(self._size, self._bound)
+            for name, data in found:
+                self._put(name, self._cutters[name].add(data))
+            if not found:
+                self._ended = True
+                for name, cutter in self._cutters.items():
+                    self._put(name, cutter.flush())
+        if not self._ready:
+            raise StopAsyncIteration
+        return self._ready.popleft()
+
+    def _put(self, name: str, pieces: Iterable[bytes | str]) -> None:
+        self._ready.extend((name, piece) if self._include_stream else piece for piece in pieces)  # type: ignore[misc]
+
+    async def aclose(self) -> None:
+        """As of a generator."""
+        self._ended = True
+        self._ready.clear()

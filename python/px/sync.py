@@ -11,28 +11,25 @@ a sandbox may be used by several.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Literal, TypeVar, Unpack, overload
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Literal, Unpack, overload
 
 from . import _async, _hosted
 from ._core import CommandOptions, SandboxBase
 from ._hosted import MAX_BYTES, CommandResult, RunOptions
 from ._loop import PlainLoop, now, plain
-from ._talk import Piece, Talk
+from ._streams import CHUNK, Lines, Pieces
+from ._talk import Piece, Stream, Talk
 
 __all__ = ["CommandHandle", "Sandbox", "SandboxedProcess"]
 
-T = TypeVar("T")
 
-
-def each(items: AsyncIterator[T]) -> Iterator[T]:
+def each(items: Stream) -> Iterator[Piece]:
     """What the iterator gives, without an event loop."""
-    while True:
-        try:
-            item = now(anext(items))
-        except StopAsyncIteration:
-            return
-        yield item
+    with contextlib.suppress(StopAsyncIteration):
+        while True:
+            yield now(items.__anext__())
 
 
 class SandboxedProcess(Talk):
@@ -77,7 +74,7 @@ class SandboxedProcess(Talk):
         self, *, include_stream: bool = False, decode: bool = False, chunk_size: int = 4096
     ) -> Iterator[Piece]:
         """The output as it comes; with include_stream as ("stdout" or "stderr", data)."""
-        return each(self._stream(include_stream, decode, chunk_size))
+        return each(Stream(self, lambda: Pieces(decode), include_stream, chunk_size))
 
     @overload
     def stream_lines(
@@ -94,7 +91,7 @@ class SandboxedProcess(Talk):
 
     def stream_lines(self, *, include_stream: bool = False, decode: bool = True) -> Iterator[Piece]:
         """The output line by line, each with its end; the last one may have none."""
-        return each(self._stream_lines(include_stream, decode))
+        return each(Stream(self, lambda: Lines(decode), include_stream, CHUNK))
 
 
 class CommandHandle(_hosted.HandleBase):
