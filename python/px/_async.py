@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Literal, Self, Unpack, overload
 
 from . import _px
-from ._core import CommandOptions, SandboxBase
-from ._hosted import Commands, Files, Pty
+from ._core import Command, CommandOptions, SandboxBase
+from ._hosted import Commands, Files, Part, Pty
 from ._loop import Loop, running
 from ._process import Home, Pipes
 from ._streams import CHUNK, HIGH, Lines, Pieces, ProcessInput, ProcessOutput, Watch
@@ -106,17 +106,19 @@ class SandboxedProcess(Talk):
         return Stream(self, lambda: Lines(decode), include_stream, CHUNK)
 
 
-class Sandbox(SandboxBase):
+class Sandbox(SandboxBase[SandboxedProcess]):
     """A place to run commands in: a root that cannot be changed, a home and a /tmp that can, no way out.
 
     All commands share the files, the processes and the network of the sandbox. docs/python.md tells the rest.
     """
 
+    commands, files, pty = Part(Commands), Part(Files), Part(Pty)
+    _kind = SandboxedProcess
     _followed: Loop | None = None
 
     async def run(
         self,
-        command: str | Sequence[str],
+        command: Command,
         timeout: float | None = 10.0,
         use_pty: bool = False,
         ns_pid_override: int | None = None,
@@ -128,20 +130,7 @@ class Sandbox(SandboxBase):
         use_pty: on a terminal of its own
         env, cwd: variables and working directory of this command
         """
-        return self._launch(command, timeout, use_pty, ns_pid_override, **options)
-
-    def _launch(
-        self,
-        command: str | Sequence[str],
-        timeout: float | None,
-        use_pty: bool,
-        ns_pid_override: int | None = None,
-        **options: Unpack[CommandOptions],
-    ) -> SandboxedProcess:
-        loop = running()
-        process = self._run(SandboxedProcess, loop, command, timeout, use_pty, ns_pid_override, **options)
-        self._follow(loop)
-        return process
+        return self._run(command, timeout, use_pty, ns_pid_override, **options)
 
     async def run_script(
         self,
@@ -156,29 +145,15 @@ class Sandbox(SandboxBase):
         command = self._write_script(code, run_command, extension)
         return await self.run(command, timeout, ns_pid_override=ns_pid_override, **options)
 
-    @property
-    def commands(self) -> Commands:
-        """Commands, with the names of hosted sandboxes."""
-        return Commands(self)
-
-    @property
-    def files(self) -> Files:
-        """Files of the sandbox, with the names of hosted sandboxes."""
-        return Files(self)
-
-    @property
-    def pty(self) -> Pty:
-        """Terminals, with the names of hosted sandboxes."""
-        return Pty(self)
-
-    def _follow(self, loop: Loop) -> None:
-        """The box itself has work now and then: bounds on its disk, processes that outlived their commands."""
-        if self._followed is loop or self._home is None:
-            return
-        while self._watchers:
-            self._watchers.pop()()
-        self._followed = loop
-        self._watchers.append(Watch(self._home, loop).stop)
+    def _loop(self) -> Loop:
+        """It follows the box itself, too, which has work now and then: bounds on its disk, processes that outlived."""
+        loop = running()
+        if self._followed is not loop:
+            while self._watchers:
+                self._watchers.pop()()
+            self._followed = loop
+            self._watchers.append(Watch(self._alive(), loop).stop)
+        return loop
 
     async def __aenter__(self) -> Self:
         return self.__enter__()

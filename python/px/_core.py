@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Generic, Self, TypedDict, TypeVar
 
 from . import _px
 from ._errors import SandboxError
@@ -22,6 +22,7 @@ from ._streams import step_out
 from ._talk import Talk
 
 StrPath = str | os.PathLike[str]
+Command = str | Sequence[str]
 Process = TypeVar("Process", bound="Talk")
 PRESET = "session"
 HOME = "/home/sandbox"
@@ -107,7 +108,7 @@ def release(
 class SandboxNetwork:
     """The network of a sandbox: a namespace of its own, which all of its commands share."""
 
-    def __init__(self, mode: str, sandbox: SandboxBase) -> None:
+    def __init__(self, mode: str, sandbox: SandboxBase[Any]) -> None:
         self.mode = mode
         self._sandbox = weakref.proxy(sandbox)  # so that both may be freed without a search for cycles
 
@@ -116,9 +117,10 @@ class SandboxNetwork:
         return int(self._sandbox._home_pid()) if override is None else override
 
 
-class SandboxBase:
+class SandboxBase(Generic[Process]):
     """A box that stays, with a home and a /tmp that are directories of the host."""
 
+    _kind: Callable[[_px.Box, Pipes, Home, float | None, Loop], Process]
     work_dir: Path
     tmp_dir: Path
     network: SandboxNetwork | None
@@ -186,7 +188,7 @@ class SandboxBase:
             *settings_of(policy or {}),
         ]
         self._commands: dict[bool, _px.Policy] = {}
-        self._processes: weakref.WeakSet[Talk] = weakref.WeakSet()
+        self._processes: weakref.WeakSet[Process] = weakref.WeakSet()
         self._start(work_dir)
         self.network = SandboxNetwork(net, self) if enable_network else None
         if persist_overlayfs:
@@ -243,23 +245,27 @@ class SandboxBase:
                 self._commands[tty] = found
         return found
 
+    def _loop(self) -> Loop:
+        """That of a command which is about to start."""
+        raise NotImplementedError
+
     def _run(
         self,
-        kind: Callable[[_px.Box, Pipes, Home, float | None, Loop], Process],
-        loop: Loop,
-        command: str | Sequence[str],
+        command: Command,
         timeout: float | None,
-        use_pty: bool,
-        ns_pid_override: int | None,
+        use_pty: bool = False,
+        ns_pid_override: int | None = None,
         *,
         rows: int = ROWS,
         cols: int = COLS,
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
     ) -> Process:
+        """run(), which begins without waiting."""
         home = self._alive()
         if ns_pid_override is not None:
             raise not_built("ns_pid_override is not part of this build")
+        loop = self._loop()
         argv = ["bash", "-c", command] if isinstance(command, str) else list(command)
         pipes = Pipes(use_pty)
         try:
@@ -269,15 +275,9 @@ class SandboxBase:
             raise
         finally:
             pipes.close_theirs()
-        process = kind(box, pipes, self, timeout, loop)
+        process = self._kind(box, pipes, self, timeout, loop)
         self._processes.add(process)
         return process
-
-    def _launch(
-        self, command: str | Sequence[str], timeout: float | None, use_pty: bool, **options: Unpack[CommandOptions]
-    ) -> Talk:
-        """run(), which begins without waiting."""
-        raise NotImplementedError
 
     def _write_script(self, code: str, run_command: str, extension: str) -> str:
         """The command that runs the code, which now lies in the box's /tmp."""

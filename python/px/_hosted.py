@@ -9,11 +9,11 @@ from __future__ import annotations
 import inspect
 import os
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Generic, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
-from ._core import HOME, SandboxBase
+from ._core import HOME, Command, SandboxBase
 from ._errors import FileSandboxError, FileTooLargeError, SandboxError, SandboxFileNotFoundError
 from ._streams import CHUNK, decoder
 from ._talk import Talk
@@ -23,6 +23,19 @@ MAX_BYTES = 64 << 20
 MISSING = 44  # the exit code of the lines of bash below
 Listener = Callable[[str], object]
 Kind = Literal["file", "dir", "link", "other"]
+T = TypeVar("T")
+
+
+class Part(Generic[T]):
+    """A property of a sandbox that is another view of it."""
+
+    def __init__(self, kind: Callable[[SandboxBase[Any]], T]) -> None:
+        self._kind = kind
+
+    def __get__(self, sandbox: SandboxBase[Any] | None, owner: object) -> T:
+        if sandbox is None:
+            raise AttributeError("only a sandbox has it, not its class")
+        return self._kind(sandbox)
 
 
 # ---- commands and terminals ----
@@ -50,12 +63,14 @@ class RunOptions(TypedDict, total=False):
 
     envs, cwd: variables and working directory
     timeout:   seconds; None: no bound
+    check:     another exit code than 0 is a CommandError
     on_stdout, on_stderr: are told what the command says, while somebody waits for it
     """
 
     envs: Mapping[str, str] | None
     cwd: str | None
     timeout: float | None
+    check: bool
     on_stdout: Listener | None
     on_stderr: Listener | None
 
@@ -63,9 +78,9 @@ class RunOptions(TypedDict, total=False):
 class HandleBase:
     """A command in the background; process is the same with the names of px."""
 
-    def __init__(self, process: Talk, on_stdout: Listener | None, on_stderr: Listener | None) -> None:
+    def __init__(self, process: Talk, check: bool, on_stdout: Listener | None, on_stderr: Listener | None) -> None:
         self.process = process
-        self._listeners = {"stdout": on_stdout, "stderr": on_stderr}
+        self._check, self._listeners = check, {"stdout": on_stdout, "stderr": on_stderr}
         self._heard: dict[str, list[str]] = {"stdout": [], "stderr": []}
 
     @property
@@ -88,6 +103,11 @@ class HandleBase:
         """None while it runs."""
         return self.process.returncode
 
+    def alone(self) -> Self:
+        """Without input."""
+        self.process.close_stdin()
+        return self
+
     def kill(self) -> bool:
         """Ends it; whether there was something to end."""
         alive = self.process.returncode is None
@@ -107,8 +127,8 @@ class HandleBase:
 class CommandHandle(HandleBase):
     """A command in the background."""
 
-    async def wait(self, check: bool = False) -> CommandResult:
-        """Its output and exit code; check: another one than 0 is a CommandError."""
+    async def wait(self) -> CommandResult:
+        """Its output and exit code."""
         decoders = {name: decoder() for name in self._heard}
         bound = self.process._end_of(None)
         while found := await self.process._more(CHUNK, bound):
@@ -118,7 +138,7 @@ class CommandHandle(HandleBase):
             await self._hear(name, last.decode(b"", True))
         await self.process._wait(None, False)
         self.process.close_pty()
-        code = self.process._checked(check, self.stdout.encode(), self.stderr.encode())
+        code = self.process._checked(self._check, self.stdout.encode(), self.stderr.encode())
         return CommandResult(self.stdout, self.stderr, code)
 
     async def send_stdin(self, data: str | bytes) -> None:
@@ -130,27 +150,28 @@ Handle = TypeVar("Handle", bound=HandleBase)
 
 
 def start(
-    kind: Callable[[Talk, Listener | None, Listener | None], Handle],
-    sandbox: SandboxBase,
-    cmd: str | Sequence[str],
+    kind: type[Handle],
+    sandbox: SandboxBase[Any],
+    cmd: Command,
     *,
     envs: Mapping[str, str] | None = None,
     cwd: str | None = None,
     timeout: float | None = TIMEOUT,
+    check: bool = False,
     on_stdout: Listener | None = None,
     on_stderr: Listener | None = None,
     size: PtySize | None = None,
 ) -> Handle:
     """A command; size: on a terminal."""
     options = {} if size is None else {"rows": size.rows, "cols": size.cols}
-    process = sandbox._launch(cmd, timeout, size is not None, env=envs, cwd=cwd, **options)
-    return kind(process, on_stdout, on_stderr)
+    process = sandbox._run(cmd, timeout, size is not None, env=envs, cwd=cwd, **options)
+    return kind(process, check, on_stdout, on_stderr)
 
 
 class CommandsBase:
     """The commands of a sandbox, by their pids."""
 
-    def __init__(self, sandbox: SandboxBase) -> None:
+    def __init__(self, sandbox: SandboxBase[Any]) -> None:
         self._sandbox = sandbox
 
     def _find(self, pid: int) -> Talk | None:
@@ -176,30 +197,19 @@ class Commands(CommandsBase):
 
     @overload
     async def run(
-        self,
-        cmd: str | Sequence[str],
-        background: Literal[False] = False,
-        check: bool = False,
-        **options: Unpack[RunOptions],
+        self, cmd: Command, background: Literal[False] = False, **options: Unpack[RunOptions]
     ) -> CommandResult: ...
     @overload
     async def run(
-        self, cmd: str | Sequence[str], background: Literal[True], **options: Unpack[RunOptions]
+        self, cmd: Command, background: Literal[True], **options: Unpack[RunOptions]
     ) -> CommandHandle: ...
 
     async def run(
-        self,
-        cmd: str | Sequence[str],
-        background: bool = False,
-        check: bool = False,
-        **options: Unpack[RunOptions],
+        self, cmd: Command, background: bool = False, **options: Unpack[RunOptions]
     ) -> CommandResult | CommandHandle:
         """Runs a command to its end, without input; or starts one, for its handle to be waited for."""
         handle = start(CommandHandle, self._sandbox, cmd, **options)
-        if background:
-            return handle
-        handle.process.close_stdin()
-        return await handle.wait(check)
+        return handle if background else await handle.alone().wait()
 
     async def send_stdin(self, pid: int, data: str | bytes) -> None:
         """To the input of a command."""
@@ -219,7 +229,7 @@ class PtyBase(CommandsBase):
 
     def _create(
         self,
-        kind: Callable[[Talk, Listener | None, Listener | None], Handle],
+        kind: type[Handle],
         size: PtySize | None,
         on_data: Listener | None,
         **options: Unpack[PtyOptions],
@@ -295,7 +305,7 @@ def placed(path: str) -> str:
 class FilesBase:
     """Files as the commands of the sandbox see them: bash in the box looks, so a link leads nowhere but in the box."""
 
-    def __init__(self, sandbox: SandboxBase) -> None:
+    def __init__(self, sandbox: SandboxBase[Any]) -> None:
         self._sandbox = sandbox
 
     async def _ask(self, line: str, path: str, *more: str, data: bytes = b"", max_bytes: int = MAX_BYTES) -> bytes:
@@ -311,7 +321,7 @@ class FilesBase:
         self, line: str, path: str, *more: str, data: bytes = b"", max_bytes: int = MAX_BYTES
     ) -> tuple[int, bytes, bytes]:
         """Its exit code and output; who says more than max_bytes is ended: it is the box that speaks."""
-        process = self._sandbox._launch(["bash", "-c", line, "px", placed(path), *more], TIMEOUT, False)
+        process = self._sandbox._run(["bash", "-c", line, "px", placed(path), *more], TIMEOUT)
         process._writer().write(data)
         process.close_stdin()
         said = {"stdout": bytearray(), "stderr": bytearray()}

@@ -12,12 +12,12 @@ a sandbox may be used by several.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Literal, Unpack, overload
 
 from . import _async, _hosted
-from ._core import CommandOptions, SandboxBase
-from ._hosted import MAX_BYTES, CommandResult, RunOptions
+from ._core import Command, CommandOptions, SandboxBase
+from ._hosted import MAX_BYTES, CommandResult, Part, RunOptions
 from ._loop import PlainLoop, now, plain
 from ._streams import CHUNK, Lines, Pieces
 from ._talk import Piece, Stream, Talk
@@ -107,31 +107,16 @@ class Commands(_hosted.CommandsBase):
     send_stdin = plain(_hosted.Commands.send_stdin)
 
     @overload
-    def run(
-        self,
-        cmd: str | Sequence[str],
-        background: Literal[False] = False,
-        check: bool = False,
-        **options: Unpack[RunOptions],
-    ) -> CommandResult: ...
+    def run(self, cmd: Command, background: Literal[False] = False, **options: Unpack[RunOptions]) -> CommandResult: ...
     @overload
-    def run(
-        self, cmd: str | Sequence[str], background: Literal[True], **options: Unpack[RunOptions]
-    ) -> CommandHandle: ...
+    def run(self, cmd: Command, background: Literal[True], **options: Unpack[RunOptions]) -> CommandHandle: ...
 
     def run(
-        self,
-        cmd: str | Sequence[str],
-        background: bool = False,
-        check: bool = False,
-        **options: Unpack[RunOptions],
+        self, cmd: Command, background: bool = False, **options: Unpack[RunOptions]
     ) -> CommandResult | CommandHandle:
         """Runs a command to its end, without input; or starts one, for its handle to be waited for."""
         handle = _hosted.start(CommandHandle, self._sandbox, cmd, **options)
-        if background:
-            return handle
-        handle.process.close_stdin()
-        return handle.wait(check)
+        return handle if background else handle.alone().wait()
 
 
 class Pty(_hosted.PtyBase):
@@ -175,29 +160,25 @@ class Files(_hosted.FilesBase):
     make_dir = plain(_hosted.Files.make_dir)
 
 
-class Sandbox(SandboxBase):
+class Sandbox(SandboxBase[SandboxedProcess]):
     """A place to run commands in: a root that cannot be changed, a home and a /tmp that can, no way out."""
+
+    commands, files, pty = Part(Commands), Part(Files), Part(Pty)
+    _kind = SandboxedProcess
+
+    def _loop(self) -> PlainLoop:
+        return PlainLoop()
 
     def run(
         self,
-        command: str | Sequence[str],
+        command: Command,
         timeout: float | None = 10.0,
         use_pty: bool = False,
         ns_pid_override: int | None = None,
         **options: Unpack[CommandOptions],
     ) -> SandboxedProcess:
         """Starts a command: a text for `bash -c`, or a list of words. As px.Sandbox.run."""
-        return self._launch(command, timeout, use_pty, ns_pid_override, **options)
-
-    def _launch(
-        self,
-        command: str | Sequence[str],
-        timeout: float | None,
-        use_pty: bool,
-        ns_pid_override: int | None = None,
-        **options: Unpack[CommandOptions],
-    ) -> SandboxedProcess:
-        return self._run(SandboxedProcess, PlainLoop(), command, timeout, use_pty, ns_pid_override, **options)
+        return self._run(command, timeout, use_pty, ns_pid_override, **options)
 
     def run_script(
         self,
@@ -211,18 +192,3 @@ class Sandbox(SandboxBase):
         """Writes the code to a file in the sandbox's /tmp and runs it with run_command."""
         command = self._write_script(code, run_command, extension)
         return self.run(command, timeout, ns_pid_override=ns_pid_override, **options)
-
-    @property
-    def commands(self) -> Commands:
-        """Commands, with the names of hosted sandboxes."""
-        return Commands(self)
-
-    @property
-    def files(self) -> Files:
-        """Files of the sandbox, with the names of hosted sandboxes."""
-        return Files(self)
-
-    @property
-    def pty(self) -> Pty:
-        """Terminals, with the names of hosted sandboxes."""
-        return Pty(self)
