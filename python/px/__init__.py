@@ -6,8 +6,9 @@
         process = await sandbox.run("echo hello")
         stdout, stderr = await process.communicate()
 
-px.sync has the same without an event loop, px.executor one call for one command, px.files a file sandbox for a model,
-px.tasks a directory for each task and what its actions change, px.worker the boundaries of an agent and its shell tool.
+That is for asyncio, uvloop and trio. px.sync has the same without an event loop, px.executor one call for one command,
+px.files a file sandbox for a model, px.tasks a directory for each task and what its actions change, px.worker the
+boundaries of an agent and its shell tool.
 """
 
 try:
@@ -21,10 +22,15 @@ except ImportError as error:  # pragma: no cover - of machines that lack a libra
 from ._async import Sandbox, SandboxedProcess
 from ._core import SandboxNetwork
 from ._errors import CommandError, SandboxError, SandboxTimeout
+from ._hosted import CommandHandle, CommandResult, EntryInfo, PtySize
 
 __version__ = _px.version()
 __all__ = [
     "CommandError",
+    "CommandHandle",
+    "CommandResult",
+    "EntryInfo",
+    "PtySize",
     "Sandbox",
     "SandboxError",
     "SandboxNetwork",

@@ -1,9 +1,8 @@
-"""What the asyncio and the plain sandbox share: the box that stays, and its directories."""
+"""What the sandboxes with and without an event loop share: the box that stays, and its directories."""
 
 from __future__ import annotations
 
 import os
-import select
 import shutil
 import tempfile
 import uuid
@@ -11,19 +10,33 @@ import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Generic, Self, TypedDict, TypeVar
 
 from . import _px
 from ._errors import SandboxError
+from ._loop import Loop
 from ._policy import Setting, Value, environment, not_built, policy_of, settings_of
-from ._process import Pipes, ProcessBase
+from ._process import Home, Pipes
+from ._streams import step_out
+from ._talk import Talk
 
 StrPath = str | os.PathLike[str]
-Process = TypeVar("Process", bound="ProcessBase")
+Command = str | Sequence[str]
+Process = TypeVar("Process", bound="Talk")
 PRESET = "session"
 HOME = "/home/sandbox"
 LOOPBACK = "127.0.0.1"
 ROWS, COLS = 24, 80
+
+
+class CommandOptions(TypedDict, total=False):
+    """Of one command: variables, working directory, the size of its terminal."""
+
+    env: Mapping[str, str] | None
+    cwd: str | None
+    rows: int
+    cols: int
 
 
 # ---- directories ----
@@ -73,20 +86,17 @@ def unpack(archive: Path, target: Path) -> None:
 def end_box(box: _px.Box) -> None:
     """Ends it, and returns when it is gone."""
     box.kill()
-    watch = select.poll()
-    watch.register(box.fileno(), select.POLLIN)
-    while box.step():
-        watch.poll()
+    step_out(box)
 
 
 def release(
-    box: _px.Box | None, folders: Sequence[Path], owner: int, watchers: Sequence[Callable[[], None]] = ()
+    box: _px.Box | None, folders: Sequence[Path], owner: int, watchers: list[Callable[[], None]]
 ) -> None:
     """What is left of a sandbox goes; in a forked child it is not ours. No loop may watch a closed descriptor."""
     if owner != os.getpid():
         return
-    for stop in watchers:
-        stop()
+    while watchers:
+        watchers.pop()()
     try:
         if box is not None:
             end_box(box)
@@ -98,18 +108,19 @@ def release(
 class SandboxNetwork:
     """The network of a sandbox: a namespace of its own, which all of its commands share."""
 
-    def __init__(self, mode: str, pid: Callable[[], int]) -> None:
+    def __init__(self, mode: str, sandbox: SandboxBase[Any]) -> None:
         self.mode = mode
-        self._pid = pid
+        self._sandbox = weakref.proxy(sandbox)  # so that both may be freed without a search for cycles
 
     def namespace_pid(self, override: int | None = None) -> int:
         """A process of the host's count that is in the namespace."""
-        return self._pid() if override is None else override
+        return int(self._sandbox._home_pid()) if override is None else override
 
 
-class SandboxBase:
+class SandboxBase(Generic[Process]):
     """A box that stays, with a home and a /tmp that are directories of the host."""
 
+    _kind: Callable[[_px.Box, Pipes, Home, float | None, Loop], Process]
     work_dir: Path
     tmp_dir: Path
     network: SandboxNetwork | None
@@ -177,9 +188,9 @@ class SandboxBase:
             *settings_of(policy or {}),
         ]
         self._commands: dict[bool, _px.Policy] = {}
-        self._processes: weakref.WeakSet[ProcessBase] = weakref.WeakSet()
+        self._processes: weakref.WeakSet[Process] = weakref.WeakSet()
         self._start(work_dir)
-        self.network = SandboxNetwork(net, self._home_pid) if enable_network else None
+        self.network = SandboxNetwork(net, self) if enable_network else None
         if persist_overlayfs:
             warnings.warn(f"the overlay in {rootfs_overlay_path} stays after close()", stacklevel=3)
 
@@ -206,7 +217,7 @@ class SandboxBase:
             places: list[Setting] = [("work-dir", str(self.work_dir)), ("bind", f"{self.tmp_dir}:/tmp:rw")]
             self._home: _px.Box | None = _px.stay(policy_of(PRESET, self._settings, places))
         except BaseException:
-            release(None, folders, os.getpid())
+            release(None, folders, os.getpid(), [])
             raise
         self._owner = os.getpid()
         self._watchers: list[Callable[[], None]] = []
@@ -234,29 +245,37 @@ class SandboxBase:
                 self._commands[tty] = found
         return found
 
+    def _loop(self) -> Loop:
+        """That of a command which is about to start."""
+        raise NotImplementedError
+
     def _run(
         self,
-        kind: Callable[[_px.Box, Pipes, SandboxBase, float | None], Process],
-        command: str | Sequence[str],
+        command: Command,
         timeout: float | None,
-        use_pty: bool,
-        ns_pid_override: int | None,
-        env: Mapping[str, str] | None,
-        cwd: str | None,
+        use_pty: bool = False,
+        ns_pid_override: int | None = None,
+        *,
+        rows: int = ROWS,
+        cols: int = COLS,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
     ) -> Process:
+        """run(), which begins without waiting."""
         home = self._alive()
         if ns_pid_override is not None:
             raise not_built("ns_pid_override is not part of this build")
+        loop = self._loop()
         argv = ["bash", "-c", command] if isinstance(command, str) else list(command)
         pipes = Pipes(use_pty)
         try:
-            box = home.exec(self._command(use_pty, env, cwd), argv, *pipes.theirs(), ROWS, COLS)
+            box = home.exec(self._command(use_pty, env, cwd), argv, *pipes.theirs(), rows, cols)
         except BaseException:
             pipes.close()
             raise
         finally:
             pipes.close_theirs()
-        process = kind(box, pipes, self, timeout)
+        process = self._kind(box, pipes, self, timeout, loop)
         self._processes.add(process)
         return process
 
@@ -315,3 +334,12 @@ class SandboxBase:
     def closed(self) -> bool:
         """Whether close() was called."""
         return self._closed
+
+    def __enter__(self) -> Self:
+        self._alive()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -72,6 +72,16 @@ class Pipes:
         elif fd >= 0:
             os.close(fd)
 
+    def close_output(self, fd: int) -> None:
+        """What was read to its end; a terminal stays for close_pty(), whoever holds its descriptor."""
+        if self.pty or fd not in (self.stdout, self.stderr):
+            return
+        if fd == self.stdout:
+            self.stdout = -1
+        else:
+            self.stderr = -1
+        os.close(fd)
+
     def close(self) -> None:
         """All of ours."""
         fds = {self.stdin, self.stdout, self.stderr} - {-1}
@@ -81,6 +91,9 @@ class Pipes:
             return
         for fd in fds:
             os.close(fd)
+
+    def __del__(self) -> None:  # neither the command's object nor a loop that reads has them any more
+        self.close()
 
 
 class ProcessBase:
@@ -159,19 +172,6 @@ class ProcessBase:
         if check and code != 0:
             raise CommandError(code, stdout, stderr)
         return code
-
-    def _step(self) -> bool:
-        """One turn of the command's box: whether it goes on."""
-        if self._box is None:
-            return False
-        try:
-            if self._box.step():
-                return True
-        except SandboxError as error:
-            self._take_end(error)
-            raise
-        self._take_end()
-        return False
 
     def _take_end(self, error: Exception | None = None) -> None:
         """The engine says that the command is gone and its result final, or that it cannot say."""

@@ -1,84 +1,135 @@
-"""Between pipes and an event loop: no thread, nothing asked twice."""
+"""Between pipes and whoever waits for them: no thread, nothing asked twice."""
 
 from __future__ import annotations
 
 import asyncio
 import codecs
 import os
-from collections.abc import Callable
+import select
+import sys
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from ._loop import Change, Loop, is_here, running
+
 CHUNK = 1 << 16
-WRITE_HIGH = 1 << 16
+HIGH = 1 << 16  # what is read or taken ahead of whoever uses it
 
 
 def nothing(*_: object) -> None:
     """In the place of a function that was called for the last time."""
 
 
+# ---- boxes ----
+
+
 class Stepped(Protocol):
-    """What an event loop carries on: a box, or an action of a task."""
+    """What is carried on step by step: a box, or an action of a task."""
 
     def fileno(self) -> int:
-        """Readable whenever step() has work."""
+        """Readable whenever step() has work; -1 if it has ended from the start."""
 
     def step(self) -> bool:
         """Without waiting; False at its end."""
 
 
-class Watch:
-    """Steps a box whenever it has work; `ended` is done once its result is final."""
+def step_out(box: Stepped) -> None:
+    """Steps it to its end, and waits in between."""
+    watch = select.poll()
+    if box.fileno() >= 0:
+        watch.register(box.fileno(), select.POLLIN)
+    while box.step():
+        watch.poll()
 
-    def __init__(
-        self, box: Stepped, loop: asyncio.AbstractEventLoop, finish: Callable[[Exception | None], None]
-    ) -> None:
+
+async def step_out_async(box: Stepped) -> None:
+    """The same for an event loop; who is cancelled has stopped."""
+    loop = running()
+    change = Change(loop)
+    watch = Watch(box, loop, lambda error: change.tell()) if box.step() else None
+    try:
+        while watch is not None and not watch.ended:
+            await change.wait(None)
+    finally:
+        if watch is not None:
+            watch.stop()
+    if watch is not None and watch.error is not None:
+        raise watch.error
+
+
+class Watch:
+    """Steps a box whenever it has work, until its end."""
+
+    def __init__(self, box: Stepped, loop: Loop, finish: Callable[[Exception | None], None] = nothing) -> None:
         self._box, self._loop = box, loop
         self._finish: Callable[[Exception | None], None] = finish
         self._fd = box.fileno()
-        self.ended: asyncio.Future[None] = loop.create_future()
+        self.ended = False
+        self.error: Exception | None = None
         loop.add_reader(self._fd, self.step)
 
-    def step(self) -> None:
-        """One turn of the box."""
-        if self.ended.done():
-            return
+    def fileno(self) -> int:
+        """Of the box."""
+        return self._fd
+
+    def step(self) -> bool:
+        """One turn of the box: whether it goes on."""
+        if self.ended:
+            return False
         try:
             if self._box.step():
-                return
-        except Exception as error:
-            self._stop(error)
-            self.ended.set_exception(error)
-            self.ended.exception()  # whoever waits gets it; nobody has to
-            return
-        self._stop()
-        self.ended.set_result(None)
-
-    def cancel(self) -> None:
-        """The box will be stepped no more."""
-        self.ended.cancel()
-        self._stop()
-
-    def _stop(self, error: Exception | None = None) -> None:
+                return True
+        except Exception as error:  # whoever waits gets it; nobody has to
+            self.error = error
+        self.ended = True
         if not self._loop.is_closed():
             self._loop.remove_reader(self._fd)
         finish, self._finish = self._finish, nothing  # whoever is told may be freed without a search for cycles
-        finish(error)
+        finish(self.error)
+        return False
+
+    def stop(self) -> None:
+        """From any thread, before the box is freed: the loop keeps it until it has let go of its descriptor."""
+        self._finish = nothing
+        if self.ended or self._loop.is_closed():
+            return
+        if is_here(self._loop):
+            self._let_go()
+        else:
+            self._loop.call_soon_threadsafe(self._let_go)
+
+    def _let_go(self) -> None:
+        self._loop.remove_reader(self._fd)
 
 
-class Pump:
-    """Reads a pipe whenever there is something in it, until its end."""
+# ---- pipes ----
 
-    def __init__(self, fd: int, loop: asyncio.AbstractEventLoop, ended: Callable[[], None]) -> None:
-        self._fd, self._loop = fd, loop
-        self._ended: Callable[[], None] = ended
-        self._closed = False
-        loop.add_reader(fd, self._ready)
 
-    def _take(self, data: bytes) -> None:
-        raise NotImplementedError
+class ProcessOutput:
+    """What a command says on one stream, with the methods of asyncio.StreamReader.
 
-    def _finish(self) -> None:
-        raise NotImplementedError
+    Reading begins with the first one who asks; until then it waits in the pipe. No more is read ahead than HIGH.
+    """
+
+    def __init__(self, fd: int, loop: Loop, change: Change, release: Callable[[int], None]) -> None:
+        self._fd, self._loop, self._change = fd, loop, change
+        self._release: Callable[[int], None] = release
+        self._limit = HIGH
+        self._watched = False
+        self.ended = fd < 0
+        self.unread = bytearray()
+
+    def ask(self, limit: int = HIGH) -> None:
+        """Reads on, so far ahead: as the last one wants who asked."""
+        self._limit = limit
+        if not self.ended and not self._watched and len(self.unread) < self._limit:
+            self._watched = True
+            self._loop.add_reader(self._fd, self._ready)
+
+    def _pause(self) -> None:
+        if self._watched and not self._loop.is_closed():
+            self._loop.remove_reader(self._fd)
+        self._watched = False
 
     def _ready(self) -> None:
         try:
@@ -87,102 +138,94 @@ class Pump:
             return
         except OSError:
             data = b""
-        if data:
-            self._take(data)
-        else:
+        if not data:
             self.close()
-
-    def is_closing(self) -> bool:
-        """Whether the end was seen."""
-        return self._closed
+            return
+        self.unread += data
+        if len(self.unread) >= self._limit:
+            self._pause()
+        if self._limit < sys.maxsize:  # whoever wants all of it is told at its end
+            self._change.tell()
 
     def close(self) -> None:
         """Nothing more will be read."""
-        if self._closed:
+        if self.ended:
             return
-        self._closed = True
-        if not self._loop.is_closed():
-            self._loop.remove_reader(self._fd)
-        self._finish()
-        ended, self._ended = self._ended, nothing
-        ended()
+        self._pause()
+        self.ended = True
+        release, self._release = self._release, nothing
+        release(self._fd)
+        self._change.tell()
 
+    def take(self, size: int) -> bytes:
+        """So much of it, or what is there; there is room for more then."""
+        data = bytes(self.unread if size >= len(self.unread) else self.unread[:size])
+        del self.unread[:size]
+        self.ask()
+        return data
 
-class Feed(Pump, asyncio.ReadTransport):
-    """Reads a pipe into a StreamReader, no faster than that is emptied."""
+    async def _until(self, enough: Callable[[], bool], limit: int = HIGH) -> None:
+        self.ask(limit)
+        while not self.ended and not enough():
+            await self._change.wait(None)
+            self.ask(limit)
 
-    def __init__(
-        self, fd: int, reader: asyncio.StreamReader, loop: asyncio.AbstractEventLoop, ended: Callable[[], None]
-    ) -> None:
-        asyncio.ReadTransport.__init__(self)
-        self._reader = reader
-        self._paused = False
-        reader.set_transport(self)
-        Pump.__init__(self, fd, loop, ended)
+    async def read(self, n: int = -1) -> bytes:
+        """Up to n bytes as soon as there are some; all of them to the end if n is negative."""
+        if n < 0:
+            await self._until(lambda: False, sys.maxsize)
+            return self.take(sys.maxsize)
+        await self._until(lambda: bool(self.unread) or n == 0)
+        return self.take(n)
 
-    def _take(self, data: bytes) -> None:
-        self._reader.feed_data(data)
+    async def readexactly(self, n: int) -> bytes:
+        """n bytes; asyncio.IncompleteReadError if there are less."""
+        await self._until(lambda: len(self.unread) >= n, n)
+        if len(self.unread) < n:
+            raise asyncio.IncompleteReadError(self.take(n), n)
+        return self.take(n)
 
-    def _finish(self) -> None:
-        self._reader.feed_eof()
+    async def readuntil(self, separator: bytes = b"\n") -> bytes:
+        """To the separator and with it; asyncio.IncompleteReadError at the end, LimitOverrunError if it is too far."""
+        await self._until(lambda: separator in self.unread or len(self.unread) >= HIGH)
+        at = self.unread.find(separator)
+        if at >= 0:
+            return self.take(at + len(separator))
+        if self.ended:
+            raise asyncio.IncompleteReadError(self.take(sys.maxsize), None)
+        raise asyncio.LimitOverrunError(f"there is no separator in {len(self.unread)} bytes", len(self.unread))
 
-    def pause_reading(self) -> None:
-        """The reader has enough for now."""
-        if not self._paused and not self._closed:
-            self._paused = True
-            self._loop.remove_reader(self._fd)
+    async def readline(self) -> bytes:
+        """A line with its end; the last one may have none; b"" at the end. ValueError if it is too long."""
+        try:
+            return await self.readuntil(b"\n")
+        except asyncio.IncompleteReadError as error:
+            return error.partial
+        except asyncio.LimitOverrunError as error:
+            raise ValueError(str(error)) from None
 
-    def resume_reading(self) -> None:
-        """The reader wants more."""
-        if self._paused and not self._closed:
-            self._paused = False
-            self._loop.add_reader(self._fd, self._ready)
+    def at_eof(self) -> bool:
+        """Whether everything was read."""
+        return self.ended and not self.unread
 
+    def __aiter__(self) -> ProcessOutput:
+        return self
 
-class Collect(Pump):
-    """Reads all of a pipe, for whoever waits for the end of it: a future, and no task."""
-
-    def __init__(self, fd: int, into: bytearray, loop: asyncio.AbstractEventLoop, ended: Callable[[], None]) -> None:
-        self.into = into
-        self._waiters: list[asyncio.Future[None]] = []
-        super().__init__(fd, loop, ended)
-
-    def _take(self, data: bytes) -> None:
-        self.into += data
-
-    def _finish(self) -> None:
-        wake(self._waiters)
-
-    async def wait(self) -> None:
-        """Until its end."""
-        while not self._closed:
-            await wait_in(self._waiters, self._loop)
-
-
-def wake(waiters: list[asyncio.Future[None]]) -> None:
-    """All of them, once."""
-    while waiters:
-        waiter = waiters.pop()
-        if not waiter.done():
-            waiter.set_result(None)
-
-
-async def wait_in(waiters: list[asyncio.Future[None]], loop: asyncio.AbstractEventLoop) -> None:
-    """Until they are woken."""
-    waiter = loop.create_future()
-    waiters.append(waiter)
-    await waiter
+    async def __anext__(self) -> bytes:
+        line = await self.readline()
+        if not line:
+            raise StopAsyncIteration
+        return line
 
 
 class ProcessInput:
     """Standard input of a command, with the methods of asyncio.StreamWriter that it takes."""
 
-    def __init__(self, fd: int, loop: asyncio.AbstractEventLoop, ended: Callable[[], None]) -> None:
-        self._fd, self._loop, self._ended = fd, loop, ended
+    def __init__(self, fd: int, loop: Loop, change: Change, ended: Callable[[], None]) -> None:
+        self._fd, self._loop, self._change, self._ended = fd, loop, change, ended
         self._buffer = bytearray()
         self._closing = self._closed = False
         self._broken: OSError | None = None
-        self._waiters: list[asyncio.Future[None]] = []
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Writes now what there is room for, and the rest when there is."""
@@ -212,14 +255,14 @@ class ProcessInput:
             return
         self._buffer.clear()
         self._loop.remove_writer(self._fd)
-        wake(self._waiters)
+        self._change.tell()
         if self._closing:
             self._end()
 
-    async def drain(self) -> None:
+    async def drain(self, left: int = HIGH) -> None:
         """Waits until most of what was written is gone."""
-        while len(self._buffer) > WRITE_HIGH:
-            await wait_in(self._waiters, self._loop)
+        while len(self._buffer) > left:
+            await self._change.wait(None)
         if self._broken is not None:
             raise BrokenPipeError("the command reads no more") from self._broken
 
@@ -235,7 +278,7 @@ class ProcessInput:
         if not self._closed:
             self._closed = True
             self._ended()
-            wake(self._waiters)
+            self._change.tell()
 
     def abort(self) -> None:
         """The end now; what was not written yet is dropped."""
@@ -252,48 +295,60 @@ class ProcessInput:
     async def wait_closed(self) -> None:
         """Waits until everything is written and the end is told."""
         while self._closing and not self._closed:
-            await wait_in(self._waiters, self._loop)
+            await self._change.wait(None)
+
+
+# ---- text ----
+
+
+class Cutter(Protocol):
+    """Bytes in, as they come; pieces out."""
+
+    def add(self, data: bytes) -> Sequence[bytes | str]:
+        """Those that are complete now."""
+
+    def flush(self) -> Sequence[bytes | str]:
+        """What is left at the end."""
+
+
+class Pieces:
+    """As they come; as text a character that was cut in two waits for its rest, what is none becomes a replacement."""
+
+    def __init__(self, decode: bool) -> None:
+        self._decoder = decoder() if decode else None
+
+    def add(self, data: bytes) -> Sequence[bytes | str]:
+        piece: bytes | str = data if self._decoder is None else self._decoder.decode(data)
+        return [piece] if piece else []
+
+    def flush(self) -> Sequence[bytes | str]:
+        text = "" if self._decoder is None else self._decoder.decode(b"", True)
+        return [text] if text else []
 
 
 class Lines:
-    """Bytes in, whole lines out; a last one without its end comes with flush()."""
+    """Whole lines; a last one without its end comes in the end. A carriage return belongs to its line."""
 
-    def __init__(self) -> None:
+    def __init__(self, decode: bool) -> None:
+        self._decode = decode
         self._rest = bytearray()
 
-    def add(self, data: bytes) -> list[bytes]:
-        """The lines that are complete now."""
-        if b"\n" not in data:
+    def add(self, data: bytes) -> Sequence[bytes | str]:
+        end = data.rfind(b"\n") + 1
+        if not end:
             self._rest += data
             return []
-        whole = split_lines(bytes(self._rest) + data)
-        self._rest.clear()
-        if not whole[-1].endswith(b"\n"):
-            self._rest += whole.pop()
-        return whole
+        whole = bytes(self._rest) + data[:end]
+        self._rest = bytearray(data[end:])
+        return [self._shown(line + b"\n") for line in whole[:-1].split(b"\n")]
 
-    def flush(self) -> list[bytes]:
-        """What is left."""
-        rest = bytes(self._rest)
-        self._rest.clear()
-        return [rest] if rest else []
+    def flush(self) -> Sequence[bytes | str]:
+        return [self._shown(bytes(self._rest))] if self._rest else []
 
-
-def split_lines(data: bytes) -> list[bytes]:
-    """At line feeds only: a carriage return belongs to its line."""
-    parts = data.split(b"\n")
-    return [part + b"\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
+    def _shown(self, line: bytes) -> bytes | str:
+        return line.decode("utf-8", "replace") if self._decode else line
 
 
 def decoder() -> codecs.IncrementalDecoder:
-    """UTF-8; a character that is cut in two waits for its rest, what is none becomes a replacement."""
+    """UTF-8."""
     return codecs.getincrementaldecoder("utf-8")(errors="replace")
-
-
-def shown(
-    name: str, line: bytes, include_stream: bool, decode: bool
-) -> bytes | str | tuple[str, bytes] | tuple[str, str]:
-    """A line as it was asked for."""
-    if include_stream:
-        return (name, line.decode("utf-8", "replace")) if decode else (name, line)
-    return line.decode("utf-8", "replace") if decode else line

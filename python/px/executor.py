@@ -10,7 +10,6 @@ The box has the preset "untrusted": what it needs and cannot have here is an err
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shlex
@@ -23,7 +22,7 @@ from . import _px
 from ._core import absolute, end_box
 from ._errors import SandboxError
 from ._policy import Setting, Value, environment, policy_of, seconds, settings_of
-from ._streams import Watch
+from ._streams import step_out_async
 
 __all__ = ["ExecutionResult", "SandboxConfig", "SandboxError", "SandboxExecutor"]
 
@@ -236,14 +235,11 @@ class SandboxExecutor:
             if source >= 0:
                 os.close(source)
         try:
-            watch = Watch(box, asyncio.get_running_loop(), lambda error: None)
-            try:
-                await asyncio.shield(watch.ended)
-            except BaseException:  # who waits was cancelled: the command goes with it
-                watch.cancel()
-                box.kill()
-                raise
+            await step_out_async(box)
             return told(box)
+        except BaseException:  # who waits was cancelled: the command goes with it
+            box.kill()
+            raise
         finally:
             box.close()
 

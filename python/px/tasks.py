@@ -13,19 +13,17 @@ Every call is a line of the task's journal, LOGS_DIR/ID.jsonl.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import select
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypedDict, Unpack
 
 from . import _px
 from ._errors import SandboxError
 from ._policy import seconds
-from ._streams import Watch
+from ._streams import step_out, step_out_async
 from ._yaml import loaded
 
 __all__ = [
@@ -198,16 +196,37 @@ def words_of(action: Mapping[str, Any]) -> list[str] | None:
     return list(command) if plain else None
 
 
+class RunOptions(TypedDict, total=False):
+    """timeout_sec, cpu_time_sec, mem_limit_mb: instead of the configuration's."""
+
+    timeout_sec: float | None
+    cpu_time_sec: float | None
+    mem_limit_mb: int | None
+    config: SandboxConfig | None
+
+
+class ActionOptions(RunOptions, total=False):
+    """The same, and what becomes of its work.
+
+    discard:             nothing of what it did is kept; the result still tells it
+    discard_on_timeout:  the same if it does not end in time
+    """
+
+    discard: bool
+    discard_on_timeout: bool
+
+
 def begin(
     workspace: StrPath,
     action: Mapping[str, Any],
-    timeout_sec: float | None,
-    cpu_time_sec: float | None,
-    mem_limit_mb: int | None,
-    discard: bool,
-    discard_on_timeout: bool,
-    config: SandboxConfig | None,
     test: bool,
+    *,
+    timeout_sec: float | None = None,
+    cpu_time_sec: float | None = None,
+    mem_limit_mb: int | None = None,
+    discard: bool = False,
+    discard_on_timeout: bool = False,
+    config: SandboxConfig | None = None,
 ) -> _px.TaskRun:
     """Starts it."""
     tasks = open_tasks(config)
@@ -229,11 +248,7 @@ def begin(
 def finish(run: _px.TaskRun) -> dict[str, Any]:
     """Waits for the end of it; who is interrupted ends it, and nothing of it is kept."""
     try:
-        watch = select.poll()
-        if run.fileno() >= 0:
-            watch.register(run.fileno(), select.POLLIN)
-        while run.step():
-            watch.poll()
+        step_out(run)
         found: dict[str, Any] = json.loads(run.json())
     finally:
         run.close()
@@ -243,15 +258,7 @@ def finish(run: _px.TaskRun) -> dict[str, Any]:
 async def finish_async(run: _px.TaskRun) -> dict[str, Any]:
     """The same for an event loop; cancelling ends it."""
     try:
-        if run.fileno() >= 0:
-            watch = Watch(run, asyncio.get_running_loop(), lambda error: None)
-            try:
-                await asyncio.shield(watch.ended)
-            except BaseException:
-                watch.cancel()
-                raise
-        elif run.step():
-            raise SandboxError("an action that is over goes on")
+        await step_out_async(run)
         found: dict[str, Any] = json.loads(run.json())
     finally:
         run.close()
@@ -271,97 +278,26 @@ def tests_result(found: dict[str, Any]) -> TestResult:
 
 
 def apply_action(
-    workspace: StrPath,
-    action_dict: Mapping[str, Any],
-    *,
-    timeout_sec: float | None = None,
-    cpu_time_sec: float | None = None,
-    mem_limit_mb: int | None = None,
-    discard: bool = False,
-    discard_on_timeout: bool = False,
-    config: SandboxConfig | None = None,
+    workspace: StrPath, action_dict: Mapping[str, Any], **options: Unpack[ActionOptions]
 ) -> SandboxResult:
-    """Runs {"command": [program, words...]} in a box over the workspace, and merges what it did.
-
-    timeout_sec, cpu_time_sec, mem_limit_mb: instead of the configuration's
-    discard:             nothing of what it did is kept; the result still tells it
-    discard_on_timeout:  the same if it does not end in time
-    """
-    return action_result(
-        finish(
-            begin(
-                workspace,
-                action_dict,
-                timeout_sec,
-                cpu_time_sec,
-                mem_limit_mb,
-                discard,
-                discard_on_timeout,
-                config,
-                False,
-            )
-        )
-    )
+    """Runs {"command": [program, words...]} in a box over the workspace, and merges what it did."""
+    return action_result(finish(begin(workspace, action_dict, False, **options)))
 
 
 async def apply_action_async(
-    workspace: StrPath,
-    action_dict: Mapping[str, Any],
-    *,
-    timeout_sec: float | None = None,
-    cpu_time_sec: float | None = None,
-    mem_limit_mb: int | None = None,
-    discard: bool = False,
-    discard_on_timeout: bool = False,
-    config: SandboxConfig | None = None,
+    workspace: StrPath, action_dict: Mapping[str, Any], **options: Unpack[ActionOptions]
 ) -> SandboxResult:
     """apply_action() for an event loop. Cancelling it ends the command, and nothing of it is kept."""
-    return action_result(
-        await finish_async(
-            begin(
-                workspace,
-                action_dict,
-                timeout_sec,
-                cpu_time_sec,
-                mem_limit_mb,
-                discard,
-                discard_on_timeout,
-                config,
-                False,
-            )
-        )
-    )
+    return action_result(await finish_async(begin(workspace, action_dict, False, **options)))
 
 
-def run_tests(
-    workspace: StrPath,
-    test_spec: Mapping[str, Any],
-    *,
-    timeout_sec: float | None = None,
-    cpu_time_sec: float | None = None,
-    mem_limit_mb: int | None = None,
-    config: SandboxConfig | None = None,
-) -> TestResult:
+def run_tests(workspace: StrPath, test_spec: Mapping[str, Any], **options: Unpack[RunOptions]) -> TestResult:
     """Runs {"command": ["pytest", ...]} as apply_action() does; the result has no diff."""
-    return tests_result(
-        finish(
-            begin(workspace, test_spec, timeout_sec, cpu_time_sec, mem_limit_mb, False, False, config, True)
-        )
-    )
+    return tests_result(finish(begin(workspace, test_spec, True, **options)))
 
 
 async def run_tests_async(
-    workspace: StrPath,
-    test_spec: Mapping[str, Any],
-    *,
-    timeout_sec: float | None = None,
-    cpu_time_sec: float | None = None,
-    mem_limit_mb: int | None = None,
-    config: SandboxConfig | None = None,
+    workspace: StrPath, test_spec: Mapping[str, Any], **options: Unpack[RunOptions]
 ) -> TestResult:
     """run_tests() for an event loop."""
-    return tests_result(
-        await finish_async(
-            begin(workspace, test_spec, timeout_sec, cpu_time_sec, mem_limit_mb, False, False, config, True)
-        )
-    )
+    return tests_result(await finish_async(begin(workspace, test_spec, True, **options)))

@@ -12,19 +12,17 @@ and read-only system directories, nothing else. A command that failed is explain
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import select
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 from . import _px
 from ._core import StrPath, absolute
 from ._errors import PathNotInSandboxError, SandboxError, from_engine
-from ._streams import Watch
+from ._streams import step_out, step_out_async
 from ._yaml import loaded
 from .files import FileSandbox, FileSandboxConfig, PathConfig, shown, usable
 
@@ -252,14 +250,29 @@ class ShellResult:
         return self.exit_code == 0
 
 
+class ShellOptions(TypedDict, total=False):
+    """Of shell().
+
+    timeout:     seconds, 1 to 300
+    approve:     is asked for a command that needs approval; without it that is an error (PX322)
+    attachments: files of the caller's sandbox (None: this one), which the command sees read-only at /attachments/NAME
+    """
+
+    timeout: int
+    approve: Approve | None
+    attachments: Sequence[str]
+    caller: Sandbox | None
+
+
 def begin(
     command: str,
     sandbox: Sandbox,
-    timeout: int,
-    approve: Approve | None,
-    attachments: Sequence[str],
-    caller: Sandbox | None,
-) -> _px.Box:
+    *,
+    timeout: int = TIMEOUT,
+    approve: Approve | None = None,
+    attachments: Sequence[str] = (),
+    caller: Sandbox | None = None,
+) -> tuple[_px.Box, int]:
     """Judges the command and starts it."""
     if not 1 <= timeout <= TIMEOUT_MAX:
         raise ValueError(f"timeout: {timeout} is not a number of seconds from 1 to {TIMEOUT_MAX}")
@@ -269,7 +282,7 @@ def begin(
         what = "the command was not approved" if approve else "the command needs approval"
         fix = "Give shell() a function approve= that asks somebody."
         raise from_engine(NEEDS_APPROVAL, 0, f"{what}: {command[:200]}", why, fix, "", None, None)
-    return sandbox._worker.start(words, timeout, list(attachments), (caller or sandbox)._worker)
+    return sandbox._worker.start(words, timeout, list(attachments), (caller or sandbox)._worker), timeout
 
 
 def result_of(sandbox: Sandbox, box: _px.Box, timeout: int) -> ShellResult:
@@ -280,50 +293,21 @@ def result_of(sandbox: Sandbox, box: _px.Box, timeout: int) -> ShellResult:
     )
 
 
-def shell(
-    command: str,
-    sandbox: Sandbox,
-    *,
-    timeout: int = TIMEOUT,
-    approve: Approve | None = None,
-    attachments: Sequence[str] = (),
-    caller: Sandbox | None = None,
-) -> ShellResult:
-    """Runs one plain command within the boundaries: no shell, no pipes, no redirections.
-
-    timeout:     seconds, 1 to 300
-    approve:     is asked for a command that needs approval; without it that is an error (PX322)
-    attachments: files of the caller's sandbox (None: this one), which the command sees read-only at /attachments/NAME
-    """
-    box = begin(command, sandbox, timeout, approve, attachments, caller)
+def shell(command: str, sandbox: Sandbox, **options: Unpack[ShellOptions]) -> ShellResult:
+    """Runs one plain command within the boundaries: no shell, no pipes, no redirections."""
+    box, timeout = begin(command, sandbox, **options)
     try:
-        watch = select.poll()
-        watch.register(box.fileno(), select.POLLIN)
-        while box.step():
-            watch.poll()
+        step_out(box)
         return result_of(sandbox, box, timeout)
     finally:
         box.close()
 
 
-async def shell_async(
-    command: str,
-    sandbox: Sandbox,
-    *,
-    timeout: int = TIMEOUT,
-    approve: Approve | None = None,
-    attachments: Sequence[str] = (),
-    caller: Sandbox | None = None,
-) -> ShellResult:
+async def shell_async(command: str, sandbox: Sandbox, **options: Unpack[ShellOptions]) -> ShellResult:
     """shell() for an event loop. Cancelling it ends the command."""
-    box = begin(command, sandbox, timeout, approve, attachments, caller)
+    box, timeout = begin(command, sandbox, **options)
     try:
-        watch = Watch(box, asyncio.get_running_loop(), lambda error: None)
-        try:
-            await asyncio.shield(watch.ended)
-        except BaseException:
-            watch.cancel()
-            raise
+        await step_out_async(box)
         return result_of(sandbox, box, timeout)
     finally:
         box.close()

@@ -341,20 +341,6 @@ def test_a_reader_that_goes_away():
         assert sandbox.run("echo next").communicate()[0] == b"next\n"
 
 
-def test_uvloop():
-    uvloop = pytest.importorskip("uvloop", reason="uvloop is not installed")
-
-    async def main():
-        with px.Sandbox() as sandbox:
-            process = await sandbox.run("cat; echo end", timeout=PATIENCE_S)
-            assert (await process.communicate(b"x" * 300000))[0] == b"x" * 300000 + b"end\n"
-            with pytest.raises(TimeoutError):
-                await (await sandbox.run("sleep 100", timeout=0.3)).wait()
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(main())
-
-
 def test_objects_of_the_engine():
     """The C half by itself: what cannot be is an exception, never a crash."""
     from px import _px
