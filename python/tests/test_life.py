@@ -81,6 +81,51 @@ def test_sync_ends():
         sandbox.run("true")
 
 
+# Children of nobody in sessions of their own, deaf to signals: what a process group does not reach.
+ESCAPES = """trap '' TERM HUP INT
+(setsid sh -c 'trap "" TERM HUP INT; (setsid sh -c "trap \\"\\" TERM; sleep {0}; :" &); sleep {0}; :' &)
+setsid sh -c 'kill -STOP $$; sleep {0}' & echo up; sleep {0}"""
+
+
+async def begin(sandbox, text, **words):
+    process = await sandbox.run(text, **words)
+    assert await process.stdout.readline() == b"up\n"
+    return process
+
+
+@looped
+async def test_a_kill_ends_all_that_was_started():
+    """At once, however it is ended; what other commands run or have left behind stays."""
+    left, beside, mark = word(), word(), word()
+    with px.Sandbox() as sandbox:
+        await (await sandbox.run(f"setsid sleep {left} & (setsid sleep {left} &); sleep {left} &")).wait()
+        other = await begin(sandbox, f"(setsid sleep {beside} &); echo up; sleep {beside}; :", timeout=None)
+        process = await begin(sandbox, ESCAPES.format(mark), timeout=None)
+        process.kill()
+        assert await process.wait(timeout=PATIENCE_S) == -9
+        assert running(mark) == 0
+        process = await begin(sandbox, ESCAPES.format(mark), timeout=None)
+        with pytest.raises(SandboxTimeout):
+            await process.wait(timeout=0.2)
+        assert running(mark) == 0
+        process = await begin(sandbox, ESCAPES.format(mark), timeout=None)
+        waiter = asyncio.ensure_future(process.wait())
+        await asyncio.sleep(0.05)
+        waiter.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiter
+        until(lambda: running(mark) == 0, "the end of what was cancelled")
+        process = await begin(sandbox, ESCAPES.format(mark), timeout=None)
+        del process
+        gc.collect()
+        until(lambda: running(mark) == 0, "the end of what nobody wants to know of")
+        assert (running(left), running(beside)) == (3, 3)
+        other.kill()
+        await other.wait(timeout=PATIENCE_S)
+        assert (running(left), running(beside)) == (3, 0)
+    assert running(left) == 0
+
+
 # ---- threads and forks ----
 
 
