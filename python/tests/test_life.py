@@ -115,10 +115,6 @@ async def test_a_kill_ends_all_that_was_started():
         with pytest.raises(asyncio.CancelledError):
             await waiter
         until(lambda: running(mark) == 0, "the end of what was cancelled")
-        process = await begin(sandbox, ESCAPES.format(mark), timeout=None)
-        del process
-        gc.collect()
-        until(lambda: running(mark) == 0, "the end of what nobody wants to know of")
         assert (running(left), running(beside)) == (3, 3)
         other.kill()
         await other.wait(timeout=PATIENCE_S)
