@@ -10,10 +10,9 @@ import subprocess
 import sys
 import threading
 import tracemalloc
-from pathlib import Path
 
 import pytest
-from conftest import MANY, PATIENCE_S, children, descriptors, looped, running, until, word
+from conftest import MANY, PATIENCE_S, descriptors, held, looped, resident, running, until, word
 
 import px
 from px import CommandError, SandboxError, SandboxTimeout
@@ -320,29 +319,42 @@ def test_a_program_that_just_ends(tmp_path):
 # ---- many ----
 
 
-@looped
-async def test_many_in_a_row():
-    async def once(number):
-        with px.Sandbox() as sandbox:
-            assert (await (await sandbox.run(["echo", str(number)], timeout=120)).communicate())[
-                0
-            ] == f"{number}\n".encode()
+async def one_of_many(number):
+    with px.Sandbox() as sandbox:
+        process = await sandbox.run(["echo", str(number)], timeout=120)
+        assert (await process.communicate())[0] == f"{number}\n".encode()
 
-    for number in range(10):
-        await once(number)
+
+@looped
+async def test_many_in_a_row(orphans):
+    """No descriptor (so no namespace: nothing else could hold one), process, thread, mount or memory stays of them."""
+    for number in range(100):
+        await one_of_many(number)
     gc.collect()
-    fds = descriptors()
+    before, pages = held(), resident()
     tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
+    objects = tracemalloc.get_traced_memory()[0]
     for number in range(MANY):
-        await once(number)
+        await one_of_many(number)
     gc.collect()
-    grown = tracemalloc.get_traced_memory()[0] - before
+    grown = tracemalloc.get_traced_memory()[0] - objects
     tracemalloc.stop()
-    assert descriptors() == fds
-    assert children() == []
+    more = resident() - pages
+    print(f"{MANY} sandboxes: {grown} bytes of objects, {more} bytes of memory more")
+    assert held() == before
     # What Python sets aside once is within the first part; of a sandbox not even one small object may stay.
     assert grown < 8192 + 8 * MANY, f"{grown} bytes more after {MANY} sandboxes"
+    assert more < (4 << 20) + 128 * MANY, f"{more} bytes of memory more after {MANY} sandboxes"
+
+
+@looped
+async def test_B34_a_hundred_at_once(orphans):
+    await asyncio.gather(*(one_of_many(n) for n in range(10)))
+    gc.collect()
+    before = held()
+    await asyncio.gather(*(one_of_many(n) for n in range(100)))
+    gc.collect()
+    assert held() == before
 
 
 @looped
@@ -356,10 +368,6 @@ async def test_many_commands_in_one():
             if number == 10:
                 fds = descriptors()
         assert descriptors() == fds
-
-
-def resident():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_the_engine_keeps_no_memory():
