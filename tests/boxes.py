@@ -343,6 +343,30 @@ def user_killed(world):
 
 
 @test
+def killed_with_all_it_started(world):
+    """Whatever ends a command: orphans in sessions of their own, deaf to signals, die with it; what others left behind does not."""
+    world.box("start", "--name", "x")
+    world.out("x", f"setsid sleep 1000.1 & (setsid sh -c 'sleep 1000; : left {world.mark}' &)")
+    escapes = (f"trap '' TERM HUP INT; (setsid sh -c 'trap \"\" TERM HUP INT; (setsid sh -c \"sleep 1000; : mine {world.mark}\" &); "
+               f"sleep 1000; : mine {world.mark}' &); echo up; sleep 1000; : mine {world.mark}")
+
+    def gone(how):
+        until(lambda: not marked(f"mine {world.mark}"), f"{how}: {len(marked(f'mine {world.mark}'))} are left")
+
+    world.box("exec", "x", "--timeout", "2s", "-c", escapes, status=124)
+    check(not marked(f"mine {world.mark}"), "a timeout leaves something")
+    user = world.spawn("box", "exec", "x", "-c", escapes)
+    check(user.stdout.readline() == "up\n", "it does not start")
+    user.kill()
+    gone("its px was killed")
+    number = json.loads(world.run("--json", "box", "exec", "x", "-d", "-c", escapes).stdout)["command"]
+    until(lambda: len(marked(f"mine {world.mark}")) >= 3, "the detached one does not start")
+    world.box("signal", "x", "KILL", "--command", str(number))
+    gone("SIGKILL")
+    check(len(marked(f"left {world.mark}")) == 1, "what another command left behind is gone")
+
+
+@test
 def idle_and_max_life(world):
     world.box("start", "--name", "m", "--max-life", "8s")
     world.box("start", "--name", "i", "--idle", "1s")

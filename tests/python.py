@@ -19,6 +19,7 @@ sys.dont_write_bytecode = True
 from cases import parser, publish, start_again, tell  # noqa: E402
 
 LIMIT_S = 1500
+PROGRAMS = ("px-main", "px-layer")      # beside px, for what has to be in its store
 
 
 def skip(why):
@@ -37,7 +38,7 @@ def missing(build):
 
 def prepare(build, options):
     repo = HERE.parent
-    top = publish("px-python", [], [HERE / "python.py"], options.uid)
+    top = publish("px-python", [build / "px", *(build / "glibc" / name for name in PROGRAMS)], [HERE / "python.py"], options.uid)
     subprocess.run(
         [
             sys.executable,
@@ -185,6 +186,7 @@ def main():
             prepare(options.build.resolve(), options), "python.py", options
         )
     os.environ["PYTHONPATH"] = str(options.build / "site")
+    os.environ["PX"] = str(options.build / "px")
     return tell(everything(options.build, options.only))
 
 

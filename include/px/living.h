@@ -78,7 +78,8 @@ PX_API int px_living_processes(struct px_living *living, struct px_living_proces
 /* As one JSON object; free() it. With `all` also its commands, its processes, what was refused to those that belong to no command,
  * its isolation and its policy. */
 PX_API int px_living_info(struct px_living *living, bool all, char **ret_json, struct px_err *e);
-/* To the process groups of the command with that number, or of all (0); *ret_count commands were there to get it. */
+/* To the process groups of the command with that number, or of all (0); SIGKILL to all that they started. *ret_count commands were
+ * there to get it. */
 PX_API int px_living_signal(struct px_living *living, int signal, unsigned command, unsigned *ret_count, struct px_err *e);
 /* To one process, by its number in the box. Never to pid 1. */
 PX_API int px_living_signal_process(struct px_living *living, int signal, int pid, struct px_err *e);

@@ -142,8 +142,8 @@ PX_API int px_box_step(struct px_box *box, struct px_err *e);
  * tools: only the functions below know that it is still the same process. */
 PX_API int px_box_pid(const struct px_box *box);
 
-/* Sends a signal to the command's process group. SIGKILL ends the box at once; SIGTERM and SIGHUP end it after 2 s if the
- * command does not. */
+/* Sends a signal to the command's process group. SIGKILL ends the box at once, or a command of a box that stays with all that it
+ * started; SIGTERM and SIGHUP do so after 2 s if the command does not end. */
 PX_API int px_box_signal(struct px_box *box, int signal, struct px_err *e);
 /* Ends the box and everything in it now; the result will say why: "killed". */
 PX_API int px_box_kill(struct px_box *box, struct px_err *e);

@@ -23,7 +23,8 @@ static PyObject *explain(PyObject *module, PyObject *args)
     return Py_BuildValue("ssss", text.name, text.what, text.why, text.fix);
 }
 
-/* stored_root(archive, function): function(directory) while the directory that the archive was unpacked to cannot go away. */
+/* stored_root(archive, function): function(directory) while the directory that the archive was unpacked to cannot go away; with a third
+ * argument that is true the first is the name of a base or an image. */
 static PyObject *stored_root(PyObject *module, PyObject *args)
 {
     PyObject *archive = NULL, *function, *found = NULL;
@@ -31,13 +32,14 @@ static PyObject *stored_root(PyObject *module, PyObject *args)
     struct px_root_lease *lease = NULL;
     struct px_err e = {0};
     char *dir = NULL;
-    int r;
-    if (!PyArg_ParseTuple(args, "O&O:stored_root", PyUnicode_FSConverter, &archive, &function))
+    int r, named = 0;
+    if (!PyArg_ParseTuple(args, "O&O|p:stored_root", PyUnicode_FSConverter, &archive, &function, &named))
         return NULL;
+    const char *text = PyBytes_AsString(archive);
     Py_BEGIN_ALLOW_THREADS
     r = px_sandbox_open(NULL, &sandbox, &e);
     if (r == 0)
-        r = px_sandbox_root(sandbox, NULL, PyBytes_AsString(archive), &dir, &lease, &e);
+        r = px_sandbox_root(sandbox, named ? text : NULL, named ? NULL : text, &dir, &lease, &e);
     Py_END_ALLOW_THREADS
     if (r == 0)
         found = PyObject_CallFunction(function, "N", PyUnicode_DecodeFSDefault(dir));
@@ -98,7 +100,8 @@ static PyMethodDef methods[] = {
      "given: no input, output kept in the result."},
     {"stay", py_box_stay, METH_VARARGS, "stay(policy): a box that stays; its exec() runs commands."},
     {"stored_root", stored_root, METH_VARARGS,
-     "stored_root(archive, function): what function says of the directory that the archive is unpacked to, in px's store."},
+     "stored_root(archive, function, named=False): what function says of the directory that the archive is unpacked to, in px's store; "
+     "named: that the name of a base or an image stands for."},
     {"version", version, METH_NOARGS, "Of the engine."},
     {"explain", explain, METH_VARARGS, "explain(code): (name, what, why, fix), or None."},
     {"presets", presets, METH_NOARGS, "Names of the presets."},

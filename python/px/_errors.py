@@ -49,7 +49,7 @@ class SandboxError(RuntimeError):
 
 
 class SandboxTimeout(SandboxError, TimeoutError):
-    """A command ran longer than it may; it was killed with everything that it started in its process group.
+    """A command ran longer than it may; it was killed with everything that it started.
 
     stdout, stderr: the output so far that nobody else has got.
     """

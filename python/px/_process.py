@@ -144,11 +144,11 @@ class ProcessBase:
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Ends it now."""
+        """Ends it now, with everything that it started."""
         self.send_signal(signal.SIGKILL)
 
     def send_signal(self, number: int) -> None:
-        """To the command's process group; nothing if it has ended."""
+        """To the command's process group, SIGKILL to everything that it started; nothing if it has ended."""
         if self._box is None:
             return
         self._sent = int(number)

@@ -125,10 +125,20 @@ class SandboxExecutor:
         self.environment = dict(environment or {})
         self._home: _px.Box | None = None
         self._settings: list[Setting] = []
+        self._root = ""
+
+    def _settle(self) -> None:
+        """A box that the config, or what its image's name stands for, is not about any more makes room for another one."""
+        settings, image = self.config.settings(), self.config.image
+        stored = image != "host" and "/" not in image and not image.startswith(".")
+        root = _px.stored_root(image, str, True) if stored else ""
+        if (settings, root) != (self._settings, self._root):
+            self._home = None  # commands that run in it have it until they end
+        self._settings, self._root = settings, root
 
     def _policy(self, timeout: int | None, variables: Mapping[str, str] | None) -> _px.Policy:
         bound = timeout or self.config.timeout or DEFAULT_TIMEOUT
-        self._settings = self._settings or self.config.settings()
+        self._settle()
         return policy_of(
             PRESET,
             self._settings,

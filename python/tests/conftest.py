@@ -4,11 +4,13 @@ what px makes when the test ends; so must the list of our children and descripto
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import functools
 import gc
 import io
 import itertools
 import os
+import re
 import shutil
 import socket
 import stat
@@ -66,6 +68,37 @@ def descriptors():
 
 def children():
     return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def held():
+    """What of the kernel this process holds, by name: descriptors with what they are, threads, mounts, mappings of files, children."""
+    links = []
+    for name in descriptors():
+        try:
+            links.append(re.sub(r"\d+", "", os.readlink(f"/proc/self/fd/{name}")))
+        except OSError:  # the one that read the list
+            pass
+    maps = {line.split(maxsplit=5)[5] for line in Path("/proc/self/maps").read_text().splitlines() if "/" in line}
+    return {
+        "descriptors": sorted(links),
+        "threads": len(os.listdir("/proc/self/task")),
+        "mounts": Path("/proc/self/mountinfo").read_text(),
+        "files": sorted(maps),
+        "children": children(),
+    }
+
+
+@pytest.fixture
+def orphans():
+    """Every process that loses its parent becomes our child, so that none is left without being seen."""
+    libc, reaper = ctypes.CDLL(None, use_errno=True), 36  # PR_SET_CHILD_SUBREAPER
+    assert libc.prctl(reaper, 1, 0, 0, 0) == 0
+    yield
+    libc.prctl(reaper, 0, 0, 0, 0)
 
 
 @pytest.fixture(autouse=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import subprocess
 import time
 
 import pytest
-from conftest import Greeter, NameServer, looped, running, until, word
+from conftest import PATIENCE_S, Greeter, NameServer, looped, make_tree, running, until, word
 
 from px.executor import ExecutionResult, SandboxConfig, SandboxError, SandboxExecutor
 
@@ -216,6 +218,51 @@ async def test_A47_missing():
     assert "no-such-image" in caught.value.what
     with pytest.raises(SandboxError):
         await executor(runtime="runsc" if not os.path.exists("/usr/bin/runsc") else "youki").execute("true")
+
+
+def px_program(*words):
+    """px itself, whose store the executor's images are in."""
+    if "PX" not in os.environ:
+        pytest.skip("PX does not say where px is")
+    done = subprocess.run([os.environ["PX"], "--json", *words], capture_output=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@looped
+async def test_A48_images_come_and_go(tmp_path, tree):
+    px_program("sandbox", "base", "import", "mine", str(tree))
+    first = px_program("sandbox", "build", "--base", "mine", "--tag", "made")
+    assert px_program("sandbox", "status")["images"] == 1
+    async with executor(image="made") as box:
+        assert (await box.execute("cat /etc/marker")).stdout == "of the archive\n"
+    assert px_program("sandbox", "build", "--base", "mine", "--tag", "made")["cached"] is True
+    again = px_program("sandbox", "build", "--base", "mine", "--tag", "made", "--force")
+    assert (again["cached"], again["image_digest"]) == (False, first["image_digest"])
+    px_program("sandbox", "base", "import", "other", str(make_tree(tmp_path / "tree2", "of another\n")))
+    nameless = px_program("sandbox", "build", "--base", "other")
+    assert px_program("sandbox", "status")["images"] == 2
+    removed = px_program("sandbox", "clean")["removed"]
+    assert [row["id"] for row in removed if row["kind"] in ("image", "base")] == [nameless["sbx_id"]]
+    assert px_program("sandbox", "status")["images"] == 1
+    async with executor(image="made") as box:
+        assert (await box.execute("echo still")).stdout == "still\n"
+
+
+@looped
+async def test_A49_a_box_that_is_stale(tmp_path, tree):
+    """Another image under the same name, another workspace: another box. As long as nothing changes it is the same one."""
+    px_program("sandbox", "base", "import", "mine", str(tree))
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "f").write_text(name)
+    async with executor(image="mine", workspace_path=tmp_path / "a") as box:
+        assert (await box.execute("cat /etc/marker f; echo > /tmp/here")).stdout == "of the archive\na"
+        assert (await box.execute("echo /tmp/*")).stdout == "/tmp/here\n"
+        px_program("sandbox", "base", "import", "mine", str(make_tree(tmp_path / "tree2", "of another\n")))
+        assert (await box.execute("cat /etc/marker; echo /tmp/*; echo > /tmp/here")).stdout == "of another\n/tmp/*\n"
+        box.config.workspace_path = tmp_path / "b"
+        assert (await box.execute("cat f; echo /tmp/*")).stdout == "b/tmp/*\n"
 
 
 @looped

@@ -10,10 +10,9 @@ import subprocess
 import sys
 import threading
 import tracemalloc
-from pathlib import Path
 
 import pytest
-from conftest import MANY, PATIENCE_S, children, descriptors, looped, running, until, word
+from conftest import MANY, PATIENCE_S, descriptors, held, looped, resident, running, until, word
 
 import px
 from px import CommandError, SandboxError, SandboxTimeout
@@ -79,6 +78,47 @@ def test_sync_ends():
     assert running(mark) == 0
     with pytest.raises(SandboxError, match="closed"):
         sandbox.run("true")
+
+
+# Children of nobody in sessions of their own, deaf to signals: what a process group does not reach.
+ESCAPES = """trap '' TERM HUP INT
+(setsid sh -c 'trap "" TERM HUP INT; (setsid sh -c "trap \\"\\" TERM; sleep {0}; :" &); sleep {0}; :' &)
+setsid sh -c 'kill -STOP $$; sleep {0}' & echo up; sleep {0}"""
+
+
+async def begin(sandbox, text, **words):
+    process = await sandbox.run(text, **words)
+    assert await process.stdout.readline() == b"up\n"
+    return process
+
+
+@looped
+async def test_a_kill_ends_all_that_was_started():
+    """At once, however it is ended; what other commands run or have left behind stays."""
+    left, beside, mark = word(), word(), word()
+    with px.Sandbox() as sandbox:
+        await (await sandbox.run(f"setsid sleep {left} & (setsid sleep {left} &); sleep {left} &")).wait()
+        other = await begin(sandbox, f"(setsid sleep {beside} &); echo up; sleep {beside}; :", timeout=None)
+        process = await begin(sandbox, ESCAPES.format(mark), timeout=None)
+        process.kill()
+        assert await process.wait(timeout=PATIENCE_S) == -9
+        assert running(mark) == 0
+        process = await begin(sandbox, ESCAPES.format(mark), timeout=None)
+        with pytest.raises(SandboxTimeout):
+            await process.wait(timeout=0.2)
+        assert running(mark) == 0
+        process = await begin(sandbox, ESCAPES.format(mark), timeout=None)
+        waiter = asyncio.ensure_future(process.wait())
+        await asyncio.sleep(0.05)
+        waiter.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiter
+        until(lambda: running(mark) == 0, "the end of what was cancelled")
+        assert (running(left), running(beside)) == (3, 3)
+        other.kill()
+        await other.wait(timeout=PATIENCE_S)
+        assert (running(left), running(beside)) == (3, 0)
+    assert running(left) == 0
 
 
 # ---- threads and forks ----
@@ -279,29 +319,42 @@ def test_a_program_that_just_ends(tmp_path):
 # ---- many ----
 
 
-@looped
-async def test_many_in_a_row():
-    async def once(number):
-        with px.Sandbox() as sandbox:
-            assert (await (await sandbox.run(["echo", str(number)], timeout=120)).communicate())[
-                0
-            ] == f"{number}\n".encode()
+async def one_of_many(number):
+    with px.Sandbox() as sandbox:
+        process = await sandbox.run(["echo", str(number)], timeout=120)
+        assert (await process.communicate())[0] == f"{number}\n".encode()
 
-    for number in range(10):
-        await once(number)
+
+@looped
+async def test_many_in_a_row(orphans):
+    """No descriptor (so no namespace: nothing else could hold one), process, thread, mount or memory stays of them."""
+    for number in range(100):
+        await one_of_many(number)
     gc.collect()
-    fds = descriptors()
+    before, pages = held(), resident()
     tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
+    objects = tracemalloc.get_traced_memory()[0]
     for number in range(MANY):
-        await once(number)
+        await one_of_many(number)
     gc.collect()
-    grown = tracemalloc.get_traced_memory()[0] - before
+    grown = tracemalloc.get_traced_memory()[0] - objects
     tracemalloc.stop()
-    assert descriptors() == fds
-    assert children() == []
+    more = resident() - pages
+    print(f"{MANY} sandboxes: {grown} bytes of objects, {more} bytes of memory more")
+    assert held() == before
     # What Python sets aside once is within the first part; of a sandbox not even one small object may stay.
     assert grown < 8192 + 8 * MANY, f"{grown} bytes more after {MANY} sandboxes"
+    assert more < (4 << 20) + 128 * MANY, f"{more} bytes of memory more after {MANY} sandboxes"
+
+
+@looped
+async def test_B34_a_hundred_at_once(orphans):
+    await asyncio.gather(*(one_of_many(n) for n in range(10)))
+    gc.collect()
+    before = held()
+    await asyncio.gather(*(one_of_many(n) for n in range(100)))
+    gc.collect()
+    assert held() == before
 
 
 @looped
@@ -315,10 +368,6 @@ async def test_many_commands_in_one():
             if number == 10:
                 fds = descriptors()
         assert descriptors() == fds
-
-
-def resident():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_the_engine_keeps_no_memory():

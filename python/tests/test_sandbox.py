@@ -545,16 +545,6 @@ async def test_B33_after_close():
 
 
 @looped
-async def test_B34_a_hundred_at_once():
-    async def one(number):
-        with Sandbox() as sandbox:
-            process = await sandbox.run(f"echo {number}", timeout=120)
-            return (await process.communicate())[0]
-
-    assert await asyncio.gather(*(one(n) for n in range(100))) == [f"{n}\n".encode() for n in range(100)]
-
-
-@looped
 async def test_one_expression():
     """The sandbox lives as long as its command, also if nobody else keeps it."""
     for number in range(50):  # descriptors are used again: none may be watched that is closed

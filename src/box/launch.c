@@ -358,6 +358,8 @@ static int wait_for_init(struct px_box *box, struct px_err *e)
         return px_fail(e, PX_E_SECCOMP, started.err, "pid 1 of the box could not load the filter");
     if (box->plan->notify && !started.found)
         px_plan_lacks(box->plan, "denials: another listens to the filters already");
+    if (started.pid < 0)
+        px_plan_lacks(box->plan, "kill: only of a command's process group; this kernel lists no children");
     return 0;
 }
 

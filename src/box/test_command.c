@@ -375,6 +375,93 @@ TEST(a_command_ends_with_who_asked)
     px_supervise_free(home);
 }
 
+/* Children of nobody in sessions of their own, deaf to signals, never waiting for their children; one that is stopped; one whose parent
+ * would like not to be its reaper. %s is their mark. */
+static const char escapes[] =
+    "trap '' TERM HUP INT; (setsid sh -c 'trap \"\" TERM HUP INT CHLD; (setsid sh -c \"sleep %s; :\" &) ; sleep %s; :' &);"
+    "setsid sh -c 'kill -STOP $$; sleep %s' & "
+    "exec perl -e 'syscall(157, 36, 0); $| = 1; if (!fork) { if (!fork) { syscall(112); exec \"sleep\", \"%s\" } exit }"
+    " print \"up\"; sleep %s'";
+
+static struct px_box *start_escapes(struct px_box *home, const char *mark)
+{
+    char text[1024];
+    (void)snprintf(text, sizeof text, escapes, mark, mark, mark, mark, mark);
+    struct px_box *box = exec_text(home, text, NULL);
+    wait_for_text(box, "up");
+    (void)snprintf(text, sizeof text, "ps -eo args | grep -c '^sleep %s'", mark);
+    until(home, text, "3\n");
+    return box;
+}
+
+/* How many processes have it in their arguments, which these here spell differently. */
+static void expect_marked(struct px_box *home, const char *mark, const char *want)
+{
+    char text[128];
+    (void)snprintf(text, sizeof text, "ps -eo args | grep -c '[%c]%s' || :", mark[0], mark + 1);
+    expect(home, text, want);
+}
+
+/* When the caller is told of the end, all is dead, not only soon. What others left behind lives on. */
+TEST(a_kill_ends_all_that_the_command_started)
+{
+    struct px_box *home = stay(NULL);
+    px_supervise_free(finish(exec_text(home, "setsid sleep 4001 & (setsid sleep 4001 &); sleep 4001 & exit 0", NULL)));
+    struct px_box *other = exec_text(home, "setsid sleep 4002 & (sleep 4002 &); echo up; sleep 4002", NULL);
+    wait_for_text(other, "up");
+    struct px_box *box = start_escapes(home, "4003");
+    px_supervise_kill(box, PX_END_KILLED);
+    finish(box);
+    ASSERT_EQ(box->result.signal, SIGKILL);
+    px_supervise_free(box);
+    expect_marked(home, "4003", "0\n");
+    until(home, "ps -eo args | grep -c '^sleep 4001'", "3\n");
+    until(home, "ps -eo args | grep -c '^sleep 4002'", "3\n");
+    px_supervise_kill(other, PX_END_KILLED);
+    px_supervise_free(finish(other));
+    expect_marked(home, "4002", "0\n");
+    expect_marked(home, "4001", "3\n");
+    px_supervise_free(home);
+}
+
+/* A bomb whose every process has left its session and its parent. It stops at the limit of processes, and so does the killing. */
+TEST(a_kill_ends_a_bomb)
+{
+    struct px_box *home = stay(NULL);
+    static const char bomb[] = "$SIG{CHLD} = 'IGNORE'; $| = 1; print 'up';"
+                               "for (;;) { my $p = fork; if (defined $p && !$p) { syscall(112); fork && exit } }";
+    const char *const argv[] = {"perl", "-e", bomb, NULL};
+    for (int i = 0; i < 3; i++) {
+        struct px_box *box = exec_argv(home, argv, FIELDS("pids", "100"));
+        wait_for_text(box, "up");
+        (void)nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+        px_supervise_kill(box, PX_END_KILLED);
+        ASSERT_EQ(finish(box)->result.signal, SIGKILL);
+        px_supervise_free(box);
+        expect(home, "ps -e | grep -c perl || :", "0\n");
+    }
+    px_supervise_free(home);
+}
+
+/* A command that is killed and one that ends by itself, at the same time: what the latter leaves in its session stays. */
+TEST(the_end_of_one_is_not_that_of_another)
+{
+    struct px_box *home = stay(NULL);
+    char want[16];
+    for (int i = 1; i <= 20; i++) {
+        struct px_box *killed = exec_text(home, "(setsid sleep 4005 &); echo up; sleep 4005", NULL);
+        struct px_box *ends = exec_text(home, "sleep 4006 & echo up", NULL);
+        wait_for_text(killed, "up");
+        px_supervise_kill(killed, PX_END_KILLED);
+        px_supervise_free(finish(killed));
+        px_supervise_free(finish(ends));
+        expect_marked(home, "4005", "0\n");
+        (void)snprintf(want, sizeof want, "%d\n", i);
+        expect_marked(home, "4006", want);
+    }
+    px_supervise_free(home);
+}
+
 TEST(a_home_that_dies)
 {
     struct px_box *home = stay(NULL), *box = exec_text(home, "echo up; sleep 1000", NULL), *late = NULL;

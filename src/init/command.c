@@ -21,6 +21,7 @@
 #include "init/filter.h"
 #include "init/own.h"
 #include "init/refused.h"
+#include "init/tree.h"
 #include "kernel/init.h"
 #include "kernel/payload.h"
 
@@ -150,6 +151,7 @@ static int become(struct command *c)
 {
     char *place = c->text;
     (void)px_sys(SYS_setsid);
+    (void)px_sys(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);       /* tree.h */
     (void)px_sys(SYS_umask, 022);
     c->started.stage = PX_INIT_IDS;
     int r = take_ids(c->request);
@@ -280,11 +282,12 @@ static bool refuse(struct command *c, int err)
 
 static void begin_row(int row, int pid, int reply)
 {
-    struct px_init_row begun = {pid, reply, false};
+    struct px_init_row begun = {.pid = pid, .reply = reply};
     for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++)
         if (row_at(i)->pid)
             row_at(i)->shared = begun.shared = true;
     *row_at(row) = begun;
+    px_tree_spare(pid);
 }
 
 /* The reply socket stays open if the command runs. */
@@ -325,12 +328,26 @@ static int sort_fds(struct command *c, const int *fds, int count, int *ret_file)
     return c->reply < 0 || *ret_file == -2 || c->stream[0] == -2 || c->stream[1] == -2 || c->stream[2] == -2 ? -1 : 0;
 }
 
+bool px_command_ends(int pid)
+{
+    int row = px_command_row(pid);
+    return row >= 0 && row_at(row)->ends;
+}
+
+static void end_tree(int row)
+{
+    row_at(row)->ends = true;
+    px_tree_end(row_at(row)->pid);
+}
+
 /* Only a command of ours that still runs: its number cannot have come to mean another group before we reaped it. */
 static void signal_group(const struct px_init_request *request)
 {
-    for (int i = 0; request->pid > 1 && i < PX_INIT_COMMANDS_MAX; i++)
-        if (row_at(i)->pid == request->pid)
-            (void)px_sys(SYS_kill, -request->pid, request->signal);
+    int row = px_command_row(request->pid);
+    if (row >= 0 && request->signal == SIGKILL)
+        end_tree(row);
+    else if (row >= 0)
+        (void)px_sys(SYS_kill, -request->pid, request->signal);
 }
 
 static bool start_from_file(struct command *c, int file)
@@ -412,7 +429,7 @@ void px_command_left(int reply)
     for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++) {
         if (!row_at(i)->pid || row_at(i)->reply != reply)
             continue;
-        (void)px_sys(SYS_kill, -row_at(i)->pid, SIGKILL);
+        end_tree(i);
         (void)px_sys(SYS_close, reply);
         row_at(i)->reply = -1;
         return;
@@ -446,4 +463,13 @@ void px_command_ended(int pid, int wait_status, const struct rusage *used)
         row_at(i)->pid = 0;
         return;
     }
+}
+
+void px_command_reap(void)
+{
+    int status = 0;
+    struct rusage used;
+    for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++)
+        if (row_at(i)->pid && !row_at(i)->ends && px_sys(SYS_wait4, row_at(i)->pid, &status, WNOHANG, &used) > 0)
+            px_command_ended(row_at(i)->pid, status, &used);
 }

@@ -24,6 +24,7 @@
 #include "init/command.h"
 #include "init/filter.h"
 #include "init/refused.h"
+#include "init/tree.h"
 #include "kernel/init.h"
 
 enum { CONTROL = 0 };
@@ -69,29 +70,18 @@ static void report(int wait_status, char **paths)
     (void)px_sys(SYS_sendto, CONTROL, &r, sizeof r, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
 }
 
+static void kill_one(int pid)
+{
+    (void)px_sys(SYS_kill, pid, SIGKILL);
+}
+
 /* Without a pid namespace: every process that was orphaned in the box becomes our child, so killing our children until
  * there are none ends the tree. A forking process cannot outrun it for ever: each round kills all that are there. */
 static void kill_children(void)
 {
     for (int round = 0; round < 10000; round++) {
-        char list[4096];
-        int fd = (int)px_sys(SYS_openat, AT_FDCWD, "/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
-        long n = fd < 0 ? fd : px_sys(SYS_read, fd, list, sizeof list - 1);
-        if (fd >= 0)
-            (void)px_sys(SYS_close, fd);
-        if (n < 0)
+        if (px_tree_each_child(kill_one) < 0)
             return;
-        list[n] = '\0';
-        for (char *p = list; *p;) {
-            int pid = number(p);
-            while (*p && *p != ' ')
-                p++;
-            if (*p != ' ')
-                break;          /* a number cut off by the buffer's end comes again in the next round */
-            p++;
-            if (pid > 1)
-                (void)px_sys(SYS_kill, pid, SIGKILL);
-        }
         long reaped;
         while ((reaped = px_sys(SYS_wait4, -1, 0, WNOHANG, 0)) > 0)
             ;
@@ -135,8 +125,10 @@ static _Noreturn void serve(char **argv)
 
     /* exec made us visible again to processes of our id, where the box has only one. */
     (void)px_sys(SYS_prctl, 4 /* PR_SET_DUMPABLE */, 0, 0, 0, 0);
-    if (reaper)
+    if (reaper) {
         (void)px_sys(SYS_prctl, 36 /* PR_SET_CHILD_SUBREAPER */, 1, 0, 0, 0);
+        (void)px_tree_open();
+    }
     for (;;) {
         reap(payload, paths, reaper);
         struct pollfd fds[2] = {{.fd = events, .events = POLLIN}, {.fd = CONTROL, .events = POLLIN}};
@@ -198,6 +190,10 @@ static void reap_all(void)
     int status = 0;
     long pid;
     struct rusage used;
+    if (px_tree_ends() && !px_tree_round()) {
+        px_command_reap();
+        return;
+    }
     while ((pid = px_sys(SYS_wait4, -1, &status, WNOHANG, &used)) > 0)
         px_command_ended((int)pid, status, &used);
 }
@@ -205,20 +201,21 @@ static void reap_all(void)
 /* One turn: hang-ups first, while a number still means the command that it meant when we looked. */
 static void turn(int events, int control)
 {
-    enum { FEW = 24 };
+    enum { FEW = 24, MOMENT_MSEC = 2 };
     static struct pollfd many[2 + PX_INIT_COMMANDS_MAX + PX_REFUSED_WATCH_MAX];         /* pages that few boxes ever touch */
     struct pollfd few[FEW], *fds = 2 + px_command_watch(NULL) + px_refused_watch(NULL) > FEW ? many : few;
     fds[0] = (struct pollfd){.fd = events, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = control, .events = POLLIN};
     int watched = px_command_watch(fds + 2);
     int listened = px_refused_watch(fds + 2 + watched);
-    if (px_sys(SYS_poll, fds, 2 + watched + listened, -1) <= 0)
+    long n = px_sys(SYS_poll, fds, 2 + watched + listened, px_tree_ends() ? MOMENT_MSEC : -1);
+    if (n < 0)
         return;
     px_refused_take(fds + 2 + watched, listened);       /* first: a request may bring other listeners under the same numbers */
     for (int i = 2; i < 2 + watched; i++)
         if (fds[i].revents)
             px_command_left(fds[i].fd);
-    if (fds[0].revents) {
+    if (fds[0].revents || px_tree_ends()) {
         char drained[128 * 4];
         (void)px_sys(SYS_read, events, drained, sizeof drained);
         reap_all();
@@ -235,7 +232,7 @@ static _Noreturn void stay(void)
     keep_to_ourselves();
     int control = make_room(&filter);
     int events = (int)px_sys(SYS_signalfd4, -1, &child, 8, O_CLOEXEC | O_NONBLOCK);
-    struct px_init_started ready = {.err = events, .stage = PX_INIT_FILTER};
+    struct px_init_started ready = {.err = events, .stage = PX_INIT_FILTER, .pid = px_tree_open()};
     if (events >= 0)
         ready.err = px_filter_init(filter, &ready);
     (void)px_sys(SYS_sendto, control, &ready, sizeof ready, MSG_NOSIGNAL, 0, 0);

@@ -16,6 +16,7 @@ enum { PX_OWN_PAGE = 4096, PX_OWN_STACK = 3 * PX_OWN_PAGE + 1536, PX_OWN_ROWS = 
 struct px_init_row {            /* a running command; pid 0: none */
     int pid, reply;
     bool shared;                /* with another that ran at the same time */
+    bool ends;                  /* it is being killed: its report waits until all of it is dead */
 };
 
 struct px_init_own {

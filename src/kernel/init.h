@@ -40,7 +40,7 @@ enum px_init_flags {
     PX_INIT_ERR = 1 << 3,
     PX_INIT_FILE = 1 << 4,      /* the texts did not fit: they are in a file, the descriptor after the reply socket */
     PX_INIT_KEEP_IDS = 1 << 5,  /* there is only one id */
-    PX_INIT_SIGNAL = 1 << 6,    /* no new command: `signal` for the group of the running one with that pid */
+    PX_INIT_SIGNAL = 1 << 6,    /* no new command: `signal` for the group of the running one with that pid; SIGKILL for all it started */
     PX_INIT_ALONE = 1 << 7,     /* the box is this command's: so is every refused call in it */
 };
 
@@ -70,7 +70,7 @@ struct px_init_started {
     int32_t err;                /* 0, or -errno */
     uint32_t stage;             /* where it failed */
     uint32_t found;             /* EXEC: the file was there. In the first message of all: refused calls are told */
-    int32_t pid;                /* as the box sees it */
+    int32_t pid;                /* as the box sees it. In the first message of all < 0: only groups can be killed */
 };
 
 /* In the file that px-init finds as descriptor 2; the instructions of filters follow: px-init's own, that of each command, and one

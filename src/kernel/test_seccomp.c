@@ -166,9 +166,10 @@ static uint32_t model_socket(enum px_filter filter, int family, int type, int pr
     return family == AF_NETLINK && protocol == 0 ? SECCOMP_RET_ALLOW : NO_SUCH_FAMILY;
 }
 
-static uint32_t model_prctl(enum px_filter filter, uint32_t option)
+static uint32_t model_prctl(enum px_filter filter, uint32_t option, uint32_t value)
 {
-    bool refused = option == PR_SET_MM || option == PR_SET_PTRACER || (is_strict(filter) && option == PR_SET_SECCOMP);
+    bool refused = option == PR_SET_MM || option == PR_SET_PTRACER || (option == PR_SET_CHILD_SUBREAPER && value == 0) ||
+                   (is_strict(filter) && option == PR_SET_SECCOMP);
 
     return refused ? NO_PERMISSION : SECCOMP_RET_ALLOW;
 }
@@ -218,7 +219,7 @@ static uint32_t model_native(enum px_filter filter, uint32_t nr, const uint64_t 
     case SYS_openat2:
         return is_for_workspace(filter) ? NO_SUCH_CALL : SECCOMP_RET_ALLOW;
     case SYS_clone:
-        return a & (0x20000 | 0x2000000 | 0x4000000 | 0x8000000 | 0x10000000 | 0x20000000 | 0x40000000)
+        return a & (0x8000 | 0x20000 | 0x2000000 | 0x4000000 | 0x8000000 | 0x10000000 | 0x20000000 | 0x40000000)
                    ? NO_PERMISSION : SECCOMP_RET_ALLOW;
     case SYS_ioctl:
         return model_ioctl(b);
@@ -231,7 +232,7 @@ static uint32_t model_native(enum px_filter filter, uint32_t nr, const uint64_t 
     case SYS_prlimit64:
         return a == 0 ? SECCOMP_RET_ALLOW : NO_PERMISSION;
     case SYS_prctl:
-        return model_prctl(filter, a);
+        return model_prctl(filter, a, b);
     case SYS_renameat2:
         return e & 4 ? NO_PERMISSION : SECCOMP_RET_ALLOW;       /* RENAME_WHITEOUT */
     case SYS_chmod:
@@ -628,6 +629,9 @@ TEST(seccomp_kernel_enforces)
         {SYS_unshare, {CLONE_NEWUSER}, -EPERM},
         {SYS_clone, {CLONE_NEWUSER | SIGCHLD}, -EPERM},
         {SYS_clone, {high(CLONE_NEWNS | SIGCHLD)}, -EPERM},
+        {SYS_clone, {CLONE_PARENT | SIGCHLD}, -EPERM},
+        {SYS_prctl, {PR_SET_CHILD_SUBREAPER, 0}, -EPERM},
+        {SYS_prctl, {PR_SET_CHILD_SUBREAPER, 1}, 0},
         {SYS_clone3, {0}, -ENOSYS},
         {SYS_openat2, {AT_FDCWD}, -ENOSYS},
         {SYS_io_uring_setup, {1}, -EPERM},
