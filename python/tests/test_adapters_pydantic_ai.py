@@ -40,7 +40,7 @@ def files(tmp_path):
     (tmp_path / "notes" / "a.md").write_text("héllo\n")
     (tmp_path / "secret").write_text("secret\n")
     (tmp_path / "notes" / "out").symlink_to(tmp_path / "secret")
-    paths = {"notes": PathConfig(tmp_path / "notes", "rw"), "old": PathConfig(tmp_path / "notes")}
+    paths = {"notes": PathConfig(tmp_path / "notes", "rw"), "old": PathConfig(tmp_path / "old")}
     return FileSandbox(FileSandboxConfig(paths))
 
 
@@ -83,8 +83,9 @@ async def test_what_is_refused_is_told_and_the_run_goes_on(files):
     assert "secret" not in str(found)
 
 
-def test_a_model_that_calls_everything(files):
-    result = Agent(TestModel(), toolsets=[FileSandboxToolset(files)]).run_sync("go")
+@looped
+async def test_a_model_that_calls_everything(files):
+    result = await Agent(TestModel(), toolsets=[FileSandboxToolset(files)]).run("go")
     assert "read_file" in result.output
 
 

@@ -125,10 +125,8 @@ def test_packages_come_by_pip_in_the_sandbox(tmp_path):
     with Sandbox() as sandbox:
         if asyncio.run(pip(sandbox)) != 0:
             pytest.skip("the sandbox has no pip")
-        source = sandbox.work_dir / "source"
-        source.mkdir()
         with SandboxPythonExecutor(sandbox=sandbox) as executor:
-            with pytest.raises(AgentError, match="pip cannot install no-such-package"):
+            with pytest.raises(AgentError, match="pip cannot install /no-such-package"):
                 executor.install_packages(["/no-such-package"])
             executor(WHEEL)
             assert executor.install_packages(["/tmp/tiny-1.0-py3-none-any.whl"])

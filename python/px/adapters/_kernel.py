@@ -35,7 +35,7 @@ def serve():
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
-    sys.stdout.reconfigure(errors="backslashreplace")
+    sys.stdout.reconfigure(errors="backslashreplace", line_buffering=True)
     module = sys.modules["__main__"] = types.ModuleType("__main__")
     for number, line in enumerate(asked, 1):
         request = json.loads(line)

@@ -23,21 +23,38 @@ __all__ = ["FileSandboxToolset", "SandboxToolset"]
 Deps = TypeVar("Deps")
 
 
-class FileSandboxToolset(files.FileSandboxToolset, FunctionToolset[Deps]):
+class FileSandboxToolset(FunctionToolset[Deps]):
     """read_file, write_file, list_files and edit_file over a px.files.FileSandbox."""
 
     def __init__(self, sandbox: files.FileSandboxProtocol, *, id: str | None = None) -> None:  # noqa: A002
-        files.FileSandboxToolset.__init__(self, sandbox)
-        FunctionToolset.__init__(self, id=id)
-        for name in self.TOOLS:
-            self.add_function(getattr(self, name), takes_ctx=True)
+        super().__init__(id=id)
+        self.sandbox = sandbox
+        self._files = files.FileSandboxToolset(sandbox)
+        for name in self._files.TOOLS:
+            self.add_function(getattr(self, name), takes_ctx=True, description=getattr(self._files, name).__doc__)
+
+    async def read_file(self, ctx: RunContext[Deps], path: str, max_chars: int = files.MAX_CHARS) -> str:
+        """The text of a file."""
+        return await self._files.read_file(ctx, path, max_chars)
+
+    async def write_file(self, ctx: RunContext[Deps], path: str, content: str) -> str:
+        """How much was written."""
+        return await self._files.write_file(ctx, path, content)
+
+    async def list_files(self, ctx: RunContext[Deps], path: str = ".", pattern: str = "**/*") -> list[str]:
+        """The paths of files."""
+        return await self._files.list_files(ctx, path, pattern)
+
+    async def edit_file(self, ctx: RunContext[Deps], path: str, old_text: str, new_text: str) -> str:
+        """How the file changed."""
+        return await self._files.edit_file(ctx, path, old_text, new_text)
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Deps], tool: ToolsetTool[Deps]
     ) -> Any:
         """The tool's result, or {"ok": false, "error": {...}}."""
         try:
-            return await FunctionToolset.call_tool(self, name, tool_args, ctx, tool)
+            return await super().call_tool(name, tool_args, ctx, tool)
         except files.FileSandboxError as error:
             return files.refused(error, error.message, error.retryable)
         except (SandboxError, ValueError) as error:

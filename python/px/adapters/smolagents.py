@@ -12,10 +12,12 @@ sandbox run here, so there is no allow_pickle.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import re
 import secrets
 import threading
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from smolagents.local_python_executor import CodeOutput
@@ -32,6 +34,9 @@ __all__ = ["SandboxPythonExecutor"]
 T = TypeVar("T")
 PACKAGES = "/home/sandbox/.packages"
 INSTALL_S = 600.0
+# What final_answer imports if it can, and does without; its source has them at its top once more, as if it needed them.
+TRIED = ("PIL", "numpy")
+IMPORT = re.compile(rf"^import ({'|'.join(TRIED)})$", re.MULTILINE)
 REPLY = 16 << 20  # bytes of an answer; who sends more is ended
 
 
@@ -81,7 +86,7 @@ class Interpreter:
 
     def __init__(self, process: SandboxedProcess) -> None:
         self._process = process
-        self._stream: AsyncIterator[tuple[str, bytes]] = process.stream(include_stream=True, chunk_size=_run.LIMIT)
+        self._stream = process.stream(include_stream=True, chunk_size=_run.LIMIT)
 
     @classmethod
     async def start(cls, sandbox: Sandbox) -> Interpreter:
@@ -104,9 +109,13 @@ class Interpreter:
                 raise
             raise EOFError("it has ended") from error
 
-    def close(self) -> None:
-        """Ends it."""
+    async def close(self) -> None:
+        """Ends it, and returns when it is gone."""
         self._process.kill()
+        await asyncio.sleep(0)  # who was cancelled hears of it in the loop's next turn
+        async for _ in self._stream:
+            pass
+        await self._process.communicate(timeout=_run.TIMEOUT_S)
 
 
 class SandboxPythonExecutor(RemotePythonExecutor):
@@ -148,6 +157,8 @@ class SandboxPythonExecutor(RemotePythonExecutor):
 
     def run_code_raise_errors(self, code: str) -> CodeOutput:
         """Runs the code; an exception of its own is an AgentError with its traceback."""
+        if self._sending:
+            code = IMPORT.sub(r"try:\n    import \1\nexcept ImportError:\n    pass", code)
         answer, logs = self._wait(self._step(code))
         if self._sending:
             self._sent[code] = None
@@ -169,13 +180,13 @@ class SandboxPythonExecutor(RemotePythonExecutor):
             why = f"The code ran longer than {self._timeout:g} seconds and was killed."
         except (EOFError, ValueError, SandboxError) as error:
             why = f"The interpreter has ended: {error}."
-        self._drop()
+        await self._drop()
         return {"error": f"{why} Variables of earlier steps are lost."}, ""
 
-    def _drop(self) -> None:
-        if self._interpreter is not None:
-            self._interpreter.close()
-            self._interpreter = None
+    async def _drop(self) -> None:
+        interpreter, self._interpreter = self._interpreter, None
+        if interpreter is not None:
+            await interpreter.close()
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         """In the loop of our own: the caller may be in another one."""
@@ -187,17 +198,24 @@ class SandboxPythonExecutor(RemotePythonExecutor):
     # ---- what is there before the first ----
 
     def send_tools(self, tools: dict[str, Any]) -> None:
-        """Defines them in the sandbox."""
-        self._send(lambda: super(SandboxPythonExecutor, self).send_tools(tools))
+        """Defines them in the sandbox; what they need besides is installed there."""
+        others = [found for name, found in tools.items() if name != "final_answer"]
+        needed = {package for found in others for package in found.to_dict()["requirements"]}
+        self.installed_packages += [package for package in TRIED if package not in needed]
+        with self._setting_up():
+            super().send_tools(tools)
 
     def send_variables(self, variables: dict[str, Any]) -> None:
         """Sets them in the sandbox; as JSON."""
-        self._send(lambda: super(SandboxPythonExecutor, self).send_variables(variables))
+        with self._setting_up():
+            super().send_variables(variables)
 
-    def _send(self, work: Any) -> None:
+    @contextlib.contextmanager
+    def _setting_up(self) -> Iterator[None]:
+        """Code that is run meanwhile is run once more in an interpreter that replaces this one."""
         self._sending = True
         try:
-            work()
+            yield
         finally:
             self._sending = False
 
@@ -222,7 +240,7 @@ class SandboxPythonExecutor(RemotePythonExecutor):
         self._loop.close()
 
     async def _end(self) -> None:
-        self._drop()
+        await self._drop()
         if self._own:
             self._sandbox.close()
 
