@@ -15,12 +15,12 @@ import px.sync
 from px import Sandbox
 from px.adapters import _run, mcp
 
-FRAMEWORKS = ("pydantic_ai", "langchain", "deepagents", "smolagents", "openai_agents")
+FRAMEWORKS = ("pydantic_ai", "langchain", "deepagents", "smolagents", "openai_agents", "openai_sandbox")
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_an_adapter_without_its_framework_is_an_import_error(name, tmp_path):
-    needs = {"langchain": "langchain_core", "openai_agents": "agents"}.get(name, name)
+    needs = {"langchain": "langchain_core", "openai_agents": "agents", "openai_sandbox": "agents"}.get(name, name)
     code = f"import sys; sys.modules[{needs!r}] = None; import px.adapters, px.adapters.mcp\ntry: import px.adapters.{name}\nexcept ImportError: print('needs it')"
     done = subprocess.run([shutil.which("python3", path="/usr/bin"), "-c", code], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("needs it\n", "")

@@ -145,11 +145,12 @@ def run_code_sync(sandbox: sync.Sandbox, code: str, timeout: float, limit: int =
 # ---- files, by commands: what a path means is decided in the sandbox, whatever links were made there ----
 
 FILE_BYTES = 64 << 20
+NOT_FOUND = 4
 SEND = '[ ! -d "$1" ] || exit 3; mkdir -p -- "${1%/*}/" && : >>"$1" || exit 5; cat >"$1" || exit 7'
 FETCH = '[ ! -d "$1" ] || exit 3; [ -e "$1" ] || exit 4; [ -f "$1" ] || exit 6; [ -r "$1" ] || exit 5; exec head -c "$2" -- "$1"'
 REASONS = {
     3: "is_directory",
-    4: "file_not_found",
+    NOT_FOUND: "file_not_found",
     5: "permission_denied",
     6: "invalid_path",
     7: "it could not be written whole",
