@@ -5,7 +5,8 @@
     px.adapters.deepagents      a backend
     px.adapters.smolagents      a Python executor
     px.adapters.openai_agents   tools, a shell, the entry of an MCP server
+    px.adapters.openai_sandbox  a sandbox client
     px.adapters.mcp             entries of clients' configurations; needs no framework
 
-What a model asks for runs in the sandbox, with an end in time and in size; what goes wrong is told to the model as a value.
+What a model asks for runs in the sandbox, with an end in time and in size; what goes wrong is told to it as a value.
 """

@@ -1,10 +1,10 @@
 """The interpreter that runs in the sandbox, as its source: a request is a line of JSON, so is its answer.
 
-What the code prints goes to stderr, which its children have as their stdout too, and a mark says where it ends. The code
-can do what it likes with all of this; whoever reads it believes nothing.
+What the code prints goes to stderr, which its children have as their stdout too, and a mark says where it ends.
+The code can do what it likes with all of this; whoever reads it believes nothing.
 """
 
-KERNEL = r'''
+KERNEL = r"""
 import ast, importlib, json, linecache, os, sys, traceback, types
 
 def run(code, name, space):
@@ -46,4 +46,4 @@ def serve():
         print(json.dumps(found), file=told, flush=True)
 
 serve()
-'''
+"""

@@ -7,8 +7,8 @@
         agent = create_deep_agent(model=model, backend=SandboxBackend(sandbox))
 
 Commands, and the files that the agent lists, reads, writes, edits and searches, are those of the sandbox: its home
-/home/sandbox and its /tmp can be written. Files go in and out by commands in the sandbox too, so that what a path means is
-decided there, whatever links the agent has made.
+/home/sandbox and its /tmp can be written. Files go in and out by commands in the sandbox too, so that what a path means
+is decided there, whatever links the agent has made.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ def sandbox_tools(
 ) -> list[BaseTool]:
     """run_command and run_code in the sandbox, which stays yours to close.
 
-    Those over a px.Sandbox are for ainvoke() alone, and who cancels that ends the command. Those over a px.sync.Sandbox are
-    for both; ainvoke() then waits in a thread.
+    Those over a px.Sandbox are for ainvoke() alone, and who cancels that ends the command. Those over a px.sync.Sandbox
+    are for both; ainvoke() then waits in a thread.
 
     command_timeout: seconds that a command may have at most; a model can ask for less
     limit:           bytes of each of its streams that the model sees

@@ -5,8 +5,8 @@
     config = RunConfig(sandbox=SandboxRunConfig(client=SandboxClient()))
     await Runner.run(SandboxAgent(name="worker", model=model), "...", run_config=config)
 
-The workspace is the home of a px.Sandbox, /home/sandbox. What goes in and out goes by commands in the sandbox, so that what
-a path means is decided there; the archive of a snapshot is unpacked there as well.
+The workspace is the home of a px.Sandbox, /home/sandbox. What goes in and out goes by commands in the sandbox, so that
+what a path means is decided there; the archive of a snapshot is unpacked there as well.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
     agent = Agent(model, toolsets=[FileSandboxToolset(files), SandboxToolset(sandbox)])
 
-What is refused is a result of the tool that says what is allowed, not an exception: an exception would end the run, and a
-retry would be counted against the model.
+What is refused is a result of the tool that says what is allowed, not an exception: that would end the run, and a retry
+would be counted against the model.
 """
 
 from __future__ import annotations

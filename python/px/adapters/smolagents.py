@@ -5,8 +5,8 @@
     with SandboxPythonExecutor() as executor:
         agent = CodeAgent(tools=[], model=model, executor=executor)
 
-One interpreter in the sandbox keeps what the steps define. Nothing that comes back is unpickled: that would let code of the
-sandbox run here, so there is no allow_pickle.
+One interpreter in the sandbox keeps what the steps define. Nothing that comes back is unpickled: that would let code of
+the sandbox run here, so there is no allow_pickle.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ class SandboxPythonExecutor(RemotePythonExecutor):
 
     additional_imports: packages that pip installs in the sandbox, which then needs a way out (enable_outbound)
     sandbox:            a px.Sandbox, which stays yours to close
-    command_timeout:    seconds of a step; one that takes longer ends the interpreter, and the next has a new one with the
-                        tools and variables that were sent
+    command_timeout:    seconds of a step; one that takes longer ends the interpreter, and the next has a new one with
+                        the tools and variables that were sent
     limit:              bytes of its output that are kept
     """
 
