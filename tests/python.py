@@ -23,7 +23,6 @@ from cases import Problem, Skip, parser, publish, start_again, tell, verdict_of 
 
 LIMIT_S = 1500
 FRAMEWORKS = ("pydantic-ai-slim", "deepagents", "smolagents", "openai-agents")  # deepagents brings langchain-core
-ADAPTERS = "adapters"
 
 
 def skip(why):
@@ -103,11 +102,9 @@ def verdict(case):
     for kind, word in (("failure", "not ok"), ("error", "not ok"), ("skipped", "skip")):
         found = case.find(kind)
         if found is not None:
-            text = (
-                found.get("message", "")
-                if word == "skip"
-                else f"{found.get('message', '')}\n{(found.text or '')[-1500:]}"
-            )
+            text = found.get("message", "") if word == "skip" else f"{found.get('message', '')}\n{(found.text or '')[-1500:]}"
+            if text == "collection skipped":  # of a whole file; the reason is elsewhere
+                text = (found.text or "").rpartition("Skipped: ")[2].rstrip("')\n")
             return name, word, text.replace("\n", "\n    | ")
     return name, "ok", ""
 
@@ -197,9 +194,9 @@ def wheel(top):
 
 def adapters(top):
     """What the others skip: nothing of it may be skipped here for want of a framework."""
-    for name, word, why in pytest(top, [ADAPTERS]):
+    examples = (example(path) for path in sorted((top / "examples").glob("agent_*.py")))
+    for name, word, why in (*pytest(top, ["adapters"]), *examples):
         yield name, "not ok" if word == "skip" and "not installed" in why else word, why
-    yield from (example(path) for path in sorted((top / "examples").glob("agent_*.py")))
 
 
 def everything(top, only):
