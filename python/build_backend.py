@@ -22,6 +22,7 @@ import tempfile
 import tomllib
 import zipfile
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 # In an sdist the engine lies beside us, in the repository around us.
@@ -31,9 +32,9 @@ MODULE = "_px.abi3.so"
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def project() -> dict[str, object]:
+def project() -> dict[str, Any]:
     with open(HERE / "pyproject.toml", "rb") as file:
-        found: dict[str, object] = tomllib.load(file)["project"]
+        found: dict[str, Any] = tomllib.load(file)["project"]
     return found
 
 
@@ -53,6 +54,8 @@ def metadata() -> str:
         "License: Apache-2.0",
         "Description-Content-Type: text/markdown",
     ]
+    for extra, needs in found.get("optional-dependencies", {}).items():
+        lines += [f"Provides-Extra: {extra}", *(f'Requires-Dist: {need}; extra == "{extra}"' for need in needs)]
     return "\n".join(lines) + "\n\n" + (HERE / "README.md").read_text(encoding="utf-8")
 
 
@@ -78,8 +81,8 @@ def build(folder: Path) -> Path:
 def package_files(built: Path) -> list[tuple[str, Path, int]]:
     """(name in the wheel, file, mode) of everything that is installed."""
     found = [
-        (f"px/{path.name}", path, 0o644)
-        for path in sorted((HERE / "px").iterdir())
+        (str(path.relative_to(HERE)), path, 0o644)
+        for path in sorted((HERE / "px").rglob("*"))
         if path.suffix in (".py", ".pyi") or path.name == "py.typed"
     ]
     found.append((f"px/{MODULE}", built / "python" / MODULE, 0o755))

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""python.py [--as UID] [--only WORD...] BUILD - the tests of the Python package and its examples, with Debian's python3 and pytest.
+"""python.py [--as UID] [--real] [--only WORD...] BUILD - the tests of the Python package and its examples, with Debian's python3 and pytest.
 
 The package is put together as a wheel would install it, where any user can reach it, and tested there. Prints `ok NAME`,
-`not ok NAME: why`, `skip NAME: why`, and last "N passed, N failed, N skipped".
+`not ok NAME: why`, `skip NAME: why`, and last "N passed, N failed, N skipped". --real: those of the adapters for agent frameworks, with
+the frameworks of the package index; the others skip what needs them.
 """
 
 import importlib.util
@@ -10,16 +11,19 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
-from cases import parser, publish, start_again, tell  # noqa: E402
+import real  # noqa: E402
+from cases import Problem, Skip, parser, publish, start_again, tell, verdict_of  # noqa: E402
 
 LIMIT_S = 1500
 PROGRAMS = ("px-main", "px-layer")      # beside px, for what has to be in its store
+FRAMEWORKS = ("pydantic-ai-slim", "deepagents", "smolagents", "openai-agents")  # deepagents brings langchain-core
 
 
 def skip(why):
@@ -38,7 +42,8 @@ def missing(build):
 
 def prepare(build, options):
     repo = HERE.parent
-    top = publish("px-python", [build / "px", *(build / "glibc" / name for name in PROGRAMS)], [HERE / "python.py"], options.uid)
+    top = publish("px-python", [build / "px", *(build / "glibc" / name for name in PROGRAMS)], [HERE / "python.py", HERE / "real.py"],
+                  options.uid)
     subprocess.run(
         [
             sys.executable,
@@ -66,6 +71,30 @@ def prepare(build, options):
     return top
 
 
+# ---- frameworks ----
+
+
+def frameworks(top):
+    """The directory that they are in, for all users of a run; Skip where they cannot be had."""
+    target = real.place(top) / "frameworks"
+    if (target / "whole").exists():
+        return target
+    if importlib.util.find_spec("pip") is None:
+        raise Skip("python3-pip is not installed")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--no-input"]
+    with tempfile.TemporaryDirectory() as probe:
+        found = subprocess.run([*pip, "download", "--no-deps", "--dest", probe, "iniconfig"], check=False, capture_output=True, text=True)
+    if found.returncode != 0:
+        raise Skip(f"the package index cannot be reached: {found.stderr.strip().splitlines()[-1:]}")
+    done = subprocess.run([*pip, "install", "--no-compile", "--only-binary", ":all:", "--target", str(target), *FRAMEWORKS],
+                          check=False, capture_output=True, text=True, timeout=LIMIT_S)
+    if done.returncode != 0:
+        raise Problem(f"pip: {done.stderr[-1500:]}")
+    (target / "whole").touch()
+    subprocess.run(["chmod", "-R", "go+rX", str(target)], check=True)
+    return target
+
+
 # ---- pytest ----
 
 
@@ -75,11 +104,9 @@ def verdict(case):
     for kind, word in (("failure", "not ok"), ("error", "not ok"), ("skipped", "skip")):
         found = case.find(kind)
         if found is not None:
-            text = (
-                found.get("message", "")
-                if word == "skip"
-                else f"{found.get('message', '')}\n{(found.text or '')[-1500:]}"
-            )
+            text = found.get("message", "") if word == "skip" else f"{found.get('message', '')}\n{(found.text or '')[-1500:]}"
+            if text == "collection skipped":  # of a whole file; the reason is elsewhere
+                text = (found.text or "").rpartition("Skipped: ")[2].rstrip("')\n")
             return name, word, text.replace("\n", "\n    | ")
     return name, "ok", ""
 
@@ -167,6 +194,13 @@ def wheel(top):
     return "wheel", "ok" if good else "not ok", "" if good else (done.stdout + done.stderr)[-1500:]
 
 
+def adapters(top):
+    """What the others skip: nothing of it may be skipped here for want of a framework."""
+    examples = (example(path) for path in sorted((top / "examples").glob("agent_*.py")))
+    for name, word, why in (*pytest(top, ["adapters"]), *examples):
+        yield name, "not ok" if word == "skip" and "not installed" in why else word, why
+
+
 def everything(top, only):
     yield from pytest(top, only)
     if not only:
@@ -177,17 +211,24 @@ def everything(top, only):
 
 
 def main():
-    options = parser("build").parse_args()
+    words = parser("build")
+    words.add_argument("--real", action="store_true")
+    options = words.parse_args()
     if not options.published:
         why = missing(options.build)
         if why:
             return skip(why)
-        return start_again(
-            prepare(options.build.resolve(), options), "python.py", options
-        )
-    os.environ["PYTHONPATH"] = str(options.build / "site")
+        top = prepare(options.build.resolve(), options)
+        verdict, why = verdict_of(lambda: os.environ.update(PX_FRAMEWORKS=str(frameworks(top)) if options.real else ""))
+        if verdict != "ok":
+            shutil.rmtree(top)
+            tell([("frameworks", verdict, why)])
+            return verdict != "skip"
+        return start_again(top, "python.py", options, *(["--real"] if options.real else []))
+    found = os.environ.pop("PX_FRAMEWORKS")
+    os.environ["PYTHONPATH"] = f"{options.build / 'site'}:{found}".rstrip(":")
     os.environ["PX"] = str(options.build / "px")
-    return tell(everything(options.build, options.only))
+    return tell(adapters(options.build) if options.real else everything(options.build, options.only))
 
 
 if __name__ == "__main__":

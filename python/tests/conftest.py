@@ -112,7 +112,7 @@ def clean(tmp_path, monkeypatch, request):
     gc.collect()
     before = descriptors()
     yield
-    for name in ("sandbox", "worker"):
+    for name in ("sandbox", "worker", "files", "backend", "executor"):
         request.node.funcargs.pop(name, None)  # pytest keeps what a fixture gave until later
     gc.collect()
     assert descriptors() <= before, "descriptors are left open"
