@@ -88,7 +88,7 @@ void px_plan_network(struct px_plan *plan, const struct px_policy *policy)
 /* /etc/resolv.conf. Whoever is asked, the question comes to our resolver, which asks the same servers. */
 void px_plan_resolv(const struct px_policy *policy, struct px_buf *out)
 {
-    if (policy->net != PX_NET_OUTBOUND)
+    if (policy->net != PX_NET_OUTBOUND && policy->net != PX_NET_BOX)    /* the other box may be one with a way out */
         return;
     size_t before = out->len;
     for (size_t i = 0; i < policy->dns.count; i++) {

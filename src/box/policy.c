@@ -573,7 +573,7 @@ const struct px_field px_policy_fields[] = {
     { "workdir",      'w', &inside_type,     AT(workdir),       0,      "PATH",           "working directory in the box", NULL },
     { "env",          'e', &env_type,        AT(env),           REPEAT, "NAME[=VALUE]",   "set a variable, or pass the caller's on", NULL },
     { "env-file",     0,   &env_file_type,   AT(env),           REPEAT, "FILE",           "set variables from NAME=VALUE lines", NULL },
-    { "net",          0,   &px_policy_net_type, AT(net),        0,      "MODE",           "none, loopback, outbound or host", net_words },
+    { "net",          0,   &px_policy_net_type, AT(net),        0,      "MODE",           "none, loopback, outbound, host, or box:NAME for that of another box", net_words },
     { "allow-net",    0,   &px_policy_rule_type, AT(allow_net), REPEAT, "HOST[:PORT]",    "allow connections to this name or address only", NULL },
     { "deny-net",     0,   &px_policy_rule_type, AT(deny_net),  REPEAT, "HOST[:PORT]",    "refuse connections to this name or address", NULL },
     { "allow-host-loopback", 0, &px_field_bool, AT(allow_host_loopback), FLAG, NULL,      "reach the host's loopback at 10.0.2.2", NULL },

@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "engine/join.h"
 #include "engine/network.h"
 #include "runtime/run.h"
 #include "seccomp/print.h"
@@ -71,6 +72,11 @@ void px_beyond_root_free(struct px_root_lease *lease)
 int px_beyond_network(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e)
 {
     return px_network_start(policy, ret_carrier, e);
+}
+
+int px_beyond_join(const struct px_policy *policy, struct px_err *e)
+{
+    return px_join_find(policy->net_box, e);
 }
 
 int px_beyond_plan(const struct px_policy *policy, const char *const argv[], const struct px_host *host, char **ret_json,

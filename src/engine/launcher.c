@@ -50,6 +50,12 @@ int px_beyond_network(const struct px_policy *policy, struct px_carrier **ret_ca
     return refuse(e);
 }
 
+int px_beyond_join(const struct px_policy *policy, struct px_err *e)
+{
+    (void)policy;
+    return refuse(e);
+}
+
 int px_beyond_plan(const struct px_policy *policy, const char *const argv[], const struct px_host *host, char **ret_json,
                    struct px_err *e)
 {
