@@ -578,7 +578,7 @@ const struct px_field px_policy_fields[] = {
     { "deny-net",     0,   &px_policy_rule_type, AT(deny_net),  REPEAT, "HOST[:PORT]",    "refuse connections to this name or address", NULL },
     { "allow-host-loopback", 0, &px_field_bool, AT(allow_host_loopback), FLAG, NULL,      "reach the host's loopback at 10.0.2.2", NULL },
     { "host-port",    0,   &px_policy_port_type, AT(host_ports), REPEAT, "PORT",          "reach this port of the host's loopback at 10.0.2.2", NULL },
-    { "publish",      'p', &px_policy_publish_type, AT(publish), REPEAT, "[IP:]HOST:BOX", "forward a port of the host to one of the box", NULL },
+    { "publish",      'p', &px_policy_publish_type, AT(publish), REPEAT, "[IP:]HOST:BOX[/udp]", "forward a port of the host to one of the box", NULL },
     { "dns",          0,   &px_policy_server_type, AT(dns),     REPEAT, "ADDRESS",        "name server for the box", NULL },
     { "http-proxy",   0,   &px_policy_proxy_type, AT(http_proxy), 0,    "URL",            "set the proxy variables", NULL },
     { "memory",       'm', &px_field_bytes,  AT(memory_bytes),  0,      "SIZE",           "end the run above this much memory (needs a cgroup)", NULL },

@@ -61,8 +61,8 @@ static int find_numbered(const char *number, struct px_err *e)
     px_auto_fd int pidfd = (int)px_sys(SYS_pidfd_open, pid, 0);
     if (pidfd >= 0 && is_init((int)pid) && px_pidfd_number(pidfd) == (int)pid)
         return px_fd_take(&pidfd);
-    px_fail(e, PX_E_NAME, 0, "process %s is not pid 1 of a box of yours", number);
-    px_why(e, "It is no box, has ended, or belongs to another user.");
+    px_fail(e, PX_E_NAME, 0, "process %s is no box of yours", number);
+    px_why(e, "It is not pid 1 of a box, has ended, or belongs to another user.");
     return px_fix(e, "Python: the number is sandbox.network.namespace_pid().\nA box with a name: --net box:NAME.");
 }
 
