@@ -455,8 +455,10 @@ static int plan_full(struct px_plan *plan, const struct px_policy *policy, struc
     if (px_policy_without(policy, PX_WITHOUT_UTS))
         plan->namespaces &= ~(uint64_t)PX_CLONE_NEWUTS;
     plan->joins = policy->net == PX_NET_BOX;
-    if (plan->joins)
+    if (plan->joins) {
+        plan->join = -EBADF;
         plan->namespaces &= ~(uint64_t)PX_CLONE_NEWUSER;
+    }
     plan->own_net = policy->net != PX_NET_HOST && !plan->joins && !px_policy_without(policy, PX_WITHOUT_NETNS);
     px_steps_add(plan, PX_OP_BEGIN);
     uint32_t name = px_steps_text(plan, policy->hostname);
@@ -678,7 +680,6 @@ static struct px_plan *new_plan(void)
         px_plan_free(plan);
         return NULL;
     }
-    plan->join = -EBADF;
     plan->text = PX_BUF(PX_PLAN_TEXT_MAX);
     px_buf_putc(&plan->text, '\0');     /* offset 0 is the empty text */
     return plan;
@@ -751,7 +752,8 @@ void px_plan_free(struct px_plan *plan)
         return;
     for (uint32_t i = 0; i < plan->count; i++)
         (void)px_fd_close(plan->steps[i].fd);
-    (void)px_fd_close(plan->join);
+    if (plan->joins)
+        (void)px_fd_close(plan->join);
     free(plan->steps);
     free(plan->argv);
     free(plan->envp);
