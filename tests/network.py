@@ -636,11 +636,110 @@ def details(world):
 def what_contradicts_is_refused(world):
     for words, code in ((("--net", "none", "--allow-net", "good.test"), "PX001"), (("--allow-net", "good.test", "--net", "loopback"), "PX001"),
                         (("--allow-host-loopback",), "PX001"), (("--dns", "203.0.113.53"), "PX001"), (("-p", "1:1", "--net", "none"), "PX001"),
-                        (("-p", "1:1/udp"), "PX003"), (("--net", "outbound:pasta"), "PX003"), (("--net", "box:other"), "PX003"),
+                        (("-p", "1:1/sctp"), "PX002"), (("--net", "outbound:pasta"), "PX003"), (("--net", "box:other"), "PX041"),
+                        (("--net", "box:"), "PX002"), (("--net", "pid:x"), "PX002"), (("--net", "pid:1"), "PX041"), (("--net", f"pid:{os.getpid()}"), "PX041"),
+                        (("--net", "box:n", "--allow-net", "good.test"), "PX001"), (("--net", "box:n", "-p", "1:1"), "PX001"),
+                        (("--dns", "203.0.113.53", "--net", "box:n"), "PX001"), (("--net", "box:n", "--require", "landlock", "--runtime", "runc"), "PX003"),
                         (("--allow-net", "127.1"), "PX002"), (("--allow-net", "good.test:99999"), "PX002"), (("--allow-net", "a@b"), "PX002"),
                         (("--allow-net", ""), "PX002"), (("--allow-net", "10.0.0.1/8"), "PX002"), (("--dns", "name.test"), "PX002"), (("-p", "80"), "PX002")):
         done = world.run("exec", *words, "--", "echo", "RAN", status=125)
         check(done.stderr.startswith(code) and "RAN" not in done.stdout, f"{words}: {done.stderr[:200]}")
+
+
+# ---- UDP ports ---------------------------------------------------------------------------------------------------------------
+
+# Answers in capitals, to whom it came from; "who" asks for its address, "to PORT" has it speak to that port of its loopback from another
+# of its own, "out" has it speak to the world from the published one.
+UDP_SERVER = """
+import socket
+here, other = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
+here.bind(("0.0.0.0", PORT))
+print("ready", flush=True)
+held = None
+def tell(act):
+    try: act(); return b"sent"
+    except OSError as error: return (error.strerror or "").encode()
+while True:
+    data, sender = here.recvfrom(70000)
+    words = data.decode("latin-1").split()
+    if words[:1] == ["who"]: data = str(sender[1]).encode()
+    elif words[:1] == ["to"]: data = tell(lambda: other.sendto(b"FORGED", ("127.0.0.1", int(words[1]))))
+    elif words[:1] == ["out"]: data = tell(lambda: here.sendto(b"OUT", ("203.0.113.10", 443)))
+    elif words[:1] == ["hold"]: held = sender
+    elif words[:1] == ["late"]: data = tell(lambda: here.sendto(b"LATE", held))
+    else: data = data.upper()
+    here.sendto(data, sender)
+"""
+
+
+class Caller:
+    """Somebody who speaks to a UDP port of the host."""
+
+    def __init__(self, port, address="127.0.0.1"):
+        self.socket = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.connect((address, port))
+
+    def hears(self, wait_s):
+        self.socket.settimeout(wait_s)
+        try:
+            return self.socket.recv(70000)
+        except OSError:
+            return b""
+
+    def says(self, data, wait_s=10):
+        try:
+            self.socket.send(data)
+        except ConnectionRefusedError:
+            return b""
+        return self.hears(wait_s)
+
+
+def udp_box(world, *options):
+    process = world.spawn("exec", *options, "--", "python3", "-c", UDP_SERVER.replace("PORT", "5353"))
+    check(process.stdout.readline() == "ready\n", f"the box did not start: {process.poll()}")
+    return process
+
+
+@test
+def udp_ports_are_published(world):
+    """Each sender has his own answers, on loopback only unless said otherwise, and by the address that he spoke to."""
+    for mode in (("--net", "outbound"), ()):
+        port, wide, six = free_port(), free_port(), free_port()
+        process = udp_box(world, *mode, "-p", f"{port}:5353/udp", "-p", f"0.0.0.0:{wide}:5353/udp", "-p", f"[::1]:{six}:5353/udp")
+        one, two = Caller(port), Caller(port)
+        check(one.says(b"one") == b"ONE" and two.says(b"two") == b"TWO" and one.says(b"who") != two.says(b"who"), "answers that are not the sender's")
+        check(one.says(b"") == b"" and one.says(b"x" * 65000) == b"X" * 65000, "an empty or a large datagram")
+        for address in ("127.0.0.1", "203.0.113.1"):
+            check(Caller(wide, address).says(b"wide") == b"WIDE", f"no answer from {address}, to which it was sent")
+        check(Caller(six, "::1").says(b"six") == b"SIX", "no answer by IPv6")
+        check(Caller(port, "203.0.113.1").says(b"one", 1) == b"", "it is published on every address")
+        done = world.run("exec", "-p", f"{port}:1/udp", "--", "echo", "RAN", status=125)
+        check("PX501" in done.stderr and f"{port}" in done.stderr and "RAN" not in done.stdout, done.stderr)
+        process.terminate()
+        process.wait(LIMIT_S)
+        until(lambda: one.says(b"gone", 0.1) == b"", "the port outlives the box")
+    result = world.result(("-p", f"{free_port()}:80", "-p", f"{free_port()}:5353/udp"), "true")
+    check("ports=2 published" in result["isolation"]["mechanisms"], result["isolation"])
+
+
+@test
+def udp_ports_open_nothing_else(world):
+    """No way out for UDP, no way to a sender but by the port that he spoke to, and only as many senders as there is room for."""
+    port = free_port()
+    process = udp_box(world, "--net", "outbound", "-p", f"{port}:5353/udp")
+    victim = Caller(port)
+    inside = victim.says(b"who").decode()
+    other = Caller(port)
+    check(other.says(b"to " + inside.encode()) == b"sent" and victim.hears(1) == b"", "another port of the box spoke to a sender")
+    check(other.says(b"out") == b"Operation not permitted", "UDP left the box")
+    check(victim.says(b"hold") == b"hold", "the twin that is remembered")
+    crowd = [Caller(port) for _ in range(200)]
+    check(all(caller.says(b"crowd") == b"CROWD" for caller in crowd), "one of a crowd had no answer")
+    check(crowd[-1].says(b"late") == b"sent" and victim.hears(1) == b"" and all(caller.hears(0.001) == b"" for caller in crowd),
+          "an answer went to somebody, long after its sender was forgotten")
+    check(victim.says(b"again") == b"AGAIN", "who was forgotten may not come again")
+    process.terminate()
+    process.wait(LIMIT_S)
 
 
 # ---- boxes that stay ------------------------------------------------------------------------------------------------------
@@ -665,6 +764,108 @@ def living_boxes(world):
         until(lambda: page_at("127.0.0.1", port) == "box /p", f"the port of the box is not reached: {server.poll()}")
     finally:
         world.run("box", "stop", "n")
+
+
+# ---- boxes that share a network -----------------------------------------------------------------------------------------------
+
+
+@test
+def boxes_share_a_network(world):
+    """The rules, names and ports are those of the box that is joined, for a command and for a box that stays."""
+    port, udp = free_port(), free_port()
+    world.run("box", "start", "--name", "n", *GOOD, "-p", f"{port}:8080", "-p", f"{udp}:5353/udp")
+    values, result = world.python(("--net", "box:n"), 'say(get("http://good.test/j"), get("http://other.test/j"), raw("203.0.113.10", 80))')
+    check(values[0] == "host=good.test /j\n", values)
+    fails(values[1], "it is not on the list")
+    fails(values[2], "an address that is not on the list")
+    check("net=box:n" in result["isolation"]["mechanisms"] and any("other box" in text for text in result["isolation"]["missing"]), result["isolation"])
+    server = world.spawn("exec", "--net", "box:n", "--", "python3", "-c", SERVER.replace("PORT", "8080"))
+    until(lambda: page_at("127.0.0.1", port) == "box /p", f"the port of the network is not reached: {server.poll()}")
+    page = HELPERS + 'say(get("http://127.0.0.1:8080/l"))'
+    check(json.loads(world.run("box", "exec", "n", "--", "python3", "-c", page).stdout) == ["box /l"], "the loopback is not one")
+    world.run("box", "start", "--name", "second", "--net", "box:n")
+    check(json.loads(world.run("box", "exec", "second", "--", "python3", "-c", page).stdout) == ["box /l"], "a box that stays")
+    check(world.python(("--net", "box:second"), 'say(get("http://127.0.0.1:8080/l"))')[0] == ["box /l"], "through the one that has joined")
+    fails(world.python(("--net", "loopback"), 'say(get("http://127.0.0.1:8080/l"))')[0][0], "a box that has not joined")
+    speaker = udp_box(world, "--net", "box:second")
+    check(Caller(udp).says(b"both") == b"BOTH", "the UDP port of the network")
+    speaker.terminate()
+
+
+APART = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+def seen(act):
+    try: return act()
+    except OSError as error: return "failed: " + (error.strerror or str(error))
+def abstract():
+    s = socket.socket(socket.AF_UNIX); s.connect("\\0shared"); return "reached"
+def queue():
+    return "reached" if libc.mq_open(b"/shared", 0) >= 0 else "failed: no queue"
+names = [open(f"/proc/{p}/cmdline").read() for p in os.listdir("/proc") if p.isdigit() and p != "1"]
+say(seen(abstract), queue(), "reached" if any("of-the-first" in n for n in names if "say(" not in n) else "failed: not seen",
+    seen(lambda: open("/tmp/shared").read()), seen(lambda: os.listdir("/home/sandbox/.first")),
+    [line.split()[1] for line in open("/proc/self/status") if line.startswith("Cap")],
+    "reached" if libc.setns(os.open("/proc/self/ns/net", os.O_RDONLY), 0) == 0 else "failed: setns",
+    seen(lambda: open("/proc/sys/net/ipv4/ip_unprivileged_port_start", "w").write("1") and "reached"))
+"""
+CHANGE = """
+import fcntl, struct
+s, route = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+def flags(request): return struct.unpack("16sh", fcntl.ioctl(s, request, struct.pack("16sh14x", b"lo", 0))[:18])[1] & 1
+def add_address():
+    body = struct.pack("=BBBBI", 2, 32, 0, 0, 1) + struct.pack("=HH", 8, 2) + bytes([10, 9, 9, 9])
+    route.send(struct.pack("=IHHII", 16 + len(body), 20, 0x605, 1, 0) + body)
+    code = struct.unpack("=i", route.recv(4096)[16:20])[0]
+    return "done" if code == 0 else f"failed: {code}"
+say(try_to(lambda: flags(0x8914)), try_to(add_address), flags(0x8913))
+"""
+FIRST = """
+import ctypes, os, socket, time
+s = socket.socket(socket.AF_UNIX); s.bind("\\0shared"); s.listen()
+ctypes.CDLL(None).mq_open(b"/shared", 0o100 | 2, 0o666, None)
+open("/tmp/shared", "w").write("secret"); os.mkdir("/home/sandbox/.first")
+c = socket.socket(socket.AF_UNIX); c.connect("\\0shared")
+print("ready", flush=True); time.sleep(1000)
+"""
+
+
+@test
+def joined_boxes_are_apart(world):
+    """Of the other box there is nothing but the network: no process, no file, no queue, no abstract socket; and no privilege over that."""
+    world.run("box", "start", "--name", "n", "--net", "loopback")
+    first = world.spawn("box", "exec", "n", "--", "python3", "-c", FIRST, "of-the-first")
+    check(first.stdout.readline() == "ready\n", "the first box did not start")
+    values, result = world.python(("--net", "box:n"), APART)
+    scoped = any(m.startswith("landlock=") and int(m[9:]) >= 6 for m in result["isolation"]["mechanisms"])
+    check(scoped or any("abstract" in text for text in result["isolation"]["missing"]), result["isolation"])
+    for value in values[0 if scoped else 1 : 5] + values[6:]:
+        fails(value, f"the joined box reached something: {values}")
+    check(set(values[5]) == {"0000000000000000"}, f"it has privileges: {values[5]}")
+    down, address, up = world.python(("--net", "box:n"), CHANGE)[0]
+    fails(down, "it has switched the loopback off")
+    fails(address, "it has given the network an address")
+    check(up == 1, "the loopback cannot be looked at, or is down")
+
+
+@test
+def joined_box_outlives_the_other(world):
+    """The network goes, the process stays; who comes later is told, and so is who asks for a network that is the host's."""
+    world.run("box", "start", "--name", "n", *GOOD)
+    code = 'print(get("http://good.test/1"), end="", flush=True)\nsys.stdin.readline()\nsay(get("http://good.test/2"), raw("127.0.0.1", 9))'
+    process = subprocess.Popen([world.px, "exec", "-i", "--net", "box:n", "--", "python3", "-c", HELPERS + code], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=world.top, env=world.environment, text=True)
+    world.children.append(process)
+    check(process.stdout.readline() == "host=good.test /1\n", "the network of the other box")
+    world.run("box", "stop", "n")
+    out, error = process.communicate("go\n", LIMIT_S)
+    check(process.returncode == 0, f"it ended with the other: {process.returncode} {error[-300:]}")
+    for value in json.loads(out):
+        fails(value, "the network outlives its box")
+    check("PX041" in world.run("exec", "--net", "box:n", "--", "true", status=125).stderr, "a box that has ended")
+    world.run("box", "start", "--name", "wide", "--net", "host")
+    done = world.run("exec", "--net", "box:wide", "--", "echo", "RAN", status=125)
+    check(done.stderr.startswith("PX001") and "--net host" in done.stderr and "RAN" not in done.stdout, done.stderr)
 
 
 # ---- under attack -----------------------------------------------------------------------------------------------------------

@@ -122,6 +122,8 @@ static int obey(struct relay *r, const struct px_net_order *o, int *fd)
         return add_port(r, o->port);
     case PX_ORDER_PUBLISH:
         return add_published(r, o->port, fd);
+    case PX_ORDER_PUBLISH_UDP:
+        return udp_add(r, o->port, fd);
     case PX_ORDER_GO:
         return 1;
     }
@@ -175,6 +177,9 @@ static void take_socket(struct relay *r, int kind, int *fd)
         if (r->inside_count < PX_NET_INSIDE_MAX)
             r->inside[r->inside_count++] = px_fd_take(fd);
         return;
+    case PX_NET_INSIDE_UDP:
+        udp_take(r, fd);
+        return;
     default:
         return;
     }
@@ -197,6 +202,7 @@ static void box_ready(struct relay *r, struct watch *w, uint32_t events)
         }
     }
     link_publish(r);
+    udp_publish(r);
 }
 
 /* ---- the loop ---- */
@@ -212,10 +218,11 @@ static int obey_now(struct relay *r, int engine)
     if (n != sizeof order)
         return -1;
     int32_t answer = -EINVAL;
-    if (order.kind <= PX_ORDER_FORGET_DENY || order.kind == PX_ORDER_PUBLISH)
+    if (order.kind <= PX_ORDER_FORGET_DENY || order.kind == PX_ORDER_PUBLISH || order.kind == PX_ORDER_PUBLISH_UDP)
         answer = obey(r, &order, &fd);
     r->publishing = false;      /* a new port is listened to like the others */
     link_publish(r);
+    udp_publish(r);
     return send(engine, &answer, sizeof answer, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -1 : 1;
 }
 
@@ -234,12 +241,13 @@ static void engine_ready(struct relay *r, struct watch *w, uint32_t events)
     r->end_nsec = px_now_nsec() + (uint64_t)PX_NET_LINGER_MSEC * 1000000;
     if (r->log.fd >= 0)
         relay_log_ready(r, &r->log, 0);
+    udp_end(r);
     link_end(r);
 }
 
 static bool is_busy(const struct relay *r)
 {
-    bool busy = r->ending || r->links;
+    bool busy = r->ending || r->links || r->visitors_here;
     for (size_t i = 0; i < PX_NET_LOOKUPS_MAX; i++)
         busy = busy || r->lookups[i].name;
     for (size_t i = 0; i < CLIENTS_MAX; i++)
@@ -267,6 +275,7 @@ static int loop(struct relay *r)
         lookup_tick(r, now);
         serve_tick(r, now);
         link_tick(r, now);
+        udp_tick(r, now);
     }
     return 0;
 }

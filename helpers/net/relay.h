@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "net/dns.h"
@@ -74,6 +75,24 @@ struct listener {
     uint16_t port;              /* published: of the box */
 };
 
+/* What says by which of the host's addresses a datagram came, or goes. */
+union udp_way {
+    struct cmsghdr header;
+    char room[CMSG_SPACE(sizeof(struct in6_pktinfo))];
+};
+
+/* Who sends to a published UDP port. */
+struct visitor {
+    struct watch w;             /* the socket of the box's namespace that speaks for him */
+    struct listener *port;      /* NULL: it is nobody's */
+    struct sockaddr_storage from;
+    socklen_t from_length;
+    union udp_way way;
+    size_t way_length;          /* 0: not known */
+    int traffic;
+    uint64_t used_nsec;         /* when something last went either way */
+};
+
 struct host_entry {
     char name[PX_NET_NAME_MAX];
     struct px_address address;
@@ -96,6 +115,8 @@ struct relay {
     bool host_loopback;         /* every port of it */
     struct listener published[PX_NET_PORTS_MAX];
     size_t published_count;
+    struct listener udp_ports[PX_NET_PORTS_MAX];
+    size_t udp_ports_count;
     /* state */
     struct name *names[PX_NET_NAMES_MAX];       /* by number */
     uint32_t names_count;
@@ -110,6 +131,8 @@ struct relay {
     size_t links_count, links_max;
     int inside[PX_NET_INSIDE_MAX];              /* idle sockets of the box's namespace */
     size_t inside_count;
+    struct visitor visitors[PX_NET_VISITORS_MAX];
+    size_t visitors_count, visitors_here;       /* that have a socket; that are somebody's */
     bool publishing;            /* the published ports are in the epoll */
     int pipes[PIPES_LARGE][2];  /* large ones that are idle */
     size_t pipes_count, pipes_large;
@@ -149,3 +172,9 @@ void link_more(struct relay *r);                        /* a turn for each of `a
 void link_tick(struct relay *r, uint64_t now);
 void link_end(struct relay *r);                         /* the box is gone */
 void link_publish(struct relay *r);                     /* as sockets come and go */
+/* udp.c */
+int udp_add(struct relay *r, uint32_t port, int *fd);   /* a port */
+void udp_take(struct relay *r, int *fd);                /* a socket of the box's namespace */
+void udp_publish(struct relay *r);
+void udp_tick(struct relay *r, uint64_t now);
+void udp_end(struct relay *r);

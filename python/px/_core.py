@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
 import uuid
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypedDict, TypeVar
@@ -16,7 +17,7 @@ from typing import Any, Generic, Self, TypedDict, TypeVar
 from . import _px
 from ._errors import SandboxError
 from ._loop import Loop
-from ._policy import Setting, Value, environment, not_built, policy_of, settings_of
+from ._policy import Setting, Value, environment, policy_of, settings_of
 from ._process import Home, Pipes
 from ._streams import step_out
 from ._talk import Talk
@@ -89,20 +90,37 @@ def end_box(box: _px.Box) -> None:
     step_out(box)
 
 
+def kill_all(processes: Iterable[Talk]) -> None:
+    """Ends commands that have a box of their own."""
+    for process in list(processes):
+        with contextlib.suppress(SandboxError):
+            process.kill()
+
+
 def release(
-    box: _px.Box | None, folders: Sequence[Path], owner: int, watchers: list[Callable[[], None]]
+    box: _px.Box | None,
+    folders: Sequence[Path],
+    owner: int,
+    watchers: list[Callable[[], None]],
+    apart: Iterable[Talk] = (),
 ) -> None:
     """What is left of a sandbox goes; in a forked child it is not ours. No loop may watch a closed descriptor."""
     if owner != os.getpid():
         return
     while watchers:
         watchers.pop()()
+    kill_all(apart)
     try:
         if box is not None:
             end_box(box)
     finally:
         for folder in folders:
             remove_tree(folder)
+
+
+def of_process(pid: int) -> str:
+    """The network of the box with this process, as a policy says it."""
+    return f"pid:{int(pid)}"
 
 
 class SandboxNetwork:
@@ -144,6 +162,7 @@ class SandboxBase(Generic[Process]):
         disk: str | int | None = None,
         env: Mapping[str, str] | None = None,
         policy: Mapping[str, Value] | None = None,
+        ns_pid_override: int | None = None,
     ) -> None:
         """See docs/python.md.
 
@@ -151,6 +170,7 @@ class SandboxBase(Generic[Process]):
         memory, cpus, pids, disk: bounds on everything in the sandbox together: "512m", 1.5, 100, "1g"
         env:    variables of every command
         policy: any other field of px-policy(5): {"seccomp": "strict", "bind": ["/data:/data:ro"]}
+        ns_pid_override: join the network of another sandbox: its network.namespace_pid()
         """
         self._closed = False
         if persist_overlayfs and rootfs_overlay_path is None:
@@ -161,9 +181,12 @@ class SandboxBase(Generic[Process]):
             raise ValueError("enable_outbound and allow_host_loopback need enable_network=True")
         if allow_host_loopback and not enable_outbound:
             raise ValueError("allow_host_loopback needs enable_outbound=True")
+        if ns_pid_override is not None and (enable_outbound or not enable_network):
+            raise ValueError("ns_pid_override is the network of another sandbox: enable_outbound and enable_network are its")
         self._rootfs = self._find_root(rootfs, rootfs_path)
         self._outbound = enable_outbound
         net = "outbound" if enable_outbound else "loopback" if enable_network else "none"
+        net = net if ns_pid_override is None else of_process(ns_pid_override)
         self._settings: list[Setting] = [
             ("timeout", "unlimited"),  # of each command: run() has one
             ("net", net),
@@ -189,6 +212,7 @@ class SandboxBase(Generic[Process]):
         ]
         self._commands: dict[bool, _px.Policy] = {}
         self._processes: weakref.WeakSet[Process] = weakref.WeakSet()
+        self._apart: weakref.WeakSet[Process] = weakref.WeakSet()  # those of them with another network
         self._start(work_dir)
         self.network = SandboxNetwork(net, self) if enable_network else None
         if persist_overlayfs:
@@ -214,14 +238,14 @@ class SandboxBase(Generic[Process]):
             else:
                 self.work_dir = absolute(work_dir)
                 self.work_dir.mkdir(parents=True, exist_ok=True)
-            places: list[Setting] = [("work-dir", str(self.work_dir)), ("bind", f"{self.tmp_dir}:/tmp:rw")]
-            self._home: _px.Box | None = _px.stay(policy_of(PRESET, self._settings, places))
+            self._places: list[Setting] = [("work-dir", str(self.work_dir)), ("bind", f"{self.tmp_dir}:/tmp:rw")]
+            self._home: _px.Box | None = _px.stay(policy_of(PRESET, self._settings, self._places))
         except BaseException:
             release(None, folders, os.getpid(), [])
             raise
         self._owner = os.getpid()
         self._watchers: list[Callable[[], None]] = []
-        self._release = weakref.finalize(self, release, self._home, folders, self._owner, self._watchers)
+        self._release = weakref.finalize(self, release, self._home, folders, self._owner, self._watchers, self._apart)
 
     def _home_pid(self) -> int:
         return self._alive().pid()
@@ -263,13 +287,14 @@ class SandboxBase(Generic[Process]):
     ) -> Process:
         """run(), which begins without waiting."""
         home = self._alive()
-        if ns_pid_override is not None:
-            raise not_built("ns_pid_override is not part of this build")
         loop = self._loop()
         argv = ["bash", "-c", command] if isinstance(command, str) else list(command)
         pipes = Pipes(use_pty)
         try:
-            box = home.exec(self._command(use_pty, env, cwd), argv, *pipes.theirs(), rows, cols)
+            if ns_pid_override is None:
+                box = home.exec(self._command(use_pty, env, cwd), argv, *pipes.theirs(), rows, cols)
+            else:
+                box = _px.start(self._elsewhere(ns_pid_override, use_pty, env, cwd), argv, *pipes.theirs(), rows, cols)
         except BaseException:
             pipes.close()
             raise
@@ -277,7 +302,19 @@ class SandboxBase(Generic[Process]):
             pipes.close_theirs()
         process = self._kind(box, pipes, self, timeout, loop)
         self._processes.add(process)
+        if ns_pid_override is not None:
+            self._apart.add(process)
         return process
+
+    def _elsewhere(self, pid: int, tty: bool, env: Mapping[str, str] | None, cwd: str | None) -> _px.Policy:
+        """The policy of a command that has the network of another sandbox, and so a box of its own with our directories."""
+        if any(field == "overlay" for field, _ in self._settings):
+            raise SandboxError(
+                "ns_pid_override: a command with another network has a root of its own, not the overlay of this sandbox",
+                fix="Let all commands join: Sandbox(ns_pid_override=...).",
+            )
+        net: list[Setting] = [("net", of_process(pid))]
+        return policy_of(PRESET, self._settings, self._places, environment(env), settings_of({"tty": tty, "workdir": cwd}), net)
 
     def _write_script(self, code: str, run_command: str, extension: str) -> str:
         """The command that runs the code, which now lies in the box's /tmp."""
@@ -311,11 +348,9 @@ class SandboxBase(Generic[Process]):
             raise SandboxError(
                 "forward_port needs the outbound network", fix="Make the sandbox with enable_outbound=True."
             )
-        if proto == "udp":
-            raise not_built("forwarding UDP is not part of this build")
-        if proto != "tcp":
+        if proto not in ("tcp", "udp"):
             raise ValueError(f"proto: '{proto}' is neither tcp nor udp")
-        home.network("publish", f"{host_port}:{sandbox_port}")
+        home.network("publish", f"{host_port}:{sandbox_port}/{proto}")
         return {"proto": proto, "host_addr": LOOPBACK, "host_port": host_port, "guest_port": sandbox_port}
 
     def close(self) -> None:
@@ -325,6 +360,9 @@ class SandboxBase(Generic[Process]):
         if home is None or self._owner != os.getpid():  # in a forked child it is not ours to end
             return
         try:
+            kill_all(self._apart)
+            for process in list(self._apart):  # the others go with the box, these use its directories
+                process._lost()
             self._release()
         finally:
             for process in list(self._processes):

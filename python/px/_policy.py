@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from . import _px
-from ._errors import SandboxError, from_engine
 
 Value = str | int | float | bool | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
 Setting = tuple[str, str | None]
@@ -47,10 +46,3 @@ def policy_of(preset: str, *groups: Iterable[Setting]) -> _px.Policy:
 def seconds(value: float | None) -> str:
     """As the engine reads it."""
     return "unlimited" if value is None else f"{max(1, round(value * 1000))}ms"
-
-
-def not_built(what: str) -> SandboxError:
-    """The error for what this build of px does not have."""
-    found = _px.explain(3)
-    _, _, why, fix = found if found else ("", "", "", "")
-    return from_engine(3, 0, what, why, fix, "", None, None)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import shutil
+import socket
 import subprocess
 import time
 import warnings
@@ -27,6 +28,7 @@ from conftest import (
 
 import px.sync
 from px import CommandError, Sandbox, SandboxError, SandboxTimeout
+from px._core import SandboxNetwork
 
 
 async def said(sandbox, command, **more):
@@ -470,9 +472,6 @@ def test_B29_refusals():
     with Sandbox(enable_network=False) as sandbox, pytest.raises(RuntimeError, match="network"):
         sandbox.forward_port(8080, 18080)
     with outbound() as sandbox:
-        with pytest.raises(SandboxError, match="UDP") as caught:
-            sandbox.forward_port(8080, 18080, "udp")
-        assert caught.value.name == "PX003"
         with pytest.raises(ValueError, match="sctp"):
             sandbox.forward_port(8080, 18080, proto="sctp")
         for ports in ((0, 18080), (8080, 70000), (8080, -1)):
@@ -510,11 +509,85 @@ def test_B29_plain():
 
 @looped
 async def test_B31_another_namespace():
-    with Sandbox() as sandbox:
-        with pytest.raises(SandboxError) as caught:
-            await sandbox.run("true", ns_pid_override=1)
-        assert caught.value.name == "PX003"
-        assert sandbox.network.namespace_pid(42) == 42
+    """One command, or all of a sandbox, in the network of another; with the files of its own."""
+    client = "import socket; print(open('/tmp/own').read(), socket.create_connection(('127.0.0.1', 9000), 30).recv(100).decode())"
+    with Sandbox() as first, Sandbox() as second:
+        server = await first.run(LISTENER + "9000 shared", timeout=None)
+        assert await server.stdout.readline() == b"ready\n"
+        (second.tmp_dir / "own").write_text("mine")
+        (second.tmp_dir / "own").chmod(0o644)
+        pid = first.network.namespace_pid()
+        process = await second.run_script(client, timeout=60, ns_pid_override=pid)
+        assert (await process.communicate())[0] == b"mine shared\n"
+        alone = await second.run_script(client, timeout=60)
+        await alone.communicate()
+        assert alone.returncode == 1
+        with Sandbox(ns_pid_override=pid) as third:
+            (third.tmp_dir / "own").write_text("third")
+            (third.tmp_dir / "own").chmod(0o644)
+            process = await third.run_script(client, timeout=60)
+            assert (await process.communicate())[0] == b"third shared\n"
+            with pytest.raises(SandboxError, match="enable_outbound|network"):
+                third.forward_port(9000, 19000)
+        sleeper = await second.run("sleep 1000", timeout=None, ns_pid_override=pid)
+        outliving = await second.run("cat; echo over", timeout=60, ns_pid_override=pid)
+        first.close()
+        outliving.close_stdin()
+        assert (await outliving.communicate())[0] == b"over\n"
+        second.close()
+        assert sleeper.returncode == -9
+        assert not second.tmp_dir.exists()
+
+
+@looped
+async def test_B31_refusals():
+    with Sandbox() as first, Sandbox() as second:
+        process = await first.run("sleep 1000", timeout=None)
+        for pid in (1, os.getpid(), process.pid, 2**22 + 1):
+            with pytest.raises(SandboxError, match=f"process {pid} ") as caught:
+                await second.run("true", ns_pid_override=pid)
+            assert caught.value.fix
+        gone = first.network.namespace_pid()
+        first.close()
+        with pytest.raises(SandboxError, match=str(gone)):
+            Sandbox(ns_pid_override=gone)
+        with pytest.raises(SandboxError, match="name|no box"):
+            Sandbox(policy={"net": "box:nobody-has-this"})
+    with pytest.raises(ValueError, match="another sandbox"):
+        Sandbox(enable_outbound=True, ns_pid_override=1)
+    assert SandboxNetwork("loopback", lambda: 7).namespace_pid(42) == 42
+
+
+def test_B31_plain():
+    """The twin without a loop."""
+    with px.sync.Sandbox() as first, px.sync.Sandbox() as second:
+        server = first.run(LISTENER + "9000 plain", timeout=60)
+        assert next(server.stream_lines()) == "ready\n"
+        client = "exec 3<>/dev/tcp/127.0.0.1/9000; cat <&3"
+        process = second.run(client, timeout=60, ns_pid_override=first.network.namespace_pid())
+        assert process.communicate() == (b"plain", b"")
+        sleeper = second.run("sleep 1000", timeout=None, ns_pid_override=first.network.namespace_pid())
+        second.close()
+        assert sleeper.returncode == -9
+
+
+@looped
+async def test_B29_udp():
+    """A UDP port, added to a sandbox that runs: answers come back to who asked."""
+    server = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('0.0.0.0', 5300)); print('ready', flush=True)\nwhile 1: data, to = s.recvfrom(999); s.sendto(data.upper(), to)"
+    with outbound() as sandbox:
+        process = await sandbox.run_script(server, timeout=None)
+        assert await process.stdout.readline() == b"ready\n"
+        (port,) = free_ports(1)
+        found = sandbox.forward_port(5300, port, proto="udp")
+        assert found == {"proto": "udp", "host_addr": "127.0.0.1", "host_port": port, "guest_port": 5300}
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as caller:
+            caller.settimeout(60)
+            caller.connect(("127.0.0.1", port))
+            caller.send(b"hello")
+            assert await asyncio.to_thread(caller.recv, 99) == b"HELLO"
+        with pytest.raises(SandboxError, match=str(port)):
+            sandbox.forward_port(5301, port, proto="udp")
 
 
 @looped

@@ -22,6 +22,7 @@
 #include "box/template.h"
 #include "kernel/abi.h"
 #include "kernel/clone.h"
+#include "kernel/join.h"
 #include "kernel/pidfd.h"
 
 #include "init_image.inc"       /* static const unsigned char px_init_image[] */
@@ -173,6 +174,10 @@ static int clone_failed(int err, const struct px_plan *plan, struct px_err *e)
 {
     if (plan->tier != PX_TIER_FULL)
         return px_fail(e, PX_E_CLONE, err, "cannot start a process");
+    if (plan->joins && err == -ESRCH) {
+        px_fail(e, PX_E_GONE, 0, "the box whose network was asked for has just ended");
+        return px_fix(e, "Start it again: px box start.");
+    }
     if (err == -EAGAIN || err == -ENOMEM)
         return px_fail(e, PX_E_CLONE, err, "cannot start the box");
     if (err == -EACCES)         /* only CLONE_INTO_CGROUP answers so */
@@ -189,7 +194,7 @@ static bool is_command(const struct px_box *box)
 /* What only the parent can do for pid 1 while that waits: id maps, and v1 groups, which know no birth inside. */
 static int prepare_child(struct px_box *box, pid_t pid, struct px_err *e)
 {
-    if (box->plan->tier == PX_TIER_FULL) {
+    if (box->plan->tier == PX_TIER_FULL && !box->plan->joins) {
         int r = px_idmap_apply(&box->ids, pid);
         if (r < 0)
             return px_fail(e, PX_E_IDS, r, "cannot map the ids of the box (%s)", px_idmap_name(&box->ids));
@@ -213,6 +218,8 @@ static void go_home(struct px_traveller *who)
 static long clone_there(struct launch *l, struct px_clone_args *args)
 {
     struct px_plan *plan = l->box->plan;
+    if (plan->joins)
+        return px_join_clone(plan->join, args, l->stacks, PX_CHILD_STACK, px_child_main, &l->child);
     if (!plan->birthplace)
         return px_clone_run(args, l->stacks, PX_CHILD_STACK, px_child_main, &l->child);
     if (l->box->ids.kind != PX_IDMAP_RANGE)     /* the template was made for boxes with ids of their own */

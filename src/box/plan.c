@@ -436,6 +436,15 @@ void px_plan_spare_init(struct px_plan *plan)
 
 /* ---- tiers ---- */
 
+/* What it has of another box, and what the two therefore can do to each other. */
+static void tell_joined(struct px_plan *plan, const struct px_policy *policy)
+{
+    px_plan_has(plan, "net=%s", policy->net_box);
+    px_plan_lacks(plan, "net, ids: those of the other box, as asked for");
+    if (plan->landlock_abi < 6)
+        px_plan_lacks(plan, "abstract sockets: those of the other box can be reached");
+}
+
 static int plan_full(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
 {
     plan->namespaces = PX_CLONE_NEWUSER | PX_CLONE_NEWNS | PX_CLONE_NEWPID | PX_CLONE_NEWIPC | PX_CLONE_NEWUTS;
@@ -445,7 +454,12 @@ static int plan_full(struct px_plan *plan, const struct px_policy *policy, struc
         plan->namespaces &= ~(uint64_t)PX_CLONE_NEWIPC;
     if (px_policy_without(policy, PX_WITHOUT_UTS))
         plan->namespaces &= ~(uint64_t)PX_CLONE_NEWUTS;
-    plan->own_net = policy->net != PX_NET_HOST && !px_policy_without(policy, PX_WITHOUT_NETNS);
+    plan->joins = policy->net == PX_NET_BOX;
+    if (plan->joins) {
+        plan->join = -EBADF;
+        plan->namespaces &= ~(uint64_t)PX_CLONE_NEWUSER;
+    }
+    plan->own_net = policy->net != PX_NET_HOST && !plan->joins && !px_policy_without(policy, PX_WITHOUT_NETNS);
     px_steps_add(plan, PX_OP_BEGIN);
     uint32_t name = px_steps_text(plan, policy->hostname);
     px_steps_add(plan, PX_OP_HOSTNAME)->src = name;
@@ -461,7 +475,7 @@ static int plan_full(struct px_plan *plan, const struct px_policy *policy, struc
         return -1;
     if (!plan->stays)
         px_steps_add(plan, PX_OP_READY);
-    px_plan_has(plan, "namespaces=user,mount%s%s%s%s%s", px_policy_without(policy, PX_WITHOUT_PIDNS) ? "" : ",pid",
+    px_plan_has(plan, "namespaces=%smount%s%s%s%s%s", plan->joins ? "" : "user,", px_policy_without(policy, PX_WITHOUT_PIDNS) ? "" : ",pid",
                 px_policy_without(policy, PX_WITHOUT_IPC) ? "" : ",ipc",
                 px_policy_without(policy, PX_WITHOUT_UTS) ? "" : ",uts", px_policy_without(policy, PX_WITHOUT_CGROUPNS) ? "" : ",cgroup",
                 plan->own_net ? ",net" : "");
@@ -470,6 +484,8 @@ static int plan_full(struct px_plan *plan, const struct px_policy *policy, struc
     px_plan_has(plan, "no_new_privs");
     if (policy->net == PX_NET_HOST)
         px_plan_lacks(plan, "net: the host's network is shared, as asked for");
+    if (plan->joins)
+        tell_joined(plan, policy);
     if (px_policy_limited(policy->disk_bytes))
         px_plan_has(plan, "disk=tmpfs%s", plan->writable_binds ? ", watched in binds" : "");
     return 0;
@@ -510,8 +526,8 @@ static int plan_landlock(struct px_plan *plan, const struct px_policy *policy, s
     for (size_t i = 0; i < policy->binds.count; i++)
         if (landlock_bind(&policy->binds.items[i], e) < 0)
             return -1;
-    if (px_policy_carried(policy)) {
-        px_fail(e, PX_E_TIER, 0, "the landlock tier has no network of its own, so --net outbound and --publish cannot hold");
+    if (px_policy_carried(policy) || policy->net == PX_NET_BOX) {
+        px_fail(e, PX_E_TIER, 0, "the landlock tier has no network of its own, so --net outbound, --net box and --publish cannot hold");
         return px_fix(e, "Use --net host, if the whole network of the host may be reached.");
     }
     begin_weaker(plan);
@@ -523,7 +539,7 @@ static int plan_landlock(struct px_plan *plan, const struct px_policy *policy, s
 static int plan_rlimits(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
 {
     if (px_policy_root_dir(policy) || policy->work_dir || policy->changes || policy->binds.count || px_policy_carried(policy) ||
-        px_policy_limited(policy->disk_bytes))
+        policy->net == PX_NET_BOX || px_policy_limited(policy->disk_bytes))
         return px_fail(e, PX_E_TIER, 0, "a plain process has no root, no binds, no network and no disk limit of its own");
     begin_weaker(plan);
     px_plan_lacks(plan, "root: the host's, with all that the caller may write");
@@ -736,6 +752,8 @@ void px_plan_free(struct px_plan *plan)
         return;
     for (uint32_t i = 0; i < plan->count; i++)
         (void)px_fd_close(plan->steps[i].fd);
+    if (plan->joins)
+        (void)px_fd_close(plan->join);
     free(plan->steps);
     free(plan->argv);
     free(plan->envp);

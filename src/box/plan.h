@@ -73,6 +73,8 @@ struct px_plan {
     char **init_argv;
     uint64_t namespaces;        /* CLONE_NEW* of pid 1 */
     bool own_net;               /* the payload makes a network namespace, pid 1 follows */
+    bool joins;                 /* it is born in the user and network namespaces of another box */
+    int join;                   /* ... whose pid 1 has this pidfd; -EBADF until the engine has found it */
     bool stays;                 /* no payload: commands come later */
     const int *image;           /* of px-init, if the caller shares one among its boxes; borrowed */
     const int *filters;         /* of a box that stays, the same; only while nothing of them depends on the box */

@@ -64,6 +64,15 @@ static void add_outbound(struct px_plan *plan)
     add_log(plan);
 }
 
+static bool publishes(const struct px_policy *policy, bool udp)
+{
+    struct px_publish p;
+    for (size_t i = 0; i < policy->publish.count; i++)
+        if (px_policy_parse_publish(policy->publish.items[i], &p) == 0 && p.udp == udp)
+            return true;
+    return false;
+}
+
 void px_plan_network(struct px_plan *plan, const struct px_policy *policy)
 {
     if (!plan->own_net)
@@ -77,8 +86,10 @@ void px_plan_network(struct px_plan *plan, const struct px_policy *policy)
     if (policy->net == PX_NET_OUTBOUND)
         add_outbound(plan);
     /* For a box that stays, ports can be published later. */
-    for (int i = 0; (policy->publish.count > 0 || plan->stays) && i < PX_NET_INSIDE_MAX; i++)
+    for (int i = 0; (plan->stays || publishes(policy, false)) && i < PX_NET_INSIDE_MAX; i++)
         add_socket(plan, PX_NET_INSIDE, AF_INET, SOCK_STREAM, 0);
+    for (int i = 0; (plan->stays || publishes(policy, true)) && i < PX_NET_VISITORS_MAX; i++)
+        add_socket(plan, PX_NET_INSIDE_UDP, AF_INET, SOCK_DGRAM, 0);
     if (policy->net == PX_NET_OUTBOUND)
         px_plan_has(plan, "net=relay%s", policy->allow_net.count ? ", allow-list" : "");
     if (policy->publish.count > 0)
@@ -88,7 +99,7 @@ void px_plan_network(struct px_plan *plan, const struct px_policy *policy)
 /* /etc/resolv.conf. Whoever is asked, the question comes to our resolver, which asks the same servers. */
 void px_plan_resolv(const struct px_policy *policy, struct px_buf *out)
 {
-    if (policy->net != PX_NET_OUTBOUND)
+    if (policy->net != PX_NET_OUTBOUND && policy->net != PX_NET_BOX)    /* the other box may be one with a way out */
         return;
     size_t before = out->len;
     for (size_t i = 0; i < policy->dns.count; i++) {

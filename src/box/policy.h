@@ -15,7 +15,7 @@
 
 struct px_err;
 
-enum px_net { PX_NET_NONE, PX_NET_LOOPBACK, PX_NET_OUTBOUND, PX_NET_HOST };
+enum px_net { PX_NET_NONE, PX_NET_LOOPBACK, PX_NET_OUTBOUND, PX_NET_HOST, PX_NET_BOX };
 enum px_tier { PX_TIER_FULL, PX_TIER_LANDLOCK, PX_TIER_RLIMITS };
 enum px_limits_how { PX_LIMITS_REQUIRE, PX_LIMITS_TRY };
 
@@ -89,9 +89,10 @@ struct px_policy {
     struct px_user user;
     /* what is allowed */
     int net;                    /* enum px_net */
+    char *net_box;              /* whose, if net is PX_NET_BOX: "box:NAME" or "pid:NUMBER"; NULL else */
     bool net_said;              /* by the caller, not by a preset: then nothing else changes it */
     struct px_text_list allow_net, deny_net;    /* as px_net_rule_parse reads them */
-    struct px_text_list publish;                /* [IP:]HOST:BOX */
+    struct px_text_list publish;                /* [IP:]HOST:BOX[/udp] */
     struct px_text_list host_ports;             /* of the host's loopback, one by one */
     bool allow_host_loopback;                   /* all of them */
     struct px_text_list dns;                    /* addresses */
@@ -173,8 +174,9 @@ void px_policy_imply_network(struct px_policy *policy, const char *field);
 struct px_publish {
     struct px_address address;  /* of the host */
     uint16_t host, box;         /* ports */
+    bool udp;
 };
-int px_policy_parse_publish(const char *text, struct px_publish *ret_publish);  /* 0, -EINVAL, -EPROTONOSUPPORT for /udp */
+int px_policy_parse_publish(const char *text, struct px_publish *ret_publish);
 
 /* box/preset.c: the rows of data/presets.def. */
 struct px_preset_row {

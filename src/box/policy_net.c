@@ -1,5 +1,6 @@
 /* The fields of a policy about the network. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,22 +48,64 @@ static void done_texts(void *at)
 
 /* ---- the network itself ---- */
 
+static struct px_policy *policy_of(void *net)
+{
+    return (void *)((char *)net - offsetof(struct px_policy, net));
+}
+
+static bool names_box(const char *text)
+{
+    return px_starts_with(text, "box:") || px_starts_with(text, "pid:");
+}
+
+static bool box_is_sound(const char *text)
+{
+    uint64_t pid;
+    const char *name = text + strlen("box:");
+    return px_starts_with(text, "pid:") ? px_parse_u64(name, INT32_MAX, &pid) == 0 && pid > 0 : px_policy_name_ok(name);
+}
+
 static int parse_net(void *at, const struct px_field *field, const char *text, struct px_err *e)
 {
-    bool box = px_starts_with(text, "box:");
-    if (!box && !px_starts_with(text, "outbound:"))
-        return px_field_choice.parse(at, field, text, e);
-    px_fail(e, PX_E_NOT_BUILT, 0, "--net %.64s is not part of this build", text);
-    return box ? px_fix(e, "Run both in one box that stays: px box start, then px box exec.")
-               : px_fix(e, "Use --net outbound, which carries TCP and name queries.");
+    struct px_policy *policy = policy_of(at);
+    char *box = NULL;
+    if (px_starts_with(text, "outbound:")) {
+        px_fail(e, PX_E_NOT_BUILT, 0, "--net %.64s is not part of this build", text);
+        return px_fix(e, "Use --net outbound, which carries TCP and name queries.");
+    }
+    if (!names_box(text)) {
+        if (px_field_choice.parse(at, field, text, e) < 0)
+            return -1;
+    } else if (!box_is_sound(text)) {
+        px_fail(e, PX_E_VALUE, 0, "--net: '%.80s' names no box", text);
+        return px_fix(e, "Write box: and the name of a box that runs, as px box list shows it, or pid: and the number of its process 1.");
+    } else if (!(box = strdup(text))) {
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "--net");
+    } else {
+        policy->net = PX_NET_BOX;
+    }
+    free(policy->net_box);
+    policy->net_box = box;
+    return 0;
 }
 
 static void print_net(const void *at, const struct px_field *field, struct px_json *json)
 {
-    px_field_choice.print(at, field, json);
+    const struct px_policy *policy = policy_of((void *)(uintptr_t)at);
+    if (policy->net == PX_NET_BOX)
+        px_json_text(json, field->name, policy->net_box);
+    else
+        px_field_choice.print(at, field, json);
 }
 
-const struct px_field_type px_policy_net_type = {"choice", parse_net, print_net, NULL};
+static void done_net(void *at)
+{
+    struct px_policy *policy = policy_of(at);
+    free(policy->net_box);
+    policy->net_box = NULL;
+}
+
+const struct px_field_type px_policy_net_type = {"choice", parse_net, print_net, done_net};
 
 /* ---- rules ---- */
 
@@ -90,7 +133,7 @@ static int parse_number(const char *text, bool zero, uint16_t *ret_port)
     return 0;
 }
 
-/* HOST:BOX, IP:HOST:BOX or [IPv6]:HOST:BOX */
+/* HOST:BOX, IP:HOST:BOX or [IPv6]:HOST:BOX; then /udp, or /tcp */
 int px_policy_parse_publish(const char *text, struct px_publish *ret_publish)
 {
     struct px_publish p = {.address = px_address_v4(0x7f000001)};
@@ -98,9 +141,8 @@ int px_policy_parse_publish(const char *text, struct px_publish *ret_publish)
     if (px_fmt(copy, sizeof copy, "%s", text) < 0)
         return -EINVAL;
     char *slash = strchr(copy, '/');
-    if (slash && px_equal(slash, "/udp"))
-        return -EPROTONOSUPPORT;
-    if (slash && !px_equal(slash, "/tcp"))
+    p.udp = slash && px_equal(slash, "/udp");
+    if (slash && !p.udp && !px_equal(slash, "/tcp"))
         return -EINVAL;
     if (slash)
         *slash = '\0';
@@ -127,13 +169,11 @@ int px_policy_parse_publish(const char *text, struct px_publish *ret_publish)
 static int parse_publish(void *at, const struct px_field *field, const char *text, struct px_err *e)
 {
     struct px_publish p;
-    int r = px_policy_parse_publish(text, &p);
-    if (r == 0)
+    if (px_policy_parse_publish(text, &p) == 0)
         return add_text(at, PX_NET_PORTS_MAX, field, text, e);
-    if (r == -EPROTONOSUPPORT)
-        return px_fail(e, PX_E_NOT_BUILT, 0, "--%s %.64s: publishing UDP is not part of this build", field->name, text);
     px_fail(e, PX_E_VALUE, 0, "--%s: '%.100s' names no two ports", field->name, text);
-    return px_fix(e, "Write HOST:BOX, such as 18080:80, or with an address of the host: 192.0.2.1:18080:80, [::1]:18080:80.");
+    return px_fix(e, "Write HOST:BOX, such as 18080:80, or with an address of the host: 192.0.2.1:18080:80, [::1]:18080:80. "
+                     "A UDP port ends with /udp: 18053:53/udp.");
 }
 
 const struct px_field_type px_policy_publish_type = {"ports", parse_publish, print_texts, done_texts};
@@ -209,6 +249,22 @@ static int need_outbound(const char *option, struct px_err *e)
     return px_fix(e, "Add --net outbound, or leave --%s out.", option);
 }
 
+/* What a network that is another box's has, that box has said. */
+static int check_joined(const struct px_policy *policy, struct px_err *e)
+{
+    if (policy->net != PX_NET_BOX || px_policy_native(policy))
+        return 0;
+    px_fail(e, PX_E_NOT_BUILT, 0, "--runtime %s with --net %s is not part of this build", policy->runtime, policy->net_box);
+    return px_fix(e, "Leave --runtime out.");
+}
+
+static int belongs_to_owner(const struct px_policy *policy, const char *option, struct px_err *e)
+{
+    px_fail(e, PX_E_USAGE, 0, "--%s and --net %s exclude each other", option, policy->net_box);
+    px_why(e, "Rules and ports of a network that boxes share are those of the box that has made it.");
+    return px_fix(e, "Start that box with --%s, and leave it out here.", option);
+}
+
 int px_policy_check_network(const struct px_policy *policy, struct px_err *e)
 {
     const struct {
@@ -216,8 +272,11 @@ int px_policy_check_network(const struct px_policy *policy, struct px_err *e)
         bool given;
     } options[] = {{"allow-net", policy->allow_net.count > 0}, {"deny-net", policy->deny_net.count > 0},
                    {"allow-host-loopback", policy->allow_host_loopback}, {"host-port", policy->host_ports.count > 0},
-                   {"dns", policy->dns.count > 0}};
-    for (size_t i = 0; i < PX_COUNT_OF(options) && policy->net != PX_NET_OUTBOUND; i++)
+                   {"dns", policy->dns.count > 0}, {"publish", policy->publish.count > 0}};
+    for (size_t i = 0; i < PX_COUNT_OF(options) && policy->net == PX_NET_BOX; i++)
+        if (options[i].given)
+            return belongs_to_owner(policy, options[i].name, e);
+    for (size_t i = 0; i < PX_COUNT_OF(options) - 1 && policy->net != PX_NET_OUTBOUND; i++)
         if (options[i].given)
             return need_outbound(options[i].name, e);
     if (policy->publish.count > 0 && policy->net != PX_NET_OUTBOUND && policy->net != PX_NET_LOOPBACK) {
@@ -230,5 +289,5 @@ int px_policy_check_network(const struct px_policy *policy, struct px_err *e)
                 policy->net == PX_NET_OUTBOUND ? "--net outbound" : "--publish");
         return px_fix(e, "Leave --runtime out, or use --net none or --net loopback.");
     }
-    return 0;
+    return check_joined(policy, e);
 }

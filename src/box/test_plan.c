@@ -490,6 +490,24 @@ TEST(networks_that_cannot_be)
     refuse_plan("default", PAIRS("publish", "1:2", "require", "landlock"), &landlock, PX_E_TIER);
 }
 
+/* It is born in two namespaces of the other, and in new ones of every other kind. */
+TEST(the_network_of_another_box_is_named)
+{
+    const struct px_host landlock = {.uid = 1000, .gid = 1000, .landlock_abi = 5, .scratch = "/tmp/x"};
+    struct px_plan *plan = make_plan("default", PAIRS("net", "box:web"), &full_host);
+
+    ASSERT(plan->joins && plan->join < 0 && !plan->own_net && !plan->carried);
+    ASSERT_EQ(plan->namespaces, PX_CLONE_NEWNS | PX_CLONE_NEWPID | PX_CLONE_NEWIPC | PX_CLONE_NEWUTS);
+    ASSERT(find(plan, PX_OP_NETNS, NULL) == NOWHERE && find(plan, PX_OP_LOOPBACK, NULL) == NOWHERE && step(plan, PX_OP_NO_USERNS, NULL));
+    ASSERT(has_word(plan->mechanisms, plan->mechanisms_count, "net=box:web"));
+    ASSERT(has_word(plan->missing, plan->missing_count, "net, ids"));
+    ASSERT(!has_word(plan->mechanisms, plan->mechanisms_count, "namespaces=user"));
+    px_plan_free(plan);
+    refuse_plan("default", PAIRS("net", "box:web", "publish", "1:2/udp"), &full_host, PX_E_USAGE);
+    refuse_plan("default", PAIRS("net", "box:web", "runtime", "crun"), &full_host, PX_E_NOT_BUILT);
+    refuse_plan("default", PAIRS("net", "box:web", "require", "landlock"), &landlock, PX_E_TIER);
+}
+
 TEST(a_shared_network_is_named)
 {
     struct px_plan *plan = make_plan("default", PAIRS("net", "host"), &full_host);

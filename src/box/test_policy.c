@@ -182,6 +182,34 @@ TEST(the_network_that_is_meant)
     px_policy_done(&p);
 }
 
+/* What belongs to a network is said where that is made; and the name of a box is one. */
+TEST(the_network_of_another_box)
+{
+    static const char *const contradict[][2] = {{"allow-net", "good.test"}, {"deny-net", "good.test"}, {"publish", "1:2"},
+                                                {"dns", "192.0.2.1"}, {"host-port", "1"}, {"allow-host-loopback", "true"}};
+    struct px_err e = {0};
+    for (size_t i = 0; i < PX_COUNT_OF(contradict); i++) {
+        struct px_policy p = preset(NULL);
+        ASSERT_PX(px_policy_put(&p, "net", "box:web", &e), e);
+        ASSERT_EQ(p.net, PX_NET_BOX);
+        ASSERT_PX(px_policy_check_network(&p, &e), e);
+        ASSERT_PX(px_policy_put(&p, contradict[i][0], contradict[i][1], &e), e);
+        ASSERT_EQ(px_policy_check_network(&p, &e), -1);
+        ASSERT_EQ(e.code, PX_E_USAGE);
+        ASSERT(strstr(e.what, contradict[i][0]) && strstr(e.what, "box:web"));
+        px_policy_done(&p);
+    }
+    struct px_policy p = preset(NULL);
+    static const char *const bad[] = {"box:", "box:UPPER", "box:a/b", "box:../x", "pid:", "pid:0", "pid:-1", "pid:1x", "pid:4294967296", "boxes"};
+    for (size_t i = 0; i < PX_COUNT_OF(bad); i++)
+        refuse(&p, "net", bad[i], PX_E_VALUE);
+    ASSERT_PX(px_policy_put(&p, "net", "pid:77", &e), e);
+    ASSERT_STR(p.net_box, "pid:77");
+    ASSERT_PX(px_policy_put(&p, "net", "none", &e), e);
+    ASSERT(p.net == PX_NET_NONE && !p.net_box);
+    px_policy_done(&p);
+}
+
 TEST(published_ports_are_read_strictly)
 {
     static const char *const bad[] = {"", "80", ":80", "80:", "0:80", "80:0", "65536:80", "a:80", "1.2.3:1:2", "::1:1:2", "[1.2.3.4]:1:2",
@@ -190,9 +218,10 @@ TEST(published_ports_are_read_strictly)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         if (px_policy_parse_publish(bad[i], &p) != -EINVAL)
             FAIL("'%s' is taken", bad[i]);
-    ASSERT_EQ(px_policy_parse_publish("1:2/udp", &p), -EPROTONOSUPPORT);
+    ASSERT_EQ(px_policy_parse_publish("1:2/udp", &p), 0);
+    ASSERT(p.udp && p.host == 1 && p.box == 2);
     ASSERT_EQ(px_policy_parse_publish("[::1]:18080:80/tcp", &p), 0);
-    ASSERT(p.host == 18080 && p.box == 80 && !px_address_is_v4(&p.address));
+    ASSERT(!p.udp && p.host == 18080 && p.box == 80 && !px_address_is_v4(&p.address));
     ASSERT_EQ(px_policy_parse_publish("1:2", &p), 0);
     ASSERT_EQ(px_address_get_v4(&p.address), 0x7f000001);
 }

@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "engine/join.h"
 #include "runtime/run.h"
 #include "seccomp/print.h"
 #include "seccomp/profile.h"
@@ -65,6 +66,11 @@ int px_beyond_root(const struct px_policy *policy, char **ret_dir, struct px_roo
 void px_beyond_root_free(struct px_root_lease *lease)
 {
     px_root_lease_free(lease);
+}
+
+int px_beyond_join(const struct px_policy *policy, struct px_err *e)
+{
+    return px_join_find(policy->net_box, e);
 }
 
 int px_beyond_plan(const struct px_policy *policy, const char *const argv[], const struct px_host *host, char **ret_json,

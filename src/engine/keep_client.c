@@ -169,6 +169,11 @@ static int take_home(struct px_living *l, struct px_err *e)
     return await_answer(l, ANSWER_MSEC_MAX, &m, &l->defaults, e);
 }
 
+int px_living_init(struct px_living *living, struct px_err *e)
+{
+    return take_home(living, e) < 0 ? -1 : living->home->pidfd;
+}
+
 PX_API int px_living_policy(struct px_living *living, struct px_policy **ret_policy, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(PX_KEEP_TEXT_MAX);

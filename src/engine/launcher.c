@@ -43,6 +43,12 @@ int px_beyond_changes(const struct px_policy *policy, struct px_after **ret_afte
     return refuse(e);
 }
 
+int px_beyond_join(const struct px_policy *policy, struct px_err *e)
+{
+    (void)policy;
+    return refuse(e);
+}
+
 int px_beyond_plan(const struct px_policy *policy, const char *const argv[], const struct px_host *host, char **ret_json,
                    struct px_err *e)
 {

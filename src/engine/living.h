@@ -16,3 +16,6 @@ struct px_living {
     bool stops;                 /* it was asked to stop */
     char why[512];              /* the box has ended */
 };
+
+/* pidfd of its pid 1, borrowed; -1. */
+int px_living_init(struct px_living *living, struct px_err *e);

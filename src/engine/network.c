@@ -131,7 +131,8 @@ static int send_resolver(struct network *n, const struct px_policy *policy, stru
 
 /* ---- ports ---- */
 
-static int listen_on(const char *text, uint32_t *ret_port, struct px_err *e)
+/* A socket that listens, or (UDP) is bound, for the order it fills. */
+static int listen_on(const char *text, struct px_net_order *o, struct px_err *e)
 {
     static const int on = 1;
     struct px_publish p;
@@ -139,26 +140,27 @@ static int listen_on(const char *text, uint32_t *ret_port, struct px_err *e)
     if (px_policy_parse_publish(text, &p) < 0)
         return px_fail(e, PX_E_VALUE, 0, "--publish: '%s' names no two ports", text);
     socklen_t len = px_address_to_socket(&p.address, p.host, &at);
-    px_auto_fd int fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0)
+    px_auto_fd int fd = socket(at.ss_family, (p.udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && !p.udp)      /* with UDP it would let others take the port as well */
         (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) < 0 || listen(fd, BACKLOG) < 0) {
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) < 0 || (!p.udp && listen(fd, BACKLOG) < 0)) {
         int err = errno;
         char where[PX_ADDRESS_TEXT + 16];
         px_address_print_port(&p.address, p.host, where, sizeof where);
         px_fail(e, PX_E_PORT, err, "--publish %s: cannot listen on %s", text, where);
-        return px_fix(e, "Choose another port of the host: -p %u:%u.%s", p.host < 1024 ? p.host + 18000u : p.host + 1u, p.box,
-                      err == EADDRINUSE ? "\nOr end the program that listens there." : "");
+        return px_fix(e, "Choose another port of the host: -p %u:%u%s.%s", p.host < 1024 ? p.host + 18000u : p.host + 1u, p.box,
+                      p.udp ? "/udp" : "", err == EADDRINUSE ? "\nOr end the program that listens there." : "");
     }
-    *ret_port = p.box;
+    o->kind = p.udp ? PX_ORDER_PUBLISH_UDP : PX_ORDER_PUBLISH;
+    o->port = p.box;
     return px_fd_take(&fd);
 }
 
 static int send_published(struct network *n, const struct px_policy *policy, struct px_err *e)
 {
     for (size_t i = 0; i < policy->publish.count; i++) {
-        struct px_net_order o = {.kind = PX_ORDER_PUBLISH};
-        px_auto_fd int fd = listen_on(policy->publish.items[i], &o.port, e);
+        struct px_net_order o = {0};
+        px_auto_fd int fd = listen_on(policy->publish.items[i], &o, e);
         if (fd < 0 || order(n, &o, fd, e) < 0)
             return -1;
     }
@@ -282,7 +284,7 @@ static int make_rule(const char *field, const char *value, bool deny, struct px_
 static int change(struct px_carrier *carrier, const char *field, const char *value, struct px_err *e)
 {
     struct network *n = (struct network *)carrier;
-    struct px_net_order o = {.kind = PX_ORDER_PUBLISH};
+    struct px_net_order o = {0};
     px_auto_fd int fd = -EBADF;
     int32_t answer = -EPROTO;
     bool deny = px_equal(field, "deny-net"), publish = px_equal(field, "publish");
@@ -292,7 +294,7 @@ static int change(struct px_carrier *carrier, const char *field, const char *val
         return px_fail(e, PX_E_USAGE, 0, "'%.40s' cannot be changed while a box runs", field);
     if (publish && !value)
         return px_fail(e, PX_E_USAGE, 0, "a published port stays until its box is gone");
-    if (publish ? (fd = listen_on(value, &o.port, e)) < 0 : make_rule(field, value, deny, &o, e) < 0)
+    if (publish ? (fd = listen_on(value, &o, e)) < 0 : make_rule(field, value, deny, &o, e) < 0)
         return -1;
     if (order(n, &o, fd, e) < 0)
         return -1;

@@ -93,7 +93,7 @@ static void learn(struct px_verify_run *run, const struct px_policy *p, const st
     s->own_filter = !px_policy_own_filter(p);
     s->strict = px_equal(p->seccomp, "strict");
     s->no_listener = is_missing(r, "denials") || s->in == PX_IN_GVISOR || s->own_filter;
-    s->net_shared = p->net == PX_NET_HOST;
+    s->net_shared = p->net == PX_NET_HOST || p->net == PX_NET_BOX;
     s->net_carried = p->net == PX_NET_OUTBOUND;
     s->overlay = p->overlay != NULL;
     s->no_landlock = !is_in_force(r, "landlock") && !px_policy_without(p, PX_WITHOUT_LANDLOCK);

@@ -97,9 +97,9 @@ static int subordinate(const char *file, const char *name, uint32_t uid, uint32_
 
 /* ---- root: a range of a block ---- */
 
-/* Takes a free range: byte N of the lock file is locked while range N is in use. Locks of an open file description are
- * the box's own, also among threads, and die with its last holder, so a range is never leaked and never judged by age. */
-static int take_range(uint32_t *ret_index)
+/* Byte N of it is locked while range N is in use. Locks of an open file description are the box's own, also among threads, and die
+ * with its last holder, so a range is never leaked and never judged by age. */
+static int open_ranges(void)
 {
     (void)px_sys(SYS_mkdirat, AT_FDCWD, "/run/px", 0700);
     px_auto_fd int dir = (int)px_sys(SYS_openat, AT_FDCWD, "/run/px", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -108,7 +108,19 @@ static int take_range(uint32_t *ret_index)
     struct stat st;
     if (fstat(dir, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 022))
         return -EPERM;
-    px_auto_fd int fd = px_open_beneath(dir, "ids", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    return px_open_beneath(dir, "ids", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+}
+
+static int lock_range(int fd, uint32_t index, short how)
+{
+    struct flock lock = {.l_type = how, .l_whence = SEEK_SET, .l_start = index, .l_len = 1};
+    return (int)px_sys(SYS_fcntl, fd, F_OFD_SETLK, &lock);
+}
+
+/* Takes a free range as nobody else can, and then holds it as others may who join. */
+static int take_range(uint32_t *ret_index)
+{
+    px_auto_fd int fd = open_ranges();
     if (fd < 0)
         return fd;
     /* Anywhere: a process with a thousand boxes that began at the same place each time would try a thousand first. */
@@ -118,14 +130,14 @@ static int take_range(uint32_t *ret_index)
     start %= BLOCK_RANGES;
     for (uint32_t i = 0; i < BLOCK_RANGES; i++) {
         uint32_t index = (start + i) % BLOCK_RANGES;
-        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = index, .l_len = 1};
-        long r = px_sys(SYS_fcntl, fd, F_OFD_SETLK, &lock);
+        int r = lock_range(fd, index, F_WRLCK);
         if (r == 0) {
             *ret_index = index;
-            return px_fd_take(&fd);
+            r = lock_range(fd, index, F_RDLCK);
+            return r < 0 ? r : px_fd_take(&fd);
         }
         if (r != -EAGAIN && r != -EACCES)
-            return (int)r;
+            return r;
     }
     return -EUSERS;
 }
@@ -137,6 +149,22 @@ struct available {
     bool zero_is_somebody;      /* our 0 is another id outside, so it is not the host's root */
 };
 
+/* A line of a map: inside, outside, count. */
+static int read_extent(char *line, uint64_t number[3])
+{
+    for (int k = 0; k < 3; k++) {
+        line += strspn(line, " ");
+        char *end = line + strcspn(line, " ");
+        char saved = *end;
+        *end = '\0';
+        if (px_parse_u64(line, UINT32_MAX, &number[k]) < 0)
+            return -EINVAL;
+        *end = saved;
+        line = end;
+    }
+    return 0;
+}
+
 static int ids_available(const char *file, struct available *ret)
 {
     char text[4096];
@@ -146,19 +174,9 @@ static int ids_available(const char *file, struct available *ret)
     struct available a = {0};
     char *rest = text, *line;
     while ((line = next_line(&rest))) {
-        uint64_t number[3] = {0};       /* inside, outside, count */
-        int k = 0;
-        for (char *p = line; k < 3; k++) {
-            while (*p == ' ')
-                p++;
-            char *end = p + strcspn(p, " ");
-            char saved = *end;
-            *end = '\0';
-            if (px_parse_u64(p, UINT32_MAX, &number[k]) < 0)
-                return -EINVAL;
-            *end = saved;
-            p = end;
-        }
+        uint64_t number[3];
+        if (read_extent(line, number) < 0)
+            return -EINVAL;
         if (number[2] > a.count) {
             a.first = number[0];
             a.count = number[2];
@@ -239,6 +257,62 @@ int px_idmap_choose(uint32_t uid, uint32_t gid, bool want_caller, struct px_idma
     else
         choose_for_user(want_caller, &map);
     if (r < 0)
+        return r;
+    *ret_map = map;
+    return 0;
+}
+
+/* ---- the ids of another box ---- */
+
+/* Which part of a process's map has this id: its first ids inside and outside, and how many. -ENOENT: none. */
+static int find_extent(pid_t pid, const char *kind, uint32_t id, uint64_t ret_extent[3])
+{
+    char path[64], text[4096];
+    if (px_fmt(path, sizeof path, "/proc/%d/%s_map", (int)pid, kind) < 0)
+        return -ENAMETOOLONG;
+    ssize_t n = px_read_file(AT_FDCWD, path, text, sizeof text);
+    if (n < 0)
+        return (int)n;
+    char *rest = text, *line;
+    while ((line = next_line(&rest)))
+        if (read_extent(line, ret_extent) == 0 && id >= ret_extent[0] && id - ret_extent[0] < ret_extent[2])
+            return 0;
+    return -ENOENT;
+}
+
+/* As long as who has it lives, nobody else can be in it; then it is ours, too. */
+static int share_range(struct px_idmap *map)
+{
+    uint32_t index = (map->uid_base - (uint32_t)BLOCK_FIRST) / RANGE;
+    if (map->uid_base < (uint32_t)BLOCK_FIRST || index >= BLOCK_RANGES)
+        return 0;               /* a container's, which nobody locks */
+    px_auto_fd int fd = open_ranges();
+    int r = fd < 0 ? fd : lock_range(fd, index, F_RDLCK);
+    map->lock_fd = r < 0 ? -EBADF : px_fd_take(&fd);
+    return r;
+}
+
+int px_idmap_join(pid_t pid, uint32_t uid, uint32_t gid, bool want_caller, struct px_idmap *ret_map)
+{
+    struct px_idmap map = {
+        .uid = uid, .gid = gid, .caller_uid = geteuid(), .caller_gid = getegid(), .lock_fd = -EBADF,
+    };
+    uint64_t uids[3], gids[3];
+    int r = find_extent(pid, "uid", uid, uids);
+    if (r < 0 || (r = find_extent(pid, "gid", gid, gids)) < 0)
+        return r;
+    map.uid_base = (uint32_t)(uids[1] - uids[0]);
+    map.gid_base = (uint32_t)(gids[1] - gids[0]);
+    map.count = (uint32_t)uids[2];
+    bool caller = map.uid_base + uid == map.caller_uid && map.gid_base + gid == map.caller_gid;
+    uint64_t other[3];
+    if (find_extent(pid, "uid", uid ? 0 : 1, other) < 0)
+        map.kind = PX_IDMAP_SINGLE;
+    else
+        map.kind = map.caller_uid == 0 ? PX_IDMAP_RANGE : caller ? PX_IDMAP_SUBIDS_CALLER : PX_IDMAP_SUBIDS;
+    if (want_caller && map.kind == PX_IDMAP_SUBIDS)
+        return -EACCES;
+    if (map.kind == PX_IDMAP_RANGE && (r = share_range(&map)) < 0)
         return r;
     *ret_map = map;
     return 0;

@@ -7,6 +7,8 @@
  *   ids                      payload's id is the caller's own, so that they can be read and written
  *   user without             one id: the payload is the caller
  *
+ * A box that joins the network of another has the ids of that one, whose user namespace owns the network.
+ *
  * Owns:    the lock that keeps a range taken (released by the kernel when the last holder dies).
  * Mustn't: fall back to a weaker map than the one announced in `kind`. Parent side only; 0 or -errno. */
 #pragma once
@@ -32,6 +34,9 @@ struct px_idmap {
 
 /* want_caller: the box has binds, or a root of the caller's, so an ordinary caller's own id must be reachable inside. */
 int px_idmap_choose(uint32_t uid, uint32_t gid, bool want_caller, struct px_idmap *ret_map);
+/* The same in the user namespace of a living process, whose range is held as long as this is. -ENOENT if it has no such ids, -EACCES if
+ * the payload could not be the caller there. */
+int px_idmap_join(pid_t pid, uint32_t uid, uint32_t gid, bool want_caller, struct px_idmap *ret_map);
 void px_idmap_done(struct px_idmap *map);
 const char *px_idmap_name(const struct px_idmap *map);   /* "ids=range" */
 /* True unless it is known that the caller's uid is not the host's 0. */

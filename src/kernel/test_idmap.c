@@ -300,6 +300,52 @@ TEST(apply_to_nobody)
     px_idmap_done(&map);
 }
 
+/* ---- the ids of another box ---- */
+
+TEST(who_joins_has_the_same_ids_and_holds_them)
+{
+    int go;
+    struct px_idmap first = choose(true), joined = {.lock_fd = -EBADF};
+    pid_t pid = child_in_userns(&go);
+    ASSERT_OK(px_idmap_apply(&first, pid));
+    ASSERT_OK(px_idmap_join(pid, UID, GID, true, &joined));
+    ASSERT_EQ(joined.kind, first.kind);
+    ASSERT_EQ(px_idmap_host_uid(&joined), px_idmap_host_uid(&first));
+    ASSERT_EQ(px_idmap_host_gid(&joined), px_idmap_host_gid(&first));
+    struct px_idmap none = {.lock_fd = 77};
+    ASSERT_EQ(px_idmap_join(pid, RANGE, GID, false, &none), -ENOENT);
+    ASSERT_EQ(none.lock_fd, 77);
+    (void)close(go);
+    ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+    bool locked = first.lock_fd >= 0;
+    ASSERT_EQ(locked, joined.lock_fd >= 0);
+    px_idmap_done(&first);
+    ASSERT(!locked || is_taken(index_of(&joined)));     /* the first is gone, but not who has joined it */
+    uint32_t index = index_of(&joined);
+    px_idmap_done(&joined);
+    ASSERT(!locked || !is_taken(index));
+    ASSERT(px_idmap_join(pid, UID, GID, false, &none) < 0);
+}
+
+TEST(files_of_the_caller_need_his_id_there)
+{
+    int go;
+    struct px_idmap first = choose(false), joined = {.lock_fd = -EBADF};
+    if (first.kind != PX_IDMAP_SUBIDS) {
+        px_idmap_done(&first);
+        SKIP("only a user with subordinate ids has a map without his own");
+    }
+    pid_t pid = child_in_userns(&go);
+    ASSERT_OK(px_idmap_apply(&first, pid));
+    ASSERT_EQ(px_idmap_join(pid, UID, GID, true, &joined), -EACCES);
+    ASSERT_OK(px_idmap_join(pid, UID, GID, false, &joined));
+    ASSERT_EQ(px_idmap_host_uid(&joined), px_idmap_host_uid(&first));
+    px_idmap_done(&joined);
+    px_idmap_done(&first);
+    (void)close(go);
+    ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+}
+
 /* ---- namespaces for mounts ---- */
 
 TEST(userns_for_a_mount)

@@ -3,6 +3,7 @@
  *   box's network namespace                     |  outside
  *   program --connect--> nft redirect --> 127.0.0.1:1, [::1]:1  --accept--> px-net --connect--> server
  *   program --query----> nft redirect --> 127.0.0.1:53, [::1]:53 ---------> px-net --query----> the host's name servers
+ *   server <--connect, send-- sockets of the namespace <---------------- px-net <--connect, send-- visitors of a published port
  *   everything else ---> nft log, drop -------------------------(log)-----> px-net notes it
  *
  * Why:     without a tap device, a packet parser or root. The box's own kernel does TCP; the payload, while it still may, makes
@@ -52,23 +53,25 @@ enum {
     PX_NET_HOSTS_MAX = 512,             /* lines of the host's /etc/hosts */
     PX_NET_PORTS_MAX = 64,              /* published, or of the host's loopback */
     PX_NET_INSIDE_MAX = 64,             /* sockets of the box's namespace for connections into it */
+    PX_NET_VISITORS_MAX = 64,           /* senders to its UDP ports that are remembered, each by a socket of its namespace */
+    PX_NET_VISITOR_MSEC = 60000,        /* ... for as long after the last datagram */
     PX_NET_LINGER_MSEC = 2000,          /* to deliver what a box that is gone has sent */
 };
 
 /* What the payload hands over, in the byte that goes with the descriptor. */
 enum px_net_socket {
-    PX_NET_TCP4 = 'a', PX_NET_TCP6, PX_NET_UDP4, PX_NET_UDP6, PX_NET_DNS4, PX_NET_DNS6, PX_NET_LOG, PX_NET_INSIDE,
+    PX_NET_TCP4 = 'a', PX_NET_TCP6, PX_NET_UDP4, PX_NET_UDP6, PX_NET_DNS4, PX_NET_DNS6, PX_NET_LOG, PX_NET_INSIDE, PX_NET_INSIDE_UDP,
 };
 
-/* From the engine to px-net. What comes before GO is not answered; ALLOW, DENY, FORGET and PUBLISH can come later, too, and are each
+/* From the engine to px-net. What comes before GO is not answered; ALLOW, DENY, FORGET and PUBLISH* can come later, too, and are each
  * answered by an int32_t, 0 or -errno, once they hold for every new connection. */
 enum px_net_order_kind {
     PX_ORDER_ALLOW, PX_ORDER_DENY, PX_ORDER_FORGET_ALLOW, PX_ORDER_FORGET_DENY, PX_ORDER_SERVER, PX_ORDER_HOST, PX_ORDER_HOST_PORT,
-    PX_ORDER_PUBLISH, PX_ORDER_GO,
+    PX_ORDER_PUBLISH, PX_ORDER_PUBLISH_UDP, PX_ORDER_GO,
 };
 struct px_net_order {
     uint32_t kind;
-    uint32_t port;              /* HOST_PORT: 0 is every port; PUBLISH: in the box, and the listener comes with it */
+    uint32_t port;              /* HOST_PORT: 0 is every port; PUBLISH*: in the box, and the listener comes with it */
     struct px_net_rule rule;    /* ALLOW, DENY */
     struct px_address address;  /* SERVER, HOST */
     char name[PX_NET_NAME_MAX]; /* HOST */

@@ -1,0 +1,46 @@
+#include "kernel/join.h"
+
+#include "base/sys.h"
+#include "kernel/clone.h"
+#include "kernel/pidfd.h"
+
+enum { STACK = 16 * 1024, KILLED = -3 /* -ESRCH, if the porter could not even say so */ };
+
+struct errand {
+    int target;
+    struct px_clone_args *args;
+    void *stack;
+    uint64_t stack_size;
+    void (*fn)(void *);
+    void *arg;
+    long result;
+};
+
+static _Noreturn void porter(void *arg)
+{
+    struct errand *a = arg;
+    a->result = px_sys(SYS_setns, a->target, PX_CLONE_NEWUSER | PX_CLONE_NEWNET);
+    if (a->result >= 0)
+        a->result = px_clone_run(a->args, a->stack, a->stack_size, a->fn, a->arg);
+    for (;;)
+        (void)px_sys(SYS_exit_group, 0);
+}
+
+/* The porter has our table of descriptors, so that the pidfd of what it makes is ours; and we are held until it is gone. */
+long px_join_clone(int target, struct px_clone_args *args, void *stack, uint64_t stack_size, void (*fn)(void *), void *arg)
+{
+    char own_stack[STACK] __attribute__((aligned(16)));
+    struct errand errand = {.target = target, .args = args, .stack = stack, .stack_size = stack_size, .fn = fn, .arg = arg, .result = KILLED};
+    int pidfd = -1, status;
+    struct px_clone_args porters = {
+        .flags = PX_CLONE_VM | PX_CLONE_FILES | PX_CLONE_VFORK | PX_CLONE_PIDFD | PX_CLONE_CLEAR_SIGHAND,
+        .pidfd = (uintptr_t)&pidfd,
+    };
+    args->flags |= PX_CLONE_PARENT;
+    long pid = px_clone_run(&porters, own_stack, sizeof own_stack, porter, &errand);
+    if (pid < 0)
+        return pid;
+    (void)px_pidfd_wait(pidfd, false, &status, 0);
+    (void)px_sys(SYS_close, pidfd);
+    return errand.result;
+}
