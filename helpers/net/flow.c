@@ -7,7 +7,7 @@
 #include "base/fd.h"
 #include "helpers/net/link.h"
 
-/* What fills a pipe goes on in one piece, with one answer to who has sent it: a large one halves the work. Those count for all
+/* With 1 MiB px-net needs about half the processor time that it needs with 256 KiB. Large pipes count for all
  * processes of the user (pipe-user-pages-soft), so that a box has a few of them, for whoever needs one now; a connection that
  * finds none has one of the usual size. */
 enum { PIPE_BYTES = 1 << 20, TURN_BYTES = 4 << 20 };

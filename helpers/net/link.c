@@ -116,7 +116,7 @@ static void set_options(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
 }
 
-/* There nothing is lost, and a host's default that paces (bbr) would have a timer at work for every packet. */
+/* The host's default is meant for real networks; bbr, which paces, was clearly slower than this within the machine. */
 void link_stays(int fd)
 {
     (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, PX_NET_CONGESTION, sizeof PX_NET_CONGESTION - 1);
