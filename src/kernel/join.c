@@ -1,10 +1,12 @@
 #include "kernel/join.h"
 
+#include <errno.h>
+#include <sys/wait.h>
+
 #include "base/sys.h"
 #include "kernel/clone.h"
-#include "kernel/pidfd.h"
 
-enum { STACK = 16 * 1024, KILLED = -3 /* -ESRCH, if the porter could not even say so */ };
+enum { STACK = 16 * 1024, WAIT_PIDFD = 3 /* P_PIDFD */ };
 
 struct errand {
     int target;
@@ -30,8 +32,8 @@ static _Noreturn void porter(void *arg)
 long px_join_clone(int target, struct px_clone_args *args, void *stack, uint64_t stack_size, void (*fn)(void *), void *arg)
 {
     char own_stack[STACK] __attribute__((aligned(16)));
-    struct errand errand = {.target = target, .args = args, .stack = stack, .stack_size = stack_size, .fn = fn, .arg = arg, .result = KILLED};
-    int pidfd = -1, status;
+    struct errand errand = {.target = target, .args = args, .stack = stack, .stack_size = stack_size, .fn = fn, .arg = arg, .result = -ESRCH};
+    int pidfd = -1;
     struct px_clone_args porters = {
         .flags = PX_CLONE_VM | PX_CLONE_FILES | PX_CLONE_VFORK | PX_CLONE_PIDFD | PX_CLONE_CLEAR_SIGHAND,
         .pidfd = (uintptr_t)&pidfd,
@@ -40,7 +42,8 @@ long px_join_clone(int target, struct px_clone_args *args, void *stack, uint64_t
     long pid = px_clone_run(&porters, own_stack, sizeof own_stack, porter, &errand);
     if (pid < 0)
         return pid;
-    (void)px_pidfd_wait(pidfd, false, &status, 0);
+    while (px_sys(SYS_waitid, WAIT_PIDFD, pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
+        ;
     (void)px_sys(SYS_close, pidfd);
     return errand.result;
 }
