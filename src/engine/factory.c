@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/pass.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "box/home.h"
@@ -241,18 +242,9 @@ static void on_user(struct factory *f)
 {
     static const size_t room = sizeof(struct px_pool_order) + PX_POOL_TEXT_MAX;
     px_auto_free char *message = calloc(1, room);
-    struct iovec iov = {.iov_base = message, .iov_len = message ? room : 0};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.room};
-    long n = px_sys(SYS_recvmsg, f->user, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     px_auto_fd int queue = -EBADF;
-    struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
-    if (c && c->cmsg_type == SCM_RIGHTS)
-        memcpy(&queue, CMSG_DATA(c), sizeof queue);
-    if (n == 0 || (n < 0 && n != -EAGAIN && n != -EINTR && n != -ENOMEM))
+    long n = px_pass_receive(f->user, message, message ? room : 0, MSG_DONTWAIT, &queue, 1, NULL);
+    if (n == 0 || (n < 0 && n != -EAGAIN && n != -ENOMEM))
         f->done = true;
     const struct px_pool_order *order = (const void *)message;
     if (message && queue >= 0 && n >= (long)sizeof *order && order->version == PX_POOL_VERSION &&
