@@ -214,5 +214,6 @@ void px_report_home(struct px_box *box);        /* the same for a command, from 
 void px_report_make(struct px_box *box);
 void px_report_denials(const struct px_box *box, struct px_result *r);  /* adds them; of a home also while it lives */
 void px_report_network(struct px_box *box, struct px_result *r);        /* the same for its traffic; at the end */
+void px_report_changes(struct px_json *j, const char *name, const struct px_change *changes, size_t count);
 void px_report_print_denials(struct px_json *j, const struct px_result *r);
 int px_report_json(const struct px_result *r, char *const argv[], bool exact, char **ret_json, struct px_err *e);
