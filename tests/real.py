@@ -7,6 +7,7 @@ adds to it uses it as it is: packages that were fetched, and layers that were bu
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import urllib.error
@@ -16,7 +17,6 @@ from pathlib import Path
 from cases import Problem, Skip
 
 LIMIT_S = 1800
-MIRROR = "http://deb.debian.org/debian/dists/bookworm/InRelease"
 
 
 def place(top):
@@ -31,8 +31,13 @@ def environment():
 
 
 def reachable():
+    """Whether the first archive that this machine's apt would ask answers."""
+    asked = subprocess.run(["apt-get", "--print-uris", "update"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60)
+    found = re.search(r"^'([^']+/InRelease)'", asked.stdout, re.MULTILINE)
+    if not found:
+        return False
     try:
-        with urllib.request.urlopen(MIRROR, timeout=30):
+        with urllib.request.urlopen(found[1], timeout=30):
             return True
     except (urllib.error.URLError, OSError):
         return False

@@ -8,28 +8,16 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/pass.h"
 #include "base/text.h"
 #include "helpers/fetch/fetch.h"
 
 /* One message, and the descriptor that came with it, or -1. */
 static ssize_t take(void *out, size_t size, int *ret_fd)
 {
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control;
-    struct iovec data = {.iov_base = out, .iov_len = size};
-    struct msghdr message = {
-        .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    ssize_t n;
-    *ret_fd = -1;
-    do
-        n = recvmsg(FETCH_SOCKET, &message, MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
-    const struct cmsghdr *c = n >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
-    return message.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ? -1 : n;
+    struct px_passed passed;
+    ssize_t n = px_pass_receive(FETCH_SOCKET, out, size, 0, ret_fd, 1, &passed);
+    return passed.flags & (MSG_TRUNC | MSG_CTRUNC) ? -1 : n;
 }
 
 static int answer_all(CURL *curl, const struct px_fetch_setup *setup)

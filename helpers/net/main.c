@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/pass.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "helpers/net/relay.h"
@@ -28,28 +29,6 @@ void relay_unwatch(struct relay *r, struct watch *w)
 {
     (void)epoll_ctl(r->epoll, EPOLL_CTL_DEL, w->fd, NULL);
     w->fd = px_fd_close(w->fd);
-}
-
-/* ---- messages with a descriptor ---- */
-
-/* Its length; 0 at the end; -errno. */
-static ssize_t receive(int from, void *out, size_t size, int *ret_fd, int flags)
-{
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control;
-    struct iovec data = {.iov_base = out, .iov_len = size};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    ssize_t n;
-    *ret_fd = -EBADF;
-    do
-        n = recvmsg(from, &message, MSG_CMSG_CLOEXEC | flags);
-    while (n < 0 && errno == EINTR);
-    const struct cmsghdr *c = n >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
-    return n < 0 ? -errno : n;
 }
 
 /* ---- orders ---- */
@@ -136,7 +115,7 @@ static int take_orders(struct relay *r)
     int done = 0;
     while (done == 0) {
         px_auto_fd int fd = -EBADF;
-        if (receive(PX_NET_FD_ENGINE, &order, sizeof order, &fd, 0) != sizeof order)
+        if (px_pass_receive(PX_NET_FD_ENGINE, &order, sizeof order, 0, &fd, 1, NULL) != sizeof order)
             return -EPROTO;
         done = obey(r, &order, &fd);
     }
@@ -191,7 +170,7 @@ static void box_ready(struct relay *r, struct watch *w, uint32_t events)
     while (true) {
         px_auto_fd int fd = -EBADF;
         char kind = 0;
-        ssize_t n = receive(w->fd, &kind, 1, &fd, MSG_DONTWAIT);
+        ssize_t n = px_pass_receive(w->fd, &kind, 1, MSG_DONTWAIT, &fd, 1, NULL);
         if (n == 1 && fd >= 0)
             take_socket(r, kind, &fd);
         else if (n == -EAGAIN)
@@ -212,7 +191,7 @@ static int obey_now(struct relay *r, int engine)
 {
     static struct px_net_order order;
     px_auto_fd int fd = -EBADF;
-    ssize_t n = receive(engine, &order, sizeof order, &fd, MSG_DONTWAIT);
+    ssize_t n = px_pass_receive(engine, &order, sizeof order, MSG_DONTWAIT, &fd, 1, NULL);
     if (n == -EAGAIN)
         return 0;
     if (n != sizeof order)

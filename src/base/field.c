@@ -192,14 +192,6 @@ const struct px_field *px_field_find(const struct px_field *table, const char *n
     return NULL;
 }
 
-const struct px_field *px_field_letter(const struct px_field *table, char letter)
-{
-    for (const struct px_field *f = table; letter && f->name; f++)
-        if (f->letter == letter)
-            return f;
-    return NULL;
-}
-
 static void *place(const struct px_field *field, void *request)
 {
     return (char *)request + field->offset;
@@ -238,60 +230,4 @@ void px_field_done(const struct px_field *table, void *request)
     for (const struct px_field *f = table; f->name; f++)
         if (has_place(f) && f->type->done)
             f->type->done(place(f, request));
-}
-
-/* ---- help ---- */
-
-enum { HELP_COLUMN_MAX = 34 };
-
-static bool in_help(const struct px_field *f)
-{
-    return !(f->flags & (PX_FIELD_ABSENT | PX_FIELD_HIDDEN));
-}
-
-/* "  -m, --memory SIZE" */
-static void add_usage(const struct px_field *f, struct px_buf *out)
-{
-    if (f->letter)
-        px_buf_printf(out, "  -%c, --%s", f->letter, f->name);
-    else
-        px_buf_printf(out, "      --%s", f->name);
-    if (f->flags & PX_FIELD_FLAG || !f->arg)
-        return;
-    px_buf_printf(out, f->flags & PX_FIELD_OPTIONAL ? "[=%s]" : " %s", f->arg);
-}
-
-/* Two blanks after the longest usage; one that is longer still gets its help on the next line. */
-static size_t help_column(const struct px_field *table)
-{
-    size_t column = 0;
-
-    for (const struct px_field *f = table; f->name; f++) {
-        px_auto_buf struct px_buf usage = PX_BUF(256);
-        if (!in_help(f))
-            continue;
-        add_usage(f, &usage);
-        if (usage.len + 2 > column && usage.len + 2 <= HELP_COLUMN_MAX)
-            column = usage.len + 2;
-    }
-    return column ? column : HELP_COLUMN_MAX;
-}
-
-int px_field_help(const struct px_field *table, struct px_buf *out)
-{
-    size_t column = help_column(table);
-
-    for (const struct px_field *f = table; f->name; f++) {
-        size_t start = out->len;
-        if (!in_help(f))
-            continue;
-        add_usage(f, out);
-        size_t used = out->len - start;
-        if (used + 2 > column) {
-            px_buf_putc(out, '\n');
-            used = 0;
-        }
-        px_buf_printf(out, "%*s%s\n", (int)(column - used), "", f->help ? f->help : "");
-    }
-    return out->err;
 }

@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct px_buf;
 struct px_err;
 struct px_field;
 struct px_json;
@@ -51,10 +50,7 @@ extern const struct px_field_type px_field_bool;        /* bool; true/false/yes/
 extern const struct px_field_type px_field_choice;      /* int */
 
 const struct px_field *px_field_find(const struct px_field *table, const char *name, size_t name_len);
-const struct px_field *px_field_letter(const struct px_field *table, char letter);
 int px_field_set(const struct px_field *field, void *request, const char *text, struct px_err *e);
 /* All fields as members of the open object. */
 void px_field_print(const struct px_field *table, const void *request, struct px_json *json);
 void px_field_done(const struct px_field *table, void *request);
-/* "  -m, --memory SIZE     end the run above this much memory" lines; flags ABSENT and HIDDEN left out. */
-int px_field_help(const struct px_field *table, struct px_buf *out);

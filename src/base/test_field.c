@@ -56,9 +56,6 @@ TEST(find)
     ASSERT(px_field_find(fields, "mem", 3) == NULL);
     ASSERT(px_field_find(fields, "memoryx", 7) == NULL);
     ASSERT(px_field_find(fields, "", 0) == NULL);
-    ASSERT(px_field_letter(fields, 'm') == &fields[1]);
-    ASSERT(px_field_letter(fields, 'x') == NULL);
-    ASSERT(px_field_letter(fields, 0) == NULL);
 }
 
 TEST(every_type_parses)
@@ -216,35 +213,4 @@ TEST(print_of_a_choice_out_of_range)
         px_json_end(&j);
         ASSERT(strstr(px_buf_text(&out), "\"network\":null") != NULL);
     }
-}
-
-TEST(help)
-{
-    px_auto_buf struct px_buf out = PX_BUF(10000);
-
-    ASSERT_OK(px_field_help(fields, &out));
-    ASSERT_STR(px_buf_text(&out), "      --name NAME      call the box NAME\n"
-                                  "  -m, --memory SIZE    end the run above this much memory\n"
-                                  "      --timeout TIME   end the run after this long\n"
-                                  "      --pids N         at most N processes\n"
-                                  "      --cpus N         at most N processors\n"
-                                  "  -t, --tty            run on a terminal\n"
-                                  "      --network MODE   what the box may reach\n"
-                                  "      --overlay[=DIR]  keep changes in DIR\n");
-}
-
-TEST(help_of_a_long_option)
-{
-    static const struct px_field table[] = {
-        {"an-option-with-a-very-long-name-indeed", 0, &px_field_text, 0, 0, "VALUE", "long", NULL},
-        {"x", 'x', &px_field_bool, 0, PX_FIELD_FLAG, NULL, "short", NULL},
-        {NULL, 0, NULL, 0, 0, NULL, NULL, NULL},
-    };
-    px_auto_buf struct px_buf out = PX_BUF(10000), small = PX_BUF(20);
-
-    ASSERT_OK(px_field_help(table, &out));
-    ASSERT_STR(px_buf_text(&out), "      --an-option-with-a-very-long-name-indeed VALUE\n"
-                                  "           long\n"
-                                  "  -x, --x  short\n");
-    ASSERT_EQ(px_field_help(table, &small), -E2BIG);
 }

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/pass.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -100,26 +101,16 @@ static void add_fd(struct request *r, int fd, uint32_t flag)
 static int send_request(int control, const struct request *r, uint64_t end)
 {
     bool file = r->head.flags & PX_INIT_FILE;
-    struct iovec iov[2] = {{.iov_base = (void *)&r->head, .iov_len = sizeof r->head},
-                           {.iov_base = r->text.data, .iov_len = file ? 0 : r->text.len}};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
-    } room = {.header = {.cmsg_len = CMSG_LEN(r->fd_count * sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-    memcpy(CMSG_DATA(&room.header), r->fds, r->fd_count * sizeof(int));
-    struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2};
-    if (r->fd_count) {
-        m.msg_control = &room;
-        m.msg_controllen = CMSG_SPACE(r->fd_count * sizeof(int));
-    }
+    const struct iovec parts[2] = {{.iov_base = (void *)&r->head, .iov_len = sizeof r->head},
+                                   {.iov_base = r->text.data, .iov_len = file ? 0 : r->text.len}};
     /* The socket is shared with every other user of the box, so it stays as it is; a full one is waited for, with a bound. */
     struct pollfd room_again = {.fd = control, .events = POLLOUT};
-    long n = px_sys(SYS_sendmsg, control, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while ((n == -EAGAIN || n == -EINTR) && px_now_nsec() < end) {
+    int n = px_pass_send_parts(control, parts, 2, r->fds, r->fd_count, MSG_DONTWAIT);
+    while (n == -EAGAIN && px_now_nsec() < end) {
         (void)px_sys(SYS_poll, &room_again, 1, SLICE_MSEC);
-        n = px_sys(SYS_sendmsg, control, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+        n = px_pass_send_parts(control, parts, 2, r->fds, r->fd_count, MSG_DONTWAIT);
     }
-    return n < 0 ? (int)n : 0;
+    return n;
 }
 
 /* ---- the answer ---- */

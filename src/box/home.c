@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/pass.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -86,18 +87,9 @@ int px_home_send(int socket, const struct px_box *home)
     m.length = (uint32_t)add_words(m.rest.words, r->mechanisms, m.mechanisms);
     m.length += (uint32_t)add_words(m.rest.words + m.length, r->missing, m.missing);
 
-    struct iovec iov = {.iov_base = &m, .iov_len = HEAD + m.length};
     int fds[FDS_MAX];
     size_t count = collect_fds(&m, home, fds);
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof fds)];
-    } room = {.header = {.cmsg_len = CMSG_LEN(count * sizeof fds[0]), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-    memcpy(CMSG_DATA(&room.header), fds, count * sizeof fds[0]);
-    struct msghdr message = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = CMSG_SPACE(count * sizeof fds[0])};
-    long n = px_sys(SYS_sendmsg, socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    return n < 0 ? (int)n : 0;
+    return px_pass_send(socket, &m, HEAD + m.length, fds, count, MSG_DONTWAIT);
 }
 
 int px_home_refuse(int socket, const struct px_err *why)
@@ -113,17 +105,6 @@ int px_home_refuse(int socket, const struct px_err *why)
 }
 
 /* ---- receiving ---- */
-
-/* As many as came: a process at its limit of descriptors gets fewer than were sent, and must not lose those. */
-static size_t take_fds(struct msghdr *message, int fds[FDS_MAX])
-{
-    struct cmsghdr *c = CMSG_FIRSTHDR(message);
-    bool rights = c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS;
-    size_t count = rights ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
-    for (size_t i = 0; i < count && i < FDS_MAX; i++)
-        memcpy(&fds[i], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-    return count;
-}
 
 static size_t fds_wanted(const struct message *m)
 {
@@ -146,20 +127,15 @@ static bool is_whole(const struct message *m, long n)
 /* 0, -EAGAIN: nothing there yet, -EPROTO: the other side has left or speaks another language, -EMFILE. */
 static int receive(int socket, struct message *m, int fds[FDS_MAX])
 {
-    struct iovec iov = {.iov_base = m, .iov_len = sizeof *m};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
-    } room = {0};
-    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room.room};
+    struct px_passed passed;
     memset(m, 0, HEAD);
-    long n = px_sys(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    long n = px_pass_receive(socket, m, sizeof *m, MSG_DONTWAIT, fds, FDS_MAX, &passed);
     if (n <= 0)
-        return n == -EINTR ? -EAGAIN : n < 0 ? (int)n : -EPROTO;
-    size_t count = take_fds(&message, fds);
+        return n < 0 ? (int)n : -EPROTO;
     if (!is_whole(m, n))
         return -EPROTO;
-    return message.msg_flags & MSG_CTRUNC ? -EMFILE : count == fds_wanted(m) ? 0 : -EPROTO;
+    /* A process at its limit of descriptors gets fewer than were sent. */
+    return passed.flags & MSG_CTRUNC ? -EMFILE : passed.count == fds_wanted(m) ? 0 : -EPROTO;
 }
 
 static const char *take_words(const char *from, char words[][PX_NAME_MAX], size_t count)
@@ -210,7 +186,7 @@ static struct px_box *to_home(const struct message *m, const int fds[FDS_MAX])
 
 int px_home_take(int socket, struct px_box **ret_home, struct px_err *e)
 {
-    int fds[FDS_MAX] = {-EBADF, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF};
+    int fds[FDS_MAX];
     struct message m;
     int r = receive(socket, &m, fds);
     if (r == -EAGAIN)

@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/pass.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -285,19 +286,9 @@ static int clone_quietly(struct launch *l, struct px_err *e)
 
 int px_launch_receive_fd(int control, void *data, size_t size)
 {
-    struct iovec iov = {.iov_base = data, .iov_len = size};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } room = {0};
-    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
-    long r = px_sys(SYS_recvmsg, control, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    struct cmsghdr *c = r > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (!c || c->cmsg_type != SCM_RIGHTS)
-        return -EPROTO;
     int fd;
-    memcpy(&fd, CMSG_DATA(c), sizeof fd);
-    return fd;
+    (void)px_pass_receive(control, data, size, MSG_DONTWAIT, &fd, 1, NULL);
+    return fd < 0 ? -EPROTO : fd;
 }
 
 static int receive_fd(int control)

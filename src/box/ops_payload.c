@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 
+#include "base/pass.h"
 #include "box/ops.h"
 #include "kernel/landlock.h"
 #include "kernel/netns.h"
@@ -65,7 +66,8 @@ int px_op_socket(struct px_child *c, const struct px_step *s)
     int fd = family == AF_NETLINK ? px_netns_log(px_op_text(c, s->src), s->attr) : px_netns_socket(family, type, (uint16_t)s->attr);
     if (fd < 0)
         return unless_absent(fd, s);
-    int r = px_netns_send(c->relay_fd, (char)s->num, fd);
+    const char kind = (char)s->num;
+    int r = px_pass_send(c->relay_fd, &kind, 1, &fd, 1, 0);
     (void)px_sys(SYS_close, fd);
     return r;
 }
@@ -124,7 +126,7 @@ int px_op_stdio(struct px_child *c, const struct px_step *s)
 
 int px_op_send_fd(int socket, int fd)
 {
-    return px_netns_send(socket, 't', fd);
+    return px_pass_send(socket, "t", 1, &fd, 1, 0);
 }
 
 /* The terminal comes from the box's own devpts and belongs to the payload; the parent gets the master. */

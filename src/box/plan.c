@@ -1,61 +1,19 @@
 #include "box/plan.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "base/json.h"
-#include "base/sys.h"
 #include "base/text.h"
 #include "box/steps.h"
-#include "box/supervise.h"
 #include "kernel/abi.h"
-#include "kernel/idmap.h"
-#include "kernel/init.h"
-#include "kernel/landlock.h"
-#include "kernel/mount.h"
-#include "kernel/notify.h"
-#include "kernel/seccomp.h"
-
 
 enum { BUILD_INIT = 65533 };    /* pid 1 of a box whose payload is 0 */
-
-static const char search_path[] = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
-
-/* ---- words of the steps ---- */
-
-static const struct {
-    const char *word;
-    int stage, code;
-} ops[PX_OP_COUNT] = {
-#define PX_OP(name, word, function, stage, code) [PX_OP_##name] = {word, stage, PX_E_##code},
-#include "box/ops.def"
-#undef PX_OP
-};
-
-const char *px_op_word(enum px_op op)
-{
-    return ops[op].word;
-}
-
-int px_op_code(enum px_op op)
-{
-    return ops[op].code;
-}
-
-int px_op_stage(enum px_op op)
-{
-    return ops[op].stage;
-}
 
 const char *px_plan_text(const struct px_plan *plan, uint32_t offset)
 {
@@ -132,152 +90,6 @@ int px_plan_check(const char *const argv[], size_t *ret_count, struct px_err *e)
     return 0;
 }
 
-static const char *inside_home(const struct px_plan *plan, const struct px_policy *policy)
-{
-    if (policy->build)
-        return "/root";
-    return plan->tier == PX_TIER_FULL ? px_root_home : px_plan_text(plan, plan->scratch);
-}
-
-static size_t add_proxy(const struct px_policy *policy, char (*out)[512])
-{
-    static const char *const names[] = {"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"};
-    size_t n = 0;
-    for (size_t i = 0; policy->http_proxy && i < PX_COUNT_OF(names); i++)
-        if (px_fmt(out[n], 512, "%s=%s", names[i], policy->http_proxy) >= 0)
-            n++;
-    return n;
-}
-
-/* Names and values that every box has; the policy's own come after and win. */
-static size_t base_environment(const struct px_plan *plan, const struct px_policy *policy, char out[12][512])
-{
-    const char *term = policy->tty ? getenv("TERM") : NULL;
-    size_t n = 0;
-    (void)px_fmt(out[n++], 512, "PATH=%s", search_path);
-    (void)px_fmt(out[n++], 512, "HOME=%s", inside_home(plan, policy));
-    (void)px_fmt(out[n++], 512, "LANG=C.UTF-8");
-    if (px_fmt(out[n], 512, "TERM=%s", term && *term ? term : policy->tty ? "xterm-256color" : "dumb") >= 0)
-        n++;
-    if (plan->tier != PX_TIER_RLIMITS) {
-        (void)px_fmt(out[n++], 512, "PX_SANDBOX=1");
-        (void)px_fmt(out[n++], 512, "container=px");
-    }
-    return n + add_proxy(policy, out + n);
-}
-
-static bool overridden(const struct px_policy *policy, const char *variable)
-{
-    char name[32];
-    size_t n = strcspn(variable, "=");
-    if (n >= sizeof name)
-        return false;
-    memcpy(name, variable, n);
-    name[n] = '\0';
-    return px_policy_env(policy, name) != NULL;
-}
-
-/* The caller's own variables; only for a test of the check that looks for them. */
-static void leak_environment(struct px_plan *plan, uint32_t *offsets, size_t *count)
-{
-    for (char **v = environ; v && *v; v++)
-        offsets[(*count)++] = px_steps_text(plan, *v);
-}
-
-static size_t environ_count(const struct px_policy *policy)
-{
-    size_t n = 0;
-    while (px_policy_without(policy, PX_WITHOUT_ENVIRONMENT) && environ && environ[n])
-        n++;
-    return n;
-}
-
-static int add_environment(struct px_plan *plan, const struct px_policy *policy, uint32_t **ret_offsets, size_t *ret_count)
-{
-    char base[12][512];
-    size_t n = base_environment(plan, policy, base), count = 0;
-    uint32_t *offsets = calloc(n + policy->env.count + environ_count(policy) + 1, sizeof *offsets);
-    if (!offsets)
-        return -ENOMEM;
-    if (px_policy_without(policy, PX_WITHOUT_ENVIRONMENT))
-        leak_environment(plan, offsets, &count);
-    for (size_t i = 0; i < n; i++)
-        if (!overridden(policy, base[i]))
-            offsets[count++] = px_steps_text(plan, base[i]);
-    for (size_t i = 0; i < policy->env.count; i++)
-        offsets[count++] = px_steps_text(plan, policy->env.items[i]);
-    *ret_offsets = offsets;
-    *ret_count = count;
-    return 0;
-}
-
-/* Every place where the command may be, in the box's PATH, one text after the other. */
-static void add_candidates(struct px_plan *plan, const struct px_policy *policy, const char *command)
-{
-    const char *path = px_policy_env(policy, "PATH");
-    uint32_t first = (uint32_t)plan->text.len;
-    uint64_t count = 0;
-
-    if (strchr(command, '/')) {
-        px_steps_text(plan, command);
-        count = 1;
-    } else {
-        for (const char *p = path ? path : search_path; p && *p;) {
-            size_t n = strcspn(p, ":");
-            if (n > 0) {
-                px_buf_add(&plan->text, p, n);
-                px_buf_putc(&plan->text, '/');
-                px_buf_add(&plan->text, command, strlen(command) + 1);
-                count++;
-            }
-            p += n + (p[n] == ':');
-        }
-    }
-    struct px_step *s = px_steps_add(plan, PX_OP_EXEC);
-    s->src = first;
-    s->num = count;
-}
-
-const char *px_plan_workdir(const struct px_plan *plan, const struct px_policy *policy)
-{
-    if (policy->workdir)
-        return policy->workdir;
-    if (policy->work_dir || policy->changes)
-        return policy->work_target;
-    return policy->build ? "/" : inside_home(plan, policy);
-}
-
-static void allow(struct px_plan *plan, const char *path, uint64_t rights, unsigned flags)
-{
-    struct px_step *s = px_steps_at(plan, PX_OP_ALLOW, path);
-    s->num = rights;
-    s->flags = (uint16_t)flags;
-}
-
-/* The second layer says what the mounts say, once more. */
-static void add_landlock(struct px_plan *plan, const struct px_policy *policy)
-{
-    if (plan->landlock_abi < 1) {
-        px_plan_lacks(plan, "landlock");
-        return;
-    }
-    px_steps_add(plan, PX_OP_LANDLOCK)->num = (uint64_t)plan->landlock_abi;
-    allow(plan, "/", policy->overlay ? px_landlock_write() : px_landlock_read(), 0);
-    allow(plan, "/dev", px_landlock_device(), 0);
-    allow(plan, "/proc", px_landlock_read() | PX_LL_WRITE_FILE | PX_LL_TRUNCATE, 0);
-    for (size_t i = 0; i < policy->tmpfs.count; i++)
-        allow(plan, policy->tmpfs.items[i].target, px_landlock_write(), PX_STEP_MAYBE);
-    if (policy->work_dir || policy->changes)
-        allow(plan, policy->work_target, px_landlock_write(), 0);
-    for (size_t i = 0; i < policy->binds.count; i++)
-        if (policy->binds.items[i].writable)
-            allow(plan, policy->binds.items[i].target, px_landlock_write(), 0);
-    px_steps_add(plan, PX_OP_ENFORCE);
-    px_plan_has(plan, "landlock=%d", plan->landlock_abi);
-    if (plan->landlock_abi < 3)
-        px_plan_lacks(plan, "landlock: ABI %d does not hold truncation", plan->landlock_abi);
-}
-
 static void add_ids(struct px_plan *plan, enum px_op op, uint32_t uid, uint32_t gid, unsigned flags)
 {
     struct px_step *s = px_steps_add(plan, op);
@@ -314,65 +126,14 @@ static void add_payload(struct px_plan *plan, const struct px_policy *policy)
     }
 }
 
-static void add_listened(struct px_plan *plan, const struct sock_filter *program, uint16_t length)
-{
-    uint32_t copy = px_steps_program(plan, program, length);
-    struct px_step *s = px_steps_add(plan, PX_OP_SECCOMP);
-    s->src = copy;
-    s->num2 = length;
-    s->flags = plan->notify ? PX_STEP_LISTEN : 0;
-    if (!plan->notify)
-        px_plan_lacks(plan, "denials: no descriptor left to be told of them");
-    if (plan->text.err == 0 && plan->notify)
-        px_notify_patch((struct sock_filter *)(void *)(plan->text.data + copy), length, plan->own_filter);
-}
-
-enum px_filter px_plan_filter(const struct px_policy *policy, bool workspace)
-{
-    if (policy->build)
-        return PX_FILTER_BUILD;
-    if (!px_policy_own_filter(policy))
-        return workspace ? PX_FILTER_FLOOR_WORKSPACE : PX_FILTER_FLOOR;
-    if (px_policy_strict(policy))
-        return workspace ? PX_FILTER_STRICT_WORKSPACE : PX_FILTER_STRICT;
-    return workspace ? PX_FILTER_WORKSPACE : PX_FILTER_DEFAULT;
-}
-
-static void tell_filter(struct px_plan *plan, const struct px_policy *policy)
-{
-    if (policy->build) {
-        px_plan_has(plan, "seccomp=build");
-        return;
-    }
-    const char *word = !plan->own_filter ? "profile+floor" : px_policy_strict(policy) ? "strict" : "default";
-    px_plan_has(plan, "seccomp=%s%s", word, plan->writable_binds ? "+workspace" : "");
-}
-
-/* Our own filter, or the floor that no box goes below and a user's profile on top: the kernel takes the stricter answer. */
-static void add_filter(struct px_plan *plan, const struct px_policy *policy, const struct px_host *host)
-{
-    enum px_filter filter = px_plan_filter(policy, plan->writable_binds);
-    plan->own_filter = px_policy_own_filter(policy);
-    plan->notify = !px_policy_limited(policy->nofile) || policy->nofile > 3;   /* the listener is number 3 for a moment */
-    if (plan->own_filter) {
-        uint16_t length = 0;
-        const struct sock_filter *program = px_seccomp_program(filter, &length);
-        add_listened(plan, program, length);
-    } else {
-        px_steps_add(plan, PX_OP_SECCOMP)->num = filter;
-        add_listened(plan, host->filter, host->filter_length);
-    }
-    tell_filter(plan, policy);
-}
-
 static void add_launch(struct px_plan *plan, const char *command, const struct px_policy *policy, const struct px_host *host,
                        bool bind_to_thread)
 {
     px_steps_add(plan, PX_OP_CLOSE);
     add_limits(plan, policy);   /* late: a small number of open files must not stop our own opens */
     if (plan->tier != PX_TIER_RLIMITS)
-        add_filter(plan, policy, host);
-    add_candidates(plan, policy, command);
+        px_plan_add_filter(plan, policy, host);
+    px_plan_candidates(plan, policy, command);
     plan->init_at = plan->count;
     unsigned thread = bind_to_thread ? PX_STEP_THREAD : 0;
     uint32_t init = policy->build ? BUILD_INIT : 0;     /* never who the payload is */
@@ -382,56 +143,17 @@ static void add_launch(struct px_plan *plan, const char *command, const struct p
         add_ids(plan, PX_OP_INIT, plan->caller.uid, plan->caller.gid, PX_STEP_REAPER); /* it must outlive us to end the tree */
 }
 
-/* What px-init finds in its file: struct px_init_filters and what that counts. The offset in the arena. */
-static uint32_t add_filters(struct px_plan *plan, const struct px_policy *policy, const struct px_host *host)
-{
-    bool off = px_policy_without(policy, PX_WITHOUT_SECCOMP) || px_policy_without(policy, PX_WITHOUT_NNP);
-    bool own = plan->own_filter = px_policy_own_filter(policy);
-    plan->notify = !off && (own || host->filter_sends);
-    if (!plan->notify && !off)
-        px_plan_lacks(plan, "denials: the profile refuses sendmsg");
-    uint16_t length = 0, spare_length = 0;
-    const struct sock_filter *program = px_seccomp_program(px_plan_filter(policy, plan->writable_binds), &length);
-    const struct sock_filter *spare = px_seccomp_spare_init(&spare_length);
-    struct px_init_filters head = {
-        .own = length, .command = own ? 0 : host->filter_length,
-        .listen = !plan->notify ? PX_INIT_LISTEN_NONE : own ? PX_INIT_LISTEN_OWN : PX_INIT_LISTEN_COMMAND};
-    if (policy->apparmor)
-        head.apparmor = (uint32_t)sizeof head + (uint32_t)(length + head.command + spare_length) * PX_STEPS_INSTRUCTION;
-    uint32_t at = px_steps_bytes(plan, &head, sizeof head);
-    (void)px_steps_program(plan, program, length);
-    (void)px_steps_program(plan, host->filter, head.command);
-    (void)px_steps_program(plan, spare, spare_length);          /* counted only by px_plan_spare_init */
-    if (policy->apparmor) {
-        px_steps_text(plan, policy->apparmor);
-        px_plan_has(plan, "apparmor=%.48s", policy->apparmor);
-    }
-    tell_filter(plan, policy);
-    return at;
-}
-
 /* px-init loads the filter before its first command, or in each command where it is a user's: that may refuse what px-init needs. */
 static void add_stay(struct px_plan *plan, const struct px_policy *policy, const struct px_host *host, bool bind_to_thread)
 {
     plan->payload_from = plan->init_at = plan->count;
     px_steps_add(plan, PX_OP_SIGNALS);
-    add_landlock(plan, policy);
+    px_plan_landlock(plan, policy);
     px_steps_add(plan, PX_OP_CLOSE);
-    uint32_t at = add_filters(plan, policy, host), init = policy->build ? BUILD_INIT : 0;
+    uint32_t at = px_plan_stay_filters(plan, policy, host), init = policy->build ? BUILD_INIT : 0;
     add_ids(plan, PX_OP_STAY, init, init, PX_STEP_SETGROUPS | (bind_to_thread ? PX_STEP_THREAD : 0u));
     plan->steps[plan->count - 1].src = at;
     plan->steps[plan->count - 1].attr = (uint32_t)(plan->text.len - at);
-}
-
-void px_plan_spare_init(struct px_plan *plan)
-{
-    const struct px_step *s = &plan->steps[plan->count - 1];
-    struct px_init_filters head;
-    if (!plan->stays || plan->text.err < 0)
-        return;
-    memcpy(&head, plan->text.data + s->src, sizeof head);
-    (void)px_seccomp_spare_init(&head.spare);
-    memcpy(plan->text.data + s->src, &head, sizeof head);
 }
 
 /* ---- tiers ---- */
@@ -549,27 +271,6 @@ static int plan_rlimits(struct px_plan *plan, const struct px_policy *policy, st
     return 0;
 }
 
-static void allow_host_paths(struct px_plan *plan, const struct px_policy *policy)
-{
-    static const char *const readable[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives",
-                                           "/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/localtime"};
-    px_steps_add(plan, PX_OP_LANDLOCK)->num = (uint64_t)plan->landlock_abi;
-    allow(plan, px_plan_text(plan, plan->scratch), px_landlock_write(), 0);
-    for (size_t i = 0; i < PX_COUNT_OF(readable); i++)
-        allow(plan, readable[i], px_landlock_read(), PX_STEP_MAYBE);
-    for (size_t i = 0; px_root_device(i); i++)
-        allow(plan, px_root_device(i), px_landlock_device(), 0);
-    allow(plan, "/dev/pts", px_landlock_device(), PX_STEP_MAYBE);
-    for (size_t i = 0; i < policy->binds.count; i++) {
-        const struct px_bind *b = &policy->binds.items[i];
-        allow(plan, b->target, b->writable ? px_landlock_write() : px_landlock_read(), 0);
-        plan->binds = true;
-        plan->writable_binds = plan->writable_binds || b->writable;
-    }
-    px_steps_add(plan, PX_OP_ENFORCE);
-    px_plan_has(plan, "landlock=%d", plan->landlock_abi);
-}
-
 static int choose_tier(struct px_plan *plan, const struct px_policy *policy, const struct px_host *host, struct px_err *e)
 {
     plan->tier = policy->plain ? PX_TIER_RLIMITS : host->user_namespaces ? PX_TIER_FULL : PX_TIER_LANDLOCK;
@@ -621,9 +322,9 @@ static int build(struct px_plan *plan, const struct px_policy *policy, const cha
     }
     add_payload(plan, policy);
     if (plan->tier == PX_TIER_FULL)
-        add_landlock(plan, policy);
+        px_plan_landlock(plan, policy);
     else if (plan->tier == PX_TIER_LANDLOCK)
-        allow_host_paths(plan, policy);
+        px_plan_host_paths(plan, policy);
     add_launch(plan, command, policy, host, bind_to_thread);
     px_plan_switch_off(plan, policy);
     return 0;
@@ -652,7 +353,7 @@ static int finish_plan(struct px_plan *plan, const struct px_policy *policy, con
     uint32_t init[40];
     size_t env_count = 0;
 
-    if (!args || add_environment(plan, policy, &env, &env_count) < 0)
+    if (!args || px_plan_environment(plan, policy, &env, &env_count) < 0)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
     for (size_t i = 0; i < argc; i++)
         args[i] = px_steps_text(plan, argv[i]);
@@ -742,7 +443,7 @@ int px_plan_command(const struct px_policy *policy, const char *const argv[], st
     if (!plan)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
     add_limits(plan, policy);
-    add_candidates(plan, policy, argv[0]);
+    px_plan_candidates(plan, policy, argv[0]);
     return give_plan(plan, finish_plan(plan, policy, argv, argc, e), ret_plan);
 }
 
@@ -760,84 +461,4 @@ void px_plan_free(struct px_plan *plan)
     free(plan->init_argv);
     px_buf_done(&plan->text);
     free(plan);
-}
-
-/* ---- arming: a root caller's trees, with the owner shown as the payload ---- */
-
-/* The source as it was looked at, not what has its name now. */
-static int open_source(const char *source, const struct px_step *s, struct stat *ret_st)
-{
-    px_auto_fd int fd = (int)px_sys(SYS_openat, AT_FDCWD, source, O_PATH | O_CLOEXEC);
-    if (fd < 0)
-        return fd;
-    if (fstat(fd, ret_st) < 0)
-        return -errno;
-    return ret_st->st_dev == s->num && ret_st->st_ino == s->num2 ? px_fd_take(&fd) : -ESTALE;
-}
-
-static bool is_read_only_root(const struct px_step *s)
-{
-    return s->op == PX_OP_OVERLAY && !(s->flags & PX_STEP_UPPER);
-}
-
-static bool is_lower(const struct px_step *s)
-{
-    return s->op == PX_OP_CHANGES || s->op == PX_OP_LAYER;
-}
-
-static int idmapped_tree(const char *source, const struct px_step *s, const struct px_idmap *map)
-{
-    struct stat st;
-    px_auto_fd int fd = open_source(source, s, &st);
-    if (fd < 0)
-        return fd == -EPERM ? -EACCES : fd;     /* EPERM is for the mount: px_plan_arm takes it for a root that may not */
-    if (is_read_only_root(s))   /* its owners do not matter: the tree alone spares the box the way there */
-        return px_mount_clone(fd, "", s->attr);
-    bool root = s->op != PX_OP_BIND;
-    px_auto_fd int userns = root ? px_idmap_userns_root(map, st.st_uid, st.st_gid)
-                                 : px_idmap_userns(st.st_uid, st.st_gid, px_idmap_host_uid(map), px_idmap_host_gid(map));
-    if (userns < 0)
-        return userns;
-    px_auto_fd int tree = px_mount_clone(fd, "", s->attr | (is_lower(s) ? PX_MOUNT_RDONLY : 0u));
-    if (tree < 0)
-        return tree;
-    int r = px_mount_idmap(tree, userns);
-    return r < 0 ? r : px_fd_take(&tree);
-}
-
-static bool needs_tree(const struct px_step *s)
-{
-    return (s->op == PX_OP_BIND && s->flags & PX_STEP_CALLER) ||
-           (s->op == PX_OP_UPPER && s->src && !(s->flags & PX_STEP_INSIDE)) || (s->op == PX_OP_OVERLAY && !s->dst) ||
-           is_lower(s);
-}
-
-static int tree_failed(const struct px_plan *plan, const struct px_step *s, int err, struct px_err *e)
-{
-    static const char why[] = "Its file system does not support id-mapped mounts, which a root caller's files need.";
-    const char *source = px_plan_text(plan, s->src);
-    if (s->op == PX_OP_BIND || is_lower(s))
-        px_fail(e, PX_E_BIND, err, "cannot bind '%s'", source);
-    else
-        px_fail(e, s->op == PX_OP_UPPER ? PX_E_OVERLAY : PX_E_ROOTFS, err, "cannot use '%s' %s", source,
-                s->op == PX_OP_UPPER ? "for changes" : "as a root");
-    return err == -EINVAL ? px_why(e, "%s", why) : -1;
-}
-
-int px_plan_arm(struct px_plan *plan, const struct px_idmap *map, struct px_err *e)
-{
-    if (map->kind != PX_IDMAP_RANGE)
-        return 0;
-    for (uint32_t i = 0; i < plan->count; i++) {
-        struct px_step *s = &plan->steps[i];
-        if (!needs_tree(s))
-            continue;
-        int tree = idmapped_tree(px_plan_text(plan, s->src), s, map);
-        if (tree == -EPERM && is_read_only_root(s))     /* a root that may not mount: the box finds its own way there */
-            continue;
-        if (tree < 0)
-            return tree_failed(plan, s, tree, e);
-        s->fd = tree;
-    }
-    return 0;
 }

@@ -14,6 +14,7 @@
 #include "net/address.h"
 
 struct px_err;
+struct px_json;
 
 enum px_net { PX_NET_NONE, PX_NET_LOOPBACK, PX_NET_OUTBOUND, PX_NET_HOST, PX_NET_BOX };
 enum px_tier { PX_TIER_FULL, PX_TIER_LANDLOCK, PX_TIER_RLIMITS };
@@ -53,10 +54,6 @@ struct px_tmpfs_list {
     struct px_tmpfs *items;
     size_t count;
 };
-struct px_env_list {
-    char **items;               /* "NAME=VALUE", one per name, the last one given wins */
-    size_t count;
-};
 struct px_text_list {
     char **items;
     size_t count;
@@ -84,7 +81,7 @@ struct px_policy {
     struct px_bind_list binds;
     struct px_tmpfs_list tmpfs;
     char *workdir;              /* inside; NULL: the work target if there is one, else home */
-    struct px_env_list env;
+    struct px_text_list env;    /* "NAME=VALUE", one per name, the last one given wins */
     char *hostname;
     struct px_user user;
     /* what is allowed */
@@ -162,6 +159,16 @@ const char *px_policy_root_dir(const struct px_policy *policy);
 int px_policy_check_overlay(const struct px_policy *policy, struct px_err *e);
 /* The value of a variable of the box, or NULL. */
 const char *px_policy_env(const struct px_policy *policy, const char *name);
+
+/* box/policy_types.c and, where a field may be given several times, box/policy_lists.c: the types of the fields. */
+extern const struct px_field_type px_policy_user_type, px_policy_inside_type, px_policy_place_type, px_policy_hostname_type,
+    px_policy_box_name_type, px_policy_keep_type, px_policy_overlay_type, px_policy_runtime_type, px_policy_seccomp_type,
+    px_policy_apparmor_type, px_policy_build_type, px_policy_without_type;
+extern const struct px_field_type px_policy_bind_type, px_policy_tmpfs_type, px_policy_env_type, px_policy_env_file_type;
+int px_policy_place(const struct px_field *field, const char *text, char **ret_path, struct px_err *e);        /* clean, in the box */
+/* Of a struct px_text_list. */
+void px_policy_print_texts(const void *at, const struct px_field *field, struct px_json *json);
+void px_policy_done_texts(void *at);
 
 /* box/policy_net.c: the types of the fields about the network, and what of it cannot go together. */
 extern const struct px_field_type px_policy_net_type, px_policy_rule_type, px_policy_publish_type, px_policy_port_type,

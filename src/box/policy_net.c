@@ -28,24 +28,6 @@ static int add_text(struct px_text_list *list, size_t max, const struct px_field
     return 0;
 }
 
-static void print_texts(const void *at, const struct px_field *field, struct px_json *json)
-{
-    const struct px_text_list *list = at;
-    px_json_array(json, field->name);
-    for (size_t i = 0; i < list->count; i++)
-        px_json_text(json, NULL, list->items[i]);
-    px_json_end(json);
-}
-
-static void done_texts(void *at)
-{
-    struct px_text_list *list = at;
-    for (size_t i = 0; i < list->count; i++)
-        free(list->items[i]);
-    free(list->items);
-    *list = (struct px_text_list){0};
-}
-
 /* ---- the network itself ---- */
 
 static struct px_policy *policy_of(void *net)
@@ -120,7 +102,7 @@ static int parse_rule(void *at, const struct px_field *field, const char *text, 
                      "a name with :* for every port.");
 }
 
-const struct px_field_type px_policy_rule_type = {"host", parse_rule, print_texts, done_texts};
+const struct px_field_type px_policy_rule_type = {"host", parse_rule, px_policy_print_texts, px_policy_done_texts};
 
 /* ---- ports ---- */
 
@@ -176,7 +158,7 @@ static int parse_publish(void *at, const struct px_field *field, const char *tex
                      "A UDP port ends with /udp: 18053:53/udp.");
 }
 
-const struct px_field_type px_policy_publish_type = {"ports", parse_publish, print_texts, done_texts};
+const struct px_field_type px_policy_publish_type = {"ports", parse_publish, px_policy_print_texts, px_policy_done_texts};
 
 static int parse_port(void *at, const struct px_field *field, const char *text, struct px_err *e)
 {
@@ -186,7 +168,7 @@ static int parse_port(void *at, const struct px_field *field, const char *text, 
     return add_text(at, PX_NET_PORTS_MAX, field, text, e);
 }
 
-const struct px_field_type px_policy_port_type = {"port", parse_port, print_texts, done_texts};
+const struct px_field_type px_policy_port_type = {"port", parse_port, px_policy_print_texts, px_policy_done_texts};
 
 /* ---- details ---- */
 
@@ -198,7 +180,7 @@ static int parse_server(void *at, const struct px_field *field, const char *text
     return add_text(at, PX_NET_SERVERS_MAX, field, text, e);
 }
 
-const struct px_field_type px_policy_server_type = {"address", parse_server, print_texts, done_texts};
+const struct px_field_type px_policy_server_type = {"address", parse_server, px_policy_print_texts, px_policy_done_texts};
 
 static int parse_proxy(void *at, const struct px_field *field, const char *text, struct px_err *e)
 {

@@ -394,16 +394,21 @@ static void print_usage(struct px_json *j, const struct px_result *r)
     px_json_uint(j, "io_write_bytes", r->io_write_bytes);
 }
 
-static void print_changes(struct px_json *j, const struct px_result *r)
+void px_report_changes(struct px_json *j, const char *name, const struct px_change *changes, size_t count)
 {
-    px_json_array(j, "changed_files");
-    for (size_t i = 0; i < r->changes_count; i++) {
+    px_json_array(j, name);
+    for (size_t i = 0; i < count; i++) {
         px_json_object(j, NULL);
-        px_json_bytes(j, "path", r->changes[i].path, strlen(r->changes[i].path));
-        px_json_text(j, "kind", r->changes[i].kind);
+        px_json_bytes(j, "path", changes[i].path, strlen(changes[i].path));
+        px_json_text(j, "kind", changes[i].kind);
         px_json_end(j);
     }
     px_json_end(j);
+}
+
+static void print_changes(struct px_json *j, const struct px_result *r)
+{
+    px_report_changes(j, "changed_files", r->changes, r->changes_count);
     if (!r->has_changes) {
         px_json_null(j, "diff");
         return;

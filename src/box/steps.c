@@ -6,7 +6,32 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "base/text.h"
+
+static const struct {
+    const char *word;
+    int stage, code;
+} ops[PX_OP_COUNT] = {
+#define PX_OP(name, word, function, stage, code) [PX_OP_##name] = {word, stage, PX_E_##code},
+#include "box/ops.def"
+#undef PX_OP
+};
+
+const char *px_op_word(enum px_op op)
+{
+    return ops[op].word;
+}
+
+int px_op_code(enum px_op op)
+{
+    return ops[op].code;
+}
+
+int px_op_stage(enum px_op op)
+{
+    return ops[op].stage;
+}
 
 static uint32_t add_bytes(struct px_plan *plan, const char *data, size_t len)
 {

@@ -40,3 +40,15 @@ int px_root_plan(struct px_plan *plan, const struct px_policy *policy, struct px
 const char *px_root_device(size_t index);
 
 extern const char px_root_home[];
+
+/* box/plan_env.c: the variables, as offsets of texts (the caller's to free), 0 or -ENOMEM; and every place where the command may
+ * be, in the box's PATH, one text after the other. */
+int px_plan_environment(struct px_plan *plan, const struct px_policy *policy, uint32_t **ret_offsets, size_t *ret_count);
+void px_plan_candidates(struct px_plan *plan, const struct px_policy *policy, const char *command);
+/* box/plan_filter.c: its step; and what px-init of a box that stays finds in its file: struct px_init_filters and what that
+ * counts, by the offset in the arena. */
+void px_plan_add_filter(struct px_plan *plan, const struct px_policy *policy, const struct px_host *host);
+uint32_t px_plan_stay_filters(struct px_plan *plan, const struct px_policy *policy, const struct px_host *host);
+/* box/plan_landlock.c: the second layer says what the mounts say, once more; without mounts, it alone says what is granted. */
+void px_plan_landlock(struct px_plan *plan, const struct px_policy *policy);
+void px_plan_host_paths(struct px_plan *plan, const struct px_policy *policy);

@@ -161,20 +161,27 @@ struct px_box {
     char chunks[PX_FLOW_COUNT][PX_CHUNK];
 };
 
+/* box/supervise_life.c: from its start to its end. */
 int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, const struct px_io *io, struct px_box **ret_box,
                        struct px_err *e);      /* takes the plan, also on failure */
 /* One more command in a box that stays. The home must live as long as the command does. */
 int px_supervise_exec(struct px_box *home, const struct px_policy *policy, const char *const argv[], const struct px_io *io,
                       struct px_box **ret_box, struct px_err *e);
+void px_supervise_free(struct px_box *box);
+struct px_box *px_supervise_guest(void);        /* an empty one, for box/home.c */
+char **px_supervise_copy_argv(char *const argv[]);      /* one allocation */
+/* box/supervise.c: watching it, and ending it. */
+int px_supervise_watch(struct px_box *box, struct px_err *e);  /* it runs: from now on its events are heard */
 int px_supervise_step(struct px_box *box, int wait_msec, struct px_err *e);    /* 1 alive, 0 gone, -1 */
 int px_supervise_signal(struct px_box *box, int signal);
 void px_supervise_kill(struct px_box *box, enum px_end why);
 void px_supervise_end_input(struct px_box *box);       /* of a terminal */
 int px_supervise_resize(struct px_box *box, unsigned short rows, unsigned short cols);
-void px_supervise_free(struct px_box *box);
-struct px_box *px_supervise_guest(void);        /* an empty one, for box/home.c */
-char **px_supervise_copy_argv(char *const argv[]);      /* one allocation */
+void px_supervise_abandon(struct px_box *box);  /* kills what still runs, and waits for it */
+/* box/supervise_prepare.c: before it runs. */
+int px_supervise_prepare(struct px_box *box, const struct px_policy *policy, struct px_err *e);
 uint64_t px_supervise_files_max(void);  /* that a process of a box with the caller's own id may have open */
+/* box/supervise_timings.c */
 int px_supervise_timings(const struct px_box *box, char **ret_text, struct px_err *e);
 
 /* box/command.c: asking px-init of the home. */
@@ -207,5 +214,6 @@ void px_report_home(struct px_box *box);        /* the same for a command, from 
 void px_report_make(struct px_box *box);
 void px_report_denials(const struct px_box *box, struct px_result *r);  /* adds them; of a home also while it lives */
 void px_report_network(struct px_box *box, struct px_result *r);        /* the same for its traffic; at the end */
+void px_report_changes(struct px_json *j, const char *name, const struct px_change *changes, size_t count);
 void px_report_print_denials(struct px_json *j, const struct px_result *r);
 int px_report_json(const struct px_result *r, char *const argv[], bool exact, char **ret_json, struct px_err *e);

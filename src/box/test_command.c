@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/pass.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "box/home.h"
@@ -486,18 +487,7 @@ struct forged {
 
 static int send_raw(int control, const void *data, size_t size, const int *fds, size_t count)
 {
-    struct iovec iov = {.iov_base = (void *)data, .iov_len = size};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(16 * sizeof(int))];
-    } room = {.header = {.cmsg_len = CMSG_LEN(count * sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-    if (count) {
-        memcpy(CMSG_DATA(&room.header), fds, count * sizeof(int));
-        m.msg_control = &room;
-        m.msg_controllen = CMSG_SPACE(count * sizeof(int));
-    }
-    return sendmsg(control, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
+    return px_pass_send(control, data, size, fds, count, 0);
 }
 
 /* Sends it with a reply socket and `more` descriptors; what comes back: 0 or -errno of an answer, 1 for a hang-up. */

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/pass.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "box/home.h"
@@ -67,10 +68,17 @@ static int watch(struct factory *f, int fd, struct watched *what)
     return epoll_ctl(f->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
+/* Before it is closed: a child that a maker has just cloned has it as well, until its exec, and so the event would stay. */
+static void unwatch(struct factory *f, int fd)
+{
+    (void)epoll_ctl(f->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
 /* ---- boxes ---- */
 
-static void forget(struct made *m)
+static void forget(struct factory *f, struct made *m)
 {
+    unwatch(f, px_box_fd(m->home));
     *m->at = m->next;
     if (m->next)
         m->next->at = m->at;
@@ -107,7 +115,7 @@ static int hand_out(struct factory *f, struct pool *p, struct px_box *home)
     *m = (struct made){.watched = {BOX}, .next = f->made, .at = &f->made, .home = home};
     int r = watch(f, px_box_fd(home), &m->watched);
     if (r >= 0 && (r = px_home_send(p->queue, home)) < 0)
-        (void)epoll_ctl(f->epoll, EPOLL_CTL_DEL, px_box_fd(home), NULL);
+        unwatch(f, px_box_fd(home));
     if (r < 0) {
         free(m);
         return r;
@@ -176,11 +184,11 @@ static void on_makers(struct factory *f)
     f->done = f->done || px_makers_lost(f->makers);
 }
 
-static void on_box(struct made *m)
+static void on_box(struct factory *f, struct made *m)
 {
     struct px_err e = {0};
     if (px_box_step(m->home, &e) <= 0)
-        forget(m);
+        forget(f, m);
 }
 
 /* ---- orders ---- */
@@ -241,18 +249,9 @@ static void on_user(struct factory *f)
 {
     static const size_t room = sizeof(struct px_pool_order) + PX_POOL_TEXT_MAX;
     px_auto_free char *message = calloc(1, room);
-    struct iovec iov = {.iov_base = message, .iov_len = message ? room : 0};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.room};
-    long n = px_sys(SYS_recvmsg, f->user, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     px_auto_fd int queue = -EBADF;
-    struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
-    if (c && c->cmsg_type == SCM_RIGHTS)
-        memcpy(&queue, CMSG_DATA(c), sizeof queue);
-    if (n == 0 || (n < 0 && n != -EAGAIN && n != -EINTR && n != -ENOMEM))
+    long n = px_pass_receive(f->user, message, message ? room : 0, MSG_DONTWAIT, &queue, 1, NULL);
+    if (n == 0 || (n < 0 && n != -EAGAIN && n != -ENOMEM))
         f->done = true;
     const struct px_pool_order *order = (const void *)message;
     if (message && queue >= 0 && n >= (long)sizeof *order && order->version == PX_POOL_VERSION &&
@@ -295,6 +294,7 @@ static void drop_pools(struct factory *f, bool all)
         *at = p->next;
         for (unsigned i = 0; i < p->spares; i++)
             px_box_free(p->spare[i]);
+        unwatch(f, p->queue);
         (void)px_fd_close(p->queue);
         for (size_t i = 0; i < PX_COUNT_OF(p->stock); i++)
             px_stock_done(&p->stock[i]);
@@ -314,7 +314,7 @@ static void dispatch(struct factory *f, struct watched *what)
     else if (what->kind == MAKERS)
         on_makers(f);
     else
-        on_box((struct made *)(void *)what);
+        on_box(f, (struct made *)(void *)what);
 }
 
 static void round_of(struct factory *f)
@@ -339,7 +339,7 @@ static void close_down(struct factory *f)
     for (struct made *m = f->made; m; m = m->next)      /* all at once, then one after the other */
         (void)px_pidfd_signal(m->home->pidfd, SIGKILL);
     while (f->made)
-        forget(f->made);
+        forget(f, f->made);
     px_makers_free(f->makers);  /* before the pools, whose stocks they use */
     drop_pools(f, true);
     (void)px_fd_close(f->image);

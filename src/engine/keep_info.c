@@ -120,7 +120,7 @@ static void print_denials(const struct px_keeper *k, struct px_json *j)
 static void print_policy(const struct px_keeper *k, struct px_json *j)
 {
     struct px_policy shown = *k->policy;
-    shown.env = (struct px_env_list){0};
+    shown.env = (struct px_text_list){0};
     px_json_object(j, "policy");
     px_field_print(px_policy_fields, &shown, j);
     px_json_array(j, "env_names");

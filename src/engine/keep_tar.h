@@ -62,4 +62,3 @@ int px_tar_writer_new(int fd, const char *name, struct px_tar_writer **ret_write
 void px_tar_writer_free(struct px_tar_writer *w);
 /* The next bytes, size at most; 0 at the end, -1. */
 long px_tar_write(struct px_tar_writer *w, char *out, size_t size, struct px_err *e);
-uint64_t px_tar_writer_skipped(const struct px_tar_writer *w);

@@ -29,7 +29,6 @@ struct px_tar_writer {
     char head[16 * PX_TAR_BLOCK];       /* headers and long names on their way */
     size_t head_length, head_at;
     bool over;                  /* all entries are out */
-    uint64_t skipped;
 };
 
 /* ---- headers ---- */
@@ -148,10 +147,8 @@ static int add_found(struct px_tar_writer *w, int dir, const char *name, struct 
         return errno == ENOENT ? 0 : px_fail(e, PX_E_IO, errno, "cannot look at '%s'", w->name);
     if (S_ISLNK(st.st_mode))
         return add_link(w, dir, name, &st, e);
-    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
-        w->skipped++;
+    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
         return 0;
-    }
     int fd = (int)px_sys(SYS_openat, dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd == -ENOENT)
         return 0;
@@ -265,9 +262,4 @@ void px_tar_writer_free(struct px_tar_writer *w)
         (void)closedir(w->level[--w->depth].dir);
     (void)px_fd_close(w->file);
     free(w);
-}
-
-uint64_t px_tar_writer_skipped(const struct px_tar_writer *w)
-{
-    return w->skipped;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/pass.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -17,7 +18,6 @@
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
-enum { FDS_MAX = 8 };
 
 /* ---- sending and receiving ---- */
 
@@ -25,42 +25,7 @@ int px_keep_send(int socket, const struct px_keep_message *m, int fd)
 {
     struct px_keep_message copy = *m;
     copy.version = PX_KEEP_VERSION;
-    struct iovec iov = {.iov_base = &copy, .iov_len = sizeof copy};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } room = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-    memcpy(CMSG_DATA(&room.header), &fd, sizeof fd);
-    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-    if (fd >= 0) {
-        message.msg_control = &room;
-        message.msg_controllen = sizeof room.room;
-    }
-    long n;
-    do
-        n = px_sys(SYS_sendmsg, socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (n == -EINTR);
-    return n < 0 ? (int)n : 0;
-}
-
-/* The first is ours, whatever else came with it is closed. */
-static int take_fds(struct msghdr *message)
-{
-    int first = -EBADF;
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-            continue;
-        size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < count; i++) {
-            int fd;
-            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-            if (first < 0)
-                first = fd;
-            else
-                (void)px_fd_close(fd);
-        }
-    }
-    return first;
+    return px_pass_send(socket, &copy, sizeof copy, &fd, fd >= 0, MSG_DONTWAIT);
 }
 
 static void end_texts(struct px_err *e)
@@ -70,22 +35,15 @@ static void end_texts(struct px_err *e)
 
 int px_keep_receive(int socket, struct px_keep_message *m, int *ret_fd)
 {
-    struct iovec iov = {.iov_base = m, .iov_len = sizeof *m};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
-    } room = {0};
-    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room.room};
-    long n = px_sys(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (n == -EAGAIN || n == -EINTR)
+    px_auto_fd int fd = -EBADF;
+    struct px_passed passed;
+    long n = px_pass_receive(socket, m, sizeof *m, MSG_DONTWAIT, &fd, 1, &passed);
+    if (n == -EAGAIN)
         return -EAGAIN;
-    int fd = n > 0 ? take_fds(&message) : -EBADF;
-    if (n != sizeof *m || message.msg_flags & MSG_TRUNC || m->version != PX_KEEP_VERSION) {
-        (void)px_fd_close(fd);
+    if (n != sizeof *m || passed.flags & MSG_TRUNC || m->version != PX_KEEP_VERSION)
         return 0;
-    }
     end_texts(&m->err);
-    *ret_fd = fd;
+    *ret_fd = px_fd_take(&fd);
     return 1;
 }
 

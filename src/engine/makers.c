@@ -138,11 +138,6 @@ void px_makers_free(struct px_makers *makers)
     free(makers);
 }
 
-unsigned px_makers_count(const struct px_makers *makers)
-{
-    return makers->count;
-}
-
 int px_makers_fd(const struct px_makers *makers)
 {
     return makers->event;

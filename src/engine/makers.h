@@ -22,7 +22,6 @@ struct px_made {
 int px_makers_new(const int *image, struct px_makers **ret_makers, struct px_err *e);
 /* Waits for jobs that are under way; what they made ends. The boxes that were taken must be gone: each ends with its maker. */
 void px_makers_free(struct px_makers *makers);
-unsigned px_makers_count(const struct px_makers *makers);
 int px_makers_fd(const struct px_makers *makers);       /* readable: a job is done */
 int px_makers_idle(struct px_makers *makers);   /* the number of one that has no job, or -1 */
 /* stocks: one for each maker, each of them that maker's alone. */

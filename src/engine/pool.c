@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/pass.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -176,18 +177,9 @@ PX_API void px_engine_free(struct px_engine *engine)
 
 static int send_order(int socket, const struct px_pool_order *order, const struct px_buf *text, int queue)
 {
-    struct iovec iov[2] = {{.iov_base = (void *)order, .iov_len = sizeof *order}, {.iov_base = text->data, .iov_len = text->len}};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } room = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-    memcpy(CMSG_DATA(&room.header), &queue, sizeof queue);
-    struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2, .msg_control = &room, .msg_controllen = sizeof room.room};
-    long n;
-    do
-        n = px_sys(SYS_sendmsg, socket, &m, MSG_NOSIGNAL);
-    while (n == -EINTR);
-    return n < 0 ? (int)n : 0;
+    const struct iovec parts[2] = {{.iov_base = (void *)order, .iov_len = sizeof *order},
+                                   {.iov_base = text->data, .iov_len = text->len}};
+    return px_pass_send_parts(socket, parts, 2, &queue, 1, 0);
 }
 
 static int order(struct px_engine *engine, const struct px_policy *policy, unsigned ready, int *ret_queue, struct px_err *e)

@@ -455,14 +455,7 @@ static void print_diff(struct px_json *j, const struct px_task_result *r)
     px_json_bytes(j, "diff", r->diff.data, r->diff.len);
     print_changed(j, r);
     px_json_bool(j, "diff_truncated", r->diff_truncated);
-    px_json_array(j, "changes");
-    for (size_t i = 0; i < r->changes_count; i++) {
-        px_json_object(j, NULL);
-        px_json_bytes(j, "path", r->changes[i].path, strlen(r->changes[i].path));
-        px_json_text(j, "kind", r->changes[i].kind);
-        px_json_end(j);
-    }
-    px_json_end(j);
+    px_report_changes(j, "changes", r->changes, r->changes_count);
 }
 
 static void print_box(struct px_json *j, const struct px_result *box)

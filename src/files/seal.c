@@ -5,9 +5,9 @@
 #include "base/sys.h"
 #include "files/files.h"
 #include "kernel/allow.h"
+#include "kernel/privs.h"
 #include "kernel/seccomp.h"
 
-enum { CAP_VERSION_3 = 0x20080522 };
 /* CHOWN, DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER, FSETID: what root needs to work on files that are not its own and to keep
  * their owners. Landlock says which files. */
 static const uint32_t kept_caps = 1u << 0 | 1u << 1 | 1u << 2 | 1u << 3 | 1u << 4;
@@ -36,27 +36,6 @@ static const struct sock_filter filter[] = {
 /* clang-format on */
 #endif
 
-static int drop_caps(void)
-{
-    struct {
-        uint32_t version;
-        int32_t pid;
-    } header = {.version = CAP_VERSION_3};
-    struct {
-        uint32_t effective, permitted, inheritable;
-    } have[2] = {{0}};
-    long r = px_sys(SYS_capget, &header, have);
-    if (r < 0)
-        return (int)r;
-    have[0].permitted &= kept_caps;
-    have[1].permitted = 0;
-    for (int i = 0; i < 2; i++) {
-        have[i].effective = have[i].permitted;
-        have[i].inheritable = 0;
-    }
-    return (int)px_sys(SYS_capset, &header, have);
-}
-
 int px_files_seal(const struct px_files *files, struct px_err *e)
 {
     int in_force = px_files_confine(files, e);
@@ -64,7 +43,7 @@ int px_files_seal(const struct px_files *files, struct px_err *e)
         return -1;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return px_fail(e, PX_E_PRIVS, -errno, "the server cannot give up its rights");
-    int r = drop_caps();
+    int r = px_privs_keep(kept_caps);
     if (r < 0)
         return px_fail(e, PX_E_PRIVS, r, "the server cannot give up its rights");
 #ifndef __SANITIZE_ADDRESS__

@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/pass.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "kernel/clone.h"
@@ -171,58 +172,25 @@ int px_helper_start(const char *name, const char *const *args, const int *fds, s
 
 /* ---- talking ---- */
 
-union control {
-    struct cmsghdr align;
-    char bytes[CMSG_SPACE(sizeof(int))];
-};
-
-static int take_fd(struct msghdr *m)
-{
-    int fd = -EBADF;
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c))
-        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof fd))
-            memcpy(&fd, CMSG_DATA(c), sizeof fd);
-    return fd;
-}
-
 long px_helper_receive(struct px_helper *h, void *out, size_t size, int *ret_fd, uint64_t timeout_msec)
 {
     struct pollfd ready = {.fd = h->socket, .events = POLLIN};
-    struct iovec part = {out, size};
-    union control control;
-    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = ret_fd ? &control : NULL,
-                       .msg_controllen = ret_fd ? sizeof control : 0};
+    struct px_passed passed;
     int wait = timeout_msec == 0 ? -1 : timeout_msec > 1 << 30 ? 1 << 30 : (int)timeout_msec;
     if (ret_fd)
         *ret_fd = -EBADF;
     int r = poll(&ready, 1, wait);
     if (r <= 0)
         return r == 0 ? -ETIMEDOUT : -errno;
-    ssize_t n = recvmsg(h->socket, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    long n = px_pass_receive(h->socket, out, size, MSG_DONTWAIT, ret_fd, ret_fd ? 1 : 0, &passed);
     if (n < 0)
-        return errno == ECONNRESET ? 0 : -errno;
-    if (ret_fd)
-        *ret_fd = take_fd(&m);
-    return m.msg_flags & MSG_TRUNC ? -EMSGSIZE : n;
+        return n == -ECONNRESET ? 0 : n;
+    return passed.flags & MSG_TRUNC ? -EMSGSIZE : n;
 }
 
 int px_helper_send(struct px_helper *h, const void *data, size_t size, int fd)
 {
-    struct iovec part = {(void *)(uintptr_t)data, size};
-    union control control = {.bytes = {0}};
-    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
-    if (fd >= 0) {
-        m.msg_control = &control;
-        m.msg_controllen = sizeof control;
-        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-        *c = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-        memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    }
-    ssize_t n;
-    do
-        n = sendmsg(h->socket, &m, MSG_NOSIGNAL);
-    while (n < 0 && errno == EINTR);
-    return n < 0 ? -errno : 0;
+    return px_pass_send(h->socket, data, size, &fd, fd >= 0, 0);
 }
 
 int px_helper_done(struct px_helper *h)

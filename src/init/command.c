@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/pass.h"
 #include "base/sys.h"
 #include "init/filter.h"
 #include "init/own.h"
@@ -93,17 +94,7 @@ static int split(struct command *c, char *text, uint32_t length)
 
 int px_command_send_fd(int socket, const void *data, size_t size, int fd)
 {
-    struct iovec iov = {.iov_base = (void *)data, .iov_len = size};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-    *(int *)(void *)CMSG_DATA(&control.header) = fd;
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.room};
-    if (fd < 0)
-        m.msg_control = NULL, m.msg_controllen = 0;
-    long r = px_sys(SYS_sendmsg, socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-    return r < 0 ? (int)r : 0;
+    return px_pass_send(socket, data, size, &fd, fd >= 0, MSG_DONTWAIT);
 }
 
 static int take_terminal(const struct command *c)
@@ -385,27 +376,15 @@ static void serve(long n, const int *fds, int count)
 
 int px_command_take(int control)
 {
-    struct iovec iov = {.iov_base = &px_own.message, .iov_len = sizeof px_own.message};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
-    } room = {0};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
+    int fds[FDS_MAX];
+    struct px_passed passed;
     px_own.owner = control;
-    long n = px_sys(SYS_recvmsg, control, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (n == -EAGAIN || n == -EINTR)
+    long n = px_pass_receive(control, &px_own.message, sizeof px_own.message, MSG_DONTWAIT, fds, FDS_MAX, &passed);
+    if (n == -EAGAIN)
         return 0;
     if (n <= 0)
         return -1;
-    int fds[FDS_MAX], count = 0;
-    struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-    if (h && h->cmsg_type == SCM_RIGHTS) {
-        count = (int)((h->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-        for (int i = 0; i < count && i < FDS_MAX; i++)
-            fds[i] = ((int *)(void *)CMSG_DATA(h))[i];
-        count = count < FDS_MAX ? count : FDS_MAX;
-    }
-    serve(n, fds, count);
+    serve(n, fds, passed.count < FDS_MAX ? (int)passed.count : FDS_MAX);
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/pass.h"
 #include "base/sys.h"
 #include "init/command.h"
 #include "init/own.h"
@@ -70,18 +71,12 @@ int px_filter_confine(void)
 void px_filter_listener(int row)
 {
     char byte;
-    struct iovec iov = {.iov_base = &byte, .iov_len = 1};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } room = {0};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
+    int listener;
     if (px_own.filter.listens != PX_INIT_LISTEN_COMMAND ||
-        px_sys(SYS_recvmsg, px_own.filter.inbox[0], &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) <= 0)
+        px_pass_receive(px_own.filter.inbox[0], &byte, 1, MSG_DONTWAIT, &listener, 1, NULL) <= 0)
         return;
-    struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-    if (h && h->cmsg_type == SCM_RIGHTS)
-        px_refused_listen(*(int *)(void *)CMSG_DATA(h), row);
+    if (listener >= 0)
+        px_refused_listen(listener, row);
 }
 
 /* ---- of px-init, once ---- */

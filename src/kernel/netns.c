@@ -111,17 +111,3 @@ int px_netns_socket(int family, int type, uint16_t port)
     (void)px_sys(SYS_close, s);
     return (int)r;
 }
-
-int px_netns_send(int to, char kind, int fd)
-{
-    struct iovec iov = {.iov_base = &kind, .iov_len = 1};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-    *(int *)(void *)CMSG_DATA(&control.header) = fd;
-    struct msghdr message = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.room};
-    long r = px_sys(SYS_sendmsg, to, &message, MSG_NOSIGNAL);
-    return r < 0 ? (int)r : 0;
-}

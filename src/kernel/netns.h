@@ -15,5 +15,3 @@ int px_netns_netlink(int protocol, const void *messages, size_t length);
 int px_netns_socket(int family, int type, uint16_t port);
 /* A socket to which the log of the packet filter comes, set up by these messages. A descriptor. */
 int px_netns_log(const void *messages, size_t length);
-/* Hands a descriptor on, with a byte that says what it is. */
-int px_netns_send(int to, char kind, int fd);

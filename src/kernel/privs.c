@@ -104,3 +104,22 @@ int px_privs_drop(uint32_t uid, uint32_t gid, int may_setgroups, int bounded)
         return (int)r;
     return verify(uid, gid, bounded);
 }
+
+int px_privs_keep(uint64_t keep)
+{
+    struct cap_header header = {.version = CAP_VERSION_3};
+    struct cap_data data[2] = {{0}};
+    long r = px_sys(SYS_capget, &header, data);
+    if (r < 0)
+        return (int)r;
+    if ((r = drop_bounding_set()) < 0 && r != -EPERM)
+        return (int)r;
+    if ((r = px_sys(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)) < 0)
+        return (int)r;
+    for (int i = 0; i < 2; i++) {
+        data[i].permitted &= (uint32_t)(keep >> (32 * i));
+        data[i].effective = data[i].permitted;
+        data[i].inheritable = 0;
+    }
+    return (int)px_sys(SYS_capset, &header, data);
+}

@@ -15,3 +15,6 @@ int px_privs_bound_starter(void);
 /* Becomes uid:gid with no groups (unless may_setgroups is 0) and no privilege in any set; -EPERM if reading back disagrees.
  * `bounded` is 0 where px_privs_bound could not be called: then the bounding set is left to no_new_privs. */
 int px_privs_drop(uint32_t uid, uint32_t gid, int may_setgroups, int bounded);
+/* Keeps of what is in force only the privileges of these bits, and hands none on. As root the bounding set goes, too; who has no
+ * privilege to begin with cannot drop that, and no_new_privs, which is the caller's to set, stands for it. */
+int px_privs_keep(uint64_t keep);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/pass.h"
 #include "harness/test.h"
 
 struct request {
@@ -54,14 +55,10 @@ TEST(sockets_are_handed_on)
     int fd = px_netns_socket(AF_INET, SOCK_STREAM, 53);
     ASSERT_OK(fd);
     ASSERT_EQ(px_netns_socket(AF_INET, SOCK_STREAM, 53), -EADDRINUSE);
-    ASSERT_OK(px_netns_send(ends[0], 'k', fd));
+    ASSERT_OK(px_pass_send(ends[0], "k", 1, &fd, 1, 0));
     char byte = 0;
-    char room[CMSG_SPACE(sizeof(int))];
-    struct iovec data = {.iov_base = &byte, .iov_len = 1};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
-    ASSERT_EQ(recvmsg(ends[1], &message, MSG_CMSG_CLOEXEC), 1);
     int got;
-    memcpy(&got, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof got);
+    ASSERT_EQ(px_pass_receive(ends[1], &byte, 1, 0, &got, 1, NULL), 1);
     struct sockaddr_in at;
     socklen_t len = sizeof at;
     ASSERT_OK(getsockname(got, (struct sockaddr *)&at, &len));

@@ -210,6 +210,12 @@ TEST(ids_that_are_not_in_the_map)
     in_userns(check_unmapped);
 }
 
+static void become_ordinary(void)
+{
+    if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(1200, 1200, 1200) < 0 || setresuid(1200, 1200, 1200) < 0))
+        _exit(2);
+}
+
 /* The tier without namespaces: an ordinary caller has nothing to bound, and must come out as bare. */
 TEST(an_ordinary_caller_without_a_namespace)
 {
@@ -217,9 +223,7 @@ TEST(an_ordinary_caller_without_a_namespace)
     pid_t pid = fork();
 
     if (pid == 0) {
-        if (geteuid() == 0 &&
-            (setgroups(0, NULL) < 0 || setresgid(1200, 1200, 1200) < 0 || setresuid(1200, 1200, 1200) < 0))
-            _exit(2);
+        become_ordinary();
         ASSERT_EQ(px_privs_drop(geteuid(), getegid(), 0, 0), -EPERM); /* no_new_privs is not set */
         ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         ASSERT_EQ(px_privs_drop(geteuid(), getegid(), 0, 0), 0);
@@ -237,11 +241,45 @@ TEST(an_ordinary_caller_cannot)
     pid_t pid = fork();
 
     if (pid == 0) {
-        if (geteuid() == 0 &&
-            (setgroups(0, NULL) < 0 || setresgid(1200, 1200, 1200) < 0 || setresuid(1200, 1200, 1200) < 0))
-            _exit(2);
+        become_ordinary();
         int bound = px_privs_bound(), dropped = px_privs_drop(geteuid() + 1, getegid(), 0, 1);
         _exit(bound == -EPERM && dropped == -EPERM ? 0 : 1);
+    }
+    ASSERT_EQ(waitpid(pid, &status, 0), pid);
+    ASSERT_EQ(status, 0);
+}
+
+/* CHOWN and FOWNER, of all that there are. */
+static void check_kept(const struct px_idmap *map)
+{
+    (void)map;
+    ASSERT_EQ(px_privs_keep(1u << 0 | 1u << 3), 0);
+    check_line("CapEff", "0000000000000009");
+    check_line("CapPrm", "0000000000000009");
+    check_line("CapInh", "0000000000000000");
+    check_line("CapBnd", "0000000000000000");
+    check_line("CapAmb", "0000000000000000");
+    ASSERT_EQ(px_privs_keep(UINT64_MAX), 0);    /* and none comes back */
+    check_line("CapEff", "0000000000000009");
+    ASSERT_EQ(px_privs_keep(0), 0);
+    check_line("CapPrm", "0000000000000000");
+}
+
+TEST(some_privileges_are_kept)
+{
+    in_userns(check_kept);
+}
+
+TEST(who_has_none_keeps_none)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        become_ordinary();
+        ASSERT_EQ(px_privs_keep(UINT64_MAX), 0);
+        check_line("CapEff", "0000000000000000");
+        check_line("CapPrm", "0000000000000000");
+        _exit(0);
     }
     ASSERT_EQ(waitpid(pid, &status, 0), pid);
     ASSERT_EQ(status, 0);

@@ -84,7 +84,7 @@ TEST(bounds)
 
 /* ---- edits ---- */
 
-enum act { SET, REMOVE, ADD, DROP };
+enum act { SET, REMOVE };
 
 static const struct {
     const char *before;
@@ -118,17 +118,6 @@ static const struct {
     {"[a]\nb.c = 1\nb.d = 1\n", REMOVE, "a b c", NULL, 0, "[a]\nb.d = 1\n"},
     {"[a]\n", REMOVE, "a b", NULL, 1, ""},
     {"[a]\n", REMOVE, "a", NULL, -EEXIST, ""},
-    {"a = []\n", ADD, "a", "x", 0, "a = [\"x\"]\n"},
-    {"a = ['y']\n", ADD, "a", "x", 0, "a = ['y', \"x\"]\n"},
-    {"a = ['y',]\n", ADD, "a", "x", 0, "a = ['y', \"x\",]\n"},
-    {"a = [\n  'y', # why\n]\n", ADD, "a", "x", 0, "a = [\n  'y', # why\n  \"x\",\n]\n"},
-    {"a = [\n  'y' # why\n]\n", ADD, "a", "x", 0, "a = [\n  'y', # why\n  \"x\"\n]\n"},
-    {"a = [\n  'y']\n", ADD, "a", "x", 0, "a = [\n  'y',\n  \"x\"]\n"},
-    {"[b]\n", ADD, "b a", "a\"b", 0, "[b]\na = [\"a\\\"b\"]\n"},
-    {"a = ['y', 'x']\n", DROP, "a", "x", 0, "a = ['y']\n"},
-    {"a = ['x', 'y']\n", DROP, "a", "x", 0, "a = ['y']\n"},
-    {"a = ['x']\n", DROP, "a", "x", 0, "a = []\n"},
-    {"a = [\n  'y',\n  'x', # no\n]\n", DROP, "a", "x", 0, "a = [\n  'y',\n]\n"},
 };
 
 static size_t split(char *text, const char *parts[8])
@@ -139,21 +128,11 @@ static size_t split(char *text, const char *parts[8])
     return n;
 }
 
-static uint32_t item_of(const struct px_toml *t, const char *const *path, size_t n, const char *text)
-{
-    for (uint32_t c = px_toml_at(t, px_toml_find(t, path, n))->first; c; c = px_toml_at(t, c)->next)
-        if (px_equal(px_toml_text(t, c), text))
-            return c;
-    return PX_TOML_NONE;
-}
-
 static int act_on(const struct px_toml *t, enum act act, const char *const *path, size_t n, const char *value, struct px_buf *out)
 {
     switch (act) {
     case SET: return px_toml_set(t, path, n, value, out);
     case REMOVE: return px_toml_remove(t, path, n, out);
-    case ADD: return px_toml_array_add(t, path, n, value, out);
-    case DROP: return px_toml_array_remove(t, path, n, item_of(t, path, n, value), out);
     }
     return -EINVAL;
 }

@@ -78,6 +78,3 @@ void px_toml_place(const struct px_toml *t, uint32_t at, uint32_t *ret_line, uin
 int px_toml_set(const struct px_toml *t, const char *const *path, size_t length, const char *value, struct px_buf *out);
 /* Takes the key with its line away; a header that stays empty stays. 1 if it was not there. */
 int px_toml_remove(const struct px_toml *t, const char *const *path, size_t length, struct px_buf *out);
-/* Adds a string to the end of an array, or takes one away; a missing array is made. */
-int px_toml_array_add(const struct px_toml *t, const char *const *path, size_t length, const char *text, struct px_buf *out);
-int px_toml_array_remove(const struct px_toml *t, const char *const *path, size_t length, uint32_t item, struct px_buf *out);

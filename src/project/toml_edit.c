@@ -20,13 +20,6 @@ static uint32_t next_line(const struct px_toml *t, uint32_t at)
     return end ? (uint32_t)(end - t->source) + 1 : (uint32_t)t->length;
 }
 
-static uint32_t this_line(const struct px_toml *t, uint32_t at)
-{
-    while (at > 0 && t->source[at - 1] != '\n')
-        at--;
-    return at;
-}
-
 static uint32_t skip_blanks(const struct px_toml *t, uint32_t at)
 {
     while (at < t->length && (t->source[at] == ' ' || t->source[at] == '\t'))
@@ -355,87 +348,4 @@ int px_toml_remove(const struct px_toml *t, const char *const *path, size_t leng
         copy(t, next_line(t, n->to - 1), (uint32_t)t->length, out);
     }
     return prove(t, out, path, length, false);
-}
-
-/* ---- arrays of strings ---- */
-
-static uint32_t after_comma(const struct px_toml *t, uint32_t at)
-{
-    at = skip_blanks(t, at);
-    return at < t->length && t->source[at] == ',' ? at + 1 : 0;
-}
-
-static bool own_line(const struct px_toml *t, uint32_t item)
-{
-    uint32_t from = px_toml_at(t, item)->from, line = this_line(t, from);
-    return skip_blanks(t, line) == from;
-}
-
-static void add_on_line(const struct px_toml *t, const struct px_toml_node *last, const char *text, struct px_buf *out)
-{
-    uint32_t comma = after_comma(t, last->to), at = comma ? comma : last->to;
-    copy(t, 0, at, out);
-    px_buf_puts(out, comma ? " " : ", ");
-    put_string(text, out);
-    px_buf_puts(out, comma ? "," : "");
-    copy(t, at, (uint32_t)t->length, out);
-}
-
-static void add_own_line(const struct px_toml *t, const struct px_toml_node *last, const char *text, struct px_buf *out)
-{
-    uint32_t comma = after_comma(t, last->to), line = this_line(t, last->from), end = next_line(t, last->to);
-    copy(t, 0, last->to, out);
-    px_buf_puts(out, comma ? "" : ",");
-    if (memchr(t->source + last->to, ']', end - last->to) && !memchr(t->source + last->to, '#', end - last->to))
-        end = last->to;         /* the array ends on this very line */
-    copy(t, last->to, end, out);
-    if (end == last->to)
-        px_buf_puts(out, line_end_of(t));
-    copy(t, line, last->from, out);
-    put_string(text, out);
-    px_buf_puts(out, comma ? "," : "");
-    if (end != last->to)
-        px_buf_puts(out, line_end_of(t));
-    copy(t, end, (uint32_t)t->length, out);
-}
-
-int px_toml_array_add(const struct px_toml *t, const char *const *path, size_t length, const char *text, struct px_buf *out)
-{
-    uint32_t array = px_toml_find(t, path, length);
-    if (array == PX_TOML_NONE) {
-        px_auto_buf struct px_buf value = PX_BUF(64 << 10);
-        px_buf_putc(&value, '[');
-        put_string(text, &value);
-        px_buf_putc(&value, ']');
-        return value.err < 0 ? value.err : px_toml_set(t, path, length, px_buf_text(&value), out);
-    }
-    const struct px_toml_node *n = px_toml_at(t, array);
-    if (n->type != PX_TOML_ARRAY || n->made != PX_TOML_BY_VALUE)
-        return -EEXIST;
-    if (n->last == PX_TOML_NONE) {
-        copy(t, 0, n->from + 1, out);
-        put_string(text, out);
-        copy(t, n->from + 1, (uint32_t)t->length, out);
-    } else if (own_line(t, n->last)) {
-        add_own_line(t, px_toml_at(t, n->last), text, out);
-    } else {
-        add_on_line(t, px_toml_at(t, n->last), text, out);
-    }
-    return prove(t, out, path, length, true);
-}
-
-int px_toml_array_remove(const struct px_toml *t, const char *const *path, size_t length, uint32_t item, struct px_buf *out)
-{
-    const struct px_toml_node *n = px_toml_at(t, item);
-    uint32_t comma = after_comma(t, n->to), rest = skip_blanks(t, comma ? comma : n->to);
-    bool alone = own_line(t, item) && (rest >= t->length || strchr("\r\n#", t->source[rest]));
-    if (px_toml_find(t, path, length) != n->parent)
-        return -EINVAL;
-    if (alone) {
-        copy(t, 0, this_line(t, n->from), out);
-        copy(t, next_line(t, n->to - 1), (uint32_t)t->length, out);
-    } else {
-        cut_item(t, item, n->from, out);
-    }
-    return prove(t, out, path, length, true);
 }

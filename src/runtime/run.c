@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/pass.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -165,24 +166,10 @@ struct heard {
 /* 1: a message; 0: the end; -EAGAIN: nothing now. */
 static int hear(int socket, struct heard *h)
 {
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof h->fds)];
-    } control = {0};
-    struct iovec iov = {.iov_base = &h->message, .iov_len = sizeof h->message};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    *h = (struct heard){.fds = {-EBADF, -EBADF, -EBADF}};
-    long n = px_sys(SYS_recvmsg, socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    for (struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL; c; c = CMSG_NXTHDR(&m, c)) {
-        struct ucred who;
-        size_t len = c->cmsg_len - CMSG_LEN(0);
-        if (c->cmsg_type == SCM_CREDENTIALS && len == sizeof who) {
-            memcpy(&who, CMSG_DATA(c), sizeof who);
-            h->pid = who.pid;
-        }
-        if (c->cmsg_type == SCM_RIGHTS && len <= sizeof h->fds)
-            memcpy(h->fds, CMSG_DATA(c), len);
-    }
+    struct px_passed passed;
+    h->message = (struct px_start_message){0};
+    long n = px_pass_receive(socket, &h->message, sizeof h->message, MSG_DONTWAIT, h->fds, PX_START_CARRIES_MAX, &passed);
+    h->pid = passed.pid;
     return n == sizeof h->message ? 1 : n == -EAGAIN ? -EAGAIN : 0;
 }
 
@@ -197,28 +184,17 @@ static int answer(struct px_box *box)
 {
     struct run *run = run_of(box);
     unsigned char given = 0;
-    int fds[3], count = 0;
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof fds)];
-    } control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-    struct iovec iov = {.iov_base = &given, .iov_len = 1};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    int fds[3];
+    size_t count = 0;
     for (int i = 0; i < 3; i++)
         if (run->partner.stdio[i] >= 0) {
             given = (unsigned char)(given | 1u << i);
             fds[count++] = run->partner.stdio[i];
         }
-    if (count) {
-        control.header.cmsg_len = CMSG_LEN((size_t)count * sizeof fds[0]);
-        memcpy(CMSG_DATA(&control.header), fds, (size_t)count * sizeof fds[0]);
-        m.msg_control = &control;
-        m.msg_controllen = CMSG_SPACE((size_t)count * sizeof fds[0]);
-    }
-    long r = px_sys(SYS_sendmsg, run->socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    int r = px_pass_send(run->socket, &given, 1, fds, count, MSG_DONTWAIT);
     for (int i = 0; i < 3; i++)
         run->partner.stdio[i] = px_fd_close(run->partner.stdio[i]);
-    return r < 0 ? (int)r : 0;
+    return r;
 }
 
 /* px-start waits until it is killed. */

@@ -25,6 +25,7 @@
 #include <sys/wait.h>
 
 #include "base/bare.h"
+#include "base/pass.h"
 #include "base/sys.h"
 #include "kernel/landlock.h"
 #include "kernel/notify.h"
@@ -74,20 +75,8 @@ static int above(int fd)
 
 static void say(const struct start *s, const struct px_start_message *message, const int *fds, unsigned count)
 {
-    struct iovec iov = {.iov_base = (void *)message, .iov_len = sizeof *message};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(PX_START_CARRIES_MAX * sizeof(int))];
-    } control = {.header = {.cmsg_len = CMSG_LEN(count * sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-    if (s->socket < 0)
-        return;
-    if (count) {
-        memcpy(CMSG_DATA(&control.header), fds, count * sizeof(int));
-        m.msg_control = &control;
-        m.msg_controllen = CMSG_SPACE(count * sizeof(int));
-    }
-    (void)px_sys(SYS_sendmsg, s->socket, &m, MSG_NOSIGNAL);
+    if (s->socket >= 0)
+        (void)px_pass_send(s->socket, message, sizeof *message, fds, count, 0);
 }
 
 /* Without a socket a person is told; with one, the supervisor finds better words. */
@@ -449,21 +438,12 @@ static void wait_for_go(struct start *s)
 {
     const struct px_start_message hello = {.kind = PX_START_HELLO};
     unsigned char given = 0;
-    struct iovec iov = {.iov_base = &given, .iov_len = 1};
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof s->stdio)];
-    } control = {0};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.room};
-    int fds[3] = {CLOSED, CLOSED, CLOSED}, next = 0;
-
+    int fds[3], next = 0;
     if (s->socket < 0)
         return;
     say(s, &hello, NULL, 0);
-    if (px_sys(SYS_recvmsg, s->socket, &m, MSG_CMSG_CLOEXEC) != 1)
+    if (px_pass_receive(s->socket, &given, 1, 0, fds, 3, NULL) != 1)
         leave(125);
-    if (m.msg_controllen >= CMSG_LEN(sizeof(int)) && control.header.cmsg_type == SCM_RIGHTS)
-        memcpy(fds, CMSG_DATA(&control.header), control.header.cmsg_len - CMSG_LEN(0));
     for (int i = 0; i < 3; i++)
         s->stdio[i] = given & 1u << i ? above(fds[next++]) : CLOSED;
 }

@@ -264,11 +264,6 @@ int px_lease_take(struct px_store *store, const struct px_oid *trees, size_t tre
     return -1;
 }
 
-int px_lease_fd(const struct px_lease *lease)
-{
-    return lease->fd;
-}
-
 /* Somebody it was passed on to may go on using it: then the file stays, and its lock with it. */
 void px_lease_drop(struct px_lease *lease)
 {

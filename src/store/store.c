@@ -205,11 +205,6 @@ void px_store_close(struct px_store *store)
     free(store);
 }
 
-int px_store_sandbox_fd(const struct px_store *store)
-{
-    return store->sandbox;
-}
-
 const char *px_store_path(const struct px_store *store)
 {
     return store->path;

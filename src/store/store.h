@@ -27,7 +27,6 @@ struct px_store;
 int px_store_open(const char *home, struct px_store **ret_store, struct px_err *e);
 void px_store_close(struct px_store *store);
 /* Directories of the store for those who put files there by descriptor. Borrowed. */
-int px_store_sandbox_fd(const struct px_store *store);                  /* PX_HOME/sandbox */
 const char *px_store_path(const struct px_store *store);                /* "PX_HOME/store"; borrowed */
 
 /* ---- blobs (blob.c) ---- */
@@ -122,7 +121,6 @@ int px_name_each(struct px_store *store, px_name_seen *seen, void *user, struct 
 struct px_lease;
 int px_lease_take(struct px_store *store, const struct px_oid *trees, size_t trees_count, const struct px_oid *blobs,
                   size_t blobs_count, struct px_lease **ret_lease, struct px_err *e);
-int px_lease_fd(const struct px_lease *lease);                          /* borrowed */
 void px_lease_drop(struct px_lease *lease);
 
 /* What the file behind fd hashes to, remembered by device, inode, size, mtime and ctime, so that an archive is read once. */

@@ -1,0 +1,90 @@
+/* Arming a plan: the trees of a root caller's files, opened and with the owner shown as the payload. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/sys.h"
+#include "box/plan.h"
+#include "kernel/abi.h"
+#include "kernel/idmap.h"
+#include "kernel/mount.h"
+
+/* The source as it was looked at, not what has its name now. */
+static int open_source(const char *source, const struct px_step *s, struct stat *ret_st)
+{
+    px_auto_fd int fd = (int)px_sys(SYS_openat, AT_FDCWD, source, O_PATH | O_CLOEXEC);
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, ret_st) < 0)
+        return -errno;
+    return ret_st->st_dev == s->num && ret_st->st_ino == s->num2 ? px_fd_take(&fd) : -ESTALE;
+}
+
+static bool is_read_only_root(const struct px_step *s)
+{
+    return s->op == PX_OP_OVERLAY && !(s->flags & PX_STEP_UPPER);
+}
+
+static bool is_lower(const struct px_step *s)
+{
+    return s->op == PX_OP_CHANGES || s->op == PX_OP_LAYER;
+}
+
+static int idmapped_tree(const char *source, const struct px_step *s, const struct px_idmap *map)
+{
+    struct stat st;
+    px_auto_fd int fd = open_source(source, s, &st);
+    if (fd < 0)
+        return fd == -EPERM ? -EACCES : fd;     /* EPERM is for the mount: px_plan_arm takes it for a root that may not */
+    if (is_read_only_root(s))   /* its owners do not matter: the tree alone spares the box the way there */
+        return px_mount_clone(fd, "", s->attr);
+    bool root = s->op != PX_OP_BIND;
+    px_auto_fd int userns = root ? px_idmap_userns_root(map, st.st_uid, st.st_gid)
+                                 : px_idmap_userns(st.st_uid, st.st_gid, px_idmap_host_uid(map), px_idmap_host_gid(map));
+    if (userns < 0)
+        return userns;
+    px_auto_fd int tree = px_mount_clone(fd, "", s->attr | (is_lower(s) ? PX_MOUNT_RDONLY : 0u));
+    if (tree < 0)
+        return tree;
+    int r = px_mount_idmap(tree, userns);
+    return r < 0 ? r : px_fd_take(&tree);
+}
+
+static bool needs_tree(const struct px_step *s)
+{
+    return (s->op == PX_OP_BIND && s->flags & PX_STEP_CALLER) ||
+           (s->op == PX_OP_UPPER && s->src && !(s->flags & PX_STEP_INSIDE)) || (s->op == PX_OP_OVERLAY && !s->dst) ||
+           is_lower(s);
+}
+
+static int tree_failed(const struct px_plan *plan, const struct px_step *s, int err, struct px_err *e)
+{
+    static const char why[] = "Its file system does not support id-mapped mounts, which a root caller's files need.";
+    const char *source = px_plan_text(plan, s->src);
+    if (s->op == PX_OP_BIND || is_lower(s))
+        px_fail(e, PX_E_BIND, err, "cannot bind '%s'", source);
+    else
+        px_fail(e, s->op == PX_OP_UPPER ? PX_E_OVERLAY : PX_E_ROOTFS, err, "cannot use '%s' %s", source,
+                s->op == PX_OP_UPPER ? "for changes" : "as a root");
+    return err == -EINVAL ? px_why(e, "%s", why) : -1;
+}
+
+int px_plan_arm(struct px_plan *plan, const struct px_idmap *map, struct px_err *e)
+{
+    if (map->kind != PX_IDMAP_RANGE)
+        return 0;
+    for (uint32_t i = 0; i < plan->count; i++) {
+        struct px_step *s = &plan->steps[i];
+        if (!needs_tree(s))
+            continue;
+        int tree = idmapped_tree(px_plan_text(plan, s->src), s, map);
+        if (tree == -EPERM && is_read_only_root(s))     /* a root that may not mount: the box finds its own way there */
+            continue;
+        if (tree < 0)
+            return tree_failed(plan, s, tree, e);
+        s->fd = tree;
+    }
+    return 0;
+}
