@@ -271,14 +271,20 @@ else:
         process = await sandbox.run(f"setsid sleep {mark} & sleep {mark}", timeout=None)
         print("ready", flush=True)
         await process.wait()
-    asyncio.run(main())
+    if kind == "trio":
+        import trio
+        trio.run(main)
+    else:
+        asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("kind", ["sync", "async", "trio"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_the_end_of_the_program(kind, number, tmp_path):
     """Ctrl-C leaves nothing; after SIGKILL nobody is there to remove directories, but nothing runs."""
+    if kind == "trio":
+        pytest.importorskip("trio", reason="python3-trio is not installed")
     mark = word()
     temporary = tmp_path / "their-tmp"
     temporary.mkdir()
