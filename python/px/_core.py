@@ -308,6 +308,7 @@ class SandboxBase:
         try:
             self._release()
         finally:
+            self._watchers.clear()  # they have the box
             for process in list(self._processes):
                 process._lost()
 
