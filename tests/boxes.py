@@ -561,10 +561,11 @@ def denials_are_each_commands_own(world):
 
 @test
 def denials_without_a_user(world):
-    """kill -9 of the px that runs a command: what is left of the command is still answered, with the same errno, and is the box's."""
+    """What a command has left behind is answered, with the same errno, and is the box's; also after a kill -9 of the px of another one."""
     world.box("start", "--name", "o")
-    user = world.spawn("box", "exec", "o", "-c", "setsid -f sh -c ': >/tmp/there; until [ -e /tmp/go ]; do sleep 0.05; done; unshare -U true 2>/tmp/said; "
-                                                 "echo >/tmp/done'; until [ -e /tmp/there ]; do sleep 0.05; done; echo up; while :; do unshare -U true; done 2>/dev/null")
+    world.out("o", "setsid -f sh -c ': >/tmp/there; until [ -e /tmp/go ]; do sleep 0.05; done; unshare -U true 2>/tmp/said; "
+                   "echo >/tmp/done'; until [ -e /tmp/there ]; do sleep 0.05; done")
+    user = world.spawn("box", "exec", "o", "-c", "echo up; while :; do unshare -U true; done 2>/dev/null")
     check(user.stdout.readline() == "up\n", "it does not start")
     user.kill()
     until(lambda: world.show("o")["commands_running"] == 0, "it does not end with its px")

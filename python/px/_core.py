@@ -365,6 +365,7 @@ class SandboxBase(Generic[Process]):
                 process._lost()
             self._release()
         finally:
+            self._watchers.clear()  # they have the box
             for process in list(self._processes):
                 process._lost()
 

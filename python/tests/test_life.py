@@ -364,6 +364,21 @@ async def test_B34_a_hundred_at_once(orphans):
 
 
 @looped
+async def test_close_lets_go_at_once():
+    """Not only when the collector of garbage comes by."""
+    await one_of_many(0)
+    gc.collect()
+    gc.disable()
+    try:
+        before = descriptors()
+        for number in range(3):
+            await one_of_many(number)
+        assert descriptors() == before
+    finally:
+        gc.enable()
+
+
+@looped
 async def test_many_commands_in_one():
     with px.Sandbox() as sandbox:
         fds = None
