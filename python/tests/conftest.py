@@ -68,6 +68,13 @@ def children():
     return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def light():
+    """What was imported is not searched for garbage after every test; frameworks are large."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def clean(tmp_path, monkeypatch, request):
     """Nothing is left: no descriptor, no child, no temporary directory."""
