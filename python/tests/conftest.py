@@ -60,6 +60,17 @@ def until(condition, what):
         time.sleep(0.01)
 
 
+async def cancelled(work, text):
+    """The work, which starts a command with the text in it, is cancelled; so is the command."""
+    task = asyncio.create_task(work)
+    while not running(text):
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    until(lambda: not running(text), "the command goes on")
+
+
 def descriptors():
     return set(os.listdir("/proc/self/fd"))
 
