@@ -62,6 +62,17 @@ def until(condition, what):
         time.sleep(0.01)
 
 
+async def cancelled(work, text):
+    """The work, which starts a command with the text in it, is cancelled; so is the command."""
+    task = asyncio.create_task(work)
+    while not running(text):
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    until(lambda: not running(text), "the command goes on")
+
+
 def descriptors():
     return set(os.listdir("/proc/self/fd"))
 
@@ -99,6 +110,13 @@ def orphans():
     assert libc.prctl(reaper, 1, 0, 0, 0) == 0
     yield
     libc.prctl(reaper, 0, 0, 0, 0)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def light():
+    """What was imported is not searched for garbage after every test; frameworks are large."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import asyncio
 import json
 
 import pytest
-from conftest import looped, running, until, word
+from conftest import cancelled, looped, word
 
 import px.sync
 from px import Sandbox
@@ -59,13 +59,7 @@ async def test_commands_of_an_event_loop_and_their_end():
     with Sandbox() as sandbox:
         tools = named(sandbox_tools(sandbox))
         assert await tools["run_code"].ainvoke({"code": "print(1 + 1)"}) == "2"
-        task = asyncio.create_task(tools["run_command"].ainvoke({"command": f"sleep {seconds}"}))
-        while not running(seconds):
-            await asyncio.sleep(0.01)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        until(lambda: not running(seconds), "the command goes on")
+        await cancelled(tools["run_command"].ainvoke({"command": f"sleep {seconds}"}), seconds)
         with pytest.raises(NotImplementedError):
             tools["run_command"].invoke({"command": "true"})
 

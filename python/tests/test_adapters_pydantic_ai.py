@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
-from conftest import looped, running, until, word
+from conftest import cancelled, looped, word
 
 from px import Sandbox
 from px.files import FileSandbox, FileSandboxConfig, PathConfig
@@ -113,10 +111,4 @@ async def test_commands_and_code_in_the_sandbox():
 async def test_a_run_that_is_cancelled_ends_its_command():
     seconds = word()
     with Sandbox() as sandbox:
-        task = asyncio.create_task(called(SandboxToolset(sandbox), ("run_command", {"command": f"sleep {seconds}"})))
-        while not running(seconds):
-            await asyncio.sleep(0.01)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        until(lambda: not running(seconds), "the command goes on")
+        await cancelled(called(SandboxToolset(sandbox), ("run_command", {"command": f"sleep {seconds}"})), seconds)
