@@ -118,7 +118,8 @@ static void share_files(struct px_plan *plan)
 /* A box that joins another is in the user namespace of that one, whose map is what it is. */
 static int not_their_ids(const struct px_policy *policy, int err, struct px_err *e)
 {
-    px_fail(e, PX_E_IDS, err == -ENOENT || err == -EACCES ? 0 : err, "--net %s: the ids of that box do not do for this one", policy->net_box);
+    bool known = err == -ENOENT || err == -EACCES;
+    px_fail(e, PX_E_IDS, known ? 0 : err, "--net %s: the ids of that box do not do for this one", policy->net_box);
     if (err == -ENOENT) {
         px_why(e, "There is no user %u:%u in it.", policy->user.uid, policy->user.gid);
         return px_fix(e, "Give both boxes the same --user.");
@@ -134,8 +135,10 @@ static int choose_ids(struct px_box *box, const struct px_policy *policy, struct
     struct px_plan *plan = box->plan;
     if (plan->tier != PX_TIER_FULL)
         return 0;
-    int r = plan->joins ? px_idmap_join(px_pidfd_number(plan->join), policy->user.uid, policy->user.gid, plan->binds || plan->root_dir, &box->ids)
-                        : px_idmap_choose(policy->user.uid, policy->user.gid, plan->binds || plan->root_dir, &box->ids);
+    const struct px_user *user = &policy->user;
+    bool caller = plan->binds || plan->root_dir;
+    int r = plan->joins ? px_idmap_join(px_pidfd_number(plan->join), user->uid, user->gid, caller, &box->ids)
+                        : px_idmap_choose(user->uid, user->gid, caller, &box->ids);
     if (r < 0)
         return plan->joins ? not_their_ids(policy, r, e) : px_fail(e, PX_E_IDS, r, "no ids can be had for the box");
     px_plan_has(plan, "%s", px_idmap_name(&box->ids));
@@ -444,7 +447,8 @@ int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, con
     }
     if ((plan->carried && !plan->carrier) || (plan->joins && plan->join < 0)) {
         px_supervise_free(box);
-        return px_fail(e, PX_E_NOT_BUILT, 0, "boxes made ahead of time with --net outbound, --net box or --publish are not part of this build");
+        return px_fail(e, PX_E_NOT_BUILT, 0,
+                       "boxes made ahead of time with --net outbound, --net box or --publish are not part of this build");
     }
     if (make_id(box->id) < 0 || open_uppers(box, policy, e) < 0 || open_writable(box, e) < 0 ||
         choose_ids(box, policy, e) < 0 || make_cgroup(box, policy, e) < 0) {
