@@ -868,6 +868,36 @@ def joined_box_outlives_the_other(world):
     check(done.stderr.startswith("PX001") and "--net host" in done.stderr and "RAN" not in done.stdout, done.stderr)
 
 
+@test
+def boxes_of_others_are_not_joined(world):
+    """By no name and by no number, not even by root; the twin is one's own."""
+    if os.getuid() != 0:
+        raise Skip("only root can be two users")
+    home = world.top / "other"
+    home.mkdir()
+    os.chown(home, 12345, 12345)
+    world.top.chmod(0o755)
+    other = {**world.environment, "HOME": str(home), "TMPDIR": str(home), "PX_HOME": str(home / "px-home")}
+
+    def as_other(*words):
+        done = subprocess.run(["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", world.px, "--json", *words], capture_output=True,
+                              check=False, cwd=home, env=other, text=True, timeout=LIMIT_S)
+        check(done.returncode == 0, done.stdout + done.stderr)
+        return json.loads(done.stdout)
+
+    as_other("box", "start", "--name", "n", "--net", "loopback")
+    try:
+        pid = as_other("box", "show", "n")["pid"]
+        check("PX041" in world.run("exec", "--net", f"pid:{pid}", "--", "echo", "RAN", status=125).stderr, "root joined a user's box by its number")
+        world.environment["PX_HOME"] = other["PX_HOME"]
+        done = world.run("exec", "--net", "box:n", "--", "echo", "RAN", status=125)
+        check("another user" in done.stderr and "RAN" not in done.stdout, done.stderr)
+        check(as_other("exec", "--net", f"pid:{pid}", "--", "true")["status"] == "ok", "its owner cannot join it")
+    finally:
+        world.environment["PX_HOME"] = str(world.top / "px-home")
+        as_other("box", "stop", "n")
+
+
 # ---- under attack -----------------------------------------------------------------------------------------------------------
 
 

@@ -182,7 +182,7 @@ class SandboxBase(Generic[Process]):
         if allow_host_loopback and not enable_outbound:
             raise ValueError("allow_host_loopback needs enable_outbound=True")
         if ns_pid_override is not None and (enable_outbound or not enable_network):
-            raise ValueError("ns_pid_override is the network of another sandbox: enable_outbound and enable_network are its")
+            raise ValueError("ns_pid_override is the network of another sandbox, which says whether it is outbound")
         self._rootfs = self._find_root(rootfs, rootfs_path)
         self._outbound = enable_outbound
         net = "outbound" if enable_outbound else "loopback" if enable_network else "none"
@@ -307,14 +307,14 @@ class SandboxBase(Generic[Process]):
         return process
 
     def _elsewhere(self, pid: int, tty: bool, env: Mapping[str, str] | None, cwd: str | None) -> _px.Policy:
-        """The policy of a command that has the network of another sandbox, and so a box of its own with our directories."""
+        """The policy of a command with the network of another sandbox, and so with a box of its own on our directories."""
         if any(field == "overlay" for field, _ in self._settings):
             raise SandboxError(
                 "ns_pid_override: a command with another network has a root of its own, not the overlay of this sandbox",
                 fix="Let all commands join: Sandbox(ns_pid_override=...).",
             )
-        net: list[Setting] = [("net", of_process(pid))]
-        return policy_of(PRESET, self._settings, self._places, environment(env), settings_of({"tty": tty, "workdir": cwd}), net)
+        own = settings_of({"tty": tty, "workdir": cwd, "net": of_process(pid)})
+        return policy_of(PRESET, self._settings, self._places, environment(env), own)
 
     def _write_script(self, code: str, run_command: str, extension: str) -> str:
         """The command that runs the code, which now lies in the box's /tmp."""

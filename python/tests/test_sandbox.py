@@ -510,7 +510,8 @@ def test_B29_plain():
 @looped
 async def test_B31_another_namespace():
     """One command, or all of a sandbox, in the network of another; with the files of its own."""
-    client = "import socket; print(open('/tmp/own').read(), socket.create_connection(('127.0.0.1', 9000), 30).recv(100).decode())"
+    client = "import socket; server = socket.create_connection(('127.0.0.1', 9000), 30)\n"
+    client += "print(open('/tmp/own').read(), server.recv(100).decode())"
     with Sandbox() as first, Sandbox() as second:
         server = await first.run(LISTENER + "9000 shared", timeout=None)
         assert await server.stdout.readline() == b"ready\n"
@@ -574,7 +575,8 @@ def test_B31_plain():
 @looped
 async def test_B29_udp():
     """A UDP port, added to a sandbox that runs: answers come back to who asked."""
-    server = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('0.0.0.0', 5300)); print('ready', flush=True)\nwhile 1: data, to = s.recvfrom(999); s.sendto(data.upper(), to)"
+    server = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('0.0.0.0', 5300))\n"
+    server += "print('ready', flush=True)\nwhile 1: data, to = s.recvfrom(999); s.sendto(data.upper(), to)"
     with outbound() as sandbox:
         process = await sandbox.run_script(server, timeout=None)
         assert await process.stdout.readline() == b"ready\n"

@@ -42,7 +42,7 @@ static bool names_box(const char *text)
 
 static bool box_is_sound(const char *text)
 {
-    uint64_t pid;
+    uint64_t pid = 0;
     const char *name = text + strlen("box:");
     return px_starts_with(text, "pid:") ? px_parse_u64(name, INT32_MAX, &pid) == 0 && pid > 0 : px_policy_name_ok(name);
 }

@@ -140,7 +140,8 @@ int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, con
     }
     if ((plan->carried && !plan->carrier) || (plan->joins && plan->join < 0)) {
         px_supervise_free(box);
-        return px_fail(e, PX_E_NOT_BUILT, 0, "boxes made ahead of time with --net outbound, --net box or --publish are not part of this build");
+        return px_fail(e, PX_E_NOT_BUILT, 0,
+                       "boxes made ahead of time with --net outbound, --net box or --publish are not part of this build");
     }
     if (make_id(box->id) < 0 || px_supervise_prepare(box, policy, e) < 0) {
         px_supervise_free(box);

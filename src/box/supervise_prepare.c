@@ -91,7 +91,8 @@ static void share_files(struct px_plan *plan)
 /* A box that joins another is in the user namespace of that one, whose map is what it is. */
 static int not_their_ids(const struct px_policy *policy, int err, struct px_err *e)
 {
-    px_fail(e, PX_E_IDS, err == -ENOENT || err == -EACCES ? 0 : err, "--net %s: the ids of that box do not do for this one", policy->net_box);
+    bool known = err == -ENOENT || err == -EACCES;
+    px_fail(e, PX_E_IDS, known ? 0 : err, "--net %s: the ids of that box do not do for this one", policy->net_box);
     if (err == -ENOENT) {
         px_why(e, "There is no user %u:%u in it.", policy->user.uid, policy->user.gid);
         return px_fix(e, "Give both boxes the same --user.");

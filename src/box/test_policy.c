@@ -200,7 +200,8 @@ TEST(the_network_of_another_box)
         px_policy_done(&p);
     }
     struct px_policy p = preset(NULL);
-    static const char *const bad[] = {"box:", "box:UPPER", "box:a/b", "box:../x", "pid:", "pid:0", "pid:-1", "pid:1x", "pid:4294967296", "boxes"};
+    static const char *const bad[] = {"box:",  "box:UPPER", "box:a/b", "box:../x",       "pid:",
+                                      "pid:0", "pid:-1",    "pid:1x",  "pid:4294967296", "boxes"};
     for (size_t i = 0; i < PX_COUNT_OF(bad); i++)
         refuse(&p, "net", bad[i], PX_E_VALUE);
     ASSERT_PX(px_policy_put(&p, "net", "pid:77", &e), e);

@@ -2,8 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/nsfs.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
@@ -54,12 +57,23 @@ static bool is_init(int pid)
     return last && px_equal(last, "\t1");
 }
 
+/* Root could enter everybody's; that it could is no reason to. */
+static bool is_ours(int pid)
+{
+    char path[64];
+    uid_t owner = 0;
+    if (px_fmt(path, sizeof path, "/proc/%d/ns/user", pid) < 0)
+        return false;
+    px_auto_fd int fd = (int)px_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    return fd >= 0 && ioctl(fd, NS_GET_OWNER_UID, &owner) == 0 && owner == geteuid();
+}
+
 static int find_numbered(const char *number, struct px_err *e)
 {
     uint64_t pid = 0;
     (void)px_parse_u64(number, INT32_MAX, &pid);
     px_auto_fd int pidfd = (int)px_sys(SYS_pidfd_open, pid, 0);
-    if (pidfd >= 0 && is_init((int)pid) && px_pidfd_number(pidfd) == (int)pid)
+    if (pidfd >= 0 && is_init((int)pid) && is_ours((int)pid) && px_pidfd_number(pidfd) == (int)pid)
         return px_fd_take(&pidfd);
     px_fail(e, PX_E_NAME, 0, "process %s is no box of yours", number);
     px_why(e, "It is not pid 1 of a box, has ended, or belongs to another user.");

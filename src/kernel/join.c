@@ -32,7 +32,8 @@ static _Noreturn void porter(void *arg)
 long px_join_clone(int target, struct px_clone_args *args, void *stack, uint64_t stack_size, void (*fn)(void *), void *arg)
 {
     char own_stack[STACK] __attribute__((aligned(16)));
-    struct errand errand = {.target = target, .args = args, .stack = stack, .stack_size = stack_size, .fn = fn, .arg = arg, .result = -ESRCH};
+    struct errand errand = {.target = target, .args = args, .stack = stack, .stack_size = stack_size, .fn = fn, .arg = arg,
+                            .result = -ESRCH};
     int pidfd = -1;
     struct px_clone_args porters = {
         .flags = PX_CLONE_VM | PX_CLONE_FILES | PX_CLONE_VFORK | PX_CLONE_PIDFD | PX_CLONE_CLEAR_SIGHAND,

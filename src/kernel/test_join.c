@@ -56,7 +56,8 @@ TEST(born_there_and_ours)
     if (there == -EPERM || there == -ENOSPC)
         SKIP("no user namespace can be made");
     ASSERT_OK(there);
-    struct px_clone_args args = {.flags = PX_CLONE_NEWPID | PX_CLONE_VM | PX_CLONE_PIDFD | PX_CLONE_CLEAR_SIGHAND, .pidfd = (uintptr_t)&pidfd};
+    struct px_clone_args args = {.flags = PX_CLONE_NEWPID | PX_CLONE_VM | PX_CLONE_PIDFD | PX_CLONE_CLEAR_SIGHAND,
+                                 .pidfd = (uintptr_t)&pidfd};
     long pid = px_join_clone(target, &args, stacks[1], STACK, sleep_on, NULL);
     ASSERT_OK(pid);
     ASSERT_EQ(namespace_of(pid, "user"), namespace_of(there, "user"));

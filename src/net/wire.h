@@ -53,7 +53,7 @@ enum {
     PX_NET_HOSTS_MAX = 512,             /* lines of the host's /etc/hosts */
     PX_NET_PORTS_MAX = 64,              /* published, or of the host's loopback */
     PX_NET_INSIDE_MAX = 64,             /* sockets of the box's namespace for connections into it */
-    PX_NET_VISITORS_MAX = 64,           /* senders to its UDP ports that are remembered, each by a socket of its namespace */
+    PX_NET_VISITORS_MAX = 32,           /* senders to its UDP ports that are remembered, each by a socket of its namespace */
     PX_NET_VISITOR_MSEC = 60000,        /* ... for as long after the last datagram */
     PX_NET_LINGER_MSEC = 2000,          /* to deliver what a box that is gone has sent */
 };

@@ -88,6 +88,10 @@ PX_API int px_policy_export(const struct px_policy *policy, const char *const ar
     px_auto_buf struct px_buf out = PX_BUF(64 << 20);
     struct px_plan *plan = NULL;
 
+    if (policy->net == PX_NET_BOX) {
+        px_fail(e, PX_E_NOT_BUILT, 0, "--net %s, the network of another box, cannot be exported", policy->net_box);
+        return px_fix(e, "Name one that the box has for itself: --net none or --net loopback.");
+    }
     if (!px_policy_own_filter(policy))
         plain.seccomp = NULL;   /* a profile is read when it is printed; for the plan any filter will do */
     if (!format || px_plan_new(&plain, argv, &host, false, &plan, e) < 0)
