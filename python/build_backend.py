@@ -27,7 +27,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 # In an sdist the engine lies beside us, in the repository around us.
 ENGINE = HERE / "engine" if (HERE / "engine").is_dir() else HERE.parent
-PROGRAMS = ("px-layer", "px-net")  # what the engine starts, and looks for beside the library that it is in
+PROGRAMS = ("px-layer", "px-net", "px-pasta")  # what the engine starts, and looks for beside the library that it is in
 MODULE = "_px.abi3.so"
 EPOCH = (1980, 1, 1, 0, 0, 0)
 

@@ -191,15 +191,16 @@ class Tally:
         print(f"skip {name}: {why}")
 
 
-# Five kinds of box in turn: plain, with a bind and a grandchild, killed, timed out, not found; with a cgroup for root.
+# Five kinds of box in turn, all with a loopback of their own: plain, with a bind and a grandchild, killed, timed out, not found; with a cgroup for root.
 def box_commands(px, limits):
     tmp = os.environ.get("TMPDIR", "/tmp")
+    run = [px, "exec", "--net", "loopback"]
     return [
-        ([px, "exec", "--", "true"], 0),
-        ([px, "exec", "-v", f"{tmp}:/mnt:ro", "-c", "(sleep 60 &) ; exit 3"], 3),
-        ([px, "exec", *limits, "-c", "kill -9 $$"], 137),
-        ([px, "exec", "--timeout", "20ms", *limits, "--", "sleep", "60"], 124),
-        ([px, "exec", "--", "nosuch"], 127),
+        ([*run, "--", "true"], 0),
+        ([*run, "-v", f"{tmp}:/mnt:ro", "-c", "(sleep 60 &) ; exit 3"], 3),
+        ([*run, *limits, "-c", "kill -9 $$"], 137),
+        ([*run, "--timeout", "20ms", *limits, "--", "sleep", "60"], 124),
+        ([*run, "--", "nosuch"], 127),
     ]
 
 

@@ -38,6 +38,8 @@ def records(name, kind):
         FLIPS.append(name)
         four = FOUR if len(FLIPS) == 1 else "127.0.0.1"
     address = four and socket.inet_aton(four) if kind == 1 else six and socket.inet_pton(socket.AF_INET6, six) if kind == 28 else None
+    if name == "huge.test" and kind == 1:      # as much as fits into one datagram
+        return (encode(name) + struct.pack(">HHIH", 1, 1, 60, 4) + socket.inet_aton(FOUR)) * 2400, 2400
     if address:
         found += encode(name) + struct.pack(">HHIH", kind, 1, 0 if name == "flip.test" else 60, len(address)) + address
         count += 1
@@ -53,7 +55,7 @@ def answer(query, log):
     with log.open("a", encoding="latin-1") as file:
         file.write(f"{name} {kind}\n")
     found, count = records(name, kind)
-    known = name in ZONE or name in ALIASES or name == "flip.test" or name.endswith(".many.test")
+    known = name in ZONE or name in ALIASES or name in ("flip.test", "huge.test") or name.endswith(".many.test")
     return query[:2] + struct.pack(">HHHHH", 0x8180 if known else 0x8183, 1, count, 0, 0) + query[12:at + 5] + found
 
 
@@ -66,6 +68,14 @@ def names(log):
             listener.sendto(answer(query, log), who)
         except (IndexError, struct.error):
             continue
+
+
+def echo_datagrams(address):
+    listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
+    listener.bind((address, 7004))
+    while True:
+        data, who = listener.recvfrom(65536)
+        listener.sendto(data, who)
 
 
 def web(connection):
@@ -119,7 +129,7 @@ def listen(address, port, serve):
         try:
             with connection:
                 serve(connection)
-        except (OSError, ValueError):
+        except (OSError, ValueError, IndexError):
             pass
 
     def loop():
@@ -156,6 +166,7 @@ def main():
         listen(address, 7000, echo)
         listen(address, 7002, greet)
         listen(address, 7003, lambda connection: swallow(connection, log))
+        threading.Thread(target=echo_datagrams, args=(address,), daemon=True).start()
         if context:
             listen(address, 443, secure(context))
     threading.Thread(target=names, args=(log,), daemon=True).start()

@@ -116,6 +116,8 @@ static int explain(const struct px_plan *plan, const struct px_child_report *r, 
         return px_launch_bind_failed(plan, s, r->err, e);
     case PX_OP_BIND:
         return px_launch_bind_failed(plan, s, r->err, e);
+    case PX_OP_DRIVER:
+        return plan->carrier->failed(plan->carrier, e);
     case PX_OP_CHDIR:
         return px_fail(e, PX_E_WORKDIR, r->err, "cannot start in '%s'", target);
     case PX_OP_UPPER:

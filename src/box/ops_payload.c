@@ -72,6 +72,20 @@ int px_op_socket(struct px_child *c, const struct px_step *s)
     return r;
 }
 
+/* Somebody outside gets the namespace, makes the device of it, and says when that is there. */
+int px_op_driver(struct px_child *c, const struct px_step *s)
+{
+    const char kind = (char)s->num;
+    int32_t answer = 0;
+    long r = px_pass_send(c->relay_fd, &kind, 1, &c->net_fd, 1, 0);
+    if (r < 0)
+        return (int)r;
+    do
+        r = px_sys(SYS_recvfrom, c->relay_fd, &answer, sizeof answer, 0, 0, 0);
+    while (r == -EINTR);
+    return r == sizeof answer ? answer : r < 0 ? (int)r : -EPIPE;
+}
+
 int px_op_join(struct px_child *c, const struct px_step *s)
 {
     (void)s;

@@ -32,7 +32,7 @@ bool px_policy_native(const struct px_policy *policy)
 
 /* ---- the table ---- */
 
-static const char *const net_words[] = {"none", "loopback", "outbound", "host", NULL};
+static const char *const net_words[] = {"none", "loopback", "outbound", "host", "outbound:pasta", NULL};
 static const char *const tier_words[] = {"full", "landlock", NULL};     /* that can be asked for */
 
 const char *px_tier_word(enum px_tier tier)
@@ -63,7 +63,7 @@ const struct px_field px_policy_fields[] = {
     FIELD(workdir,                    'w', px_policy_inside_type,   0,        "PATH",                  "working directory in the box"),
     FIELD(env,                        'e', px_policy_env_type,      REPEAT,   "NAME[=VALUE]",          "set a variable, or pass the caller's on"),
     AS("env-file", env,               0,   px_policy_env_file_type, REPEAT,   "FILE",                  "set variables from NAME=VALUE lines"),
-    FIELD(net,                        0,   px_policy_net_type,      0,        "MODE",                  "none, loopback, outbound, host, or box:NAME for that of another box", net_words),
+    FIELD(net,                        0,   px_policy_net_type,      0,        "MODE",                  "none, loopback, outbound, outbound:pasta, host, or box:NAME for that of another box", net_words),
     AS("allow-net", allow_net,        0,   px_policy_rule_type,     REPEAT,   "HOST[:PORT]",           "allow connections to this name or address only"),
     AS("deny-net", deny_net,          0,   px_policy_rule_type,     REPEAT,   "HOST[:PORT]",           "refuse connections to this name or address"),
     AS("allow-host-loopback", allow_host_loopback, 0, px_field_bool, FLAG,     NULL,                    "reach the host's loopback at 10.0.2.2"),

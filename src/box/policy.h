@@ -16,7 +16,7 @@
 struct px_err;
 struct px_json;
 
-enum px_net { PX_NET_NONE, PX_NET_LOOPBACK, PX_NET_OUTBOUND, PX_NET_HOST, PX_NET_BOX };
+enum px_net { PX_NET_NONE, PX_NET_LOOPBACK, PX_NET_OUTBOUND, PX_NET_HOST, PX_NET_PASTA, PX_NET_BOX };
 enum px_tier { PX_TIER_FULL, PX_TIER_LANDLOCK, PX_TIER_RLIMITS };
 enum px_limits_how { PX_LIMITS_REQUIRE, PX_LIMITS_TRY };
 

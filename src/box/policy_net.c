@@ -51,10 +51,6 @@ static int parse_net(void *at, const struct px_field *field, const char *text, s
 {
     struct px_policy *policy = policy_of(at);
     char *box = NULL;
-    if (px_starts_with(text, "outbound:")) {
-        px_fail(e, PX_E_NOT_BUILT, 0, "--net %.64s is not part of this build", text);
-        return px_fix(e, "Use --net outbound, which carries TCP and name queries.");
-    }
     if (!names_box(text)) {
         if (px_field_choice.parse(at, field, text, e) < 0)
             return -1;
@@ -222,13 +218,37 @@ void px_policy_imply_network(struct px_policy *policy, const char *field)
 
 bool px_policy_carried(const struct px_policy *policy)
 {
-    return policy->net == PX_NET_OUTBOUND || policy->publish.count > 0;
+    return policy->net == PX_NET_OUTBOUND || policy->net == PX_NET_PASTA || policy->publish.count > 0;
 }
 
-static int need_outbound(const char *option, struct px_err *e)
+static int need_outbound(const struct px_policy *policy, const char *option, struct px_err *e)
 {
     px_fail(e, PX_E_USAGE, 0, "--%s needs --net outbound", option);
-    return px_fix(e, "Add --net outbound, or leave --%s out.", option);
+    if (policy->net != PX_NET_PASTA)
+        return px_fix(e, "Add --net outbound, or leave --%s out.", option);
+    px_why(e, "pasta carries every packet to every address of the open network: it knows no names, and no single ports of the host.");
+    return px_fix(e, "Use --net outbound, which carries TCP and name queries.\nOr leave --%s out.", option);
+}
+
+/* Those who come from another place than the host itself would be answered at their own address, which may be fenced off. */
+static int check_pasta(const struct px_policy *policy, struct px_err *e)
+{
+    for (size_t i = 0; i < policy->publish.count; i++) {
+        struct px_publish p;
+        if (px_policy_parse_publish(policy->publish.items[i], &p) == 0 && !p.udp && px_equal(px_address_special(&p.address), "loopback"))
+            continue;
+        px_fail(e, PX_E_USAGE, 0, "--publish %.64s: with --net outbound:pasta a TCP port is published, on the host's loopback only",
+                policy->publish.items[i]);
+        return px_fix(e, "Publish it on 127.0.0.1, or use --net outbound.");
+    }
+    for (size_t i = 0; i < policy->dns.count; i++) {
+        struct px_address a;
+        if (px_address_parse(policy->dns.items[i], &a) == 0 && !px_equal(px_address_special(&a), "loopback"))
+            continue;
+        px_fail(e, PX_E_USAGE, 0, "--dns %.64s: by --net outbound:pasta the box would ask itself", policy->dns.items[i]);
+        return px_fix(e, "Leave --dns out: then the host's own name server is asked.");
+    }
+    return 0;
 }
 
 /* What a network that is another box's has, that box has said. */
@@ -251,24 +271,26 @@ int px_policy_check_network(const struct px_policy *policy, struct px_err *e)
 {
     const struct {
         const char *name;
-        bool given;
-    } options[] = {{"allow-net", policy->allow_net.count > 0}, {"deny-net", policy->deny_net.count > 0},
-                   {"allow-host-loopback", policy->allow_host_loopback}, {"host-port", policy->host_ports.count > 0},
-                   {"dns", policy->dns.count > 0}, {"publish", policy->publish.count > 0}};
+        bool given, pasta;      /* pasta can do it, too */
+    } options[] = {{"allow-net", policy->allow_net.count > 0, false}, {"deny-net", policy->deny_net.count > 0, false},
+                   {"allow-host-loopback", policy->allow_host_loopback, true}, {"host-port", policy->host_ports.count > 0, false},
+                   {"dns", policy->dns.count > 0, true}, {"publish", policy->publish.count > 0, true}};
     for (size_t i = 0; i < PX_COUNT_OF(options) && policy->net == PX_NET_BOX; i++)
         if (options[i].given)
             return belongs_to_owner(policy, options[i].name, e);
     for (size_t i = 0; i < PX_COUNT_OF(options) - 1 && policy->net != PX_NET_OUTBOUND; i++)
-        if (options[i].given)
-            return need_outbound(options[i].name, e);
-    if (policy->publish.count > 0 && policy->net != PX_NET_OUTBOUND && policy->net != PX_NET_LOOPBACK) {
+        if (options[i].given && !(options[i].pasta && policy->net == PX_NET_PASTA))
+            return need_outbound(policy, options[i].name, e);
+    if (policy->net == PX_NET_PASTA && check_pasta(policy, e) < 0)
+        return -1;
+    if (policy->publish.count > 0 && (policy->net == PX_NET_NONE || policy->net == PX_NET_HOST)) {
         px_fail(e, PX_E_USAGE, 0, "--publish needs --net outbound or --net loopback");
         return px_fix(e, policy->net == PX_NET_HOST ? "With --net host the box listens on the host itself."
                                                     : "Write --net loopback if the box needs no connections of its own.");
     }
     if (px_policy_carried(policy) && !px_policy_native(policy)) {
         px_fail(e, PX_E_NOT_BUILT, 0, "--runtime %s with %s is not part of this build", policy->runtime,
-                policy->net == PX_NET_OUTBOUND ? "--net outbound" : "--publish");
+                policy->net == PX_NET_LOOPBACK ? "--publish" : "--net outbound");
         return px_fix(e, "Leave --runtime out, or use --net none or --net loopback.");
     }
     return check_joined(policy, e);

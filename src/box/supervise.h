@@ -75,9 +75,11 @@ struct px_carrier {
     int socket;                 /* the box's end: it sends sockets of its namespace there. Ours to close when the box runs. */
     int pidfd;                  /* of the carrier's process; readable when that is gone */
     int pid;                    /* the same: it works for the box, so that the limits of the box hold it */
+    unsigned processes;         /* that it will be */
     int record;                 /* what `mark` and `tell` read, also in another process that uses the box */
     void (*end)(struct px_carrier *carrier);    /* the box is gone: deliver what is on its way, then go */
     void (*kill)(struct px_carrier *carrier);
+    int (*failed)(struct px_carrier *carrier, struct px_err *e);       /* the step DRIVER failed: its words. NULL: it has no such step */
     int (*change)(struct px_carrier *carrier, const char *field, const char *value, struct px_err *e);  /* px_box_network */
     void *(*mark)(struct px_carrier *carrier);  /* how things stand now, for `tell`; the caller's to free() */
     /* Adds what was refused and carried (since then, if since is not NULL). What the result borrows, the caller's to free(). */

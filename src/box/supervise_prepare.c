@@ -27,7 +27,7 @@ static int make_cgroup(struct px_box *box, const struct px_policy *policy, struc
     if ((!must && !policy->pids_counted) || px_policy_without(policy, PX_WITHOUT_CGROUP))
         return 0;
     /* px-init is one of them, and so is who carries the traffic. */
-    limits.pids = px_policy_limited(policy->pids) ? policy->pids + 1 + (box->carrier ? 1 : 0) : 0;
+    limits.pids = px_policy_limited(policy->pids) ? policy->pids + 1 + (box->carrier ? box->carrier->processes : 0) : 0;
     int r = px_cgroup_create(&limits, box->id, &box->cgroup, &which);
     box->has_cgroup = r >= 0;
     struct px_plan *plan = box->plan;

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "engine/join.h"
+#include "engine/network.h"
 #include "runtime/run.h"
 #include "seccomp/print.h"
 #include "seccomp/profile.h"
@@ -71,6 +72,11 @@ void px_beyond_root_free(struct px_root_lease *lease)
 int px_beyond_join(const struct px_policy *policy, struct px_err *e)
 {
     return px_join_find(policy->net_box, e);
+}
+
+int px_beyond_pasta(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e)
+{
+    return px_pasta_start(policy, ret_carrier, e);
 }
 
 int px_beyond_plan(const struct px_policy *policy, const char *const argv[], const struct px_host *host, char **ret_json,

@@ -22,6 +22,9 @@ void px_beyond_root_free(struct px_root_lease *lease);
 int px_beyond_changes(const struct px_policy *policy, struct px_after **ret_after, struct px_err *e);
 /* Pid 1 of the box whose network the policy asks for (engine/join.c): a pidfd, or -1. */
 int px_beyond_join(const struct px_policy *policy, struct px_err *e);
+/* Who carries the traffic of a box by pasta (engine/pasta.c). */
+struct px_carrier;
+int px_beyond_pasta(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e);
 /* What it would do through an OCI runtime; and the same box so made. */
 int px_beyond_plan(const struct px_policy *policy, const char *const argv[], const struct px_host *host, char **ret_json,
                    struct px_err *e);

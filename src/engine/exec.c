@@ -138,7 +138,7 @@ bool px_stay_root_is_stored(const struct px_policy *policy)
 PX_API bool px_policy_is_small(const struct px_policy *policy)
 {
     return px_policy_own_filter(policy) && px_policy_native(policy) && !policy->detach && !policy->changes &&
-           policy->net != PX_NET_BOX && !px_stay_root_is_stored(policy);
+           policy->net != PX_NET_BOX && policy->net != PX_NET_PASTA && !px_stay_root_is_stored(policy);
 }
 
 PX_API const char *px_preset_name(size_t index)
@@ -249,12 +249,13 @@ PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[]
 
 /* ---- box ---- */
 
-/* Who carries its traffic, or whose network it joins. */
-static int connect_plan(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
+int px_stay_connect(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
 {
     if (plan->joins)
         return (plan->join = px_beyond_join(policy, e)) < 0 ? -1 : 0;
-    return plan->carried ? px_network_start(policy, &plan->carrier, e) : 0;
+    if (!plan->carried)
+        return 0;
+    return (policy->net == PX_NET_PASTA ? px_beyond_pasta : px_network_start)(policy, &plan->carrier, e);
 }
 
 static int start(const struct px_policy *policy, const char *const argv[], const struct px_io *io, const struct px_host *host,
@@ -268,7 +269,7 @@ static int start(const struct px_policy *policy, const char *const argv[], const
         px_plan_free(plan);
         return -1;
     }
-    if (connect_plan(plan, policy, e) < 0) {
+    if (px_stay_connect(plan, policy, e) < 0) {
         if (plan->after)
             plan->after->done(plan->after);
         px_plan_free(plan);
@@ -410,7 +411,7 @@ static int stay_rooted(const struct px_policy *policy, bool bound, const int *im
     if (px_stay_plan(policy, bound, &plan, e) < 0)
         return -1;
     plan->image = image;
-    if (connect_plan(plan, policy, e) < 0) {
+    if (px_stay_connect(plan, policy, e) < 0) {
         px_plan_free(plan);
         return -1;
     }

@@ -49,6 +49,13 @@ int px_beyond_join(const struct px_policy *policy, struct px_err *e)
     return refuse(e);
 }
 
+int px_beyond_pasta(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e)
+{
+    (void)policy;
+    (void)ret_carrier;
+    return refuse(e);
+}
+
 int px_beyond_plan(const struct px_policy *policy, const char *const argv[], const struct px_host *host, char **ret_json,
                    struct px_err *e)
 {

@@ -21,11 +21,6 @@
 
 enum { FILE_MAX = 64 << 10, BACKLOG = 128, ANSWER_MSEC = 30000 };
 
-struct network {
-    struct px_carrier carrier;
-    struct px_helper helper;
-};
-
 /* What a result borrows. */
 struct told {
     struct px_net_record record;        /* a copy, so that nobody changes it any more */
@@ -35,13 +30,13 @@ struct told {
 
 /* ---- orders ---- */
 
-static int order(struct network *n, const struct px_net_order *o, int fd, struct px_err *e)
+static int order(struct px_network *n, const struct px_net_order *o, int fd, struct px_err *e)
 {
     int r = px_helper_send(&n->helper, o, sizeof *o, fd);
     return r < 0 ? px_fail(e, PX_E_NETWORK, r, "px-net does not take its orders") : 0;
 }
 
-static int send_rules(struct network *n, const struct px_text_list *list, bool deny, struct px_err *e)
+static int send_rules(struct px_network *n, const struct px_text_list *list, bool deny, struct px_err *e)
 {
     for (size_t i = 0; i < list->count; i++) {
         struct px_net_order o = {.kind = deny ? PX_ORDER_DENY : PX_ORDER_ALLOW};
@@ -53,7 +48,7 @@ static int send_rules(struct network *n, const struct px_text_list *list, bool d
     return 0;
 }
 
-static int send_ports(struct network *n, const struct px_policy *policy, struct px_err *e)
+static int send_ports(struct px_network *n, const struct px_policy *policy, struct px_err *e)
 {
     struct px_net_order o = {.kind = PX_ORDER_HOST_PORT};
     if (policy->allow_host_loopback && order(n, &o, -1, e) < 0)
@@ -81,7 +76,7 @@ static char *next_word(char **at)
 }
 
 /* Each line of a file of the host, as words; a file that is not there has no lines. */
-static int each_line(const char *path, int (*line)(struct network *n, char *text, struct px_err *e), struct network *n, struct px_err *e)
+static int each_line(const char *path, int (*line)(struct px_network *n, char *text, struct px_err *e), struct px_network *n, struct px_err *e)
 {
     px_auto_free char *text = malloc(FILE_MAX);
     if (!text)
@@ -97,7 +92,7 @@ static int each_line(const char *path, int (*line)(struct network *n, char *text
     return r;
 }
 
-static int server_line(struct network *n, char *text, struct px_err *e)
+static int server_line(struct px_network *n, char *text, struct px_err *e)
 {
     struct px_net_order o = {.kind = PX_ORDER_SERVER};
     char *word = next_word(&text), *address = word ? next_word(&text) : NULL;
@@ -106,7 +101,7 @@ static int server_line(struct network *n, char *text, struct px_err *e)
     return order(n, &o, -1, e);
 }
 
-static int host_line(struct network *n, char *text, struct px_err *e)
+static int host_line(struct px_network *n, char *text, struct px_err *e)
 {
     struct px_net_order o = {.kind = PX_ORDER_HOST};
     char *word = next_word(&text);
@@ -118,7 +113,7 @@ static int host_line(struct network *n, char *text, struct px_err *e)
     return 0;
 }
 
-static int send_resolver(struct network *n, const struct px_policy *policy, struct px_err *e)
+static int send_resolver(struct px_network *n, const struct px_policy *policy, struct px_err *e)
 {
     struct px_net_order o = {.kind = PX_ORDER_SERVER};
     for (size_t i = 0; i < policy->dns.count; i++)
@@ -132,7 +127,7 @@ static int send_resolver(struct network *n, const struct px_policy *policy, stru
 /* ---- ports ---- */
 
 /* A socket that listens, or (UDP) is bound, for the order it fills. */
-static int listen_on(const char *text, struct px_net_order *o, struct px_err *e)
+int px_network_listen(const char *text, struct px_net_order *o, struct px_err *e)
 {
     static const int on = 1;
     struct px_publish p;
@@ -156,18 +151,18 @@ static int listen_on(const char *text, struct px_net_order *o, struct px_err *e)
     return px_fd_take(&fd);
 }
 
-static int send_published(struct network *n, const struct px_policy *policy, struct px_err *e)
+static int send_published(struct px_network *n, const struct px_policy *policy, struct px_err *e)
 {
     for (size_t i = 0; i < policy->publish.count; i++) {
         struct px_net_order o = {0};
-        px_auto_fd int fd = listen_on(policy->publish.items[i], &o, e);
+        px_auto_fd int fd = px_network_listen(policy->publish.items[i], &o, e);
         if (fd < 0 || order(n, &o, fd, e) < 0)
             return -1;
     }
     return 0;
 }
 
-static int send_all(struct network *n, const struct px_policy *policy, struct px_err *e)
+static int send_all(struct px_network *n, const struct px_policy *policy, struct px_err *e)
 {
     struct px_net_order go = {.kind = PX_ORDER_GO};
     bool out = policy->net == PX_NET_OUTBOUND;
@@ -243,7 +238,7 @@ static void tell_traffic(struct told *t, const struct px_net_record *since, stru
     r->traffic = t->traffic;
 }
 
-static bool read_record(const struct network *n, struct px_net_record *out)
+static bool read_record(const struct px_network *n, struct px_net_record *out)
 {
     return px_sys(SYS_pread64, n->carrier.record, out, sizeof *out, 0) == sizeof *out;
 }
@@ -251,7 +246,7 @@ static bool read_record(const struct network *n, struct px_net_record *out)
 static void *mark(struct px_carrier *carrier)
 {
     struct px_net_record *now = calloc(1, sizeof *now);
-    if (now && !read_record((struct network *)carrier, now))
+    if (now && !read_record((struct px_network *)carrier, now))
         memset(now, 0, sizeof *now);
     return now;
 }
@@ -262,7 +257,7 @@ static void *tell(struct px_carrier *carrier, const void *since, struct px_resul
     const struct px_net_record *then = since ? since : nothing;
     struct told *t = calloc(1, sizeof *t);
     r->has_network = true;
-    if (!t || !then || !read_record((struct network *)carrier, &t->record))
+    if (!t || !then || !read_record((struct px_network *)carrier, &t->record))
         return t;
     tell_denials(t, then, r);
     tell_traffic(t, then, r);
@@ -283,7 +278,7 @@ static int make_rule(const char *field, const char *value, bool deny, struct px_
 
 static int change(struct px_carrier *carrier, const char *field, const char *value, struct px_err *e)
 {
-    struct network *n = (struct network *)carrier;
+    struct px_network *n = (struct px_network *)carrier;
     struct px_net_order o = {0};
     px_auto_fd int fd = -EBADF;
     int32_t answer = -EPROTO;
@@ -294,7 +289,7 @@ static int change(struct px_carrier *carrier, const char *field, const char *val
         return px_fail(e, PX_E_USAGE, 0, "'%.40s' cannot be changed while a box runs", field);
     if (publish && !value)
         return px_fail(e, PX_E_USAGE, 0, "a published port stays until its box is gone");
-    if (publish ? (fd = listen_on(value, &o, e)) < 0 : make_rule(field, value, deny, &o, e) < 0)
+    if (publish ? (fd = px_network_listen(value, &o, e)) < 0 : make_rule(field, value, deny, &o, e) < 0)
         return -1;
     if (order(n, &o, fd, e) < 0)
         return -1;
@@ -308,7 +303,7 @@ static int change(struct px_carrier *carrier, const char *field, const char *val
 
 static void end(struct px_carrier *carrier)
 {
-    (void)shutdown(((struct network *)carrier)->helper.socket, SHUT_RDWR);
+    (void)shutdown(((struct px_network *)carrier)->helper.socket, SHUT_RDWR);
 }
 
 static void kill_it(struct px_carrier *carrier)
@@ -316,13 +311,19 @@ static void kill_it(struct px_carrier *carrier)
     (void)px_pidfd_signal(carrier->pidfd, SIGKILL);
 }
 
-static void done(struct px_carrier *carrier)
+void px_network_free(struct px_network *n)
 {
-    struct network *n = (struct network *)carrier;
+    if (!n)
+        return;
     (void)px_helper_done(&n->helper);
     (void)px_fd_close(n->carrier.socket);
     (void)px_fd_close(n->carrier.record);
     free(n);
+}
+
+static void done(struct px_carrier *carrier)
+{
+    px_network_free((struct px_network *)carrier);
 }
 
 static int make_record(void)
@@ -335,12 +336,12 @@ static int make_record(void)
     return px_fd_take(&fd);
 }
 
-static struct network *new_network(void)
+struct px_network *px_network_new(void)
 {
-    struct network *n = calloc(1, sizeof *n);
+    struct px_network *n = calloc(1, sizeof *n);
     if (!n)
         return NULL;
-    n->carrier = (struct px_carrier){.socket = -EBADF, .pidfd = -EBADF, .record = -EBADF, .end = end, .kill = kill_it, .change = change,
+    n->carrier = (struct px_carrier){.socket = -EBADF, .pidfd = -EBADF, .record = -EBADF, .processes = 1, .end = end, .kill = kill_it, .change = change,
                                      .mark = mark, .tell = tell, .done = done};
     n->helper = (struct px_helper){.pidfd = -EBADF, .socket = -EBADF};
     return n;
@@ -348,39 +349,44 @@ static struct network *new_network(void)
 
 struct px_carrier *px_network_guest(int *record)
 {
-    struct network *n = new_network();
+    struct px_network *n = px_network_new();
     if (!n)
         return NULL;
     n->carrier.record = px_fd_take(record);
     return &n->carrier;
 }
 
-static int start(struct network *n, const struct px_policy *policy, struct px_err *e)
+int px_network_launch(struct px_network *n, const char *name, const char *const *args, int fd, struct px_err *e)
 {
-    static const char *const no_arguments[] = {NULL};
     int ends[2];
-    n->carrier.record = make_record();
-    if (n->carrier.record < 0)
-        return px_fail(e, PX_E_NETWORK, n->carrier.record, "the network has no memory for its record");
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-        return px_fail(e, PX_E_NETWORK, errno, "cannot make the socket of px-net");
+        return px_fail(e, PX_E_NETWORK, errno, "cannot make the socket of %s", name);
     n->carrier.socket = px_fd_above_stdio(ends[0]);
     px_auto_fd int theirs = ends[1];
-    const int given[] = {theirs, n->carrier.record};
-    if (px_helper_start("px-net", no_arguments, given, PX_COUNT_OF(given), &n->helper, e) < 0)
+    const int given[] = {theirs, fd};
+    if (px_helper_start(name, args, given, fd < 0 ? 1 : 2, &n->helper, e) < 0)
         return -1;
     n->carrier.pidfd = n->helper.pidfd;
     n->carrier.pid = n->helper.pid;
-    return send_all(n, policy, e);
+    return 0;
+}
+
+static int start(struct px_network *n, const struct px_policy *policy, struct px_err *e)
+{
+    static const char *const no_arguments[] = {NULL};
+    n->carrier.record = make_record();
+    if (n->carrier.record < 0)
+        return px_fail(e, PX_E_NETWORK, n->carrier.record, "the network has no memory for its record");
+    return px_network_launch(n, "px-net", no_arguments, n->carrier.record, e) < 0 ? -1 : send_all(n, policy, e);
 }
 
 int px_network_start(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e)
 {
-    struct network *n = new_network();
+    struct px_network *n = px_network_new();
     if (!n)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "network");
     if (start(n, policy, e) < 0) {
-        done(&n->carrier);
+        px_network_free(n);
         return -1;
     }
     *ret_carrier = &n->carrier;

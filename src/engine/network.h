@@ -7,9 +7,25 @@
 
 #include <px/px.h>
 
-struct px_carrier;
+#include "box/supervise.h"
+#include "image/helper.h"
+
+/* A carrier that is a helper. */
+struct px_network {
+    struct px_carrier carrier;  /* its functions are those of px-net at first */
+    struct px_helper helper;
+};
+
+struct px_network *px_network_new(void);
+void px_network_free(struct px_network *n);
+/* Starts it, with the box's socket as its second descriptor and then `fd`, if there is one. */
+int px_network_launch(struct px_network *n, const char *name, const char *const *args, int fd, struct px_err *e);
+/* A port of the host, as --publish says it, listened on; the descriptor. */
+struct px_net_order;
+int px_network_listen(const char *text, struct px_net_order *o, struct px_err *e);
 
 /* For a home that another process made: what is read of its record. NULL if there is no memory. */
 struct px_carrier *px_network_guest(int *record);
-/* For a policy that px_policy_carried: listens on the published ports, starts px-net. */
+/* For a policy that px_policy_carried: listens on the published ports, starts px-net; or (engine/pasta.c) pasta. */
+int px_pasta_start(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e);
 int px_network_start(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e);

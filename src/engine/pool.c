@@ -22,6 +22,7 @@
 #include "base/time.h"
 #include "box/home.h"
 #include "box/supervise.h"
+#include "engine/network.h"
 #include "engine/pool.h"
 #include "engine/stay.h"
 #include "kernel/pidfd.h"
@@ -288,8 +289,11 @@ static int take_home(struct px_pool *pool, struct px_box **ret_home, bool *ret_o
     int r = 0;
     for (unsigned i = 0; r == 0 && i <= pool->ready; i++)
         r = take_one(pool, ret_home, ret_ordered, &local);
-    if (r > 0)
+    if (r > 0) {
+        if ((*ret_home)->record >= 0)   /* without, results say nothing of the network */
+            (*ret_home)->carrier = px_network_guest(&(*ret_home)->record);
         return 0;
+    }
     if (local.code == 0)
         px_fail(&local, PX_E_GONE, 0, "every box of the pool has died while it waited");
     if (e)

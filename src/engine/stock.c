@@ -42,6 +42,10 @@ static int make(const struct px_stock *stock, const int *image, struct px_travel
     if (px_template_plan(stock->template, who, &plan, e) < 0)
         return -1;
     plan->image = image;
+    if (px_stay_connect(plan, stock->policy, e) < 0) {
+        px_plan_free(plan);
+        return -1;
+    }
     return px_supervise_start(plan, stock->policy, &nothing, ret_home, e);
 }
 

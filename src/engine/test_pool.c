@@ -530,8 +530,33 @@ TEST(a_box_of_a_pool_is_held_by_what_holds_any_box)
 {
     expect_equal("net", "none");
     expect_equal("net", "loopback");
+    expect_equal("net", "outbound");
     expect_equal("tmpfs", "/srv/scratch:size=1m");
     expect_equal("seccomp", "strict");
+}
+
+/* Each has a px-net of its own: what one is refused is in its result and in no other's. */
+TEST(a_box_of_a_pool_has_a_relay_of_its_own)
+{
+    static const char text[] = "exec 3<>/dev/tcp/10.9.9.9/81; read -r line <&3", quiet[] = "echo done";
+    struct px_policy *policy = policy_of("net", "outbound");
+    struct px_engine *engine = NULL;
+    struct px_pool *pool = NULL;
+
+    open_pool(policy, 2, &engine, &pool);
+    for (int i = 0; i < 3; i++) {
+        const char *argv[] = {"/bin/bash", "-c", i == 1 ? quiet : text, NULL};
+        struct px_err e = {0};
+        struct px_box *box = NULL;
+        if (px_pool_box(pool, argv, NULL, &box, &e) < 0 || px_box_wait(box, &e) < 0)
+            FAIL("%s: %s", e.what, e.why);
+        const struct px_result *r = px_box_result(box);
+        ASSERT_EQ(r->denials_count, i == 1 ? 0 : 1);
+        if (r->denials_count > 0)
+            ASSERT_STR(r->denials[0].target, "10.9.9.9:81");
+        px_box_free(box);
+    }
+    close_pool(policy, engine, pool);
 }
 
 /* The lines of one that begin with a word of a namespace ("mnt:[...]") must not be in the other. */

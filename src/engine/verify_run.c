@@ -94,7 +94,7 @@ static void learn(struct px_verify_run *run, const struct px_policy *p, const st
     s->strict = px_equal(p->seccomp, "strict");
     s->no_listener = is_missing(r, "denials") || s->in == PX_IN_GVISOR || s->own_filter;
     s->net_shared = p->net == PX_NET_HOST || p->net == PX_NET_BOX;
-    s->net_carried = p->net == PX_NET_OUTBOUND;
+    s->net_carried = p->net == PX_NET_OUTBOUND || p->net == PX_NET_PASTA;
     s->overlay = p->overlay != NULL;
     s->no_landlock = !is_in_force(r, "landlock") && !px_policy_without(p, PX_WITHOUT_LANDLOCK);
     s->groups_kept = is_missing(r, "groups");

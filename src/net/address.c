@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <string.h>
 
@@ -122,6 +123,48 @@ const char *px_address_special(const struct px_address *a)
     if (a->bytes[0] == 0x20 && a->bytes[1] == 0x02)                     /* 6to4 */
         return special4(at(a, 2));
     return special6(a);
+}
+
+/* The same as whole networks; a translated address is not looked into, but special as such. */
+bool px_address_special_range(size_t index, struct px_address *ret_network, unsigned *ret_bits)
+{
+    static const struct {
+        uint8_t first[4];
+        unsigned bits;
+    } ranges6[] = {{{0}, 3}, {{0x40}, 2}, {{0x80}, 1}, {{0x20, 0x01, 0, 0}, 32}, {{0x20, 0x02}, 16}};
+    struct px_address a = {0};
+    if (index < PX_COUNT_OF(ranges4)) {
+        *ret_network = px_address_v4(ranges4[index].network);
+        *ret_bits = 96 + ranges4[index].bits;
+        return true;
+    }
+    index -= PX_COUNT_OF(ranges4);
+    if (index >= PX_COUNT_OF(ranges6))
+        return false;
+    memcpy(a.bytes, ranges6[index].first, sizeof ranges6[index].first);
+    *ret_network = a;
+    *ret_bits = ranges6[index].bits;
+    return true;
+}
+
+int px_address_own(struct px_address *out, size_t max)
+{
+    struct ifaddrs *list = NULL;
+    size_t count = 0;
+    if (getifaddrs(&list) < 0)
+        return -errno;
+    for (struct ifaddrs *i = list; i && count <= max; i = i->ifa_next) {
+        struct sockaddr_storage from = {0};
+        struct px_address a;
+        uint16_t port;
+        if (!i->ifa_addr || (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6))
+            continue;
+        memcpy(&from, i->ifa_addr, i->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+        if (px_address_from_socket(&from, &a, &port) == 0 && !px_address_special(&a) && count++ < max)
+            out[count - 1] = a;
+    }
+    freeifaddrs(list);
+    return count > max ? -E2BIG : (int)count;
 }
 
 /* ---- sockets ---- */

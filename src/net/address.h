@@ -30,5 +30,9 @@ bool px_address_within(const struct px_address *a, const struct px_address *netw
 /* NULL if it is an address of the open network; else a word for what it is: "private", "loopback", ... An IPv4 address that is
  * carried in an IPv6 one (NAT64, 6to4) counts as itself. */
 const char *px_address_special(const struct px_address *a);
+/* The networks whose addresses are special, one after the other; false past the last. */
+bool px_address_special_range(size_t index, struct px_address *ret_network, unsigned *ret_bits);
+/* Addresses of this machine that are not special; how many, or -errno (-E2BIG: more than max). */
+int px_address_own(struct px_address *out, size_t max);
 socklen_t px_address_to_socket(const struct px_address *a, uint16_t port, struct sockaddr_storage *ret_to);
 int px_address_from_socket(const struct sockaddr_storage *from, struct px_address *ret_address, uint16_t *ret_port);

@@ -214,13 +214,18 @@ static void put_payload(struct rule *r, uint32_t base, uint32_t offset, uint32_t
     close_expression(r, x);
 }
 
-static void put_compare(struct rule *r, const void *data, size_t len)
+static void put_bound(struct rule *r, uint32_t op, const void *data, size_t len)
 {
     struct expression x = open_expression(r, "cmp");
     put_be32(r->out, NFTA_CMP_SREG, NFT_REG_1);
-    put_be32(r->out, NFTA_CMP_OP, NFT_CMP_EQ);
+    put_be32(r->out, NFTA_CMP_OP, op);
     put_value(r->out, NFTA_CMP_DATA, data, len);
     close_expression(r, x);
+}
+
+static void put_compare(struct rule *r, const void *data, size_t len)
+{
+    put_bound(r, NFT_CMP_EQ, data, len);
 }
 
 static void put_verdict(struct rule *r, uint32_t verdict)
@@ -296,13 +301,19 @@ static void put_hold(struct px_buf *out)
     close_rule(&r);
 }
 
-void px_batch_rules(struct px_buf *out)
+enum { PRIORITY_NAT = -100, PRIORITY_FILTER = 0 };
+
+static void open_batch(struct px_buf *out)
 {
-    enum { PRIORITY_NAT = -100, PRIORITY_FILTER = 0 };
     put_border(out, NFNL_MSG_BATCH_BEGIN);
     size_t at = open_nft(out, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_ACK);
     put_text(out, NFTA_TABLE_NAME, table);
     close_message(out, at);
+}
+
+void px_batch_rules(struct px_buf *out)
+{
+    open_batch(out);
     put_chain(out, chain_nat, "nat", PRIORITY_NAT);
     put_chain(out, chain_hold, "filter", PRIORITY_FILTER);
     put_local(out, chain_nat);
@@ -311,6 +322,125 @@ void px_batch_rules(struct px_buf *out)
     put_carry(out, IPPROTO_TCP, 0, PX_NET_PORT_TCP);
     put_local(out, chain_hold);
     put_hold(out);
+    put_border(out, NFNL_MSG_BATCH_END);
+}
+
+/* ---- a fence around the open network ---- */
+
+/* One network after the other: the special ones, then the host's addresses. */
+static bool fenced(const struct px_fence *fence, size_t index, struct px_address *ret_network, unsigned *ret_bits)
+{
+    if (index >= fence->own_count)
+        return px_address_special_range(index - fence->own_count, ret_network, ret_bits);
+    *ret_network = fence->own[index];
+    *ret_bits = 128;
+    return true;
+}
+
+/* A network with a server of names in it is left to the rules. */
+static bool has_server(const struct px_fence *fence, const struct px_address *network, unsigned bits)
+{
+    for (size_t i = 0; i < fence->servers_count; i++)
+        if (px_address_is_v4(&fence->servers[i]) == px_address_is_v4(network) && px_address_within(&fence->servers[i], network, bits))
+            return true;
+    return false;
+}
+
+void px_batch_fence_routes(struct px_buf *out, int family, const struct px_fence *fence)
+{
+    struct px_address a;
+    unsigned bits;
+    for (size_t i = 0; fenced(fence, i, &a, &bits); i++) {
+        bool four = px_address_is_v4(&a);
+        if (four != (family == AF_INET) || has_server(fence, &a, bits))
+            continue;
+        struct rtmsg head = {.rtm_family = (uint8_t)family, .rtm_dst_len = (uint8_t)(four ? bits - 96 : bits), .rtm_table = RT_TABLE_MAIN,
+                             .rtm_protocol = RTPROT_STATIC, .rtm_scope = RT_SCOPE_UNIVERSE, .rtm_type = RTN_PROHIBIT};
+        size_t at = open_message(out, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_ACK, &head, sizeof head);
+        put_attr(out, RTA_DST, four ? a.bytes + 12 : a.bytes, four ? 4 : 16);
+        close_message(out, at);
+    }
+}
+
+/* Destinations in a network: the bytes that its bits reach into lie between its lowest and its highest address. */
+static void put_destination(struct rule *r, const struct px_address *network, unsigned bits)
+{
+    bool four = px_address_is_v4(network);
+    const uint8_t protocol = four ? NFPROTO_IPV4 : NFPROTO_IPV6, *low = four ? network->bytes + 12 : network->bytes;
+    unsigned own_bits = four ? bits - 96 : bits, len = (own_bits + 7) / 8;
+    uint8_t high[16];
+    memcpy(high, low, len);
+    high[len - 1] |= (uint8_t)(0xff >> ((own_bits + 7) % 8 + 1));
+    put_meta(r, NFT_META_NFPROTO);
+    put_compare(r, &protocol, 1);
+    put_payload(r, NFT_PAYLOAD_NETWORK_HEADER, four ? 16 : 24, len);
+    put_bound(r, NFT_CMP_GTE, low, len);
+    put_bound(r, NFT_CMP_LTE, high, len);
+}
+
+/* To an address everything (protocol 0), or name queries. */
+static void put_pass(struct px_buf *out, const struct px_address *to, uint8_t protocol)
+{
+    const uint16_t port = htons(PX_NET_PORT_DNS);
+    struct rule r = open_rule(out, chain_hold);
+    put_destination(&r, to, 128);
+    if (protocol) {
+        put_meta(&r, NFT_META_L4PROTO);
+        put_compare(&r, &protocol, 1);
+        put_payload(&r, NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2);
+        put_compare(&r, &port, sizeof port);
+    }
+    put_verdict(&r, NF_ACCEPT);
+    close_rule(&r);
+}
+
+/* What goes by lo is the box's own affair, though not what is bound to the device and calls itself 127.0.0.1. */
+static void put_own_device(struct px_buf *out)
+{
+    static const uint32_t lo = LO;
+    struct rule r = open_rule(out, chain_hold);
+    put_meta(&r, NFT_META_OIF);
+    put_compare(&r, &lo, sizeof lo);
+    put_verdict(&r, NF_ACCEPT);
+    close_rule(&r);
+}
+
+/* The kernel asks who has an address; no program of the box can send these. */
+static void put_neighbours(struct px_buf *out)
+{
+    static const uint8_t protocol = IPPROTO_ICMPV6, first = 133, last = 137;
+    struct rule r = open_rule(out, chain_hold);
+    put_meta(&r, NFT_META_L4PROTO);
+    put_compare(&r, &protocol, 1);
+    put_payload(&r, NFT_PAYLOAD_TRANSPORT_HEADER, 0, 1);
+    put_bound(&r, NFT_CMP_GTE, &first, 1);
+    put_bound(&r, NFT_CMP_LTE, &last, 1);
+    put_verdict(&r, NF_ACCEPT);
+    close_rule(&r);
+}
+
+void px_batch_fence_rules(struct px_buf *out, const struct px_fence *fence)
+{
+    struct px_address a;
+    unsigned bits;
+    open_batch(out);
+    put_chain(out, chain_hold, "filter", PRIORITY_FILTER);
+    put_own_device(out);
+    put_neighbours(out);
+    for (size_t i = 0; i < fence->servers_count; i++) {
+        put_pass(out, &fence->servers[i], IPPROTO_UDP);
+        put_pass(out, &fence->servers[i], IPPROTO_TCP);
+    }
+    if (fence->servers_count == 0 && px_address_parse(PX_NET_RESOLVER, &a) == 0)
+        put_pass(out, &a, IPPROTO_UDP);
+    if (fence->host_loopback && px_address_parse(PX_NET_HOST_LOOPBACK, &a) == 0)
+        put_pass(out, &a, 0);
+    for (size_t i = 0; fenced(fence, i, &a, &bits); i++) {
+        struct rule r = open_rule(out, chain_hold);
+        put_destination(&r, &a, bits);
+        put_verdict(&r, NF_DROP);
+        close_rule(&r);
+    }
     put_border(out, NFNL_MSG_BATCH_END);
 }
 

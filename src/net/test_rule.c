@@ -128,3 +128,20 @@ TEST(decisions)
         ASSERT_EQ((int)decide(rows[i].allow, rows[i].deny, rows[i].name, rows[i].to, rows[i].port, rows[i].own) * 100 + (int)i,
                   (int)rows[i].want * 100 + (int)i);
 }
+
+/* The fence around a device is made of whole networks: it may close more than the relay does, never less. */
+TEST(special_ranges_close_what_is_special)
+{
+    static const char *const special[] = {"127.0.0.1", "10.9.9.9", "172.31.255.255", "100.127.0.1", "169.254.169.254", "198.19.255.255", "224.0.0.1", "255.255.255.255",
+                                          "::1", "64:ff9b::a9fe:a9fe", "2002:a00:1::1", "2001::1", "fd00:ec2::254", "fe80::1", "ff02::1", "::7f00:1", "4000::1"};
+    static const char *const open[] = {"203.0.113.10", "172.32.0.1", "100.128.0.1", "198.20.0.1", "223.255.255.255", "2001:db8::1", "2a00::1", "3fff::1"};
+    for (size_t i = 0; i < PX_COUNT_OF(special) + PX_COUNT_OF(open); i++) {
+        bool closed = i < PX_COUNT_OF(special), found = false;
+        struct px_address network, a = address(closed ? special[i] : open[i - PX_COUNT_OF(special)]);
+        unsigned bits;
+        for (size_t j = 0; px_address_special_range(j, &network, &bits); j++)
+            found = found || (px_address_is_v4(&a) == px_address_is_v4(&network) && px_address_within(&a, &network, bits));
+        if (found != closed)
+            FAIL("%s", closed ? special[i] : open[i - PX_COUNT_OF(special)]);
+    }
+}

@@ -41,6 +41,7 @@ enum { PX_NET_PORT_TCP = 1, PX_NET_PORT_DNS = 53, PX_NET_LOG_GROUP = 1 };
 #define PX_NET_HOST_LOOPBACK "10.0.2.2" /* the host's loopback, where that is allowed */
 #define PX_NET_RESOLVER "10.0.2.3"
 #define PX_NET_CONGESTION "reno"        /* control of TCP within this machine; every kernel has it */
+#define PX_NET_GATEWAY6 "fd70:78:1::2"  /* where there is a device */
 #define PX_NET_POOL 0xc6120000u         /* 198.18.0.0/15 */
 #define PX_NET_POOL6 "fd70:78::"        /* and the same 32 bits as the last four bytes */
 
@@ -61,6 +62,7 @@ enum {
 /* What the payload hands over, in the byte that goes with the descriptor. */
 enum px_net_socket {
     PX_NET_TCP4 = 'a', PX_NET_TCP6, PX_NET_UDP4, PX_NET_UDP6, PX_NET_DNS4, PX_NET_DNS6, PX_NET_LOG, PX_NET_INSIDE, PX_NET_INSIDE_UDP,
+    PX_NET_NAMESPACE,           /* the whole of it, for px-pasta; answered by an int32_t, 0 or -errno */
 };
 
 /* From the engine to px-net. What comes before GO is not answered; ALLOW, DENY, FORGET and PUBLISH* can come later, too, and are each
@@ -77,8 +79,13 @@ struct px_net_order {
     char name[PX_NET_NAME_MAX]; /* HOST */
 };
 
-/* Descriptors of px-net. */
+/* Descriptors of px-net, and the first two of px-pasta. */
 enum { PX_NET_FD_ENGINE = 3, PX_NET_FD_BOX, PX_NET_FD_RECORD };
+
+/* For --net outbound:pasta there is px-pasta instead of px-net (helpers/pasta): it starts pasta, which makes a device in the namespace,
+ * and sees to its end. The rules of the namespace are a fence: no packet for anything but the open network leaves by the device. If
+ * that cannot be made ready, px-pasta says why to the engine, in one message of text. */
+enum { PX_NET_OWN_MAX = 128, PX_NET_WORDS_MAX = 1024 };
 
 /* ---- the record ---- */
 
