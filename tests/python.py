@@ -186,7 +186,7 @@ def wheel(top):
     target = top / "work" / "installed"
     done = subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target", str(target),
                            *map(str, top.glob("*.whl"))], check=False, capture_output=True, text=True, timeout=300)
-    code = ("import px, px.sync; s = px.sync.Sandbox(); assert s.run('echo in').communicate()[0] == b'in\\n'; s.close(); print(px.__file__)")
+    code = ("import px, px.sync, px.adapters.mcp; s = px.sync.Sandbox(); assert s.run('echo in').communicate()[0] == b'in\\n'; s.close(); print(px.__file__)")
     if done.returncode == 0:
         done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120, cwd="/",
                               env={**os.environ, "PYTHONPATH": str(target)})

@@ -79,11 +79,11 @@ def test_links_of_the_sandbox_lead_nowhere_else(sandbox, tmp_path):
     """Files are fetched where the links mean what they mean in the sandbox."""
     backend, secret = SandboxBackend(sandbox, max_file_bytes=1000), tmp_path / "secret"
     secret.write_text("secret")
-    backend.execute(f"ln -s {secret} leak; ln -s {tmp_path} dir; mkfifo pipe; truncate -s 1T large; ln -s /etc/hosts hosts")
-    paths = [f"{HOME}/{name}" for name in ("leak", "dir/secret", "pipe", "large", "hosts")]
+    backend.execute(f"ln -s {secret} leak; ln -s {tmp_path} dir; mkfifo pipe; truncate -s 1T large; touch closed; chmod 0 closed; ln -s /etc/hosts hosts")
+    paths = [f"{HOME}/{name}" for name in ("leak", "dir/secret", "pipe", "large", "closed", "hosts")]
     found = backend.download_files(paths)
-    assert [one.error for one in found] == ["file_not_found", "file_not_found", "invalid_path", "larger than 1000 bytes", None]
-    assert [one.content for one in found[:4]] == [None] * 4
+    assert [one.error for one in found] == ["file_not_found", "file_not_found", "invalid_path", "larger than 1000 bytes", "permission_denied", None]
+    assert [one.content for one in found[:5]] == [None] * 5
     backend.upload_files([(f"{HOME}/leak", b"evil"), (f"{HOME}/dir/new", b"evil")])
     assert secret.read_text() == "secret"
     assert not (tmp_path / "new").exists()
