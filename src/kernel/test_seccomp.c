@@ -168,7 +168,7 @@ static uint32_t model_socket(enum px_filter filter, int family, int type, int pr
 
 static uint32_t model_prctl(enum px_filter filter, uint32_t option, uint32_t value)
 {
-    bool refused = option == PR_SET_MM || option == PR_SET_PTRACER || (option == PR_SET_CHILD_SUBREAPER && value == 0) ||
+    bool refused = option == PR_SET_MM || option == PR_SET_PTRACER || (option == PR_SET_CHILD_SUBREAPER && value != 1) ||
                    (is_strict(filter) && option == PR_SET_SECCOMP);
 
     return refused ? NO_PERMISSION : SECCOMP_RET_ALLOW;
