@@ -28,6 +28,8 @@ from cases import Problem, Skip, check, drive, test  # noqa: E402
 
 try:
     import pygit2                       # where it is installed
+    for level in (pygit2.GIT_CONFIG_LEVEL_GLOBAL, pygit2.GIT_CONFIG_LEVEL_XDG, pygit2.GIT_CONFIG_LEVEL_SYSTEM):
+        pygit2.settings.search_path[level] = ""
 except ImportError:
     pygit2 = None
 
