@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -105,6 +106,9 @@ class Talk(ProcessBase):
         return all(output.ended for output in self._output.values())
 
     def _gone(self) -> bool:
+        """Whether it has ended. Of one that was told to end, what it had said is bounded, and its end waits for a reader."""
+        if self._sent in (signal.SIGKILL, signal.SIGTERM):
+            self._all_said()
         return self._box is None
 
     async def _wait(self, timeout: float | None, check: bool) -> int:

@@ -150,6 +150,7 @@ def test_streams(library):
             process = await sandbox.run("yes", timeout=PATIENCE_S)
             async for _ in process.stream():
                 break
+            assert await (await sandbox.run("sleep 0.3")).wait() == 0  # meanwhile every pipe on the way is full
             process.kill()
             assert await process.wait() == -9
 
