@@ -135,10 +135,10 @@ static void take_watch(struct relay *r, struct watch *w, int *fd, void (*ready)(
 
 static void take_socket(struct relay *r, int kind, int *fd)
 {
-    link_stays(*fd);
     switch (kind) {
     case PX_NET_TCP4:
     case PX_NET_TCP6:
+        link_stays(*fd);
         take_watch(r, &r->tcp[kind - PX_NET_TCP4].w, fd, link_accept_ready);
         return;
     case PX_NET_UDP4:
@@ -153,6 +153,7 @@ static void take_socket(struct relay *r, int kind, int *fd)
         take_watch(r, &r->log, fd, relay_log_ready);
         return;
     case PX_NET_INSIDE:
+        link_stays(*fd);
         if (r->inside_count < PX_NET_INSIDE_MAX)
             r->inside[r->inside_count++] = px_fd_take(fd);
         return;

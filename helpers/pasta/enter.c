@@ -16,26 +16,27 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "kernel/idmap.h"
 
 enum { MAP_MAX = 4096 };
 
-/* The highest and the lowest id of a map of this process: lines of `inside outside count`. */
+/* The highest and the lowest id of a map of this process. */
 static int read_map(const char *path, unsigned *ret_low, unsigned *ret_high)
 {
-    char text[MAP_MAX];
+    char text[MAP_MAX], *rest = text;
     ssize_t size = px_read_file(AT_FDCWD, path, text, sizeof text);
-    unsigned low = ~0u, high = 0;
-    for (char *p = text; size > 0 && *p; p += strcspn(p, "\n"), p += *p == '\n') {
-        unsigned inside, outside, count;
-        if (sscanf(p, "%u %u %u", &inside, &outside, &count) != 3 || count == 0)
+    uint64_t extent[3], low = UINT32_MAX, high = 0;
+    int more = size < 0 ? (int)size : 0;
+    while (size > 0 && (more = px_idmap_line(&rest, extent)) > 0) {
+        if (extent[2] == 0)
             return -EPROTO;
-        low = inside < low ? inside : low;
-        high = inside + (count - 1) > high ? inside + (count - 1) : high;
+        low = extent[0] < low ? extent[0] : low;
+        high = extent[0] + extent[2] - 1 > high ? extent[0] + extent[2] - 1 : high;
     }
-    if (low > high)
-        return -ENOENT;
-    *ret_low = low;
-    *ret_high = high;
+    if (more < 0 || low > high)
+        return more < 0 ? more : -ENOENT;
+    *ret_low = (unsigned)low;
+    *ret_high = (unsigned)high;
     return 0;
 }
 

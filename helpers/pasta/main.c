@@ -87,7 +87,7 @@ static int start_pasta(struct driver *d, char **argv)
     (void)close(words[1]);
     d->ready = ready[0];
     d->words = words[0];
-    d->pidfd = pid < 0 ? -errno : (int)px_sys(434 /* pidfd_open */, pid, 0);
+    d->pidfd = pid < 0 ? -errno : px_pidfd_open(pid);
     return d->pidfd < 0 ? d->pidfd : 0;
 }
 

@@ -28,9 +28,6 @@
 
 #include "init_image.inc"       /* static const unsigned char px_init_image[] */
 
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
-#endif
 enum { SETUP_MSEC_MAX = 60 * 1000 };
 
 /* The image of px-init that nothing can change, not even through /proc/1/exe. */
@@ -388,7 +385,7 @@ static int open_all(struct launch *l, const struct px_policy *policy, const stru
     if (r >= 0)
         r = l->lent[INIT] = px_fd_above_stdio(open_image(l->box->plan));
     if (r >= 0)
-        r = l->lent[PARENT] = px_fd_above_stdio((int)px_sys(SYS_pidfd_open, getpid(), 0));
+        r = l->lent[PARENT] = px_fd_above_stdio(px_pidfd_open(getpid()));
     if (r >= 0)
         r = borrow_stacks(l);
     if (r >= 0 && l->box->plan->stays)

@@ -76,7 +76,7 @@ static int build_in(struct px_child *child, char *stack)
 static int build(const struct px_plan *plan)
 {
     struct px_child child = {.plan = plan, .aside_fd = -EBADF, .kept_fd = -ECANCELED};
-    px_auto_fd int parent = px_fd_above_stdio((int)px_sys(434 /* pidfd_open */, getpid(), 0));
+    px_auto_fd int parent = px_fd_above_stdio(px_pidfd_open(getpid()));
     if (parent < 0)
         return parent;
     child.parent_fd = parent;

@@ -15,10 +15,6 @@
 #include "engine/living.h"
 #include "kernel/pidfd.h"
 
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
-#endif
-
 static const char image[] = "/memfd:px-init (deleted)";
 
 /* ---- by the name of a box ---- */
@@ -72,7 +68,7 @@ static int find_numbered(const char *number, struct px_err *e)
 {
     uint64_t pid = 0;
     (void)px_parse_u64(number, INT32_MAX, &pid);
-    px_auto_fd int pidfd = (int)px_sys(SYS_pidfd_open, pid, 0);
+    px_auto_fd int pidfd = px_pidfd_open((int)pid);
     if (pidfd >= 0 && is_init((int)pid) && is_ours((int)pid) && px_pidfd_number(pidfd) == (int)pid)
         return px_fd_take(&pidfd);
     px_fail(e, PX_E_NAME, 0, "process %s is no box of yours", number);

@@ -14,9 +14,6 @@
 #include "engine/keep.h"
 #include "kernel/pidfd.h"
 
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
-#endif
 enum { TASKS_MAX = 4096, LINE_MAX_BYTES = 4096 };
 
 struct list {
@@ -206,7 +203,7 @@ void px_keep_print_processes(const struct px_keep_process *list, size_t count, s
 static bool signal_one(const struct px_keep_process *p, int init_pidfd, int signal)
 {
     char text[8192];
-    px_auto_fd int fd = (int)px_sys(SYS_pidfd_open, p->host_pid, 0);
+    px_auto_fd int fd = px_pidfd_open(p->host_pid);
     struct pollfd init = {.fd = init_pidfd, .events = POLLIN};
     if (fd < 0 || read_proc(p->host_pid, "status", text, sizeof text) <= 0 || last_number(text, "\nNSpid:") != p->pid ||
         px_sys(SYS_poll, &init, 1, 0) != 0)

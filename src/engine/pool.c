@@ -140,7 +140,7 @@ PX_API int px_engine_new(const char *program, struct px_engine **ret_engine, str
         return px_fail(e, PX_E_CLONE, r, "cannot start the engine '%s'", program ? program : found);
     }
     engine->socket = px_fd_take(&ours);
-    engine->pidfd = (int)px_sys(434 /* pidfd_open */, pid, 0);
+    engine->pidfd = px_pidfd_open(pid);
     if (engine->pidfd < 0) {    /* no descriptor is left: it ends by the hang-up, and is taken away here */
         r = engine->pidfd;
         (void)px_fd_close(px_fd_take(&theirs));

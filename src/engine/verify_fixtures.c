@@ -34,10 +34,6 @@
 #include "kernel/pidfd.h"
 #include "kernel/tree.h"
 
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
-#endif
-
 /* Where a box has directories of its own, and the host has others. */
 static const char *const shared[] = {"/tmp", "/var/tmp", "/dev/shm"};
 static const char secret_text[] = "a secret of the host\n";
@@ -287,7 +283,7 @@ static int make_victim(struct px_fixtures *f)
     (void)px_fd_close(ends[0]);
     if (f->victim < 0)
         return -errno;
-    f->victim_fd = (int)px_sys(SYS_pidfd_open, f->victim, 0);
+    f->victim_fd = px_pidfd_open(f->victim);
     return f->victim_fd < 0 ? f->victim_fd : 0;
 }
 

@@ -149,20 +149,20 @@ struct available {
     bool zero_is_somebody;      /* our 0 is another id outside, so it is not the host's root */
 };
 
-/* A line of a map: inside, outside, count. */
-static int read_extent(char *line, uint64_t number[3])
+int px_idmap_line(char **text, uint64_t ret_extent[3])
 {
-    for (int k = 0; k < 3; k++) {
+    char *line = next_line(text);
+    for (int k = 0; line && k < 3; k++) {
         line += strspn(line, " ");
         char *end = line + strcspn(line, " ");
         char saved = *end;
         *end = '\0';
-        if (px_parse_u64(line, UINT32_MAX, &number[k]) < 0)
+        if (px_parse_u64(line, UINT32_MAX, &ret_extent[k]) < 0)
             return -EINVAL;
         *end = saved;
         line = end;
     }
-    return 0;
+    return line != NULL;
 }
 
 static int ids_available(const char *file, struct available *ret)
@@ -172,17 +172,18 @@ static int ids_available(const char *file, struct available *ret)
     if (n < 0)
         return (int)n;
     struct available a = {0};
-    char *rest = text, *line;
-    while ((line = next_line(&rest))) {
-        uint64_t number[3];
-        if (read_extent(line, number) < 0)
-            return -EINVAL;
+    char *rest = text;
+    uint64_t number[3];
+    int more;
+    while ((more = px_idmap_line(&rest, number)) > 0) {
         if (number[2] > a.count) {
             a.first = number[0];
             a.count = number[2];
         }
         a.zero_is_somebody = a.zero_is_somebody || (number[0] == 0 && number[1] != 0);
     }
+    if (more < 0)
+        return more;
     a.whole = a.first == 0 && a.count >= (uint64_t)BLOCK_FIRST + (uint64_t)BLOCK_RANGES * RANGE;
     *ret = a;
     return 0;
@@ -273,11 +274,12 @@ static int find_extent(pid_t pid, const char *kind, uint32_t id, uint64_t ret_ex
     ssize_t n = px_read_file(AT_FDCWD, path, text, sizeof text);
     if (n < 0)
         return (int)n;
-    char *rest = text, *line;
-    while ((line = next_line(&rest)))
-        if (read_extent(line, ret_extent) == 0 && id >= ret_extent[0] && id - ret_extent[0] < ret_extent[2])
+    char *rest = text;
+    int more;
+    while ((more = px_idmap_line(&rest, ret_extent)) > 0)
+        if (id >= ret_extent[0] && id - ret_extent[0] < ret_extent[2])
             return 0;
-    return -ENOENT;
+    return more < 0 ? more : -ENOENT;
 }
 
 /* As long as who has it lives, nobody else can be in it; then it is ours, too. */
@@ -472,7 +474,7 @@ static int userns_with(const struct file_map *uids, const struct file_map *gids)
 {
     char stack[4096] __attribute__((aligned(16)));
     px_auto_fd int pidfd = -EBADF;
-    px_auto_fd int parent = (int)px_sys(434 /* pidfd_open */, getpid(), 0);
+    px_auto_fd int parent = px_pidfd_open(getpid());
     if (parent < 0)
         return parent;
     struct px_clone_args args = {

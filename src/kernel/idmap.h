@@ -38,6 +38,9 @@ int px_idmap_choose(uint32_t uid, uint32_t gid, bool want_caller, struct px_idma
  * the payload could not be the caller there. */
 int px_idmap_join(pid_t pid, uint32_t uid, uint32_t gid, bool want_caller, struct px_idmap *ret_map);
 void px_idmap_done(struct px_idmap *map);
+/* The next line of a map of the kernel's (uid_map, gid_map), which is cut in place: first ids inside and outside, and how many. 1, 0 at the
+ * end, -EINVAL. */
+int px_idmap_line(char **text, uint64_t ret_extent[3]);
 const char *px_idmap_name(const struct px_idmap *map);   /* "ids=range" */
 /* True unless it is known that the caller's uid is not the host's 0. */
 bool px_idmap_caller_is_root(void);

@@ -12,10 +12,18 @@
 #include "base/sys.h"
 #include "base/text.h"
 
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
 #ifndef SYS_pidfd_send_signal
 #define SYS_pidfd_send_signal 424
 #endif
 enum { WAIT_PIDFD = 3 };        /* P_PIDFD */
+
+int px_pidfd_open(int pid)
+{
+    return (int)px_sys(SYS_pidfd_open, pid, 0);
+}
 
 int px_pidfd_signal(int pidfd, int signal)
 {

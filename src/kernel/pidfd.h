@@ -5,6 +5,8 @@
 
 struct rusage;
 
+/* A descriptor of the process that has the number now. */
+int px_pidfd_open(int pid);
 int px_pidfd_signal(int pidfd, int signal);
 /* The whole process group that it leads; before Linux 6.9 only the process itself. */
 int px_pidfd_signal_group(int pidfd, int signal);

@@ -291,6 +291,22 @@ TEST(maps_of_a_box_with_binds)
     check_apply(true);
 }
 
+TEST(lines_of_a_map)
+{
+    char text[] = "         0     100000      65536\n1000 1000 1", broken[] = "0 0\n", large[] = "0 0 4294967296\n", *rest = text;
+    uint64_t extent[3];
+
+    ASSERT_EQ(px_idmap_line(&rest, extent), 1);
+    ASSERT(extent[0] == 0 && extent[1] == 100000 && extent[2] == 65536);
+    ASSERT_EQ(px_idmap_line(&rest, extent), 1);
+    ASSERT(extent[0] == 1000 && extent[1] == 1000 && extent[2] == 1);
+    ASSERT_EQ(px_idmap_line(&rest, extent), 0);
+    rest = broken;
+    ASSERT_EQ(px_idmap_line(&rest, extent), -EINVAL);
+    rest = large;
+    ASSERT_EQ(px_idmap_line(&rest, extent), -EINVAL);
+}
+
 TEST(apply_to_nobody)
 {
     struct px_idmap map = choose(false);
