@@ -43,9 +43,12 @@ static int open_target(const struct px_files *f, const char *to, struct target *
 {
     px_auto_fd int there = px_open_in_root(t->place.root->fd, px_resolve_rel(&t->place), O_PATH | O_NOFOLLOW, 0);
     int r = there >= 0 ? -EEXIST : px_spot_open(&t->place, true, &t->spot);
-    if (r >= 0 && t->spot.exists)
+    if (r >= 0 && t->spot.exists)       /* it has come meanwhile */
         r = -EEXIST;
-    return r < 0 ? px_words_sys(f, "write", to, r == -ENOTDIR ? -EISDIR : r, e) : 0;
+    if (r >= 0)
+        return 0;
+    px_spot_done(&t->spot);
+    return px_words_sys(f, "write", to, r == -ENOTDIR ? -EISDIR : r, e);
 }
 
 /* ---- copying ---- */
