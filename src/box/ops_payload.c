@@ -30,10 +30,11 @@
  * still shared, so that pid 1 can follow. */
 int px_op_netns(struct px_child *c, const struct px_step *s)
 {
-    (void)s;
     long r = px_sys(SYS_unshare, CLONE_NEWNET);
     if (r < 0)
         return (int)r;
+    if (s->fd >= 0)
+        px_netns_low_ports(s->fd);
     c->net_fd = (int)px_sys(SYS_openat, AT_FDCWD, "/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     return c->net_fd < 0 ? c->net_fd : 0;
 }

@@ -71,8 +71,18 @@ static int tree_failed(const struct px_plan *plan, const struct px_step *s, int 
     return err == -EINVAL ? px_why(e, "%s", why) : -1;
 }
 
+/* The caller's /proc/sys, in which the box's child opens the settings of its new network: when that is made, pid 1 may have
+ * entered a root whose /proc/sys is read-only. Without it low ports stay closed. */
+static void arm_network(struct px_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->count; i++)
+        if (plan->steps[i].op == PX_OP_NETNS && plan->steps[i].num)
+            plan->steps[i].fd = open("/proc/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 int px_plan_arm(struct px_plan *plan, const struct px_idmap *map, struct px_err *e)
 {
+    arm_network(plan);
     if (map->kind != PX_IDMAP_RANGE)
         return 0;
     for (uint32_t i = 0; i < plan->count; i++) {

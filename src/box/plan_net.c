@@ -110,7 +110,7 @@ void px_plan_network(struct px_plan *plan, const struct px_policy *policy)
 {
     if (!plan->own_net)
         return;
-    px_steps_add(plan, PX_OP_NETNS);
+    px_steps_add(plan, PX_OP_NETNS)->num = policy->net != PX_NET_NONE;        /* with one, low ports are of use */
     if (policy->net != PX_NET_NONE)
         px_steps_add(plan, PX_OP_LOOPBACK);
     if (!px_policy_carried(policy))

@@ -1,6 +1,7 @@
 #include "kernel/netns.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/netlink.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -26,6 +27,15 @@ int px_netns_loopback_up(void)
     long r = px_sys(SYS_ioctl, s, SIOCSIFFLAGS, &request);
     (void)px_sys(SYS_close, s);
     return (int)r;
+}
+
+void px_netns_low_ports(int proc_sys)
+{
+    long fd = px_sys(SYS_openat, proc_sys, "net/ipv4/ip_unprivileged_port_start", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    (void)px_sys(SYS_write, fd, "0", 1);
+    (void)px_sys(SYS_close, fd);
 }
 
 /* The first refusal among the answers in one datagram; 0 if there is none. */

@@ -9,6 +9,9 @@
 #include <stdint.h>
 
 int px_netns_loopback_up(void);
+/* Lets every program of the namespace bind ports below 1024, which belong to this namespace alone. Where /proc/sys cannot be
+ * written they stay closed, as they are outside. */
+void px_netns_low_ports(int proc_sys);
 /* Sends messages of netlink as they are, and returns what the kernel said to the first that it refused. */
 int px_netns_netlink(int protocol, const void *messages, size_t length);
 /* A socket that listens (TCP), or is bound (UDP), on the loopback address of its family, or (port 0) neither. A descriptor. */
