@@ -54,6 +54,8 @@ int px_look_decide(const struct px_project *p, const struct px_look *look, enum 
                    bool terminal, enum px_act *ret_act, struct px_err *e);
 
 /* The same, and what it asks for is done: afterwards the environment is there, or it is an error. */
+/* Nothing may be resolved or written but what the lock says: asked for, or CI is set. */
+bool px_project_frozen(bool asked);
 int px_look_ready(struct px_project *p, struct px_look *look, const struct px_ready *how, struct px_err *e);
 
 /* What its base is called in the store, and its Python; NULL: not known. */

@@ -273,7 +273,7 @@ int px_project_launch(struct px_project *project, const struct px_project_run *h
                             .plan = how->plan,
                             .capture = how->capture,
                             .action = "noop",
-                            .strict = how->frozen || px_truthy(getenv("CI"))};
+                            .strict = px_project_frozen(how->frozen)};
     if (make(l, how, e) < 0) {
         px_launch_free(l);
         return -1;

@@ -154,6 +154,11 @@ static int answer_sync(const struct px_project *p, const struct px_look *l, cons
 
 /* ---- the whole ---- */
 
+bool px_project_frozen(bool asked)
+{
+    return asked || px_truthy(getenv("CI"));
+}
+
 static int sync_looked(struct px_project *p, struct px_look *l, const struct px_sync *how, char **ret_json,
                        struct px_err *e)
 {
@@ -177,10 +182,11 @@ static int sync_looked(struct px_project *p, struct px_look *l, const struct px_
 
 int px_project_sync(struct px_project *p, const struct px_sync *how, char **ret_json, struct px_err *e)
 {
+    const struct px_sync asked = {.frozen = px_project_frozen(how->frozen), .dry_run = how->dry_run};
     struct px_look l;
     if (px_project_base_bring(p, how->dry_run, e) < 0 || px_look_at(p, &l, e) < 0)
         return -1;
-    int r = sync_looked(p, &l, how, ret_json, e);
+    int r = sync_looked(p, &l, &asked, ret_json, e);
     px_look_done(&l);
     return r;
 }
@@ -207,7 +213,7 @@ static int get_ready(struct px_project *p, struct px_look *l, const struct px_re
 {
     enum px_asker asker = PX_ASKER_RUN;
     enum px_act act;
-    bool strict = how->frozen || px_truthy(getenv("CI"));
+    bool strict = px_project_frozen(how->frozen);
     if (find_asker(how->command, &asker, e) < 0 || px_look_decide(p, l, asker, strict, how->terminal, &act, e) < 0)
         return -1;
     if (act == PX_ACT_SYNC && (bring_lock(p, l, done, e) < 0 || px_project_env_sync(p, l, false, &done->built_env, e) < 0))
