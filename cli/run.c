@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <termios.h>
 #include <unistd.h>
@@ -163,10 +164,39 @@ int status_for(const struct px_err *e)
     return e->code == 31 ? 127 : e->code == 30 ? 126 : START_STATUS;
 }
 
+/* A signal that a program gets for a mistake of its own; others were sent to it, and the sender knows. */
+static void say_crash(int number)
+{
+    static const struct {
+        int number;
+        const char *name, *means;
+    } rows[] = {
+        {SIGSEGV, "SIGSEGV", "it used memory that is not its own"}, {SIGBUS, "SIGBUS", "it used memory that is not there"},
+        {SIGILL, "SIGILL", "an instruction is not valid"},          {SIGFPE, "SIGFPE", "a calculation is not possible"},
+        {SIGABRT, "SIGABRT", "it gave up by abort()"},              {SIGSYS, "SIGSYS", "a system call was refused"},
+        {SIGTRAP, "SIGTRAP", "it stopped for a debugger"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].number == number)
+            say("px: the command was ended by %s: %s", rows[i].name, rows[i].means);
+}
+
+/* Input that waits in a pipe was meant for the command. */
+static void say_unread(const struct options *o)
+{
+    struct stat st;
+    int waiting = 0;
+    if (!o->interactive && !o->tty && fstat(STDIN_FILENO, &st) == 0 && S_ISFIFO(st.st_mode) &&
+        ioctl(STDIN_FILENO, FIONREAD, &waiting) == 0 && waiting > 0)
+        say("px: hint: the command does not get standard input; give -i to pass it on");
+}
+
 static void say_end(const struct cli *cli, const struct px_result *r)
 {
     if (cli->verbose < 0 || cli->json)
         return;
+    if (r->status == PX_STATUS_SIGNALLED)
+        say_crash(r->signal);
     if (r->status >= PX_STATUS_TIMEOUT)
         say("px: %s: %s", px_status_name(r->status), r->reason);
     for (size_t i = 0; i < r->limits_hit_count; i++)
@@ -269,6 +299,8 @@ static int answer(const struct cli *cli, const struct options *o, const struct r
         free(text);
     }
     say_end(cli, r);
+    if (cli->verbose >= 0 && !cli->json)
+        say_unread(o);
     say_changes(cli, r);
     if (o->timings && px_box_timings(box, &text, e) == 0) {
         say("%s", text);
