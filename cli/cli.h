@@ -105,6 +105,7 @@ int make_error(struct px_err *e, int code, const char *fix, const char *fmt, ...
 int fail(const struct cli *cli, int code, int status, const char *fix, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 #define usage_error(cli, status, fix, ...) fail(cli, 1, status, fix, __VA_ARGS__)
+bool in_colour(int fd);                         /* a terminal that shows colours, and NO_COLOR is not set */
 int flush(void);                                /* 0 if all of stdout was written, else 1 */
 int print_text(const char *text);               /* to stdout, all of it or -1 */
 void say_warnings(const struct cli *cli, const struct px_policy *policy);

@@ -10,12 +10,6 @@
 static const char below[] = "                             ";
 static const char green[] = "\033[32m", yellow[] = "\033[33m", red[] = "\033[31m", plain[] = "";
 
-static bool colourful(void)
-{
-    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    return isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
-}
-
 static void print_line(const char *colour, const char *group, const char *name, const char *state, const char *need,
                        const char *text)
 {
@@ -65,7 +59,7 @@ static void print_box(const struct px_doctor_box *box, bool colour)
 static void print_table(const struct px_doctor *doctor, bool verbose)
 {
     const struct px_doctor_verdict *v = px_doctor_verdict(doctor);
-    bool colour = colourful();
+    bool colour = in_colour(STDOUT_FILENO);
     printf("%s, Linux %s\n", v->distribution, v->kernel);
     for (size_t i = 0; px_doctor_inside(doctor, i); i++)
         printf("%s\n", px_doctor_inside(doctor, i));

@@ -46,7 +46,10 @@ int cmd_explain(struct cli *cli, int argc, char **argv)
     (void)snprintf(e.fix, sizeof e.fix, "%s", row.fix);
     if (cli->json)
         return say_error(cli, &e, 0);
-    printf("PX%03d  %s\n\nWhy:\n  - %s\n\nFix:\n", e.code, e.what, e.why);
+    printf("PX%03d  %s\n", e.code, e.what);
+    if (*e.why)
+        printf("\nWhy:\n  - %s\n", e.why);
+    printf("\nFix:\n");
     for (const char *p = e.fix; *p;) {
         size_t n = strcspn(p, "\n");
         printf("  - %.*s\n", (int)n, p);

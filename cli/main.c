@@ -37,12 +37,37 @@ static int version(void)
     return flush();
 }
 
+/* What the same thing is called here that other tools call so. */
+static const char *const habits[][2] = {
+    {"ps", "box list"},   {"ls", "box list"},      {"stop", "box stop"},         {"rm", "box stop"},
+    {"kill", "box signal"}, {"cp", "box copy"},    {"logs", "box logs"},         {"images", "sandbox list"},
+    {"pull", "sandbox base import"}, {"build", "sandbox build"}, {"version", "--version"}, {"install", "sync"},
+    {"add", "sandbox add"}, {"start", "box start"}, {"create", "box start"},     {"attach", "box attach"},
+};
+
+/* Where to look, after what was probably meant. */
+static const char *likely(const char *name, char *out, size_t size)
+{
+    struct px_near near = {.written = name};
+    const char *meant = NULL;
+    for (size_t i = 0; i < sizeof habits / sizeof habits[0]; i++)
+        if (strcmp(habits[i][0], name) == 0)
+            meant = habits[i][1];
+    for (const struct command *c = commands; !meant && c->name; c++)
+        if (c->summary)
+            px_near_try(&near, c->name);
+    meant = meant ? meant : near.found;
+    (void)snprintf(out, size, meant ? "Did you mean `px %s`?\nRun `px help` for the list." : "Run `px help` for the list.", meant);
+    return out;
+}
+
 static int unknown(const struct cli *cli, const char *name)
 {
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
         if (strcmp(later[i], name) == 0)
             return fail(cli, 3, USAGE_STATUS, "Run `px help` for the commands there are.", "`px %s` is not part of this build", name);
-    return usage_error(cli, USAGE_STATUS, "Run `px help` for the list.", "there is no command '%s'", name);
+    char fix[256];
+    return usage_error(cli, USAGE_STATUS, likely(name, fix, sizeof fix), "there is no command '%s'", name);
 }
 
 static int run(struct cli *cli, const struct command *c, int argc, char **argv)

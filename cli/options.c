@@ -140,6 +140,25 @@ static int command_option(const struct reader *r, const char *word)
 
 static const char exec_list[] = "Run `px exec --help` for the list. A command that starts with '-' goes after `--`.";
 
+static int no_option(const struct reader *r, const char *word, size_t len, struct px_err *e)
+{
+    static const char *const own[] = {"help", "plan", "json", "preset", "report", "command"};
+    const char *list = r->rules->list ? r->rules->list : exec_list;
+    char name[64] = "", fix[512];
+    struct px_near near = {.written = name};
+    struct px_field_info f;
+    (void)snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : 0), word);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        px_near_try(&near, own[i]);
+    for (size_t i = 0; px_policy_field(i, &f) == 0; i++)
+        if (!f.hidden && !f.absent)
+            px_near_try(&near, f.name);
+    for (const struct word *w = r->rules->own; w && w->name; w++)
+        px_near_try(&near, w->name + 2);
+    (void)snprintf(fix, sizeof fix, "Did you mean --%s?\n%s", near.found ? near.found : "", list);
+    return make_error(e, 1, near.found ? fix : list, "there is no option --%.200s", word);
+}
+
 static int long_option(struct reader *r, const char *word, struct px_err *e)
 {
     size_t len = strcspn(word, "=");
@@ -150,7 +169,7 @@ static int long_option(struct reader *r, const char *word, struct px_err *e)
     if (own != 0)
         return own < 0 ? -1 : 0;
     if (find_field(word, len, &f) < 0)
-        return make_error(e, 1, r->rules->list ? r->rules->list : exec_list, "there is no option --%.200s", word);
+        return no_option(r, word, len, e);
     return set_field(r, &f, behind, e);
 }
 

@@ -66,12 +66,19 @@ static void add(char *out, size_t size, size_t *at, const char *fmt, ...)
         *at += (size_t)n;
 }
 
+bool in_colour(int fd)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    return isatty(fd) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+}
+
 /* Bullets, one per line of text. */
 static void add_bullets(char *out, size_t size, size_t *at, const char *title, const char *text)
 {
+    bool bold = in_colour(STDERR_FILENO);
     if (*text == '\0')
         return;
-    add(out, size, at, "\n%s:\n", title);
+    add(out, size, at, bold ? "\n\033[1m%s:\033[0m\n" : "\n%s:\n", title);
     while (*text) {
         size_t n = strcspn(text, "\n");
         add(out, size, at, "  - %.*s\n", (int)n, text);

@@ -293,7 +293,7 @@ static int verify(struct asked *asked, const struct options *o)
 
 int sandbox_verify(struct cli *cli, int argc, char **argv)
 {
-    struct asked asked = {.cli = cli, .colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR")};
+    struct asked asked = {.cli = cli, .colour = in_colour(STDOUT_FILENO)};
     struct options o = {0};
     struct px_err e = {0};
     int status;

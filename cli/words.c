@@ -1,6 +1,7 @@
 /* Options of verbs that have few of them. */
 #include "words.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct word *find_word(const struct word *words, const char *text)
@@ -13,6 +14,16 @@ static const struct word *find_word(const struct word *words, const char *text)
             return w;
     }
     return NULL;
+}
+
+static int no_word(const struct cli *cli, const char *usage, const struct word *words, const char *text)
+{
+    struct px_near near = {.written = text};
+    char fix[1024];
+    for (const struct word *w = words; w && w->name; w++)
+        px_near_try(&near, w->name);
+    (void)snprintf(fix, sizeof fix, "Did you mean %s?\n%s", near.found ? near.found : "", usage);
+    return usage_error(cli, USAGE_STATUS, near.found ? fix : usage, "there is no option %.200s here", text);
 }
 
 /* One option at argv[*at]; 0, or -1 and it was said what is wrong. */
@@ -38,8 +49,7 @@ static int take_word(struct cli *cli, const char *command, const char *usage, co
         *w->value = behind ? behind + 1 : argv[++*at];
         return 0;
     }
-    *ret_status = w ? usage_error(cli, USAGE_STATUS, usage, "%s needs a value", text)
-                    : usage_error(cli, USAGE_STATUS, usage, "there is no option %.200s here", text);
+    *ret_status = w ? usage_error(cli, USAGE_STATUS, usage, "%s needs a value", text) : no_word(cli, usage, words, text);
     return -1;
 }
 

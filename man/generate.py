@@ -151,7 +151,7 @@ def presets_text(_px):
 
 def errors_text(px):
     return "\n\n".join(
-        entry(f"*{code}*", [plain(what), "Why: " + plain(" ".join(why)), "Fix:", bullets(plain(line) for line in fix)])
+        entry(f"*{code}*", [plain(what), *(["Why: " + plain(" ".join(why))] if any(why) else []), "Fix:", bullets(plain(line) for line in fix)])
         for code, what, why, fix in errors(px))
 
 

@@ -16,6 +16,10 @@ HERE = Path(__file__).resolve().parent
 TESTS = []
 
 
+# Errors about the words of a command line say what is wrong in their first line; they have no reason of their own.
+PLAIN = ("PX001", "PX002")
+
+
 class Problem(Exception):
     """The test failed; the text says how."""
 

@@ -586,6 +586,7 @@ def taken_ports_are_said(world):
         port = listener.getsockname()[1]
         done = world.run("exec", "-p", f"{port}:80", "--", "echo", "RAN", status=125)
         check("PX501" in done.stderr and str(port) in done.stderr and "RAN" not in done.stdout, done.stderr)
+        check("\n  - Or end the program that listens there.\n" in done.stderr, done.stderr)
 
 
 def greet_all(listener):

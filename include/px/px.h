@@ -246,6 +246,14 @@ PX_API int px_box_json(const struct px_box *box, bool exact, char **ret_json, st
 /* What each step of the start cost, as a table for a person; only if the policy's "timings" is set. free() it. */
 PX_API int px_box_timings(const struct px_box *box, char **ret_text, struct px_err *e);
 
+/* Which of several words a person may have meant who wrote another: the one that differs in the fewest letters, in two at most
+ * and in fewer than half of them. Try each of them in turn; `found` stays NULL if none is like it. */
+struct px_near {
+    const char *written, *found;
+    size_t letters;             /* in which `found` differs */
+};
+PX_API void px_near_try(struct px_near *near, const char *word);
+
 PX_API const char *px_version(void);
 
 #ifdef __cplusplus

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <px/px.h>
+
 #include "harness/test.h"
 
 static const uint64_t UNTOUCHED = 0xdeadbeef;
@@ -166,4 +168,23 @@ TEST(starts_with_and_equal)
     ASSERT(!px_equal("a", NULL));
     ASSERT(!px_equal(NULL, "a"));
     ASSERT(!px_equal("a", "b"));
+}
+
+TEST(a_word_that_is_nearly_right)
+{
+    static const char *const words[] = {"exec", "box", "timeout", "memory", "sync"};
+    static const struct {
+        const char *written, *found;
+    } cases[] = {
+        {"exce", "exec"},    {"exe", "exec"},    {"tiemout", "timeout"}, {"time-out", "timeout"}, {"mem", NULL},
+        {"bax", "box"},      {"xyz", NULL},      {"", NULL},             {"memroy", "memory"},    {"b", NULL},
+        {"a-word-of-more-than-thirty-two-letters", NULL},
+    };
+    for (size_t i = 0; i < PX_COUNT_OF(cases); i++) {
+        struct px_near near = {.written = cases[i].written};
+        for (size_t j = 0; j < PX_COUNT_OF(words); j++)
+            px_near_try(&near, words[j]);
+        if (!px_equal(near.found, cases[i].found))
+            FAIL("'%s' is near '%s'", cases[i].written, near.found ? near.found : "nothing");
+    }
 }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <px/px.h>
+
 /* A decimal number as written: whole + part / scale. Six decimals keep part * (largest unit) below 2^64. */
 struct decimal {
     uint64_t whole;
@@ -262,4 +264,40 @@ bool px_starts_with(const char *text, const char *prefix)
 bool px_equal(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* ---- words that are nearly right ---- */
+
+enum { NEAR_SHORT = 32, NEAR_MOST = 2 };
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How many bytes have to be changed, added, left out or swapped with the next to make b of a; both short. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t rows[3][NEAR_SHORT + 1], m = strlen(a), n = strlen(b);
+    if (m > NEAR_SHORT || n > NEAR_SHORT)
+        return NEAR_SHORT;
+    for (size_t i = 0; i <= m; i++) {
+        size_t *row = rows[i % 3], *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            row[j] = i == 0 ? j : least(least(row[j - 1], last[j]) + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = least(row[j], before[j - 2] + 1);
+        }
+    }
+    return rows[m % 3][n];
+}
+
+void px_near_try(struct px_near *near, const char *word)
+{
+    size_t letters = distance(near->written, word);
+    if (letters > NEAR_MOST || letters * 2 >= strlen(near->written) || (near->found && letters >= near->letters))
+        return;
+    near->found = word;
+    near->letters = letters;
 }

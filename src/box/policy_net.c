@@ -171,8 +171,10 @@ const struct px_field_type px_policy_port_type = {"port", parse_port, px_policy_
 static int parse_server(void *at, const struct px_field *field, const char *text, struct px_err *e)
 {
     struct px_address a;
-    if (px_address_parse(text, &a) < 0)
-        return px_fail(e, PX_E_VALUE, 0, "--%s: '%.100s' is no address", field->name, text);
+    if (px_address_parse(text, &a) < 0) {
+        px_fail(e, PX_E_VALUE, 0, "--%s: '%.100s' is not an address", field->name, text);
+        return px_fix(e, "Write the address of a name server, such as 192.0.2.53 or 2001:db8::53.");
+    }
     return add_text(at, PX_NET_SERVERS_MAX, field, text, e);
 }
 

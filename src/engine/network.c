@@ -143,8 +143,9 @@ int px_network_listen(const char *text, struct px_net_order *o, struct px_err *e
         char where[PX_ADDRESS_TEXT + 16];
         px_address_print_port(&p.address, p.host, where, sizeof where);
         px_fail(e, PX_E_PORT, err, "--publish %s: cannot listen on %s", text, where);
-        return px_fix(e, "Choose another port of the host: -p %u:%u%s.%s", p.host < 1024 ? p.host + 18000u : p.host + 1u, p.box,
-                      p.udp ? "/udp" : "", err == EADDRINUSE ? "\nOr end the program that listens there." : "");
+        return px_fix(e, err == EADDRINUSE ? "Choose another port of the host: -p %u:%u%s.\nOr end the program that listens there."
+                                           : "Choose another port of the host: -p %u:%u%s.",
+                      p.host < 1024 ? p.host + 18000u : p.host + 1u, p.box, p.udp ? "/udp" : "");
     }
     o->kind = p.udp ? PX_ORDER_PUBLISH_UDP : PX_ORDER_PUBLISH;
     o->port = p.box;

@@ -157,19 +157,36 @@ static void quote_lines(const char *text, struct px_buf *out)
     }
 }
 
+int px_build_fix(struct px_err *e, const char *otherwise)
+{
+    static const struct {
+        const char *said, *fix;
+    } causes[] = {
+        {"No space left", "Check the free space of PX_HOME; `px sandbox gc` frees what is not needed."},
+        {"Disk quota exceeded", "Check the quota of PX_HOME; `px sandbox gc` frees what is not needed."},
+        {"Unable to locate package", "Check the name: the base's distribution has no package of this name."},
+        {"has no installation candidate", "Check the name: the base's distribution has no package of this name."},
+    };
+    for (size_t i = 0; e && i < PX_COUNT_OF(causes); i++)
+        if (strstr(e->why, causes[i].said))
+            return px_fix(e, "%s", causes[i].fix);
+    return px_fix(e, "%s", otherwise);
+}
+
 static int failed(const struct px_build_box *box, const struct px_result *r, struct px_err *e)
 {
     px_auto_buf struct px_buf words = PX_BUF(8 * SAID_MAX);
     const char *text = r->err.len > 0 ? r->err.data : r->out.data;
     quote_lines(text ? text : "", &words);
     (void)px_fail(e, PX_E_BUILD, 0, "%s failed", box->doing);
-    (void)px_fix(
-        e, "Check the free space of PX_HOME; `px sandbox gc` frees what is not needed.\nThen run the command again.");
     if (r->status != PX_STATUS_NONZERO)
-        return px_why(e, "Its box ended with %s (%s). %s", px_status_name(r->status),
-                      r->reason ? r->reason : "no reason", px_buf_text(&words));
-    return words.len > 0 ? px_why(e, "%s", px_buf_text(&words))
-                         : px_why(e, "It ended with status %d and said nothing.", r->exit_code);
+        (void)px_why(e, "Its box ended with %s (%s). %s", px_status_name(r->status), r->reason ? r->reason : "no reason",
+                     px_buf_text(&words));
+    else if (words.len > 0)
+        (void)px_why(e, "%s", px_buf_text(&words));
+    else
+        (void)px_why(e, "It ended with status %d and said nothing.", r->exit_code);
+    return px_build_fix(e, "Correct what the line above names, then run the command again.");
 }
 
 /* ---- running ---- */

@@ -39,5 +39,8 @@ int px_build_box_env(struct px_build_box *box, const char *name, const char *val
 /* Runs it to its end; anything but exit 0 is PX903, with what it said last. */
 int px_build_box_run(struct px_build_box *box, const char *const argv[], struct px_err *e);
 
+/* Gives an error just made the fix that belongs to what its `why` says, or else this one. Returns -1. */
+int px_build_fix(struct px_err *e, const char *otherwise);
+
 /* The path of a directory that is open, for those who need a name: as long as nobody moves it. */
 int px_build_path(int fd, const char *below, char *out, size_t size, struct px_err *e);

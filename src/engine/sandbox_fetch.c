@@ -1,4 +1,5 @@
 #include "engine/sandbox_fetch.h"
+#include "engine/sandbox_box.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -41,8 +42,7 @@ static void tell(const struct px_fetch *f, const char *what, uint64_t done, uint
 /* What a user can do if the world did not answer. */
 static int unreachable(struct px_err *e)
 {
-    return px_fix(e,
-                  "Check the network, or set PX_APT_MIRROR and PX_APT_SECURITY_MIRROR to mirrors that can be reached.");
+    return px_build_fix(e, "Check the network, or set PX_APT_MIRROR and PX_APT_SECURITY_MIRROR to mirrors that can be reached.");
 }
 
 static int ask(struct px_apt *s, const char *const *wants, bool fetch, void (*tick)(void *), struct px_buf *out,

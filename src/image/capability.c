@@ -76,50 +76,16 @@ const struct px_capability *px_capability_find(const char *name)
 
 /* ---- sets ---- */
 
-/* How many bytes have to be changed, added or left out to make b of a; both short. */
-static size_t distance(const char *a, const char *b)
-{
-    enum { SHORT = 32 };
-    size_t row[SHORT + 1], m = strlen(a), n = strlen(b);
-    if (m > SHORT || n > SHORT)
-        return SHORT;
-    for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= m; i++) {
-        size_t corner = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= n; j++) {
-            size_t change = corner + (a[i - 1] != b[j - 1]), best = row[j - 1] + 1;
-            corner = row[j];
-            best = best < corner + 1 ? best : corner + 1;
-            row[j] = best < change ? best : change;
-        }
-    }
-    return row[n];
-}
-
-static const char *nearest(const char *name)
-{
-    const char *best = NULL;
-    size_t least = 3;           /* more than two mistakes: another word */
-    for (size_t i = 0; i < PX_COUNT_OF(capabilities); i++) {
-        size_t d = distance(name, capabilities[i].name);
-        if (d < least) {
-            least = d;
-            best = capabilities[i].name;
-        }
-    }
-    return best;
-}
-
 static int not_known(const char *name, struct px_err *e)
 {
-    const char *near = nearest(name);
+    struct px_near near = {.written = name};
+    for (size_t i = 0; i < PX_COUNT_OF(capabilities); i++)
+        px_near_try(&near, capabilities[i].name);
     (void)px_fail(e, PX_E_CAPABILITY, 0, "there is no capability '%.64s'", name);
     (void)px_detail(e, "capability", name);
     (void)px_why(e, "px does not know a capability of this name.");
-    return near ? px_fix(e, "Write %s.\n`px sandbox capabilities` lists all of them.", near)
-                : px_fix(e, "`px sandbox capabilities` lists all of them.");
+    return near.found ? px_fix(e, "Write %s.\n`px sandbox capabilities` lists all of them.", near.found)
+                      : px_fix(e, "`px sandbox capabilities` lists all of them.");
 }
 
 static int insert(struct px_capability_set *set, const struct px_capability *c)

@@ -24,8 +24,8 @@ try() {             # try COMMAND...
     echo "exit $status"
 }
 
-# The first line and the fixes of an error: what happened, and that there is a reason and an advice.
-says() {            # says COMMAND...: stderr's first line, then whether Why and Fix are there
+# The first line of an error, and which of a reason and an advice come with it.
+says() {            # says COMMAND...: stderr's first line, then which of Why and Fix are there
     local status=0
     "$@" 2>"$TMP/says.err" || status=$?
     sed -n '1p;/^Why:$/p;/^Fix:$/p' "$TMP/says.err"
