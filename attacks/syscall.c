@@ -166,8 +166,7 @@ int d7_surface(void)
                                         {238, "set_mempolicy"},
                                         {256, "migrate_pages"},
                                         {279, "move_pages"},
-                                        {450, "set_mempolicy_home_node"},
-                                        {126, "capset"}};
+                                        {450, "set_mempolicy_home_node"}};
     return all_refused(calls, COUNT(calls));
 }
 

@@ -88,7 +88,6 @@ static bool is_refused(uint32_t nr)
     case SYS_adjtimex: case SYS_clock_adjtime: case SYS_clock_settime: case SYS_settimeofday: case SYS_iopl:
     case SYS_ioperm: case SYS_syslog: case SYS_reboot: case SYS_kexec_load: case SYS_kexec_file_load:
     case SYS_create_module: case SYS_init_module: case SYS_finit_module: case SYS_delete_module: case SYS_query_module:
-    case SYS_capset:
     /* memory placement */
     case SYS_mbind: case SYS_move_pages: case SYS_migrate_pages: case SYS_set_mempolicy:
     case SYS_set_mempolicy_home_node:
@@ -106,7 +105,7 @@ static bool is_open_to_profiles(uint32_t nr)
 {
     switch (nr) {
     case SYS_ptrace: case SYS_process_vm_readv: case SYS_process_vm_writev: case SYS_process_madvise:
-    case SYS_process_mrelease: case SYS_name_to_handle_at: case SYS_capset:
+    case SYS_process_mrelease: case SYS_name_to_handle_at:
     case SYS_mbind: case SYS_move_pages: case SYS_migrate_pages: case SYS_set_mempolicy:
     case SYS_set_mempolicy_home_node:
         return true;
@@ -132,9 +131,9 @@ static uint32_t model_taken_by_strict(uint32_t nr)
     case SYS_get_mempolicy: case 451: case SYS_remap_file_pages: case SYS_set_thread_area: case SYS_get_thread_area:
     case SYS_epoll_ctl_old: case SYS_epoll_wait_old:
         return NO_SUCH_CALL;
-    /* the scheduler, and writing back the whole machine's files */
+    /* the scheduler, privileges, and writing back the whole machine's files */
     case SYS_setpriority: case SYS_sched_setparam: case SYS_sched_setscheduler: case SYS_sched_setattr:
-    case SYS_sched_setaffinity: case SYS_ioprio_set: case SYS_sync: case SYS_syncfs:
+    case SYS_sched_setaffinity: case SYS_ioprio_set: case SYS_sync: case SYS_syncfs: case SYS_capset:
         return NO_PERMISSION;
     default:
         return SECCOMP_RET_ALLOW;
