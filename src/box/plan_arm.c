@@ -42,7 +42,7 @@ static int idmapped_tree(const char *source, const struct px_step *s, const stru
         return px_mount_clone(fd, "", s->attr);
     bool root = s->op != PX_OP_BIND;
     px_auto_fd int userns = root ? px_idmap_userns_root(map, st.st_uid, st.st_gid)
-                                 : px_idmap_userns(st.st_uid, st.st_gid, px_idmap_host_uid(map), px_idmap_host_gid(map));
+                                 : px_idmap_userns_owner(map, st.st_uid, st.st_gid);
     if (userns < 0)
         return userns;
     px_auto_fd int tree = px_mount_clone(fd, "", s->attr | (is_lower(s) ? PX_MOUNT_RDONLY : 0u));

@@ -504,6 +504,26 @@ static void add_extent(struct file_map *m, uint32_t file, uint32_t host, uint32_
         m->list[m->count++] = (struct extent){file, host, count};
 }
 
+/* `owner` is shown as `host`, and the box's other ids have files of their own number: without them a chown to one of these
+ * ends with EOVERFLOW, which cp -a takes for a failure, and not with EPERM. */
+static struct file_map shown_as(uint32_t owner, uint32_t host, uint32_t base, uint32_t count)
+{
+    struct file_map m = {0};
+    add_extent(&m, owner, host, 1);
+    if (owner >= base && owner - base < count)
+        return m;
+    add_extent(&m, base, base, host - base);
+    add_extent(&m, host + 1, host + 1, base + count - host - 1);
+    return m;
+}
+
+int px_idmap_userns_owner(const struct px_idmap *map, uint32_t file_uid, uint32_t file_gid)
+{
+    const struct file_map uids = shown_as(file_uid, px_idmap_host_uid(map), map->uid_base, map->count);
+    const struct file_map gids = shown_as(file_gid, px_idmap_host_gid(map), map->gid_base, map->count);
+    return userns_with(&uids, &gids);
+}
+
 /* `owner` is shown as `id`, `id` as `owner`, and what lies before, between and after them as itself. */
 static struct file_map swapped(uint32_t owner, uint32_t id, uint32_t base, uint32_t count)
 {

@@ -53,6 +53,8 @@ uint32_t px_idmap_host_gid(const struct px_idmap *map);
 
 /* A user namespace that maps one owner of files to host ids, for px_mount_idmap. The descriptor, or -errno. */
 int px_idmap_userns(uint32_t file_uid, uint32_t file_gid, uint32_t host_uid, uint32_t host_gid);
+/* The same for a bind: its owner is shown as the payload. Only for PX_IDMAP_RANGE. */
+int px_idmap_userns_owner(const struct px_idmap *map, uint32_t file_uid, uint32_t file_gid);
 /* The same for a whole root: its owner is shown as the payload, every other owner by its own number; where the
  * payload's number is an owner too, the two change places, so that nothing is lost on the way in or back. Only for
  * PX_IDMAP_RANGE. */

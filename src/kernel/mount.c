@@ -73,10 +73,12 @@ int px_mount_close_for_writing(const char *path)
     return (int)r;
 }
 
+/* All or nothing is changed by one call: where a mount below is of a kind that cannot be mapped, the top alone is. */
 int px_mount_idmap(int tree_fd, int userns_fd)
 {
     struct px_mount_attr attr = {.attr_set = PX_MOUNT_IDMAP, .userns_fd = (uint64_t)userns_fd};
-    return (int)px_sys(SYS_mount_setattr, tree_fd, "", PX_AT_EMPTY_PATH, &attr, sizeof attr);
+    long r = px_sys(SYS_mount_setattr, tree_fd, "", PX_AT_EMPTY_PATH | PX_AT_RECURSIVE, &attr, sizeof attr);
+    return r == 0 ? 0 : (int)px_sys(SYS_mount_setattr, tree_fd, "", PX_AT_EMPTY_PATH, &attr, sizeof attr);
 }
 
 int px_mount_clone(int dirfd, const char *path, unsigned attributes)
