@@ -17,7 +17,7 @@ TESTS = []
 
 
 # Errors about the words of a command line say what is wrong in their first line; they have no reason of their own.
-PLAIN = ("PX001", "PX002")
+WITHOUT_REASON = ("PX001", "PX002")
 
 
 class Problem(Exception):

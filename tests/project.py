@@ -18,7 +18,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
-from cases import PLAIN, Skip, check, drive, test  # noqa: E402  (beside this file)
+from cases import WITHOUT_REASON, Skip, check, drive, test  # noqa: E402  (beside this file)
 from wheels import make_wheel  # noqa: E402
 
 LIMIT_S = 300
@@ -67,7 +67,7 @@ class World:
         equal((answer["status"], answer["details"]["code"]), ("user-error", code), f"{words}: {answer}")
         if reason:
             equal(answer["details"]["reason"], reason, f"reason of {words}")
-        check((answer["details"]["why"] or code in PLAIN) and answer["details"]["fix"], f"{words}: no why or fix")
+        check((answer["details"]["why"] or code in WITHOUT_REASON) and answer["details"]["fix"], f"{words}: no why or fix")
         return answer
 
     def state(self, **more):

@@ -24,7 +24,7 @@ sys.path[:0] = [str(HERE / "envs"), str(HERE / "bases"), str(HERE)]
 sys.dont_write_bytecode = True
 import debs  # noqa: E402
 import leaks  # noqa: E402
-from cases import PLAIN, TESTS, Problem, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
+from cases import TESTS, WITHOUT_REASON, Problem, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
 from wheels import Wheel  # noqa: E402  (of envs/)
 
 LIMIT_S = 600
@@ -121,7 +121,7 @@ class World:
         answer = self.ask(*words, status=status, **more)
         equal((answer["status"], answer["details"]["code"]), ("user-error", code), f"{words}: {answer}")
         check(not reason or answer["details"]["reason"] == reason, f"reason of {words}: {answer}")
-        check((answer["details"]["why"] or code in PLAIN) and answer["details"]["fix"] and answer["details"]["reason"], f"{words}: no why, fix or reason")
+        check((answer["details"]["why"] or code in WITHOUT_REASON) and answer["details"]["fix"] and answer["details"]["reason"], f"{words}: no why, fix or reason")
         return answer
 
     def manifest(self, wheels=(), more="", directory=None, name="demo"):

@@ -2,6 +2,7 @@
 #include "engine/project_pack.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,9 +124,32 @@ static int refuse_dirty(const struct px_worktree *w, struct px_err *e)
     return px_fix(e, "Commit or stash them.\nOr pack the project as it is: px pack image --allow-dirty.");
 }
 
+/* The archive that an earlier pack wrote into the project is not a part of it. */
+static void leave_out_archive(struct px_packing *k)
+{
+    const char *root = k->p->site.root, *slash = strrchr(k->how->out, '/');
+    char dir[PATH_MAX], real[PATH_MAX], path[PATH_MAX];
+    size_t n = strlen(root);
+    int length = slash ? (int)(slash - k->how->out) : 0;
+    if (px_fmt(dir, sizeof dir, "%.*s%s", length, k->how->out, length ? "" : slash ? "/" : ".") < 0 || !realpath(dir, real) ||
+        strncmp(real, root, n) != 0 || (real[n] && real[n] != '/'))
+        return;
+    if (px_fmt(path, sizeof path, "%s%s%s", real[n] ? real + n + 1 : "", real[n] ? "/" : "", slash ? slash + 1 : k->how->out) > 0)
+        px_worktree_leave_out(&k->files, path);
+}
+
+int px_packing_files(struct px_packing *k, bool status, struct px_err *e)
+{
+    if (px_worktree_look(k->p->site.root, status, &k->files, e) < 0)
+        return -1;
+    if (k->how->out)
+        leave_out_archive(k);
+    return 0;
+}
+
 static int find_files(struct px_packing *k, struct px_err *e)
 {
-    if (px_worktree_look(k->p->site.root, !k->how->allow_dirty, &k->files, e) < 0)
+    if (px_packing_files(k, !k->how->allow_dirty, e) < 0)
         return -1;
     if (k->files.dirty.count > 0 && !k->how->allow_dirty)
         return refuse_dirty(&k->files, e);

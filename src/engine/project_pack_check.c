@@ -30,7 +30,7 @@ static int check_app(struct px_packing *k, struct px_app *first, struct px_err *
     if (k->compression != PX_COMPRESS_GZIP && px_packing_app(k, PX_COMPRESS_GZIP, &first->layer, e) < 0)
         return -1;
     px_worktree_done(&k->files);
-    if (px_worktree_look(k->p->site.root, false, &k->files, e) < 0 || px_packing_app(k, PX_COMPRESS_GZIP, &second, e) < 0)
+    if (px_packing_files(k, false, e) < 0 || px_packing_app(k, PX_COMPRESS_GZIP, &second, e) < 0)
         return -1;
     if (px_oid_equal(&second.digest, &first->layer.digest))
         return 0;

@@ -29,7 +29,8 @@ struct px_packing {
     json_t *record;
 };
 
-/* project_pack.c: the files as a layer. */
+/* project_pack.c: which files there are, and these as a layer. */
+int px_packing_files(struct px_packing *k, bool status, struct px_err *e);
 int px_packing_app(struct px_packing *k, enum px_compression compression, struct px_layer *ret_layer, struct px_err *e);
 /* project_pack_check.c: everything once more, from the packages on. PX904 with details.layer and details.path if it is another. */
 int px_packing_check(struct px_packing *k, struct px_err *e);

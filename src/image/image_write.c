@@ -50,9 +50,9 @@ static int open_target(const char *path, struct target *t, struct px_err *e)
     return t->parent < 0 ? cannot(t, errno, e) : 0;
 }
 
-static int show(const struct target *t, struct px_err *e)
+static int show(const struct target *t, bool replace, struct px_err *e)
 {
-    if (renameat2(t->parent, t->tmp, t->parent, t->name, RENAME_NOREPLACE) == 0)
+    if (renameat2(t->parent, t->tmp, t->parent, t->name, replace ? 0 : RENAME_NOREPLACE) == 0)
         return 0;
     return errno == EEXIST ? px_fail(e, PX_E_IO, EEXIST, "'%s' is there already", t->path) : cannot(t, errno, e);
 }
@@ -157,7 +157,7 @@ static int fill_new(struct px_store *store, const struct px_image *image, const 
     int r = px_outside_documents(store, image, PX_IMAGE_OCI_DIR, name, NULL, 0, &d, e);
     r = r < 0 ? r : fill_directory(store, image, t, dir, &d, progress, e);
     px_outside_documents_done(&d);
-    return r < 0 ? r : show(t, e);
+    return r < 0 ? r : show(t, false, e);
 }
 
 static int new_directory(struct px_store *store, const struct px_image *image, const struct target *t, const char *name,
@@ -270,20 +270,34 @@ static int fill_archive(struct px_store *store, const struct px_image *image, co
     return r < 0 ? cannot(t, r, e) : 0;
 }
 
+/* An archive as fill_archive begins it: one of px's, which may take the place of an older one. Nothing else is replaced. */
+static bool is_archive(const struct target *t)
+{
+    enum { NAME_SIZE = 100, MAGIC_AT = 257, HEADER = 512 };
+    char header[HEADER];
+    uint64_t size = 0;
+    px_auto_fd int fd = px_outside_open(t->parent, t->name, &size);
+    return fd >= 0 && pread(fd, header, sizeof header, 0) == HEADER && strncmp(header, "blobs/", NAME_SIZE) == 0 &&
+           memcmp(header + MAGIC_AT, "ustar", 5) == 0;
+}
+
 static int write_archive(struct px_store *store, const struct px_image *image, enum px_image_format format,
                          const struct target *t, const char *name, struct px_progress_to progress, struct px_err *e)
 {
     struct px_outside_documents d;
     struct stat st;
-    if (fstatat(t->parent, t->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        return px_fail(e, PX_E_IO, EEXIST, "'%s' is there already", t->path);
+    bool replace = is_archive(t);
+    if (!replace && fstatat(t->parent, t->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        (void)px_fail(e, PX_E_IO, EEXIST, "'%s' is there already, and is not an archive of an image that px wrote", t->path);
+        return px_fix(e, "Name another file, or remove this one.");
+    }
     px_auto_fd int to = openat(t->parent, t->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (to < 0)
         return cannot(t, errno, e);
     int r = px_outside_documents(store, image, format, name, NULL, 0, &d, e);
     r = r < 0 ? r : fill_archive(store, image, t, to, &d, progress, e);
     px_outside_documents_done(&d);
-    r = r < 0 ? r : show(t, e);
+    r = r < 0 ? r : show(t, replace, e);
     if (r < 0)
         (void)unlinkat(t->parent, t->tmp, 0);
     return r;

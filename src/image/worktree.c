@@ -121,6 +121,28 @@ int px_worktree_read(char *text, size_t size, struct px_worktree *ret_worktree, 
     return r;
 }
 
+static bool is_within(const char *path, const char *place)
+{
+    size_t n = strlen(place);
+    return strncmp(path, place, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+/* before: what a line has before its path. */
+static void drop(struct px_worktree_paths *list, const char *place, const char *before)
+{
+    size_t kept = 0, skip = strlen(before);
+    for (size_t i = 0; i < list->count; i++)
+        if (!px_starts_with(list->items[i], before) || !is_within(list->items[i] + skip, place))
+            list->items[kept++] = list->items[i];
+    list->count = kept;
+}
+
+void px_worktree_leave_out(struct px_worktree *worktree, const char *path)
+{
+    drop(&worktree->dirty, path, "?? ");
+    drop(&worktree->files, path, "");
+}
+
 int px_worktree_list(const struct px_worktree *worktree)
 {
     px_auto_buf struct px_buf list = PX_BUF(PX_GIT_BYTES_MAX);

@@ -37,6 +37,8 @@ void px_worktree_done(struct px_worktree *worktree);
 /* What px-git wrote: takes the text, whose last byte is a NUL, and gives the lists. PX_E_INTERNAL if it is not what a px-git
  * that is whole writes. */
 int px_worktree_read(char *text, size_t size, struct px_worktree *ret_worktree, struct px_err *e);
+/* Takes a file, or what lies below a directory, from the files, and from the changes if it was never committed. path: from the project's directory. */
+void px_worktree_leave_out(struct px_worktree *worktree, const char *path);
 /* The files as the list that px_layer_pack takes: "a\0b/c\0", in memory. >= 0 or -errno. */
 int px_worktree_list(const struct px_worktree *worktree);
 /* Whether this file is one of them. */

@@ -3,7 +3,7 @@
 import json
 
 import elf
-from cases import PLAIN, check, test
+from cases import WITHOUT_REASON, check, test
 from pack_place import commit, make
 from projects import ALPHA, equal, plain, tree
 from wheels import Wheel
@@ -14,10 +14,10 @@ def both(project, code, *words, **more):
     before = tree(project.dir)
     said = project.run(*words, status=1, **more)
     said.stderr = "".join(line for line in said.stderr.splitlines(True) if not line.startswith("px: "))         # progress
-    check(said.stderr.startswith(code + "  ") and ("\nWhy:\n  - " in said.stderr or code in PLAIN) and "\nFix:\n  - " in said.stderr and not said.stdout, f"{words}: {said.stderr}")
+    check(said.stderr.startswith(code + "  ") and ("\nWhy:\n  - " in said.stderr or code in WITHOUT_REASON) and "\nFix:\n  - " in said.stderr and not said.stdout, f"{words}: {said.stderr}")
     answer = json.loads(project.run("--json", *words, status=1, **more).stdout)
     equal((answer["status"], answer["details"]["code"]), ("user-error", code), f"{words}: {answer}")
-    check((answer["details"]["why"] or code in PLAIN) and answer["details"]["fix"], f"{answer}")
+    check((answer["details"]["why"] or code in WITHOUT_REASON) and answer["details"]["fix"], f"{answer}")
     check(tree(project.dir) == before, f"{words}: something was written in the project")
     check(not list((project.home / "store/tmp").iterdir()), f"{words}: something is left in the store")
     return answer["details"] | {"message": answer["message"]}

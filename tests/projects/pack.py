@@ -71,6 +71,18 @@ def p27_what_is_not_committed_is_said(w):
 
 
 @test
+def an_archive_in_the_project_is_not_packed(w):
+    project = make(w)
+    (project.dir / "dist").mkdir()
+    for words in (("--out", "app.tar"), ("--out", "./dist/app.tar")):
+        digests = [pack(project, *words)["image_digest"] for _ in range(3)]
+        equal(digests, digests[:1] * 3, f"the digests of {words}")
+        (project.dir / words[1]).unlink()
+    (project.dir / "other.tar").write_text("x")
+    equal(project.refused("PX903", "pack", "image", "--out", "app.tar")["lines"], "?? other.tar", "another file")
+
+
+@test
 def p34_nothing_of_the_project_is_written(w):
     project = make(w)
     before = tree(project.dir)
@@ -112,8 +124,10 @@ def p28_the_archive_is_whole(w):
     equal([row.get("comment") for row in made.config["history"]], ["base", "environment", "packages", "application"], "history")
     equal(config["Labels"]["px.sbx_id"], done["sbx_id"], "label")
     equal(made.index["manifests"][0]["annotations"]["org.opencontainers.image.ref.name"], "px.local/demo:1.2.3", "name")
-    details = project.refused("PX007", "pack", "image", "--out", str(out))
-    check("there already" in json.dumps(details) or details, f"{details}")
+    equal(pack(project, "--out", str(out))["image_digest"], done["image_digest"], "the same once more")
+    out.write_bytes(b"mine")
+    project.refused("PX007", "pack", "image", "--out", str(out))
+    equal(out.read_bytes(), b"mine", "a file that is not an image")
 
 
 @test

@@ -22,7 +22,7 @@ sys.dont_write_bytecode = True
 import elf  # noqa: E402
 import leaks  # noqa: E402
 import python_base  # noqa: E402
-from cases import PLAIN, TESTS, Problem, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
+from cases import TESTS, WITHOUT_REASON, Problem, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
 from wheels import Wheel  # noqa: E402  (of envs/)
 
 LIMIT_S = 900
@@ -84,7 +84,7 @@ class Project:
     def refused(self, code, *words, **more):
         answer = json.loads(self.run("--json", *words, status=1, **more).stdout)
         equal((answer["status"], answer["details"]["code"]), ("user-error", code), f"{words}: {answer}")
-        check((answer["details"]["why"] or code in PLAIN) and answer["details"]["fix"], f"no why or fix: {answer}")
+        check((answer["details"]["why"] or code in WITHOUT_REASON) and answer["details"]["fix"], f"no why or fix: {answer}")
         check(answer["message"].startswith(f"px {' '.join(words[:2])}: "), answer["message"])
         return answer["details"]
 
