@@ -25,6 +25,10 @@ static int parse_user(void *at, const struct px_field *field, const char *text, 
     char *group = strchr(copy, ':');
     if (group)
         *group++ = '\0';
+    if (px_equal(copy, "root") || px_equal(copy, "0") || px_equal(group, "root") || px_equal(group, "0")) {
+        (void)px_fail(e, PX_E_USER, 0, "--%s: '%s': no program of a box is root", field->name, text);
+        return px_why(e, "Boxes have ordinary ids only, from 1 on.");
+    }
     if (px_parse_u64(copy, 65533, &uid) < 0 || px_parse_u64(group ? group : copy, 65533, &gid) < 0 || uid == 0 || gid == 0)
         return px_fail(e, PX_E_USER, 0, "--%s: '%s' is not UID or UID:GID", field->name, text);
     *user = (struct px_user){(uint32_t)uid, (uint32_t)gid};
@@ -106,7 +110,8 @@ static int parse_box_name(void *at, const struct px_field *field, const char *te
 {
     if (px_policy_name_ok(text))
         return px_field_text.parse(at, field, text, e);
-    return px_fail(e, PX_E_NAME, 0, "--%s: '%.80s' is not a name for a box", field->name, text);
+    (void)px_fail(e, PX_E_NAME, 0, "--%s: '%.80s' is not a name for a box", field->name, text);
+    return px_fix(e, "Write a name of small letters, digits and '-', such as my-box.");
 }
 
 const struct px_field_type px_policy_box_name_type = {"name", parse_box_name, print_text, done_text};

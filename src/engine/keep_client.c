@@ -72,8 +72,10 @@ static int enter(struct px_living *l, struct px_err *e)
 
 PX_API int px_living_open(const char *home, const char *name, struct px_living **ret_living, struct px_err *e)
 {
-    if (!px_policy_name_ok(name))
-        return px_fail(e, PX_E_NAME, 0, "'%.80s' is not a name for a box", name);
+    if (!px_policy_name_ok(name)) {
+        (void)px_fail(e, PX_E_NAME, 0, "'%.80s' is not a name for a box", name);
+        return px_fix(e, "Write a name of small letters, digits and '-', such as my-box.");
+    }
     struct px_living *l = calloc(1, sizeof *l);
     if (!l)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "box");

@@ -122,8 +122,10 @@ static int from_path(struct px_sandbox *s, const char *name, const char *source,
     struct stat st;
     struct px_tree_build *build = NULL;
     px_auto_fd int fd = (int)px_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return px_fail(e, PX_E_IO, fd < 0 ? fd : errno, "cannot open '%s'", path);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        (void)px_fail(e, PX_E_IO, fd < 0 ? fd : errno, "cannot open '%s'", path);
+        return px_fix(e, "Check the path. An image of a registry is written docker://REGISTRY/IMAGE:TAG.");
+    }
     if (S_ISDIR(st.st_mode))
         return from_directory(s, name, source, fd, which, ret_json, e);
     if (!S_ISREG(st.st_mode))

@@ -253,8 +253,8 @@ int px_base_need(struct px_store *store, const char *name, struct px_base *ret_b
     const struct px_base_row *row = px_base_row_find(name);
     (void)px_fail(e, PX_E_BASE, 0, "there is no base '%.128s' in the store", name);
     if (!row)
-        return px_fix(
-            e, "`px sandbox base list` shows those there are.\nBring one: px sandbox base import %.128s SOURCE", name);
+        return px_fix(e, "`px sandbox base list` shows those there are.\n"
+                         "Bring one: px sandbox base import NAME SOURCE. SOURCE is docker://REGISTRY/IMAGE:TAG, a directory or an archive.");
     (void)px_why(e, row->suite ? "It was not built yet." : "It was not imported yet.");
     return row->suite
                ? px_fix(e, "Build it: px sandbox base build %s", name)
