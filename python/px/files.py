@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from . import _px
-from ._core import StrPath, absolute
 from ._errors import (
     EditError,
     FileSandboxError,
@@ -37,6 +36,7 @@ from ._errors import (
     SandboxFileNotFoundError,
     SuffixNotAllowedError,
 )
+from ._folders import StrPath, absolute
 
 __all__ = [
     "EditError",

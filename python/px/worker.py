@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
 from . import _px
-from ._core import StrPath, absolute
 from ._errors import PathNotInSandboxError, SandboxError, from_engine
+from ._folders import StrPath, absolute
 from ._streams import step_out, step_out_async
 from ._yaml import loaded
 from .files import FileSandbox, FileSandboxConfig, PathConfig, shown, usable
