@@ -1,4 +1,4 @@
-"""Directories of the host that a box can write. What lies in them is reached through descriptors; no link is followed."""
+"""Directories of the host that a box can write: what lies there is reached by descriptors, and no link is followed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def absolute(path: StrPath) -> Path:
 
 
 def write_new(folder: Path, name: str, text: str, mode: int) -> None:
-    """Writes a file that is not there yet. The mode is set on the open file: its name can be a link of the box by then."""
+    """Writes a file that is not there yet. The mode is that of the open file: its name can be a link by then."""
     place = os.open(folder, os.O_PATH | FOLDER)
     try:
         with open(os.open(name, NEW_FILE, mode, dir_fd=place), "w", encoding="utf-8") as file:

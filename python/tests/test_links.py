@@ -66,8 +66,8 @@ def test_a_tree_with_closed_directories_and_links_goes(tmp_path, victim):
     with Sandbox() as sandbox:
         place = sandbox.tmp_dir
         script = (
-            'mkdir -p /tmp/a/b /tmp/closed/in && : >/tmp/closed/in/file; ln -s "$1" /tmp/a/file; ln -s "$2" /tmp/a/b/out;'
-            ' ln -s "$2" /tmp/out;'
+            'mkdir -p /tmp/a/b /tmp/closed/in && : >/tmp/closed/in/file; ln -s "$1" /tmp/a/file;'
+            ' ln -s "$2" /tmp/a/b/out; ln -s "$2" /tmp/out;'
             " chmod 0 /tmp/closed/in /tmp/closed; chmod 0500 /tmp/a/b /tmp/a"
         )
         sandbox.run(["sh", "-c", script, "sh", str(victim), str(outside)]).communicate()
