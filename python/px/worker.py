@@ -71,6 +71,7 @@ class SandboxConfig(FileSandboxConfig):
     require_os_sandbox: an error instead of a weaker box, where the host cannot give the full isolation
     shell_rules:        the first one that fits decides
     shell_default:      of every other command: "blocked", "needs_approval" or "pre_approved"
+    git_writable:       whether git directories of writable roots can be written
     """
 
     network: bool = False
@@ -85,8 +86,9 @@ class SandboxConfig(FileSandboxConfig):
         require_os_sandbox: bool = False,
         shell_rules: Sequence[ShellRule | Mapping[str, Any]] = (),
         shell_default: Approval = "blocked",
+        git_writable: bool = False,
     ) -> None:
-        super().__init__(paths)
+        super().__init__(paths, git_writable)
         if shell_default not in ("blocked", "needs_approval", "pre_approved"):
             raise ValueError(f"shell_default: '{shell_default}' is none of blocked, needs_approval, pre_approved")
         self.network, self.require_os_sandbox, self.shell_default = network, require_os_sandbox, shell_default
@@ -96,7 +98,12 @@ class SandboxConfig(FileSandboxConfig):
         """The same as a worker's file."""
         paths = {name: told(path, root=places[name]) for name, path in self.paths.items()}
         found: dict[str, Any] = {
-            "sandbox": {"paths": paths, "network": self.network, "require_os_sandbox": self.require_os_sandbox},
+            "sandbox": {
+                "paths": paths,
+                "network": self.network,
+                "require_os_sandbox": self.require_os_sandbox,
+                "git_writable": self.git_writable is True,
+            },
             "shell_rules": [told(rule) for rule in self.shell_rules],
         }
         if self.shell_default != "blocked":

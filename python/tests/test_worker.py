@@ -165,6 +165,14 @@ def test_only_true_approves(here):
     assert shell("cat portfolio/a.md", sandbox, approve=lambda command: True).ok
 
 
+def test_git_directories(here):
+    (here / "portfolio" / ".git").mkdir()
+    for writable in (False, True):
+        sandbox = configured(shell_default="pre_approved", git_writable=writable)
+        assert sandbox.can_write("portfolio/.git/config") is writable
+        assert shell("touch portfolio/.git/mark", sandbox).ok is writable
+
+
 def test_the_shell_tool(worker, here):
     sandbox = worker.sandbox
     result = shell("cat portfolio/a.md pipeline/p", sandbox)

@@ -110,8 +110,8 @@ int px_files_root_at(const struct px_files *files, size_t index, struct px_files
     if (index >= files->count)
         return -1;
     const struct px_root *r = &files->roots[index];
-    *ret_root = (struct px_files_root){.name = r->name, .writable = r->writable, .protect_git = r->protect_git, .max_file_bytes = r->max_bytes,
-                                       .suffixes = (const char *const *)r->suffixes};
+    *ret_root = (struct px_files_root){.name = r->name, .writable = r->writable, .git_writable = !r->protect_git,
+                                       .max_file_bytes = r->max_bytes, .suffixes = (const char *const *)r->suffixes};
     return 0;
 }
 
@@ -229,8 +229,8 @@ static int add_requested(struct px_files *f, const struct px_files_root *root, s
     if (fd < 0)
         return -1;
     uint64_t max = root->max_file_bytes ? root->max_file_bytes : PX_FILES_BYTES_MAX;
-    struct px_root like = {.writable = root->writable, .protect_git = root->protect_git, .suffixes = (char **)root->suffixes,
-                           .max_bytes = max < INT64_MAX ? max : INT64_MAX};
+    struct px_root like = {.writable = root->writable, .protect_git = !root->git_writable,
+                           .suffixes = (char **)root->suffixes, .max_bytes = max < INT64_MAX ? max : INT64_MAX};
     return px_roots_add(f, root->name, fd, &like, e);
 }
 
