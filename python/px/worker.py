@@ -55,7 +55,7 @@ TIMEOUT, TIMEOUT_MAX = 30, 300
 class ShellRule:
     """Commands that begin with the words of the pattern.
 
-    sandbox_paths: names of roots in which every argument must lie; None: anywhere
+    sandbox_paths: names of roots in which every argument must lie, see px-worker(1); None: anywhere
     """
 
     pattern: str

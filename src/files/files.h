@@ -45,6 +45,8 @@ struct px_place {
 
 /* Text to place, by the text alone; 0, -EXDEV (outside) or -ENAMETOOLONG. */
 int px_resolve_split(const struct px_files *f, const char *path, struct px_place *ret);
+/* Whether a part is "..": the text goes up from where a link lies, the kernel from where it leads. */
+bool px_resolve_goes_up(const char *path);
 /* The same text without "." and "..", with slashes alone between the parts; -EXDEV or -ENAMETOOLONG. */
 int px_resolve_normal(const struct px_files *f, const char *path, char out[PATH_MAX]);
 enum px_resolve_flags {

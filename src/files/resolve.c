@@ -48,6 +48,14 @@ static int add_part(char *out, size_t *len, const char *part, size_t part_len)
     return 0;
 }
 
+bool px_resolve_goes_up(const char *path)
+{
+    for (const char *at = path; (at = strstr(at, "..")); at += 2)
+        if ((at == path || at[-1] == '/' || at[-1] == ':') && (at[2] == '\0' || at[2] == '/'))
+            return true;
+    return false;
+}
+
 int px_resolve_normal(const struct px_files *f, const char *path, char out[PATH_MAX])
 {
     size_t colon = name_before_colon(f, path), len = 0;

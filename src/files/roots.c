@@ -254,18 +254,10 @@ int px_files_new(const struct px_files_root *roots, size_t count, struct px_file
 
 /* ---- less than a parent ---- */
 
-static bool has_dotdot(const char *path)
-{
-    for (const char *at = path; (at = strstr(at, "..")); at += 2)
-        if ((at == path || at[-1] == '/' || at[-1] == ':') && (at[2] == '\0' || at[2] == '/'))
-            return true;
-    return false;
-}
-
 static int grant(const struct px_files *parent, struct px_files *f, const char *path, bool write, struct px_err *e)
 {
     struct px_place place;
-    int r = has_dotdot(path) ? -EXDEV : px_resolve_place(parent, path, PX_RESOLVE_BARE, &place);
+    int r = px_resolve_goes_up(path) ? -EXDEV : px_resolve_place(parent, path, PX_RESOLVE_BARE, &place);
     if (r < 0)
         return px_words_sys(parent, "access", path, r, e);
     if (write && !px_spot_writable(&place))
