@@ -279,7 +279,14 @@ class SandboxBase(Generic[Process]):
         if "/" in extension:
             raise ValueError(f"extension: '{extension}' has a slash in it")
         name = f"script_{uuid.uuid4().hex}.{extension}"
-        write_new(self.tmp_dir, name, code, 0o644)
+        try:
+            write_new(self.tmp_dir, name, code, 0o644)
+        except OSError as error:
+            raise SandboxError(
+                f"the script cannot be written to the sandbox's /tmp: {error.strerror}",
+                why="Commands of the sandbox can fill that directory and change its mode.",
+                fix="Remove files there, or make another Sandbox.",
+            ) from error
         if run_command == "python":  # some roots, Debian's among them, have it by its longer name only
             run_command = "$(command -v python || echo python3)"
         return f"{run_command} /tmp/{name}"

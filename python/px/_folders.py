@@ -50,18 +50,15 @@ def opened(name: str, parent: int) -> int:
         os.close(place)
 
 
-def is_folder(name: str, parent: int) -> bool:
-    """Whether it is a directory and no link to one."""
-    return stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
-
-
 def empty(folder: int, top: int) -> None:
     """Removes what lies in the folder.
 
     Directories in it are moved up to the top first, so that a tree of any depth takes the same few descriptors.
     """
-    for name in os.listdir(folder):
-        if not is_folder(name, folder):
+    with os.scandir(folder) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_folder in found:
+        if not is_folder:
             os.unlink(name, dir_fd=folder)
         elif folder != top:
             os.close(opened(name, folder))  # only a directory that we may write can be moved

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from px import SandboxError
 from px._folders import copy_tree, remove_tree
 from px.sync import Sandbox
 
@@ -57,6 +58,18 @@ def test_a_script_is_a_new_file_that_the_box_reads():
         assert stat.S_IMODE(script.stat().st_mode) == 0o644
         with pytest.raises(ValueError, match="extension"):
             sandbox.run_script("", extension="../../escape")
+
+
+def test_a_script_that_cannot_be_written(tmp_path):
+    with Sandbox() as sandbox:
+        sandbox.run(["chmod", "0", "/tmp"]).communicate()
+        if os.geteuid() == 0:  # whom a mode does not stop
+            assert sandbox.run_script("", run_command="true").communicate()[1] == b""
+        else:
+            with pytest.raises(SandboxError, match="cannot be written"):
+                sandbox.run_script("")
+        place = sandbox.tmp_dir
+    assert not place.exists()
 
 
 def test_a_tree_with_closed_directories_and_links_goes(tmp_path, victim):
