@@ -19,7 +19,7 @@ struct words {
     struct px_files_ask ask;
     struct list roots, read, write, exclude, paths;
     const char *old_text, *new_text, *input, *offset, *max_chars, *max_results, *worker, *base;
-    bool read_only, json, help;
+    bool read_only, git_writable, json, help;
 };
 
 /* ---- the command line ---- */
@@ -79,6 +79,7 @@ static int parse(int argc, char **argv, struct words *w, struct px_err *e)
         {"--allow-write", NULL, NULL, &w->write},
         {"--exclude", NULL, NULL, &w->exclude},
         {"--read-only", &w->read_only, NULL, NULL},
+        {"--git-writable", &w->git_writable, NULL, NULL},
         {"--pattern", NULL, &q->pattern, NULL},
         {"--text", NULL, &q->text, NULL},
         {"--ignore-case", &q->ignore_case, NULL, NULL},
@@ -252,8 +253,11 @@ static int open_files(struct words *w, struct px_files **ret, struct px_err *e)
                                      .inherit = w->read.count == 0 && w->write.count == 0};
     if (w->worker && w->roots.count)
         return make_error(e, 1, "Name the roots, or the worker's file that has them.", "--root and --worker exclude each other");
+    if (w->worker && w->git_writable)
+        return make_error(e, 1, "Write git_writable: true below sandbox in that file.",
+                          "--git-writable has no meaning with --worker");
     if (w->worker ? px_worker_load(w->worker, w->base, &worker, e) < 0
-                  : px_files_parse(w->roots.items, w->roots.count, &all, e) < 0)
+                  : px_files_parse(w->roots.items, w->roots.count, w->git_writable, &all, e) < 0)
         return -1;
     int r = px_files_derive(worker ? px_worker_files(worker) : all, &narrow, ret, e);
     px_worker_free(worker);

@@ -133,10 +133,10 @@ static int make_policy(void *user, struct px_policy **ret_policy, struct px_err 
 static int open_files(struct words *w, struct px_err *e)
 {
     struct px_files *all = NULL;
-    const struct px_files_narrow narrow = {.inherit = true, .read_only = w->read_only, .protect_git = !w->git_writable};
+    const struct px_files_narrow narrow = {.inherit = true, .read_only = w->read_only};
     if (w->roots_count == 0)
         return make_error(e, 1, "Write px mcp --root NAME=DIR[:rw].", "px mcp needs a directory to serve");
-    if (px_files_parse(w->roots, w->roots_count, &all, e) < 0)
+    if (px_files_parse(w->roots, w->roots_count, w->git_writable, &all, e) < 0)
         return -1;
     int r = px_files_derive(all, &narrow, &w->files, e);
     px_files_free(all);

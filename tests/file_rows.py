@@ -372,6 +372,11 @@ def F29_a_host_without_an_os_sandbox(w):
     check(status == 0 and answer["stdout"] == "hello" and said.count("px: warning: ") == 1, f"{status} {said}")
     status, answer, said = w.shell(weaker, "touch", "pipeline/x", before=closed)
     check(status == 1 and "writable paths are: portfolio" in answer["note"], f"{status} {said}")
+    (w.top / "portfolio" / ".git").mkdir()
+    missing = [w.shell(w.worker(text + more + ANY), "true", before=closed)[1]["result"]["isolation"]["missing"]
+               for more in ("", "  git_writable: true\n")]
+    check([any(word.startswith("git: ") for word in words) for words in missing] == [True, False], f"{missing}")
+    weaker = w.worker(text + ANY)
     status, answer, said = w.shell(weaker, "cat", str(w.top / "secret.md"), before=closed)
     check(status == 1 and SECRET not in said, f"{status} {said}")
 

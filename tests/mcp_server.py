@@ -552,6 +552,43 @@ def what_the_host_s_git_obeys(world):
 
 
 @test
+def git_that_leads_elsewhere(world):
+    for name in ("deep/real/hooks", "deep/real/objects", "sub"):
+        (world.inside / name).mkdir(parents=True)
+    (world.inside / "deep/real/HEAD").write_text("ref: refs/heads/main\n")
+    (world.inside / ".git").write_text("gitdir: deep/real\n")
+    (world.inside / "sub/.git").symlink_to("../deep/real")
+    attacks = ("echo x > in/deep/real/hooks/pre-commit", "echo 'gitdir: /tmp' > in/.git", "rm in/.git", "ln -sfn sub in/.git",
+               "mv in/deep/real in/deep/r", "mv in/deep in/d")
+    with world.client() as client:
+        client.start()
+        for attack in attacks:
+            answer = client.call("execute", command=attack)["structuredContent"]
+            check(answer.get("result", {}).get("exit_code") != 0, f"{attack} worked")
+        for path in (".git", "deep/real/hooks/x", "sub/.git/hooks/x", "sub/.git", "deep/real/config", "deep/real", "deep",
+                     ".GIT/x"):
+            for name, more in (("write_file", {"path": f"in/{path}", "content": "x"}),
+                               ("move_file", {"source": f"in/{path}", "destination": "in/g"})):
+                check("path is read-only" in client.bad(name, **more), f"{name} {path}")
+        client.good("write_file", path="in/deep/x", content="x")
+        client.good("execute", command="echo x > in/deep/y")
+    check(not list((world.inside / "deep/real/hooks").iterdir()), "a hook was written")
+    (world.inside / ".git").unlink()
+    (world.inside / ".git").symlink_to("deep/real")
+    done = subprocess.run([world.px, "mcp", f"--root=in={world.inside}:rw"], capture_output=True, stdin=subprocess.DEVNULL,
+                          timeout=LIMIT_S, check=False, env=world.env)
+    check(done.returncode == 1 and b"leads elsewhere by a link" in done.stderr, f"a command could replace the link: {done}")
+    with world.client("--no-execute") as client:
+        client.start()
+        for path in (".git", ".git/hooks/x", "deep/real/hooks/x"):
+            check("path is read-only" in client.bad("write_file", path=f"in/{path}", content="x"), path)
+    with world.client("--git-writable") as client:
+        client.start()
+        client.good("write_file", path="in/.git/hooks/x", content="x")
+        client.good("execute", command="rm in/.git/hooks/x && rm in/.git")
+
+
+@test
 def options_of_the_box(world):
     with world.client("-e", "PX_TEST_SECRET_NAME", "-e", "B=2", "--pids", "64", "--read-only", env={**world.env, "PX_TEST_SECRET_NAME": "given"}) as client:
         client.start()

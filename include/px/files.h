@@ -45,15 +45,17 @@ struct px_files_root {
     int fd;
     bool writable;
     bool create;                /* make the directory if it is not there */
-    bool protect_git;           /* nothing in a .git can be written: the host's git obeys what lies there */
+    bool git_writable;          /* git directories, which the host's git obeys, can be written as well */
     const char *const *suffixes;        /* NULL-terminated: ".md", ".pdf"; in any case of letters. NULL: any file */
     uint64_t max_file_bytes;    /* 0: PX_FILES_BYTES_MAX */
 };
 
 /* Directories must not overlap: one inside another would have two sets of rules. */
 PX_API int px_files_new(const struct px_files_root *roots, size_t count, struct px_files **ret_files, struct px_err *e);
-/* The same from the command line's words: NAME=DIR[:ro|rw][:create][:suffixes=.md,.pdf][:max=10m] */
-PX_API int px_files_parse(const char *const *words, size_t count, struct px_files **ret_files, struct px_err *e);
+/* The same from the command line's words: NAME=DIR[:ro|rw][:create][:suffixes=.md,.pdf][:max=10m]; git_writable
+ * holds for all of them. */
+PX_API int px_files_parse(const char *const *words, size_t count, bool git_writable, struct px_files **ret_files,
+                          struct px_err *e);
 
 /* A child that can do less. Nothing is allowed but what is named; a path is a directory of the parent. */
 struct px_files_narrow {
@@ -61,7 +63,7 @@ struct px_files_narrow {
     const char *const *write;   /* may also be read */
     bool inherit;               /* all of the parent's roots, as they are */
     bool read_only;             /* nothing of it may be written */
-    bool protect_git;           /* nor what lies in a .git */
+    bool protect_git;           /* nor what lies in a git directory */
 };
 PX_API int px_files_derive(const struct px_files *parent, const struct px_files_narrow *narrow,
                            struct px_files **ret_files, struct px_err *e);

@@ -14,6 +14,7 @@ struct py_box {
     struct py_box *home;        /* of a command */
     PyThread_type_lock lock;    /* of the family; NULL for a command, which uses its home's */
     bool stays;
+    bool ended;                 /* step() has said that the result is final */
     int commands;               /* of one that stays: those that are not closed */
     pid_t owner;
 };
@@ -184,17 +185,6 @@ PyObject *py_box_take(struct py_state *state, struct px_box *box)
     return (PyObject *)self;
 }
 
-struct px_box *py_box_enter(PyObject *object)
-{
-    struct py_box *self = (struct py_box *)object;
-    return enter(self) < 0 ? NULL : self->box;
-}
-
-void py_box_leave(PyObject *object)
-{
-    PyThread_release_lock(lock_of((struct py_box *)object));
-}
-
 /* ---- while it runs ---- */
 
 static PyObject *box_fileno(PyObject *object, PyObject *none)
@@ -230,6 +220,7 @@ static PyObject *box_step(PyObject *object, PyObject *none)
     Py_BEGIN_ALLOW_THREADS
     r = px_box_step(self->box, &e);
     Py_END_ALLOW_THREADS
+    self->ended = self->ended || r == 0;
     PyThread_release_lock(lock_of(self));
     return r < 0 ? py_error_raise(py_state_of(object), &e) : PyBool_FromLong(r);
 }
@@ -281,11 +272,24 @@ static PyObject *box_network(PyObject *object, PyObject *args)
 
 /* ---- the end ---- */
 
+/* The result of a box that runs says that all is well, because nothing has gone wrong so far. */
+static int enter_ended(struct py_box *self)
+{
+    if (enter(self) < 0)
+        return -1;
+    if (self->ended)
+        return 0;
+    PyThread_release_lock(lock_of(self));
+    (void)py_error_raise_words(py_state_of((PyObject *)self), "the box still runs",
+                               "It has no result before step() has said False.", "Call step() until it says False.");
+    return -1;
+}
+
 static PyObject *box_result(PyObject *object, PyObject *none)
 {
     struct py_box *self = (struct py_box *)object;
     (void)none;
-    if (enter(self) < 0)
+    if (enter_ended(self) < 0)
         return NULL;
     const struct px_result *r = px_box_result(self->box);
     PyObject *found = Py_BuildValue("ssiiy#y#", px_status_name(r->status), r->reason ? r->reason : "", r->exit_code, r->signal,
@@ -301,11 +305,22 @@ static PyObject *box_json(PyObject *object, PyObject *none)
     char *text = NULL;
     struct px_err e = {0};
     (void)none;
-    if (enter(self) < 0)
+    if (enter_ended(self) < 0)
         return NULL;
     int r = px_box_json(self->box, false, &text, &e);
     PyThread_release_lock(lock_of(self));
     return r < 0 ? py_error_raise(py_state_of(object), &e) : py_error_take(text);
+}
+
+struct px_box *py_box_enter_ended(PyObject *object)
+{
+    struct py_box *self = (struct py_box *)object;
+    return enter_ended(self) < 0 ? NULL : self->box;
+}
+
+void py_box_leave(PyObject *object)
+{
+    PyThread_release_lock(lock_of((struct py_box *)object));
 }
 
 static void give_back(struct py_box *self)

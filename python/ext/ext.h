@@ -52,7 +52,8 @@ extern PyType_Spec py_box_spec;
 PyObject *py_box_start(PyObject *module, PyObject *args, PyObject *words);
 PyObject *py_box_stay(PyObject *module, PyObject *args);
 PyObject *py_box_take(struct py_state *state, struct px_box *box);      /* an object for a box that was started elsewhere */
-struct px_box *py_box_enter(PyObject *object);  /* for this thread alone until py_box_leave; NULL with an exception */
+/* For this thread alone until py_box_leave; NULL with an exception, also if it still runs. */
+struct px_box *py_box_enter_ended(PyObject *object);
 void py_box_leave(PyObject *object);
 
 /* files.c */

@@ -39,25 +39,32 @@ struct roots {
     size_t count;
 };
 
-/* (name, directory, writable, suffixes or None, the largest file or 0); missing directories are made. */
+/* (name, directory, writable, suffixes or None, the largest file or 0, whether git directories can be written); missing
+ * directories are made. */
 static int add_root(struct roots *roots, PyObject *row)
 {
     const char *name;
     PyObject *suffixes;
-    int writable;
+    int writable, git_writable;
     unsigned long long max;
     size_t i = roots->count;
+    if (!PyTuple_Check(row)) {
+        PyErr_SetString(PyExc_TypeError, "a root is a tuple");
+        return -1;
+    }
     if (i == PX_FILES_ROOTS_MAX) {
         PyErr_Format(PyExc_ValueError, "more than %d roots", PX_FILES_ROOTS_MAX);
         return -1;
     }
-    if (!PyArg_ParseTuple(row, "sO&pOK", &name, PyUnicode_FSConverter, &roots->dirs[i], &writable, &suffixes, &max))
+    if (!PyArg_ParseTuple(row, "sO&pOKp", &name, PyUnicode_FSConverter, &roots->dirs[i], &writable, &suffixes, &max,
+                          &git_writable))
         return -1;
     roots->count++;
     if (py_words_init(&roots->suffixes[i], suffixes) < 0)
         return -1;
     roots->items[i] = (struct px_files_root){.name = name, .dir = PyBytes_AsString(roots->dirs[i]), .writable = writable, .create = true,
-                                             .suffixes = roots->suffixes[i].items, .max_file_bytes = max};
+                                             .git_writable = git_writable, .suffixes = roots->suffixes[i].items,
+                                             .max_file_bytes = max};
     return 0;
 }
 
@@ -70,30 +77,34 @@ static void free_roots(struct roots *roots)
     PyMem_Free(roots);
 }
 
-static PyObject *make(struct py_state *state, PyObject *list, struct roots *roots)
+static PyObject *make(struct py_state *state, PyObject *rows, struct roots *roots)
 {
     struct px_files *files = NULL;
     struct px_err e = {0};
-    Py_ssize_t count = PyList_Size(list);
+    Py_ssize_t count = PyTuple_Size(rows);
     for (Py_ssize_t i = 0; i < count; i++)
-        if (add_root(roots, PyList_GetItem(list, i)) < 0)
+        if (add_root(roots, PyTuple_GetItem(rows, i)) < 0)
             return NULL;
     if (px_files_new(roots->items, roots->count, &files, &e) < 0)
         return py_error_raise(state, &e);
     return wrap(state, files);
 }
 
+/* A tuple of our own: reading a row calls methods of its items, which can change the caller's list. */
 static PyObject *files_new(PyTypeObject *type, PyObject *args, PyObject *words)
 {
     PyObject *list;
     (void)words;
     if (!PyArg_ParseTuple(args, "O!:Files", &PyList_Type, &list))
         return NULL;
+    PyObject *rows = PySequence_Tuple(list);
+    if (!rows)
+        return NULL;
     struct roots *roots = PyMem_Calloc(1, sizeof *roots);
-    if (!roots)
-        return PyErr_NoMemory();
-    PyObject *made = make(PyType_GetModuleState(type), list, roots);
-    free_roots(roots);
+    PyObject *made = roots ? make(PyType_GetModuleState(type), rows, roots) : PyErr_NoMemory();
+    if (roots)
+        free_roots(roots);
+    Py_DECREF(rows);
     return made;
 }
 
@@ -209,7 +220,7 @@ static PyType_Slot slots[] = {
     {Py_tp_new, files_new},
     {Py_tp_dealloc, files_dealloc},
     {Py_tp_methods, methods},
-    {Py_tp_doc, (void *)"Files([(name, directory, writable, suffixes, max_file_bytes)]): named directories and their rules."},
+    {Py_tp_doc, (void *)"Files([(name, directory, writable, suffixes, max_file_bytes, git_writable)]): directories and their rules."},
     {0, NULL},
 };
 

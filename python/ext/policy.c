@@ -37,11 +37,14 @@ static PyObject *policy_set(PyObject *object, PyObject *args)
     struct px_err e = {0};
     if (!PyArg_ParseTuple(args, "sO:set", &field, &value))
         return NULL;
-    if (self->users > 0)
-        return py_error_raise_words(py_state_of(object), "the policy is in use", "Another thread starts a box with it right now.",
-                                    "Give each thread a policy of its own.");
+    /* First: it can run Python code, and so other threads. */
     if (value != Py_None && !PyUnicode_FSConverter(value, (void *)&bytes))
         return NULL;
+    if (self->users > 0) {
+        Py_XDECREF(bytes);
+        return py_error_raise_words(py_state_of(object), "the policy is in use", "Another thread starts a box with it right now.",
+                                    "Give each thread a policy of its own.");
+    }
     int r = px_policy_set(self->policy, field, bytes ? PyBytes_AsString(bytes) : NULL, &e);
     Py_XDECREF(bytes);
     if (r < 0)

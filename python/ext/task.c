@@ -21,6 +21,7 @@ struct py_task_run {
     struct px_task_run *run;
     PyObject *tasks;
     bool busy;
+    bool ended;                 /* step() has said that the result is final */
     pid_t owner;
 };
 
@@ -240,6 +241,7 @@ static PyObject *run_step(PyObject *object, PyObject *none)
     r = px_task_step(self->run, &e);
     Py_END_ALLOW_THREADS
     self->busy = false;
+    self->ended = self->ended || r == 0;
     return r < 0 ? py_error_raise(py_state_of(object), &e) : PyBool_FromLong(r);
 }
 
@@ -251,6 +253,9 @@ static PyObject *run_json(PyObject *object, PyObject *none)
     (void)none;
     if (enter(self) < 0)
         return NULL;
+    if (!self->ended)
+        return py_error_raise_words(py_state_of(object), "the action still runs",
+                                    "It has no result before step() has said False.", "Call step() until it says False.");
     return px_task_json(self->run, &text, &e) < 0 ? py_error_raise(py_state_of(object), &e) : py_error_take(text);
 }
 

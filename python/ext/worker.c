@@ -170,7 +170,7 @@ static PyObject *worker_result(PyObject *object, PyObject *args)
     struct px_err e = {0};
     if (!PyArg_ParseTuple(args, "O!I:result", state->box_type, &box, &timeout))
         return NULL;
-    const struct px_box *ended = py_box_enter(box);
+    const struct px_box *ended = py_box_enter_ended(box);
     if (!ended)
         return NULL;
     int r = px_worker_result(worker_of(object), ended, timeout, &json, &e);

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import tempfile
 import uuid
 import warnings
 import weakref
@@ -16,13 +14,13 @@ from typing import Any, Generic, Self, TypedDict, TypeVar
 
 from . import _px
 from ._errors import SandboxError
+from ._folders import StrPath, absolute, remove_tree, temporary, unpack, write_new
 from ._loop import Loop
 from ._policy import Setting, Value, environment, policy_of, settings_of
 from ._process import Home, Pipes
 from ._streams import step_out
 from ._talk import Talk
 
-StrPath = str | os.PathLike[str]
 Command = str | Sequence[str]
 Process = TypeVar("Process", bound="Talk")
 PRESET = "session"
@@ -38,47 +36,6 @@ class CommandOptions(TypedDict, total=False):
     cwd: str | None
     rows: int
     cols: int
-
-
-# ---- directories ----
-
-
-def remove_tree(path: Path) -> None:
-    """Removes it, whatever modes the box gave to its directories. The box must be gone."""
-    shutil.rmtree(path, ignore_errors=True)
-    if not path.exists():
-        return
-    for top, names, _ in os.walk(path):
-        for name in names:
-            inner = os.path.join(top, name)
-            if not os.path.islink(inner):
-                os.chmod(inner, 0o700)
-    shutil.rmtree(path)
-
-
-def temporary(kind: str) -> Path:
-    """A directory of our own below the host's temporary directory."""
-    return Path(tempfile.mkdtemp(prefix=f"px-{kind}-"))
-
-
-def absolute(path: StrPath) -> Path:
-    """Where it is now, wherever the program goes later."""
-    return Path(path).expanduser().absolute()
-
-
-def unpack(archive: Path, target: Path) -> None:
-    """Fills the directory with what the archive holds; one that has something in it already is used as it is."""
-    if target.is_dir() and any(target.iterdir()):
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as place:
-        whole = os.path.join(place, "root")
-        _px.stored_root(archive, lambda found: os.fspath(shutil.copytree(found, whole, symlinks=True)))
-        try:
-            os.rename(whole, target)  # an empty directory is replaced
-        except OSError:
-            if not target.is_dir() or not any(target.iterdir()):
-                raise  # not just that somebody else was faster
 
 
 # ---- the box ----
@@ -237,7 +194,7 @@ class SandboxBase(Generic[Process]):
                 folders.append(self.work_dir)
             else:
                 self.work_dir = absolute(work_dir)
-                self.work_dir.mkdir(parents=True, exist_ok=True)
+                self.work_dir.mkdir(parents=True, exist_ok=True)  # follow: the caller's own path
             self._places: list[Setting] = [("work-dir", str(self.work_dir)), ("bind", f"{self.tmp_dir}:/tmp:rw")]
             self._home: _px.Box | None = _px.stay(policy_of(PRESET, self._settings, self._places))
         except BaseException:
@@ -319,12 +276,17 @@ class SandboxBase(Generic[Process]):
     def _write_script(self, code: str, run_command: str, extension: str) -> str:
         """The command that runs the code, which now lies in the box's /tmp."""
         self._alive()
+        if "/" in extension:
+            raise ValueError(f"extension: '{extension}' has a slash in it")
         name = f"script_{uuid.uuid4().hex}.{extension}"
-        path = self.tmp_dir / name
-        with open(path, "x", encoding="utf-8") as file:
-            file.write(code)
-        if os.geteuid() == 0:
-            path.chmod(0o644)
+        try:
+            write_new(self.tmp_dir, name, code, 0o644)
+        except OSError as error:
+            raise SandboxError(
+                f"the script cannot be written to the sandbox's /tmp: {error.strerror}",
+                why="Commands of the sandbox can fill that directory and change its mode.",
+                fix="Remove files there, or make another Sandbox.",
+            ) from error
         if run_command == "python":  # some roots, Debian's among them, have it by its longer name only
             run_command = "$(command -v python || echo python3)"
         return f"{run_command} /tmp/{name}"

@@ -19,8 +19,9 @@ from types import TracebackType
 from typing import Any, Literal
 
 from . import _px
-from ._core import absolute, end_box
+from ._core import end_box
 from ._errors import SandboxError
+from ._folders import absolute
 from ._policy import Setting, Value, environment, policy_of, seconds, settings_of
 from ._streams import step_out_async
 

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from . import _px
-from ._core import StrPath, absolute
 from ._errors import (
     EditError,
     FileSandboxError,
@@ -37,6 +36,7 @@ from ._errors import (
     SandboxFileNotFoundError,
     SuffixNotAllowedError,
 )
+from ._folders import StrPath, absolute
 
 __all__ = [
     "EditError",
@@ -82,11 +82,17 @@ class PathConfig:
 
 @dataclass
 class FileSandboxConfig:
-    """The directories by their names; each a PathConfig, or a mapping with its fields."""
+    """The directories by their names; each a PathConfig, or a mapping with its fields.
+
+    git_writable: whether git directories (.git, and what one leads to) can be written; the host's git obeys what lies
+                  there: hooks, and programs that its settings name
+    """
 
     paths: dict[str, PathConfig]
+    git_writable: bool = False
 
-    def __init__(self, paths: Mapping[str, PathConfig | Mapping[str, Any]]) -> None:
+    def __init__(self, paths: Mapping[str, PathConfig | Mapping[str, Any]], git_writable: bool = False) -> None:
+        self.git_writable = git_writable
         self.paths = {
             name: path if isinstance(path, PathConfig) else PathConfig(**path) for name, path in paths.items()
         }
@@ -145,7 +151,14 @@ class FileSandbox:
         self._places = {name: base / path.root for name, path in config.paths.items()}
         self._files = _px.Files(
             [
-                (name, self._places[name], path.mode == "rw", path.suffixes, path.max_file_bytes or 0)
+                (
+                    name,
+                    self._places[name],
+                    path.mode == "rw",
+                    path.suffixes,
+                    path.max_file_bytes or 0,
+                    config.git_writable is True,
+                )
                 for name, path in config.paths.items()
             ]
         )

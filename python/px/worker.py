@@ -12,16 +12,17 @@ and read-only system directories, nothing else. A command that failed is explain
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
 from . import _px
-from ._core import StrPath, absolute
 from ._errors import PathNotInSandboxError, SandboxError, from_engine
+from ._folders import StrPath, absolute
 from ._streams import step_out, step_out_async
 from ._yaml import loaded
 from .files import FileSandbox, FileSandboxConfig, PathConfig, shown, usable
@@ -42,6 +43,7 @@ __all__ = [
 
 Approval = Literal["blocked", "needs_approval", "pre_approved"]
 Approve = Callable[[str], bool]
+AsyncApprove = Callable[[str], Awaitable[bool]]
 BLOCKED, NEEDS_APPROVAL = 321, 322  # codes of px-errors(7)
 TIMEOUT, TIMEOUT_MAX = 30, 300
 
@@ -53,7 +55,7 @@ TIMEOUT, TIMEOUT_MAX = 30, 300
 class ShellRule:
     """Commands that begin with the words of the pattern.
 
-    sandbox_paths: names of roots in which every argument must lie; None: anywhere
+    sandbox_paths: names of roots in which every argument must lie, see px-worker(1); None: anywhere
     """
 
     pattern: str
@@ -69,6 +71,7 @@ class SandboxConfig(FileSandboxConfig):
     require_os_sandbox: an error instead of a weaker box, where the host cannot give the full isolation
     shell_rules:        the first one that fits decides
     shell_default:      of every other command: "blocked", "needs_approval" or "pre_approved"
+    git_writable:       whether git directories of writable roots can be written
     """
 
     network: bool = False
@@ -83,8 +86,9 @@ class SandboxConfig(FileSandboxConfig):
         require_os_sandbox: bool = False,
         shell_rules: Sequence[ShellRule | Mapping[str, Any]] = (),
         shell_default: Approval = "blocked",
+        git_writable: bool = False,
     ) -> None:
-        super().__init__(paths)
+        super().__init__(paths, git_writable)
         if shell_default not in ("blocked", "needs_approval", "pre_approved"):
             raise ValueError(f"shell_default: '{shell_default}' is none of blocked, needs_approval, pre_approved")
         self.network, self.require_os_sandbox, self.shell_default = network, require_os_sandbox, shell_default
@@ -94,7 +98,12 @@ class SandboxConfig(FileSandboxConfig):
         """The same as a worker's file."""
         paths = {name: told(path, root=places[name]) for name, path in self.paths.items()}
         found: dict[str, Any] = {
-            "sandbox": {"paths": paths, "network": self.network, "require_os_sandbox": self.require_os_sandbox},
+            "sandbox": {
+                "paths": paths,
+                "network": self.network,
+                "require_os_sandbox": self.require_os_sandbox,
+                "git_writable": self.git_writable is True,
+            },
             "shell_rules": [told(rule) for rule in self.shell_rules],
         }
         if self.shell_default != "blocked":
@@ -250,38 +259,55 @@ class ShellResult:
         return self.exit_code == 0
 
 
-class ShellOptions(TypedDict, total=False):
-    """Of shell().
+class RunOptions(TypedDict, total=False):
+    """Of shell() and shell_async().
 
     timeout:     seconds, 1 to 300
-    approve:     is asked for a command that needs approval; without it that is an error (PX322)
     attachments: files of the caller's sandbox (None: this one), which the command sees read-only at /attachments/NAME
     """
 
     timeout: int
-    approve: Approve | None
     attachments: Sequence[str]
     caller: Sandbox | None
 
 
-def begin(
-    command: str,
-    sandbox: Sandbox,
-    *,
-    timeout: int = TIMEOUT,
-    approve: Approve | None = None,
-    attachments: Sequence[str] = (),
-    caller: Sandbox | None = None,
-) -> tuple[_px.Box, int]:
-    """Judges the command and starts it."""
+def judged(command: str, sandbox: Sandbox, timeout: int = TIMEOUT, **_: object) -> tuple[bool, list[str]]:
+    """Whether the command needs approval, and its words; an error if it is blocked."""
     if not 1 <= timeout <= TIMEOUT_MAX:
         raise ValueError(f"timeout: {timeout} is not a number of seconds from 1 to {TIMEOUT_MAX}")
     verdict, words = sandbox._worker.judge(command)
-    if verdict != "pre_approved" and (approve is None or not approve(command)):
-        _, _, why, _ = _px.explain(NEEDS_APPROVAL) or ("", "", "", "")
-        what = "the command was not approved" if approve else "the command needs approval"
-        fix = "Give shell() a function approve= that asks somebody."
-        raise from_engine(NEEDS_APPROVAL, 0, f"{what}: {command[:200]}", why, fix, "", None, None)
+    return verdict != "pre_approved", words
+
+
+def check_answer(command: str, asked: bool, answer: object) -> None:
+    """Raises unless the answer is True itself: the text "no" is a true value as well."""
+    if answer is True:
+        return
+    _, _, why, _ = _px.explain(NEEDS_APPROVAL) or ("", "", "", "")
+    what = "the command was not approved" if asked else "the command needs approval"
+    fix = "Give shell() a function approve= that asks somebody."
+    if asked and answer is not None and answer is not False:
+        fix = f"Let approve= return True or False; it returned {type(answer).__name__}."
+    raise from_engine(NEEDS_APPROVAL, 0, f"{what}: {command[:200]}", why, fix, "", None, None)
+
+
+def refuse_awaitable(answer: object) -> None:
+    """shell() has no event loop in which it could await an approver."""
+    if inspect.isawaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise TypeError("approve= returned an awaitable, which shell() cannot await: use shell_async()")
+
+
+def begin(
+    words: Sequence[str],
+    sandbox: Sandbox,
+    *,
+    timeout: int = TIMEOUT,
+    attachments: Sequence[str] = (),
+    caller: Sandbox | None = None,
+) -> tuple[_px.Box, int]:
+    """Starts a command that was judged."""
     return sandbox._worker.start(words, timeout, list(attachments), (caller or sandbox)._worker), timeout
 
 
@@ -293,9 +319,19 @@ def result_of(sandbox: Sandbox, box: _px.Box, timeout: int) -> ShellResult:
     )
 
 
-def shell(command: str, sandbox: Sandbox, **options: Unpack[ShellOptions]) -> ShellResult:
-    """Runs one plain command within the boundaries: no shell, no pipes, no redirections."""
-    box, timeout = begin(command, sandbox, **options)
+def shell(
+    command: str, sandbox: Sandbox, *, approve: Approve | None = None, **options: Unpack[RunOptions]
+) -> ShellResult:
+    """Runs one plain command within the boundaries: no shell, no pipes, no redirections.
+
+    approve: is asked for a command that needs approval; True approves, nothing else. Without it that is PX322.
+    """
+    needs_approval, words = judged(command, sandbox, **options)
+    if needs_approval:
+        answer = approve(command) if approve else None
+        refuse_awaitable(answer)
+        check_answer(command, approve is not None, answer)
+    box, timeout = begin(words, sandbox, **options)
     try:
         step_out(box)
         return result_of(sandbox, box, timeout)
@@ -303,9 +339,15 @@ def shell(command: str, sandbox: Sandbox, **options: Unpack[ShellOptions]) -> Sh
         box.close()
 
 
-async def shell_async(command: str, sandbox: Sandbox, **options: Unpack[ShellOptions]) -> ShellResult:
-    """shell() for an event loop. Cancelling it ends the command."""
-    box, timeout = begin(command, sandbox, **options)
+async def shell_async(
+    command: str, sandbox: Sandbox, *, approve: Approve | AsyncApprove | None = None, **options: Unpack[RunOptions]
+) -> ShellResult:
+    """shell() for an event loop. Cancelling it ends the command. approve can also be a coroutine function."""
+    needs_approval, words = judged(command, sandbox, **options)
+    if needs_approval:
+        answer = approve(command) if approve else None
+        check_answer(command, approve is not None, await answer if inspect.isawaitable(answer) else answer)
+    box, timeout = begin(words, sandbox, **options)
     try:
         await step_out_async(box)
         return result_of(sandbox, box, timeout)

@@ -359,3 +359,27 @@ def test_threads(sandbox):
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_git_directories(tmp_path):
+    root = tmp_path / "r"
+    (root / ".git" / "hooks").mkdir(parents=True)
+    (root / "linked" / "real").mkdir(parents=True)
+    (root / "linked" / ".git").symlink_to("real")
+    (root / "a").write_text("a")
+    config = {"r": PathConfig(root, "rw")}
+    sandbox = FileSandbox(FileSandboxConfig(config))
+    tools = FileSandboxToolset(sandbox)
+    for path in ("r/.git/config", "r/.git/hooks/x", "r/.GIT/x", "r/linked/.git/x", "r/linked/real/x", "r/x/.git/y"):
+        assert not sandbox.can_write(path)
+        answer = asyncio.run(tools.call("write_file", {"path": path, "content": "x"}))
+        assert answer["error"]["class"] == "PathNotWritableError", path
+        with pytest.raises(PathNotWritableError):
+            sandbox.move("r/a", path)
+    with pytest.raises(PathNotWritableError):
+        sandbox.derive(allow_write=["r"]).write("r/.git/config", "x")
+    for yes in (True, 1):
+        loose = FileSandbox(FileSandboxConfig(config, git_writable=yes))
+        assert loose.can_write("r/.git/config") is (yes is True)
+    FileSandbox(FileSandboxConfig(config, git_writable=True)).write("r/.git/config", "x")
+    sandbox.write("r/.gitignore", "x")

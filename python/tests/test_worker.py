@@ -128,6 +128,51 @@ def test_approval(worker):
     assert configured(shell_default="needs_approval").approval("anything") == "needs_approval"
 
 
+def test_only_true_approves(here):
+    sandbox = configured(shell_rules=[], shell_default="needs_approval")
+    marks = here / "portfolio"
+
+    async def yes(command):
+        await asyncio.sleep(0)
+        return True
+
+    async def no(command):
+        return False
+
+    async def text(command):
+        return "no"
+
+    def refused(run):
+        with pytest.raises(SandboxError, match="not approved") as caught:
+            run()
+        assert caught.value.name == "PX322"
+
+    def in_loop(approve):
+        return asyncio.run(shell_async("touch portfolio/mark", sandbox, approve=approve))
+
+    for answer in ("no", "yes", 1, [0], object(), None, False, 0):
+        refused(lambda answer=answer: shell("touch portfolio/mark", sandbox, approve=lambda command: answer))
+        refused(lambda answer=answer: in_loop(lambda command: answer))
+    for approve in (no, text):
+        refused(lambda approve=approve: in_loop(approve))
+    for approve in (yes, no):
+        with pytest.raises(TypeError, match="shell_async"):
+            shell("touch portfolio/mark", sandbox, approve=approve)
+    assert not (marks / "mark").exists()
+    assert in_loop(yes).ok
+    assert (marks / "mark").exists()
+    assert in_loop(lambda command: True).ok
+    assert shell("cat portfolio/a.md", sandbox, approve=lambda command: True).ok
+
+
+def test_git_directories(here):
+    (here / "portfolio" / ".git").mkdir()
+    for writable in (False, True):
+        sandbox = configured(shell_default="pre_approved", git_writable=writable)
+        assert sandbox.can_write("portfolio/.git/config") is writable
+        assert shell("touch portfolio/.git/mark", sandbox).ok is writable
+
+
 def test_the_shell_tool(worker, here):
     sandbox = worker.sandbox
     result = shell("cat portfolio/a.md pipeline/p", sandbox)

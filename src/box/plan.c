@@ -223,7 +223,7 @@ static int landlock_bind(const struct px_bind *b, struct px_err *e)
 }
 
 /* What both tiers without namespaces begin with, and lack. */
-static void begin_weaker(struct px_plan *plan)
+static void begin_weaker(struct px_plan *plan, const struct px_policy *policy)
 {
     px_steps_add(plan, PX_OP_BEGIN);
     px_steps_add(plan, PX_OP_WAIT);
@@ -235,6 +235,8 @@ static void begin_weaker(struct px_plan *plan)
     px_plan_lacks(plan, "net: the host's network is shared");
     px_plan_lacks(plan, "tmpfs: home is a directory of the host without a bound");
     px_plan_lacks(plan, "ids: the payload has the caller's own id");
+    if (policy->git_open)
+        px_plan_lacks(plan, "git: commands can write the .git of a root");
     px_plan_lacks(plan, "hostname: the host's");
 }
 
@@ -252,7 +254,7 @@ static int plan_landlock(struct px_plan *plan, const struct px_policy *policy, s
         px_fail(e, PX_E_TIER, 0, "the landlock tier has no network of its own, so --net outbound, --net box and --publish cannot hold");
         return px_fix(e, "Use --net host, if the whole network of the host may be reached.");
     }
-    begin_weaker(plan);
+    begin_weaker(plan, policy);
     px_plan_lacks(plan, "root: the host's, readable where granted");
     return 0;
 }
@@ -263,7 +265,7 @@ static int plan_rlimits(struct px_plan *plan, const struct px_policy *policy, st
     if (px_policy_root_dir(policy) || policy->work_dir || policy->changes || policy->binds.count || px_policy_carried(policy) ||
         policy->net == PX_NET_BOX || px_policy_limited(policy->disk_bytes))
         return px_fail(e, PX_E_TIER, 0, "a plain process has no root, no binds, no network and no disk limit of its own");
-    begin_weaker(plan);
+    begin_weaker(plan, policy);
     px_plan_lacks(plan, "root: the host's, with all that the caller may write");
     px_plan_lacks(plan, "landlock");
     px_plan_lacks(plan, "seccomp");

@@ -79,6 +79,7 @@ struct px_policy {
     struct px_after *after;     /* who looks at the changes instead of engine/changes.c; borrowed, NULL: nobody */
     bool build;                 /* for package managers: files and user are 0, changes of owner succeed without effect */
     struct px_bind_list binds;
+    bool git_open;              /* a .git in one of them should be read-only and is not; only the engine sets it */
     struct px_tmpfs_list tmpfs;
     char *workdir;              /* inside; NULL: the work target if there is one, else home */
     struct px_text_list env;    /* "NAME=VALUE", one per name, the last one given wins */

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <px/files.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -63,18 +64,83 @@ static int bind_one(struct px_policy *policy, const struct px_root *root, const 
     return r < 0 ? px_fail(e, PX_E_ROOT, r, "root '%s' cannot be had in a box", root->name) : 0;
 }
 
-/* A place where something is mounted can be neither renamed nor removed, so that no other .git can take this one's place. Where there is
- * none, nothing can be mounted, and a command can make one. */
-static int bind_git(struct px_policy *policy, const struct px_root *root, const char *source, const char *target, struct px_err *e)
+/* ---- git directories ---- */
+
+/* A place below the root as a place of its own. */
+static int bind_below(struct px_policy *policy, const struct px_root *root, const char *source, const char *target,
+                      const char *rel, bool writable, struct px_err *e)
 {
     char inner_source[PATH_MAX], inner_target[PATH_MAX];
-    struct stat st;
-    px_auto_fd int fd = root->writable && root->protect_git ? px_open_in_root(root->fd, ".git", O_PATH, 0) : -ENOENT;
-    if (fd < 0 || fstat(fd, &st) < 0 || !(S_ISDIR(st.st_mode) || S_ISREG(st.st_mode)))
-        return 0;
-    if (px_fmt(inner_source, sizeof inner_source, "%s/.git", source) < 0 || px_fmt(inner_target, sizeof inner_target, "%s/.git", target) < 0)
+    px_auto_fd int fd = px_open_in_root(root->fd, rel, O_PATH, 0);
+    if (fd < 0)
+        return px_fail(e, PX_E_ROOT, fd, "'%s' of root '%s' cannot be had in a box", rel, root->name);
+    if (px_fmt(inner_source, sizeof inner_source, "%s/%s", source, rel) < 0 ||
+        px_fmt(inner_target, sizeof inner_target, "%s/%s", target, rel) < 0)
         return px_fail(e, PX_E_LIMIT, 0, "the name of root '%s' is too long for a bind", root->name);
-    return bind_one(policy, root, inner_source, inner_target, fd, false, e);
+    return bind_one(policy, root, inner_source, inner_target, fd, writable, e);
+}
+
+/* Read-only, and each directory above it writable as before: what is mounted on can be neither renamed nor removed, so
+ * that nothing else takes the place of one of them. Those above `besides` have been bound already. */
+static int bind_deep(struct px_policy *policy, const struct px_root *root, const char *source, const char *target,
+                     const char *rel, const char *besides, struct px_err *e)
+{
+    char part[PATH_MAX];
+    for (size_t n = strcspn(rel, "/"); rel[n]; n += 1 + strcspn(rel + n + 1, "/")) {
+        memcpy(part, rel, n);
+        part[n] = '\0';
+        if (!(besides && px_git_within(besides, part)) && bind_below(policy, root, source, target, part, true, e) < 0)
+            return -1;
+    }
+    return bind_below(policy, root, source, target, rel, false, e);
+}
+
+static int cannot_hold(const struct px_root *root, struct px_err *e)
+{
+    (void)px_fail(e, PX_E_ROOT, 0, "the .git of root '%s' leads elsewhere by a link", root->name);
+    (void)px_why(e, "A command in the box could replace the link, and the host's git would obey what it put there.");
+    return px_fix(e, "Write a file .git with the line `gitdir: DIRECTORY` in the place of the link.\n"
+                     "Or allow it: --git-writable, or git_writable: true in a worker's file.");
+}
+
+/* What a .git that is a file names: the git directory, and the one whose settings several work trees share. Outside the
+ * root a command cannot reach it. */
+static int bind_named(struct px_policy *policy, const struct px_root *root, const char *source, const char *target,
+                      const struct px_git_target *t, struct px_err *e)
+{
+    bool inside = px_git_within(t->rel, t->common), around = px_git_within(t->common, t->rel);
+    if (t->linked)
+        return cannot_hold(root, e);
+    if (!inside && bind_deep(policy, root, source, target, t->rel, NULL, e) < 0)
+        return -1;
+    return around && !inside ? 0 : bind_deep(policy, root, source, target, t->common, inside ? NULL : t->rel, e);
+}
+
+/* Where there is no .git nothing can be mounted, and a command can make one. */
+static int bind_git(struct px_policy *policy, const struct px_root *root, const char *source, const char *target,
+                    struct px_err *e)
+{
+    struct stat st;
+    if (!root->writable || !root->protect_git || fstatat(root->fd, ".git", &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    if (S_ISLNK(st.st_mode))
+        return cannot_hold(root, e);
+    if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+        return 0;
+    if (bind_below(policy, root, source, target, ".git", false, e) < 0)
+        return -1;
+    if (S_ISDIR(st.st_mode))
+        return 0;
+    struct px_git_target *t = malloc(sizeof *t);
+    int r = t ? px_git_leads_to(root, "", t) : -ENOMEM;
+    if (r >= 0)
+        r = bind_named(policy, root, source, target, t, e);
+    else if (r == -ENOMEM)
+        r = px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+    else
+        r = 0;
+    free(t);
+    return r;
 }
 
 int px_files_bind(const struct px_files *files, const char *target, struct px_policy *policy,
@@ -91,7 +157,10 @@ int px_files_bind(const struct px_files *files, const char *target, struct px_po
             return px_fix(e, "Check that its directory is still there, under a name without a colon.");
         }
         (void)px_fmt(place, sizeof place, "%s%s%s", target ? target : source, target ? "/" : "", target ? root->name : "");
-        if (bind_one(policy, root, source, place, root->fd, root->writable, e) < 0 ||
+        bool writable = root->writable && !(root->protect_git && px_git_is_directory(root->fd));
+        policy->git_open |= !target && writable && root->protect_git &&
+                            faccessat(root->fd, ".git", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+        if (bind_one(policy, root, source, place, root->fd, writable, e) < 0 ||
             (target && bind_git(policy, root, source, place, e) < 0))
             return -1;
     }

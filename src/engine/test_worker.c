@@ -134,6 +134,31 @@ TEST(the_first_rule_that_fits_decides)
     done(&w);
 }
 
+/* The kernel goes up from where a link leads, the rules from where it lies; and what an option holds is a path as well. */
+TEST(a_rule_with_paths_judges_every_word)
+{
+    struct world w = {0};
+    struct px_err e = {0};
+    char text[1024];
+    (void)snprintf(text, sizeof text, "%s%s", sandbox,
+                   "shell_rules:\n  - {pattern: cat, approval_required: false, sandbox_paths: [pipeline]}\n"
+                   "  - {pattern: cat}\n");
+    ASSERT_EQ(load(&w, text, &e), 0);
+    static const char *const inside[] = {"cat pipeline/a", "cat -n -- pipeline/a", "cat - pipeline/a",
+                                         "cat -vET --number pipeline/a..b", "cat --from=pipeline/a",
+                                         "cat --sort=time pipeline/..a"};
+    for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
+        judged(w.worker, inside[i], PX_PRE_APPROVED, "cat");
+    static const char *const elsewhere[] = {
+        "cat pipeline/x/../s", "cat pipeline/..", "cat pipeline/../pipeline/a", "cat pipeline:../a", "cat pipeline:..",
+        "cat '-er portfolio/s' pipeline/a", "cat -fportfolio/s", "cat -f/etc/passwd", "cat --file=portfolio/s",
+        "cat --file=/etc/passwd", "cat --from=pipeline/x/../s", "cat --dir=portfolio", "cat -Cportfolio", "cat -Cpipeline",
+        "cat -C..", "cat -C.", "cat --dir=.", "cat -- -x", "cat --a=b=portfolio/s", "cat -x=pipeline/a:portfolio/s"};
+    for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++)
+        judged(w.worker, elsewhere[i], PX_NEEDS_APPROVAL, "cat");
+    done(&w);
+}
+
 /* Runs it and gives what the model is told. */
 static char *run(const struct world *w, const char *const argv[], struct px_err *e)
 {

@@ -260,7 +260,7 @@ static int understand(struct reader *r, struct px_err *e)
     if (r->count == 0)
         return wrong(r, r->w->file, "has no sandbox with paths", e);
     for (size_t i = 0; i < r->count; i++)
-        r->roots[i].protect_git = !r->w->git_writable;
+        r->roots[i].git_writable = r->w->git_writable;
     if (px_files_new(r->roots, r->count, &r->w->files, e) < 0)
         return -1;
     return check_rules(r, e);

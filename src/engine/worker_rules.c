@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "engine/worker.h"
+#include "files/files.h"
 
 enum { WORDS_MAX = 1024, TEXT_MAX = 96 << 10 };
 
@@ -79,11 +80,12 @@ static bool has_prefix(char *const *argv, char *const *prefix)
     return true;
 }
 
-/* The argument as a path of the worker's files: relative ones are below the working directory, where the roots lie. */
+/* The argument as a path of the worker's files: relative ones are below the working directory, where the roots lie. One
+ * with ".." is not judged: the kernel goes up from where a link leads, the file sandbox from where it lies. */
 static bool lies_in(const struct px_worker *w, const struct px_yaml *roots, const char *argument)
 {
     size_t n;
-    if (!px_files_can_read(w->files, argument))
+    if (px_resolve_goes_up(argument) || !px_files_can_read(w->files, argument))
         return false;
     for (const struct px_yaml *root = roots->first; root; root = root->next) {
         n = strlen(root->text);
@@ -93,6 +95,26 @@ static bool lies_in(const struct px_worker *w, const struct px_yaml *roots, cons
     return false;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return m <= n && strcmp(text + n - m, end) == 0;
+}
+
+/* What an option means is the program's affair. One that can hold a path must have it behind its only equals sign, inside;
+ * everything else that has a slash, or ends with a dot or a root's name, can be a path as well. */
+static bool option_lies_in(const struct px_worker *w, const struct px_yaml *roots, const char *option)
+{
+    const char *value = strchr(option, '=');
+    struct px_files_root root;
+    if (value && !strchr(value + 1, '=') && !strchr(value, ':') && lies_in(w, roots, value + 1))
+        return true;
+    for (size_t i = 0; px_files_root_at(w->files, i, &root) == 0; i++)
+        if (ends_with(option, root.name))
+            return false;
+    return !strchr(option, '/') && !ends_with(option, ".");
+}
+
 static bool fits(const struct px_worker *w, const struct px_rule *rule, char *const *argv)
 {
     if (!has_prefix(argv, rule->prefix))
@@ -100,9 +122,12 @@ static bool fits(const struct px_worker *w, const struct px_rule *rule, char *co
     size_t words = 0;
     while (rule->prefix[words])
         words++;
-    for (size_t i = words; rule->paths && argv[i]; i++)
-        if (argv[i][0] != '-' && !lies_in(w, rule->paths, argv[i]))
+    bool options = true;        /* until "--" */
+    for (size_t i = words; rule->paths && argv[i]; i++) {
+        if (options && argv[i][0] == '-' ? !option_lies_in(w, rule->paths, argv[i]) : !lies_in(w, rule->paths, argv[i]))
             return false;
+        options = options && strcmp(argv[i], "--") != 0;
+    }
     return true;
 }
 

@@ -39,11 +39,14 @@ int px_roots_add(struct px_files *f, const char *name, int fd, const struct px_r
 struct px_place {
     const struct px_root *root;
     bool bare;                  /* nothing but the root's name was given */
+    bool asked_git;             /* the text has a part .git, wherever its links lead */
     char rel[PATH_MAX];         /* below the root, without "." or ".."; "" is the root itself */
 };
 
 /* Text to place, by the text alone; 0, -EXDEV (outside) or -ENAMETOOLONG. */
 int px_resolve_split(const struct px_files *f, const char *path, struct px_place *ret);
+/* Whether a part is "..": the text goes up from where a link lies, the kernel from where it leads. */
+bool px_resolve_goes_up(const char *path);
 /* The same text without "." and "..", with slashes alone between the parts; -EXDEV or -ENAMETOOLONG. */
 int px_resolve_normal(const struct px_files *f, const char *path, char out[PATH_MAX]);
 enum px_resolve_flags {
@@ -52,6 +55,8 @@ enum px_resolve_flags {
 };
 /* Also follows the links, all of which must stay inside. A last part (or more) that is missing stays as it is. */
 int px_resolve_place(const struct px_files *f, const char *path, unsigned flags, struct px_place *ret);
+/* The links of a place whose text is known; the same errors. */
+int px_resolve_links(struct px_place *place, bool keep_last);
 /* Opens the file of a path for reading, after every check of a read; fills e. */
 int px_resolve_open(const struct px_files *f, const char *path, struct px_place *ret, struct stat *ret_st,
                     struct px_err *e);
@@ -92,6 +97,22 @@ int px_spot_open(const struct px_place *place, bool make, struct px_spot *ret);
 bool px_spot_writable(const struct px_place *place);
 /* All checks of a place that shall be written; fills e. */
 int px_spot_allow(const struct px_files *f, const char *path, unsigned flags, struct px_place *ret, struct px_err *e);
+
+/* ---- git.c ---- */
+
+struct px_git_target {
+    char rel[PATH_MAX];         /* below the root */
+    char common[PATH_MAX];      /* what several work trees share, or the same */
+    bool linked;                /* the .git, or something on the way, is a link */
+};
+/* Whether a part of it is .git, in any case of letters. */
+bool px_git_named(const char *rel);
+bool px_git_is_directory(int dir);
+/* Where the .git of a directory leads, if it is a link or a file; -errno, also if that is outside the root. */
+int px_git_leads_to(const struct px_root *root, const char *dir, struct px_git_target *ret);
+/* Whether the first is, or lies below, the second. */
+bool px_git_within(const char *rel, const char *dir);
+bool px_git_protects(const struct px_place *place);
 
 struct px_temp {
     int fd;

@@ -77,7 +77,8 @@ static int parse_one(const char *word, struct words *w, struct px_files_root *ro
     return 0;
 }
 
-int px_files_parse(const char *const *words, size_t count, struct px_files **ret_files, struct px_err *e)
+int px_files_parse(const char *const *words, size_t count, bool git_writable, struct px_files **ret_files,
+                   struct px_err *e)
 {
     if (count > PX_FILES_ROOTS_MAX)
         return px_files_new(NULL, count, ret_files, e);
@@ -87,7 +88,7 @@ int px_files_parse(const char *const *words, size_t count, struct px_files **ret
     if (w && roots) {
         size_t i = 0;
         while (i < count && parse_one(words[i], &w[i], &roots[i], e) == 0)
-            i++;
+            roots[i++].git_writable = git_writable;
         r = i == count ? px_files_new(roots, count, ret_files, e) : -1;
         for (i = 0; i < count; i++)
             free(w[i].text);

@@ -85,20 +85,9 @@ int px_spot_open(const struct px_place *place, bool make, struct px_spot *ret)
     return 0;
 }
 
-static bool has_git(const char *rel)
-{
-    for (const char *at = rel; *at;) {
-        size_t n = strcspn(at, "/");
-        if (n == 4 && memcmp(at, ".git", 4) == 0)
-            return true;
-        at += n + (at[n] == '/');
-    }
-    return false;
-}
-
 bool px_spot_writable(const struct px_place *place)
 {
-    return place->root->writable && !(place->root->protect_git && has_git(place->rel));
+    return place->root->writable && !(place->root->protect_git && px_git_protects(place));
 }
 
 int px_spot_allow(const struct px_files *f, const char *path, unsigned flags, struct px_place *ret, struct px_err *e)

@@ -48,6 +48,14 @@ static int add_part(char *out, size_t *len, const char *part, size_t part_len)
     return 0;
 }
 
+bool px_resolve_goes_up(const char *path)
+{
+    for (const char *at = path; (at = strstr(at, "..")); at += 2)
+        if ((at == path || at[-1] == '/' || at[-1] == ':') && (at[2] == '\0' || at[2] == '/'))
+            return true;
+    return false;
+}
+
 int px_resolve_normal(const struct px_files *f, const char *path, char out[PATH_MAX])
 {
     size_t colon = name_before_colon(f, path), len = 0;
@@ -82,6 +90,7 @@ int px_resolve_split(const struct px_files *f, const char *path, struct px_place
     ret->bare = strcmp(path, ret->root->name) == 0;
     size_t skip = ret->root->name_len + (len > ret->root->name_len);
     memmove(ret->rel, ret->rel + skip, len - skip + 1);
+    ret->asked_git = px_git_named(ret->rel);
     return 0;
 }
 
@@ -175,7 +184,7 @@ static int walk_links(struct walk *w, bool keep_last)
     return r;
 }
 
-static int follow_links(struct px_place *place, bool keep_last)
+int px_resolve_links(struct px_place *place, bool keep_last)
 {
     struct walk *w = malloc(sizeof *w);
     if (!w)
@@ -207,7 +216,7 @@ int px_resolve_place(const struct px_files *f, const char *path, unsigned flags,
     if (r < 0 || (ret->bare && !(flags & PX_RESOLVE_BARE)))
         return r < 0 ? r : -EXDEV;
     px_auto_fd int fd = px_open_in_root(ret->root->fd, px_resolve_rel(ret), O_PATH | (keep_last ? O_NOFOLLOW : 0), 0);
-    return fd >= 0 ? 0 : follow_links(ret, keep_last);
+    return fd >= 0 ? 0 : px_resolve_links(ret, keep_last);
 }
 
 char *px_resolve_name(const struct px_place *place)

@@ -110,8 +110,8 @@ int px_files_root_at(const struct px_files *files, size_t index, struct px_files
     if (index >= files->count)
         return -1;
     const struct px_root *r = &files->roots[index];
-    *ret_root = (struct px_files_root){.name = r->name, .writable = r->writable, .protect_git = r->protect_git, .max_file_bytes = r->max_bytes,
-                                       .suffixes = (const char *const *)r->suffixes};
+    *ret_root = (struct px_files_root){.name = r->name, .writable = r->writable, .git_writable = !r->protect_git,
+                                       .max_file_bytes = r->max_bytes, .suffixes = (const char *const *)r->suffixes};
     return 0;
 }
 
@@ -229,8 +229,8 @@ static int add_requested(struct px_files *f, const struct px_files_root *root, s
     if (fd < 0)
         return -1;
     uint64_t max = root->max_file_bytes ? root->max_file_bytes : PX_FILES_BYTES_MAX;
-    struct px_root like = {.writable = root->writable, .protect_git = root->protect_git, .suffixes = (char **)root->suffixes,
-                           .max_bytes = max < INT64_MAX ? max : INT64_MAX};
+    struct px_root like = {.writable = root->writable, .protect_git = !root->git_writable,
+                           .suffixes = (char **)root->suffixes, .max_bytes = max < INT64_MAX ? max : INT64_MAX};
     return px_roots_add(f, root->name, fd, &like, e);
 }
 
@@ -254,18 +254,10 @@ int px_files_new(const struct px_files_root *roots, size_t count, struct px_file
 
 /* ---- less than a parent ---- */
 
-static bool has_dotdot(const char *path)
-{
-    for (const char *at = path; (at = strstr(at, "..")); at += 2)
-        if ((at == path || at[-1] == '/' || at[-1] == ':') && (at[2] == '\0' || at[2] == '/'))
-            return true;
-    return false;
-}
-
 static int grant(const struct px_files *parent, struct px_files *f, const char *path, bool write, struct px_err *e)
 {
     struct px_place place;
-    int r = has_dotdot(path) ? -EXDEV : px_resolve_place(parent, path, PX_RESOLVE_BARE, &place);
+    int r = px_resolve_goes_up(path) ? -EXDEV : px_resolve_place(parent, path, PX_RESOLVE_BARE, &place);
     if (r < 0)
         return px_words_sys(parent, "access", path, r, e);
     if (write && !px_spot_writable(&place))

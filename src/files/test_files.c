@@ -568,7 +568,7 @@ TEST(words_make_roots)
     struct px_err e = {0};
     char word[PATH_MAX + 64];
     ASSERT_OK(px_fmt(word, sizeof word, "n=%s/x:y:rw:suffixes=.md,.PDF:max=1k:create", px_test_dir_path()));
-    ASSERT_PX(px_files_parse((const char *const[]){word}, 1, &f, &e), e);
+    ASSERT_PX(px_files_parse((const char *const[]){word}, 1, false, &f, &e), e);
     ASSERT_OK(px_files_root_at(f, 0, &r));
     ASSERT(r.writable && r.max_file_bytes == 1024 && !r.dir);
     ASSERT_STR(r.suffixes[1], ".pdf");
@@ -577,7 +577,7 @@ TEST(words_make_roots)
     static const char *const bad[] = {
         "x", "x=", "=/", "x=/nonexistent", "x=/:max=0", "x=/:max=x", "x=/:suffixes=", "x=/:suffixes=.a,"};
     for (size_t i = 0; i < PX_COUNT_OF(bad); i++)
-        if (px_files_parse(&bad[i], 1, &f, &e) != -1)
+        if (px_files_parse(&bad[i], 1, false, &f, &e) != -1)
             FAIL("'%s' is a root", bad[i]);
     (void)px_fd_close(dir);
 }
@@ -631,40 +631,6 @@ TEST(a_child_has_no_read_only_hole_in_a_writable_directory)
                               &f, &e),
               -1);
     ASSERT_EQ(e.code, PX_E_ROOT);
-}
-
-/* ---- what the host obeys ---- */
-
-TEST(a_protected_git_can_be_read_and_not_written)
-{
-    auto_site struct site s = make();
-    struct px_err e = {0};
-    px_auto(px_files) struct px_files *f = NULL;
-    struct px_files_text text = {0};
-    ASSERT_OK(mkdirat(s.one, ".git", 0755) | mkdirat(s.one, "sub", 0755) | mkdirat(s.one, "sub/.git", 0755));
-    put(s.one, ".git/a.md", "config");
-    ASSERT_OK(symlinkat(".git", s.one, "way"));
-    ASSERT_PX(px_files_derive(s.files, &(struct px_files_narrow){.inherit = true, .protect_git = true}, &f, &e), e);
-    ASSERT_PX(px_files_read(f, "portfolio/.git/a.md", 0, 10, &text, &e), e);
-    px_files_text_done(&text);
-    static const char *const never[] = {"portfolio/.git/a.md", "portfolio/.git/new.md", "portfolio/way/a.md", "portfolio/sub/.git/x.md",
-                                        "portfolio/x/.git/y.md"};
-    for (size_t i = 0; i < PX_COUNT_OF(never); i++) {
-        ASSERT(!px_files_can_write(f, never[i]));
-        ASSERT_EQ(px_files_write(f, never[i], "x", 1, NULL, &e), -1);
-        ASSERT_EQ(e.code, PX_E_READ_ONLY);
-        ASSERT_EQ(px_files_copy(f, "portfolio/a.md", never[i], &e), -1);
-        ASSERT_EQ(px_files_move(f, "portfolio/a.md", never[i], &e), -1);
-        ASSERT_EQ(px_files_delete(f, never[i], &e), -1);
-        ASSERT_EQ(e.code, PX_E_READ_ONLY);
-    }
-    ASSERT_EQ(px_files_move(f, "portfolio/.git", "portfolio/g", &e), -1);
-    ASSERT_EQ(px_files_make_directory(f, "portfolio/new/.git", &e), -1);
-    ASSERT_EQ(e.code, PX_E_READ_ONLY);
-    struct px_files *more = NULL;
-    ASSERT_EQ(px_files_derive(f, &(struct px_files_narrow){.write = (const char *const[]){"portfolio/.git", NULL}}, &more, &e), -1);
-    ASSERT_PX(px_files_write(f, "portfolio/.gitx.md", "x", 1, NULL, &e), e);            /* the twins */
-    ASSERT_PX(px_files_write(s.files, "portfolio/.git/a.md", "x", 1, NULL, &e), e);
 }
 
 /* ---- memory ---- */

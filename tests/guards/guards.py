@@ -6,12 +6,14 @@
     child     the child's objects need only the symbols in tests/guards/child-symbols.txt
     globals   libpx.so and libpx.a have no mutable globals
     headers   every header in src/ opens with a comment and has #pragma once
+    follow    the Python package changes files of the host through descriptors: a path can be a link that a box made
     init      px-init makes no call that a filter of the box refuses: it answers for those itself, and would wait for ever
 
 Prints one line for each check (`ok NAME`, `FAIL NAME: details`, `skip NAME: reason`) and last "N passed, N failed, N skipped".
 `guards.py --self-test` runs every check on good and bad samples in a temporary directory.
 """
 
+import ast
 import re
 import shutil
 import subprocess
@@ -307,7 +309,58 @@ def check_init(repo, _build):
         raise Failed("src/init makes no call")
 
 
+# ---- (g) paths in directories that a box can write -------------------------------------------------------------------
+
+CHANGES = {"chmod", "chown", "lchmod", "lchown", "link", "makedirs", "mkdir", "mkfifo", "mknod", "remove", "removedirs", "removexattr", "rename",
+           "renames", "replace", "rmdir", "setxattr", "symlink", "truncate", "unlink", "utime"}
+BY_PATH = {"shutil": {"chown", "copy", "copy2", "copyfile", "copymode", "copystat", "copytree", "move", "rmtree"},
+           "tempfile": {"TemporaryDirectory", "NamedTemporaryFile"}}
+OF_A_PATH = (CHANGES - {"link", "remove", "replace", "truncate"}) | {"hardlink_to", "symlink_to", "touch", "write_bytes", "write_text"}
+FOLLOWS = re.compile(r"# follow: \w")
+
+
+def opens_to_write(call):
+    """Whether open() is called with a path and a mode that writes."""
+    mode = next((word.value for word in call.keywords if word.arg == "mode"), call.args[1] if len(call.args) > 1 else None)
+    return isinstance(mode, ast.Constant) and set(str(mode.value)) & set("wax+") and not ast.unparse(call.args[0]).startswith(("os.open(", "fd"))
+
+
+def follow_problem(call):
+    """The name of a call that changes a file by a path alone, or None."""
+    words = {word.arg for word in call.keywords}
+    if isinstance(call.func, ast.Name):
+        return "open" if call.func.id == "open" and opens_to_write(call) else None
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    base, name = ast.unparse(call.func.value), call.func.attr
+    if base == "os" and name == "open":
+        held = "dir_fd" in words or re.search(r"O_PATH|O_RDONLY", ast.unparse(call.args[1]))
+    elif base == "os":
+        held = name not in CHANGES or "dir_fd" in words or {"src_dir_fd", "dst_dir_fd"} <= words or (
+            name == "chmod" and ast.unparse(call.args[0]).startswith("f'/proc/self/fd/"))
+        held = held and (name != "chmod" or "dir_fd" not in words or "follow_symlinks" in words)
+    else:
+        held = name not in BY_PATH.get(base, OF_A_PATH)
+    return None if held else f"{base}.{name}"
+
+
+def check_follow(repo, _build):
+    findings = []
+    paths = sources(repo, ("python/px",), (".py",))
+    if not paths:
+        raise Failed("python/px has no Python file")
+    for path in paths:
+        code = read(path)
+        lines = code.splitlines()
+        for call in ast.walk(ast.parse(code)):
+            problem = follow_problem(call) if isinstance(call, ast.Call) else None
+            if problem and not FOLLOWS.search(lines[call.lineno - 1]):
+                findings.append(f"{path.relative_to(repo)}:{call.lineno}: {problem} by a path, which can be a link of a box")
+    report(findings)
+
+
 CHECKS = {
+    "follow": check_follow,
     "layers": check_layers,
     "banned": check_banned,
     "child": check_child,
@@ -399,6 +452,19 @@ SAMPLES = [
     ("init", "FAIL", "capset is refused", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_capset); /* unfiltered: */\n"}),
     ("init", "ok", "", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_capset); /* unfiltered: first of all */\n"}),
     ("init", "FAIL", "kill has no row", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_kill);\n"}),
+    ("follow", "FAIL", "no Python file", {}),
+    *[("follow", "FAIL", f"x.py:2: {name} by a path", {"python/px/x.py": f"\n{code}\n"}) for name, code in (
+        ("os.chmod", "os.chmod(path, 0o644)"), ("os.chmod", "os.chmod(name, 0o644, dir_fd=place)"), ("path.chmod", "path.chmod(0o644)"),
+        ("os.rename", "os.rename(a, b)"), ("os.rename", "os.rename(a, b, src_dir_fd=place)"), ("os.unlink", "os.unlink(path)"),
+        ("shutil.rmtree", "shutil.rmtree(path)"), ("shutil.copymode", "shutil.copymode(a, b)"), ("open", "open(path, 'x')"),
+        ("open", "open(path, mode='r+b')"), ("os.open", "os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)"),
+        ("tempfile.TemporaryDirectory", "with tempfile.TemporaryDirectory() as place: pass"), ("a / b.mkdir", "(a / b).mkdir()"),
+        ("path.write_text", "path.write_text('')  # follow:"))],
+    *[("follow", "ok", "", {"python/px/x.py": f"{code}\n"}) for code in (
+        "os.fchmod(fd, 0o644)", "os.chmod(name, 0o644, dir_fd=place, follow_symlinks=False)", "os.chmod(f'/proc/self/fd/{fd}', 0o700)",
+        "os.rename(a, b, src_dir_fd=p, dst_dir_fd=p)", "open(path)", "open(path, 'rb')", "open(fd, 'wb')", "open(os.open(a, F, dir_fd=d), 'w')",
+        "os.open(path, os.O_PATH)", "os.open(name, NEW, 0o600, dir_fd=place)", "text.replace('a', 'b')", "set().remove(1)",
+        "path.mkdir()  # follow: the caller's own path")],
     ("child", "skip", "none of the objects", {}),
     ("child", "ok", "", {"child.c": "int other(void); int f(void) { return other(); }", "child2.c": "int other(void) { return 1; }"}),
     ("child", "ok", "", {"child.c": "#include <string.h>\nvoid *f(void *a, void *b, unsigned long n) { return memcpy(a, b, n); }"}),

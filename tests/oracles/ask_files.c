@@ -93,7 +93,7 @@ int main(int argc, char **argv)
     static char line[LINE_BYTES];
     struct px_files *files = NULL;
     struct px_err e = {0};
-    if (px_files_parse((const char *const *)argv + 1, (size_t)argc - 1, &files, &e) < 0) {
+    if (px_files_parse((const char *const *)argv + 1, (size_t)argc - 1, false, &files, &e) < 0) {
         fprintf(stderr, "%s\n", e.what);
         return 2;
     }

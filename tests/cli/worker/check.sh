@@ -19,6 +19,10 @@ YAML
 "$PX" --json worker shell w.yaml -- git --version | jq .ok
 for command in 'git status' 'git push' 'cat notes/a' 'cat /etc/passwd' 'ls' 'git | cat'; do "$PX" worker check w.yaml -- "$command"; done
 "$PX" --json worker check w.yaml -- cat notes/../x
+mkdir -p secret/sub && ln -s ../secret/sub notes/x
+for command in 'cat notes/x/../s' 'cat notes/..' 'cat -fetc/passwd notes/a' 'cat --file=/etc/passwd' 'cat --file=notes/a'; do
+    "$PX" worker check w.yaml -- "$command"
+done
 mkdir -p repo/.git/hooks
 printf 'sandbox: {paths: {repo: {root: ./repo, mode: rw}}}\nshell_default: {approval_required: false}\n' >git.yaml
 "$PX" worker check git.yaml
