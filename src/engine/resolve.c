@@ -71,7 +71,7 @@ static int failed(const char *python, const char *tool, const char *what, struct
 static int make_box(const char *root, const char *doing, int scratch, struct px_build_box *box, struct px_err *e)
 {
     char path[PATH_MAX];
-    if (px_build_box_fetch(box, doing, e) < 0 || px_settings_show(box, root, e) < 0)
+    if (px_build_box_index(box, doing, e) < 0 || px_settings_show(box, root, e) < 0)
         return -1;
     if (scratch >= 0 &&
         (px_build_path(scratch, "", path, sizeof path, e) < 0 ||
