@@ -307,6 +307,28 @@ def check_init(repo, _build):
         raise Failed("src/init makes no call")
 
 
+# ---- (g) who goes out, and with what -------------------------------------------------------------------------------
+
+# What leads px, its credentials or a box to a host, and the only files that use it. Each of them judges who named the host: a lock or a manifest
+# may lead to the caller's own index (px_index_has) or to the open network (outward), and gets no credentials.
+REACH = {
+    r"\bpx_fetch\s*\(": ("src/image/fetch.c", "src/image/fetch.h", "src/image/talk.c", "src/image/login.c", "src/engine/env_source.c"),
+    r"\bpx_login_find\s*\(": ("src/image/login.c", "src/image/talk.c", "src/image/talk.h"),
+    r'"net",\s*"host"': ("src/engine/sandbox_box.c",),
+}
+
+
+def check_reach(repo, _build):
+    findings = []
+    for path in sources(repo, ("src", "cli"), (".c", ".h")):
+        code = strip_comments(read(path))
+        name = str(path.relative_to(repo))
+        if not path.name.startswith("test_"):
+            findings += [f"{name}: {match.group(0)} is for {', '.join(files)}" for call, files in REACH.items() if name not in files
+                         for match in re.finditer(call, code)]
+    report(findings)
+
+
 CHECKS = {
     "layers": check_layers,
     "banned": check_banned,
@@ -314,6 +336,7 @@ CHECKS = {
     "globals": check_globals,
     "headers": check_headers,
     "init": check_init,
+    "reach": check_reach,
 }
 
 
@@ -399,6 +422,9 @@ SAMPLES = [
     ("init", "FAIL", "capset is refused", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_capset); /* unfiltered: */\n"}),
     ("init", "ok", "", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_capset); /* unfiltered: first of all */\n"}),
     ("init", "FAIL", "kill has no row", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_kill);\n"}),
+    ("reach", "ok", "", {"src/image/talk.c": "int f(void) { return px_fetch(a); }\n", "src/base/test_x.c": 'set("net", "host");\n'}),
+    ("reach", "FAIL", "px_fetch(", {"src/engine/x.c": "int f(void) { return px_fetch(a); }\n"}),
+    ("reach", "FAIL", '"net", "host"', {"src/engine/x.c": 'int f(void) { return set("net", "host"); }\n'}),
     ("child", "skip", "none of the objects", {}),
     ("child", "ok", "", {"child.c": "int other(void); int f(void) { return other(); }", "child2.c": "int other(void) { return 1; }"}),
     ("child", "ok", "", {"child.c": "#include <string.h>\nvoid *f(void *a, void *b, unsigned long n) { return memcpy(a, b, n); }"}),
