@@ -508,6 +508,22 @@ def a_directory_of_another(w):
 # ---- running them ----------------------------------------------------------------------------------------------------
 
 
+@test
+def links_that_a_project_brings_lead_nowhere(w):
+    """.px and .px/envs of a repository as links: nothing is written through them."""
+    w.manifest()
+    outside = w.top / "outside"
+    outside.mkdir()
+    (outside / "current").write_text("mine")
+    (w.dir / ".px").symlink_to(outside)
+    w.refused("sync", code="PX007")
+    (w.dir / ".px").unlink()
+    (w.dir / ".px").mkdir()
+    (w.dir / ".px" / "envs").symlink_to(outside)
+    w.refused("sync", code="PX007")
+    equal({path.name: path.read_text() for path in outside.iterdir()}, {"current": "mine"}, "a directory outside of the project")
+
+
 # ---- where the code of packages gets ---------------------------------------------------------------------------------
 
 BACKEND = """

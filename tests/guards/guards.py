@@ -7,6 +7,7 @@
     globals   libpx.so and libpx.a have no mutable globals
     headers   every header in src/ opens with a comment and has #pragma once
     init      px-init makes no call that a filter of the box refuses: it answers for those itself, and would wait for ever
+    reach     only the files that judge who named a host send requests, look for credentials or open the host's network to a box
 
 Prints one line for each check (`ok NAME`, `FAIL NAME: details`, `skip NAME: reason`) and last "N passed, N failed, N skipped".
 `guards.py --self-test` runs every check on good and bad samples in a temporary directory.
