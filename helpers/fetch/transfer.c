@@ -313,8 +313,9 @@ static void judge(struct transfer *t, CURLcode code, const char *words)
     const char *ours = t->too_long        ? "the answer is longer than announced or allowed"
                        : t->sink_failed   ? "the answer could not be written: is the disk full?"
                        : t->source_failed ? "what was to be sent could not be read"
-                       : t->not_outward   ? "the name leads to a private or local address, and no setting of yours names it"
-                       : t->not_loopback  ? "plain http is only for this machine itself, and the name leads elsewhere"
+                       : t->not_outward
+                           ? "the name leads to a private or local address, and no setting of yours names it"
+                       : t->not_loopback ? "plain http is only for this machine itself, and the name leads elsewhere"
                        : t->headers > HEADERS_MAX ? "its headers have no end"
                                                   : NULL;
     (void)snprintf(a->words, sizeof a->words, "%s", ours ? ours : words[0] ? words : curl_easy_strerror(code));

@@ -97,8 +97,10 @@ int route_find(struct relay *r, const struct px_address *to, uint16_t port, stru
     struct px_address host;
     bool pool = false;
     l->port = port;
-    /* A port of loopback comes here only if the rules of the namespace send it: it is one of the host's that the caller's settings name. */
-    if ((px_address_parse(PX_NET_HOST_LOOPBACK, &host) == 0 && px_address_equal(to, &host)) || px_equal(px_address_special(to), "loopback"))
+    /* A port of loopback comes here only if the rules of the namespace send it: it is one of the host's that the
+     * caller's settings name. */
+    if ((px_address_parse(PX_NET_HOST_LOOPBACK, &host) == 0 && px_address_equal(to, &host)) ||
+        px_equal(px_address_special(to), "loopback"))
         return to_host(r, to, port, l);
     l->name = names_by_address(r, to, &pool);
     if (l->name) {

@@ -169,13 +169,16 @@ static int unreachable(const struct px_env_package *p, const char *url, const ch
 }
 
 /* A lock is written by others: it leads to the user's own index, and nowhere else. */
-static int not_index(const struct px_env_package *p, const char *url, const struct px_fetch_place *place, struct px_err *e)
+static int not_index(const struct px_env_package *p, const char *url, const struct px_fetch_place *place,
+                     struct px_err *e)
 {
     (void)px_fail(e, PX_E_BUILD, 0, "cannot fetch %s: %.100s is not an index of yours", p->file, place->host);
     (void)px_detail(e, "reason", "foreign_index");
     (void)px_why(e, "The lock names %.200s, and no setting of pip or uv names that host.", url);
-    return px_fix(e, "If you trust it, name it: PX_INDEX_HOSTS=%.100s:%u, or as an index in the settings of pip or uv.\n"
-                     "Or put the file in a --find-links directory.", place->host, place->port);
+    return px_fix(e,
+                  "If you trust it, name it: PX_INDEX_HOSTS=%.100s:%u, or as an index in the settings of pip or uv.\n"
+                  "Or put the file in a --find-links directory.",
+                  place->host, place->port);
 }
 
 /* Never from TLS to none, nor from another machine to this one. */

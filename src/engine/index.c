@@ -22,7 +22,8 @@ int px_index_add_host(struct px_index *x, const char *host, unsigned port)
     struct px_fetch_place place;
     const char *colon = *host == '[' ? strstr(host, "]:") : strchr(host, ':');
     bool has_port = colon && colon[*host == '[' ? 2 : 1];
-    if ((has_port ? px_fmt(url, sizeof url, "https://%s/", host) : px_fmt(url, sizeof url, "https://%s:%u/", host, port)) < 0 ||
+    if ((has_port ? px_fmt(url, sizeof url, "https://%s/", host)
+                  : px_fmt(url, sizeof url, "https://%s:%u/", host, port)) < 0 ||
         px_fetch_place(url, &place) < 0 || px_index_has(x, &place))
         return 0;
     if (x->count == PX_INDEX_MAX)
@@ -114,7 +115,8 @@ int px_index_net(const struct px_index *x, struct px_net_own *ret_net)
             if (ret_net->ports_count == PX_NET_OWN_PORTS_MAX)
                 return -E2BIG;
             ret_net->ports[ret_net->ports_count++] = (uint16_t)row->port;
-        } else if (px_fmt(text, sizeof text, "%s:%u", row->host, row->port) >= 0 && px_net_rule_parse(text, false, rule) == 0) {
+        } else if (px_fmt(text, sizeof text, "%s:%u", row->host, row->port) >= 0 &&
+                   px_net_rule_parse(text, false, rule) == 0) {
             rule->own = true;
             ret_net->rules_count++;
         }

@@ -1,7 +1,7 @@
 /* engine/index.h - the hosts that packages come from: what the user's own settings name, and no file of a project.
  *
- * Why:     a lock, a manifest and the code of a package are written by others. They lead px and its boxes to these hosts and nowhere else, so
- *          that nothing behind this machine's address - loopback, metadata, an internal network - hears from them.
+ * Why:     a lock, a manifest and the code of a package are written by others. They lead px and its boxes to these
+ *          hosts and nowhere else: not to loopback, to metadata services or to an internal network.
  * Owns:    nothing.
  * Mustn't: read a file of a project. */
 #pragma once
@@ -19,14 +19,15 @@ enum { PX_INDEX_MAX = 64 };
 struct px_index {
     struct px_fetch_place rows[PX_INDEX_MAX];
     size_t count;
-    bool whole;                 /* PX_INDEX_NET=host: boxes have the host's network */
+    bool whole; /* PX_INDEX_NET=host: boxes have the host's network */
 };
 
-/* pypi.org and files.pythonhosted.org unless PIP_NO_INDEX or UV_NO_INDEX is set, every address in the variables and files of settings of uv and pip,
- * proxies, and PX_INDEX_HOSTS. */
+/* pypi.org and files.pythonhosted.org unless PIP_NO_INDEX or UV_NO_INDEX is set, every address in the variables and
+ * files of settings of uv and pip, proxies, and PX_INDEX_HOSTS. */
 int px_index_load(struct px_index **ret_index, struct px_err *e);
 
-/* Every http and https address in a text; one host, "NAME", "NAME:PORT", "[ADDRESS]:PORT". What is neither is passed over. -E2BIG. */
+/* Every http and https address in a text; one host, "NAME", "NAME:PORT", "[ADDRESS]:PORT". What is neither is passed
+ * over. -E2BIG. */
 int px_index_add_text(struct px_index *x, const char *text);
 int px_index_add_host(struct px_index *x, const char *host, unsigned port);
 

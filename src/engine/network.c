@@ -189,8 +189,9 @@ static int send_all(struct px_network *n, const struct px_policy *policy, struct
     bool out = policy->net == PX_NET_OUTBOUND;
     if (send_published(n, policy, e) < 0)
         return -1;
-    if (out && (send_own(n, policy->own_net, e) < 0 || send_rules(n, &policy->allow_net, false, e) < 0 || send_rules(n, &policy->deny_net, true, e) < 0 ||
-                send_ports(n, policy, e) < 0 || send_resolver(n, policy, e) < 0))
+    if (out && (send_own(n, policy->own_net, e) < 0 || send_rules(n, &policy->allow_net, false, e) < 0 ||
+                send_rules(n, &policy->deny_net, true, e) < 0 || send_ports(n, policy, e) < 0 ||
+                send_resolver(n, policy, e) < 0))
         return -1;
     return order(n, &go, -1, e);
 }

@@ -61,8 +61,10 @@ static int outside(const struct px_project *p, const char *place, bool link, str
     (void)px_detail(e, "reason", "outside_project");
     (void)px_why(e, "%s; what else of this machine the sandbox shows is for you to say, and not for pyproject.toml.",
                  link ? "A link is on the way to it" : "It lies elsewhere");
-    return px_fix(e, "If you trust the project with it: px sandbox base import NAME %.200s\n"
-                     "Then write base = \"NAME\" in [tool.px.sandbox].", place);
+    return px_fix(e,
+                  "If you trust the project with it: px sandbox base import NAME %.200s\n"
+                  "Then write base = \"NAME\" in [tool.px.sandbox].",
+                  place);
 }
 
 /* A manifest is written by others: it may name what comes with the project, and what anybody can have. */
@@ -76,7 +78,8 @@ static int check_place(const struct px_project *p, const char *place, struct px_
     if (strncmp(path, root, n) != 0 || path[n] != '/')
         return outside(p, place, false, e);
     path += n + strspn(path + n, "/");
-    if (px_fmt(below, sizeof below, "%.*s", (int)(path_of(place) == place ? strlen(path) : strcspn(path, ":")), path) < 0)
+    if (px_fmt(below, sizeof below, "%.*s", (int)(path_of(place) == place ? strlen(path) : strcspn(path, ":")), path) <
+        0)
         return outside(p, place, false, e);
     int r = px_found_below(p->site.dir, *below ? below : ".");
     return r == -EXDEV || r == -ELOOP ? outside(p, place, r == -ELOOP, e) : 0;
@@ -177,9 +180,12 @@ static int cannot_bring(const struct px_project *p, struct px_err *e)
     (void)px_detail(e, "reason", "import_failed");
     (void)px_why(e, "%s", why);
     if (px_starts_with(px_project_base(p), "docker://"))
-        return px_fix(e, "Correct [tool.px.sandbox].base, which gets no credentials of yours.\n"
-                         "For an image that needs some, or a registry of this network: px sandbox base import NAME %.200s\n"
-                         "Then write base = \"NAME\".", px_project_base(p));
+        return px_fix(
+            e,
+            "Correct [tool.px.sandbox].base, which gets no credentials of yours.\n"
+            "For an image that needs some, or a registry of this network: px sandbox base import NAME %.200s\n"
+            "Then write base = \"NAME\".",
+            px_project_base(p));
     return px_fix(e, "Correct [tool.px.sandbox].base: a root as a directory or an archive, an OCI layout or archive, or an image's reference.");
 }
 

@@ -54,6 +54,9 @@ static int missing(const char *python, struct px_err *e)
 static int failed(const char *python, const char *tool, const char *what, struct px_err *e)
 {
     char why[sizeof e->why];
+    if (e->code == PX_E_NETWORK)
+        return px_fix(e, "Run `px doctor` to see what this kernel has.\n"
+                         "Or give the code of packages this host's whole network: PX_INDEX_NET=host px sync.");
     if (e->code != PX_E_BUILD)
         return -1;
     if (strstr(e->why, "No module named pip"))

@@ -38,7 +38,8 @@ static int make(struct px_build_box *box, const char *doing, const struct settin
 /* Bounds against a tool that runs wild, far above what packages need; limits that the host cannot keep do not stop a
  * build. */
 static const struct setting fetch_settings[] = {
-    {"limits", "try"}, {"memory", "4g"}, {"disk", "unlimited"}, {"timeout", "1h"}, {"output-limit", "16m"}, {NULL, NULL},
+    {"limits", "try"}, {"memory", "4g"},        {"disk", "unlimited"},
+    {"timeout", "1h"}, {"output-limit", "16m"}, {NULL, NULL},
 };
 static const struct setting setup_settings[] = {
     {"build", "true"}, {"persist", "true"}, {"net", "none"}, {"limits", "try"}, {"memory", "4g"}, {"disk", "unlimited"},
@@ -46,7 +47,8 @@ static const struct setting setup_settings[] = {
 };
 
 /* How the host reaches the world; what of it there is. */
-static const char *const host_files[] = {"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/apt"};
+static const char *const host_files[] = {"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf",
+                                         "/etc/apt"};
 static const char *const certificates[] = {"/etc/ssl", "/etc/ca-certificates", "/etc/pki"};
 
 static int show_present(struct px_build_box *box, const char *const *files, size_t count, struct px_err *e)
@@ -74,8 +76,9 @@ int px_build_box_fetch(struct px_build_box *box, const char *doing, struct px_er
 static int open_index(struct px_build_box *box, const struct px_index *index, struct px_err *e)
 {
     if (index->whole)
-        return px_policy_set(box->policy, "net", "host", e) < 0 ? -1
-                                                                 : show_present(box, host_files, PX_COUNT_OF(host_files), e);
+        return px_policy_set(box->policy, "net", "host", e) < 0
+                   ? -1
+                   : show_present(box, host_files, PX_COUNT_OF(host_files), e);
     if (index->count == 0)
         return px_policy_set(box->policy, "net", "none", e);
     box->own = calloc(1, sizeof *box->own);

@@ -2,9 +2,8 @@
  *
  * Why:     neither the host's package tool nor the packages' own scripts run outside a box. A *fetch box* has the
  *          host's programs, the host's network and one directory of the store; it is apt's, and runs no code of
- *          a package. An *index box* is uv's and pip's: it reaches the user's index alone. A *setup box* has the distribution's own programs on an
- *          overlay,
- *          is root to itself, and has no network.
+ *          a package. An *index box* is uv's and pip's: it reaches the user's index alone. A *setup box* has the
+ *          distribution's own programs on an overlay, is root to itself, and has no network.
  * Owns:    the policy, until px_build_box_done.
  * Mustn't: leave a box behind: it ends with this process. */
 #pragma once

@@ -195,7 +195,8 @@ int px_sandbox_base_import(struct px_sandbox *s, const char *name, const char *s
     return check_name(name, e) < 0 ? -1 : import(s, name, source, NULL, ret_json, e);
 }
 
-int px_base_bring(struct px_sandbox *s, const char *source, const struct px_within *within, char **ret_json, struct px_err *e)
+int px_base_bring(struct px_sandbox *s, const char *source, const struct px_within *within, char **ret_json,
+                  struct px_err *e)
 {
     return import(s, NULL, source, within, ret_json, e);
 }

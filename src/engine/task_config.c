@@ -1,4 +1,4 @@
-/* configs/sandbox.yaml: its keys as a table, checked with lines. One that was found, and not named, may only restrict. */
+/* configs/sandbox.yaml: its keys as a table, checked with lines. One that was found may only restrict. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static const char usual_file[] = "configs/sandbox.yaml";
 struct reader {
     struct px_tasks *tasks;
     const char *name;
-    const struct px_tasks *usual;       /* the defaults, for a file that was found; NULL: the caller named it */
+    const struct px_tasks *usual; /* the defaults, for a file that was found; NULL: the caller named it */
 };
 
 static int wrong(const struct reader *r, const struct px_yaml *n, const char *what, struct px_err *e)
@@ -132,17 +132,35 @@ const char *px_task_config_key(size_t index)
     return index < PX_COUNT_OF(fields) ? fields[index].key : NULL;
 }
 
+static void put_value(const struct px_yaml *n, struct px_buf *out)
+{
+    enum { SHOWN = 200 };
+    if (n->kind == PX_YAML_TEXT) {
+        (void)px_buf_quote(out, n->text, strnlen(n->text, SHOWN));
+        return;
+    }
+    px_buf_puts(out, "[");
+    for (const struct px_yaml *item = n->first; item && out->len < SHOWN; item = item->next) {
+        (void)px_buf_quote(out, item->text, strnlen(item->text, SHOWN));
+        px_buf_puts(out, item->next ? ", " : "");
+    }
+    px_buf_puts(out, "]");
+}
+
 static int loosens(const struct reader *r, const struct px_yaml *n, struct px_err *e)
 {
     px_auto_buf struct px_buf value = PX_BUF(1 << 12);
-    (void)px_buf_quote(&value, n->kind == PX_YAML_TEXT ? n->text : "this list", n->kind == PX_YAML_TEXT ? strnlen(n->text, 200) : 9);
+    put_value(n, &value);
     px_fail(e, PX_E_FOUND_LOOSENS, 0, "%s, line %zu: '%s: %s' is weaker than the default", r->name, n->line, n->key,
             px_buf_text(&value));
     (void)px_detail(e, "file", r->name);
     (void)px_detail(e, "field", n->key);
     (void)px_detail(e, "value", px_buf_text(&value));
-    return px_fix(e, "Read the file. If its settings are yours, name it: --config %s (Python: config=SandboxConfig.load(\"%s\")).\n"
-                     "Or remove '%s' from it.", r->name, r->name, n->key);
+    return px_fix(
+        e,
+        "Read the file. If its settings are yours, name it: --config %s (Python: config=SandboxConfig.load(\"%s\")).\n"
+        "Or remove '%s' from it.",
+        r->name, r->name, n->key);
 }
 
 /* Judged when it is read, so that the value is the file's and has a line. */
@@ -203,7 +221,8 @@ static int parse(struct reader *r, const char *data, size_t len, struct px_err *
     return done;
 }
 
-int px_task_config_parse(struct px_tasks *tasks, const char *name, bool found, const char *data, size_t len, struct px_err *e)
+int px_task_config_parse(struct px_tasks *tasks, const char *name, bool found, const char *data, size_t len,
+                         struct px_err *e)
 {
     px_auto_free struct px_tasks *usual = calloc(1, sizeof *usual);
     struct reader r = {tasks, name, found ? usual : NULL};

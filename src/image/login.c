@@ -186,8 +186,10 @@ static int use_basic(struct px_talk *s, struct px_err *e)
 {
     char encoded[3400];
     if (!*s->user)
-        return wanted(s, s->ref->found ? "A registry that a manifest names gets no credentials."
-                                       : "There are no credentials for it.", e);
+        return wanted(s,
+                      s->ref->found ? "A registry that a manifest names gets no credentials."
+                                    : "There are no credentials for it.",
+                      e);
     if (s->authorization[0])
         return wanted(s, "The credentials for it were refused.", e);
     if (px_login_encode(s->user, s->password, encoded, sizeof encoded) < 0 ||

@@ -67,8 +67,8 @@ struct px_image_ref {
 };
 int px_image_ref_parse(const char *text, struct px_image_ref *ret_ref, struct px_err *e);
 
-/* Credentials: PX_REGISTRY_USERNAME and PX_REGISTRY_PASSWORD (where PX_REGISTRY is set, for that registry alone), else what docker and podman keep for that registry (auth.json, config.json:
- * "auths" only). Plain http only for loopback. */
+/* Credentials: PX_REGISTRY_USERNAME and PX_REGISTRY_PASSWORD (where PX_REGISTRY is set, for that registry alone), else
+ * what docker and podman keep for that registry (auth.json, config.json: "auths" only). Plain http only for loopback. */
 int px_registry_pull(struct px_store *store, const struct px_image_ref *ref, struct px_progress_to progress, struct px_image *ret_image,
                      struct px_err *e);
 int px_registry_push(struct px_store *store, const struct px_image *image, const struct px_image_ref *ref,

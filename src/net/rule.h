@@ -23,9 +23,9 @@ struct px_net_rule {
     bool own;                   /* a host that the caller's own settings name: see struct px_net_own */
 };
 
-/* Hosts that the caller's own settings name, as an index of packages or a proxy. One may have a private address, and what is said to it
- * is not looked at: a proxy is asked for other hosts. Ports of the host's loopback are at 127.0.0.1 and ::1 of the box as well. No other
- * host is reached. */
+/* Hosts that the caller's own settings name, as an index of packages or a proxy. One may have a private address, and
+ * what is said to it is not looked at: a proxy is asked for other hosts. Ports of the host's loopback are at 127.0.0.1
+ * and ::1 of the box as well. No other host is reached. */
 enum { PX_NET_OWN_RULES_MAX = 64, PX_NET_OWN_PORTS_MAX = 16 };
 struct px_net_own {
     struct px_net_rule rules[PX_NET_OWN_RULES_MAX];

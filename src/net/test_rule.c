@@ -129,7 +129,7 @@ TEST(decisions)
                   (int)rows[i].want * 100 + (int)i);
 }
 
-/* A host of the caller's own settings may have a private address; loopback and link-local addresses stay closed whatever it leads to. */
+/* A host of the caller's own settings may have a private address; loopback and link-local addresses stay closed. */
 TEST(hosts_of_the_callers_own)
 {
     static const struct {

@@ -156,7 +156,8 @@ static int point(int place, const char *path)
     static const char temporary[] = ".current";
     if (mkdirat(place, "envs", 0777) < 0 && errno != EEXIST)
         return -errno;
-    px_auto_fd int envs = openat(place, "envs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);  /* a repository may bring a link */
+    px_auto_fd int envs =
+        openat(place, "envs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); /* a repository may bring a link */
     if (envs < 0)
         return -errno;
     if ((unlinkat(envs, temporary, 0) < 0 && errno != ENOENT) || symlinkat(path, envs, temporary) < 0)
