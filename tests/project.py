@@ -589,6 +589,8 @@ def code_of_packages_reaches_the_index_alone(w):
     settings = {"PIP_NO_INDEX": "", "PIP_FIND_LINKS": "", "PIP_INDEX_URL": f"http://127.0.0.1:{index}/simple"}
     try:
         w.manifest(["beta"])
+        if json.loads(w.run("--json", "sync", **settings).stdout)["details"].get("code") == "PX500":
+            raise Skip("this kernel has no rules for the network of a box (nftables)")
         w.ask("sync", **settings)
         check("beta-1.5" in w.lock() and f"http://127.0.0.1:{index}/files/beta" in w.lock(), w.lock())
         w.manifest(["beta", "spy"])

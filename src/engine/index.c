@@ -59,7 +59,7 @@ int px_index_add_text(struct px_index *x, const char *text)
 static int add_usual(struct px_index *x)
 {
     static const char *const usual[] = {"pypi.org", "files.pythonhosted.org"};
-    if (px_truthy(getenv("PIP_NO_INDEX")) || px_truthy(getenv("UV_NO_INDEX")))
+    if (x->without || px_truthy(getenv("PIP_NO_INDEX")) || px_truthy(getenv("UV_NO_INDEX")))
         return 0;
     for (size_t i = 0; i < PX_COUNT_OF(usual); i++)
         if (px_index_add_host(x, usual[i], TLS_PORT) < 0)
@@ -87,7 +87,7 @@ int px_index_load(struct px_index **ret_index, struct px_err *e)
     if (!x)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "the hosts of packages");
     x->whole = px_equal(getenv("PX_INDEX_NET"), "host");
-    if (add_usual(x) < 0 || add_words(x, getenv("PX_INDEX_HOSTS")) < 0 || px_settings_hosts(x) < 0)
+    if (add_words(x, getenv("PX_INDEX_HOSTS")) < 0 || px_settings_hosts(x) < 0 || add_usual(x) < 0)
         return px_fail(e, PX_E_LIMIT, E2BIG, "the settings of uv and pip name more than %d hosts", PX_INDEX_MAX);
     *ret_index = px_take(&x);
     return 0;

@@ -19,11 +19,12 @@ enum { PX_INDEX_MAX = 64 };
 struct px_index {
     struct px_fetch_place rows[PX_INDEX_MAX];
     size_t count;
-    bool whole; /* PX_INDEX_NET=host: boxes have the host's network */
+    bool without; /* a file of settings says no-index: pypi.org is not among them */
+    bool whole;   /* PX_INDEX_NET=host: boxes have the host's network */
 };
 
-/* pypi.org and files.pythonhosted.org unless PIP_NO_INDEX or UV_NO_INDEX is set, every address in the variables and
- * files of settings of uv and pip, proxies, and PX_INDEX_HOSTS. */
+/* Every address in the variables and files of settings of uv and pip, proxies, PX_INDEX_HOSTS; and pypi.org with
+ * files.pythonhosted.org unless PIP_NO_INDEX or UV_NO_INDEX is set or such a file says no-index. */
 int px_index_load(struct px_index **ret_index, struct px_err *e);
 
 /* Every http and https address in a text; one host, "NAME", "NAME:PORT", "[ADDRESS]:PORT". What is neither is passed

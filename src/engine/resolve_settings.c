@@ -16,6 +16,7 @@
 #include "engine/sandbox_box.h"
 #include "project/resolved.h"
 #include "project/site.h"
+#include "project/state.h"
 
 enum { SHOWN_MAX = 64, SETTINGS_MAX = 1 << 20, PROXY_PORT = 80 };
 
@@ -79,6 +80,18 @@ static int show_words(struct showing *s, const char *text)
 
 /* ---- files ---- */
 
+/* "no-index = true" of pip.conf and uv.toml. */
+static bool says_no_index(const char *line)
+{
+    char value[16];
+    line += strspn(line, " \t");
+    if (!px_starts_with(line, "no-index"))
+        return false;
+    line += strlen("no-index");
+    line += strspn(line, " \t=:");
+    return px_fmt(value, sizeof value, "%.*s", (int)strcspn(line, " \t\r#;"), line) >= 0 && px_truthy(value);
+}
+
 /* Lines that are comments name nothing. */
 static int add_lines(struct px_index *index, char *text)
 {
@@ -87,6 +100,7 @@ static int add_lines(struct px_index *index, char *text)
         size_t n = strcspn(line, "\n");
         next = line + n + (line[n] == '\n');
         line[n] = '\0';
+        index->without = index->without || says_no_index(line);
         if (!strchr("#;", line[strspn(line, " \t")]))
             r = px_index_add_text(index, line);
     }

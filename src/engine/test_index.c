@@ -1,4 +1,6 @@
 /* engine/test_index.c - the hosts that the user's settings name, and what a box and a lock get of them. */
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,6 +70,25 @@ TEST(variables_say_which_hosts)
     ASSERT(has(x, "https://proxy.example:3128/") && !has(x, "https://inside.example/") && !has(x, "https://four.example/"));
     ASSERT(!x->whole);
     free(px_take(&x));
+    px_auto_fd int dir = px_test_dir();
+    char path[PATH_MAX];
+    ASSERT(px_fmt(path, sizeof path, "%s/pip.conf", px_test_dir_path()) >= 0);
+    ASSERT_OK(setenv("PIP_CONFIG_FILE", path, 1));
+    static const struct {
+        const char *text;
+        bool usual, five;
+    } files[] = {{"[global]\nno-index = true\nfind-links = https://five.example/\n", false, true},
+                 {"[global]\n  no-index=1\n", false, false},
+                 {"[global]\nno-index = false\nindex-url = https://five.example/simple\n", true, true},
+                 {"#no-index = true\n; index-url = https://five.example/simple\n\n", true, false}};
+    for (size_t i = 0; i < PX_COUNT_OF(files); i++) {
+        px_auto_fd int fd = openat(dir, "pip.conf", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+        ASSERT_OK(px_write_full(fd, files[i].text, strlen(files[i].text)));
+        ASSERT_OK(px_index_load(&x, &e));
+        ASSERT_EQ(has(x, "https://pypi.org/"), files[i].usual);
+        ASSERT_EQ(has(x, "https://five.example/"), files[i].five);
+        free(px_take(&x));
+    }
     ASSERT_OK(setenv("PIP_NO_INDEX", "1", 1));
     ASSERT_OK(setenv("PX_INDEX_NET", "host", 1));
     ASSERT_OK(px_index_load(&x, &e));
