@@ -109,7 +109,7 @@ int route_find(struct relay *r, const struct px_address *to, uint16_t port, stru
         if (l->name->traffic < 0)
             l->name->traffic = relay_traffic(r, l->name->text);
         l->traffic = l->name->traffic;
-        l->checked = !r->rules.listed || px_net_rules_own(&r->rules, l->name->text, port);
+        l->checked = !r->rules.listed || px_net_rules_proxy(&r->rules, l->name->text, port);
         return 0;
     }
     /* An address of the pool that stands for nothing is special to every rule. */

@@ -28,7 +28,8 @@ int px_index_add_host(struct px_index *x, const char *host, unsigned port)
         return 0;
     if (x->count == PX_INDEX_MAX)
         return -E2BIG;
-    x->rows[x->count++] = place;
+    x->rows[x->count].place = place;
+    x->rows[x->count++].proxy = x->proxies;
     return 0;
 }
 
@@ -97,10 +98,11 @@ int px_index_load(struct px_index **ret_index, struct px_err *e)
 
 bool px_index_has(const struct px_index *x, const struct px_fetch_place *place)
 {
-    for (size_t i = 0; i < x->count; i++)
-        if (x->rows[i].port == place->port &&
-            (px_equal(x->rows[i].host, place->host) || (x->rows[i].loopback && place->loopback)))
+    for (size_t i = 0; i < x->count; i++) {
+        const struct px_fetch_place *row = &x->rows[i].place;
+        if (row->port == place->port && (px_equal(row->host, place->host) || (row->loopback && place->loopback)))
             return true;
+    }
     return false;
 }
 
@@ -108,7 +110,7 @@ int px_index_net(const struct px_index *x, struct px_net_own *ret_net)
 {
     *ret_net = (struct px_net_own){.rules_count = 0};
     for (size_t i = 0; i < x->count; i++) {
-        const struct px_fetch_place *row = &x->rows[i];
+        const struct px_fetch_place *row = &x->rows[i].place;
         struct px_net_rule *rule = &ret_net->rules[ret_net->rules_count];
         char text[HOST_MAX];
         if (row->loopback) {
@@ -118,6 +120,7 @@ int px_index_net(const struct px_index *x, struct px_net_own *ret_net)
         } else if (px_fmt(text, sizeof text, "%s:%u", row->host, row->port) >= 0 &&
                    px_net_rule_parse(text, false, rule) == 0) {
             rule->own = true;
+            rule->proxy = x->rows[i].proxy;
             ret_net->rules_count++;
         }
     }

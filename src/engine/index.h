@@ -17,8 +17,12 @@ struct px_err;
 enum { PX_INDEX_MAX = 64 };
 
 struct px_index {
-    struct px_fetch_place rows[PX_INDEX_MAX];
+    struct {
+        struct px_fetch_place place;
+        bool proxy;
+    } rows[PX_INDEX_MAX];
     size_t count;
+    bool proxies; /* what is added now is a proxy */
     bool without; /* a file of settings says no-index: pypi.org is not among them */
     bool whole;   /* PX_INDEX_NET=host: boxes have the host's network */
 };

@@ -101,8 +101,10 @@ static int add_lines(struct px_index *index, char *text)
         next = line + n + (line[n] == '\n');
         line[n] = '\0';
         index->without = index->without || says_no_index(line);
+        index->proxies = px_starts_with(line + strspn(line, " \t"), "proxy");
         if (!strchr("#;", line[strspn(line, " \t")]))
             r = px_index_add_text(index, line);
+        index->proxies = false;
     }
     return r;
 }
@@ -184,12 +186,20 @@ static bool is_passed(const char *name)
     return px_starts_with(name, "PIP_") || px_starts_with(name, "UV_");
 }
 
-/* A proxy can be said without "http://". */
-static int add_proxy(struct px_index *index, const char *name, const char *value)
+static bool is_proxy(const char *name)
 {
     size_t n = strlen(name);
-    bool proxy = n > 6 && strcasecmp(name + n - 6, "_proxy") == 0 && strcasecmp(name, "no_proxy") != 0;
-    return proxy && *value && !strstr(value, "://") ? px_index_add_host(index, value, PROXY_PORT) : 0;
+    return n > 6 && strcasecmp(name + n - 6, "_proxy") == 0 && strcasecmp(name, "no_proxy") != 0;
+}
+
+/* The hosts in a variable. A proxy can be said without "http://". */
+static int add_variable(struct px_index *index, const char *name, const char *value)
+{
+    index->proxies = is_proxy(name);
+    int r = index->proxies && *value && !strstr(value, "://") ? px_index_add_host(index, value, PROXY_PORT)
+                                                              : px_index_add_text(index, value);
+    index->proxies = false;
+    return r;
 }
 
 static int show_variable(struct showing *s, const char *entry)
@@ -198,7 +208,7 @@ static int show_variable(struct showing *s, const char *entry)
     const char *equals = strchr(entry, '=');
     if (!equals || px_fmt(name, sizeof name, "%.*s", (int)(equals - entry), entry) < 0 || !is_passed(name))
         return 0;
-    if (s->index && (px_index_add_text(s->index, equals + 1) < 0 || add_proxy(s->index, name, equals + 1) < 0))
+    if (s->index && add_variable(s->index, name, equals + 1) < 0)
         return -1;
     if (s->box && px_build_box_env(s->box, name, equals + 1, s->e) < 0)
         return -1;

@@ -69,6 +69,8 @@ TEST(variables_say_which_hosts)
     ASSERT(has(x, "https://one.example/") && has(x, "https://two.example:8443/") && has(x, "http://localhost:7/"));
     ASSERT(has(x, "https://proxy.example:3128/") && !has(x, "https://inside.example/") && !has(x, "https://four.example/"));
     ASSERT(!x->whole);
+    for (size_t i = 0; i < x->count; i++)
+        ASSERT_EQ(x->rows[i].proxy, px_equal(x->rows[i].place.host, "proxy.example"));
     free(px_take(&x));
     px_auto_fd int dir = px_test_dir();
     char path[PATH_MAX];

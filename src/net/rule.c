@@ -179,12 +179,23 @@ static bool unreachable(const struct px_address *a)
     return px_equal(word, "loopback") || px_equal(word, "unspecified") || px_equal(word, "multicast");
 }
 
-bool px_net_rules_own(const struct px_net_rules *rules, const char *name, uint16_t port)
+static const struct px_net_rule *find_own(const struct px_net_rules *rules, const char *name, uint16_t port)
 {
     for (size_t i = 0; i < rules->allow_count; i++)
         if (rules->allow[i].own && px_net_rule_name(&rules->allow[i], name) && px_net_rule_port(&rules->allow[i], port))
-            return true;
-    return false;
+            return &rules->allow[i];
+    return NULL;
+}
+
+bool px_net_rules_own(const struct px_net_rules *rules, const char *name, uint16_t port)
+{
+    return find_own(rules, name, port) != NULL;
+}
+
+bool px_net_rules_proxy(const struct px_net_rules *rules, const char *name, uint16_t port)
+{
+    const struct px_net_rule *rule = find_own(rules, name, port);
+    return rule && rule->proxy;
 }
 
 /* What a name of the caller's own may lead to: the open network, and networks of an organisation. */

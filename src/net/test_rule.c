@@ -158,6 +158,9 @@ TEST(hosts_of_the_callers_own)
                   (int)rows[i].want * 100 + (int)i);
     }
     ASSERT(px_net_rules_own(&rules, "index.test", 443) && !px_net_rules_own(&rules, "index.test", 80));
+    ASSERT(!px_net_rules_proxy(&rules, "index.test", 443));
+    rule.proxy = true;
+    ASSERT(px_net_rules_proxy(&rules, "index.test", 443) && !px_net_rules_proxy(&rules, "index.test", 80));
 }
 
 /* The fence around a device is made of whole networks: it may close more than the relay does, never less. */
