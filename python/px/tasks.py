@@ -7,7 +7,8 @@
     tests = run_tests(workspace, {"command": ["pytest", "-q"]})
     cleanup(workspace)
 
-Without config= each call reads configs/sandbox.yaml, if it is there; relative paths are those of the working directory.
+Without config= each call reads configs/sandbox.yaml, if it is there, which may only restrict the defaults (PX050).
+Relative paths are those of the working directory.
 Every call is a line of the task's journal, LOGS_DIR/ID.jsonl.
 """
 

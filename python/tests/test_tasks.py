@@ -247,15 +247,25 @@ def test_R21_R22_configuration(here):
     Path("configs").mkdir()
     file = Path("configs/sandbox.yaml")
     file.write_text("work_root: w/r\nlogs_dir: l\ndefault_timeout_sec: 1.5\nallowed_binaries: [sh]\nlog_max_mb: 1\n")
-    found = SandboxConfig.load()
+    for refused in (SandboxConfig.load, lambda: prepare_workspace("t", {"a": "1"})):  # sh is not in the default list
+        with pytest.raises(SandboxError, match="allowed_binaries") as caught:
+            refused()
+        assert caught.value.name == "PX050"
+    found = SandboxConfig.load(file)
     assert (found.work_root, found.logs_dir, found.default_timeout_sec) == ("w/r", "l", 1.5)
     assert (found.allowed_binaries, found.log_max_mb, found.overlay) == (["sh"], 1, "auto")
-    workspace = prepare_workspace("t", {"a": "1"})
+    workspace = prepare_workspace("t", {"a": "1"}, config=found)
     assert workspace == Path("w/r/t")
-    assert apply_action(workspace, {"command": ["sh", "-c", "echo 1"]}).stdout == "1\n"
     assert apply_action(workspace, {"command": ["sh", "-c", "echo 1"]}, config=found).stdout == "1\n"
     with pytest.raises(WorkspaceError, match="work_root"):
         apply_action(workspace, {"command": ["sh"]}, config=CONFIG)
+    file.write_text("work_root: w/r\nlogs_dir: l\nallowed_binaries: [python]\nenable_jail: true\n")
+    assert SandboxConfig.load().allowed_binaries == ["python"]  # found, and stricter
+    assert apply_action(workspace, {"command": ["sh", "-c", "echo 1"]}).error == "not_allowed"
+    file.write_text("enable_jail: false\n")
+    with pytest.raises(SandboxError, match="enable_jail") as caught:
+        apply_action(workspace, {"command": ["python", "-c", "pass"]})
+    assert caught.value.name == "PX050"
     file.write_text("x: [\n")
     with pytest.raises(SandboxError) as caught:
         prepare_workspace("u", {"a": "1"})

@@ -30,6 +30,13 @@ static void add_netlink(struct px_plan *plan, int protocol, const struct px_buf 
     s->flags = (uint16_t)flags;
 }
 
+static void add_rules(struct px_plan *plan, const struct px_net_own *own)
+{
+    px_auto_buf struct px_buf out = PX_BUF(MESSAGES_MAX);
+    px_batch_rules(&out, own ? own->ports : NULL, own ? own->ports_count : 0);
+    add_netlink(plan, NETLINK_NETFILTER, &out, 0);
+}
+
 static void add_made(struct px_plan *plan, int protocol, void (*make)(struct px_buf *out), unsigned flags)
 {
     px_auto_buf struct px_buf out = PX_BUF(MESSAGES_MAX);
@@ -58,11 +65,11 @@ static void add_log(struct px_plan *plan)
     s->attr = (uint32_t)out.len;
 }
 
-static void add_outbound(struct px_plan *plan)
+static void add_outbound(struct px_plan *plan, const struct px_policy *policy)
 {
     add_made(plan, NETLINK_ROUTE, px_batch_routes4, 0);
     add_made(plan, NETLINK_ROUTE, px_batch_routes6, PX_STEP_MAYBE);
-    add_made(plan, NETLINK_NETFILTER, px_batch_rules, 0);
+    add_rules(plan, policy->own_net);
     add_socket(plan, PX_NET_TCP4, AF_INET, SOCK_STREAM, PX_NET_PORT_TCP);
     add_socket(plan, PX_NET_TCP6, AF_INET6, SOCK_STREAM, PX_NET_PORT_TCP);
     add_socket(plan, PX_NET_UDP4, AF_INET, SOCK_DGRAM, PX_NET_PORT_DNS);
@@ -121,14 +128,14 @@ void px_plan_network(struct px_plan *plan, const struct px_policy *policy)
         return;
     }
     if (policy->net == PX_NET_OUTBOUND)
-        add_outbound(plan);
+        add_outbound(plan, policy);
     /* For a box that stays, ports can be published later. */
     for (int i = 0; (plan->stays || publishes(policy, false)) && i < PX_NET_INSIDE_MAX; i++)
         add_socket(plan, PX_NET_INSIDE, AF_INET, SOCK_STREAM, 0);
     for (int i = 0; (plan->stays || publishes(policy, true)) && i < PX_NET_VISITORS_MAX; i++)
         add_socket(plan, PX_NET_INSIDE_UDP, AF_INET, SOCK_DGRAM, 0);
     if (policy->net == PX_NET_OUTBOUND)
-        px_plan_has(plan, "net=relay%s", policy->allow_net.count ? ", allow-list" : "");
+        px_plan_has(plan, "net=relay%s", policy->allow_net.count || policy->own_net ? ", allow-list" : "");
     if (policy->publish.count > 0)
         px_plan_has(plan, "ports=%zu published", policy->publish.count);
 }

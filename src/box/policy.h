@@ -94,6 +94,7 @@ struct px_policy {
     struct px_text_list host_ports;             /* of the host's loopback, one by one */
     bool allow_host_loopback;                   /* all of them */
     struct px_text_list dns;                    /* addresses */
+    const struct px_net_own *own_net;           /* PX_NET_OUTBOUND reaches these hosts alone; borrowed from the engine */
     char *http_proxy;
     int require;                /* enum px_tier: the weakest that will do */
     bool plain;                 /* no box at all, limits alone: PX_TIER_RLIMITS; no field, only the engine sets it */

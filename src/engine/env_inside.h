@@ -17,6 +17,7 @@ struct px_env_work {
     struct px_tags tags;
     char abi[16];               /* cp311 */
     struct px_fetch *fetch;     /* px-fetch, once it is needed */
+    struct px_index *index;     /* the hosts that it may be sent to; the same */
 };
 
 /* env.c: the Python of the base, its tags and its name for extensions; and what it selects of the lock. */

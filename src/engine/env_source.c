@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "engine/env_inside.h"
+#include "engine/index.h"
 #include "image/fetch.h"
 
 enum { COPY = 1 << 16, REDIRECTS_MAX = 5, TRIES = 3 };
@@ -167,6 +168,19 @@ static int unreachable(const struct px_env_package *p, const char *url, const ch
         "Check the network and the index, then run the command again.\nOr put the file in a --find-links directory.");
 }
 
+/* A lock is written by others: it leads to the user's own index, and nowhere else. */
+static int not_index(const struct px_env_package *p, const char *url, const struct px_fetch_place *place,
+                     struct px_err *e)
+{
+    (void)px_fail(e, PX_E_BUILD, 0, "cannot fetch %s: %.100s is not an index of yours", p->file, place->host);
+    (void)px_detail(e, "reason", "foreign_index");
+    (void)px_why(e, "The lock names %.200s, and no setting of pip or uv names that host.", url);
+    return px_fix(e,
+                  "If you trust it, name it: PX_INDEX_HOSTS=%.100s:%u, or as an index in the settings of pip or uv.\n"
+                  "Or put the file in a --find-links directory.",
+                  place->host, place->port);
+}
+
 /* Never from TLS to none, nor from another machine to this one. */
 static int follow(const struct px_env_package *p, const struct px_fetch_answer *answer, char *url, size_t size,
                   struct px_err *e)
@@ -189,16 +203,19 @@ static int fetch_once(struct px_env_work *w, const struct px_chosen *c, const st
         return px_fail(e, PX_E_LIMIT, 0, "the address of %s is too long", p->file);
     url[strcspn(url, "#")] = '\0';
     for (unsigned n = 0; n <= REDIRECTS_MAX; n++) {
+        struct px_fetch_place place;
+        if (px_fetch_place(url, &place) < 0)
+            return unreachable(p, url, "only https is used, and http for this machine itself", e);
+        if (n == 0 && !px_index_has(w->index, &place))
+            return not_index(p, url, &place, e);
         const struct px_fetch_request request = {.method = PX_FETCH_GET,
                                                  .url = url,
                                                  .source = -1,
                                                  .sink = sink,
                                                  .answer_max = most(c),
                                                  .progress = w->s->progress,
-                                                 .what = what};
-        struct px_fetch_place place;
-        if (px_fetch_place(url, &place) < 0)
-            return unreachable(p, url, "only https is used, and http for this machine itself", e);
+                                                 .what = what,
+                                                 .outward = n > 0 && !px_index_has(w->index, &place)};
         if (ftruncate(sink, 0) < 0 || px_fetch(w->fetch, &request, answer, e) < 0)
             return e && e->code ? -1 : unreachable(p, url, "there is no room for it", e);
         if (answer->cut)
@@ -221,6 +238,8 @@ static int fetch_file(struct px_env_work *w, const struct px_chosen *c, struct p
     struct px_blob_writer *writer = NULL;
     if (w->ask->offline)
         return unreachable(p, c->file->url, "it would have to be fetched, and this run is offline", e);
+    if (!w->index && px_index_load(&w->index, e) < 0)
+        return -1;
     if ((!w->fetch && px_fetch_open(&w->fetch, e) < 0) || px_blob_begin(w->s->store, most(c), &writer, e) < 0)
         return -1;
     int r = 1;
@@ -237,6 +256,8 @@ void px_env_source_end(struct px_env_work *w)
 {
     px_fetch_close(w->fetch);
     w->fetch = NULL;
+    free(w->index);
+    w->index = NULL;
 }
 
 /* ---- */

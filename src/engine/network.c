@@ -64,6 +64,27 @@ static int send_ports(struct px_network *n, const struct px_policy *policy, stru
     return 0;
 }
 
+/* An empty list first: without one everything of the open network is allowed. */
+static int send_own(struct px_network *n, const struct px_net_own *own, struct px_err *e)
+{
+    struct px_net_order o = {.kind = PX_ORDER_FORGET_ALLOW};
+    if (!own)
+        return 0;
+    if (order(n, &o, -1, e) < 0)
+        return -1;
+    for (size_t i = 0; i < own->rules_count; i++) {
+        o = (struct px_net_order){.kind = PX_ORDER_ALLOW, .rule = own->rules[i]};
+        if (order(n, &o, -1, e) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < own->ports_count; i++) {
+        o = (struct px_net_order){.kind = PX_ORDER_HOST_PORT, .port = own->ports[i]};
+        if (order(n, &o, -1, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static char *next_word(char **at)
 {
     char *p = *at + strspn(*at, " \t\r");
@@ -169,8 +190,9 @@ static int send_all(struct px_network *n, const struct px_policy *policy, struct
     bool out = policy->net == PX_NET_OUTBOUND;
     if (send_published(n, policy, e) < 0)
         return -1;
-    if (out && (send_rules(n, &policy->allow_net, false, e) < 0 || send_rules(n, &policy->deny_net, true, e) < 0 ||
-                send_ports(n, policy, e) < 0 || send_resolver(n, policy, e) < 0))
+    if (out && (send_own(n, policy->own_net, e) < 0 || send_rules(n, &policy->allow_net, false, e) < 0 ||
+                send_rules(n, &policy->deny_net, true, e) < 0 || send_ports(n, policy, e) < 0 ||
+                send_resolver(n, policy, e) < 0))
         return -1;
     return order(n, &go, -1, e);
 }

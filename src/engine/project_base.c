@@ -13,6 +13,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "engine/base_python.h"
+#include "engine/found.h"
 #include "engine/project.h"
 #include "engine/sandbox_import.h"
 #include "engine/sandbox_record.h"
@@ -41,6 +42,47 @@ static int place_of(const struct px_project *p, const char *text, char *out, siz
     if (*text == '.' || faccessat(p->site.dir, text, F_OK, 0) == 0)
         return px_fmt(out, size, "%s/%s", root, text);
     return px_fmt(out, size, "docker://%s", text);
+}
+
+/* The path of a place; NULL: it is a registry's. */
+static const char *path_of(const char *place)
+{
+    static const char *const kinds[] = {"oci:", "oci-archive:", "docker-archive:"};
+    for (size_t i = 0; i < PX_COUNT_OF(kinds); i++)
+        if (px_starts_with(place, kinds[i]))
+            return place + strlen(kinds[i]);
+    return px_starts_with(place, "docker://") ? NULL : place;
+}
+
+static int outside(const struct px_project *p, const char *place, bool link, struct px_err *e)
+{
+    (void)px_fail(e, PX_E_BASE, 0, "the base '%.100s' is not a part of the project", said(p));
+    (void)px_detail(e, "base", said(p));
+    (void)px_detail(e, "reason", "outside_project");
+    (void)px_why(e, "%s; what else of this machine the sandbox shows is for you to say, and not for pyproject.toml.",
+                 link ? "A link is on the way to it" : "It lies elsewhere");
+    return px_fix(e,
+                  "If you trust the project with it: px sandbox base import NAME %.200s\n"
+                  "Then write base = \"NAME\" in [tool.px.sandbox].",
+                  place);
+}
+
+/* A manifest is written by others: it may name what comes with the project, and what anybody can have. */
+static int check_place(const struct px_project *p, const char *place, struct px_err *e)
+{
+    const char *root = p->site.root, *path = path_of(place);
+    char below[PATH_MAX];
+    size_t n = strlen(root);
+    if (!path)
+        return 0;
+    if (strncmp(path, root, n) != 0 || path[n] != '/')
+        return outside(p, place, false, e);
+    path += n + strspn(path + n, "/");
+    if (px_fmt(below, sizeof below, "%.*s", (int)(path_of(place) == place ? strlen(path) : strcspn(path, ":")), path) <
+        0)
+        return outside(p, place, false, e);
+    int r = px_found_below(p->site.dir, *below ? below : ".");
+    return r == -EXDEV || r == -ELOOP ? outside(p, place, r == -ELOOP, e) : 0;
 }
 
 /* A path or a reference has one of these in it; a name has not. */
@@ -101,6 +143,8 @@ static int find(struct px_project *p, struct px_err *e)
         if (place_of(p, said(p), place, sizeof place) < 0 || !(p->base = strdup(place)))
             return px_fail(e, PX_E_BASE, ENAMETOOLONG, "the base '%.100s...' cannot be found", said(p));
     }
+    if (p->base && check_place(p, p->base, e) < 0)
+        return -1;
     if (px_project_sandbox(p, &s, e) < 0)
         return -1;
     int r = px_base_find(s->store, px_project_base(p), &base, e);
@@ -135,6 +179,13 @@ static int cannot_bring(const struct px_project *p, struct px_err *e)
     (void)px_detail(e, "base", said(p));
     (void)px_detail(e, "reason", "import_failed");
     (void)px_why(e, "%s", why);
+    if (px_starts_with(px_project_base(p), "docker://"))
+        return px_fix(
+            e,
+            "Correct [tool.px.sandbox].base, which gets no credentials of yours.\n"
+            "For an image that needs some, or a registry of this network: px sandbox base import NAME %.200s\n"
+            "Then write base = \"NAME\".",
+            px_project_base(p));
     return px_fix(e, "Correct [tool.px.sandbox].base: a root as a directory or an archive, an OCI layout or archive, or an image's reference.");
 }
 
@@ -159,7 +210,8 @@ int px_project_base_bring(struct px_project *p, bool plan, struct px_err *e)
     if (r > 0 && plan)
         return 0;
     if (r > 0) {
-        if (px_base_bring(p->sandbox, px_project_base(p), &json, e) < 0)
+        const struct px_within within = {p->site.dir, p->site.root};
+        if (px_base_bring(p->sandbox, px_project_base(p), &within, &json, e) < 0)
             return cannot_bring(p, e);
         r = find(p, e);
     }

@@ -54,6 +54,9 @@ static int missing(const char *python, struct px_err *e)
 static int failed(const char *python, const char *tool, const char *what, struct px_err *e)
 {
     char why[sizeof e->why];
+    if (e->code == PX_E_NETWORK)
+        return px_fix(e, "Run `px doctor` to see what this kernel has.\n"
+                         "Or give the code of packages this host's whole network: PX_INDEX_NET=host px sync.");
     if (e->code != PX_E_BUILD)
         return -1;
     if (strstr(e->why, "No module named pip"))
@@ -71,7 +74,7 @@ static int failed(const char *python, const char *tool, const char *what, struct
 static int make_box(const char *root, const char *doing, int scratch, struct px_build_box *box, struct px_err *e)
 {
     char path[PATH_MAX];
-    if (px_build_box_fetch(box, doing, e) < 0 || px_settings_show(box, root, e) < 0)
+    if (px_build_box_index(box, doing, e) < 0 || px_settings_show(box, root, e) < 0)
         return -1;
     if (scratch >= 0 &&
         (px_build_path(scratch, "", path, sizeof path, e) < 0 ||

@@ -5,20 +5,24 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "engine/index.h"
 #include "engine/sandbox_box.h"
 #include "project/resolved.h"
 #include "project/site.h"
+#include "project/state.h"
 
-enum { SHOWN_MAX = 64, SETTINGS_MAX = 1 << 20 };
+enum { SHOWN_MAX = 64, SETTINGS_MAX = 1 << 20, PROXY_PORT = 80 };
 
 struct showing {
-    struct px_build_box *box;
+    struct px_build_box *box;   /* NULL: nothing is shown, */
+    struct px_index *index;     /* ... and the hosts in the settings are added to this */
     const char *home;           /* NULL: the user has none */
     char *shown[SHOWN_MAX];
     size_t count;
@@ -45,6 +49,8 @@ static bool is_there(const struct showing *s, const char *path)
 static int show(struct showing *s, const char *text)
 {
     char path[PATH_MAX];
+    if (!s->box)
+        return 0;
     if (px_resolved_path(text, path, sizeof path) < 0 || px_equal(path, "/") || is_there(s, path) ||
         access(path, R_OK) < 0)
         return 0;
@@ -74,12 +80,43 @@ static int show_words(struct showing *s, const char *text)
 
 /* ---- files ---- */
 
+/* "no-index = true" of pip.conf and uv.toml. */
+static bool says_no_index(const char *line)
+{
+    char value[16];
+    line += strspn(line, " \t");
+    if (!px_starts_with(line, "no-index"))
+        return false;
+    line += strlen("no-index");
+    line += strspn(line, " \t=:");
+    return px_fmt(value, sizeof value, "%.*s", (int)strcspn(line, " \t\r#;"), line) >= 0 && px_truthy(value);
+}
+
+/* Lines that are comments name nothing. */
+static int add_lines(struct px_index *index, char *text)
+{
+    int r = 0;
+    for (char *line = text, *next; r == 0 && *line; line = next) {
+        size_t n = strcspn(line, "\n");
+        next = line + n + (line[n] == '\n');
+        line[n] = '\0';
+        index->without = index->without || says_no_index(line);
+        index->proxies = px_starts_with(line + strspn(line, " \t"), "proxy");
+        if (!strchr("#;", line[strspn(line, " \t")]))
+            r = px_index_add_text(index, line);
+        index->proxies = false;
+    }
+    return r;
+}
+
 static int show_file(struct showing *s, const char *path)
 {
     struct px_buf text = {0};
     if (px_site_read(AT_FDCWD, path, SETTINGS_MAX, &text) != 0)
         return 0;
     int r = show(s, path) < 0 || show_words(s, px_buf_text(&text)) < 0 ? -1 : 0;
+    if (s->index && text.len > 0)
+        r = add_lines(s->index, text.data);
     px_buf_done(&text);
     return r;
 }
@@ -137,6 +174,7 @@ static bool is_passed(const char *name)
                                        "UV_OUTPUT_FILE",
                                        "UV_LOG_CONTEXT"};
     static const char *const others[] = {"HTTP_PROXY",     "HTTPS_PROXY",   "ALL_PROXY",      "NO_PROXY",
+                                         "http_proxy",     "https_proxy",   "ftp_proxy",      "no_proxy",
                                          "all_proxy",      "SSL_CERT_FILE", "SSL_CERT_DIR",   "REQUESTS_CA_BUNDLE",
                                          "CURL_CA_BUNDLE", "NETRC",         "XDG_CONFIG_HOME"};
     for (size_t i = 0; i < PX_COUNT_OF(not); i++)
@@ -148,30 +186,67 @@ static bool is_passed(const char *name)
     return px_starts_with(name, "PIP_") || px_starts_with(name, "UV_");
 }
 
+static bool is_proxy(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 6 && strcasecmp(name + n - 6, "_proxy") == 0 && strcasecmp(name, "no_proxy") != 0;
+}
+
+/* The hosts in a variable. A proxy can be said without "http://". */
+static int add_variable(struct px_index *index, const char *name, const char *value)
+{
+    index->proxies = is_proxy(name);
+    int r = index->proxies && *value && !strstr(value, "://") ? px_index_add_host(index, value, PROXY_PORT)
+                                                              : px_index_add_text(index, value);
+    index->proxies = false;
+    return r;
+}
+
 static int show_variable(struct showing *s, const char *entry)
 {
     char name[128];
     const char *equals = strchr(entry, '=');
     if (!equals || px_fmt(name, sizeof name, "%.*s", (int)(equals - entry), entry) < 0 || !is_passed(name))
         return 0;
-    if (px_build_box_env(s->box, name, equals + 1, s->e) < 0 || show_words(s, equals + 1) < 0)
+    if (s->index && add_variable(s->index, name, equals + 1) < 0)
+        return -1;
+    if (s->box && px_build_box_env(s->box, name, equals + 1, s->e) < 0)
+        return -1;
+    if (show_words(s, equals + 1) < 0)
         return -1;
     bool is_file = px_equal(name, "PIP_CONFIG_FILE") || px_equal(name, "UV_CONFIG_FILE");
     return is_file ? show_file(s, equals + 1) : 0;
 }
 
-int px_settings_show(struct px_build_box *box, const char *root, struct px_err *e)
+static const char *home_of_user(void)
 {
     const char *home = getenv("HOME");
-    struct showing s = {.box = box, .home = home && *home == '/' ? home : NULL, .e = e};
+    return home && *home == '/' ? home : NULL;
+}
+
+static int show_all(struct showing *s)
+{
+    int r = 0;
+    for (char **entry = environ; r == 0 && entry && *entry; entry++)
+        r = show_variable(s, *entry);
+    return r == 0 ? show_files(s) : r;
+}
+
+int px_settings_show(struct px_build_box *box, const char *root, struct px_err *e)
+{
+    struct showing s = {.box = box, .home = home_of_user(), .e = e};
     int r = show(&s, root);
     if (r == 0 && s.home)
         r = px_build_box_env(box, "HOME", s.home, e);
-    for (char **entry = environ; r == 0 && entry && *entry; entry++)
-        r = show_variable(&s, *entry);
     if (r == 0)
-        r = show_files(&s);
+        r = show_all(&s);
     for (size_t i = 0; i < s.count; i++)
         free(s.shown[i]);
     return r;
+}
+
+int px_settings_hosts(struct px_index *index)
+{
+    struct showing s = {.index = index, .home = home_of_user()};
+    return show_all(&s);
 }

@@ -6,7 +6,10 @@
 #pragma once
 
 struct px_build_box;
+struct px_index;
 struct px_err;
 
 /* The project itself (read-only, at its own site), variables, files of settings, and local paths that they name. */
 int px_settings_show(struct px_build_box *box, const char *root, struct px_err *e);
+/* The hosts that the same variables and files name. -E2BIG or another negative number if they are too many. */
+int px_settings_hosts(struct px_index *index);

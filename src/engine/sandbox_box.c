@@ -13,6 +13,8 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "box/policy.h"
+#include "engine/index.h"
+#include "net/rule.h"
 
 enum { TICK_MSEC = 200, SAID_MAX = 360 };
 
@@ -36,7 +38,7 @@ static int make(struct px_build_box *box, const char *doing, const struct settin
 /* Bounds against a tool that runs wild, far above what packages need; limits that the host cannot keep do not stop a
  * build. */
 static const struct setting fetch_settings[] = {
-    {"net", "host"},   {"limits", "try"},       {"memory", "4g"}, {"disk", "unlimited"},
+    {"limits", "try"}, {"memory", "4g"},        {"disk", "unlimited"},
     {"timeout", "1h"}, {"output-limit", "16m"}, {NULL, NULL},
 };
 static const struct setting setup_settings[] = {
@@ -45,23 +47,56 @@ static const struct setting setup_settings[] = {
 };
 
 /* How the host reaches the world; what of it there is. */
-static const char *const host_files[] = {
-    "/etc/resolv.conf",     "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl",
-    "/etc/ca-certificates", "/etc/pki",   "/etc/gai.conf",      "/etc/apt",
-};
+static const char *const host_files[] = {"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf",
+                                         "/etc/apt"};
+static const char *const certificates[] = {"/etc/ssl", "/etc/ca-certificates", "/etc/pki"};
+
+static int show_present(struct px_build_box *box, const char *const *files, size_t count, struct px_err *e)
+{
+    for (size_t i = 0; i < count; i++)
+        if (access(files[i], R_OK) == 0 && px_build_box_show(box, files[i], files[i], false, e) < 0)
+            return -1;
+    return 0;
+}
 
 int px_build_box_fetch(struct px_build_box *box, const char *doing, struct px_err *e)
 {
     static const char *const passed[] = {"http_proxy", "https_proxy", "ftp_proxy", "no_proxy"};
-    if (make(box, doing, fetch_settings, e) < 0)
+    if (make(box, doing, fetch_settings, e) < 0 || px_policy_set(box->policy, "net", "host", e) < 0 ||
+        show_present(box, host_files, PX_COUNT_OF(host_files), e) < 0 ||
+        show_present(box, certificates, PX_COUNT_OF(certificates), e) < 0)
         return -1;
-    for (size_t i = 0; i < PX_COUNT_OF(host_files); i++)
-        if (access(host_files[i], R_OK) == 0 && px_build_box_show(box, host_files[i], host_files[i], false, e) < 0)
-            return -1;
     for (size_t i = 0; i < PX_COUNT_OF(passed); i++)
         if (getenv(passed[i]) && px_build_box_env(box, passed[i], getenv(passed[i]), e) < 0)
             return -1;
     return 0;
+}
+
+/* The user's own index, by px-net; PX_INDEX_NET=host is the user's word for the host's network. */
+static int open_index(struct px_build_box *box, const struct px_index *index, struct px_err *e)
+{
+    if (index->whole)
+        return px_policy_set(box->policy, "net", "host", e) < 0
+                   ? -1
+                   : show_present(box, host_files, PX_COUNT_OF(host_files), e);
+    if (index->count == 0)
+        return px_policy_set(box->policy, "net", "none", e);
+    box->own = calloc(1, sizeof *box->own);
+    if (!box->own)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "a box for packages");
+    if (px_index_net(index, box->own) < 0)
+        return px_fail(e, PX_E_LIMIT, E2BIG, "the settings of uv and pip name more than %d ports of this machine",
+                       PX_NET_OWN_PORTS_MAX);
+    box->policy->own_net = box->own;
+    return px_policy_set(box->policy, "net", "outbound", e);
+}
+
+int px_build_box_index(struct px_build_box *box, const char *doing, struct px_err *e)
+{
+    px_auto_free struct px_index *index = NULL;
+    if (make(box, doing, fetch_settings, e) < 0 || px_index_load(&index, e) < 0 || open_index(box, index, e) < 0)
+        return -1;
+    return show_present(box, certificates, PX_COUNT_OF(certificates), e);
 }
 
 int px_build_box_setup(struct px_build_box *box, const char *doing, const char *root, const char *changes,
@@ -78,6 +113,8 @@ void px_build_box_done(struct px_build_box *box)
 {
     px_policy_free(box->policy);
     box->policy = NULL;
+    free(box->own);
+    box->own = NULL;
 }
 
 int px_build_box_show(struct px_build_box *box, const char *source, const char *target, bool writable, struct px_err *e)
@@ -173,11 +210,24 @@ int px_build_fix(struct px_err *e, const char *otherwise)
     return px_fix(e, "%s", otherwise);
 }
 
+/* The host that its code asked for and may not reach, first: what it says of that is a reset connection. */
+static void quote_refusal(const struct px_build_box *box, const struct px_result *r, struct px_buf *out)
+{
+    if (!box->own || r->denials_count == 0 || !r->denials[0].target)
+        return;
+    px_buf_puts(out, "It may not reach ");
+    (void)px_buf_quote(out, r->denials[0].target, strnlen(r->denials[0].target, 100));
+    px_buf_puts(out, ", which is not an index of yours; if it is one, name it: PX_INDEX_HOSTS=NAME:PORT. ");
+}
+
 static int failed(const struct px_build_box *box, const struct px_result *r, struct px_err *e)
 {
     px_auto_buf struct px_buf words = PX_BUF(8 * SAID_MAX);
     const char *text = r->err.len > 0 ? r->err.data : r->out.data;
-    quote_lines(text ? text : "", &words);
+    quote_refusal(box, r, &words);
+    px_auto_buf struct px_buf lines = PX_BUF(8 * SAID_MAX);
+    quote_lines(text ? text : "", &lines);
+    px_buf_puts(&words, px_buf_text(&lines));
     (void)px_fail(e, PX_E_BUILD, 0, "%s failed", box->doing);
     if (r->status != PX_STATUS_NONZERO)
         (void)px_why(e, "Its box ended with %s (%s). %s", px_status_name(r->status), r->reason ? r->reason : "no reason",

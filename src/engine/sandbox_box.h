@@ -1,10 +1,9 @@
 /* engine/sandbox_box.h - the boxes in which bases and layers are made.
  *
  * Why:     neither the host's package tool nor the packages' own scripts run outside a box. A *fetch box* has the
- *          host's programs,
- *          the host's network and one directory of the store; a *setup box* has the distribution's own programs on an
- *          overlay,
- *          is root to itself, and has no network.
+ *          host's programs, the host's network and one directory of the store; it is apt's, and runs no code of
+ *          a package. An *index box* is uv's and pip's: it reaches the user's index alone. A *setup box* has the
+ *          distribution's own programs on an overlay, is root to itself, and has no network.
  * Owns:    the policy, until px_build_box_done.
  * Mustn't: leave a box behind: it ends with this process. */
 #pragma once
@@ -15,6 +14,7 @@
 #include "base/buf.h"
 
 struct px_err;
+struct px_net_own;
 struct px_policy;
 
 struct px_build_box {
@@ -24,9 +24,12 @@ struct px_build_box {
     void *user;
     struct px_buf *out;         /* its standard output, if that is wanted, or */
     int out_fd;                 /* ... where it goes; -EBADF: neither */
+    struct px_net_own *own;     /* the hosts of an index box */
 };
 
 int px_build_box_fetch(struct px_build_box *box, const char *doing, struct px_err *e);
+/* For uv and pip, which run the code of packages: it reaches the user's own index (engine/index.h) and nothing else. */
+int px_build_box_index(struct px_build_box *box, const char *doing, struct px_err *e);
 /* root: the directory that it sees as its root; changes: a directory for an overlay's changes, kept. */
 int px_build_box_setup(struct px_build_box *box, const char *doing, const char *root, const char *changes,
                        struct px_err *e);

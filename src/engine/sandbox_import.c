@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "engine/sandbox.h"
@@ -116,12 +117,24 @@ static int from_directory(struct px_sandbox *s, const char *name, const char *so
     return r;
 }
 
+/* Where a source is looked for: anywhere, or (a manifest names it) below a project, without a link on the way. */
+static int open_source(const struct px_within *within, const char *path)
+{
+    char clean[4096];
+    size_t n = within ? strlen(within->path) : 0;
+    if (!within)
+        return (int)px_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (px_path_clean(path, clean, sizeof clean) < 0 || !px_path_within(clean, within->path))
+        return -EXDEV;
+    return px_open_in_root(within->dir, clean[n] ? clean + n : "/", O_RDONLY | O_NONBLOCK, 0);
+}
+
 static int from_path(struct px_sandbox *s, const char *name, const char *source, const char *path, const char *which,
-                     char **ret_json, struct px_err *e)
+                     const struct px_within *within, char **ret_json, struct px_err *e)
 {
     struct stat st;
     struct px_tree_build *build = NULL;
-    px_auto_fd int fd = (int)px_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    px_auto_fd int fd = open_source(within, path);
     if (fd < 0 || fstat(fd, &st) < 0) {
         (void)px_fail(e, PX_E_IO, fd < 0 ? fd : errno, "cannot open '%s'", path);
         return px_fix(e, "Check the path. An image of a registry is written docker://REGISTRY/IMAGE:TAG.");
@@ -137,14 +150,17 @@ static int from_path(struct px_sandbox *s, const char *name, const char *source,
     return r;
 }
 
-static int from_registry(struct px_sandbox *s, const char *name, const char *source, const char *reference,
+static int from_registry(struct px_sandbox *s, const char *name, const char *source, const char *reference, bool found,
                          char **ret_json, struct px_err *e)
 {
     struct px_image_ref ref;
     px_auto_free struct px_image *image = calloc(1, sizeof *image);
     if (!image)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "importing a base");
-    if (px_image_ref_parse(reference, &ref, e) < 0 || px_registry_pull(s->store, &ref, s->progress, image, e) < 0)
+    if (px_image_ref_parse(reference, &ref, e) < 0)
+        return -1;
+    ref.found = found;
+    if (px_registry_pull(s->store, &ref, s->progress, image, e) < 0)
         return -1;
     int r = from_image(s, name, source, image, ret_json, e);
     px_image_done(image);
@@ -152,35 +168,37 @@ static int from_registry(struct px_sandbox *s, const char *name, const char *sou
 }
 
 /* oci:PATH[:NAME], as others write it: one of several images. */
-static int from_named(struct px_sandbox *s, const char *name, const char *source, const char *rest, char **ret_json,
-                      struct px_err *e)
+static int from_named(struct px_sandbox *s, const char *name, const char *source, const char *rest,
+                      const struct px_within *within, char **ret_json, struct px_err *e)
 {
     char path[4096];
     size_t n = strcspn(rest, ":");
     if (px_fmt(path, sizeof path, "%.*s", (int)n, rest) < 0)
         return px_fail(e, PX_E_VALUE, 0, "'%.100s...' is too long for a path", rest);
-    return from_path(s, name, source, path, rest[n] ? rest + n + 1 : NULL, ret_json, e);
+    return from_path(s, name, source, path, rest[n] ? rest + n + 1 : NULL, within, ret_json, e);
 }
 
 /* name NULL: it is found by its source. */
-static int import(struct px_sandbox *s, const char *name, const char *source, char **ret_json, struct px_err *e)
+static int import(struct px_sandbox *s, const char *name, const char *source, const struct px_within *within,
+                  char **ret_json, struct px_err *e)
 {
     static const char *const named[] = {"oci:", "oci-archive:", "docker-archive:"};
     if (px_starts_with(source, "docker://"))
-        return from_registry(s, name, source, source + strlen("docker://"), ret_json, e);
+        return from_registry(s, name, source, source + strlen("docker://"), within != NULL, ret_json, e);
     for (size_t i = 0; i < PX_COUNT_OF(named); i++)
         if (px_starts_with(source, named[i]))
-            return from_named(s, name, source, source + strlen(named[i]), ret_json, e);
-    return from_path(s, name, source, source, NULL, ret_json, e);
+            return from_named(s, name, source, source + strlen(named[i]), within, ret_json, e);
+    return from_path(s, name, source, source, NULL, within, ret_json, e);
 }
 
 int px_sandbox_base_import(struct px_sandbox *s, const char *name, const char *source, char **ret_json,
                            struct px_err *e)
 {
-    return check_name(name, e) < 0 ? -1 : import(s, name, source, ret_json, e);
+    return check_name(name, e) < 0 ? -1 : import(s, name, source, NULL, ret_json, e);
 }
 
-int px_base_bring(struct px_sandbox *s, const char *source, char **ret_json, struct px_err *e)
+int px_base_bring(struct px_sandbox *s, const char *source, const struct px_within *within, char **ret_json,
+                  struct px_err *e)
 {
-    return import(s, NULL, source, ret_json, e);
+    return import(s, NULL, source, within, ret_json, e);
 }

@@ -21,7 +21,10 @@ struct px_tasks {
 
 /* engine/task_config.c */
 int px_task_config_read(struct px_tasks *tasks, const char *file, struct px_err *e);
-int px_task_config_parse(struct px_tasks *tasks, const char *name, const char *data, size_t len, struct px_err *e);
+/* found: px found the file, the caller did not name it; what would weaken the defaults is PX050 (data/found.def). */
+int px_task_config_parse(struct px_tasks *tasks, const char *name, bool found, const char *data, size_t len,
+                         struct px_err *e);
+const char *px_task_config_key(size_t index); /* NULL past the last */
 void px_task_config_done(struct px_tasks *tasks);
 
 /* engine/task_log.c: lines of the journal. */

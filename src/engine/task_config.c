@@ -1,4 +1,4 @@
-/* configs/sandbox.yaml: its keys as a table, checked with lines. */
+/* configs/sandbox.yaml: its keys as a table, checked with lines. One that was found may only restrict. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "engine/found.h"
 #include "engine/task.h"
 #include "engine/yaml.h"
 
@@ -16,6 +17,7 @@ static const char usual_file[] = "configs/sandbox.yaml";
 struct reader {
     struct px_tasks *tasks;
     const char *name;
+    const struct px_tasks *usual; /* the defaults, for a file that was found; NULL: the caller named it */
 };
 
 static int wrong(const struct reader *r, const struct px_yaml *n, const char *what, struct px_err *e)
@@ -117,13 +119,57 @@ static const struct field {
     {"default_timeout_sec", PX_YAML_TEXT, read_seconds, T(config.timeout_msec)},
     {"cpu_time_sec", PX_YAML_TEXT, read_seconds, T(config.cpu_time_msec)},
     {"mem_limit_mb", PX_YAML_TEXT, read_megabytes, T(config.memory_bytes)},
-    {"allowed_binaries", PX_YAML_LIST, read_allowed, 0},
+    {"allowed_binaries", PX_YAML_LIST, read_allowed, T(allowed)},
     {"enable_jail", PX_YAML_TEXT, read_jail, T(config.jail)},
     {"jailer", PX_YAML_TEXT, read_jailer, 0},
     {"log_max_mb", PX_YAML_TEXT, read_megabytes, T(config.log_bytes_max)},
     {"overlay", PX_YAML_TEXT, read_overlay, T(config.overlay)},
     {0},
 };
+
+const char *px_task_config_key(size_t index)
+{
+    return index < PX_COUNT_OF(fields) ? fields[index].key : NULL;
+}
+
+static void put_value(const struct px_yaml *n, struct px_buf *out)
+{
+    enum { SHOWN = 200 };
+    if (n->kind == PX_YAML_TEXT) {
+        (void)px_buf_quote(out, n->text, strnlen(n->text, SHOWN));
+        return;
+    }
+    px_buf_puts(out, "[");
+    for (const struct px_yaml *item = n->first; item && out->len < SHOWN; item = item->next) {
+        (void)px_buf_quote(out, item->text, strnlen(item->text, SHOWN));
+        px_buf_puts(out, item->next ? ", " : "");
+    }
+    px_buf_puts(out, "]");
+}
+
+static int loosens(const struct reader *r, const struct px_yaml *n, struct px_err *e)
+{
+    px_auto_buf struct px_buf value = PX_BUF(1 << 12);
+    put_value(n, &value);
+    px_fail(e, PX_E_FOUND_LOOSENS, 0, "%s, line %zu: '%s: %s' is weaker than the default", r->name, n->line, n->key,
+            px_buf_text(&value));
+    (void)px_detail(e, "file", r->name);
+    (void)px_detail(e, "field", n->key);
+    (void)px_detail(e, "value", px_buf_text(&value));
+    return px_fix(
+        e,
+        "Read the file. If its settings are yours, name it: --config %s (Python: config=SandboxConfig.load(\"%s\")).\n"
+        "Or remove '%s' from it.",
+        r->name, r->name, n->key);
+}
+
+/* Judged when it is read, so that the value is the file's and has a line. */
+static int judge(const struct reader *r, const struct field *f, const struct px_yaml *n, struct px_err *e)
+{
+    int way = px_found_way(f->key);
+    const void *value = (const char *)r->tasks + f->at, *usual = (const char *)r->usual + f->at;
+    return way >= 0 && px_found_restricts((enum px_found_way)way, AT_FDCWD, value, usual) ? 0 : loosens(r, n, e);
+}
 
 static int read_key(struct reader *r, const struct px_yaml *n, struct px_err *e)
 {
@@ -134,7 +180,9 @@ static int read_key(struct reader *r, const struct px_yaml *n, struct px_err *e)
         return wrong(r, n, "is no key that is known here", e);
     if (n->kind != f->kind)
         return wrong(r, n, f->kind == PX_YAML_LIST ? "must be a list" : "must be a single value", e);
-    return f->read(r, n, (char *)r->tasks + f->at, e);
+    if (f->read(r, n, (char *)r->tasks + f->at, e) < 0)
+        return -1;
+    return r->usual ? judge(r, f, n, e) : 0;
 }
 
 static int set_defaults(struct px_tasks *tasks, struct px_err *e)
@@ -158,25 +206,33 @@ static void publish(struct px_tasks *tasks)
     tasks->config.allowed = (const char *const *)tasks->allowed;
 }
 
-int px_task_config_parse(struct px_tasks *tasks, const char *name, const char *data, size_t len, struct px_err *e)
+static int parse(struct reader *r, const char *data, size_t len, struct px_err *e)
 {
-    struct reader r = {tasks, name};
     struct px_yaml *root = NULL;
     struct px_err broken = {0};
-    if (set_defaults(tasks, e) < 0)
-        return -1;
-    publish(tasks);
-    if (len == 0)
-        return 0;
-    if (px_yaml_parse(name, data, len, &root, &broken) < 0) {
+    if (px_yaml_parse(r->name, data, len, &root, &broken) < 0) {
         px_fail(e, PX_E_TASK_CONFIG, 0, "%s", broken.what);
         return px_why(e, "%s", broken.why);
     }
-    int done = root->kind == PX_YAML_MAP ? 0 : wrong(&r, root, "must be a map", e);
+    int done = root->kind == PX_YAML_MAP ? 0 : wrong(r, root, "must be a map", e);
     for (const struct px_yaml *n = root->first; n && done >= 0; n = n->next)
-        done = read_key(&r, n, e);
+        done = read_key(r, n, e);
     px_yaml_free(root);
+    return done;
+}
+
+int px_task_config_parse(struct px_tasks *tasks, const char *name, bool found, const char *data, size_t len,
+                         struct px_err *e)
+{
+    px_auto_free struct px_tasks *usual = calloc(1, sizeof *usual);
+    struct reader r = {tasks, name, found ? usual : NULL};
+    if (!usual)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
+    int done = set_defaults(tasks, e) < 0 || set_defaults(usual, e) < 0 ? -1 : 0;
+    if (done == 0 && len > 0)
+        done = parse(&r, data, len, e);
     publish(tasks);
+    px_task_config_done(usual);
     return done;
 }
 
@@ -186,11 +242,11 @@ int px_task_config_read(struct px_tasks *tasks, const char *file, struct px_err 
     px_auto_free char *data = malloc(PX_YAML_BYTES + 2);
     px_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT && !file)
-        return px_task_config_parse(tasks, path, "", 0, e);
+        return px_task_config_parse(tasks, path, true, "", 0, e);
     ssize_t n = fd < 0 ? -errno : data ? px_read_full(fd, data, PX_YAML_BYTES + 1) : -ENOMEM;
     if (n < 0)
         return px_fail(e, PX_E_TASK_CONFIG, (int)n, "'%.200s' cannot be read", path);
-    return px_task_config_parse(tasks, path, data, (size_t)n, e);
+    return px_task_config_parse(tasks, path, !file, data, (size_t)n, e);
 }
 
 void px_task_config_done(struct px_tasks *tasks)

@@ -100,9 +100,14 @@ static int fill_order(struct px_fetch_order *order, const struct px_fetch_reques
     order->offset = r->source >= 0 ? r->offset : r->sink_offset;
     order->size = r->size;
     order->answer_max = r->answer_max;
+    order->outward = r->outward;
     if (px_fetch_place(r->url, &place) < 0 || px_fmt(order->url, sizeof order->url, "%s", r->url) < 0) {
         (void)px_fail(e, PX_E_REGISTRY, 0, "px does not go to '%.200s'", r->url);
         return px_why(e, "Only https is used, and http for this machine itself.");
+    }
+    if (r->outward && place.loopback) {
+        (void)px_fail(e, PX_E_REGISTRY, 0, "px does not go to '%.200s'", r->url);
+        return px_why(e, "That is this machine itself, and no setting of yours names it.");
     }
     return put_headers(order, r->headers, e);
 }

@@ -33,6 +33,7 @@ struct px_fetch_request {
     uint64_t answer_max;                    /* a body that is longer ends the request */
     struct px_progress_to progress;         /* of the body, whichever way it goes */
     const char *what;                       /* for progress */
+    bool outward;                           /* the caller did not name the place: only addresses of the open network */
 };
 
 struct px_fetch_answer {

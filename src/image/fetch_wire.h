@@ -21,6 +21,7 @@ struct px_fetch_order {
     uint32_t method, role;
     uint64_t offset, size;      /* of the source; of the sink: where it begins, and nothing */
     uint64_t answer_max;
+    uint64_t outward; /* 1: only to addresses of the open network */
     char url[PX_FETCH_URL_MAX];
     char headers[PX_FETCH_TEXT_MAX];            /* one a line, '\n' behind each */
 };

@@ -128,6 +128,7 @@ int px_login_find(const char *registry, char *user, size_t user_size, char *pass
                   {"DOCKER_CONFIG", "/config.json"},
                   {"HOME", "/.docker/config.json"}};
     const char *name = getenv("PX_REGISTRY_USERNAME"), *secret = getenv("PX_REGISTRY_PASSWORD");
+    const char *only = getenv("PX_REGISTRY");
     char path[4096];
     int r = 0;
     *user = *password = '\0';
@@ -136,7 +137,7 @@ int px_login_find(const char *registry, char *user, size_t user_size, char *pass
         (void)px_detail(e, "reason", "registry_auth_missing");
         return px_fix(e, "Set both, or neither.");
     }
-    if (name && *name)
+    if (name && *name && (!only || !*only || is_for(only, registry)))
         return px_fmt(user, user_size, "%s", name) < 0 || px_fmt(password, password_size, "%s", secret) < 0 ||
                        strchr(name, ':')
                    ? px_fail(e, PX_E_REGISTRY, 0,
@@ -185,7 +186,10 @@ static int use_basic(struct px_talk *s, struct px_err *e)
 {
     char encoded[3400];
     if (!*s->user)
-        return wanted(s, "There are no credentials for it.", e);
+        return wanted(s,
+                      s->ref->found ? "A registry that a manifest names gets no credentials."
+                                    : "There are no credentials for it.",
+                      e);
     if (s->authorization[0])
         return wanted(s, "The credentials for it were refused.", e);
     if (px_login_encode(s->user, s->password, encoded, sizeof encoded) < 0 ||
@@ -252,7 +256,8 @@ static int use_token(struct px_talk *s, const struct px_challenge *c, struct px_
                                              .headers = headers,
                                              .source = -1,
                                              .sink = -1,
-                                             .answer_max = PX_FETCH_BODY_MAX};
+                                             .answer_max = PX_FETCH_BODY_MAX,
+                                             .outward = s->ref->found};
     return px_fetch(s->fetch, &request, &s->answer, e) < 0 ? -1 : take_token(s, e);
 }
 

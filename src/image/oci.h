@@ -63,11 +63,12 @@ int px_image_read(struct px_store *store, const char *path, const char *name, st
 struct px_image_ref {
     char registry[256], repository[256], tag[129];
     struct px_oid digest;       /* "" if none */
+    bool found;                 /* a file that px found names it: it gets no credentials, and is on the open network */
 };
 int px_image_ref_parse(const char *text, struct px_image_ref *ret_ref, struct px_err *e);
 
-/* Credentials: PX_REGISTRY_USERNAME and PX_REGISTRY_PASSWORD, else what docker and podman keep for that registry (auth.json, config.json:
- * "auths" only). Plain http only for loopback. */
+/* Credentials: PX_REGISTRY_USERNAME and PX_REGISTRY_PASSWORD (where PX_REGISTRY is set, for that registry alone), else
+ * what docker and podman keep for that registry (auth.json, config.json: "auths" only). Plain http only for loopback. */
 int px_registry_pull(struct px_store *store, const struct px_image_ref *ref, struct px_progress_to progress, struct px_image *ret_image,
                      struct px_err *e);
 int px_registry_push(struct px_store *store, const struct px_image *image, const struct px_image_ref *ref,

@@ -87,6 +87,7 @@ static int send_one(struct px_talk *s, const struct px_fetch_request *request, c
     struct px_fetch_request r = *request;
     r.url = url;
     r.headers = headers;
+    r.outward = s->ref->found;
     return px_fetch(s->fetch, &r, &s->answer, e);
 }
 
@@ -151,7 +152,8 @@ static int find_registry(struct px_talk *s, struct px_err *e)
 
 static int begin(struct px_talk *s, struct px_err *e)
 {
-    if (px_login_find(s->ref->registry, s->user, sizeof s->user, s->password, sizeof s->password, e) < 0 ||
+    if ((!s->ref->found &&
+         px_login_find(s->ref->registry, s->user, sizeof s->user, s->password, sizeof s->password, e) < 0) ||
         px_fetch_open(&s->fetch, e) < 0 || find_registry(s, e) < 0)
         return -1;
     return s->answer.status == 401 ? px_talk_authenticate(s, e) : 0;

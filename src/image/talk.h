@@ -35,7 +35,8 @@ int px_talk_request(struct px_talk *s, const struct px_fetch_request *request, s
  * Always -1. */
 int px_talk_refused(struct px_talk *s, const char *doing, struct px_err *e);
 
-/* PX_REGISTRY_USERNAME and PX_REGISTRY_PASSWORD, or what others keep for this registry; "" if there is nothing. */
+/* PX_REGISTRY_USERNAME and PX_REGISTRY_PASSWORD, where PX_REGISTRY names this registry or none, or what others keep
+ * for it; "" if there is nothing. Only for a registry that the caller named. */
 int px_login_find(const char *registry, char *user, size_t user_size, char *password, size_t password_size,
                   struct px_err *e);
 /* The header for what the registry asked for last; may ask another server for a token. */

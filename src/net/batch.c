@@ -311,11 +311,13 @@ static void open_batch(struct px_buf *out)
     close_message(out, at);
 }
 
-void px_batch_rules(struct px_buf *out)
+void px_batch_rules(struct px_buf *out, const uint16_t *ports, size_t count)
 {
     open_batch(out);
     put_chain(out, chain_nat, "nat", PRIORITY_NAT);
     put_chain(out, chain_hold, "filter", PRIORITY_FILTER);
+    for (size_t i = 0; i < count; i++)
+        put_carry(out, IPPROTO_TCP, ports[i], PX_NET_PORT_TCP);
     put_local(out, chain_nat);
     put_carry(out, IPPROTO_UDP, 53, PX_NET_PORT_DNS);
     put_carry(out, IPPROTO_TCP, 53, PX_NET_PORT_DNS);

@@ -7,14 +7,16 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct px_buf;
 
 /* For NETLINK_ROUTE: the box's own address on lo, and every other address routed to it as local. */
 void px_batch_routes4(struct px_buf *out);
 void px_batch_routes6(struct px_buf *out);
-/* For NETLINK_NETFILTER: TCP and queries go to our listeners, loopback stays, all else is told to the log and dropped. */
-void px_batch_rules(struct px_buf *out);
+/* For NETLINK_NETFILTER: TCP and queries go to our listeners, loopback stays but for TCP to `ports`, which are the
+ * host's; all else is told to the log and dropped. */
+void px_batch_rules(struct px_buf *out, const uint16_t *ports, size_t count);
 /* For a namespace with a device to the outside (--net outbound:pasta, see wire.h): what is not the open network, and the addresses `own` of
  * the host, cannot be reached by it. Routes of one family that refuse at once; rules that hold for every packet. */
 struct px_address;

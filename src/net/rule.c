@@ -179,6 +179,32 @@ static bool unreachable(const struct px_address *a)
     return px_equal(word, "loopback") || px_equal(word, "unspecified") || px_equal(word, "multicast");
 }
 
+static const struct px_net_rule *find_own(const struct px_net_rules *rules, const char *name, uint16_t port)
+{
+    for (size_t i = 0; i < rules->allow_count; i++)
+        if (rules->allow[i].own && px_net_rule_name(&rules->allow[i], name) && px_net_rule_port(&rules->allow[i], port))
+            return &rules->allow[i];
+    return NULL;
+}
+
+bool px_net_rules_own(const struct px_net_rules *rules, const char *name, uint16_t port)
+{
+    return find_own(rules, name, port) != NULL;
+}
+
+bool px_net_rules_proxy(const struct px_net_rules *rules, const char *name, uint16_t port)
+{
+    const struct px_net_rule *rule = find_own(rules, name, port);
+    return rule && rule->proxy;
+}
+
+/* What a name of the caller's own may lead to: the open network, and networks of an organisation. */
+static bool is_network(const struct px_address *a)
+{
+    const char *word = px_address_special(a);
+    return !word || px_equal(word, "private") || px_equal(word, "shared");
+}
+
 enum px_net_verdict px_net_rules_connect(const struct px_net_rules *rules, const char *name, const struct px_address *a, uint16_t port,
                                          bool own)
 {
@@ -195,5 +221,7 @@ enum px_net_verdict px_net_rules_connect(const struct px_net_rules *rules, const
         return PX_NET_NOT_LISTED;
     if (unreachable(a))
         return PX_NET_SPECIAL;
+    if (name && is_network(a) && px_net_rules_own(rules, name, port))
+        return PX_NET_YES;
     return !named && (own || px_address_special(a)) ? PX_NET_SPECIAL : PX_NET_YES;
 }

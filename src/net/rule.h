@@ -20,6 +20,17 @@ struct px_net_rule {
     uint8_t bits;               /* of 128 */
     bool any_port;
     uint16_t port;              /* 0: 80 and 443 */
+    bool own;                   /* a host that the caller's own settings name: see struct px_net_own */
+    bool proxy;                 /* ... as a proxy: what is said to it names other hosts, and is not looked at */
+};
+
+/* Hosts that the caller's own settings name, as an index of packages or a proxy. One may have a private address. Ports
+ * of the host's loopback are at 127.0.0.1 and ::1 of the box as well. No other host is reached. */
+enum { PX_NET_OWN_RULES_MAX = 64, PX_NET_OWN_PORTS_MAX = 16 };
+struct px_net_own {
+    struct px_net_rule rules[PX_NET_OWN_RULES_MAX];
+    uint16_t ports[PX_NET_OWN_PORTS_MAX];
+    size_t rules_count, ports_count;
 };
 
 /* HOST, *.SUFFIX, *, IP or CIDR, each with :PORT or :* behind it; IPv6 in brackets then. 0 or -EINVAL. Without a port it means 80
@@ -41,6 +52,9 @@ enum px_net_verdict { PX_NET_YES, PX_NET_NOT_LISTED, PX_NET_DENIED, PX_NET_SPECI
 
 /* Whether a name may be resolved: some port of it may be reached. */
 enum px_net_verdict px_net_rules_resolve(const struct px_net_rules *rules, const char *name);
+/* Whether a host and port are the caller's own, or his proxy. */
+bool px_net_rules_own(const struct px_net_rules *rules, const char *name, uint16_t port);
+bool px_net_rules_proxy(const struct px_net_rules *rules, const char *name, uint16_t port);
 /* Whether a connection may be made to an address, for a name or (NULL) for itself. own: it is one of the host's own. No rule opens the
  * host's loopback. */
 enum px_net_verdict px_net_rules_connect(const struct px_net_rules *rules, const char *name, const struct px_address *a, uint16_t port,

@@ -129,6 +129,40 @@ TEST(decisions)
                   (int)rows[i].want * 100 + (int)i);
 }
 
+/* A host of the caller's own settings may have a private address; loopback and link-local addresses stay closed. */
+TEST(hosts_of_the_callers_own)
+{
+    static const struct {
+        const char *name, *to;
+        uint16_t port;
+        bool own;
+        enum px_net_verdict want;
+    } rows[] = {
+        {"index.test", "1.1.1.1", 443, false, PX_NET_YES},          {"index.test", "10.2.3.4", 443, false, PX_NET_YES},
+        {"index.test", "100.64.1.1", 443, false, PX_NET_YES},       {"index.test", "fd00::1", 443, false, PX_NET_YES},
+        {"index.test", "1.1.1.1", 443, true, PX_NET_YES},           {"index.test", "127.0.0.1", 443, false, PX_NET_SPECIAL},
+        {"index.test", "::1", 443, false, PX_NET_SPECIAL},          {"index.test", "169.254.169.254", 443, false, PX_NET_SPECIAL},
+        {"index.test", "fe80::1", 443, false, PX_NET_SPECIAL},      {"index.test", "0.0.0.0", 443, false, PX_NET_SPECIAL},
+        {"index.test", "64:ff9b::7f00:1", 443, false, PX_NET_SPECIAL}, {"index.test", "10.2.3.4", 80, false, PX_NET_NOT_LISTED},
+        {"other.test", "10.2.3.4", 443, false, PX_NET_NOT_LISTED},  {"other.test", "1.1.1.1", 443, false, PX_NET_NOT_LISTED},
+        {NULL, "10.2.3.4", 443, false, PX_NET_NOT_LISTED},          {NULL, "1.1.1.1", 443, false, PX_NET_NOT_LISTED},
+    };
+    struct px_net_rule rule;
+    ASSERT_OK(px_net_rule_parse("index.test:443", false, &rule));
+    rule.own = true;
+    const struct px_net_rules rules = {.allow = &rule, .allow_count = 1, .listed = true};
+    for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
+        struct px_address a;
+        ASSERT_OK(px_address_parse(rows[i].to, &a));
+        ASSERT_EQ((int)px_net_rules_connect(&rules, rows[i].name, &a, rows[i].port, rows[i].own) * 100 + (int)i,
+                  (int)rows[i].want * 100 + (int)i);
+    }
+    ASSERT(px_net_rules_own(&rules, "index.test", 443) && !px_net_rules_own(&rules, "index.test", 80));
+    ASSERT(!px_net_rules_proxy(&rules, "index.test", 443));
+    rule.proxy = true;
+    ASSERT(px_net_rules_proxy(&rules, "index.test", 443) && !px_net_rules_proxy(&rules, "index.test", 80));
+}
+
 /* The fence around a device is made of whole networks: it may close more than the relay does, never less. */
 TEST(special_ranges_close_what_is_special)
 {

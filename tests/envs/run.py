@@ -265,6 +265,7 @@ def archives_that_are_fetched(site):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         top = f"http://127.0.0.1:{server.server_port}"
+        site.env["PIP_INDEX_URL"] = f"{top}/simple"      # the user's own index
         first = site.good(lock(*wheels, url=lambda w: f"{top}/moved/{w.file}"))
         check(len(server.asked) == 4, f"{server.asked}")
         check(site.good(lock(*wheels, url=lambda w: f"{top}/{w.file}"))["cached"] and len(server.asked) == 4, "what is known was fetched again")
@@ -280,6 +281,40 @@ def archives_that_are_fetched(site):
     finally:
         server.shutdown()
         server.server_close()
+
+
+@test
+def a_lock_leads_nowhere_within(site):
+    """What a lock of a repository names is asked for at the user's own index, and nowhere else: not at other services of this machine."""
+    wheels = demo_wheels(site)
+    servers = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Server, directory=site.wheels)) for _ in range(2)]
+    for server in servers:
+        server.asked = []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    index, other = (server.server_port for server in servers)
+    own = {"PIP_INDEX_URL": f"http://127.0.0.1:{index}/simple"}
+    try:
+        for place in (f"http://127.0.0.1:{other}/api/shutdown?", f"http://localhost:{other}/", f"http://[::1]:{other}/", f"https://127.0.0.1:{other}/",
+                      f"http://127.9.9.9:{other}/", "https://169.254.169.254/latest/", "https://10.0.0.1/", "https://192.168.1.1:8443/",
+                      "https://internal.example/", "https://pypi.org.example/", f"https://pypi.org:{other}/"):
+            site.refused("PX903", "is not an index of yours", lock(*wheels, url=lambda w: f"{place}{w.file}"), env=own)
+            site.refused("PX903", "is not an index of yours", lock(*wheels, url=lambda w: f"{place}{w.file}"))
+        check(servers[1].asked == [], f"a service of this machine was asked for {servers[1].asked}")
+        for settings in ({"PX_INDEX_HOSTS": f"registry.example 127.0.0.1:{other}"}, {"UV_INDEX": f"mine=http://user:pw@localhost:{other}/simple"},
+                         {"PIP_EXTRA_INDEX_URL": f"https://a.example/ http://[::1]:{other}/"}):
+            shutil.rmtree(site.home, ignore_errors=True)
+            site.good(lock(*wheels, url=lambda w: f"http://127.0.0.1:{other}/{w.file}"), env=settings)
+        shutil.rmtree(site.home)
+        (site.top / ".config/pip").mkdir(parents=True)
+        settings = site.top / ".config/pip/pip.conf"
+        settings.write_text(f"[global]\n# index-url = http://127.0.0.1:{other}/simple\n")
+        site.refused("PX903", "is not an index of yours", lock(*wheels, url=lambda w: f"http://127.0.0.1:{other}/{w.file}"))
+        settings.write_text(f"[global]\nindex-url = http://127.0.0.1:{other}/simple\n")
+        site.good(lock(*wheels, url=lambda w: f"http://127.0.0.1:{other}/{w.file}"))
+    finally:
+        for server in servers:
+            server.shutdown()
+            server.server_close()
 
 
 @test

@@ -8,6 +8,7 @@
     headers   every header in src/ opens with a comment and has #pragma once
     follow    the Python package changes files of the host through descriptors: a path can be a link that a box made
     init      px-init makes no call that a filter of the box refuses: it answers for those itself, and would wait for ever
+    reach     only the files that judge who named a host send requests, look for credentials or open the host's network to a box
 
 Prints one line for each check (`ok NAME`, `FAIL NAME: details`, `skip NAME: reason`) and last "N passed, N failed, N skipped".
 `guards.py --self-test` runs every check on good and bad samples in a temporary directory.
@@ -356,6 +357,25 @@ def check_follow(repo, _build):
             problem = follow_problem(call) if isinstance(call, ast.Call) else None
             if problem and not FOLLOWS.search(lines[call.lineno - 1]):
                 findings.append(f"{path.relative_to(repo)}:{call.lineno}: {problem} by a path, which can be a link of a box")
+# ---- (g) who goes out, and with what -------------------------------------------------------------------------------
+
+# What leads px, its credentials or a box to a host, and the only files that use it. Each of them judges who named the host: a lock or a manifest
+# may lead to the caller's own index (px_index_has) or to the open network (outward), and gets no credentials.
+REACH = {
+    r"\bpx_fetch\s*\(": ("src/image/fetch.c", "src/image/fetch.h", "src/image/talk.c", "src/image/login.c", "src/engine/env_source.c"),
+    r"\bpx_login_find\s*\(": ("src/image/login.c", "src/image/talk.c", "src/image/talk.h"),
+    r'"net",\s*"host"': ("src/engine/sandbox_box.c",),
+}
+
+
+def check_reach(repo, _build):
+    findings = []
+    for path in sources(repo, ("src", "cli"), (".c", ".h")):
+        code = strip_comments(read(path))
+        name = str(path.relative_to(repo))
+        if not path.name.startswith("test_"):
+            findings += [f"{name}: {match.group(0)} is for {', '.join(files)}" for call, files in REACH.items() if name not in files
+                         for match in re.finditer(call, code)]
     report(findings)
 
 
@@ -367,6 +387,7 @@ CHECKS = {
     "globals": check_globals,
     "headers": check_headers,
     "init": check_init,
+    "reach": check_reach,
 }
 
 
@@ -465,6 +486,9 @@ SAMPLES = [
         "os.rename(a, b, src_dir_fd=p, dst_dir_fd=p)", "open(path)", "open(path, 'rb')", "open(fd, 'wb')", "open(os.open(a, F, dir_fd=d), 'w')",
         "os.open(path, os.O_PATH)", "os.open(name, NEW, 0o600, dir_fd=place)", "text.replace('a', 'b')", "set().remove(1)",
         "path.mkdir()  # follow: the caller's own path")],
+    ("reach", "ok", "", {"src/image/talk.c": "int f(void) { return px_fetch(a); }\n", "src/base/test_x.c": 'set("net", "host");\n'}),
+    ("reach", "FAIL", "px_fetch(", {"src/engine/x.c": "int f(void) { return px_fetch(a); }\n"}),
+    ("reach", "FAIL", '"net", "host"', {"src/engine/x.c": 'int f(void) { return set("net", "host"); }\n'}),
     ("child", "skip", "none of the objects", {}),
     ("child", "ok", "", {"child.c": "int other(void); int f(void) { return other(); }", "child2.c": "int other(void) { return 1; }"}),
     ("child", "ok", "", {"child.c": "#include <string.h>\nvoid *f(void *a, void *b, unsigned long n) { return memcpy(a, b, n); }"}),

@@ -442,8 +442,8 @@ class Helper:
         self.socket.send(bytes(4 * 4096))
         check(self.socket.recv(1) == b"\0", "it is not ready")
 
-    def ask(self, url, role=0, descriptor=None):
-        order = struct.pack("=IIQQQ", 0, role, 0, 0, 4096) + url.ljust(8192, b"\0") + bytes(24 << 10)
+    def ask(self, url, role=0, descriptor=None, outward=0):
+        order = struct.pack("=IIQQQQ", 0, role, 0, 0, 4096, outward) + url.ljust(8192, b"\0") + bytes(24 << 10)
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))] if descriptor is not None else []
         self.socket.sendmsg([order], rights)
         while True:
@@ -467,6 +467,19 @@ def helper_is_confined(world):
         answer = helper.ask(url)
         check(struct.unpack("=I", answer[:4])[0] == 2, f"{url[:40]} did not fail")
         check(b"root:" not in answer, "it reads files")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        for host in (b"127.0.0.1", b"localhost", b"[::ffff:127.0.0.1]", b"0.0.0.0"):
+            for scheme in (b"http", b"https"):
+                answer = helper.ask(b"%s://%s:%d/" % (scheme, host, port), outward=1)
+                check(struct.unpack("=I", answer[:4])[0] == 2, f"{scheme} {host} did not fail")
+                check(b"private or local address" in answer or b"plain http" in answer, f"{scheme} {host}: {answer[:400]}")
+        listener.settimeout(0)
+        try:
+            listener.accept()
+            check(False, "an outward request came to this machine")
+        except BlockingIOError:
+            pass
     for junk in (b"x", bytes(40000)):
         other = Helper(world, program)
         other.set_up()

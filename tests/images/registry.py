@@ -168,6 +168,9 @@ def registry_passwords(world):
         world.refused(816, "only one of", *words, home="home", env={"PX_REGISTRY_PASSWORD": "x"})
     world.tool("push", made, ref, env=good)
     check(world.tool("pull", ref, home="other", env=good)["manifest"] == made, "another image")
+    for name in ("registry.example", f"{registry.name}0", "127.0.0.1"):
+        world.refused(816, "no credentials", "pull", ref, home="home", env={**good, "PX_REGISTRY": name})
+    check(world.tool("pull", ref, home="bound", env={**good, "PX_REGISTRY": registry.name})["manifest"] == made, "PX_REGISTRY")
     auth = {"auths": {"elsewhere.example": {"auth": "eDp5"}, registry.name: {"auth": base64.b64encode(b"alice:secret word").decode()}}}
     for name, variable in ((".config/containers/auth.json", None), (".docker/config.json", None), ("mine.json", "REGISTRY_AUTH_FILE"),
                            ("docker/config.json", "DOCKER_CONFIG"), ("run/containers/auth.json", "XDG_RUNTIME_DIR")):

@@ -6,14 +6,17 @@ the rows in the specification (P1...) stand at the tests. Prints `ok NAME`, `not
 "N passed, N failed, N skipped".
 """
 
+import base64
 import gzip
 import hashlib
+import http.server
 import itertools
 import json
 import os
 import subprocess
 import sys
 import tarfile
+import threading
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -422,10 +425,10 @@ def the_same_everywhere(w):
 # ---- a base of one's own -----------------------------------------------------------------------------------------------
 
 
-def root_with_python(project):
-    """The files of the tiny base, as anybody could have them in a directory."""
+def root_with_python(project, name="root"):
+    """The files of the tiny base, as a project could bring them in a directory."""
     tree_id = project.ask("sandbox", "base", "build", cwd=project.world.top)["tree"]
-    root = project.dir.parent / "root"
+    root = project.dir / name
     subprocess.run(["cp", "-a", "--", str(project.home / "store/trees" / tree_id / "root"), str(root)], check=True)
     return root
 
@@ -434,11 +437,11 @@ def root_with_python(project):
 def a_base_by_its_place(w):
     project = w.project(ALPHA)
     root = root_with_python(project)
-    with tarfile.open(project.dir.parent / "root.tar.gz", "w:gz") as archive:
+    with tarfile.open(project.dir / "root.tar.gz", "w:gz") as archive:
         archive.add(root, ".")
     before = tree(project.dir)
     seen = {}
-    for place in ("../root", str(root), "../root.tar.gz"):
+    for place in ("./root", str(root), "./root.tar.gz"):
         project.sandbox(f'base = "{place}"\n')
         equal(project.explain()["sbx_id"], None, "explained before it was brought")
         project.synced()
@@ -454,11 +457,11 @@ def a_base_by_its_place(w):
     runtime = json.loads(project.run("--json", "status").stdout)["runtime"]
     check(runtime["version"].startswith("3.11."), f"{runtime}")
     equal({name for name in tree(project.dir) if not name.startswith(".px")}, {name for name in before}, "files of the project")
-    project.run("sandbox", "build", "--out", str(project.dir.parent / "out"))
-    config, _ = layers_of(project.dir.parent / "out")
+    project.run("sandbox", "build", "--out", str(project.dir / "out"))
+    config, _ = layers_of(project.dir / "out")
     check(str(w.top) not in json.dumps(config), f"a path of this machine in {config}")
     equal(config["config"]["Labels"]["px.base"], "imported", "its label")
-    project.sandbox(f'base = "oci:{project.dir.parent}/out"\n')
+    project.sandbox('base = "oci:out"\n')
     project.synced()
     check(project.build()["base_os_oid"] != first["base_os_oid"], "an image as a base")
 
@@ -472,16 +475,83 @@ def a_base_of_a_name_of_ones_own(w):
 
 
 @test
+def a_base_outside_of_the_project(w):
+    """A manifest names what comes with the project; what else of this machine a sandbox shows the user says, by an import."""
+    project = w.project(ALPHA).synced()
+    root = root_with_python(project)
+    outside = project.dir.with_name(project.dir.name + "-private")
+    packed = outside.with_name(outside.name + ".tar.gz")
+    root.rename(outside)
+    (outside / "secret").write_text("hunter2")
+    with tarfile.open(packed, "w:gz") as archive:
+        archive.add(outside, ".")
+    (project.dir / "link").symlink_to(f"../{outside.name}")
+    (project.dir / "part").mkdir()
+    (project.dir / "part" / "up").symlink_to("../..")
+    (project.dir / "archive").symlink_to(f"../{packed.name}")
+    for place in (f"../{outside.name}", f"../{outside.name}/.", str(outside), f"{project.dir}/../{outside.name}", "./link", "./link/.", f"part/up/{outside.name}", "./archive",
+                  f"oci:../{outside.name}", f"oci-archive:{packed}", "docker-archive:archive", "oci:link:name"):
+        project.sandbox(f'base = "{place}"\n')
+        for words in (("sync",), ("sandbox", "build"), ("run", "--sandbox", "python", "-c", "print(open('/secret').read())")):
+            answer = json.loads(project.run("--json", *words, status=1).stdout)["details"]
+            equal((answer["code"], answer["reason"]), ("PX900", "outside_project"), f"{place} {words}: {answer}")
+            check("px sandbox base import NAME" in answer["fix"][0], f"{answer}")
+    project.run("sandbox", "base", "import", "trusted", str(outside))
+    project.sandbox(f'base = "../{outside.name}"\n')
+    equal(json.loads(project.run("--json", "sync", status=1).stdout)["details"]["reason"], "outside_project", "imported, but not named so")
+    project.sandbox('base = "trusted"\n')
+    equal(project.synced().build()["base"], "trusted", "by its name")
+
+
+@test
+def a_registry_of_a_manifest_gets_no_credentials(w):
+    """Nor does one of this machine get a question: a manifest names images that anybody can have."""
+    heard = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            heard.append((self.path, self.headers.get("Authorization")))
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="r"')
+            self.end_headers()
+
+        def log_message(self, *words):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    project = w.project(ALPHA).synced()
+    name = f"127.0.0.1:{server.server_port}"
+    auth = project.dir.with_name(project.dir.name + "-auth.json")
+    login = base64.b64encode(b"ci-bot:secret").decode()
+    (auth).write_text(json.dumps({"auths": {name: {"auth": login}}}))
+    secrets = {"PX_REGISTRY_USERNAME": "ci-bot", "PX_REGISTRY_PASSWORD": "secret", "PX_REGISTRY": name,
+               "REGISTRY_AUTH_FILE": str(auth)}
+    try:
+        for base in (f"{name}/team/image:1", f"docker://{name}/team/image:1", f"localhost:{server.server_port}/team/image"):
+            project.sandbox(f'base = "{base}"\n')
+            answer = json.loads(project.run("--json", "sync", status=1, **secrets).stdout)["details"]
+            equal((answer["code"], answer["reason"]), ("PX900", "import_failed"), f"{answer}")
+            check("px sandbox base import NAME" in " ".join(answer["fix"]), f"{answer}")
+        equal(heard, [], "what the registry of the manifest heard")
+        project.run("sandbox", "base", "import", "mine", f"docker://{name}/team/image:1", status=1, **secrets)
+        check(("/v2/", f"Basic {login}") in heard or any(said == f"Basic {login}" for _, said in heard), f"one that the user named: {heard}")
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@test
 def a_base_that_will_not_do(w):
     project = w.project(ALPHA).synced()
     root = root_with_python(project)
     for python in root.glob("usr/bin/python3*"):
         python.unlink()
     (root / "usr/bin/python3.12").write_text("#!/bin/sh\n")
-    (project.dir.parent / "bare").mkdir()
-    (project.dir.parent / "cut.tar.gz").write_bytes(b"\x1f\x8b\x08\0\0\0")
-    rows = {"../root": "no_python", "../nowhere": "import_failed", "../bare": "import_failed", "../cut.tar.gz": "import_failed",
-            "oci:../nowhere": "import_failed", "127.0.0.1:1/team/base:1": "import_failed"}
+    (project.dir / "bare").mkdir()
+    (project.dir / "cut.tar.gz").write_bytes(b"\x1f\x8b\x08\0\0\0")
+    rows = {"./root": "no_python", "./nowhere": "import_failed", "./bare": "import_failed", "./cut.tar.gz": "import_failed",
+            "oci:./nowhere": "import_failed", "127.0.0.1:1/team/base:1": "import_failed"}
     for place, reason in rows.items():
         project.sandbox(f'base = "{place}"\n')
         before = tree(project.dir)
@@ -489,7 +559,7 @@ def a_base_that_will_not_do(w):
             answer = json.loads(project.run("--json", *words, status=1).stdout)["details"]
             equal((answer["code"], answer["reason"], answer["base"]), ("PX900", reason, place), f"{words}: {answer}")
         check(tree(project.dir) == before, f"{place}: something was written")
-    whole = root_with_python(w.project(ALPHA))
+    whole = root_with_python(project, "whole")
     path = project.dir / "pyproject.toml"
     path.write_text(path.read_text().replace('version = "1.2.3"', 'version = "1.2.3"\nrequires-python = ">=3.12"'))
     project.sandbox(f'base = "{whole}"\n')
