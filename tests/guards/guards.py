@@ -357,7 +357,10 @@ def check_follow(repo, _build):
             problem = follow_problem(call) if isinstance(call, ast.Call) else None
             if problem and not FOLLOWS.search(lines[call.lineno - 1]):
                 findings.append(f"{path.relative_to(repo)}:{call.lineno}: {problem} by a path, which can be a link of a box")
-# ---- (g) who goes out, and with what -------------------------------------------------------------------------------
+    report(findings)
+
+
+# ---- (h) who goes out, and with what -------------------------------------------------------------------------------
 
 # What leads px, its credentials or a box to a host, and the only files that use it. Each of them judges who named the host: a lock or a manifest
 # may lead to the caller's own index (px_index_has) or to the open network (outward), and gets no credentials.
