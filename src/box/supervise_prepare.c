@@ -197,7 +197,6 @@ static int open_uppers(struct px_box *box, const struct px_policy *policy, struc
             .lower = s + 1,
             .keep = changes ? !policy->apply && !policy->discard : policy->persist,
             .reuse = changes,
-            .private = changes || policy->build,
             .note = changes && box->after ? box->after->note : NULL,
         };
         if (px_upper_open(&box->upper[count++], s, &want, e) < 0)
