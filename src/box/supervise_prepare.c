@@ -152,7 +152,7 @@ static const struct {
          "A box that can write such a file could leave a program on the host that runs with these capabilities.",
          "Or take them away: setcap -r."},
     [PX_TREE_CLOSED] =
-        {"it holds a directory that you may not search",
+        {"it holds a directory that cannot be searched",
          "The box could open it: files with set-id bits or capabilities may be in there.",
          "Or open the directory: chmod u+rwx."},
     [PX_TREE_IN_USE] =
@@ -214,11 +214,12 @@ static struct px_upper *upper_of(struct px_box *box, const struct px_step *s)
     return NULL;
 }
 
-/* A source that the caller may not read is not his to change, unless it is his: then the box could open it. */
-static int closed_source(const char *path, struct px_err *e)
+/* A source that the caller may not read is not his to change (-EBADF), unless it is his: then the box could open it. */
+static int open_closed(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0 && st.st_uid == geteuid() ? refuse_unfit(PX_TREE_CLOSED, "", path, e) : -EBADF;
+    px_auto_fd int fd = (int)px_sys(SYS_openat, AT_FDCWD, path, O_PATH | O_CLOEXEC);
+    return fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() ? -EBADF : px_fd_take(&fd);
 }
 
 /* The source of a writable bind: a descriptor, -EBADF for nothing, or -1. */
@@ -230,7 +231,9 @@ static int open_bind(const struct px_box *box, const struct px_step *s, struct p
     struct stat st;
     px_auto_fd int fd = (int)px_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd == -EACCES)
-        return closed_source(path, e);
+        fd = open_closed(path);
+    if (fd == -EBADF)
+        return fd;
     if (fd < 0)
         return px_fail(e, PX_E_BIND, fd, "cannot bind '%s'", path);
     if (fstat(fd, &st) < 0 || st.st_dev != s->num || st.st_ino != s->num2)

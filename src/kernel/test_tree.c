@@ -384,15 +384,18 @@ TEST(search_is_not_kept_out_of_the_callers_directories)
 
     make_file(sub, "file", 0644);
     give_away(px_test_dir_path());
-    ASSERT_EQ(as_nobody(search, dir), PX_TREE_NOTHING);
-    for (int i = 0; i < 5; i++) {
-        ASSERT_EQ(fchmod(sub, modes[i]), 0);
-        ASSERT_EQ(as_nobody(search, dir), PX_TREE_CLOSED);
-        ASSERT_EQ(mode_of(dir, "sub"), modes[i]);
+    px_auto_fd int file = openat(sub, "file", O_RDONLY | O_CLOEXEC);
+    for (int i = 0; i < 10; i++) {
+        struct stat st;
+        ASSERT_EQ(fchmod(file, i % 2 ? 04755 : 0755), 0);
+        ASSERT_EQ(fchmod(sub, modes[i / 2]), 0);
+        ASSERT_EQ(fchmod(dir, modes[(i + 3) / 2 % 5]), 0);
+        ASSERT_EQ(as_nobody(search, dir), i % 2 ? PX_TREE_SET_ID : PX_TREE_NOTHING);
+        ASSERT_EQ(fstat(sub, &st), 0);
+        ASSERT_EQ(st.st_mode & 07777, modes[i / 2]);
+        ASSERT_EQ(fstat(dir, &st), 0);
+        ASSERT_EQ(st.st_mode & 07777, modes[(i + 3) / 2 % 5]);
     }
-    ASSERT_EQ(fchmod(sub, 0755), 0);
-    ASSERT_EQ(fchmod(dir, 0400), 0);
-    ASSERT_EQ(as_nobody(search, dir), PX_TREE_CLOSED);
     ASSERT_EQ(fchmod(dir, 0755), 0);
 }
 
@@ -492,10 +495,9 @@ static void make_random_tree(int top, uint32_t seed, bool closed)
     }
 }
 
-/* What root sees: how many files have privileges, how many directories are closed to their owner, a sum of all other
- * modes. */
+/* What root sees: how many files have privileges, a sum of all other modes. */
 struct seen {
-    int privileged, closed;
+    int privileged;
     unsigned long modes;
 };
 
@@ -517,7 +519,6 @@ static void look(int dir, struct seen *seen)
         seen->modes = seen->modes * 31 + (st.st_mode & (set_id ? 01777u : 07777u)) + (unsigned long)st.st_ino;
         if (!S_ISDIR(st.st_mode))
             continue;
-        seen->closed += (st.st_mode & 0500) != 0500;
         px_auto_fd int sub = openat(dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         look(sub, seen);
     }
@@ -537,10 +538,8 @@ TEST_DEADLINE(random_trees, 60)
         look(dir, &before);
         int as_root = search(dir), as_owner = as_nobody(search, dir);
         bool found = as_root == PX_TREE_SET_ID || as_root == PX_TREE_CAPABILITY;
-        bool clean = before.privileged + before.closed == 0;
-        if (found != (before.privileged > 0) || (as_owner == PX_TREE_NOTHING) != clean)
-            FAIL("tree %u: %d files with privileges, %d closed directories; root finds %d, the owner %d", seed,
-                 before.privileged, before.closed, as_root, as_owner);
+        if (found != (before.privileged > 0) || (as_owner == PX_TREE_NOTHING) != (before.privileged == 0))
+            FAIL("tree %u: %d files with privileges; root finds %d, the owner %d", seed, before.privileged, as_root, as_owner);
         int stripped = seed % 4 < 2 ? strip_all(dir) : as_nobody(strip_all, dir);
         look(dir, &after);
         if (stripped != before.privileged || after.privileged != 0 || after.modes != before.modes)

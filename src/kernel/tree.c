@@ -133,8 +133,8 @@ static void found(struct walk *w, enum px_tree_found what, const char *name)
         w->search->name[0] = '\0';
 }
 
-/* Something in a directory of that owner could not be looked at. The box of FIND has the rights of the caller, and of
- * the owner of what is bound: it could open such a directory, but no other. */
+/* Something in a directory of that owner could not be looked at, nor the directory be opened. The box of FIND has the
+ * rights of the caller, and of the owner of what is bound: it could open such a directory, but no other. */
 static void refused(struct walk *w, int err, uid_t owner, const char *name)
 {
     if (w->purpose != FIND || err != -EACCES) {
@@ -249,17 +249,23 @@ static void read_directory(struct walk *w, int copy)
     (void)closedir(dir);
 }
 
-/* Opens a directory of the caller's that its mode closes, for the walk; EMPTY has to write it as well. */
+/* Whether its mode closes a directory to the caller, who is its owner; EMPTY has to write it as well. */
+static bool is_closed(const struct walk *w, const struct stat *st)
+{
+    const mode_t need = w->purpose == EMPTY ? 0700 : 0500;
+    bool applies = w->purpose == EMPTY || geteuid() != 0;
+    return applies && st->st_uid == geteuid() && (st->st_mode & need) != need;
+}
+
+/* Opens one that is closed for the walk. */
 static int open_directory(struct walk *w, const char *name, struct stat *ret_st, bool *ret_opened)
 {
-    const bool may_open = w->purpose == STRIP || w->purpose == EMPTY;
-    const mode_t need = w->purpose == EMPTY ? 0700 : 0500;
     mode_t was = 0;
     int fd = (int)px_sys(SYS_openat, w->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0 && fstat(fd, ret_st) < 0)
         return px_fd_close(fd);
-    bool closed = fd == -EACCES || (fd >= 0 && ret_st->st_uid == geteuid() && (ret_st->st_mode & need) != need);
-    if (!closed || !may_open)
+    bool closed = fd == -EACCES || (fd >= 0 && is_closed(w, ret_st));
+    if (!closed || w->purpose == MEASURE)
         return fd;
     (void)px_fd_close(fd);
     fd = px_node_open_dir(w->fd, name, &was);
@@ -311,11 +317,11 @@ static void descend(struct walk *w, const char *name)
     read_directory(w, px_fd_take(&copy));
 }
 
-/* A directory that was opened for STRIP gets its mode back when the walk leaves it. */
+/* A directory that was opened for the walk gets its mode back when the walk leaves it, unless it is removed. */
 static void close_again(const struct walk *w, const struct level *level)
 {
     struct stat st;
-    if (!level->opened || w->purpose != STRIP || fstat(w->fd, &st) < 0)
+    if (!level->opened || w->purpose == EMPTY || fstat(w->fd, &st) < 0)
         return;
     if (st.st_dev == level->dev && st.st_ino == level->ino)
         (void)fchmod(w->fd, level->was);
@@ -353,7 +359,7 @@ static int open_top(struct walk *w, int top_fd, struct stat *ret_st, bool *ret_o
     int fd = open_again(top_fd);
     if (fstat(top_fd, ret_st) < 0)
         return fd < 0 ? fd : px_fd_close(fd);
-    if (fd != -EACCES || (w->purpose != STRIP && w->purpose != EMPTY))
+    if (fd != -EACCES || w->purpose == MEASURE)
         return fd;
     *ret_opened = px_node_chmod(top_fd, (ret_st->st_mode & 07777) | 0700) >= 0;
     return open_again(top_fd);

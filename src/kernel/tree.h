@@ -22,14 +22,14 @@ enum px_tree_found {
     PX_TREE_NOTHING,
     PX_TREE_SET_ID,
     PX_TREE_CAPABILITY,
-    PX_TREE_CLOSED,             /* a directory that the caller may not search, but the box could open */
+    PX_TREE_CLOSED,             /* a directory that cannot be searched, but the box could open it */
     PX_TREE_IN_USE,             /* a locked directory with the mark in it */
 };
 struct px_tree_search {
     const char *mark;           /* the name of a file; or NULL */
     char name[256];             /* of what was found; "" for the top */
 };
-/* The first such thing below dirfd, or -errno. */
+/* The first such thing below dirfd, or -errno. Closed directories are opened as for strip. */
 int px_tree_search(int dirfd, struct px_tree_search *search);
 /* The same for one file, by any descriptor of it: PX_TREE_SET_ID, PX_TREE_CAPABILITY, 0, -errno. */
 int px_tree_search_file(int fd);
