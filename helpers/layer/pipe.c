@@ -65,7 +65,7 @@ int pipeline_start(struct source *s, struct pipeline **ret_pipeline, struct px_e
     p->err = (struct px_err){0};
     (void)pthread_mutex_init(&p->lock, NULL);
     (void)pthread_cond_init(&p->changed, NULL);
-    int r = pthread_create(&p->thread, NULL, produce, p);
+    int r = pthread_create(&p->thread, NULL, produce, p);  /* banned: a program of its own */
     if (r != 0) {
         free(p);
         return px_fail(e, PX_E_CLONE, r, "cannot start a thread");

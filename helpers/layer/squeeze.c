@@ -114,7 +114,7 @@ static int start(struct squeeze *s, struct px_err *e)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "the compressor");
     unsigned wanted = s->threads;
     for (s->threads = 0; s->threads < wanted; s->threads++) {
-        int r = pthread_create(&s->thread[s->threads], NULL, work, s);
+        int r = pthread_create(&s->thread[s->threads], NULL, work, s);  /* banned: a program of its own */
         if (r != 0)
             return px_fail(e, PX_E_CLONE, r, "cannot start a thread");
     }

@@ -70,7 +70,7 @@ static int new_thread(int dir)
 {
     pthread_t thread;
     (void)dir;
-    int r = pthread_create(&thread, NULL, nothing, NULL);
+    int r = pthread_create(&thread, NULL, nothing, NULL);  /* banned: to see whether it is possible */
     return r ? r : pthread_join(thread, NULL);
 }
 
@@ -103,7 +103,7 @@ static int data_memory(int dir)
 
 static int change_owner(int dir)
 {
-    return gave(px_sys(SYS_fchownat, dir, ".", 12345, 12345, 0));
+    return gave(px_sys(SYS_fchownat, dir, ".", 12345, 12345, 0));  /* banned: to see that it is refused */
 }
 
 static int trace(int dir)

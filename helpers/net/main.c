@@ -290,7 +290,7 @@ static int prepare(struct relay *r)
 int main(void)
 {
     struct relay *r = calloc(1, sizeof *r);
-    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGPIPE, SIG_IGN);  /* banned: a program of its own */
     /* Whoever started it may be a thread that goes before the box does: its engine's socket says when it is over. */
     (void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
     if (!r || prepare(r) < 0)

@@ -59,17 +59,17 @@ static _Noreturn void run_pasta(const struct driver *d, int ready, int words, ch
 {
     static char *const environment[] = {(char *)"PATH=/usr/bin:/bin", (char *)"LC_ALL=C", NULL};
     int r = keep_privileges();
-    (void)signal(SIGPIPE, SIG_DFL);     /* pasta takes the one it finds ignored for a failure */
+    (void)signal(SIGPIPE, SIG_DFL);     /* banned: pasta takes the one it finds ignored for a failure */
     if (r == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         r = -errno;
     if (r == 0 && engine_is_gone())     /* whom we would have had to hear dying may be gone already */
         r = -EPIPE;
-    if (r == 0 && dup2(d->network, 0) == 0 && dup2(ready, 1) == 1 && dup2(words, 2) == 2) {
+    if (r == 0 && dup2(d->network, 0) == 0 && dup2(ready, 1) == 1 && dup2(words, 2) == 2) { /* banned: for pasta */
         (void)px_sys(436 /* close_range */, 3, ~0u, 0);
         (void)execve(argv[0], argv, environment);
         r = -errno;
     }
-    (void)dprintf(2, "it could not be started: %s", strerror(-r));
+    (void)dprintf(2, "it could not be started: %s", strerror(-r));  /* banned: a program of its own */
     _exit(127);
 }
 
@@ -107,7 +107,7 @@ static void tell_words(const struct driver *d, int r)
     char text[PX_NET_WORDS_MAX];
     ssize_t n = d->words >= 0 ? px_read_some(d->words, text, sizeof text - 1) : 0;
     if (n <= 0)
-        n = snprintf(text, sizeof text, "px-pasta: %s", strerror(-r));
+        n = snprintf(text, sizeof text, "px-pasta: %s", strerror(-r));  /* banned: a program of its own */
     while (n > 0 && text[n - 1] == '\n')
         n--;
     const char *line = memrchr(text, '\n', (size_t)n);

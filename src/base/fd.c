@@ -78,13 +78,19 @@ int px_write_full(int fd, const void *data, size_t size)
     return 0;
 }
 
+/* In a directory somebody else may have put a link or a pipe at the place of the file. A path is the caller's word. */
+static int careful(int dirfd)
+{
+    return O_CLOEXEC | O_NOCTTY | (dirfd == AT_FDCWD ? 0 : O_NOFOLLOW | O_NONBLOCK);
+}
+
 ssize_t px_read_file(int dirfd, const char *path, char *out, size_t size)
 {
     if (size == 0)
         return -EINVAL;
     out[0] = 0;
 
-    px_auto_fd int fd = (int)px_sys(SYS_openat, dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    px_auto_fd int fd = (int)px_sys(SYS_openat, dirfd, path, O_RDONLY | careful(dirfd));
     if (fd < 0)
         return fd;
     /* The byte kept for the NUL is asked for as well: if it comes, the file is too long. */
@@ -98,7 +104,7 @@ ssize_t px_read_file(int dirfd, const char *path, char *out, size_t size)
 int px_write_file(int dirfd, const char *path, const char *text)
 {
     size_t len = strlen(text);
-    px_auto_fd int fd = (int)px_sys(SYS_openat, dirfd, path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    px_auto_fd int fd = (int)px_sys(SYS_openat, dirfd, path, O_WRONLY | careful(dirfd));
 
     if (fd < 0)
         return fd;

@@ -39,7 +39,8 @@ enum px_memory_flags {
     PX_MEMORY_PROGRAM = 1 << 1,         /* it is to be executed */
 };
 int px_fd_memory(const char *name, const void *data, size_t size, unsigned flags);
-/* The file at dirfd/path, at most size-1 bytes and NUL-terminated; -EFBIG if it is longer. For /proc and small files. */
+/* The file at dirfd/path, at most size-1 bytes and NUL-terminated; -EFBIG if it is longer. For /proc and small files.
+ * With a directory a link is not followed (-ELOOP) and a pipe not waited for; with AT_FDCWD both are. */
 ssize_t px_read_file(int dirfd, const char *path, char *out, size_t size);
 /* One write to an existing file, for /proc and cgroup files. */
 int px_write_file(int dirfd, const char *path, const char *text);

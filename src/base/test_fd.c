@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -190,6 +191,22 @@ TEST(read_file_and_its_limit)
     ASSERT_EQ(px_read_file(dir, "empty", out, 1), 0);
     ASSERT_EQ(px_read_file(dir, ".", out, sizeof out), -EISDIR);
     ASSERT_EQ(px_read_file(dir, "none", out, sizeof out), -ENOENT);
+}
+
+TEST(files_of_a_directory_are_not_reached_by_links_or_pipes)
+{
+    px_auto_fd int dir = px_test_dir();
+    char out[16], path[300];
+
+    make_file(dir, "file", "text");
+    ASSERT_EQ(symlinkat("file", dir, "link"), 0);
+    ASSERT_EQ(mkfifoat(dir, "pipe", 0600), 0);
+    ASSERT_EQ(px_read_file(dir, "link", out, sizeof out), -ELOOP);
+    ASSERT_EQ(px_write_file(dir, "link", "other"), -ELOOP);
+    ASSERT_EQ(px_read_file(dir, "pipe", out, sizeof out), 0);
+    ASSERT_EQ(px_write_file(dir, "pipe", "other"), -ENXIO);
+    ASSERT(snprintf(path, sizeof path, "%s/link", px_test_dir_path()) > 0);
+    ASSERT_EQ(px_read_file(AT_FDCWD, path, out, sizeof out), 4);
 }
 
 TEST(read_file_of_proc)

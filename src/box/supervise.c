@@ -357,11 +357,11 @@ static int dispatch(struct px_box *box, uint32_t tag, struct px_err *e)
     }
 }
 
-/* Set-id bits on files that the box could write: refused by the filter, and taken away once more here (a file that had them
- * before keeps them when it is written through a mapping). */
+/* Set-id bits and capabilities of files that the box could write: refused by the filter, and taken away once more here
+ * (a file that had them before keeps them when it is written through a mapping). */
 static void strip_binds(struct px_box *box)
 {
-    int changed = 0, worst = 0;
+    int changed = box->stripped, worst = 0;
     for (size_t i = 0; i < box->writable_count; i++) {
         struct stat st;
         int r = fstat(box->writable[i], &st) < 0 ? -errno
@@ -371,7 +371,7 @@ static void strip_binds(struct px_box *box)
         worst = r < 0 ? r : worst;
     }
     if (changed > 0)
-        add_hint(box, "set-id bits were removed from files in a writable bind");
+        add_hint(box, "set-id bits or capabilities were removed from files that the box could write");
     if (worst < 0)
         add_hint(box, "a writable bind could not be searched for set-id files to the end");
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
@@ -135,23 +136,50 @@ static int choose_ids(struct px_box *box, const struct px_policy *policy, struct
     return px_plan_arm(plan, &box->ids, e);
 }
 
-/* A file that has a set-id bit already keeps it when it is written through a mapping, and no filter can see that: the box
- * would speak with its owner's rights on the host. So it does not get such a file to write. */
-static int refuse_set_id(int fd, const struct stat *st, const char *path, struct px_err *e)
+/* A file that has privileges already (set-id bits, capabilities) keeps them when it is written through a mapping, and
+ * no filter can see that: the box would speak with its owner's rights on the host. So it does not get such a file to
+ * write, nor a directory in which px cannot look for one, nor the changes of another box, which may hold such files
+ * while that runs. */
+static const struct {
+    const char *what, *why, *fix;
+} unfit[] = {
+    [PX_TREE_SET_ID] =
+        {"it holds a set-id file",
+         "A box that can write such a file could leave a program on the host that runs with its owner's rights.",
+         "Or take the bit away: chmod ug-s."},
+    [PX_TREE_CAPABILITY] =
+        {"it holds a file with capabilities",
+         "A box that can write such a file could leave a program on the host that runs with these capabilities.",
+         "Or take them away: setcap -r."},
+    [PX_TREE_CLOSED] =
+        {"it holds a directory that cannot be searched",
+         "The box could open it: files with set-id bits or capabilities may be in there.",
+         "Or open the directory: chmod u+rwx."},
+    [PX_TREE_IN_USE] =
+        {"the changes of a box that runs now are in it",
+         "Until that box ends they may hold set-id files, which this box could move to where others can reach them.",
+         "Or wait for the end of that box, or give it another directory."},
+};
+
+static int refuse_unfit(int found, const char *name, const char *path, struct px_err *e)
 {
-    char name[256] = "";
-    int r = 0;
-    if (S_ISDIR(st->st_mode))
-        r = px_tree_find_set_id(fd, name, sizeof name);
-    else if (st->st_mode & (S_ISUID | S_ISGID))
-        r = px_fmt(name, sizeof name, "itself") < 0 ? 0 : 1;
-    if (r < 0)
-        return px_fail(e, PX_E_BIND, r, "cannot search '%s' for set-id files", path);
-    if (r == 0)
+    if (found < 0)
+        return px_fail(e, PX_E_BIND, found, "cannot search '%s' for set-id files", path);
+    if (found == PX_TREE_NOTHING)
         return 0;
-    px_fail(e, PX_E_BIND, 0, "cannot bind '%s' for writing: it holds a set-id file (%s)", path, name);
-    px_why(e, "A box that can write such a file could leave a program on the host that runs with its owner's rights.");
-    return px_fix(e, "Bind it read-only: -v %s:...:ro.\nOr take the bit away: chmod ug-s.", path);
+    px_fail(e, PX_E_BIND, 0, "cannot bind '%s' for writing: %s (%s)", path, unfit[found].what, *name ? name : "itself");
+    px_why(e, "%s", unfit[found].why);
+    return px_fix(e, "Bind it read-only: -v %s:...:ro.\n%s", path, unfit[found].fix);
+}
+
+static int check_bind(int fd, const char *path, struct px_err *e)
+{
+    struct stat st;
+    struct px_tree_search search = {.mark = PX_UPPER_MARK};
+    if (fstat(fd, &st) < 0)
+        return px_fail(e, PX_E_BIND, errno, "cannot bind '%s'", path);
+    int found = S_ISDIR(st.st_mode) ? px_tree_search(fd, &search) : px_tree_search_file(fd);
+    return refuse_unfit(found, search.name, path, e);
 }
 
 /* Directories that take changes are made ready; what each is laid over is the step that follows. */
@@ -169,7 +197,6 @@ static int open_uppers(struct px_box *box, const struct px_policy *policy, struc
             .lower = s + 1,
             .keep = changes ? !policy->apply && !policy->discard : policy->persist,
             .reuse = changes,
-            .private = changes || policy->build,
             .note = changes && box->after ? box->after->note : NULL,
         };
         if (px_upper_open(&box->upper[count++], s, &want, e) < 0)
@@ -178,20 +205,50 @@ static int open_uppers(struct px_box *box, const struct px_policy *policy, struc
     return 0;
 }
 
-/* What the box may write of the caller's files by this step: a descriptor, -EBADF for nothing, or another -errno. */
-static int writable_of(const struct px_box *box, const struct px_step *s)
+/* What takes the changes of this step; or NULL. */
+static struct px_upper *upper_of(struct px_box *box, const struct px_step *s)
 {
     for (int i = 0; i < PX_UPPERS; i++)
         if (box->upper[i].step == s)
-            return (int)px_sys(SYS_fcntl, box->upper[i].upper, F_DUPFD_CLOEXEC, 3);
+            return &box->upper[i];
+    return NULL;
+}
+
+/* A source that the caller may not read is not his to change (-EBADF), unless it is his: then the box could open it. */
+static int open_closed(const char *path)
+{
+    struct stat st;
+    px_auto_fd int fd = (int)px_sys(SYS_openat, AT_FDCWD, path, O_PATH | O_CLOEXEC);
+    return fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() ? -EBADF : px_fd_take(&fd);
+}
+
+/* The source of a writable bind: a descriptor, -EBADF for nothing, or -1. */
+static int open_bind(const struct px_box *box, const struct px_step *s, struct px_err *e)
+{
+    const char *path = px_plan_text(box->plan, s->src);
     if (s->op != PX_OP_BIND || !(s->flags & PX_STEP_CALLER) || s->attr & PX_MOUNT_RDONLY)
         return -EBADF;
     struct stat st;
-    px_auto_fd int fd = (int)px_sys(SYS_openat, AT_FDCWD, px_plan_text(box->plan, s->src), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd == -EACCES)          /* not ours to read, so not ours to change */
-        return -EBADF;
-    if (fd >= 0 && (fstat(fd, &st) < 0 || st.st_dev != s->num || st.st_ino != s->num2))
-        return -ESTALE;
+    px_auto_fd int fd = (int)px_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd == -EACCES)
+        fd = open_closed(path);
+    if (fd == -EBADF)
+        return fd;
+    if (fd < 0)
+        return px_fail(e, PX_E_BIND, fd, "cannot bind '%s'", path);
+    if (fstat(fd, &st) < 0 || st.st_dev != s->num || st.st_ino != s->num2)
+        return px_fail(e, PX_E_BIND, ESTALE, "cannot bind '%s'", path);
+    return check_bind(fd, path, e) < 0 ? -1 : px_fd_take(&fd);
+}
+
+/* Changes that an earlier run has kept, or left when it was killed, lose their privileges. */
+static int open_changes(struct px_box *box, const struct px_upper *upper, const char *path, struct px_err *e)
+{
+    px_auto_fd int fd = (int)px_sys(SYS_fcntl, upper->upper, F_DUPFD_CLOEXEC, 3);
+    int r = fd < 0 ? fd : px_tree_strip(fd, INT64_MIN);
+    if (r < 0)
+        return px_fail(e, PX_E_OVERLAY, r, "cannot search '%s' for set-id files", path);
+    box->stripped += r;
     return px_fd_take(&fd);
 }
 
@@ -200,22 +257,19 @@ static int open_writable(struct px_box *box, struct px_err *e)
     const struct px_plan *plan = box->plan;
     for (uint32_t i = 0; plan->writable_binds && i < plan->count; i++) {
         const struct px_step *s = &plan->steps[i];
-        const char *path = px_plan_text(plan, s->src);
-        int fd = writable_of(box, s);
+        const struct px_upper *upper = upper_of(box, s);
+        int fd = upper ? open_changes(box, upper, px_plan_text(plan, s->src), e) : open_bind(box, s, e);
         if (fd == -EBADF)
             continue;
-        int *more = fd < 0 ? NULL : realloc(box->writable, (box->writable_count + 1) * sizeof *more);
+        if (fd < 0)
+            return -1;
+        int *more = realloc(box->writable, (box->writable_count + 1) * sizeof *more);
         if (!more) {
             (void)px_fd_close(fd);
-            return fd < 0 ? px_fail(e, PX_E_BIND, fd, "cannot bind '%s'", path) : px_fail(e, PX_E_MEMORY, ENOMEM, "box");
+            return px_fail(e, PX_E_MEMORY, ENOMEM, "box");
         }
         box->writable = more;
         box->writable[box->writable_count++] = fd;
-        struct stat st;
-        if (fstat(fd, &st) < 0)
-            return px_fail(e, PX_E_BIND, errno, "cannot bind '%s'", path);
-        if (refuse_set_id(fd, &st, path, e) < 0)
-            return -1;
     }
     if (box->writable_count && px_policy_limited(box->disk_bytes))
         px_disk_start(&box->disk, box->writable, box->writable_count, box->disk_bytes, px_places_inodes(box->disk_bytes));

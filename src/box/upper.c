@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -27,8 +28,21 @@ static int unfit(const char *path, const char *why, struct px_err *e)
     return px_why(e, "%s", why);
 }
 
+/* A box that looks into its binds (kernel/tree.c) has the lock for a moment only. */
+static bool lock(int fd)
+{
+    enum { TRIES = 20, PAUSE_NSEC = 5000000 };
+    const struct timespec pause = {.tv_nsec = PAUSE_NSEC};
+    for (int i = 0; i < TRIES; i++) {
+        if (px_sys(SYS_flock, fd, LOCK_EX | LOCK_NB) >= 0)
+            return true;
+        (void)nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
 /* Nobody but the caller may put anything there, and no other box uses it now. */
-static int open_directory(const char *path, bool private, char **ret_made, struct px_err *e)
+static int open_directory(const char *path, char **ret_made, struct px_err *e)
 {
     struct stat st;
     if (mkdir(path, 0700) == 0)
@@ -42,9 +56,7 @@ static int open_directory(const char *path, bool private, char **ret_made, struc
         return px_fail(e, PX_E_OVERLAY, fd < 0 ? fd : errno, "cannot use '%s' for changes", path);
     if (st.st_uid != geteuid() || st.st_mode & 022)
         return unfit(path, "It belongs to somebody else, or others can write it.", e);
-    if (private && st.st_mode & 077)
-        return unfit(path, "A build may make set-id files there, so nobody else may enter it.", e);
-    if (px_sys(SYS_flock, fd, LOCK_EX | LOCK_NB) < 0)
+    if (!lock(fd))
         return unfit(path, "Another box uses it now.", e);
     return px_fd_take(&fd);
 }
@@ -96,6 +108,22 @@ static int empty_part(int dir, const char *name)
     return fd < 0 ? fd : px_tree_empty(fd);
 }
 
+/* What an overlay copies up keeps its set-id bits and capabilities, and the box can change its content: nobody else may
+ * reach it. A part that others could enter before is made anew, as they may still hold it open. */
+static int make_private(int dir, bool kept)
+{
+    struct stat st;
+    if (fstat(dir, &st) < 0)
+        return -errno;
+    if ((st.st_mode & 07777) == 0700)
+        return 0;
+    if (fchmod(dir, 0700) < 0)
+        return -errno;
+    if (!kept && unlinkat(dir, "upper", AT_REMOVEDIR) < 0 && errno != ENOENT)
+        return -errno;
+    return 0;
+}
+
 /* DIR/.px-overlay says that the directory is ours: it was empty, or not there, when it was first used. */
 static const char mark_name[] = PX_UPPER_MARK, kept_word[] = PX_UPPER_KEPT;
 
@@ -139,6 +167,8 @@ static int settle_mark(struct px_upper *u, const struct px_upper_want *want, str
     u->keep = kept;
     int r = kept ? 0 : empty_part(u->dir, "upper");
     if (r >= 0 || r == -ENOENT)
+        r = make_private(u->dir, kept);
+    if (r >= 0)
         r = empty_part(u->dir, "work");
     if ((r >= 0 || r == -ENOENT) && want->keep && !kept)
         r = text.err == 0 && px_sys(SYS_write, mark, text.data, text.len) == (long)text.len ? 0 : -EIO;
@@ -169,7 +199,7 @@ int px_upper_open(struct px_upper *u, struct px_step *step, const struct px_uppe
     u->changes = want->reuse;
     if (want->reuse) /* a directory of ours: it goes with what it holds */
         u->made = strdup(want->path);
-    u->dir = open_directory(want->path, want->private, &u->made, e);
+    u->dir = open_directory(want->path, &u->made, e);
     if (u->dir < 0 || check_apart(u->dir, want->path, want->lower, want->lower_path, e) < 0 ||
         settle_mark(u, want, e) < 0 || open_parts(u, want->path, e) < 0)
         return -1;

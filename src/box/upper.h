@@ -1,8 +1,8 @@
 /* box/upper.h - a directory of the caller's that takes the changes of a root: DIR/upper and, beside it, the kernel's
  * DIR/work.
  *
- * Why:     one box at a time may write it, nobody else may change it meanwhile, and what is not to be kept must be
- *          gone.
+ * Why:     one box at a time may write it, nobody else may reach it meanwhile (DIR gets mode 0700), and what is not to
+ *          be kept must be gone.
  * Owns:    the lock on DIR, its mark DIR/.px-overlay, and what lies in upper and work, unless the mark says that it is
  *          kept.
  * Mustn't: follow a link, remove what an earlier run has kept or what it has not made, or take a directory that others
@@ -37,7 +37,6 @@ struct px_upper_want {
     const struct px_step *lower;
     bool keep;        /* for later runs */
     bool reuse;       /* what was kept may be used, and then be lost */
-    bool private;     /* nobody else may enter it */
     const char *note; /* goes into the mark when something is first kept */
 };
 

@@ -96,9 +96,8 @@ static int offer(struct px_env_work *w, const struct px_env_package *p, int scra
     if (px_blob_open(w->s->store, &p->sha256, &fd, &size, e) < 0)
         return -1;
     (void)px_fmt(link, sizeof link, "/proc/self/fd/%d", fd);
-    if (mkdirat(scratch, "in", 0755) < 0 || fchmodat(scratch, "in", 0755, 0) < 0 ||
-        mkdirat(scratch, "changes", 0700) < 0 ||
-        (dir = openat(scratch, "in", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
+    if (mkdirat(scratch, "in", 0755) < 0 || mkdirat(scratch, "changes", 0700) < 0 ||
+        (dir = openat(scratch, "in", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0 || fchmod(dir, 0755) < 0 ||
         linkat(AT_FDCWD, link, dir, p->file, AT_SYMLINK_FOLLOW) < 0)
         return px_fail(e, PX_E_STORE_WRITE, errno, "cannot lay out the source of %s", p->name);
     return 0;

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/field.h"
 #include "base/json.h"
+#include "base/node.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "box/plan.h"
@@ -321,9 +322,9 @@ static int make_scratch(char *out, size_t size, int *ret_lock, struct px_err *e)
         struct stat st;
         if (px_fmt(out, size, "%s/px-XXXXXX", tmp) < 0 || !mkdtemp(out))
             return px_fail(e, PX_E_IO, errno, "cannot make a home for the box");
-        (void)chmod(out, 0700);         /* the caller's umask may have taken even that */
         /* Until it is locked it is nobody's, and the sweep of another box that starts now may take it: then the next one. */
-        px_auto_fd int fd = open(out, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        mode_t was;
+        px_auto_fd int fd = px_node_open_dir(AT_FDCWD, out, &was);      /* the caller's umask may have closed it */
         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0) {
             *ret_lock = px_fd_take(&fd);
             return 0;

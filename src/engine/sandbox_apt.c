@@ -175,7 +175,7 @@ int px_apt_begin(struct px_apt *s, const struct px_fetch *f, struct px_err *e)
     if (need_apt(f, e) < 0)
         return -1;
     if (mkdirat(s->f->scratch, "apt", 0755) < 0 ||
-        (s->dir = openat(s->f->scratch, "apt", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+        (s->dir = openat(s->f->scratch, "apt", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
         return px_fail(e, PX_E_STORE_WRITE, errno, "cannot make a directory for apt");
     return px_build_path(s->dir, "", s->path, sizeof s->path, e) < 0 ? -1 : write_settings(s, e);
 }

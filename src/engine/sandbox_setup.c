@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/node.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "engine/sandbox_box.h"
@@ -31,8 +32,9 @@ static void tell(const struct px_setup *setup, const char *what, uint64_t done, 
 
 static int make_dir(int dir, const char *name, mode_t mode, int *ret_fd, struct px_err *e)
 {
-    if (mkdirat(dir, name, mode) < 0 || fchmodat(dir, name, mode, 0) < 0)       /* whatever the caller's umask is */
-        return px_fail(e, PX_E_STORE_WRITE, errno, "cannot make the directory %s in the store", name);
+    int r = mkdirat(dir, name, mode) < 0 ? -errno : px_node_chmod_at(dir, name, S_IFDIR, mode); /* whatever the umask */
+    if (r < 0)
+        return px_fail(e, PX_E_STORE_WRITE, r, "cannot make the directory %s in the store", name);
     *ret_fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     return *ret_fd < 0 ? px_fail(e, PX_E_STORE_WRITE, errno, "cannot open the directory %s in the store", name) : 0;
 }
@@ -109,7 +111,9 @@ static int merge_usr(int root, struct px_err *e)
         {"bin", "usr/bin"}, {"sbin", "usr/sbin"}, {"lib", "usr/lib"}, {"lib64", "usr/lib64"}};
     for (size_t i = 0; i < PX_COUNT_OF(dirs); i++) {
         const char *name = dirs[i][0], *in_usr = dirs[i][1];
-        int r = mkdirat(root, in_usr, 0755) == 0 ? fchmodat(root, in_usr, 0755, 0) : errno == EEXIST ? 0 : -errno;
+        int r = mkdirat(root, in_usr, 0755) == 0 ? px_node_chmod_at(root, in_usr, S_IFDIR, 0755)
+                : errno == EEXIST                ? 0
+                                                 : -errno;
         int from = r < 0 ? r : px_open_beneath(root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
         px_auto_fd int to = from < 0 ? -EBADF : px_open_beneath(root, in_usr, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
         if (from >= 0)

@@ -25,7 +25,7 @@ static int open_streams(struct px_verify_run *run, struct px_slot *slot, struct 
     enum px_check_how how = slot->trial->row->how;
     int top = run->fixtures.top_fd, ends[2];
     if (wants_input(slot->trial)) {
-        slot->in = openat(top, "input", O_RDWR | O_CLOEXEC);
+        slot->in = openat(top, "input", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
         io->use_in = true;
         io->in = slot->in;
     }

@@ -28,6 +28,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/node.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "engine/verify.h"
@@ -54,7 +55,7 @@ static int make_dir(int dir, const char *name)
 {
     if (mkdirat(dir, name, 0755) < 0)
         return -errno;
-    return fchmodat(dir, name, 0755, 0) < 0 ? -errno : 0;
+    return px_node_chmod_at(dir, name, S_IFDIR, 0755);
 }
 
 /* A copy: if a box is broken enough to change it, px-attack itself stays as it is. */
@@ -124,7 +125,7 @@ static int make_files(struct px_fixtures *f, const char *attack)
     }
     if (r >= 0 && geteuid() == 0 && make_dir(f->top_fd, "device") >= 0)
         f->has_device = mknodat(f->top_fd, "device/zero", S_IFCHR | 0666, makedev(1, 5)) == 0 &&
-                        fchmodat(f->top_fd, "device/zero", 0666, 0) == 0;
+                        px_node_chmod_at(f->top_fd, "device/zero", S_IFCHR, 0666) == 0;
     return r;
 }
 
@@ -177,8 +178,9 @@ static int make_sockets(struct px_fixtures *f)
     char path[220];
     int r = f->udp < 0 ? f->udp : px_fmt(path, sizeof path, "%s/socket", f->top);
     f->path_socket = r < 0 ? r : bind_unix(path, false);
-    if (f->path_socket >= 0 && chmod(path, 0777) < 0)
-        return -errno;
+    r = f->path_socket < 0 ? 0 : px_node_chmod_at(f->top_fd, "socket", S_IFSOCK, 0777);
+    if (r < 0)
+        return r;
     f->abstract = f->path_socket < 0 ? f->path_socket : bind_unix(f->mark, true);
     return f->abstract < 0 ? f->abstract : 0;
 }
@@ -300,10 +302,11 @@ static int name_all(struct px_fixtures *f, const char *secret)
         return -errno;
     }
     (void)!getrandom(&random, sizeof random, 0);
-    if (chmod(f->top, 0755) < 0)        /* whatever the umask is */
-        return -errno;
-    f->top_fd = open(f->top, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    mode_t was;
+    f->top_fd = px_node_open_dir(AT_FDCWD, f->top, &was);
     if (f->top_fd < 0)
+        return f->top_fd;
+    if (fchmod(f->top_fd, 0755) < 0)    /* whatever the umask is */
         return -errno;
     if (secret && px_fmt(f->token, sizeof f->token, "%s", secret) < 0)
         return -ENAMETOOLONG;

@@ -8,10 +8,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -212,6 +214,92 @@ TEST(strip_follows_no_link_and_waits_for_no_pipe)
     ASSERT_EQ(mode_of(outside, "victim"), 04755);
 }
 
+/* As setcap does; with the root of a user namespace, as the root in there does. */
+static void give_capability(int dir, const char *name, bool of_namespace)
+{
+    const uint32_t data[] = {of_namespace ? 0x03000001 : 0x02000001, 1 << 7, 0, 0, 0, 70000};
+    px_auto_fd int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+    ASSERT(fd >= 0);
+    ASSERT_EQ(fsetxattr(fd, "security.capability", data, of_namespace ? 24 : 20, 0), 0);
+}
+
+static bool has_capability(int dir, const char *name)
+{
+    px_auto_fd int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+    ASSERT(fd >= 0);
+    return fgetxattr(fd, "security.capability", NULL, 0) >= 0;
+}
+
+/* The owner of a file may not remove the attribute, and px takes it away all the same. */
+TEST(strip_takes_capabilities_away)
+{
+    if (geteuid() != 0)
+        SKIP("only root can give a file capabilities");
+    px_auto_fd int dir = px_test_dir();
+    px_auto_fd int sub = make_dir(dir, "sub");
+
+    make_file(dir, "plain", 0755);
+    make_file(dir, "tool", 0755);
+    make_file(sub, "theirs", 0100);
+    make_file(sub, "both", 0755);
+    give_away(px_test_dir_path());
+    ASSERT_EQ(fchmodat(sub, "both", 04755, 0), 0);
+    give_capability(dir, "tool", false);
+    give_capability(sub, "theirs", true);
+    give_capability(sub, "both", false);
+    ASSERT_EQ(fsetxattr(sub, "user.note", "x", 1, 0), 0);
+    ASSERT_EQ(as_nobody(strip_all, dir), 3);
+    ASSERT(!has_capability(dir, "tool") && !has_capability(sub, "theirs") && !has_capability(sub, "both"));
+    ASSERT_EQ(mode_of(sub, "both"), 0755);
+    ASSERT_EQ(mode_of(sub, "theirs"), 0100);
+    ASSERT_EQ(as_nobody(strip_all, dir), 0);
+    give_capability(dir, "tool", true);
+    px_auto_fd int tool = openat(dir, "tool", O_RDONLY | O_CLOEXEC);
+    ASSERT_EQ(px_tree_search_file(tool), PX_TREE_CAPABILITY);
+    ASSERT_EQ(px_tree_strip_file(tool), 1);
+    ASSERT_EQ(px_tree_search_file(tool), PX_TREE_NOTHING);
+}
+
+/* A box has its caller's id, so it can close a directory to px and leave it open for others. */
+TEST(strip_looks_into_closed_directories)
+{
+    static const mode_t modes[] = {0055, 0, 0111, 0444, 0300, 0755};
+    px_auto_fd int dir = px_test_dir();
+    char name[16];
+
+    for (int i = 0; i < 6; i++) {
+        (void)snprintf(name, sizeof name, "d%d", i);
+        px_auto_fd int sub = make_dir(dir, name);
+        px_auto_fd int below = make_dir(sub, "below");
+        make_file(below, "setuid", 0);
+    }
+    give_away(px_test_dir_path());
+    for (int i = 0; i < 6; i++) {
+        (void)snprintf(name, sizeof name, "d%d", i);
+        px_auto_fd int sub = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        ASSERT_EQ(fchmodat(sub, "below/setuid", 04755, 0), 0);
+        ASSERT_EQ(fchmodat(sub, "below", modes[i], 0), 0);
+        ASSERT_EQ(fchmod(sub, modes[5 - i]), 0);
+    }
+    ASSERT_EQ(fchmod(dir, 0055), 0); /* the top as well */
+    ASSERT_EQ(as_nobody(strip_all, dir), 6);
+    struct stat st;
+    ASSERT_EQ(fstat(dir, &st), 0);
+    ASSERT_EQ(st.st_mode & 07777, 0055);
+    ASSERT_EQ(fchmod(dir, 0755), 0);
+    for (int i = 0; i < 6; i++) {
+        (void)snprintf(name, sizeof name, "d%d", i);
+        ASSERT_EQ(mode_of(dir, name), modes[5 - i]);
+        ASSERT_EQ(fchmodat(dir, name, 0755, 0), 0);
+        px_auto_fd int sub = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        ASSERT_EQ(mode_of(sub, "below"), modes[i]);
+        ASSERT_EQ(fchmodat(sub, "below", 0755, 0), 0);
+        ASSERT_EQ(mode_of(sub, "below/setuid"), 0755);
+    }
+}
+
 TEST(strip_says_when_it_could_not_look)
 {
     px_auto_fd int dir = px_test_dir();
@@ -253,6 +341,214 @@ TEST(strip_reaches_or_reports_what_lies_deep)
     scrub(px_test_dir_path());
     if (r >= 0 && mode & 06000)
         FAIL("a set-id file %d levels down was passed over in silence: %d", DEEP, r);
+}
+
+/* ---- search ---- */
+
+static struct px_tree_search last;
+
+static int search(int dir)
+{
+    return px_tree_search(dir, &last);
+}
+
+TEST(search_finds_what_a_box_must_not_write)
+{
+    px_auto_fd int dir = px_test_dir();
+    px_auto_fd int sub = make_dir(dir, "sub");
+
+    make_file(dir, "plain", 0755);
+    make_file(sub, "locking", 02644);
+    ASSERT_EQ(mkfifoat(sub, "pipe", 0644), 0);
+    ASSERT_EQ(symlinkat("/usr/bin/su", sub, "link"), 0);
+    ASSERT_EQ(fchmod(sub, 02755), 0);
+    ASSERT_EQ(search(dir), PX_TREE_NOTHING);
+    make_file(sub, "setgid", 02710);
+    ASSERT_EQ(search(dir), PX_TREE_SET_ID);
+    ASSERT_STR(last.name, "setgid");
+    ASSERT_EQ(unlinkat(sub, "setgid", 0), 0);
+    if (geteuid() != 0)
+        return;
+    ASSERT_EQ(fchmod(dir, 0755), 0);
+    give_capability(sub, "locking", true); /* who may write it can make it executable */
+    ASSERT_EQ(search(dir), PX_TREE_CAPABILITY);
+    ASSERT_STR(last.name, "locking");
+    ASSERT_EQ(as_nobody(search, dir), PX_TREE_CAPABILITY);
+}
+
+TEST(search_is_not_kept_out_of_the_callers_directories)
+{
+    static const mode_t modes[] = {0, 0055, 0111, 0444, 0300};
+    px_auto_fd int dir = px_test_dir();
+    px_auto_fd int sub = make_dir(dir, "sub");
+
+    make_file(sub, "file", 0644);
+    give_away(px_test_dir_path());
+    px_auto_fd int file = openat(sub, "file", O_RDONLY | O_CLOEXEC);
+    for (int i = 0; i < 10; i++) {
+        struct stat st;
+        ASSERT_EQ(fchmod(file, i % 2 ? 04755 : 0755), 0);
+        ASSERT_EQ(fchmod(sub, modes[i / 2]), 0);
+        ASSERT_EQ(fchmod(dir, modes[(i + 3) / 2 % 5]), 0);
+        ASSERT_EQ(as_nobody(search, dir), i % 2 ? PX_TREE_SET_ID : PX_TREE_NOTHING);
+        ASSERT_EQ(fstat(sub, &st), 0);
+        ASSERT_EQ(st.st_mode & 07777, modes[i / 2]);
+        ASSERT_EQ(fstat(dir, &st), 0);
+        ASSERT_EQ(st.st_mode & 07777, modes[(i + 3) / 2 % 5]);
+    }
+    ASSERT_EQ(fchmod(dir, 0755), 0);
+}
+
+/* The box has no more rights there than its caller. */
+TEST(search_passes_over_directories_of_others)
+{
+    if (geteuid() != 0)
+        SKIP("only root can leave a directory that its owner's neighbour cannot enter");
+    px_auto_fd int dir = px_test_dir();
+    px_auto_fd int foreign = make_dir(dir, "foreign");
+    px_auto_fd int listed = make_dir(dir, "listed");
+
+    make_file(foreign, "setuid", 04755);
+    make_file(listed, "setuid", 04755);
+    ASSERT_EQ(fchown(dir, NOBODY, NOBODY), 0);
+    ASSERT_EQ(fchmod(foreign, 0700), 0);
+    ASSERT_EQ(fchmod(listed, 0744), 0);
+    ASSERT_EQ(as_nobody(search, dir), PX_TREE_NOTHING);
+    ASSERT_EQ(fchown(dir, 0, 0), 0);
+    ASSERT_EQ(fchmod(dir, 0755), 0);
+    ASSERT_EQ(as_nobody(search, dir), PX_TREE_CLOSED); /* as the owner of all of it, whose rights root lends to a box */
+}
+
+TEST(search_finds_a_directory_in_use)
+{
+    px_auto_fd int dir = px_test_dir();
+    px_auto_fd int sub = make_dir(dir, "sub");
+
+    make_file(sub, ".mark", 0600);
+    last.mark = ".mark";
+    ASSERT_EQ(search(dir), PX_TREE_NOTHING);
+    ASSERT_EQ(flock(sub, LOCK_EX | LOCK_NB), 0);
+    ASSERT_EQ(search(dir), PX_TREE_IN_USE);
+    ASSERT_EQ(flock(sub, LOCK_UN), 0);
+    ASSERT_EQ(search(dir), PX_TREE_NOTHING);
+    ASSERT_EQ(flock(sub, LOCK_EX | LOCK_NB), 0); /* the search holds nothing */
+}
+
+/* ---- trees by chance, and a walk as anybody would write it ---- */
+
+enum { TREES = 32, NODES = 40, DIRS = 8 };
+
+static uint32_t chance(uint32_t *state, uint32_t below)
+{
+    *state = *state * 1664525 + 1013904223;
+    return (*state >> 8) % below;
+}
+
+static void add_file(int dir, const char *name, uint32_t *state)
+{
+    static const mode_t modes[] = {0644, 0755, 0, 0111, 02644, 04755, 02755, 06711, 04000};
+    mode_t mode = modes[chance(state, chance(state, 3) == 0 ? 9 : 5)];
+
+    make_file(dir, name, 0600);
+    ASSERT_EQ(fchownat(dir, name, NOBODY, NOBODY, AT_SYMLINK_NOFOLLOW), 0);
+    ASSERT_EQ(fchmodat(dir, name, mode, 0), 0);
+    if (chance(state, 12) == 0)
+        give_capability(dir, name, chance(state, 2));
+    px_auto_fd int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+    if (chance(state, 8) == 0)
+        ASSERT_EQ(fsetxattr(fd, "user.note", "x", 1, 0), 0);
+}
+
+static void add_node(int dir, uint32_t number, uint32_t *state)
+{
+    static const char *const targets[] = {"/", "..", "n0", "/etc/passwd", "nowhere"};
+    char name[16];
+
+    (void)snprintf(name, sizeof name, "n%u", number);
+    uint32_t kind = chance(state, 8);
+    if (kind == 0)
+        ASSERT_EQ(symlinkat(targets[chance(state, 5)], dir, name), 0);
+    else if (kind == 1)
+        ASSERT_EQ(mkfifoat(dir, name, 0600), 0);
+    else
+        add_file(dir, name, state);
+}
+
+static void make_random_tree(int top, uint32_t seed, bool closed)
+{
+    static const mode_t modes[] = {0755, 0700, 02755, 01777, 0500, 0, 0055, 0111, 0444, 0300};
+    uint32_t state = seed;
+    int dirs[DIRS] = {openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    char name[16];
+
+    ASSERT_EQ(fchown(top, NOBODY, NOBODY), 0);
+    for (int i = 1; i < DIRS; i++) {
+        (void)snprintf(name, sizeof name, "d%d", i);
+        dirs[i] = make_dir(dirs[chance(&state, (uint32_t)i)], name);
+        ASSERT_EQ(fchown(dirs[i], NOBODY, NOBODY), 0);
+    }
+    for (uint32_t i = 0; i < NODES; i++)
+        add_node(dirs[chance(&state, DIRS)], i, &state);
+    for (int i = 0; i < DIRS; i++) {
+        ASSERT_EQ(fchmod(dirs[i], modes[i == 0 ? 0 : chance(&state, closed ? 10 : 5)]), 0);
+        (void)px_fd_close(dirs[i]);
+    }
+}
+
+/* What root sees: how many files have privileges, a sum of all other modes. */
+struct seen {
+    int privileged;
+    unsigned long modes;
+};
+
+static void look(int dir, struct seen *seen)
+{
+    int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *list = fdopendir(copy);
+    struct dirent *entry;
+
+    ASSERT(list != NULL);
+    while ((entry = readdir(list))) {
+        struct stat st;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        ASSERT_EQ(fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW), 0);
+        bool set_id = S_ISREG(st.st_mode) && (st.st_mode & S_ISUID || (st.st_mode & 02010) == 02010);
+        bool privileged = S_ISREG(st.st_mode) && (set_id || has_capability(dir, entry->d_name));
+        seen->privileged += privileged;
+        seen->modes = seen->modes * 31 + (st.st_mode & (set_id ? 01777u : 07777u)) + (unsigned long)st.st_ino;
+        if (!S_ISDIR(st.st_mode))
+            continue;
+        px_auto_fd int sub = openat(dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        look(sub, seen);
+    }
+    (void)closedir(list);
+}
+
+TEST_DEADLINE(random_trees, 60)
+{
+    if (geteuid() != 0)
+        SKIP("only root can give files capabilities and another owner");
+    px_auto_fd int top = px_test_dir();
+    ASSERT_EQ(fchmod(top, 0755), 0);
+    for (uint32_t seed = 0; seed < TREES; seed++) {
+        px_auto_fd int dir = make_dir(top, "tree");
+        struct seen before = {0}, after = {0};
+        make_random_tree(dir, seed, seed % 2);
+        look(dir, &before);
+        int as_root = search(dir), as_owner = as_nobody(search, dir);
+        bool found = as_root == PX_TREE_SET_ID || as_root == PX_TREE_CAPABILITY;
+        if (found != (before.privileged > 0) || (as_owner == PX_TREE_NOTHING) != (before.privileged == 0))
+            FAIL("tree %u: %d files with privileges; root finds %d, the owner %d", seed, before.privileged, as_root, as_owner);
+        int stripped = seed % 4 < 2 ? strip_all(dir) : as_nobody(strip_all, dir);
+        look(dir, &after);
+        if (stripped != before.privileged || after.privileged != 0 || after.modes != before.modes)
+            FAIL("tree %u: %d of %d files stripped, %d left, other modes %s", seed, stripped, before.privileged,
+                 after.privileged, after.modes == before.modes ? "kept" : "changed");
+        ASSERT_EQ(as_nobody(px_tree_empty, dir), 0);
+        ASSERT_EQ(entries_of(dir), 0);
+        ASSERT_EQ(unlinkat(top, "tree", AT_REMOVEDIR), 0);
+    }
 }
 
 TEST(strip_of_something_else)

@@ -3,13 +3,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/node.h"
 #include "base/sys.h"
 #include "base/text.h"
 
@@ -27,6 +31,9 @@ struct level {
     struct level *up;
     dev_t dev;
     ino_t ino;
+    uid_t uid;
+    mode_t was;                 /* its mode, where the walk had to open it */
+    bool opened;
     struct name *todo;          /* directories of this level that were not entered yet */
     char own[];                 /* its name in the level above */
 };
@@ -39,9 +46,9 @@ struct walk {
     struct level *level;
     size_t names;
     int64_t since_sec;
-    int changed;                /* FIND: 1 once something was found */
-    char *found;
-    size_t found_size;
+    int changed;                /* STRIP: how many; FIND: the px_tree_found that was met first */
+    struct px_tree_search *search;      /* FIND */
+    uid_t owner;                /* of the top */
     struct px_tree_size *size;  /* MEASURE */
     int err;                    /* the first thing that went wrong */
 };
@@ -51,12 +58,54 @@ static void failed(struct walk *w, int err)
     w->err = w->err < 0 ? w->err : err;
 }
 
-/* ---- what is done to an entry ---- */
+/* ---- privileges of a file ---- */
+
+static const char capability[] = "security.capability";
 
 static bool is_set_id(const struct stat *st)
 {
-    return S_ISREG(st->st_mode) &&
-           ((st->st_mode & S_ISUID) || (st->st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP));
+    return (st->st_mode & S_ISUID) || (st->st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP);
+}
+
+/* Of dirfd/name without following it, or of what dirfd itself holds. 1, 0 or -errno. By way of /proc, as the call knows
+ * neither a directory (before Linux 6.13) nor O_PATH. */
+static int has_capability(int dirfd, const char *name)
+{
+    char path[32 + NAME_MAX];
+    if (px_fmt(path, sizeof path, "/proc/self/fd/%d%s%s", dirfd, name ? "/" : "", name ? name : "") < 0)
+        return -ENAMETOOLONG;
+    long r = px_sys(name ? SYS_lgetxattr : SYS_getxattr, path, capability, NULL, 0);
+    if (r >= 0 || r == -EOVERFLOW)      /* one whose owner has no number here is one all the same */
+        return 1;
+    if (r == -ENOENT && name && faccessat(dirfd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;               /* it is gone; otherwise there is no /proc, and nothing is known */
+    return r == -ENODATA || r == -EOPNOTSUPP ? 0 : (int)r;
+}
+
+/* What a regular file would give to who executes it: a px_tree_found or -errno. */
+static int privileges_of(int dirfd, const char *name, const struct stat *st)
+{
+    if (!S_ISREG(st->st_mode))
+        return PX_TREE_NOTHING;
+    if (is_set_id(st))
+        return PX_TREE_SET_ID;
+    int r = has_capability(dirfd, name);
+    return r > 0 ? PX_TREE_CAPABILITY : r;
+}
+
+int px_tree_search_file(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) < 0 ? -errno : privileges_of(fd, NULL, &st);
+}
+
+/* Only the administrator may remove the attribute, but every change of the owner takes it away, and the owner may make
+ * one that changes nothing. */
+static int strip_capability(int fd)
+{
+    long r = px_sys(SYS_fchownat, fd, "", -1, -1, AT_EMPTY_PATH);
+    int left = r < 0 ? (int)r : has_capability(fd, NULL);
+    return left > 0 ? -EPERM : left;
 }
 
 int px_tree_strip_file(int fd)
@@ -64,25 +113,71 @@ int px_tree_strip_file(int fd)
     struct stat st;
     if (fstat(fd, &st) < 0)
         return -errno;
-    if (!is_set_id(&st))
+    if (!S_ISREG(st.st_mode))
         return 0;
-    return fchmod(fd, st.st_mode & 07777 & ~(mode_t)(S_ISUID | S_ISGID)) < 0 ? -errno : 1;
+    int capable = has_capability(fd, NULL);
+    int r = is_set_id(&st) ? px_node_chmod(fd, st.st_mode & 07777 & ~(mode_t)(S_ISUID | S_ISGID)) : 0;
+    if (r >= 0 && capable > 0)
+        r = strip_capability(fd);
+    return r < 0 ? r : capable < 0 ? capable : capable > 0 || is_set_id(&st);
+}
+
+/* ---- what is done to an entry ---- */
+
+static void found(struct walk *w, enum px_tree_found what, const char *name)
+{
+    if (w->changed)
+        return;
+    w->changed = (int)what;
+    if (px_fmt(w->search->name, sizeof w->search->name, "%s", name) < 0)
+        w->search->name[0] = '\0';
+}
+
+/* Something in a directory of that owner could not be looked at, nor the directory be opened. The box of FIND has the
+ * rights of the caller, and of the owner of what is bound: it could open such a directory, but no other. */
+static void refused(struct walk *w, int err, uid_t owner, const char *name)
+{
+    if (w->purpose != FIND || err != -EACCES) {
+        if (err != -ENOENT)
+            failed(w, err);
+    } else if (owner == geteuid() || owner == w->owner) {
+        found(w, PX_TREE_CLOSED, name);
+    }
+}
+
+/* Whether the directory we are in holds the mark, and somebody has locked it. */
+static bool in_use(const struct walk *w, const char *name)
+{
+    if (!w->search->mark || !px_equal(name, w->search->mark))
+        return false;
+    long r = px_sys(SYS_flock, w->fd, LOCK_SH | LOCK_NB);
+    if (r >= 0)
+        (void)px_sys(SYS_flock, w->fd, LOCK_UN);
+    return r == -EWOULDBLOCK;
+}
+
+static void find_entry(struct walk *w, const char *name, const struct stat *st)
+{
+    if (in_use(w, name)) {
+        found(w, PX_TREE_IN_USE, w->level->own);
+        return;
+    }
+    int r = privileges_of(w->fd, name, st);
+    if (r < 0)
+        refused(w, r, w->level->uid, w->level->own);
+    else if (r > 0)
+        found(w, (enum px_tree_found)r, name);
 }
 
 static void strip_entry(struct walk *w, const char *name, const struct stat *st)
 {
-    if (!is_set_id(st) || st->st_ctim.tv_sec < w->since_sec)
+    int r = st->st_ctim.tv_sec < w->since_sec ? 0 : privileges_of(w->fd, name, st);
+    if (r == 0)
         return;
-    if (w->purpose == FIND) {
-        w->changed = 1;
-        if (px_fmt(w->found, w->found_size, "%s", name) < 0)
-            w->found[0] = '\0';
-        return;
-    }
-    px_auto_fd int fd = (int)px_sys(SYS_openat, w->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    int r = fd < 0 ? fd : px_tree_strip_file(fd);
+    px_auto_fd int fd = r < 0 ? r : (int)px_sys(SYS_openat, w->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    r = fd < 0 ? fd : px_tree_strip_file(fd);
     if (r < 0)
-        failed(w, r);
+        refused(w, r, w->level->uid, name);
     else
         w->changed += r;
 }
@@ -111,8 +206,10 @@ static void remember(struct walk *w, const char *name)
 static void visit_entry(struct walk *w, const char *name)
 {
     struct stat st;
-    if (fstatat(w->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(w->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+        refused(w, -errno, w->level->uid, w->level->own);
         return;
+    }
     if (w->purpose == MEASURE)
         add_size(w->size, &st);
     if (S_ISDIR(st.st_mode)) {
@@ -121,20 +218,28 @@ static void visit_entry(struct walk *w, const char *name)
         long r = px_sys(SYS_unlinkat, w->fd, name, 0);
         if (r < 0)
             failed(w, (int)r);
-    } else if (w->purpose != MEASURE) {
+    } else if (w->purpose == STRIP) {
         strip_entry(w, name, &st);
+    } else if (w->purpose == FIND) {
+        find_entry(w, name, &st);
     }
 }
 
 /* ---- moving about ---- */
 
-static void read_directory(struct walk *w)
+/* A second descriptor of a directory, to read it by. It needs the right to enter, as the way back up does. */
+static int open_again(int fd)
 {
-    int copy = (int)px_sys(SYS_openat, w->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+    return (int)px_sys(SYS_openat, fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Takes the descriptor, which is of the directory we are in. */
+static void read_directory(struct walk *w, int copy)
+{
+    DIR *dir = fdopendir(copy);
     if (!dir) {
         (void)px_fd_close(copy);
-        failed(w, copy < 0 ? copy : -ENOMEM);
+        failed(w, -ENOMEM);
         return;
     }
     struct dirent *entry;
@@ -144,27 +249,82 @@ static void read_directory(struct walk *w)
     (void)closedir(dir);
 }
 
+/* Whether its mode closes a directory to the caller, who is its owner; EMPTY has to write it as well. */
+static bool is_closed(const struct walk *w, const struct stat *st)
+{
+    const mode_t need = w->purpose == EMPTY ? 0700 : 0500;
+    bool applies = w->purpose == EMPTY || geteuid() != 0;
+    return applies && st->st_uid == geteuid() && (st->st_mode & need) != need;
+}
+
+/* Opens one that is closed for the walk. */
+static int open_directory(struct walk *w, const char *name, struct stat *ret_st, bool *ret_opened)
+{
+    mode_t was = 0;
+    int fd = (int)px_sys(SYS_openat, w->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, ret_st) < 0)
+        return px_fd_close(fd);
+    bool closed = fd == -EACCES || (fd >= 0 && is_closed(w, ret_st));
+    if (!closed || w->purpose == MEASURE)
+        return fd;
+    (void)px_fd_close(fd);
+    fd = px_node_open_dir(w->fd, name, &was);
+    if (fd >= 0 && fstat(fd, ret_st) < 0)
+        return px_fd_close(fd);
+    ret_st->st_mode = was;
+    *ret_opened = true;
+    return fd;
+}
+
+static struct level *new_level(struct walk *w, const struct stat *st, bool opened, const char *name)
+{
+    size_t n = strlen(name) + 1;
+    struct level *level = calloc(1, sizeof *level + n);
+    if (!level)
+        return NULL;
+    level->dev = st->st_dev;
+    level->ino = st->st_ino;
+    level->uid = st->st_uid;
+    level->was = st->st_mode & 07777;
+    level->opened = opened;
+    level->up = w->level;
+    memcpy(level->own, name, n);
+    return level;
+}
+
 /* Enters `name` of the present directory; the descriptor of that is given up. */
 static void descend(struct walk *w, const char *name)
 {
     struct stat st;
-    size_t n = strlen(name) + 1;
-    if (w->purpose == EMPTY)    /* a directory without permissions must not stop its own removal */
-        (void)px_sys(SYS_fchmodat, w->fd, name, 0700);
-    px_auto_fd int fd = (int)px_sys(SYS_openat, w->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    struct level *level = fd < 0 || fstat(fd, &st) < 0 ? NULL : calloc(1, sizeof *level + n);
-    if (!level) {
-        failed(w, fd < 0 ? fd : -ENOMEM);
+    bool opened = false;
+    px_auto_fd int fd = open_directory(w, name, &st, &opened);
+    px_auto_fd int copy = fd < 0 ? fd : open_again(fd);
+    if (copy < 0) {
+        if (fstatat(w->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+            refused(w, copy, st.st_uid, name);
+        else if (w->purpose == STRIP)   /* it was moved, and is not searched */
+            failed(w, copy);
         return;
     }
-    level->dev = st.st_dev;
-    level->ino = st.st_ino;
-    level->up = w->level;
-    memcpy(level->own, name, n);
+    struct level *level = new_level(w, &st, opened, name);
+    if (!level) {
+        failed(w, -ENOMEM);
+        return;
+    }
     w->level = level;
     (void)px_fd_close(w->fd);
     w->fd = px_fd_take(&fd);
-    read_directory(w);
+    read_directory(w, px_fd_take(&copy));
+}
+
+/* A directory that was opened for the walk gets its mode back when the walk leaves it, unless it is removed. */
+static void close_again(const struct walk *w, const struct level *level)
+{
+    struct stat st;
+    if (!level->opened || w->purpose == EMPTY || fstat(w->fd, &st) < 0)
+        return;
+    if (st.st_dev == level->dev && st.st_ino == level->ino)
+        (void)fchmod(w->fd, level->was);
 }
 
 /* Back to the level above; if somebody moved us meanwhile, the walk is over. */
@@ -173,6 +333,7 @@ static void ascend(struct walk *w)
     struct level *done = w->level;
     struct stat st;
     px_auto_fd int fd = (int)px_sys(SYS_openat, w->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    close_again(w, done);
     bool same = fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == done->up->dev && st.st_ino == done->up->ino;
     w->level = done->up;
     if (!same) {
@@ -192,19 +353,32 @@ static void ascend(struct walk *w)
     free(done);
 }
 
+/* The top by the descriptor that the caller has: its mode may have closed it since. */
+static int open_top(struct walk *w, int top_fd, struct stat *ret_st, bool *ret_opened)
+{
+    int fd = open_again(top_fd);
+    if (fstat(top_fd, ret_st) < 0)
+        return fd < 0 ? fd : px_fd_close(fd);
+    if (fd != -EACCES || w->purpose == MEASURE)
+        return fd;
+    *ret_opened = px_node_chmod(top_fd, (ret_st->st_mode & 07777) | 0700) >= 0;
+    return open_again(top_fd);
+}
+
 static int run_walk(struct walk *w, int top_fd)
 {
     struct stat st;
-    w->fd = (int)px_sys(SYS_openat, top_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    w->level = w->fd < 0 || fstat(w->fd, &st) < 0 ? NULL : calloc(1, sizeof *w->level + 1);
+    bool opened = false;
+    w->fd = open_top(w, top_fd, &st, &opened);
+    int copy = w->fd < 0 ? w->fd : open_again(w->fd);
+    w->level = copy < 0 ? NULL : new_level(w, &st, opened, "");
     if (!w->level) {
-        int r = w->fd < 0 ? w->fd : -ENOMEM;
         (void)px_fd_close(w->fd);
-        return r;
+        (void)px_fd_close(copy);
+        return copy < 0 ? copy : -ENOMEM;
     }
-    w->level->dev = st.st_dev;
-    w->level->ino = st.st_ino;
-    read_directory(w);
+    w->owner = st.st_uid;
+    read_directory(w, copy);
     while (w->level->todo || w->level->up) {
         struct name *item = w->level->todo;
         if (w->purpose == FIND && w->changed && item) {         /* enough: only climb back */
@@ -220,6 +394,7 @@ static int run_walk(struct walk *w, int top_fd)
         descend(w, item->text);
         free(item);
     }
+    close_again(w, w->level);
     free(w->level);
     (void)px_fd_close(w->fd);
     return w->err;
@@ -238,12 +413,12 @@ int px_tree_empty(int dirfd)
     return run_walk(&w, dirfd);
 }
 
-int px_tree_find_set_id(int dirfd, char *ret_name, size_t size)
+int px_tree_search(int dirfd, struct px_tree_search *search)
 {
-    struct walk w = {.purpose = FIND, .since_sec = INT64_MIN, .found = ret_name, .found_size = size};
-    ret_name[0] = '\0';
+    struct walk w = {.purpose = FIND, .search = search};
+    search->name[0] = '\0';
     int r = run_walk(&w, dirfd);
-    return w.changed ? 1 : r == -EACCES ? 0 : r;        /* what the caller cannot read, the box cannot either */
+    return w.changed ? w.changed : r == -EACCES ? PX_TREE_CLOSED : r;
 }
 
 void px_tree_measure(int fd, struct px_tree_size *size)

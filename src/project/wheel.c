@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/node.h"
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -262,7 +263,7 @@ static int adapt_script(const struct installing *w, const char *path)
         if (r == 0)
             r = px_paths_write(w->root, path, px_buf_text(&made), made.len, 0755);
     } else {
-        r = fchmodat(w->root, path, 0755, 0) < 0 ? -errno : 0;
+        r = px_node_chmod_at(w->root, path, S_IFREG, 0755);
     }
     return r < 0 ? cannot(w, r, path) : 0;
 }

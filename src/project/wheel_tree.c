@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/node.h"
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -156,7 +157,7 @@ int px_paths_make(int root, const char *path)
             return -ENAMETOOLONG;
         long r = px_sys(SYS_mkdirat, root, part, 0755);
         if (r == 0)
-            r = px_sys(SYS_fchmodat, root, part, 0755);
+            r = px_node_chmod_at(root, part, S_IFDIR, 0755);
         if (r < 0 && r != -EEXIST)
             return (int)r;
         at += path[at] == '/';

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/node.h"
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -324,20 +325,12 @@ static int add_dir(struct walk *w, const struct stat *st)
 }
 
 /* A file or directory that even its owner may not open: normal form gives him the right to. */
-static int make_readable(struct walk *w, const struct stat *st)
+static int make_readable(struct walk *w, int fd, const struct stat *st)
 {
     if (!w->settle || S_ISLNK(st->st_mode) || (st->st_mode & 0700) >= (S_ISDIR(st->st_mode) ? 0700u : 0400u))
         return 0;
-    char *slash = strrchr(w->path, '/');
-    px_auto_fd int parent = -EBADF;
-    if (slash)
-        *slash = '\0';
-    parent = px_open_in_root(w->top, slash ? w->path : ".", O_RDONLY | O_DIRECTORY, 0);
-    if (slash)
-        *slash = '/';
-    if (parent < 0 || fchmodat(parent, slash ? slash + 1 : w->path, normal_mode(st), 0) < 0)
-        return failed(w, parent < 0 ? parent : -errno, "change the mode of");
-    return 0;
+    int r = px_node_chmod(fd, normal_mode(st));
+    return r < 0 ? failed(w, r, "change the mode of") : 0;
 }
 
 static int visit(struct walk *w)
@@ -351,7 +344,7 @@ static int visit(struct walk *w)
         (void)failed(w, -EINVAL, "list");
         return px_why(w->e, "It is a device, fifo or socket; a tree has files, directories and links only.");
     }
-    if (make_readable(w, &st) < 0)
+    if (make_readable(w, fd, &st) < 0)
         return -1;
     return S_ISREG(st.st_mode) ? add_file(w, &st) : S_ISLNK(st.st_mode) ? add_link(w, fd, &st) : add_dir(w, &st);
 }

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/node.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -167,10 +168,8 @@ void px_quarantine(const struct px_store *store, enum px_place place, const char
 
 static void remove_dir(int parent, const char *name, bool locked)
 {
-    px_auto_fd int fd = (int)px_sys(SYS_openat, parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-    if (fd == -EACCES && fchmodat(parent, name, 0700, 0) == 0)          /* it is a directory: the caller has looked */
-        fd = (int)px_sys(SYS_openat, parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    mode_t was;
+    px_auto_fd int fd = px_node_open_dir(parent, name, &was);
     if (fd < 0 || (locked && flock(fd, LOCK_EX | LOCK_NB) < 0))
         return;
     (void)px_tree_empty(fd);

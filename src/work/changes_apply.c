@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/node.h"
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -216,16 +217,13 @@ static int make_directory(const struct spot *spot)
 /* By the object itself, whatever has its name by then. */
 static int change_mode(const struct px_changes_item *item, const struct spot *spot)
 {
-    char link[32];
     struct stat st;
     px_auto_fd int fd = (int)px_sys(SYS_openat, spot->dir, spot->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return fd;
     if (fstat(fd, &st) < 0 || (st.st_mode & S_IFMT) != (item->after & S_IFMT))
         return -ESTALE;
-    if (px_fmt(link, sizeof link, "/proc/self/fd/%d", fd) < 0)
-        return -ENAMETOOLONG;
-    return chmod(link, item->after & (S_ISDIR(st.st_mode) ? DIRECTORY_MODE : FILE_MODE)) < 0 ? -errno : 0;
+    return px_node_chmod(fd, item->after & (S_ISDIR(st.st_mode) ? DIRECTORY_MODE : FILE_MODE));
 }
 
 static int remove_item(const struct px_changes_item *item, const struct spot *spot)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/node.h"
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -94,9 +95,8 @@ int px_changes_open(int dir, const char *path, bool ours)
     int fd = px_open_in_root(dir, name, flags, 0);
     if (fd != -EACCES || !ours)
         return fd;
-    char link[32];
     px_auto_fd int held = px_open_in_root(dir, name, O_PATH | O_NOFOLLOW, 0);
-    if (held < 0 || px_fmt(link, sizeof link, "/proc/self/fd/%d", held) < 0 || chmod(link, 0700) < 0)
+    if (held < 0 || px_node_chmod(held, 0700) < 0)
         return -EACCES;
     return px_open_in_root(dir, name, flags, 0);
 }

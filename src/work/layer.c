@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/node.h"
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -103,8 +104,9 @@ static int open_way(const struct layer *l, const char *path, size_t n)
             return parent;
         if (mkdirat(parent, name, 0700) == 0) {
             unsigned mode = px_layers_find(l->below, part, &below) == 0 && S_ISDIR(below.st.st_mode) ? below.st.st_mode : 0755;
-            if (fchmodat(parent, name, (mode & DIRECTORY_MODE) | 0700, 0) < 0)
-                return -errno;
+            int r = px_node_chmod_at(parent, name, S_IFDIR, (mode & DIRECTORY_MODE) | 0700);
+            if (r < 0)
+                return r;
         } else if (errno != EEXIST) {
             return -errno;
         }
@@ -120,7 +122,7 @@ static int put_directory(int parent, const char *name, unsigned mode)
         return -errno;
     if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
         return -errno;
-    return fchmodat(parent, name, (mode & DIRECTORY_MODE) | 0700, 0) < 0 ? -errno : 0;
+    return px_node_chmod_at(parent, name, S_IFDIR, (mode & DIRECTORY_MODE) | 0700);
 }
 
 static int put_whiteout(int parent, const char *name)

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/node.h"
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -85,16 +86,13 @@ static int redo_remove(int dir, const char *name, const struct op *op)
 
 static int redo_mode(int dir, const char *name, const struct op *op)
 {
-    char link[32];
     struct stat st;
     px_auto_fd int fd = (int)px_sys(SYS_openat, dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return fd == -ENOENT ? 0 : fd;
     if (fstat(fd, &st) < 0 || (st.st_mode & S_IFMT) != (op->mode & S_IFMT))
         return 0;
-    if (px_fmt(link, sizeof link, "/proc/self/fd/%d", fd) < 0)
-        return -ENAMETOOLONG;
-    return chmod(link, op->mode & (S_ISDIR(op->mode) ? DIRECTORY_MODE : FILE_MODE)) < 0 ? -errno : 0;
+    return px_node_chmod(fd, op->mode & (S_ISDIR(op->mode) ? DIRECTORY_MODE : FILE_MODE));
 }
 
 static int redo_put(const struct redo *r, int dir, const char *name, const struct op *op)

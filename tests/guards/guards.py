@@ -2,7 +2,7 @@
 """guards.py REPO BUILD_DIR - rules of the source tree that a compiler does not check.
 
     layers    every #include in src/ and the front ends obeys src/layers.txt
-    banned    nothing in tools/banned.txt is called in src/ and cli/
+    banned    nothing in tools/banned.txt is called in src/, cli/, helpers/ and serve/
     child     the child's objects need only the symbols in tests/guards/child-symbols.txt
     globals   libpx.so and libpx.a have no mutable globals
     headers   every header in src/ opens with a comment and has #pragma once
@@ -164,28 +164,45 @@ def check_layers(repo, _build):
 EXCEPTION = re.compile(r"banned:\s*\w")
 
 
+BANNED_IN = ("src", "cli", "helpers", "serve")
+
+
+def arguments(code, start):
+    """What stands between `start` and the parenthesis that closes the call there."""
+    depth = 1
+    for at in range(start, len(code)):
+        depth += (code[at] == "(") - (code[at] == ")")
+        if depth == 0:
+            return code[start:at]
+    return code[start:]
+
+
 def check_banned(repo, _build):
-    names = entries(repo / "tools/banned.txt")
+    rows = [line.split() for line in entries(repo / "tools/banned.txt")]
+    flags = {words[0]: words[1:] for words in rows}
     for line in read(repo / "tools/banned.txt").splitlines():
         name, _, reason = line.partition("#")
         if name.strip() and not reason.strip():
             raise Failed(f"banned.txt: {name.strip()} has no reason")
-    if not names:
+    if not flags:
         raise Failed("banned.txt is empty")
-    # Not a member (x.signal(...), x->signal(...)): that is somebody's own function pointer.
-    call = re.compile(r"(?<![\w.])(?<!->)(" + "|".join(map(re.escape, names)) + r")\s*\(")
-    paths = [p for p in sources(repo, ("src", "cli"), (".c", ".h", ".inc")) if not p.name.startswith("test_")]
+    # Not a member (x.signal(...), x->signal(...)): that is somebody's own function pointer. SYS_NAME: by px_sys.
+    names = "|".join(re.escape(name) + (r"\s*," if name.startswith("SYS_") else r"\s*\(") for name in flags)
+    call = re.compile(r"(?<![\w.])(?<!->)(" + names + ")")
+    paths = [p for p in sources(repo, BANNED_IN, (".c", ".h", ".inc")) if not p.name.startswith("test_")]
     if not paths:
-        raise Failed("no C file in src/ and cli/")
+        raise Failed(f"no C file in {', '.join(BANNED_IN)}")
     findings = []
     for path in paths:
         code = read(path)
         written = code.splitlines()
         stripped = strip(code)
         for match in call.finditer(stripped):
+            name = match.group(1).rstrip(" \n(,")
             line = stripped.count("\n", 0, match.start()) + 1
-            if not EXCEPTION.search(written[line - 1]):
-                findings.append(f"{path.relative_to(repo)}:{line}: calls {match.group(1)}")
+            given = re.findall(r"\w+", arguments(stripped, match.end()))
+            if not EXCEPTION.search(written[line - 1]) and not set(given) & set(flags[name]):
+                findings.append(f"{path.relative_to(repo)}:{line}: calls {name}")
     report(findings)
 
 
@@ -434,7 +451,9 @@ GOOD = {
     "src/base/buf.h": "/* base/buf.h - bytes. */\n#pragma once\n",
     "src/kernel/clone.c": '#include "base/buf.h"\n#include <sys/types.h>\n/* strcpy(a, b) */\nint f(void) { return g("exit(1)"); }\n',
     "cli/main.c": '#include <px/px.h>\n#include "render.h"\nint h(void) { return x->signal(1) + px_exit(2); }\n',
-    "tools/banned.txt": "strcpy # no bound\nexit # a library never ends its caller\nsignal # process-wide\n",
+    "tools/banned.txt": "strcpy # no bound\nexit # a library never ends its caller\nsignal # process-wide\n"
+                        "chown # follows\nfchownat AT_NOFOLLOW AT_EMPTY # follows\n"
+                        "SYS_fchownat AT_NOFOLLOW # follows\n",
     "tests/guards/child-objects.txt": "child*.o\n",
     "tests/guards/child-symbols.txt": "memcpy # plain\n_GLOBAL_OFFSET_TABLE_\n",
 }
@@ -462,6 +481,11 @@ SAMPLES = [
     ("banned", "ok", "", {"cli/main.c": "int main(void) { exit(1); } /* banned: main may */\n"}),
     ("banned", "ok", "", {"src/base/test_buf.c": "int f(void) { exit(1); }\n"}),
     ("banned", "ok", "", {"src/base/buf.c": "int f(void) { _exit(1); } // exit(1)\nchar c = '\"'; char *t = \"exit(\";\n"}),
+    ("banned", "FAIL", "a.c:1: calls fchownat", {"helpers/x/a.c": "int f(void) { fchownat(d, g(1), 1, 1, 0); }\n"}),
+    ("banned", "ok", "", {"serve/a.c": "int f(void) { return fchownat(d, g(1),\n u, 1, X | AT_NOFOLLOW); }\n"}),
+    ("banned", "FAIL", "calls SYS_fchownat", {"serve/a.c": "int f(void) { return px_sys(SYS_fchownat, AT_EMPTY); }\n"}),
+    ("banned", "FAIL", "calls fchownat", {"src/base/a.c": "int f(void) { g(fchownat(d, 0), AT_NOFOLLOW); }\n"}),
+    ("banned", "ok", "", {"src/base/a.c": "int f(void) { fchown(d); A(SYS_fchownat) px_sys(SYS_fchownat, AT_NOFOLLOW); }\n"}),
     ("banned", "FAIL", "has no reason", {"tools/banned.txt": "strcpy\n"}),
     ("banned", "FAIL", "cannot read", {"tools/banned.txt": None}),
     ("banned", "FAIL", "is empty", {"tools/banned.txt": "# nothing\n"}),

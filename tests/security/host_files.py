@@ -6,10 +6,12 @@ import shutil
 import signal
 import socket
 import stat
+import struct
 import subprocess
+import time
 from pathlib import Path
 
-from suite import SET_ID, Skipped, check, children, everywhere, needs_root, shorten, test
+from suite import LIMIT, SET_ID, Skipped, check, children, everywhere, needs_root, shorten, test
 
 
 LEAK = 'exec 3<"$0" 9<"$0" 57<>"$0/secret" 200<"$0"; exec "$@"'
@@ -225,6 +227,141 @@ def A19_existing_deep(suite):
     deep.mkdir(parents=True)
     set_id_program(deep)
     refused(suite, workspace, "/ws")
+
+
+CAPABILITY = struct.pack("<5I", 0x02000001, 0xc2, 0, 0, 0)     # cap_setuid,cap_setgid,cap_dac_override+ep
+
+
+def give_capabilities(path):
+    try:
+        os.setxattr(path, "security.capability", CAPABILITY)
+    except OSError as error:
+        raise Skipped(f"this file system has no capabilities: {error.strerror}") from None
+
+
+@test
+def A19_existing_capabilities(suite):
+    needs_root(suite)
+    for place in ("tool", "d/d/d/tool"):
+        workspace = suite.directory("ws")
+        tool = workspace / place
+        tool.parent.mkdir(parents=True, exist_ok=True)
+        tool.write_text("x")
+        tool.chmod(0o644)
+        give_capabilities(tool)
+        refused(suite, workspace, "/ws")
+        refused(suite, tool, "/tool")
+
+
+@test
+def A19_closed_directory(suite):
+    """The box has the id of the caller: a directory that he closed to himself it can open."""
+    if suite.root:
+        raise Skipped("nothing is closed to root")
+    workspace = suite.directory("ws")
+    (workspace / "d").mkdir()
+    set_id_program(workspace / "d")
+    for mode in (0o000, 0o055, 0o111, 0o444):
+        (workspace / "d").chmod(mode)
+        refused(suite, workspace, "/ws")
+        refused(suite, workspace / "d", "/ws")
+    (workspace / "d").chmod(0o755)
+
+
+@test
+def A19_closed_by_the_box(suite):
+    """A directory that the box closes, for px but not for others, is searched all the same when it ends."""
+    workspace = suite.directory("ws")
+    (workspace / "d").mkdir()
+    path = workspace / "d/tool"
+    path.write_text("x")
+    path.chmod(0o755)
+    held = os.open(path, os.O_RDONLY)
+    process = subprocess.Popen(suite.command(["-i", "-v", f"{workspace}:/ws"], "/bin/sh", "-c",
+                                             "chmod 055 /ws/d /ws; echo ready; read line"),
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=suite.environment(), cwd=suite.top)
+    try:
+        check(b"ready" in process.stdout.readline(), "the box did not start")
+        os.fchmod(held, 0o4755)         # the box cannot: somebody on the host
+        process.communicate(b"\n", timeout=LIMIT)
+        check(os.fstat(held).st_mode & SET_ID == 0, "a set-id file is left in a directory that the box has closed")
+        check(stat.S_IMODE(workspace.stat().st_mode) == 0o055, "px changed the mode of a directory")
+    finally:
+        process.kill()
+        process.wait()
+        os.close(held)
+        workspace.chmod(0o755)
+        (workspace / "d").chmod(0o755)
+
+
+@test
+def A19_twin_ordinary(suite):
+    """Programs and attributes that give nobody anything are no reason to refuse a bind, and stay as they are."""
+    workspace = suite.directory("ws")
+    (workspace / "tool").write_text("#!/bin/sh\n")
+    (workspace / "tool").chmod(0o755)
+    (workspace / "read-only").mkdir(mode=0o555)
+    try:
+        os.setxattr(workspace / "tool", "user.note", b"x")
+    except OSError:
+        pass                    # a file system without them
+    done = suite.box(["-v", f"{workspace}:/ws"], "/bin/sh", "-c", "/ws/tool && echo x >/ws/new && chmod 1755 /ws/new")
+    check(done.returncode == 0, f"exit {done.returncode}: {shorten(done.stderr)}")
+    check(stat.S_IMODE((workspace / "tool").stat().st_mode) == 0o755, "the mode of a program was changed")
+
+
+def privileged(path):
+    return path.stat().st_mode & SET_ID or "security.capability" in os.listxattr(path)
+
+
+def reached_by_another(path):
+    """Whether an ordinary user who is not the caller could execute it."""
+    command = ["setpriv", "--reuid=1201", "--regid=1201", "--clear-groups", "test", "-e", str(path)]
+    return subprocess.run(command, check=False).returncode == 0
+
+
+def once_free(suite, options):
+    """The same directory again; what is left of a killed box may hold it for a moment."""
+    end = time.monotonic() + LIMIT
+    while True:
+        done = suite.box(options, suite.program, "list")
+        if b"Another box uses it" not in done.stderr or time.monotonic() > end:
+            return done
+        time.sleep(0.05)
+
+
+@test
+def A19_copy_up(suite):
+    """What a box makes of the set-id files and capabilities of its root, while it runs, and after px was killed."""
+    root, plain = make_root(suite, "rootfs"), suite.directory("plain")
+    needs_overlay(suite, root, f"--overlay={plain}")
+    names = ["setid", "tool"] if suite.root else ["setid"]
+    for name in names:
+        (root / name).write_bytes(b"#" * 8000)
+        (root / name).chmod(0o4755 if name == "setid" else 0o755)
+    if suite.root:
+        give_capabilities(root / "tool")
+    for keep in ([], ["--persist"]):
+        upper = suite.directory("upper")        # 0755, as anybody makes one
+        options = ["--rootfs", str(root), f"--overlay={upper}", *keep, "-e", "A_TARGET=/setid", "-e",
+                   "A_MORE=" + ("/tool" if suite.root else "")]
+        process, _, _ = suite.running(options, suite.program, "A19_copy_up")
+        try:
+            for name in names:
+                copied = upper / "upper" / name
+                check(privileged(copied) and b"of the box" in copied.read_bytes(), "the attack does not work here")
+                check(stat.S_IMODE(upper.stat().st_mode) == 0o700, "others can enter the directory of the changes")
+                check(not suite.root or not reached_by_another(copied), "another user can reach a file of the box")
+            done = suite.box(["-v", f"{suite.top}:/above"], "/bin/true")
+            check(done.returncode == 125 and b"PX033" in done.stderr, "another box can move the set-id file elsewhere")
+        finally:
+            process.kill()
+            process.communicate()
+        done = once_free(suite, options)
+        check(done.returncode == 0, f"exit {done.returncode}: {shorten(done.stderr)}")
+        left = [path.name for path in upper.rglob("*") if path.is_file() and privileged(path)]
+        check(not left, f"set-id files of a box that was killed are left: {left}")
+        check(not keep or (upper / "upper/setid").exists(), "changes that were kept are lost")
 
 
 @test

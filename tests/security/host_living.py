@@ -72,6 +72,30 @@ def C2_living_rows(suite):
 
 
 @test
+def A19_copy_swap(suite):
+    """px copies into a directory that the box can write and gives up; what it takes away there becomes links."""
+    workspace, victim = suite.directory("ws"), suite.directory("victim")
+    (victim / "file").write_text("kept")
+    (victim / "file").chmod(0o644)
+    with Living(suite, "-v", f"{workspace}:/ws", "-e", f"A_VICTIM={victim}") as box:
+        made = box.exec("sh", "-c", "mkdir ~/out; cd ~/out; for i in $(seq 300); do head -c 10000 /dev/zero >f$i; done")
+        check(made.returncode == 0, shorten(made.stderr))
+        racer = box.start("/attack/px-attack", "A19_copy_swap")
+        try:
+            for _ in range(8):
+                done = box.px("box", "copy", "--max-size", "1M", "l:/home/sandbox/out", str(workspace))
+                check(done.returncode != 0 and not (workspace / "out").exists(), "more was copied than allowed")
+            (workspace / "stop").write_text("")
+            said, errors = racer.communicate(timeout=LIMIT)
+            check(racer.returncode == 0, f"the race did not run: {shorten(said + errors)}")
+        finally:
+            racer.kill()
+            racer.wait()
+    modes = [path.stat().st_mode & 0o7777 for path in (victim, victim / "file")]
+    check(modes == [0o755, 0o644] and (victim / "file").read_text() == "kept", f"px changed what a link led to: {modes}")
+
+
+@test
 def C2_living_pid_1(suite):
     """pid 1 waits for requests; nothing in the box can signal, see, trace or name it."""
     script = ("for s in 1 2 9 15 19 17 34; do kill -$s 1 2>/dev/null; done\n"
