@@ -1156,7 +1156,8 @@ def join_networks(far):
     return servers
 
 
-def begin(options, script, scripts):
+def begin(options, script, scripts, before):
+    before()
     far = tempfile.mkdtemp(prefix="network-far.")
     os.chmod(far, 0o755)
     servers = None
@@ -1175,8 +1176,8 @@ def begin(options, script, scripts):
         subprocess.run(["rm", "-rf", "--", far], check=False)
 
 
-def main(script="network.py", scripts=()):
-    """Also of others that have cases for the same networks: their own script, and all they need."""
+def main(script="network.py", scripts=(), before=lambda: None):
+    """Also of others that have cases for the same networks: their own script, all they need, and what is done first."""
     options = parser("px").parse_args()
     if options.published:
         leaks.become_subreaper()
@@ -1185,7 +1186,7 @@ def main(script="network.py", scripts=()):
     if os.geteuid() != 0:
         print("skip network: only root can make the networks of the test\n0 passed, 0 failed, 1 skipped")
         return 0
-    return begin(options, script, scripts)
+    return begin(options, script, scripts, before)
 
 
 if __name__ == "__main__":
