@@ -20,7 +20,7 @@ enum { LINKS_MAX = 40 };
 /* Boxes of root could write whatever root lets them; these directories nobody shows to a box for writing. */
 static bool is_system_path(int dir)
 {
-    static const char *const system[] = {"/usr", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/run", "/var/lib", "/dev"};
+    static const char *const system[] = {"/usr", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin"};
     char name[64], path[PATH_MAX];
     (void)px_fmt(name, sizeof name, "/proc/self/fd/%d", dir);
     ssize_t n = readlink(name, path, sizeof path - 1);
