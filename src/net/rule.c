@@ -176,10 +176,16 @@ static bool matches(const struct px_net_rule *rule, const char *name, uint16_t p
     return px_net_rule_port(rule, port) && (star || (name && px_net_rule_name(rule, name)) || address);
 }
 
+/* "*" names none: it closes the port, and what is open nevertheless (a port of the host's) it is not about. */
+static bool denies_name(const struct px_net_rule *rule, uint16_t port)
+{
+    return rule->name[0] && !px_equal(rule->name, "*") && px_net_rule_port(rule, port);
+}
+
 bool px_net_rules_deny_names(const struct px_net_rules *rules, uint16_t port)
 {
     for (size_t i = 0; i < rules->deny_count; i++)
-        if (rules->deny[i].name[0] && px_net_rule_port(&rules->deny[i], port))
+        if (denies_name(&rules->deny[i], port))
             return true;
     return false;
 }
@@ -187,7 +193,7 @@ bool px_net_rules_deny_names(const struct px_net_rules *rules, uint16_t port)
 bool px_net_rules_denied(const struct px_net_rules *rules, const char *name, uint16_t port)
 {
     for (size_t i = 0; i < rules->deny_count; i++)
-        if (matches(&rules->deny[i], name, port, false))
+        if (denies_name(&rules->deny[i], port) && px_net_rule_name(&rules->deny[i], name))
             return true;
     return false;
 }

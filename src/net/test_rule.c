@@ -164,6 +164,8 @@ TEST(denied_names_are_asked_for_by_port)
     ASSERT(px_net_rules_deny_names(&rules, 8080) && !px_net_rules_deny_names(&rules, 80));
     ASSERT(px_net_rules_denied(&rules, "a.evil.test", 8080) && !px_net_rules_denied(&rules, "a.evil.test", 80));
     ASSERT(!px_net_rules_denied(&rules, "evil.test", 8080));
+    ASSERT_EQ(px_net_rule_parse("*", true, &deny[0]), 0);
+    ASSERT(!px_net_rules_deny_names(&rules, 80) && !px_net_rules_denied(&rules, "localhost", 80));
 }
 
 /* The fence around a device is made of whole networks: it may close more than the relay does, never less. */
