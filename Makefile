@@ -34,6 +34,9 @@ demo: deps all
 	@tests/demo build/px
 test: deps all
 	@tests/run build
+# On a fresh Debian 12, made for it; PARTS="units guards" runs those alone.
+test-fresh:
+	@tests/fresh $(PARTS)
 test-vm: all
 	@tests/vm/run build
 bench: all
@@ -55,4 +58,4 @@ fuzz: deps
 clean:
 	rm -rf build
 
-.PHONY: all python wheel glibc musl build/px demo test test-vm bench man install deps lint fuzz clean
+.PHONY: all python wheel glibc musl build/px demo test test-fresh test-vm bench man install deps lint fuzz clean

@@ -13,6 +13,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CHECK(!name || (px_net_name_clean(rule.name, strlen(rule.name), again) == 0 && strcmp(rule.name, again) == 0));
         CHECK(rule.name[0] || rule.bits <= 128);
         CHECK(rule.name[0] || px_net_rule_address(&rule, &rule.address));
+        /* The one form of its network is among what it denies, and the other way round. */
+        unsigned bits = rule.bits;
+        struct px_address plain = px_address_plain(&rule.address, &bits);
+        CHECK(rule.name[0] || (px_address_reaches(&plain, &rule.address, rule.bits) && px_address_reaches(&rule.address, &plain, bits)));
         /* A rule never opens the host's loopback. */
         struct px_address loopback = px_address_v4(0x7f000001);
         struct px_net_rules rules = {.allow = &rule, .allow_count = 1, .listed = true};

@@ -313,6 +313,76 @@ say(get("http://good.test/"), get("http://a.good.test/"), get("http://third.test
     check(denial(result, "resolve", "a.good.test")["rule"] == "deny-net", result["denials"])
 
 
+def asking(host):
+    return f"GET /v HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+
+
+@test
+def denied_names_are_not_said(world):
+    """A connection by address, by another name or by a translated address does not ask for a name that is denied."""
+    places = (FOUR, SIX, "good.test", "203.0.113.11", "64:ff9b::cb00:710b", "2002:cb00:710b::1")
+    for options in (OPEN, (*DNS, "--allow-net", "*:*")):
+        values, result = world.python((*options, "--deny-net", "other.test"), f"""
+say(resolve("other.test"), [raw(place, 80, {asking("other.test")!r}) for place in {places!r}], [raw(place, 80, {asking("Good.test")!r}) for place in {places!r}],
+    [raw("{FOUR}", 80, data) for data in {(asking("OTHER.test:80"), asking("other.test.").replace(b"T ", b"T" + bytes([0x1c])), b"PROXY UNKNOWN" + bytes([13, 10]))!r}],
+    get("http://{FOUR}/a"), get("http://[{SIX}]/b"), get("http://good.test/c"), raw("{FOUR}", 7000, b"EHLO other.test\\n"), raw("{FOUR}", 80))""")
+        for value in (values[0], *values[1], *values[3]):
+            fails(value, "a denied name was asked for")
+        check([value[:12] for value in values[2]] == ["HTTP/1.1 200"] * len(places), values[2])
+        check(values[4:8] == [f"host={FOUR} /a\n", f"host=[{SIX}] /b\n", "host=good.test /c\n", "EHLO other.test\n"], values[4:])
+        check(values[8].startswith("HTTP/1.1 200"), values[8])
+        check(denial(result, "connect", f"{FOUR}:80 as other.test") | {"count": 1} ==
+              {"op": "connect", "target": f"{FOUR}:80 as other.test", "rule": "deny-net", "grant": None, "count": 1}, result["denials"])
+        denial(result, "connect", "good.test:80 as other.test")
+        denial(result, "connect", f"{FOUR}:80")
+    values, _ = world.python((*OPEN, "--deny-net", "other.test:443"), f'say(raw("{FOUR}", 80, {asking("other.test")!r}))')
+    check(values[0].startswith("HTTP/1.1 200"), f"the rule is of another port: {values}")
+
+
+@test
+def denied_names_and_hellos(world):
+    if not (world.far / "cert.pem").exists() or not shutil.which("openssl"):
+        raise Skip("openssl is not installed")
+    for name, passes in (("good.test", True), ("other.test", False), (None, True)):
+        words = ["-servername", name] if name else ["-noservername"]
+        done = world.result((*OPEN, "--deny-net", "other.test"), "sh", "-c", f'echo Q | openssl s_client -connect {FOUR}:443 "$@" 2>&1', "sh", *words)
+        check(("BEGIN CERTIFICATE" in done["stdout"]) == passes, f"server name {name}: {done['stdout'][-300:]}")
+        if not passes:
+            denial(done, "connect", f"{FOUR}:443 as {name}")
+
+
+@test
+def denied_names_at_the_host(world):
+    """A proxy of the host's that the box may use is not asked for a denied name either."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+        def answer():
+            for _ in range(2):
+                with listener.accept()[0] as connection:
+                    try:
+                        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" if connection.recv(1000) else b"")
+                    except OSError:     # the relay has refused it
+                        continue
+        threading.Thread(target=answer, daemon=True).start()
+        values, result = world.python((*OPEN, "--deny-net", "other.test", "--host-port", str(port)), f"""
+say(raw("10.0.2.2", {port}, b"CONNECT other.test:443 HTTP/1.1\\r\\n\\r\\n"), raw("10.0.2.2", {port}, b"CONNECT good.test:443 HTTP/1.1\\r\\n\\r\\n"))""")
+        fails(values[0], "a denied name was asked for")
+        check(values[1].startswith("HTTP/1.1 200"), values)
+        denial(result, "connect", f"10.0.2.2:{port} as other.test")
+
+
+@test
+def translated_addresses_are_one(world):
+    """An address is denied, and is the host's own, in every spelling; it is allowed as it is written."""
+    places = ("203.0.113.11", "64:ff9b::cb00:710b", "2002:cb00:710b::1", "64:ff9b::cb00:7101")
+    for options, reached in ((OPEN, [True, True, True, False]), ((*OPEN, "--deny-net", "203.0.113.11"), [False] * 4),
+                             ((*OPEN, "--deny-net", "64:ff9b::cb00:710b"), [False] * 4), ((*DNS, "--allow-net", "203.0.113.11"), [True, False, False, False]),
+                             ((*DNS, "--allow-net", "64:ff9b::cb00:7101"), [False, False, False, True])):
+        values, _ = world.python(options, f"say(*(raw(place, 80) for place in {places!r}))")
+        check([value.startswith("HTTP/1.1 200") for value in values] == reached, f"{options}: {values}")
+
+
 @test
 def names_are_pinned(world):
     """A name has one address of the pool, another name another one, though the server is the same; the address means nothing elsewhere."""
@@ -350,6 +420,8 @@ def odd_hellos_are_refused(world):
     cases = {"two hosts": b"GET / HTTP/1.1\r\nHost: good.test\r\nHost: other.test\r\n\r\n", "folded": b"GET / HTTP/1.1\r\nHost:\r\n other.test\r\n\r\n",
              "absolute": b"GET http://other.test/ HTTP/1.1\r\nHost: good.test\r\n\r\n", "connect": b"CONNECT other.test:443 HTTP/1.1\r\n\r\n",
              "bare": b"\r\nGET / HTTP/1.1\r\nHost: other.test\r\n\r\n", "h2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "tls": b"\x16\x03\x01\x00\x05\x02\x00\x00\x01\x00",
+             "split": b"GET\x1c/ HTTP/1.1\r\nHost: other.test\r\n\r\n", "joined": b"GET/ HTTP/1.1\r\nHost: other.test\r\n\r\n",
+             "proxy": b"PROXY TCP4 1.2.3.4 1.2.3.4 1 2\r\nGET / HTTP/1.1\r\nHost: other.test\r\n\r\n",
              "nul": b"GET / HTTP/1.1\r\nHost: good.test\0.other.test\r\n\r\n", "space": b"GET / HTTP/1.1\r\nHost : other.test\r\n\r\n"}
     values, result = world.python(GOOD, f"say(*(raw('good.test', 80, data) for data in {list(cases.values())!r}))")
     for name, value in zip(cases, values):
@@ -1085,7 +1157,8 @@ def join_networks(far):
     return servers
 
 
-def begin(options, script, scripts):
+def begin(options, script, scripts, before):
+    before()
     far = tempfile.mkdtemp(prefix="network-far.")
     os.chmod(far, 0o755)
     servers = None
@@ -1104,8 +1177,8 @@ def begin(options, script, scripts):
         subprocess.run(["rm", "-rf", "--", far], check=False)
 
 
-def main(script="network.py", scripts=()):
-    """Also of others that have cases for the same networks: their own script, and all they need."""
+def main(script="network.py", scripts=(), before=lambda: None):
+    """Also of others that have cases for the same networks: their own script, all they need, and what is done first."""
     options = parser("px").parse_args()
     if options.published:
         leaks.become_subreaper()
@@ -1114,7 +1187,7 @@ def main(script="network.py", scripts=()):
     if os.geteuid() != 0:
         print("skip network: only root can make the networks of the test\n0 passed, 0 failed, 1 skipped")
         return 0
-    return begin(options, script, scripts)
+    return begin(options, script, scripts, before)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ import threading
 from pathlib import Path
 
 FOUR, OTHER, NAMES, SIX = "203.0.113.10", "203.0.113.11", "203.0.113.53", "2001:db8:1::10"
+# Addresses that carry OTHER's (NAT64, 6to4), and the near side's own.
+CARRIED = ("64:ff9b::cb00:710b", "2002:cb00:710b::1", "64:ff9b::cb00:7101")
 ZONE = {
     "good.test": (FOUR, SIX), "other.test": (FOUR, None), "third.test": (OTHER, None), "four.test": (FOUR, None), "six.test": (None, SIX),
     "a.good.test": (FOUR, None), "private.test": ("10.9.9.9", None), "meta.test": ("169.254.169.254", None), "loop.test": ("127.0.0.1", "::1"),
@@ -157,7 +159,7 @@ def main():
     log.touch()
     sys.stdin.readline()
     for words in ("link set lo up", "link set far up", *(f"addr add {a}/24 dev far" for a in (FOUR, OTHER, NAMES)),
-                  f"addr add {SIX}/64 dev far nodad"):
+                  f"addr add {SIX}/64 dev far nodad", *(f"addr add {a}/128 dev far nodad" for a in CARRIED)):
         subprocess.run(["ip", *words.split()], check=True)
     context = certificate(folder)
     for address in (FOUR, OTHER, SIX):
@@ -169,6 +171,8 @@ def main():
         threading.Thread(target=echo_datagrams, args=(address,), daemon=True).start()
         if context:
             listen(address, 443, secure(context))
+    for address in CARRIED:
+        listen(address, 80, web)
     threading.Thread(target=names, args=(log,), daemon=True).start()
     print("ready", flush=True)
     sys.stdin.read()

@@ -181,11 +181,14 @@ static int on_progress(void *user, curl_off_t in_total, curl_off_t in, curl_off_
     return n < 0 && errno != EAGAIN && errno != EINTR ? 1 : 0;  /* nobody is there any more */
 }
 
+/* Not what merely carries such an address: that goes out. */
 static bool is_loopback(const struct sockaddr *address)
 {
+    const struct sockaddr_in *four = (const struct sockaddr_in *)address;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)address;
     if (address->sa_family == AF_INET)
-        return (ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24) == 127;
-    return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
+        return ntohl(four->sin_addr.s_addr) >> 24 == 127;                       /* address: as written */
+    return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);     /* address: as written */
 }
 
 static bool is_outward(const struct sockaddr *address, size_t length)

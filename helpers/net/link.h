@@ -28,8 +28,9 @@ struct link {
     struct flow up, down;       /* from the box, to the box */
     enum link_state state;
     bool inside;                /* published: the box's side is a socket of its namespace that is used again */
-    bool checked;               /* its first bytes name no other server */
+    bool checked;               /* its first bytes name no server that it may not have, or need not be looked at */
     unsigned looks;
+    struct px_address asked;    /* what the box has connected to */
     struct name *name;          /* NULL: it was made to an address */
     uint16_t port;
     struct px_address to[2 * PX_DNS_ADDRESSES_MAX];     /* where it may go; what is left to try */

@@ -74,10 +74,10 @@ struct px_address names_address(const struct name *n, bool six)
 
 struct name *names_by_address(struct relay *r, const struct px_address *a, bool *ret_pool)
 {
-    struct px_address pool6;
+    struct px_address pool = px_address_v4(PX_NET_POOL), pool6;
     (void)px_address_parse(PX_NET_POOL6, &pool6);
-    uint32_t address = px_address_get_v4(a), number = address - PX_NET_POOL - 1;
-    *ret_pool = px_address_is_v4(a) ? address >> 17 == PX_NET_POOL >> 17 : px_address_within(a, &pool6, 96);
+    uint32_t number = px_address_get_v4(a) - PX_NET_POOL - 1;
+    *ret_pool = px_address_within(a, &pool, 96 + 15) || px_address_within(a, &pool6, 96);
     struct name *n = *ret_pool && number < r->names_count ? r->names[number] : NULL;
     return n && n->given ? n : NULL;
 }

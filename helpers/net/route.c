@@ -13,8 +13,8 @@ enum { LOOKS_MAX = 64 };
 
 /* ---- who is meant ---- */
 
-/* Whether it is an address of this machine: the kernel would answer it by itself, from that very address. */
-static bool is_own(const struct px_address *a)
+/* Whether the kernel would answer it by itself, from that very address. */
+static bool answers_here(const struct px_address *a)
 {
     struct sockaddr_storage to, from;
     socklen_t len = px_address_to_socket(a, 9, &to), from_len = sizeof from;
@@ -27,6 +27,13 @@ static bool is_own(const struct px_address *a)
         return false;
     return getsockname(fd, (struct sockaddr *)&from, &from_len) < 0 || px_address_from_socket(&from, &source, &port) < 0 ||
            px_address_equal(&source, a);
+}
+
+/* Whether it is an address of this machine, or carries one: what translates it would come back here. */
+static bool is_own(const struct px_address *a)
+{
+    struct px_address plain = px_address_plain(a, NULL);
+    return answers_here(a) || (px_address_is_v4(a) != px_address_is_v4(&plain) && answers_here(&plain));
 }
 
 static bool host_port_allowed(const struct relay *r, uint16_t port)
@@ -49,7 +56,7 @@ static int to_host(struct relay *r, const struct px_address *to, uint16_t port, 
     l->to[0] = px_address_v4(0x7f000001);
     (void)px_address_parse("::1", &l->to[1]);
     l->to_count = 2;
-    l->checked = true;
+    l->checked = !px_net_rules_deny_names(&r->rules, port);
     l->traffic = relay_traffic(r, where);
     return 0;
 }
@@ -97,6 +104,7 @@ int route_find(struct relay *r, const struct px_address *to, uint16_t port, stru
     struct px_address host;
     bool pool = false;
     l->port = port;
+    l->asked = *to;
     /* A port of loopback comes here only if the rules of the namespace send it: it is one of the host's that the
      * caller's settings name. */
     if ((px_address_parse(PX_NET_HOST_LOOPBACK, &host) == 0 && px_address_equal(to, &host)) ||
@@ -109,16 +117,16 @@ int route_find(struct relay *r, const struct px_address *to, uint16_t port, stru
         if (l->name->traffic < 0)
             l->name->traffic = relay_traffic(r, l->name->text);
         l->traffic = l->name->traffic;
-        l->checked = !r->rules.listed || px_net_rules_proxy(&r->rules, l->name->text, port);
+        l->checked = px_net_rules_proxy(&r->rules, l->name->text, port) || (!r->rules.listed && !px_net_rules_deny_names(&r->rules, port));
         return 0;
     }
-    /* An address of the pool that stands for nothing is special to every rule. */
+    /* An address of the pool that no name has is special to every rule. */
     if (filter(r, l, to, 1) < 0)
         return -1;
     char where[PX_ADDRESS_TEXT];
     px_address_print(to, where);
     l->traffic = relay_traffic(r, where);
-    l->checked = true;
+    l->checked = !px_net_rules_deny_names(&r->rules, port);
     return pool ? -1 : 0;
 }
 
@@ -126,19 +134,40 @@ int route_find(struct relay *r, const struct px_address *to, uint16_t port, stru
 
 static int refuse(struct relay *r, const struct link *l, enum px_net_why why, const char *said)
 {
-    char target[PX_NET_TARGET_MAX];
-    const char *name = l->name ? l->name->text : "";
-    int e = *said ? px_fmt(target, sizeof target, "%.100s:%u as %.150s", name, l->port, said)
-                  : px_fmt(target, sizeof target, "%s:%u", name, l->port);
-    if (e >= 0)
+    char where[PX_NET_NAME_MAX + 16], target[PX_NET_TARGET_MAX];
+    if (!l->name)
+        px_address_print_port(&l->asked, l->port, where, sizeof where);
+    else if (px_fmt(where, sizeof where, "%.100s:%u", l->name->text, l->port) < 0)
+        return -1;
+    if (px_fmt(target, sizeof target, *said ? "%s as %.150s" : "%s", where, said) >= 0)
         relay_deny(r, PX_NET_OP_CONNECT, why, target, why == PX_NET_WHY_NAME ? said : "");
     return -1;
+}
+
+/* With a list of names that are allowed, a connection that was made for one must say that one. A name that is denied may be said by
+ * none; so what hides its name, or cannot be read, is refused wherever a name is denied. */
+static int judge(struct relay *r, const struct link *l, enum px_hello hello, const char *said)
+{
+    bool bound = r->rules.listed && l->name;
+    switch (hello) {
+    case PX_HELLO_OTHER:
+    case PX_HELLO_NAMELESS:
+        return 1;
+    case PX_HELLO_NAMED:
+        if (px_net_rules_denied(&r->rules, said, l->port))
+            return refuse(r, l, PX_NET_WHY_DENIED, said);
+        return bound && strcmp(said, l->name->text) != 0 ? refuse(r, l, PX_NET_WHY_NAME, said) : 1;
+    case PX_HELLO_ADDRESS:
+        return bound ? refuse(r, l, PX_NET_WHY_HIDDEN, "") : 1;
+    default:
+        return refuse(r, l, PX_NET_WHY_HIDDEN, "");
+    }
 }
 
 int route_check(struct relay *r, struct link *l)
 {
     uint8_t data[PX_HELLO_MAX];
-    char said[PX_NET_NAME_MAX];
+    char said[PX_NET_NAME_MAX] = "";
     if (l->checked)
         return 1;
     ssize_t n = recv(l->box.w.fd, data, sizeof data, MSG_PEEK | MSG_DONTWAIT);
@@ -149,10 +178,8 @@ int route_check(struct relay *r, struct link *l)
         l->box.in = false;      /* until there is more */
         return 0;
     }
-    if (hello == PX_HELLO_NAMED && strcmp(said, l->name->text) != 0)
-        return refuse(r, l, PX_NET_WHY_NAME, said);
-    if (hello == PX_HELLO_HIDDEN || hello == PX_HELLO_BAD || hello == PX_HELLO_MORE)
-        return refuse(r, l, PX_NET_WHY_HIDDEN, "");
+    if (judge(r, l, hello, said) < 0)
+        return -1;
     l->checked = true;
     return 1;
 }

@@ -37,7 +37,7 @@ static void note_way(struct visitor *v, struct msghdr *m)
         } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO && c->cmsg_len == CMSG_LEN(sizeof(struct in6_pktinfo))) {
             struct in6_pktinfo info;
             memcpy(&info, CMSG_DATA(c), sizeof info);
-            if (!IN6_IS_ADDR_LINKLOCAL(&info.ipi6_addr))
+            if (!IN6_IS_ADDR_LINKLOCAL(&info.ipi6_addr))        /* address: whether it needs its device beside it */
                 info.ipi6_ifindex = 0;
             memcpy(CMSG_DATA(way), &info, sizeof info);
         } else {

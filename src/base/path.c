@@ -42,6 +42,11 @@ int px_open_beneath(int dirfd, const char *path, int flags, mode_t mode)
     return open_how(dirfd, path, flags, mode, BENEATH | NO_MAGICLINKS);
 }
 
+int px_open_straight(const char *path, int flags)
+{
+    return open_how(AT_FDCWD, path, flags, 0, NO_SYMLINKS | NO_MAGICLINKS);
+}
+
 int px_open_in_root(int dirfd, const char *path, int flags, mode_t mode)
 {
     return open_how(dirfd, path, flags, mode, IN_ROOT | NO_SYMLINKS | NO_MAGICLINKS);

@@ -43,15 +43,28 @@ static int check_target(const char *what, const char *target, bool tmpfs, struct
     return px_fix(e, "Choose another place in the box, such as /workspace.");
 }
 
+static int refuse_link(const struct px_bind *b, struct px_err *e)
+{
+    char said[PX_SOURCE_TEXT];
+    px_source_tell(b->source, said);
+    px_fail(e, PX_E_BIND, 0, "cannot bind to '%.100s': %s", b->target, said);
+    px_why(e, "A box that could write there may have made the link; it decides what the next box is shown.");
+    return px_fix(e, "Name what it leads to, if that is meant.");
+}
+
 /* Of a bind that is pinned, somebody may be told who must not know its name. */
 static int check_source(const struct px_bind *b, struct stat *ret_st, struct px_err *e)
 {
     const char *source = b->source;
-    int r = stat(source, ret_st) < 0 ? -errno : 0;
+    int r = b->pinned && stat(source, ret_st) < 0 ? -errno : 0;
+    if (!b->pinned)
+        r = px_source_look(source, ret_st);
     if (b->pinned && (r < 0 || ret_st->st_dev != b->dev || ret_st->st_ino != b->ino)) {
         (void)px_fail(e, PX_E_BIND, r, "what belongs at '%s' was removed or replaced meanwhile", b->target);
         return px_fix(e, "Put it back, and try again.");
     }
+    if (r == -ELOOP)
+        return refuse_link(b, e);
     if (r < 0)
         return px_fail(e, PX_E_BIND, r, "cannot bind '%s'", source);
     if (S_ISDIR(ret_st->st_mode) || S_ISREG(ret_st->st_mode))
@@ -78,6 +91,8 @@ static int add_bind(struct px_places *places, const struct px_bind *b, struct px
         px_fail(e, PX_E_BIND, 0, "two binds want the same place, '%s'", b->target);
         return px_fix(e, "Give each bind a place of its own.");
     }
+    if (!b->pinned && !places->way[0])
+        px_source_way(b->source, places->way);
     places->items[places->count++] = place;
     return 0;
 }
@@ -314,6 +329,7 @@ static void add_place(struct px_plan *plan, const struct px_places *places, size
 void px_places_mounts(struct px_plan *plan, const struct px_places *places)
 {
     bool upper = px_places_shares_upper(places->policy);
+    (void)px_fmt(plan->hint, sizeof plan->hint, "%s", places->way);
     if (shared_disk(places))
         add_tmpfs_step(plan, scratch, places->policy->disk_bytes)->flags |= upper ? PX_STEP_UPPER : 0;
     for (size_t i = 0; i < places->count; i++)

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "box/source.h"
+
 struct px_err;
 struct px_place;
 struct px_plan;
@@ -18,6 +20,7 @@ struct px_places {
     struct px_place *items;     /* parents before children */
     size_t count;
     const struct px_policy *policy;
+    char way[PX_SOURCE_TEXT];   /* px_source_way of the first bind that has one */
 };
 
 int px_places_init(struct px_places *places, const struct px_policy *policy, struct px_err *e);

@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "box/policy.h"
+#include "box/source.h"
 #include "kernel/seccomp.h"
 
 struct px_err;
@@ -99,6 +100,7 @@ struct px_plan {
     uint32_t mechanisms_count;
     char missing[PX_MECHANISMS_MAX][PX_NAME_MAX];
     uint32_t missing_count;
+    char hint[PX_SOURCE_TEXT];  /* for the result; "": none */
 };
 
 /* What the plan needs to know of the host; the engine asks the kernel, tests fill it by hand. */

@@ -252,6 +252,9 @@ void px_report_isolation(struct px_box *box)
         memcpy(r->mechanisms[r->mechanisms_count++], plan->mechanisms[i], PX_NAME_MAX);
     for (uint32_t i = 0; i < plan->missing_count && i < PX_MECHANISMS_MAX; i++)
         memcpy(r->missing[r->missing_count++], plan->missing[i], PX_NAME_MAX);
+    memcpy(box->hint, plan->hint, sizeof box->hint);
+    if (box->hint[0])
+        r->hints[r->hints_count++] = box->hint;
 }
 
 static bool has_mechanism(const struct px_result *r, const char *word)

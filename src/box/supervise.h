@@ -160,6 +160,7 @@ struct px_box {
     uint64_t clone_nsec, ready_nsec;
     struct px_buf out_text, err_text;
     struct px_result result;
+    char hint[PX_SOURCE_TEXT];  /* one of the result's: the plan's */
     /* Last, so that the pages of a box that says nothing are never touched. */
     char chunks[PX_FLOW_COUNT][PX_CHUNK];
 };

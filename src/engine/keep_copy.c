@@ -16,6 +16,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "box/source.h"
 #include "engine/keep_tar.h"
 
 enum { STILL_MSEC_MAX = 60 * 1000, SAID = 256, CHUNK = 32 << 10, AT_ONCE = 64 };
@@ -311,12 +312,23 @@ static int choose_target(struct px_living *l, const char *host_path, const char 
     return 0;
 }
 
+static int refuse_link(const char *path, struct px_err *e)
+{
+    char said[PX_SOURCE_TEXT];
+    px_source_tell(path, said);
+    px_fail(e, PX_E_IO, 0, "cannot copy: %s", said);
+    px_why(e, "A box that could write there may have made the link; it decides what this box is given.");
+    return px_fix(e, "Name what it leads to, if that is meant.");
+}
+
 PX_API int px_living_copy_in(struct px_living *living, const char *host_path, const char *box_path, struct px_err *e)
 {
     char path[PX_TAR_NAME_MAX];
     struct px_keep_there there = {0};
     struct stat st;
-    px_auto_fd int fd = (int)px_sys(SYS_openat, AT_FDCWD, host_path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    px_auto_fd int fd = px_source_open(host_path, O_RDONLY | O_NONBLOCK);
+    if (fd == -ELOOP)
+        return refuse_link(host_path, e);
     if (fd < 0 || fstat(fd, &st) < 0)
         return px_fail(e, PX_E_IO, fd < 0 ? fd : errno, "cannot read '%s'", host_path);
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))

@@ -375,7 +375,8 @@ static void add_addresses(struct px_buf *out)
         if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET)
             continue;
         const struct in_addr *at = &((const struct sockaddr_in *)(const void *)i->ifa_addr)->sin_addr;
-        if (ntohl(at->s_addr) >> 24 != 127 && inet_ntop(AF_INET, at, text, sizeof text))
+        bool loopback = ntohl(at->s_addr) >> 24 == 127;         /* address: one of an interface */
+        if (!loopback && inet_ntop(AF_INET, at, text, sizeof text))
             px_buf_printf(out, "%s%s", out->len ? "," : "", text);
     }
     freeifaddrs(list);

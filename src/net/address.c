@@ -10,6 +10,12 @@
 
 static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
+static uint32_t at(const struct px_address *a, unsigned from)
+{
+    const uint8_t *b = a->bytes + from;
+    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
+
 struct px_address px_address_v4(uint32_t address)
 {
     struct px_address a;
@@ -39,13 +45,50 @@ bool px_address_is_v4(const struct px_address *a)
 
 uint32_t px_address_get_v4(const struct px_address *a)
 {
-    const uint8_t *b = a->bytes + 12;
-    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+    return at(a, 12);
+}
+
+/* ---- one form ---- */
+
+/* Networks whose addresses carry an IPv4 address: the length of their prefix, and the byte where it begins. */
+static const struct {
+    uint8_t prefix[12];
+    uint8_t bits, from;
+} carriers[] = {
+    {{0x00, 0x64, 0xff, 0x9b}, 96, 12},         /* NAT64 */
+    {{0x20, 0x02}, 16, 2},                      /* 6to4 */
+    {{0}, 96, 12},                              /* IPv4-compatible */
+};
+
+static bool same_bits(const uint8_t *a, const uint8_t *b, unsigned bits)
+{
+    unsigned whole = bits / 8, rest = bits % 8;
+    return memcmp(a, b, whole) == 0 && (rest == 0 || (a[whole] ^ b[whole]) >> (8 - rest) == 0);
+}
+
+/* :: and ::1 are addresses of their own. */
+static bool is_zero_or_one(const struct px_address *a)
+{
+    return at(a, 0) == 0 && at(a, 4) == 0 && at(a, 8) == 0 && at(a, 12) <= 1;
+}
+
+struct px_address px_address_plain(const struct px_address *a, unsigned *bits)
+{
+    unsigned all = 128, *left = bits ? bits : &all;
+    for (size_t i = 0; i < PX_COUNT_OF(carriers) && !is_zero_or_one(a); i++) {
+        if (*left <= carriers[i].bits || !same_bits(a->bytes, carriers[i].prefix, carriers[i].bits))
+            continue;
+        unsigned carried = *left - carriers[i].bits;
+        *left = 96 + (carried < 32 ? carried : 32);
+        return px_address_v4(at(a, carriers[i].from));
+    }
+    return *a;
 }
 
 bool px_address_equal(const struct px_address *a, const struct px_address *b)
 {
-    return memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
+    struct px_address one = px_address_plain(a, NULL), other = px_address_plain(b, NULL);
+    return same_bits(one.bytes, other.bytes, 128);
 }
 
 void px_address_print(const struct px_address *a, char out[PX_ADDRESS_TEXT])
@@ -65,10 +108,14 @@ void px_address_print_port(const struct px_address *a, uint16_t port, char *out,
 
 bool px_address_within(const struct px_address *a, const struct px_address *network, unsigned bits)
 {
-    unsigned whole = bits / 8, rest = bits % 8;
-    if (bits > 128 || memcmp(a->bytes, network->bytes, whole) != 0)
-        return false;
-    return rest == 0 || (a->bytes[whole] ^ network->bytes[whole]) >> (8 - rest) == 0;
+    return bits <= 128 && px_address_is_v4(a) == px_address_is_v4(network) && same_bits(a->bytes, network->bytes, bits);
+}
+
+bool px_address_reaches(const struct px_address *a, const struct px_address *network, unsigned bits)
+{
+    unsigned carried = bits;
+    struct px_address plain = px_address_plain(a, NULL), there = px_address_plain(network, &carried);
+    return px_address_within(a, network, bits) || px_address_within(&plain, &there, carried);
 }
 
 /* ---- which are not the open network ---- */
@@ -84,7 +131,6 @@ static const struct {
     {0xc6120000, 15, "special"},        {0xe0000000, 4, "multicast"},  {0xf0000000, 4, "reserved"},
 };
 
-/* Everything outside 2000::/3 is special but the translated addresses, which are judged by what they carry. */
 static const char *special4(uint32_t address)
 {
     for (size_t i = 0; i < PX_COUNT_OF(ranges4); i++)
@@ -93,12 +139,7 @@ static const char *special4(uint32_t address)
     return NULL;
 }
 
-static uint32_t at(const struct px_address *a, unsigned from)
-{
-    const uint8_t *b = a->bytes + from;
-    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
-}
-
+/* Everything outside 2000::/3. */
 static const char *special6(const struct px_address *a)
 {
     if (a->bytes[0] == 0xff)
@@ -114,15 +155,12 @@ static const char *special6(const struct px_address *a)
     return at(a, 0) == 0x20010000 ? "tunnel" : NULL;    /* Teredo carries an IPv4 address in disguise */
 }
 
+/* A translated address is judged by what it carries. An IPv4-compatible one is closed whatever it carries: it leads nowhere. */
 const char *px_address_special(const struct px_address *a)
 {
-    if (px_address_is_v4(a))
-        return special4(at(a, 12));
-    if (at(a, 0) == 0x0064ff9b && at(a, 4) == 0 && at(a, 8) == 0)      /* NAT64 */
-        return special4(at(a, 12));
-    if (a->bytes[0] == 0x20 && a->bytes[1] == 0x02)                     /* 6to4 */
-        return special4(at(a, 2));
-    return special6(a);
+    struct px_address plain = px_address_plain(a, NULL);
+    bool compatible = !px_address_is_v4(a) && at(a, 0) == 0 && at(a, 4) == 0 && at(a, 8) == 0;
+    return px_address_is_v4(&plain) && !compatible ? special4(at(&plain, 12)) : special6(a);
 }
 
 /* The same as whole networks; a translated address is not looked into, but special as such. */

@@ -21,12 +21,18 @@ int px_address_parse(const char *text, struct px_address *ret_address);        /
 struct px_address px_address_v4(uint32_t address);      /* in the host's byte order */
 bool px_address_is_v4(const struct px_address *a);
 uint32_t px_address_get_v4(const struct px_address *a);
+/* The address that all spellings of it have in common: of one that carries an IPv4 address (NAT64 with the well-known prefix, 6to4,
+ * IPv4-compatible) that one, else itself. bits (NULL: 128) is the length of a network's prefix, and becomes that of the result; a
+ * network that is not a part of such a range stays what it is. Every comparison of addresses below but px_address_within is of these. */
+struct px_address px_address_plain(const struct px_address *a, unsigned *bits);
 bool px_address_equal(const struct px_address *a, const struct px_address *b);
 void px_address_print(const struct px_address *a, char out[PX_ADDRESS_TEXT]);
 /* "1.2.3.4:80", "[2001:db8::1]:80" */
 void px_address_print_port(const struct px_address *a, uint16_t port, char *out, size_t size);
-/* Whether the first `bits` (of 128) are the same. */
+/* Whether both are of one kind and the first `bits` (of 128) are the same: for what may be reached, which is never more than is written. */
 bool px_address_within(const struct px_address *a, const struct px_address *network, unsigned bits);
+/* The same of any spelling of both: for what must not be reached. */
+bool px_address_reaches(const struct px_address *a, const struct px_address *network, unsigned bits);
 /* NULL if it is an address of the open network; else a word for what it is: "private", "loopback", ... An IPv4 address that is
  * carried in an IPv6 one (NAT64, 6to4) counts as itself. */
 const char *px_address_special(const struct px_address *a);

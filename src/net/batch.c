@@ -343,7 +343,7 @@ static bool fenced(const struct px_fence *fence, size_t index, struct px_address
 static bool has_server(const struct px_fence *fence, const struct px_address *network, unsigned bits)
 {
     for (size_t i = 0; i < fence->servers_count; i++)
-        if (px_address_is_v4(&fence->servers[i]) == px_address_is_v4(network) && px_address_within(&fence->servers[i], network, bits))
+        if (px_address_within(&fence->servers[i], network, bits))
             return true;
     return false;
 }

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/text.h"
+#include "net/address.h"
 
 /* ---- a reader that cannot pass its end ---- */
 
@@ -143,38 +144,74 @@ static bool mentions_http(const uint8_t *line, size_t size)
 static bool is_method(const uint8_t *data, size_t len)
 {
     for (size_t i = 0; i < PX_COUNT_OF(methods); i++)
-        if (strlen(methods[i]) == len && memcmp(data, methods[i], len) == 0)
+        if (strlen(methods[i]) == len && strncasecmp((const char *)data, methods[i], len) == 0)
             return true;
     return false;
 }
 
-/* Whether it is a request, or may yet become one: a word and a blank, in a line that is known to be one by the word or by the
- * version at its end. Another protocol is known by the first byte that no word has, or by the end of its first line. */
-static enum px_hello look_method(const uint8_t *data, size_t size)
+/* What some server skips before a request, or takes for the blank between its words: Python's split() also \x1c to \x1f, \x85, \xa0. */
+static bool is_blank(uint8_t c)
 {
-    size_t n = 0;
-    while (n < size && in_token(data[n]))
-        n++;
-    if (n == size)
-        return PX_HELLO_MORE;
-    if (n == 0 || !strchr(" \t\v\f", data[n]) || data[n] == '\0')
-        return PX_HELLO_OTHER;
-    if (is_method(data, n))
-        return n == 3 && memcmp(data, "PRI", 3) == 0 ? PX_HELLO_HIDDEN : PX_HELLO_NAMELESS;
-    const uint8_t *end = memchr(data, '\n', size);
-    if (!end)
-        return PX_HELLO_MORE;
-    return mentions_http(data, (size_t)(end - data)) ? PX_HELLO_NAMELESS : PX_HELLO_OTHER;
+    return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1c && c <= 0x1f) || c == 0x85 || c == 0xa0;
 }
 
-/* "example.org:80", without user or anything else; an address counts as a name that nothing matches. */
+/* What no text has. */
+static bool is_binary(uint8_t c)
+{
+    return (c < ' ' || c == 0x7f) && !is_blank(c);
+}
+
+static const uint8_t proxy_signature[12] = "\r\n\r\n\0\r\nQUIT\n";     /* of its version 2; version 1 is a line */
+
+/* Whether it is a request, or may yet become one. Another protocol is known by a byte that no text has, before or in its first word,
+ * or by its first line. That is a request, well-formed or not, if a method begins it or if it speaks of "http/" in any case: servers
+ * differ in what they take for a blank, and in which methods they know. */
+static enum px_hello look_line(const uint8_t *data, size_t size)
+{
+    size_t blank = 0, word = 0;
+    if (memcmp(data, proxy_signature, size < 12 ? size : 12) == 0)
+        return size < 12 ? PX_HELLO_MORE : PX_HELLO_BAD;
+    while (blank < size && is_blank(data[blank]))
+        blank++;
+    const uint8_t *first = data + blank;
+    while (blank + word < size && !is_blank(first[word]) && !is_binary(first[word]))
+        word++;
+    if (blank + word == size)
+        return PX_HELLO_MORE;
+    if (word == 5 && strncasecmp((const char *)first, "proxy", 5) == 0)
+        return PX_HELLO_BAD;
+    bool method = is_method(first, word);
+    if (is_binary(first[word]) && !method)
+        return PX_HELLO_OTHER;
+    if (method && blank == 0 && first[word] == ' ' && memcmp(first, "PRI ", 4) == 0)
+        return PX_HELLO_HIDDEN;
+    const uint8_t *end = memchr(first, '\n', size - blank);
+    if (!end)
+        return PX_HELLO_MORE;
+    bool alone = first + word == end || (first + word + 1 == end && first[word] == '\r');      /* as STOMP begins */
+    bool request = method && !alone && first[0] <= 'Z';         /* "get" is a word of memcached */
+    if (!request && !mentions_http(first, (size_t)(end - first)))
+        return PX_HELLO_OTHER;
+    return blank > 0 ? PX_HELLO_BAD : PX_HELLO_NAMELESS;
+}
+
+static enum px_hello read_address(const char *text, size_t len, char name[PX_NET_NAME_MAX])
+{
+    struct px_address a;
+    bool six = len > 2 && text[0] == '[' && text[len - 1] == ']';
+    if (px_fmt(name, PX_NET_NAME_MAX, "%.*s", (int)(len - (six ? 2 : 0)), text + six) < 0 || px_address_parse(name, &a) < 0)
+        return PX_HELLO_BAD;
+    return six == (strchr(name, ':') != NULL) ? PX_HELLO_ADDRESS : PX_HELLO_BAD;
+}
+
+/* "example.org:80", without user or anything else. */
 static enum px_hello read_authority(const char *text, size_t len, char name[PX_NET_NAME_MAX])
 {
     const char *colon = memrchr(text, ':', len);
     size_t n = len;
     if (colon && strspn(colon + 1, "0123456789") >= (size_t)(text + len - colon - 1))
         n = (size_t)(colon - text);
-    return px_net_name_clean(text, n, name) < 0 ? PX_HELLO_BAD : PX_HELLO_NAMED;
+    return px_net_name_clean(text, n, name) == 0 ? PX_HELLO_NAMED : read_address(text, n, name);
 }
 
 /* Two places may name the server; if both do, they must agree. */
@@ -182,43 +219,63 @@ static enum px_hello join(enum px_hello a, const char *name_a, enum px_hello b, 
 {
     if (a == PX_HELLO_BAD || b == PX_HELLO_BAD)
         return PX_HELLO_BAD;
-    if (a == PX_HELLO_NAMED && b == PX_HELLO_NAMED && strcmp(name_a, name_b) != 0)
+    if (a == PX_HELLO_NAMELESS || b == PX_HELLO_NAMELESS) {
+        a = a == PX_HELLO_NAMELESS ? b : a;
+        name_a = *name_a ? name_a : name_b;
+    } else if (a != b || strcmp(name_a, name_b) != 0) {
         return PX_HELLO_BAD;
-    if (a != PX_HELLO_NAMED && b != PX_HELLO_NAMED)
-        return PX_HELLO_NAMELESS;
-    const char *from = a == PX_HELLO_NAMED ? name_a : name_b;
-    memcpy(name, from, strlen(from) + 1);
-    return PX_HELLO_NAMED;
+    }
+    memcpy(name, name_a, strlen(name_a) + 1);
+    return a;
 }
 
-/* METHOD target HTTP/1.x */
+/* METHOD target HTTP/1.x: words without control characters, with one blank between them. */
+static bool is_request_line(const char *line, size_t len, const char **ret_target, size_t *ret_len)
+{
+    size_t method = 0, target = 0;
+    while (method < len && in_token((uint8_t)line[method]))
+        method++;
+    if (method == 0 || method == len || line[method] != ' ')
+        return false;
+    const char *from = line + method + 1;
+    size_t left = len - method - 1;
+    while (target < left && (uint8_t)from[target] > ' ' && from[target] != 0x7f)
+        target++;
+    const char *version = from + target;
+    if (target == 0 || left - target != 9 || memcmp(version, " HTTP/1.", 8) != 0 || version[8] < '0' || version[8] > '9')
+        return false;
+    *ret_target = from;
+    *ret_len = target;
+    return true;
+}
+
 static enum px_hello read_request_line(const char *line, size_t len, char name[PX_NET_NAME_MAX])
 {
-    const char *blank = memchr(line, ' ', len), *end = line + len;
-    const char *target = blank ? blank + 1 : end;
-    const char *stop = memchr(target, ' ', (size_t)(end - target));
-    if (!stop || memchr(stop + 1, ' ', (size_t)(end - stop - 1)) || end - stop < 6 || memcmp(stop + 1, "HTTP/", 5) != 0)
+    const char *target;
+    size_t n, m = 7;
+    if (!is_request_line(line, len, &target, &n))
         return PX_HELLO_BAD;
-    if (target < stop && (*target == '/' || *target == '*'))
+    if (*target == '/' || *target == '*')
         return PX_HELLO_NAMELESS;
-    size_t n = (size_t)(stop - target);
     if (n > 7 && strncasecmp(target, "http://", 7) == 0) {
-        const char *host = target + 7;
-        size_t m = 0;
-        while (host + m < stop && host[m] != '/' && host[m] != '?' && host[m] != '#')
+        while (m < n && target[m] != '/' && target[m] != '?' && target[m] != '#')
             m++;
-        return read_authority(host, m, name);
+        return read_authority(target + 7, m - 7, name);
     }
-    return len > 8 && memcmp(line, "CONNECT ", 8) == 0 ? read_authority(target, n, name) : PX_HELLO_BAD;
+    return memcmp(line, "CONNECT ", 8) == 0 ? read_authority(target, n, name) : PX_HELLO_BAD;
 }
 
+/* A line without a name and a colon, or one that goes on with the last (it begins with a blank), is not read the same by all. */
 static enum px_hello read_header(const char *line, size_t len, enum px_hello sofar, char name[PX_NET_NAME_MAX])
 {
-    if (line[0] == ' ' || line[0] == '\t')      /* folded: two readers would not agree on what it says */
+    size_t n = 0;
+    while (n < len && in_token((uint8_t)line[n]))
+        n++;
+    if (n == 0 || n == len || line[n] != ':')
         return PX_HELLO_BAD;
-    if (len < 5 || strncasecmp(line, "host", 4) != 0 || in_token((uint8_t)line[4]))
+    if (n != 4 || strncasecmp(line, "host", 4) != 0)
         return sofar;
-    if (sofar == PX_HELLO_NAMED || line[4] != ':')
+    if (sofar != PX_HELLO_NAMELESS)
         return PX_HELLO_BAD;
     const char *p = line + 5, *end = line + len;
     while (p < end && (*p == ' ' || *p == '\t'))
@@ -262,7 +319,7 @@ static bool is_whole(const char *text, size_t len)
 
 static enum px_hello look_http(const uint8_t *data, size_t size, char name[PX_NET_NAME_MAX])
 {
-    enum px_hello first = look_method(data, size);
+    enum px_hello first = look_line(data, size);
     if (first != PX_HELLO_NAMELESS)
         return first;
     const char *text = (const char *)data;
@@ -274,9 +331,7 @@ enum px_hello px_hello_look(const uint8_t *data, size_t size, char ret_name[PX_N
     ret_name[0] = '\0';
     if (size == 0)
         return PX_HELLO_MORE;
-    if (data[0] && strchr(" \t\v\f\r\n", data[0]))       /* some servers skip blanks and empty lines before a request */
-        return PX_HELLO_BAD;
-    if (data[0] != RECORD_HANDSHAKE && data[0] >= RECORD_FIRST && data[0] <= RECORD_LAST)      /* and others a warning before a hello */
+    if (data[0] != RECORD_HANDSHAKE && data[0] >= RECORD_FIRST && data[0] <= RECORD_LAST)      /* some skip a warning before a hello */
         return size < 2 ? PX_HELLO_MORE : data[1] == 3 ? PX_HELLO_BAD : PX_HELLO_OTHER;
     enum px_hello r = data[0] == RECORD_HANDSHAKE ? look_tls(data, size, ret_name) : look_http(data, size, ret_name);
     return r == PX_HELLO_MORE && size >= PX_HELLO_MAX ? PX_HELLO_BAD : r;

@@ -135,8 +135,12 @@ bool px_net_rule_name(const struct px_net_rule *rule, const char *name)
 
 bool px_net_rule_address(const struct px_net_rule *rule, const struct px_address *a)
 {
-    return rule->name[0] == '\0' && px_address_is_v4(a) == px_address_is_v4(&rule->address) &&
-           px_address_within(a, &rule->address, rule->bits);
+    return rule->name[0] == '\0' && px_address_within(a, &rule->address, rule->bits);
+}
+
+static bool denies_address(const struct px_net_rule *rule, const struct px_address *a)
+{
+    return rule->name[0] == '\0' && px_address_reaches(a, &rule->address, rule->bits);
 }
 
 /* 0.0.0.0/0 and ::/0 name nothing: they are another word for every address of the open network. */
@@ -165,11 +169,33 @@ enum px_net_verdict px_net_rules_resolve(const struct px_net_rules *rules, const
     return !rules->listed || any_name(rules->allow, rules->allow_count, name, false) ? PX_NET_YES : PX_NET_NOT_LISTED;
 }
 
-/* "*" alone stands for addresses as well, but never for special ones. */
-static bool matches(const struct px_net_rule *rule, const char *name, const struct px_address *a, uint16_t port)
+/* "*" alone means addresses as well, but never special ones. */
+static bool matches(const struct px_net_rule *rule, const char *name, uint16_t port, bool address)
 {
     bool star = px_equal(rule->name, "*");
-    return px_net_rule_port(rule, port) && (star || (name && px_net_rule_name(rule, name)) || px_net_rule_address(rule, a));
+    return px_net_rule_port(rule, port) && (star || (name && px_net_rule_name(rule, name)) || address);
+}
+
+/* "*" names none: it closes the port, and what is open nevertheless (a port of the host's) it is not about. */
+static bool denies_name(const struct px_net_rule *rule, uint16_t port)
+{
+    return rule->name[0] && !px_equal(rule->name, "*") && px_net_rule_port(rule, port);
+}
+
+bool px_net_rules_deny_names(const struct px_net_rules *rules, uint16_t port)
+{
+    for (size_t i = 0; i < rules->deny_count; i++)
+        if (denies_name(&rules->deny[i], port))
+            return true;
+    return false;
+}
+
+bool px_net_rules_denied(const struct px_net_rules *rules, const char *name, uint16_t port)
+{
+    for (size_t i = 0; i < rules->deny_count; i++)
+        if (denies_name(&rules->deny[i], port) && px_net_rule_name(&rules->deny[i], name))
+            return true;
+    return false;
 }
 
 /* What means this machine wherever it is said is never meant: outside it would be the host. */
@@ -210,12 +236,13 @@ enum px_net_verdict px_net_rules_connect(const struct px_net_rules *rules, const
 {
     bool listed = !rules->listed, named = false;
     for (size_t i = 0; i < rules->deny_count; i++)
-        if (matches(&rules->deny[i], name, a, port))
+        if (matches(&rules->deny[i], name, port, denies_address(&rules->deny[i], a)))
             return PX_NET_DENIED;
     for (size_t i = 0; i < rules->allow_count; i++) {
         const struct px_net_rule *rule = &rules->allow[i];
-        named = named || (px_net_rule_address(rule, a) && px_net_rule_port(rule, port) && names_range(rule));
-        listed = listed || matches(rule, name, a, port);
+        bool address = px_net_rule_address(rule, a);
+        named = named || (address && px_net_rule_port(rule, port) && names_range(rule));
+        listed = listed || matches(rule, name, port, address);
     }
     if (!listed)
         return PX_NET_NOT_LISTED;

@@ -55,7 +55,10 @@ enum px_net_verdict px_net_rules_resolve(const struct px_net_rules *rules, const
 /* Whether a host and port are the caller's own, or his proxy. */
 bool px_net_rules_own(const struct px_net_rules *rules, const char *name, uint16_t port);
 bool px_net_rules_proxy(const struct px_net_rules *rules, const char *name, uint16_t port);
+/* Whether a rule denies some name at this port, so that what a connection says first has to be looked at; and whether that name is denied. */
+bool px_net_rules_deny_names(const struct px_net_rules *rules, uint16_t port);
+bool px_net_rules_denied(const struct px_net_rules *rules, const char *name, uint16_t port);
 /* Whether a connection may be made to an address, for a name or (NULL) for itself. own: it is one of the host's own. No rule opens the
- * host's loopback. */
+ * host's loopback. A rule allows an address in the spelling it has; it denies it in every spelling. */
 enum px_net_verdict px_net_rules_connect(const struct px_net_rules *rules, const char *name, const struct px_address *a, uint16_t port,
                                          bool own);

@@ -163,6 +163,45 @@ TEST(hosts_of_the_callers_own)
     ASSERT(px_net_rules_proxy(&rules, "index.test", 443) && !px_net_rules_proxy(&rules, "index.test", 80));
 }
 
+/* A rule denies an address in every spelling, of the rule and of the connection; it allows what it spells. */
+TEST(spellings_are_one_address)
+{
+    static const char *const same[] = {"203.0.113.11", "::ffff:203.0.113.11", "64:ff9b::cb00:710b", "2002:cb00:710b::1", "2002:cb00:710b:7::", "::203.0.113.11"};
+    static const char *const others[] = {"203.0.113.12", "64:ff9b::cb00:710c", "2002:cb00:710c::1", "64:ff9b:2::cb00:710b", "2003:cb00:710b::1", "2001:db8::cb00:710b"};
+    static const char *const networks[] = {"203.0.113.0/24", "64:ff9b::cb00:7100/120", "2002:cb00:7100::/40", "0.0.0.0/0", "2002:cb00:710b::/48"};
+    for (size_t i = 0; i < PX_COUNT_OF(same); i++) {
+        struct px_address one = address(same[0]), a = address(same[i]);
+        ASSERT(px_address_equal(&one, &a) && px_address_equal(&a, &one));
+        for (size_t j = 0; j < PX_COUNT_OF(same); j++)
+            ASSERT_EQ(decide(NULL, same[i], NULL, same[j], 80, false), PX_NET_DENIED);
+        for (size_t j = 0; j < PX_COUNT_OF(others); j++)
+            ASSERT(decide(NULL, same[i], NULL, others[j], 80, false) != PX_NET_DENIED);
+        for (size_t j = 0; j < PX_COUNT_OF(networks); j++)
+            ASSERT_EQ(decide(NULL, networks[j], NULL, same[i], 80, false), PX_NET_DENIED);
+        ASSERT_EQ(decide(same[0], NULL, NULL, same[i], 80, false), i < 2 ? PX_NET_YES : PX_NET_NOT_LISTED);
+    }
+    /* A network that is larger than what carries IPv4, or all of it, is no network of IPv4. */
+    ASSERT_EQ(decide(NULL, "64:ff9b::/96", NULL, same[0], 80, false), PX_NET_YES);
+    ASSERT_EQ(decide(NULL, "2002::/16", NULL, same[0], 80, false), PX_NET_YES);
+    ASSERT_EQ(decide(NULL, "64:ff9b::/96", NULL, same[2], 80, false), PX_NET_DENIED);
+    ASSERT_EQ(decide(NULL, "::/0", NULL, same[3], 80, false), PX_NET_DENIED);
+    ASSERT_EQ(decide(NULL, "::1", NULL, "1.2.3.4", 80, false), PX_NET_YES);
+    ASSERT_EQ(decide(NULL, NULL, NULL, same[5], 80, false), PX_NET_SPECIAL);
+}
+
+TEST(denied_names_are_asked_for_by_port)
+{
+    struct px_net_rule deny[2];
+    ASSERT_EQ(px_net_rule_parse("*.evil.test:8080", true, &deny[0]), 0);
+    ASSERT_EQ(px_net_rule_parse("203.0.113.11", true, &deny[1]), 0);
+    struct px_net_rules rules = {.deny = deny, .deny_count = 2};
+    ASSERT(px_net_rules_deny_names(&rules, 8080) && !px_net_rules_deny_names(&rules, 80));
+    ASSERT(px_net_rules_denied(&rules, "a.evil.test", 8080) && !px_net_rules_denied(&rules, "a.evil.test", 80));
+    ASSERT(!px_net_rules_denied(&rules, "evil.test", 8080));
+    ASSERT_EQ(px_net_rule_parse("*", true, &deny[0]), 0);
+    ASSERT(!px_net_rules_deny_names(&rules, 80) && !px_net_rules_denied(&rules, "localhost", 80));
+}
+
 /* The fence around a device is made of whole networks: it may close more than the relay does, never less. */
 TEST(special_ranges_close_what_is_special)
 {
@@ -174,7 +213,7 @@ TEST(special_ranges_close_what_is_special)
         struct px_address network, a = address(closed ? special[i] : open[i - PX_COUNT_OF(special)]);
         unsigned bits;
         for (size_t j = 0; px_address_special_range(j, &network, &bits); j++)
-            found = found || (px_address_is_v4(&a) == px_address_is_v4(&network) && px_address_within(&a, &network, bits));
+            found = found || px_address_within(&a, &network, bits);
         if (found != closed)
             FAIL("%s", closed ? special[i] : open[i - PX_COUNT_OF(special)]);
     }

@@ -38,7 +38,7 @@ CALLS = """
     mount_setattr move_mount fsopen fsconfig fsmount open_tree pivot_root umount2 mount setresuid setresgid setgroups capset capget
     getresuid getresgid prctl seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self close_range execve execveat
     dup3 sethostname unshare setns keyctl chdir fchdir getcwd prlimit64 setsid clone3 mkdirat symlinkat open openat openat2
-    newfstatat stat fstat statx unlinkat memfd_create fcntl socketpair pipe2 flock write fchown fchownat ioctl socket sendmsg
+    newfstatat stat lstat fstat statx unlinkat memfd_create fcntl socketpair pipe2 flock write fchown fchownat ioctl socket sendmsg
     rt_sigprocmask
 """.split()
 
@@ -82,6 +82,7 @@ TOLERATED = [
     ("setsockopt", "payload", lambda a, text: a[1] == SOL_NETLINK, "shorter answers of the kernel"),
     ("openat2", "px", lambda a, text: text == "memory.oom_control", "out of memory, the kernel ends one process and not all of them"),
     ("openat", "px", lambda a, text: text in ("/etc/resolv.conf", "/etc/hosts"), "names do not resolve in the box; more is not reached"),
+    ("openat2", "px", lambda a, text: text.startswith("/"), "whether a source's path has links; else lstat looks at each part of it"),
     # A helper, before it is one: its own comfort. It confines itself later.
     ("rt_sigprocmask|setsid", "starting", lambda a, text: True, "a helper takes no signals of a terminal; px ends it"),
     ("prctl", "starting", lambda a, text: a[0] == PR_SET_PDEATHSIG, "px-net ends with its sockets"),

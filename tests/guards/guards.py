@@ -7,6 +7,7 @@
     globals   libpx.so and libpx.a have no mutable globals
     headers   every header in src/ opens with a comment and has #pragma once
     follow    the Python package changes files of the host through descriptors: a path can be a link that a box made
+    address   IP addresses are compared in src/net/address.c alone, which knows all spellings of one
     init      px-init makes no call that a filter of the box refuses: it answers for those itself, and would wait for ever
     reach     only the files that judge who named a host send requests, look for credentials or open the host's network to a box
 
@@ -399,6 +400,34 @@ def check_reach(repo, _build):
     report(findings)
 
 
+# ---- (g) addresses ---------------------------------------------------------------------------------------------------
+
+ADDRESS_PART = r"(?:\bsin6?_addr\b|\bs6?_addr(?:16|32)?\b|(?:\.|->)bytes\b(?!\s*\.)|\bpx_address_get_v4\s*\([^()]*\))"
+ADDRESS_COMPARISONS = (
+    re.compile(r"\b(?:memcmp|bcmp|strn?cmp|timingsafe_bcmp)\s*\([^;{}]*?" + ADDRESS_PART),
+    re.compile(r"\bIN6_(?:IS_ADDR|ARE_ADDR)_\w+\s*\("),
+    re.compile(ADDRESS_PART + r"(?:\s*\[[^]]*\])?[\s)]*(?:(?:>>|&(?!&)|/|%)\s*\w+[\s)]*)?(?:[=!]=|[<>]=?(?![<>]))"),
+    re.compile(r"(?:[=!]=|(?<![<>-])[<>]=?(?![<>]))\s*(?:\w+\s*\()*[\w.>-]*" + ADDRESS_PART),
+    re.compile(ADDRESS_PART + r"(?:\s*\[[^]]*\])?\s*\^"),
+)
+
+
+def check_address(repo, _build):
+    """A comparison of the bytes of an IP address outside src/net/address.c misses its other spellings: NAT64, 6to4, mapped."""
+    paths = [path for path in sources(repo, ("src", "cli", "helpers", "serve"), (".c", ".h")) if not path.name.startswith("test_")]
+    findings = []
+    for path in paths:
+        code = read(path)
+        names_addresses = "px_address" in code or re.search(r"\bs(?:in6?|6)?_addr\b", code)
+        if path == repo / "src/net/address.c" or not names_addresses:
+            continue            # `bytes` of others, such as hashes
+        written, stripped = code.splitlines(), strip(code)
+        lines = {stripped.count("\n", 0, match.start()) + 1 for comparison in ADDRESS_COMPARISONS for match in comparison.finditer(stripped)}
+        findings += [f"{path.relative_to(repo)}:{line}: compares an address by itself; use px_address_equal, _within or _reaches"
+                     for line in sorted(lines) if not re.search(r"/\* address: \w", written[line - 1])]
+    report(findings)
+
+
 CHECKS = {
     "follow": check_follow,
     "layers": check_layers,
@@ -408,6 +437,7 @@ CHECKS = {
     "headers": check_headers,
     "init": check_init,
     "reach": check_reach,
+    "address": check_address,
 }
 
 
@@ -516,6 +546,21 @@ SAMPLES = [
     ("reach", "ok", "", {"src/image/talk.c": "int f(void) { return px_fetch(a); }\n", "src/base/test_x.c": 'set("net", "host");\n'}),
     ("reach", "FAIL", "px_fetch(", {"src/engine/x.c": "int f(void) { return px_fetch(a); }\n"}),
     ("reach", "FAIL", '"net", "host"', {"src/engine/x.c": 'int f(void) { return set("net", "host"); }\n'}),
+    ("address", "ok", "", {}),
+    ("address", "FAIL", "x.c:2: compares", {"src/net/x.c": "struct px_address a;\nbool f(void) { return memcmp(a.bytes, b, 16) == 0; }\n"}),
+    ("address", "FAIL", "x.c:3: compares", {"helpers/x.c": "\n\nint f(void) { return memcmp(&a->sin6_addr, &b, 16); }\n"}),
+    ("address", "FAIL", "x.c:1: compares", {"helpers/x.c": "int f(void) { return at->sin_addr.s_addr == htonl(INADDR_LOOPBACK); }\n"}),
+    ("address", "FAIL", "x.c:1: compares", {"helpers/x.c": "int f(void) { return ntohl(at->s_addr) >> 24 != 127; }\n"}),
+    ("address", "FAIL", "x.c:1: compares", {"helpers/x.c": "int f(void) { return 5 == ntohl(at->s_addr); }\n"}),
+    ("address", "FAIL", "x.c:1: compares", {"helpers/x.c": "int f(void) { return px_address_get_v4(&a) == 0x7f000001; }\n"}),
+    ("address", "FAIL", "x.c:1: compares", {"src/net/x.c": "bool f(struct px_address *a) { return a->bytes[0] == 0xfe; }\n"}),
+    ("address", "FAIL", "x.c:1: compares", {"cli/x.c": "int f(struct in6_addr *s6_addr) { return IN6_IS_ADDR_LOOPBACK(x); }\n"}),
+    ("address", "FAIL", "x.c:1: compares", {"helpers/x.c": "int f(void) { return at->s_addr == 1; } /* address: */\n"}),
+    ("address", "ok", "", {"helpers/x.c": "int f(void) { return at->s_addr == 1; } /* address: as written */\n"}),
+    ("address", "ok", "", {"src/net/address.c": "bool f(struct px_address *a) { return memcmp(a->bytes, b, 16) == 0; }\n"}),
+    ("address", "ok", "", {"src/net/test_x.c": "bool f(struct px_address *a) { return memcmp(a->bytes, b, 16) == 0; }\n"}),
+    ("address", "ok", "", {"src/store/x.c": "bool f(struct oid *a) { return memcmp(a->bytes, b, 32) == 0; }\n"}),
+    ("address", "ok", "", {"src/net/x.c": "struct px_address a; memcpy(a.bytes, b, 16); to.sin_addr.s_addr = x; if (n == 4 && g(&a, a.bytes)) h(bytes.len == 3);\n"}),
     ("child", "skip", "none of the objects", {}),
     ("child", "ok", "", {"child.c": "int other(void); int f(void) { return other(); }", "child2.c": "int other(void) { return 1; }"}),
     ("child", "ok", "", {"child.c": "#include <string.h>\nvoid *f(void *a, void *b, unsigned long n) { return memcpy(a, b, n); }"}),

@@ -2,6 +2,7 @@
  *
  *     ask toml FILE...      a line of JSON each, values with their types as the TOML community's tests write them
  *     ask elf FILE...       STATUS<TAB>SONAME<TAB>NEEDED...
+ *     ask hello             VERDICT<BLANK>NAME for each line: the first bytes of a connection, in hexadecimal digits
  *     ask version|fits|marker|wheel     a line of answer for each line of questions, parts between tabs */
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "infer/elf.h"
+#include "net/hello.h"
 #include "project/marker.h"
 #include "project/tags.h"
 #include "project/toml.h"
@@ -95,6 +97,19 @@ static int ask_line(const char *what, const char *a, const char *b)
     return px_equal(what, "version") ? ask_order(a, b) : px_version_fits(a, b);
 }
 
+static void ask_hello(const char *line)
+{
+    static const char *const verdicts[] = {"more", "other", "named", "nameless", "address", "hidden", "bad"};
+    static uint8_t bytes[LINE_BYTES / 2];
+    char name[PX_NET_NAME_MAX];
+    unsigned value;
+    size_t n = 0;
+    while (sscanf(line + 2 * n, "%2x", &value) == 1)
+        bytes[n++] = (uint8_t)value;
+    enum px_hello verdict = px_hello_look(bytes, n, name);
+    printf("%s %s\n", verdicts[verdict], verdict == PX_HELLO_NAMED ? name : "-");
+}
+
 int main(int argc, char **argv)
 {
     static char line[LINE_BYTES];
@@ -103,6 +118,10 @@ int main(int argc, char **argv)
         (px_equal(what, "toml") ? ask_toml : ask_elf)(argv[i]);
     while (argc == 2 && fgets(line, sizeof line, stdin)) {
         line[strcspn(line, "\n")] = '\0';
+        if (px_equal(what, "hello")) {
+            ask_hello(line);
+            continue;
+        }
         char *b = strchr(line, '\t');
         if (b)
             *b++ = '\0';
