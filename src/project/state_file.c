@@ -20,7 +20,7 @@
 
 enum { STATE_MAX = 1 << 20 };
 
-#define PLACE ".px"
+#define PLACE ".px"             /* state: nothing that is read here is a path that px would change or run unchecked */
 
 static const struct {
     const char *outer, *inner, *name;           /* {"current_env":{"python":{"path":..}}} */
@@ -150,15 +150,19 @@ static int open_place(int dir, struct px_err *e)
     return fd;
 }
 
-/* .px/envs/current leads to the environment, for editors and other tools that look for an interpreter. */
+/* .px/envs/current leads to the environment, for editors and other tools that look for an interpreter. A repository may have
+ * a link in the place of envs: nothing is written where that leads. */
 static int point(int place, const char *path)
 {
-    static const char temporary[] = "envs/.current";
+    static const char temporary[] = ".current";
     if (mkdirat(place, "envs", 0777) < 0 && errno != EEXIST)
         return -errno;
-    if ((unlinkat(place, temporary, 0) < 0 && errno != ENOENT) || symlinkat(path, place, temporary) < 0)
+    px_auto_fd int envs = openat(place, "envs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (envs < 0)
+        return -errno;
+    if ((unlinkat(envs, temporary, 0) < 0 && errno != ENOENT) || symlinkat(path, envs, temporary) < 0)
         return errno == EEXIST ? 0 : -errno;    /* another sync of the same project is about to do the same */
-    return renameat(place, temporary, place, "envs/current") < 0 && errno != ENOENT ? -errno : 0;
+    return renameat(envs, temporary, envs, "current") < 0 && errno != ENOENT ? -errno : 0;
 }
 
 static void write_member(struct px_json *j, const struct px_made_env *env, size_t i)
