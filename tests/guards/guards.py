@@ -6,6 +6,7 @@
     child     the child's objects need only the symbols in tests/guards/child-symbols.txt
     globals   libpx.so and libpx.a have no mutable globals
     headers   every header in src/ opens with a comment and has #pragma once
+    state     no directory of px's on disk is reached but by the functions of state/state.h, or the line says why
     init      px-init makes no call that a filter of the box refuses: it answers for those itself, and would wait for ever
 
 Prints one line for each check (`ok NAME`, `FAIL NAME: details`, `skip NAME: reason`) and last "N passed, N failed, N skipped".
@@ -307,6 +308,37 @@ def check_init(repo, _build):
         raise Failed("src/init makes no call")
 
 
+# ---- (g) directories of px's on disk -------------------------------------------------------------------------------
+
+# By these px would reach a directory that may have been put there by somebody else. state/state.h has the functions that look
+# first; src/state itself is where they are. A line says why it may: `state: reason`.
+STATE = (
+    (re.compile(r"\b(mkdtemp|mkstemp|mkostemp|tmpnam|tempnam)\s*\("), "makes a directory or file that no later px knows again"),
+    (re.compile(r'"(?:[^"]*/)?\.px(?:/[^"]*)?"'), "names .px itself: use px_state_open()"),
+    (re.compile(r'"[^"]*\b(?:tasks|layers|unsettled|trash)/[^"]*"'), "goes through a part of .px by a path: use px_state_part()"),
+    (re.compile(r'"[^"]*px-home[^"]*"'), "names the homes of boxes: use px_homes_make()"),
+    (re.compile(r'PX_STATE_MARK|"\.px-mark"'), "touches the mark of a directory"),
+)
+STATE_REASON = re.compile(r"state: \w")
+
+
+def check_state(repo, _build):
+    paths = [p for p in sources(repo, ("src", "cli", "serve"), (".c", ".h", ".inc")) if not p.name.startswith("test_")]
+    if not paths:
+        raise Failed("no C file in src/, cli/ and serve/")
+    findings = []
+    for path in paths:
+        if path.is_relative_to(repo / "src/state"):
+            continue
+        code = read(path)
+        written = code.splitlines()
+        for number, line in enumerate(strip_comments(code).splitlines(), 1):
+            if line.lstrip().startswith("#include") or STATE_REASON.search(written[number - 1]):
+                continue
+            findings += [f"{path.relative_to(repo)}:{number}: {why}" for pattern, why in STATE if pattern.search(line)]
+    report(findings)
+
+
 CHECKS = {
     "layers": check_layers,
     "banned": check_banned,
@@ -314,6 +346,7 @@ CHECKS = {
     "globals": check_globals,
     "headers": check_headers,
     "init": check_init,
+    "state": check_state,
 }
 
 
@@ -399,6 +432,17 @@ SAMPLES = [
     ("init", "FAIL", "capset is refused", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_capset); /* unfiltered: */\n"}),
     ("init", "ok", "", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_capset); /* unfiltered: first of all */\n"}),
     ("init", "FAIL", "kill has no row", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_kill);\n"}),
+    ("state", "ok", "", {}),
+    ("state", "FAIL", "buf.c:2: names .px", {"src/base/buf.c": '\nint f(void) { return mkdirat(d, ".px", 0700); }\n'}),
+    ("state", "FAIL", "names .px", {"src/base/buf.c": 'char *p = "%s/.px/tasks";\n'}),
+    ("state", "FAIL", "by a path", {"src/base/buf.c": 'int f(void) { return unlinkat(own, "layers/x", 0); }\n'}),
+    ("state", "FAIL", "no later px", {"cli/main.c": "int f(void) { return mkdtemp (x) != 0; }\n"}),
+    ("state", "FAIL", "px_homes_make", {"src/base/buf.c": 'char *p = "%s/px-homes-%u";\n'}),
+    ("state", "FAIL", "the mark", {"src/base/buf.c": "int f(void) { return unlinkat(d, PX_STATE_MARK, 0); }\n"}),
+    ("state", "FAIL", "names .px", {"src/base/buf.c": 'char *p = ".px"; /* state: */\n'}),
+    ("state", "ok", "", {"src/base/buf.c": 'char *p = ".px"; /* state: only shown */\n/* ".px" mkdtemp( */\nchar *q = ".px-overlay";\n'}),
+    ("state", "ok", "", {"src/state/x.c": 'char *p = ".px"; int f(void) { return mkdtemp(x) != 0; }\n'}),
+    ("state", "ok", "", {"src/base/test_buf.c": 'char *p = ".px";\n'}),
     ("child", "skip", "none of the objects", {}),
     ("child", "ok", "", {"child.c": "int other(void); int f(void) { return other(); }", "child2.c": "int other(void) { return 1; }"}),
     ("child", "ok", "", {"child.c": "#include <string.h>\nvoid *f(void *a, void *b, unsigned long n) { return memcpy(a, b, n); }"}),
