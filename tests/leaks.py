@@ -3,7 +3,7 @@
 leaks.py boxes PX [N [AT_ONCE]]     N boxes one after another, then AT_ONCE at the same time, and look after each round
 
 What counts as left: a process (whoever is orphaned below us becomes our child, so none can hide), a mount, a control group
-named px-* that nobody holds, a file in /run/px, in $TMPDIR or /tmp/px-XXXXXX. A network namespace lives as long as a process,
+named px-* that nobody holds, a file in /run/px, in $TMPDIR, or a home in /tmp. A network namespace lives as long as a process,
 a mount or a descriptor of a process holds it, so the processes and the mounts tell of it; `boxes` also reads the kernel's own
 count of namespaces where it may. Others may run boxes on the same machine: only what stays is reported.
 
@@ -24,7 +24,7 @@ from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
 PATIENCE_S = 8
-SCRATCH = re.compile(r"px-[A-Za-z0-9]{6}$")
+SCRATCH = re.compile(r"px-home(s-[0-9]+(-[0-9a-f]+)?(/home-[0-9a-f]+)?|-[0-9a-f]{16})$")
 
 
 def become_subreaper():
@@ -125,8 +125,14 @@ def own_files():
     return names_in(tmp) if tmp != "/tmp" else set()
 
 
+def homes(tmp):
+    """Homes of boxes of the weaker tiers, and what holds them."""
+    tops = {path for path in names_in(tmp) if SCRATCH.search(path)}
+    return tops | {path for top in tops for path in names_in(top) if SCRATCH.search(path)}
+
+
 def files():
-    return own_files() | {path for path in names_in("/tmp") if SCRATCH.search(path)} | (names_in("/run/px") - {"/run/px/ids"})
+    return own_files() | homes("/tmp") | (names_in("/run/px") - {"/run/px/ids"})
 
 
 KINDS = {"mount": mounts, "control group": groups, "file": files}

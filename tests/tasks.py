@@ -43,6 +43,7 @@ class World:
 
     def __init__(self, px, top):
         self.px, self.top = px, Path(top)
+        os.environ["PX_HOME"] = str(self.top.parent / "px-home")
         self.configure()
 
     def configure(self, text=CONFIG):
@@ -442,7 +443,7 @@ def r22_without_a_jail(world):
     check((world.space("t") / "a").read_text() == "1\n2\n" and not (world.space("t") / "d").exists(), "not merged")
     seen = json.loads(world.python("t", "import os, json; print(json.dumps(dict(os.environ)))", env={"HTTP_PROXY": "x", "SECRET": "x"})["stdout"])
     check(not {"HTTP_PROXY", "SECRET", "PX_SANDBOX", "container"} & set(seen) and seen["NO_PROXY"] == "*", str(seen))
-    check(Path(seen["HOME"]).name.startswith("px-") and not Path(seen["HOME"]).exists(), f"its home is left: {seen['HOME']}")
+    check("/px-homes-" in seen["HOME"] and not Path(seen["HOME"]).parent.exists(), f"its home is left: {seen['HOME']}")
     answer = world.python("t", "open('a', 'w').write('gone\\n')", options=("--discard",))
     check(not answer["applied"] and (world.space("t") / "a").read_text() == "1\n2\n", "merged all the same")
     check(world.python("t", "while True: pass")["exit_code"] == -9, "CPU time")
@@ -1144,6 +1145,227 @@ def reports_are_pages_without_scripts(world):
     check("svg" in page.tags and "rect" in page.tags, "no timeline")
     for piece in ("alert(1)", "+++ b/", "alert(5)", "not_allowed", "126", "7"):
         check(piece in page.text, f"the page does not show {piece}")
+
+
+# ---- state that px did not make -------------------------------------------------------------------------------------
+
+
+def make_evil(own):
+    """What a repository or another user could bring: a record that moves a directory to a place of its choice."""
+    for name in ("layers/.new-evil/users", "tasks/evil/stage", "unsettled", "trash"):
+        (own / name).mkdir(parents=True)
+    for name in ("unsettled/evil", "layers/.new-evil/users/keep"):
+        (own / name).touch()
+    (own / "layers/.new-evil/authorized_keys").write_text("ssh-ed25519 AAAA attacker\n")
+    for head in (b"px-redo 1", b"px-redo 2"):
+        record = head + b"\0n 0 0 ../../../../../victim/.ssh\0"
+        (own / "tasks/evil/stage/record").write_bytes(record)
+
+
+def snapshot(top):
+    """Every path below it with its kind, mode, owner and content."""
+    found = {}
+    for path in sorted(top.rglob("*")):
+        st = path.lstat()
+        content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else b""
+        found[str(path.relative_to(top))] = (st.st_mode, st.st_uid, st.st_ino, content)
+    return found
+
+
+VERBS = (("prepare", "t1", "--from", "."), ("prepare", "t1"), ("cleanup", "t1"), ("cleanup", "evil"), ("fork", "evil", "t2"), ("diff", "evil", "t1"))
+
+
+@test
+def a_repository_brings_state(world):
+    """A clone has .sandbox/.px in it: nothing is done that it says, and nothing of it is removed."""
+    (world.top / "victim").mkdir()
+    make_evil(world.top / "evil" / ".sandbox" / ".px")
+    (world.top / "evil" / ".sandbox" / ".px" / "trash" / "mine").mkdir()
+    (world.top / "evil" / ".sandbox" / ".px" / "trash" / "mine" / "thesis").write_text("x")
+    (world.top / "victim" / "projects").mkdir()
+    clone = world.top / "victim" / "clone"
+    shutil.copytree(world.top / "evil", clone, symlinks=True)
+    before = snapshot(world.top / "victim")
+    for words in VERBS:
+        world.refused("PX044", *words, cwd=clone)
+    check(snapshot(world.top / "victim") == before, "something was changed")
+    shutil.rmtree(clone / ".sandbox")
+    world.good("prepare", "t1", "--from", ".", cwd=clone)
+
+
+@test
+def a_copy_of_state_is_refused(world):
+    """px made the one that was copied, but not the copy; the one that was moved is still px's."""
+    world.prepare("t1", {"a": "1\n"})
+    world.good("fork", "t1", "t2")
+    (world.top / "other").mkdir()
+    shutil.copytree(world.top / ".sandbox", world.top / "other" / ".sandbox", symlinks=True)
+    before = snapshot(world.top / "other")
+    for words in VERBS:
+        world.refused("PX044", *words, cwd=world.top / "other")
+    check(snapshot(world.top / "other") == before, "something was changed")
+    (world.top / "third").mkdir()
+    (world.top / ".sandbox").rename(world.top / "third" / ".sandbox")
+    shutil.copytree(world.top / "configs", world.top / "third" / "configs")
+    answer = world.act("t2", "cat", "a", cwd=world.top / "third")
+    check(answer["stdout"] == "1\n", str(answer)[:300])
+    world.refused("PX044", "prepare", "t3", cwd=world.top / "third", env={"PX_HOME": str(world.top / "another")})
+
+
+@test
+def a_forged_record_is_not_done(world):
+    """A box that can write to .px leaves a record: the operator's next px does not do what it says."""
+    world.prepare("t1", {"a": "1\n"})
+    (world.top / "victim").mkdir()
+    own = world.top / ".sandbox" / ".px"
+    stage = own / "tasks" / "t1" / "stage"
+    stage.mkdir(exist_ok=True)
+    (stage / "0").write_text("forged")
+    unsigned, wrong = b"", b"s 0 0 " + b"0" * 64 + b"\0"
+    for head, op, end in ((1, b"n 0 0 ../../../victim/.ssh", unsigned), (2, b"n 0 0 ../../../victim/.ssh", wrong), (2, b"p 33188 0 a", wrong),
+                          (2, b"d 32768 0 a", unsigned), (2, b"c 33279 0 ../../../victim", wrong), (2, b"l 0 0 px-branch 1\n", wrong)):
+        (stage / "record").write_bytes(b"px-redo %d\0%s\0%s" % (head, op, end))
+        (own / "unsettled" / "t1").touch()
+        world.refused("PX044", "apply", "t1", "--", "cat", "a")
+        world.good("prepare", "t2")
+    check((world.space("t1") / "a").read_text() == "1\n" and not list((world.top / "victim").iterdir()), "it was done")
+    shutil.rmtree(stage)
+    check(world.act("t1", "cat", "a")["stdout"] == "1\n", "t1 cannot be used any more")
+
+
+@test
+def journals_of_a_repository_are_not_done(world):
+    """The author of a repository has run the same actions, and ships his journals: here nothing was done yet."""
+    author, user = world.top / "author", world.top / "user"
+    author.mkdir()
+    shutil.copytree(world.top / "configs", author / "configs")
+    lines = [{"task": "t", "files": {"a": "1\n"}}, {"task": "t", "command": ["python3", "-c", "open('checked', 'w')"]}]
+    (author / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = world.raw("task", "run", "--name", "ci", "--from", "a.jsonl", cwd=author)
+    check(done.returncode == 0 and (author / ".sandbox" / "t" / "checked").exists(), str(done)[-300:])
+    shutil.rmtree(author / ".sandbox")
+    author.rename(user)
+    done = world.raw("task", "run", "--name", "ci", "--from", "a.jsonl", cwd=user)
+    check(done.returncode == 0 and (user / ".sandbox" / "t" / "checked").exists(), f"it was skipped: {str(done)[-300:]}")
+    (user / ".sandbox" / "t" / "checked").unlink()
+    done = world.raw("task", "run", "--name", "ci", "--from", "a.jsonl", cwd=user)
+    check(done.returncode == 0 and not (user / ".sandbox" / "t" / "checked").exists(), "what px has done here was done again")
+
+
+@test
+def parts_that_are_links(world):
+    """Directories of .px that somebody has replaced by links are not followed."""
+    for part in ("tasks", "layers", "trash", "unsettled"):
+        world.prepare("t1", {"a": "1\n"})
+        elsewhere = world.top / "elsewhere"
+        (elsewhere / "t1").mkdir(parents=True, exist_ok=True)
+        (elsewhere / "t1" / "thesis").write_text("x")
+        own = world.top / ".sandbox" / ".px"
+        (own / part).rename(own / "away")
+        (own / part).symlink_to(elsewhere)
+        before = snapshot(elsewhere)
+        for words in VERBS[:3]:
+            world.refused("PX044", *words)
+        check(snapshot(elsewhere) == before, f"{part}: something was changed")
+        (own / part).unlink()
+        (own / "away").rename(own / part)
+
+
+@test
+def a_work_root_that_is_a_link(world):
+    """.sandbox or logs as a link of the repository: what it leads to is not touched. An absolute path is the user's word."""
+    user = world.top / "user"
+    (user / "t1").mkdir(parents=True)
+    (user / "t1" / "thesis").write_text("x")
+    (world.top / ".sandbox").symlink_to("user")
+    before = snapshot(user)
+    for words in VERBS[:3]:
+        world.refused("PX044", *words)
+    check(snapshot(user) == before, "something was changed")
+    (world.top / ".sandbox").unlink()
+    (world.top / "logs").symlink_to("user")
+    world.refused("PX044", "prepare", "t1")
+    check(snapshot(user) == before, "something was changed by way of logs")
+    (world.top / "named").symlink_to("real")
+    (world.top / "real").mkdir()
+    (world.top / "c.yaml").write_text(f"work_root: {world.top}/named\nlogs_dir: {world.top}/named/logs\n")
+    world.good("prepare", "t1", "--config", "c.yaml")
+    check((world.top / "real" / "t1").is_dir(), "an absolute path through a link")
+
+
+@test
+def state_of_another_user(world):
+    """A .px of another user's in a directory that all can write to: his directory does not come to where root alone may write."""
+    if os.geteuid() != 0:
+        raise Skip("needs root, to be two users")
+    work, victim = world.top / "work", world.top / "victim"
+    work.mkdir()
+    work.chmod(0o1777)
+    victim.mkdir(mode=0o700)
+    make_evil(work / ".px")
+    (work / ".px" / "tasks/evil/stage/record").write_bytes(b"px-redo 1\0n 0 0 ../../../victim/.ssh\0")
+    for path in (work / ".px", *(work / ".px").rglob("*")):
+        os.chown(path, 65534, 65534, follow_symlinks=False)
+    (world.top / "c.yaml").write_text(f"work_root: {work}\n")
+    before = snapshot(world.top / "work")
+    for words in VERBS[:4]:
+        world.refused("PX044", *words, "--config", "c.yaml")
+    check(snapshot(work) == before and not list(victim.iterdir()), "something was changed")
+    shutil.rmtree(work / ".px")
+    (work / ".px").mkdir()
+    os.chown(work / ".px", 65534, 65534)
+    world.refused("PX044", "prepare", "t1", "--config", "c.yaml")
+
+
+@test
+def homes_that_are_swept(world):
+    """An action without a jail has its home in TMPDIR: a directory of the user's beside it stays, the home of a killed px goes."""
+    tmp = world.top / "tmp"
+    for name in ("px-backup", "px-homes-1", "px-home-thesis"):
+        (tmp / name).mkdir(parents=True)
+        (tmp / name / "thesis").write_text("x")
+    before = snapshot(tmp)
+    (world.top / "c.yaml").write_text(CONFIG + "enable_jail: false\n")
+    world.prepare("t", {"a": "1\n"})
+    act = [world.px, "--json", "task", "apply", "t", "--config", "c.yaml", "--", "python3", "-c"]
+    environment = {**os.environ, "TMPDIR": str(tmp)}
+    left = subprocess.Popen([*act, "import time; time.sleep(600)"], cwd=world.top, env=environment, stdin=subprocess.DEVNULL,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 120
+    while not list(tmp.glob("px-homes-*/home-*")) and time.monotonic() < end:
+        time.sleep(0.01)
+    homes = list(tmp.glob("px-homes-*/home-*"))
+    left.kill()
+    left.wait()
+    check(homes, "the action has no home")
+    while snapshot(tmp) != before and time.monotonic() < end:      # px-init holds it until all processes of the box have ended
+        done = subprocess.run([*act, "print(1)"], cwd=world.top, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    check(snapshot(tmp) == before, f"left or lost: {set(snapshot(tmp)) ^ set(before)} {done.stdout[-300:]}")
+
+
+HOLD = """
+import fcntl, os, sys, time
+fd = os.open(sys.argv[1], os.O_RDONLY)
+fcntl.flock(fd, fcntl.LOCK_EX)
+if os.fork() == 0:
+    print("held", flush=True)
+    time.sleep(1)
+    os._exit(0)
+os._exit(0)
+"""
+
+
+@test
+def a_lock_of_the_dying(world):
+    """Who took the lock is dead, and a process that it had forked holds it for a moment more: the next action waits for that."""
+    world.prepare("t", {"a": "1\n"})
+    own = world.top / ".sandbox" / ".px" / "tasks" / "t"
+    own.mkdir(exist_ok=True)
+    holder = subprocess.Popen(["/usr/bin/python3", "-c", HOLD, own], stdout=subprocess.PIPE)
+    check(holder.stdout.readline() == b"held\n" and holder.wait() == 0, "nobody holds it")
+    answer = world.act("t", "cat", "a")
+    holder.stdout.close()
+    check(answer.get("stdout") == "1\n", str(answer)[:300])
 
 
 # ---- running --------------------------------------------------------------------------------------------------------

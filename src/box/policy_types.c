@@ -165,7 +165,7 @@ static int home_directory(char *out, size_t size)
     const char *px = getenv("PX_HOME"), *home = getenv("HOME");
     if (px && *px == '/')
         return px_fmt(out, size, "%s", px);
-    return home && *home == '/' ? px_fmt(out, size, "%s/.px", home) : -ENOENT;
+    return home && *home == '/' ? px_fmt(out, size, "%s/.px", home) : -ENOENT; /* state: upper.c checks what is there */
 }
 
 /* Changes are kept by a name of the caller's, or by one that is made up. */

@@ -17,7 +17,7 @@
 #include "project/marker.h"
 #include "store/canonical.h"
 #include "store/document.h"
-#include "store/home.h"
+#include "state/home.h"
 
 enum { TEXT_MAX = 16 << 20 };
 

@@ -1,5 +1,4 @@
 /* engine/exec.c - the public functions of px/px.h for one command in a box. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,7 +15,6 @@
 #include "base/fd.h"
 #include "base/field.h"
 #include "base/json.h"
-#include "base/node.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "box/plan.h"
@@ -28,7 +26,7 @@
 #include "kernel/idmap.h"
 #include "kernel/landlock.h"
 #include "kernel/pidfd.h"
-#include "kernel/tree.h"
+#include "state/homes.h"
 
 /* ---- policy ---- */
 
@@ -285,58 +283,17 @@ static bool no_namespaces(const struct px_err *e)
     return e->code == PX_E_USERNS || ((e->code == PX_E_MOUNT || e->code == PX_E_NAMESPACE) && (e->sys == EPERM || e->sys == EACCES));
 }
 
-static void drop_scratch(const char *path)
-{
-    px_auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0 && px_tree_empty(fd) == 0)
-        (void)rmdir(path);
-}
-
-/* A px that was killed could not remove its box's home. Whose lock is free is nobody's; no clock decides. */
-static void sweep_scratch(const char *tmp)
-{
-    DIR *dir = opendir(tmp);
-    struct dirent *entry;
-    for (int seen = 0; dir && seen < 10000 && (entry = readdir(dir)); seen++) {
-        char path[512];
-        struct stat st;
-        if (!px_starts_with(entry->d_name, "px-") || strlen(entry->d_name) != 9 ||
-            px_fmt(path, sizeof path, "%s/%s", tmp, entry->d_name) < 0)
-            continue;
-        px_auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0)
-            drop_scratch(path);
-    }
-    if (dir)
-        (void)closedir(dir);
-}
-
 /* Home of the weaker tiers: a directory that exists as long as the box. */
 static int make_scratch(char *out, size_t size, int *ret_lock, struct px_err *e)
 {
     const char *tmp = getenv("TMPDIR");
-    if (!tmp || *tmp != '/')
-        tmp = "/tmp";
-    sweep_scratch(tmp);
-    for (int tries = 0; tries < 100; tries++) {
-        struct stat st;
-        if (px_fmt(out, size, "%s/px-XXXXXX", tmp) < 0 || !mkdtemp(out))
-            return px_fail(e, PX_E_IO, errno, "cannot make a home for the box");
-        /* Until it is locked it is nobody's, and the sweep of another box that starts now may take it: then the next one. */
-        mode_t was;
-        px_auto_fd int fd = px_node_open_dir(AT_FDCWD, out, &was);      /* the caller's umask may have closed it */
-        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0) {
-            *ret_lock = px_fd_take(&fd);
-            return 0;
-        }
-    }
-    return px_fail(e, PX_E_IO, EBUSY, "cannot hold the home of the box");
+    return px_homes_make(tmp && *tmp == '/' ? tmp : "/tmp", out, size, ret_lock, e);
 }
 
 static int start_weaker(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_host *host,
                           struct px_box **ret_box, struct px_err *e)
 {
-    char scratch[256];
+    char scratch[1024];
     px_auto_fd int lock = -EBADF;
     if (make_scratch(scratch, sizeof scratch, &lock, e) < 0)
         return -1;
@@ -346,7 +303,7 @@ static int start_weaker(const struct px_policy *policy, const char *const argv[]
     int r = start(policy, argv, io, host, ret_box, e);
     host->scratch = NULL;       /* the plan has its own copy */
     if (r < 0)
-        drop_scratch(scratch);
+        px_homes_drop(scratch);
     else
         (*ret_box)->scratch_lock = px_fd_take(&lock);
     return r;
@@ -527,7 +484,7 @@ PX_API void px_box_free(struct px_box *box)
     px_auto_free char *scratch = weaker ? strdup(px_plan_text(box->plan, box->plan->scratch)) : NULL;
     px_supervise_free(box);
     if (scratch && *scratch)
-        drop_scratch(scratch);
+        px_homes_drop(scratch);
 }
 
 /* ---- errors and version ---- */

@@ -17,7 +17,8 @@
 #include "base/time.h"
 #include "engine/keep.h"
 #include "kernel/tree.h"
-#include "store/home.h"
+#include "state/home.h"
+#include "state/state.h"
 
 enum { LOCK_MSEC_MAX = 10000, NAMES_MAX = 10000, TRIES = 100, LOCK_TRIES = 2000 };
 
@@ -25,26 +26,34 @@ enum { LOCK_MSEC_MAX = 10000, NAMES_MAX = 10000, TRIES = 100, LOCK_TRIES = 2000 
 
 static const struct px_home_use use = {PX_E_IO, "boxes"};
 
+/* One that px has not made, such as a copy, holds no boxes: what lies in it must not be taken for boxes that have died. */
+static int check_mark(const char *home, int top, const char *shown, struct px_err *e)
+{
+    struct px_state run = PX_STATE_NONE;
+    const struct px_state_place place = {.parent = top, .name = "run", .shown = shown, .kind = "run", .home = home};
+    int r = px_state_open(&place, true, &run, e);
+    (void)px_fd_close(run.fd);
+    return r;
+}
+
 int px_keep_boxes(const char *home, bool make, int *ret_boxes, struct px_err *e)
 {
-    static const char *const below[] = {"run", "boxes"};
-    char path[2048];
-    px_auto_fd int at = -EBADF;
+    char path[2048], run[2048], boxes[2048];
+    px_auto_fd int top = -EBADF, middle = -EBADF, fd = -EBADF;
     if (px_home_find(home, &use, path, sizeof path, e) < 0)
         return -1;
-    int r = px_home_enter(AT_FDCWD, path, path, make, 022, &use, &at, e);
-    for (size_t i = 0; r == 0 && i < PX_COUNT_OF(below); i++) {
-        size_t n = strlen(path);
-        if (px_fmt(path + n, sizeof path - n, "/%s", below[i]) < 0)
-            return px_fail(e, PX_E_IO, ENAMETOOLONG, "cannot open '%s/%s'", path, below[i]);
-        int next = -EBADF;
-        r = px_home_enter(at, below[i], path, make, 077, &use, &next, e);
-        (void)px_fd_close(at);
-        at = next;
-    }
+    if (px_fmt(run, sizeof run, "%s/run", path) < 0 || px_fmt(boxes, sizeof boxes, "%s/boxes", run) < 0)
+        return px_fail(e, PX_E_IO, ENAMETOOLONG, "cannot open '%s/run/boxes'", path);
+    int r = px_home_enter(AT_FDCWD, path, path, make, 022, &use, &top, e);
+    if (r == 0)
+        r = px_home_enter(top, "run", run, make, 077, &use, &middle, e);
+    if (r == 0)
+        r = check_mark(home, top, run, e);
+    if (r == 0)
+        r = px_home_enter(middle, "boxes", boxes, make, 077, &use, &fd, e);
     if (r < 0)
         return -1;
-    *ret_boxes = r == 1 ? -EBADF : px_fd_take(&at);
+    *ret_boxes = r == 1 ? -EBADF : px_fd_take(&fd);
     return 0;
 }
 

@@ -20,7 +20,7 @@ PX_API int px_tasks_new(const char *file, struct px_tasks **ret_tasks, struct px
     struct px_tasks *tasks = calloc(1, sizeof *tasks);
     if (!tasks)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
-    tasks->root = (struct px_space_root){.dir = -EBADF, .own = -EBADF, .logs = -EBADF};
+    tasks->root = PX_SPACE_NO_ROOT;
     if (px_task_config_read(tasks, file, e) < 0 ||
         px_space_root_open(tasks->work_root, tasks->logs_dir, tasks->config.log_bytes_max, &tasks->root, e) < 0) {
         px_tasks_free(tasks);

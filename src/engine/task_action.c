@@ -307,7 +307,8 @@ static int start_on_copy(struct px_task_run *run, const struct px_task_action *a
     int err = run->copy < 0 ? run->copy : px_task_copy(&run->space.tree, NULL, run->copy);
     if (err < 0 || clock_gettime(CLOCK_REALTIME, &run->copied) < 0)
         return px_fail(e, PX_E_TASK_STATE, err, "the workspace '%s' cannot be copied", run->id);
-    if (px_fmt(place, sizeof place, "%s/.px/tasks/%s/%s", run->space.root->path, run->id, scratch) < 0)
+    const char *top = run->space.root->path;
+    if (px_fmt(place, sizeof place, "%s/.px/tasks/%s/%s", top, run->id, scratch) < 0) /* state: opened by px_task_scratch above */
         return px_fail(e, PX_E_LIMIT, 0, "the path of the workspace '%s' is too long", run->id);
     if (make_policy(run, a, place, &policy, e) < 0)
         return -1;

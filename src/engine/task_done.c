@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/mac.h"
 #include "base/sys.h"
 #include "base/text.h"
 
@@ -58,11 +59,28 @@ int px_task_set_add(struct px_task_set *set, uint64_t item)
 
 /* ---- keys ---- */
 
+/* By the key of the work root: a journal that came with a repository has no line that is taken for one of ours. */
+static uint64_t keyed(const struct px_tasks *tasks, char part, const uint64_t numbers[2], const char *text, size_t len)
+{
+    struct px_mac mac;
+    uint8_t out[PX_MAC_SIZE];
+    uint64_t key;
+    px_mac_begin(&mac, tasks->root.seal);
+    px_mac_add(&mac, "px-done", sizeof "px-done");
+    px_mac_add(&mac, &part, 1);
+    px_mac_add(&mac, numbers, 2 * sizeof *numbers);
+    px_mac_add(&mac, text, len);
+    px_mac_end(&mac, out);
+    memcpy(&key, out, sizeof key);
+    return key;
+}
+
 void px_task_done_init(struct px_task_done *d, const struct px_tasks *tasks, const char *name)
 {
     *d = (struct px_task_done){.tasks = tasks};
+    const uint64_t numbers[2] = {0};
     if (name)
-        (void)px_fmt(d->name, sizeof d->name, "%016llx", (unsigned long long)hash(0, name, strlen(name)));
+        (void)px_fmt(d->name, sizeof d->name, "%016llx", (unsigned long long)keyed(tasks, 'n', numbers, name, strlen(name)));
 }
 
 void px_task_done_free(struct px_task_done *d)
@@ -73,10 +91,10 @@ void px_task_done_free(struct px_task_done *d)
 
 void px_task_done_key(const struct px_task_done *d, char part, uint64_t number, const char *text, size_t len, char out[PX_TASK_KEY])
 {
-    uint64_t random = 0;
+    uint64_t numbers[2] = {number};
     if (!d->name[0])
-        (void)px_sys(SYS_getrandom, &random, sizeof random, 0);
-    uint64_t h = hash(hash(random + (uint64_t)part, &number, sizeof number), text, len);
+        (void)px_sys(SYS_getrandom, &numbers[1], sizeof numbers[1], 0);
+    uint64_t h = keyed(d->tasks, part, numbers, text, len);
     (void)px_fmt(out, PX_TASK_KEY, "%.16s%016llx", d->name[0] ? d->name : "0000000000000000", (unsigned long long)h);
 }
 

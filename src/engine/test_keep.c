@@ -138,6 +138,22 @@ TEST(directories_of_others_are_refused)
     }
 }
 
+/* Boxes that were copied, or came with a repository: nothing of them is removed. */
+TEST(boxes_that_px_did_not_make)
+{
+    char *home = home_path(), path[4200];
+    struct px_keep_place place = PX_KEEP_NOWHERE;
+    struct px_err e = {0};
+    static const char *const made[] = {"", "/run", "/run/boxes", "/run/boxes/thesis"};
+    for (size_t i = 0; i < PX_COUNT_OF(made); i++) {
+        (void)snprintf(path, sizeof path, "%s%s", home, made[i]);
+        ASSERT_EQ(mkdir(path, 0700), 0);
+    }
+    ASSERT_EQ(px_keep_claim(home, "x", &place, &e), -1);
+    ASSERT_EQ(e.code, PX_E_STATE);
+    ASSERT(exists(home, "run/boxes/thesis"));
+}
+
 TEST(what_is_a_name)
 {
     char longest[80] = "";

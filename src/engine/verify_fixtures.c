@@ -297,7 +297,7 @@ static int name_all(struct px_fixtures *f, const char *secret)
     uint32_t random = 0;
     if (px_fmt(f->top, sizeof f->top, "%s/px-verify-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp") < 0)
         return -ENAMETOOLONG;
-    if (!mkdtemp(f->top)) {
+    if (!mkdtemp(f->top)) { /* state: made and removed in one run */
         *f->top = '\0';
         return -errno;
     }

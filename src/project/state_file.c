@@ -20,7 +20,7 @@
 
 enum { STATE_MAX = 1 << 20 };
 
-#define PLACE ".px"
+#define PLACE ".px"             /* state: nothing that is read here is a path that px would change or run unchecked */
 
 static const struct {
     const char *outer, *inner, *name;           /* {"current_env":{"python":{"path":..}}} */
@@ -150,7 +150,8 @@ static int open_place(int dir, struct px_err *e)
     return fd;
 }
 
-/* .px/envs/current leads to the environment, for editors and other tools that look for an interpreter. */
+/* .px/envs/current leads to the environment, for editors and other tools that look for an interpreter. A repository may have
+ * a link in the place of envs: nothing is written where that leads. */
 static int point(int place, const char *path)
 {
     static const char temporary[] = ".current";

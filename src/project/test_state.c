@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -139,6 +140,28 @@ TEST(what_is_written_is_read_again)
     ASSERT_OK(px_read_file(dir, ".px/.gitignore", ignore, sizeof ignore));
     ASSERT_STR(ignore, "*\n");
     ASSERT_EQ(fstatat(dir, ".px/workspace-state.json", &st, 0), 0);
+}
+
+/* A repository has a link in the place of .px/envs, or of .px: what it leads to stays as it is. */
+TEST(links_of_a_repository_are_not_followed)
+{
+    px_auto_fd int dir = px_test_dir();
+    struct px_err e = {0};
+    const struct px_made_env env = {.id = (char *)"i", .env_path = (char *)"/somewhere"};
+    char text[16];
+    struct stat st;
+    ASSERT_OK(mkdirat(dir, "user", 0755));
+    ASSERT_OK(mkdirat(dir, ".px", 0755));
+    px_auto_fd int fd = openat(dir, "user/current", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    ASSERT_OK(px_write_full(fd, "thesis", 6));
+    ASSERT_OK(symlinkat("../user", dir, ".px/envs"));
+    ASSERT_EQ(px_state_file_write(dir, false, &env, &e), -1);
+    ASSERT_OK(px_read_file(dir, "user/current", text, sizeof text));
+    ASSERT_STR(text, "thesis");
+    ASSERT_OK(renameat(dir, ".px", dir, "real"));
+    ASSERT_OK(symlinkat("user", dir, ".px"));
+    ASSERT_EQ(px_state_file_write(dir, false, &env, &e), -1);
+    ASSERT_EQ(fstatat(dir, "user/state.json", &st, 0), -1);
 }
 
 TEST(the_older_name_of_the_lock_is_known)

@@ -11,7 +11,7 @@
 
 #include "kernel/init.h"
 
-#define PX_START_DIR "/.px"
+#define PX_START_DIR "/.px"              /* state: in the root of a container that px made for this run */
 #define PX_START_PATH PX_START_DIR "/start"
 #define PX_START_ORDERS PX_START_DIR "/orders"
 

@@ -15,7 +15,7 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "store/home.h"
+#include "state/home.h"
 #include "store/inside.h"
 
 static const char version_head[] = "px-store ";

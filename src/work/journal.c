@@ -49,6 +49,8 @@ static int open_locked(int dir, const char *name, struct stat *ret_st)
             return r < 0 ? (int)r : -errno;
         if (!S_ISREG(ret_st->st_mode))
             return -EINVAL;
+        if (ret_st->st_uid != geteuid() || ret_st->st_nlink > 1)
+            return -EPERM;      /* another name of a file of somebody's, perhaps; it would be cut */
         if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == ret_st->st_ino && st.st_dev == ret_st->st_dev)
             return px_fd_take(&fd);
     }

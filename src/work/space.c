@@ -15,10 +15,15 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "base/time.h"
 #include "kernel/tree.h"
+#include "state/state.h"
+#include "work/holder.h"
 
 enum { DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, STATE_MAX = 4096, TRIES = 100 };
+enum { LIVING_MSEC = 200, DYING_MSEC = 10000 }; /* how long a lock is waited for */
 
+static const char own_name[] = ".px"; /* state: opened by px_state_open */
 static const char state_name[] = "layers", state_head[] = "px-branch 1";
 
 /* ---- names ---- */
@@ -28,7 +33,7 @@ int px_space_check_id(const char *id, struct px_err *e)
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     size_t n = strlen(id);
     if (n > 0 && n <= PX_SPACE_ID_MAX && strspn(id, allowed) == n && !px_equal(id, ".") && !px_equal(id, "..") &&
-        !px_equal(id, ".px"))
+        !px_equal(id, own_name))
         return 0;
     px_auto_buf struct px_buf quoted = PX_BUF(200);
     px_buf_quote(&quoted, id, n);
@@ -43,6 +48,11 @@ int px_space_new_id(char out[PX_SPACE_LAYER_ID])
     return px_fmt(out, PX_SPACE_LAYER_ID, "%016llx%016llx", (unsigned long long)random[0], (unsigned long long)random[1]);
 }
 
+bool px_space_is_layer(const char *id)
+{
+    return strspn(id, "0123456789abcdef") == PX_SPACE_LAYER_ID - 1 && id[PX_SPACE_LAYER_ID - 1] == '\0';
+}
+
 int px_space_state(struct px_space *space, int err, const char *what, struct px_err *e)
 {
     return px_fail(e, PX_E_TASK_STATE, err, "the workspace '%s': %s", space->id, what);
@@ -50,44 +60,10 @@ int px_space_state(struct px_space *space, int err, const char *what, struct px_
 
 /* ---- the root ---- */
 
-/* Every directory on the way that is missing. */
-static int make_path(const char *path)
-{
-    char part[PATH_MAX];
-    size_t n = strlen(path);
-    if (n == 0 || n >= sizeof part)
-        return -ENAMETOOLONG;
-    memcpy(part, path, n + 1);
-    for (char *p = part + 1;; p++) {
-        if (*p != '/' && *p != '\0')
-            continue;
-        char was = *p;
-        *p = '\0';
-        if (mkdir(part, 0755) < 0 && errno != EEXIST)
-            return -errno;
-        *p = was;
-        if (!was)
-            return 0;
-    }
-}
-
-static int open_made(int dir, const char *name, mode_t mode)
-{
-    if (mkdirat(dir, name, mode) < 0 && errno != EEXIST)
-        return -errno;
-    return (int)px_sys(SYS_openat, dir, name, DIRECTORY);
-}
-
-static int open_path(const char *path)
-{
-    int r = make_path(path);
-    return r < 0 ? r : (int)px_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
 /* What a process that was killed had thrown away. Another one may be at it right now: both only remove. */
-static void sweep_trash(int own)
+static void sweep_trash(int trash)
 {
-    int fd = (int)px_sys(SYS_openat, own, "trash", DIRECTORY);
+    int fd = (int)px_sys(SYS_openat, trash, ".", DIRECTORY);
     DIR *list = fd < 0 ? NULL : fdopendir(fd);
     if (!list)
         (void)px_fd_close(fd);
@@ -103,32 +79,58 @@ static void sweep_trash(int own)
         (void)closedir(list);
 }
 
-static int open_own(int dir)
+static int open_own(struct px_space_root *root, const char *work_root, struct px_err *e)
 {
-    static const char *const parts[] = {"tasks", "layers", "trash", "unsettled"};
-    px_auto_fd int own = open_made(dir, ".px", 0700);
-    for (size_t i = 0; own >= 0 && i < PX_COUNT_OF(parts); i++)
-        if (mkdirat(own, parts[i], 0700) < 0 && errno != EEXIST)
-            return -errno;
-    if (own >= 0)
-        sweep_trash(own);
-    return px_fd_take(&own);
+    static const char *const names[PX_SPACE_PARTS] = {"tasks", "layers", "trash", "unsettled"};
+    char shown[PATH_MAX];
+    struct px_state own;
+    if (px_fmt(shown, sizeof shown, "%s/%s", work_root, own_name) < 0)
+        return px_fail(e, PX_E_TASK_STATE, ENAMETOOLONG, "cannot use '%.200s' for workspaces", work_root);
+    const struct px_state_place place = {.parent = root->dir, .name = own_name, .shown = shown, .kind = "work"};
+    if (px_state_open(&place, true, &own, e) < 0)
+        return -1;
+    root->own = own.fd;
+    memcpy(root->seal, own.seal, sizeof root->seal);
+    for (size_t i = 0; i < PX_SPACE_PARTS; i++)
+        if ((root->parts[i] = px_state_part(root->own, names[i], true)) < 0) {
+            (void)px_fmt(shown, sizeof shown, "%s/%s/%s", work_root, own_name, names[i]);
+            return px_state_refuse(shown, root->parts[i], e);
+        }
+    sweep_trash(root->parts[PX_SPACE_TRASH]);
+    return 0;
+}
+
+/* A directory that the configuration names. */
+static int open_path(const char *path, const char *use, struct px_err *e)
+{
+    int fd = px_state_path(path);
+    if (fd != -ELOOP)
+        return fd < 0 ? px_fail(e, PX_E_TASK_STATE, fd, "cannot use '%s' for %s", path, use) : fd;
+    (void)px_state_refuse(path, fd, e);
+    return px_fix(e, "Remove the link in '%.200s'.\n"
+                     "Or name the directory by its absolute path in the configuration of tasks.", path);
+}
+
+static int open_root(const char *work_root, const char *logs_dir, struct px_space_root *root, struct px_err *e)
+{
+    if ((root->dir = open_path(work_root, "workspaces", e)) < 0)
+        return -1;
+    struct stat opened, named;
+    if (!realpath(work_root, root->path) || fstat(root->dir, &opened) < 0 || stat(root->path, &named) < 0)
+        return px_fail(e, PX_E_TASK_STATE, errno, "cannot use '%s' for workspaces", work_root);
+    if (opened.st_dev != named.st_dev || opened.st_ino != named.st_ino) /* boxes get the path */
+        return px_state_refuse(work_root, -ELOOP, e);
+    if (open_own(root, work_root, e) < 0)
+        return -1;
+    return (root->logs = open_path(logs_dir, "journals", e)) < 0 ? -1 : 0;
 }
 
 int px_space_root_open(const char *work_root, const char *logs_dir, uint64_t log_bytes_max, struct px_space_root *ret,
                        struct px_err *e)
 {
-    struct px_space_root root = {.own = -EBADF, .logs = -EBADF, .log_bytes_max = log_bytes_max};
-    root.dir = open_path(work_root);
-    if (root.dir < 0)
-        return px_fail(e, PX_E_TASK_STATE, root.dir, "cannot use '%s' for workspaces", work_root);
-    if (!realpath(work_root, root.path))
-        px_fail(e, PX_E_TASK_STATE, errno, "cannot use '%s' for workspaces", work_root);
-    else if ((root.own = open_own(root.dir)) < 0)
-        px_fail(e, PX_E_TASK_STATE, root.own, "cannot use '%s/.px' for workspaces", work_root);
-    else if ((root.logs = open_path(logs_dir)) < 0)
-        px_fail(e, PX_E_TASK_STATE, root.logs, "cannot use '%s' for journals", logs_dir);
-    if (root.logs < 0) {
+    struct px_space_root root = PX_SPACE_NO_ROOT;
+    root.log_bytes_max = log_bytes_max;
+    if (open_root(work_root, logs_dir, &root, e) < 0) {
         px_space_root_done(&root);
         return -1;
     }
@@ -138,24 +140,14 @@ int px_space_root_open(const char *work_root, const char *logs_dir, uint64_t log
 
 void px_space_root_done(struct px_space_root *root)
 {
+    for (size_t i = 0; i < PX_SPACE_PARTS; i++)
+        root->parts[i] = px_fd_close(root->parts[i]);
     root->logs = px_fd_close(root->logs);
     root->own = px_fd_close(root->own);
     root->dir = px_fd_close(root->dir);
 }
 
 /* ---- small files ---- */
-
-int px_space_write_text(int dir, const char *name, const char *text, size_t len)
-{
-    char temporary[64];
-    int r = px_fmt(temporary, sizeof temporary, ".new-%s", name);
-    px_auto_fd int fd = r < 0 ? r : (int)px_sys(SYS_openat, dir, temporary,
-                                                O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    r = fd < 0 ? fd : px_write_full(fd, text, len);
-    if (r >= 0 && renameat(dir, temporary, dir, name) < 0)
-        r = -errno;
-    return r;
-}
 
 int px_space_stack_text(const struct px_space_stack *stack, const struct px_space_stack *origin, struct px_buf *out)
 {
@@ -183,7 +175,7 @@ static bool read_ids(char **text, uint64_t count, struct px_space_stack *ret)
     ret->count = 0;
     for (uint64_t i = 0; i < count; i++) {
         char *line = next_line(text);
-        if (!line || strlen(line) != PX_SPACE_LAYER_ID - 1 || strspn(line, "0123456789abcdef") != PX_SPACE_LAYER_ID - 1)
+        if (!line || !px_space_is_layer(line))
             return false;
         memcpy(ret->ids[ret->count++], line, PX_SPACE_LAYER_ID);
     }
@@ -206,7 +198,7 @@ static bool parse_stack(char *text, struct px_space *space)
 int px_space_read_stack(struct px_space *space, struct px_err *e)
 {
     px_auto_free char *text = calloc(1, STATE_MAX);
-    ssize_t n = text ? px_read_file(space->own, state_name, text, STATE_MAX) : -ENOMEM;
+    ssize_t n = text ? px_state_read(space->own, state_name, text, STATE_MAX) : -ENOMEM;
     space->branch = n >= 0;
     if (n == -ENOENT)
         return 0;
@@ -234,19 +226,17 @@ void px_space_close_layers(struct px_layers *layers)
     layers->count = 0;
 }
 
-static int layer_path(const char *layer, const char *part, char out[PATH_MAX])
+int px_space_open_layer(const struct px_space_root *root, const char *layer)
 {
-    return px_fmt(out, PATH_MAX, "layers/%s/%s", layer, part);
+    return px_space_is_layer(layer) ? px_state_part(root->parts[PX_SPACE_LAYERS], layer, false) : -EINVAL;
 }
 
 int px_space_open_stack(const struct px_space_root *root, const struct px_space_stack *stack, struct px_layers *ret)
 {
     ret->count = 0;
     for (size_t i = 0; i < stack->count; i++) {
-        char path[PATH_MAX];
-        int fd = layer_path(stack->ids[i], "tree", path);
-        if (fd >= 0)
-            fd = px_open_in_root(root->own, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+        px_auto_fd int layer = px_space_open_layer(root, stack->ids[i]);
+        int fd = layer < 0 ? layer : px_open_in_root(layer, "tree", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
         if (fd < 0) {
             px_space_close_layers(ret);
             return fd;
@@ -258,54 +248,65 @@ int px_space_open_stack(const struct px_space_root *root, const struct px_space_
 
 void px_space_drop(const struct px_space_root *root, int dir, const char *name)
 {
-    char trash[PX_SPACE_LAYER_ID + 8], id[PX_SPACE_LAYER_ID];
-    if (px_space_new_id(id) < 0 || px_fmt(trash, sizeof trash, "trash/%s", id) < 0 ||
-        renameat(dir, name, root->own, trash) < 0)
+    int trash = root->parts[PX_SPACE_TRASH];
+    char id[PX_SPACE_LAYER_ID];
+    if (px_space_new_id(id) < 0 || renameat(dir, name, trash, id) < 0)
         return;
-    px_auto_fd int fd = (int)px_sys(SYS_openat, root->own, trash, DIRECTORY);
+    px_auto_fd int fd = (int)px_sys(SYS_openat, trash, id, DIRECTORY);
     if (fd >= 0)
         (void)px_tree_empty(fd);
-    (void)unlinkat(root->own, trash, fd >= 0 ? AT_REMOVEDIR : 0);
+    (void)unlinkat(trash, id, fd >= 0 ? AT_REMOVEDIR : 0);
 }
 
 /* ---- one workspace ---- */
 
 /* Locked, and still the directory of that name: a cleanup may have removed it meanwhile. */
-static int lock_own(const struct px_space_root *root, const char *path)
+static int try_lock(int tasks, const char *id)
 {
     for (int i = 0; i < TRIES; i++) {
         struct stat st, now;
-        px_auto_fd int fd = open_made(root->own, path, 0700);
+        px_auto_fd int fd = px_state_part(tasks, id, true);
         if (fd < 0)
             return fd;
         long r = px_sys(SYS_flock, fd, LOCK_EX | LOCK_NB);
         if (r < 0)
             return (int)r;
-        if (fstat(fd, &st) == 0 && fstatat(root->own, path, &now, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == now.st_ino)
+        if (fstat(fd, &st) == 0 && fstatat(tasks, id, &now, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == now.st_ino)
             return px_fd_take(&fd);
     }
     return -EAGAIN;
 }
 
-static int own_path(const char *id, char out[PATH_MAX])
-{
-    return px_fmt(out, PATH_MAX, "tasks/%s", id);
-}
-
 int px_space_lock(const struct px_space_root *root, const char *id)
 {
-    char path[PATH_MAX];
-    return own_path(id, path) < 0 ? -ENAMETOOLONG : lock_own(root, path);
+    return px_space_check_id(id, NULL) < 0 ? -EINVAL : try_lock(root->parts[PX_SPACE_TASKS], id);
+}
+
+/* A px that was killed ends before the processes which it has just forked, and those hold its lock until they end. That
+ * is waited for. A lock whose taker lives is not. */
+static int wait_for_lock(const struct px_space_root *root, const char *id)
+{
+    const uint64_t begin = px_now_nsec();
+    const struct timespec moment = {.tv_nsec = 2000000};
+    int fd;
+    while ((fd = px_space_lock(root, id)) == -EWOULDBLOCK) {
+        uint64_t waited = (px_now_nsec() - begin) / 1000000;
+        if (waited > DYING_MSEC || (waited > LIVING_MSEC && px_space_holder_lives(root->parts[PX_SPACE_TASKS], id)))
+            break;
+        (void)nanosleep(&moment, NULL);
+    }
+    return fd;
 }
 
 bool px_space_exists(const struct px_space_root *root, const char *id)
 {
-    char path[PATH_MAX];
     struct stat st;
+    if (px_space_check_id(id, NULL) < 0)
+        return false;
     if (fstatat(root->dir, id, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return true;
-    return px_fmt(path, sizeof path, "tasks/%s/%s", id, state_name) >= 0 &&
-           fstatat(root->own, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    px_auto_fd int own = px_state_part(root->parts[PX_SPACE_TASKS], id, false);
+    return own >= 0 && fstatat(own, state_name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 static int no_task(const char *id, struct px_err *e)
@@ -324,7 +325,9 @@ static int open_plain(struct px_space *s, enum px_space_how how, struct px_err *
 {
     if (how == PX_SPACE_NEW)
         return px_space_exists(s->root, s->id) ? exists(s->id, e) : 0;
-    int fd = how == PX_SPACE_MAKE ? open_made(s->root->dir, s->id, 0755) : (int)px_sys(SYS_openat, s->root->dir, s->id, DIRECTORY);
+    if (how == PX_SPACE_MAKE && mkdirat(s->root->dir, s->id, 0755) < 0 && errno != EEXIST)
+        return px_space_state(s, -errno, "cannot be made", e);
+    int fd = (int)px_sys(SYS_openat, s->root->dir, s->id, DIRECTORY);
     if (fd == -ENOENT)
         return no_task(s->id, e);
     if (fd == -ELOOP || fd == -ENOTDIR)
@@ -338,9 +341,10 @@ static int open_plain(struct px_space *s, enum px_space_how how, struct px_err *
 /* A fork that was killed may not have come to the rename. */
 static void finish_freezing(const struct px_space *s)
 {
-    char path[PATH_MAX];
-    if (s->stack.count > 0 && layer_path(s->stack.ids[s->stack.count - 1], "tree", path) >= 0)
-        (void)px_sys(SYS_renameat2, s->root->dir, s->id, s->root->own, path, 1 /* RENAME_NOREPLACE */);
+    const size_t n = s->stack.count;
+    px_auto_fd int layer = n == 0 ? -ENOENT : px_space_open_layer(s->root, s->stack.ids[n - 1]);
+    if (layer >= 0)
+        (void)px_sys(SYS_renameat2, s->root->dir, s->id, layer, "tree", 1 /* RENAME_NOREPLACE */);
 }
 
 static int open_branch(struct px_space *s, struct px_err *e)
@@ -369,7 +373,7 @@ int px_space_open(const struct px_space_root *root, const char *id, enum px_spac
     if (how == PX_SPACE_FIND && !px_space_exists(root, id))
         return no_task(id, e);
     memcpy(s.id, id, strlen(id) + 1);
-    s.own = px_space_lock(root, id);
+    s.own = wait_for_lock(root, id);
     if (s.own == -EWOULDBLOCK)
         return px_fail(e, PX_E_TASK_BUSY, 0, "somebody else works on '%s' now", id);
     if (s.own < 0)
@@ -392,9 +396,7 @@ void px_space_close(struct px_space *space)
 
 static void drop_own(const struct px_space *space)
 {
-    px_auto_fd int tasks = px_open_in_root(space->root->own, "tasks", O_RDONLY | O_DIRECTORY, 0);
-    if (tasks >= 0)
-        px_space_drop(space->root, tasks, space->id);
+    px_space_drop(space->root, space->root->parts[PX_SPACE_TASKS], space->id);
 }
 
 void px_space_forget(struct px_space *space)
@@ -408,7 +410,8 @@ int px_space_path(const struct px_space *space, size_t layer, char *out, size_t 
 {
     if (!space->branch)
         return px_fmt(out, size, "%s/%s", space->root->path, space->id);
-    return px_fmt(out, size, "%s/.px/layers/%s/tree", space->root->path, space->stack.ids[layer]);
+    const char *top = space->root->path, *id = space->stack.ids[layer];
+    return px_fmt(out, size, "%s/%s/layers/%s/tree", top, own_name, id); /* state: open_stack has looked */
 }
 
 /* ---- the end ---- */

@@ -15,6 +15,10 @@
  *     .px/unsettled/ID        while layers or names change hands for it (space_users.c)
  *     .px/trash/              what is being removed
  *
+ * .px has a mark (state/state.h): one that came with a repository, a copy or another user is refused. A box may be able
+ * to write to it nevertheless. So nothing in it is reached by more than one name at a time, links are not followed, and
+ * a name that was read somewhere is checked before it is used.
+ *
  * (1) What is to be done stands in `record` before the first thing is done; who opens the workspace next does the rest.
  * (2) Everything in a record can be done twice. Its line of the journal is the last. */
 #pragma once
@@ -26,6 +30,7 @@
 #include <time.h>
 
 #include "base/buf.h"
+#include "base/mac.h"
 #include "work/changes.h"
 #include "work/layers.h"
 
@@ -33,11 +38,19 @@ struct px_err;
 
 enum { PX_SPACE_ID_MAX = 128, PX_SPACE_LAYER_ID = 33, PX_SPACE_DEEP = 8 };
 
+/* The directories in .px. */
+enum px_space_part { PX_SPACE_TASKS, PX_SPACE_LAYERS, PX_SPACE_TRASH, PX_SPACE_UNSETTLED, PX_SPACE_PARTS };
+
 struct px_space_root {
     char path[PATH_MAX];    /* absolute */
     int dir, own, logs;     /* WORK_ROOT, WORK_ROOT/.px, LOGS_DIR */
     uint64_t log_bytes_max; /* where the journals are rotated */
+    int parts[PX_SPACE_PARTS];
+    uint8_t seal[PX_MAC_SIZE]; /* the key of records */
 };
+
+#define PX_SPACE_NO_ROOT \
+    ((struct px_space_root){.dir = -EBADF, .own = -EBADF, .logs = -EBADF, .parts = {-EBADF, -EBADF, -EBADF, -EBADF}})
 
 /* The layers of a branch by their names. */
 struct px_space_stack {
@@ -109,12 +122,17 @@ void px_space_close_layers(struct px_layers *layers);
 int px_space_state(struct px_space *space, int err, const char *what, struct px_err *e); /* makes the error */
 int px_space_read_stack(struct px_space *space, struct px_err *e);
 int px_space_stack_text(const struct px_space_stack *stack, const struct px_space_stack *origin, struct px_buf *out);
-int px_space_write_text(int dir, const char *name, const char *text, size_t len);
 int px_space_new_id(char out[PX_SPACE_LAYER_ID]);
+bool px_space_is_layer(const char *id); /* 32 digits: the only names that layers have */
+/* .px/layers/LAYER, or -errno. */
+int px_space_open_layer(const struct px_space_root *root, const char *layer);
+/* The text that shows that px has written a record for this workspace. */
+void px_space_sign(const struct px_space *space, const void *record, size_t len, char ret[PX_MAC_HEX]);
 int px_space_use(const struct px_space_root *root, const char *layer, const char *id);
 void px_space_let_go(const struct px_space_root *root, const char *layer, const char *id);
 bool px_space_has_layer(const struct px_space_stack *stack, const char *layer);
-int px_space_lock(const struct px_space_root *root, const char *id); /* the descriptor of its own directory, or -errno */
+/* The descriptor of its own directory, or -errno. */
+int px_space_lock(const struct px_space_root *root, const char *id);
 /* Before layers are taken or left, or a name is, and after: what lies between can be finished by px_space_sweep. */
 int px_space_unsettle(const struct px_space_root *root, const char *id);
 void px_space_settle(const struct px_space_root *root, const char *id);

@@ -1,5 +1,6 @@
 /* A change of a workspace: everything is written beside it, then said in a record, then done. The record is a list of
- * fields, each with its NUL: "p 644 17 a/b" puts the staged file 17 to a/b. */
+ * fields, each with its NUL: "p 644 17 a/b" puts the staged file 17 to a/b. The last one is a MAC of all before it, so
+ * that nothing is done that px has not written itself. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,17 +17,19 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "kernel/tree.h"
+#include "state/state.h"
 #include "work/journal.h"
 #include "work/space.h"
 
 enum { RECORD_MAX = 256 << 20, FILE_MODE = 0777, DIRECTORY_MODE = 01777, NUMBER = 24 };
 
-static const char record_head[] = "px-redo 1";
+static const char record_head[] = "px-redo 2";
 
 /* ---- doing what a record says ---- */
 
 struct op {
-    char what;      /* d: remove, m: make a directory, p: put, c: change the mode, n: a new layer, l: the list, j: the journal */
+    char what;      /* d: remove, m: make a directory, p: put, c: change the mode, n: a new layer, l: the list,
+                     * j: the journal, s: the MAC */
     unsigned mode;
     size_t number;
     const char *text;
@@ -68,6 +71,8 @@ static int open_parent(int tree, const char *path, char room[PATH_MAX], const ch
     *ret_name = slash ? slash + 1 : room;
     if (slash)
         *slash = '\0';
+    if (px_equal(*ret_name, "") || px_equal(*ret_name, ".") || px_equal(*ret_name, ".."))
+        return -EINVAL;
     return px_open_in_root(tree, slash ? room : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 }
 
@@ -130,11 +135,11 @@ static const char *const staged_trees[] = {"tree", "flat"};
 
 static int redo_layer(const struct redo *r, const struct op *op)
 {
-    char path[PATH_MAX];
-    int done = px_space_use(r->space->root, op->text, r->space->id);
-    if (done < 0 || (done = px_fmt(path, sizeof path, "layers/%s/tree", op->text)) < 0)
-        return done;
-    return renameat(r->stage, staged_trees[op->number & 1], r->space->root->own, path) < 0 && errno != ENOENT ? -errno : 0;
+    int done = px_space_is_layer(op->text) ? px_space_use(r->space->root, op->text, r->space->id) : -EINVAL;
+    px_auto_fd int layer = done < 0 ? done : px_space_open_layer(r->space->root, op->text);
+    if (layer < 0)
+        return layer;
+    return renameat(r->stage, staged_trees[op->number & 1], layer, "tree") < 0 && errno != ENOENT ? -errno : 0;
 }
 
 /* "KEY LINE": the key stands in the line. */
@@ -161,12 +166,38 @@ static int redo_one(const struct redo *r, const struct op *op, bool again)
     case 'n':
         return redo_layer(r, op);
     case 'l':
-        return px_space_write_text(r->space->own, "layers", op->text, strlen(op->text));
+        return px_state_write(r->space->own, "layers", op->text, strlen(op->text));
     case 'j':
         return redo_journal(r, op, again);
+    case 's':
+        return 0; /* checked before */
     default:
         return -EINVAL;
     }
+}
+
+/* "s 0 0 MAC" with its NUL, at the end of every record. */
+static const char seal_head[] = "s 0 0 ";
+enum { SEAL_LEN = sizeof seal_head - 1 + PX_MAC_HEX };
+
+void px_space_sign(const struct px_space *space, const void *record, size_t len, char ret[PX_MAC_HEX])
+{
+    struct px_mac mac;
+    uint8_t out[PX_MAC_SIZE];
+    px_mac_begin(&mac, space->root->seal);
+    px_mac_add(&mac, space->id, strlen(space->id) + 1);
+    px_mac_add(&mac, record, len);
+    px_mac_end(&mac, out);
+    px_mac_hex(out, ret);
+}
+
+static bool is_signed(const struct px_space *space, const char *record, size_t len)
+{
+    char mac[PX_MAC_HEX];
+    if (len < SEAL_LEN || memcmp(record + len - SEAL_LEN, seal_head, sizeof seal_head - 1) != 0)
+        return false;
+    px_space_sign(space, record, len - SEAL_LEN, mac);
+    return px_mac_equal(mac, record + len - PX_MAC_HEX, PX_MAC_HEX);
 }
 
 /* `again`: a process that was killed may have done a part of it. */
@@ -190,9 +221,7 @@ static int do_record(const struct redo *r, const char *record, size_t len, bool 
 
 static int open_stage(const struct px_space *space)
 {
-    if (mkdirat(space->own, "stage", 0700) < 0 && errno != EEXIST)
-        return -errno;
-    return (int)px_sys(SYS_openat, space->own, "stage", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return px_state_part(space->own, "stage", true);
 }
 
 /* The record goes first: without it the rest is nobody's. */
@@ -206,7 +235,7 @@ static int clear_stage(int stage)
 static int read_record(int stage, char **ret, size_t *ret_len)
 {
     struct stat st;
-    px_auto_fd int fd = px_open_in_root(stage, "record", O_RDONLY | O_NOFOLLOW, 0);
+    px_auto_fd int fd = px_open_in_root(stage, "record", O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
         return fd;
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > RECORD_MAX)
@@ -220,16 +249,27 @@ static int read_record(int stage, char **ret, size_t *ret_len)
     return 0;
 }
 
+static int forged(const struct px_space *space, struct px_err *e)
+{
+    (void)px_fail(e, PX_E_STATE, 0, "the workspace '%s' has the record of an action that px has not written",
+                  space->id);
+    (void)px_why(e, "Nothing of it was done: it was damaged, or somebody else has put it there.");
+    const char *top = space->root->path;
+    return px_fix(e, "Look at it, and move it away: '%.200s/.px/tasks/%s/stage'.", /* state: words only */
+                  top, space->id);
+}
+
 int px_space_recover(struct px_space *space, struct px_err *e)
 {
     px_auto_free char *record = NULL;
     size_t len = 0;
-    px_auto_fd int stage =
-        (int)px_sys(SYS_openat, space->own, "stage", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    px_auto_fd int stage = px_state_part(space->own, "stage", false);
     if (stage < 0)
         return stage == -ENOENT ? 0 : px_space_state(space, stage, "cannot be recovered", e);
     int r = read_record(stage, &record, &len);
     px_auto_fd int tree = (int)px_sys(SYS_openat, space->root->dir, space->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (r >= 0 && !is_signed(space, record, len))
+        return forged(space, e);
     if (r >= 0)
         r = do_record(&(struct redo){space, tree, stage}, record, len, true);
     else if (r == -ENOENT)
@@ -380,7 +420,12 @@ static int make_record(struct commit *c, const struct px_space_note *note)
     }
     if (r >= 0)
         r = c->record.err;
-    return r < 0 ? r : px_space_write_text(c->stage, "record", c->record.data, c->record.len);
+    if (r < 0)
+        return r;
+    char mac[PX_MAC_HEX];
+    px_space_sign(c->space, c->record.data, c->record.len, mac);
+    put_op(c, 's', 0, 0, mac);
+    return c->record.err < 0 ? c->record.err : px_state_write(c->stage, "record", c->record.data, c->record.len);
 }
 
 /* The new list is read, and what only the old one had is no longer needed by this workspace. */

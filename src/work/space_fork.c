@@ -9,28 +9,29 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "state/state.h"
 #include "work/space.h"
 
 static int write_stack(int own, const struct px_space_stack *stack, const struct px_space_stack *origin)
 {
     px_auto_buf struct px_buf text = PX_BUF(4096);
     int r = px_space_stack_text(stack, origin, &text);
-    return r < 0 ? r : px_space_write_text(own, "layers", text.data, text.len);
+    return r < 0 ? r : px_state_write(own, "layers", text.data, text.len);
 }
 
 /* The list comes first: who opens the workspace after a kill finds the tree at its old place and moves it. */
 static int freeze(struct px_space *s)
 {
-    char path[PATH_MAX];
     struct px_space_stack stack = {.count = 1};
     int r = px_space_new_id(stack.ids[0]);
     if (r >= 0)
         r = px_space_use(s->root, stack.ids[0], s->id);
     if (r >= 0)
         r = write_stack(s->own, &stack, &stack);
-    if (r < 0 || (r = px_fmt(path, sizeof path, "layers/%s/tree", stack.ids[0])) < 0)
+    if (r < 0)
         return r;
-    r = (int)px_sys(SYS_renameat2, s->root->dir, s->id, s->root->own, path, 1 /* RENAME_NOREPLACE */);
+    px_auto_fd int layer = px_space_open_layer(s->root, stack.ids[0]);
+    r = layer < 0 ? layer : (int)px_sys(SYS_renameat2, s->root->dir, s->id, layer, "tree", 1 /* RENAME_NOREPLACE */);
     if (r < 0) {
         (void)unlinkat(s->own, "layers", 0);
         px_space_let_go(s->root, stack.ids[0], s->id);

@@ -25,9 +25,11 @@ struct fixture {
 static void open_root(struct fixture *f)
 {
     struct px_err e = {0};
-    char work[128], logs[128];
+    char work[128], logs[128], home[128];
     f->top = px_test_dir();
     (void)px_fmt(f->path, sizeof f->path, "/proc/self/fd/%d", f->top);
+    (void)px_fmt(home, sizeof home, "%s/h", f->path);
+    ASSERT_OK(setenv("PX_HOME", home, 1));
     (void)px_fmt(work, sizeof work, "%s/w", f->path);
     (void)px_fmt(logs, sizeof logs, "%s/l/o", f->path);
     ASSERT_PX(px_space_root_open(work, logs, 1 << 20, &f->root, &e), e);
@@ -187,8 +189,8 @@ static void check_recovery(bool done_before)
 {
     struct fixture f;
     struct px_space t;
-    char name[160];
-    static const char record[] = "px-redo 1\0d 32768 0 old\0m 0 0 dir\0p 33188 0 dir/new\0p 33188 1 a\0c 16832 0 dir/\0"
+    char mac[PX_MAC_HEX];
+    static const char record[] = "px-redo 2\0d 32768 0 old\0m 0 0 dir\0p 33188 0 dir/new\0p 33188 1 a\0c 16832 0 dir/\0"
                                  "j 0 0 key1 {\"action\":\"key1\"}";
     open_root(&f);
     open_space(&f, "t", PX_SPACE_MAKE, &t);
@@ -198,9 +200,10 @@ static void check_recovery(bool done_before)
     px_auto_fd int stage = openat(t.own, "stage", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     put(stage, "0", "new");
     put(stage, "1", "after");
-    (void)px_fmt(name, sizeof name, "%s/w/.px/tasks/t/stage/record", f.path);
     px_auto_fd int fd = openat(stage, "record", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    px_space_sign(&t, record, sizeof record, mac);
     ASSERT_EQ(write(fd, record, sizeof record), (ssize_t)sizeof record);
+    ASSERT_EQ(dprintf(fd, "s 0 0 %s%c", mac, 0), 6 + PX_MAC_HEX);
     if (done_before) {
         ASSERT_OK(unlinkat(t.tree.fds[0], "old", 0));
         ASSERT_OK(mkdirat(t.tree.fds[0], "dir", 0700));
@@ -222,6 +225,22 @@ static void check_recovery(bool done_before)
     px_space_close(&t);
     char text[256];
     ASSERT_EQ(px_read_file(f.root.logs, "t.jsonl", text, sizeof text), 18);
+    done_root(&f);
+}
+
+/* The beginning of a line at its end would be cut off. */
+TEST(a_journal_is_no_other_name_of_a_file)
+{
+    struct fixture f;
+    char text[16];
+    open_root(&f);
+    put(f.top, "thesis", "no newline");
+    ASSERT_OK(linkat(f.top, "thesis", f.root.logs, "t.jsonl", 0));
+    ASSERT_EQ(px_journal_append(f.root.logs, "t", "{}", 2, 0), -EPERM);
+    ASSERT_OK(symlinkat("../../thesis", f.root.logs, "u.jsonl"));
+    ASSERT_EQ(px_journal_append(f.root.logs, "u", "{}", 2, 0), -ELOOP);
+    ASSERT_OK(px_read_file(f.top, "thesis", text, sizeof text));
+    ASSERT_STR(text, "no newline");
     done_root(&f);
 }
 

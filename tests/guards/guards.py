@@ -8,6 +8,7 @@
     headers   every header in src/ opens with a comment and has #pragma once
     follow    the Python package changes files of the host through descriptors: a path can be a link that a box made
     address   IP addresses are compared in src/net/address.c alone, which knows all spellings of one
+    state     no directory of px's on disk is reached but by the functions of state/state.h, or the line says why
     init      px-init makes no call that a filter of the box refuses: it answers for those itself, and would wait for ever
     reach     only the files that judge who named a host send requests, look for credentials or open the host's network to a box
 
@@ -428,6 +429,37 @@ def check_address(repo, _build):
     report(findings)
 
 
+# ---- (g) directories of px's on disk -------------------------------------------------------------------------------
+
+# By these px would reach a directory that may have been put there by somebody else. state/state.h has the functions that look
+# first; src/state itself is where they are. A line says why it may: `state: reason`.
+STATE = (
+    (re.compile(r"\b(mkdtemp|mkstemp|mkostemp|tmpnam|tempnam)\s*\("), "makes a directory or file that no later px knows again"),
+    (re.compile(r'"(?:[^"]*/)?\.px(?:/[^"]*)?"'), "names .px itself: use px_state_open()"),
+    (re.compile(r'"[^"]*\b(?:tasks|layers|unsettled|trash)/[^"]*"'), "goes through a part of .px by a path: use px_state_part()"),
+    (re.compile(r'"[^"]*px-home[^"]*"'), "names the homes of boxes: use px_homes_make()"),
+    (re.compile(r'PX_STATE_MARK|"\.px-mark"'), "touches the mark of a directory"),
+)
+STATE_REASON = re.compile(r"state: \w")
+
+
+def check_state(repo, _build):
+    paths = [p for p in sources(repo, ("src", "cli", "serve"), (".c", ".h", ".inc")) if not p.name.startswith("test_")]
+    if not paths:
+        raise Failed("no C file in src/, cli/ and serve/")
+    findings = []
+    for path in paths:
+        if path.is_relative_to(repo / "src/state"):
+            continue
+        code = read(path)
+        written = code.splitlines()
+        for number, line in enumerate(strip_comments(code).splitlines(), 1):
+            if line.lstrip().startswith("#include") or STATE_REASON.search(written[number - 1]):
+                continue
+            findings += [f"{path.relative_to(repo)}:{number}: {why}" for pattern, why in STATE if pattern.search(line)]
+    report(findings)
+
+
 CHECKS = {
     "follow": check_follow,
     "layers": check_layers,
@@ -438,6 +470,7 @@ CHECKS = {
     "init": check_init,
     "reach": check_reach,
     "address": check_address,
+    "state": check_state,
 }
 
 
@@ -561,6 +594,17 @@ SAMPLES = [
     ("address", "ok", "", {"src/net/test_x.c": "bool f(struct px_address *a) { return memcmp(a->bytes, b, 16) == 0; }\n"}),
     ("address", "ok", "", {"src/store/x.c": "bool f(struct oid *a) { return memcmp(a->bytes, b, 32) == 0; }\n"}),
     ("address", "ok", "", {"src/net/x.c": "struct px_address a; memcpy(a.bytes, b, 16); to.sin_addr.s_addr = x; if (n == 4 && g(&a, a.bytes)) h(bytes.len == 3);\n"}),
+    ("state", "ok", "", {}),
+    ("state", "FAIL", "buf.c:2: names .px", {"src/base/buf.c": '\nint f(void) { return mkdirat(d, ".px", 0700); }\n'}),
+    ("state", "FAIL", "names .px", {"src/base/buf.c": 'char *p = "%s/.px/tasks";\n'}),
+    ("state", "FAIL", "by a path", {"src/base/buf.c": 'int f(void) { return unlinkat(own, "layers/x", 0); }\n'}),
+    ("state", "FAIL", "no later px", {"cli/main.c": "int f(void) { return mkdtemp (x) != 0; }\n"}),
+    ("state", "FAIL", "px_homes_make", {"src/base/buf.c": 'char *p = "%s/px-homes-%u";\n'}),
+    ("state", "FAIL", "the mark", {"src/base/buf.c": "int f(void) { return unlinkat(d, PX_STATE_MARK, 0); }\n"}),
+    ("state", "FAIL", "names .px", {"src/base/buf.c": 'char *p = ".px"; /* state: */\n'}),
+    ("state", "ok", "", {"src/base/buf.c": 'char *p = ".px"; /* state: only shown */\n/* ".px" mkdtemp( */\nchar *q = ".px-overlay";\n'}),
+    ("state", "ok", "", {"src/state/x.c": 'char *p = ".px"; int f(void) { return mkdtemp(x) != 0; }\n'}),
+    ("state", "ok", "", {"src/base/test_buf.c": 'char *p = ".px";\n'}),
     ("child", "skip", "none of the objects", {}),
     ("child", "ok", "", {"child.c": "int other(void); int f(void) { return other(); }", "child2.c": "int other(void) { return 1; }"}),
     ("child", "ok", "", {"child.c": "#include <string.h>\nvoid *f(void *a, void *b, unsigned long n) { return memcpy(a, b, n); }"}),

@@ -156,7 +156,7 @@ def C8_landlock_not_by_itself(suite):
 def C8_landlock_swept(suite):
     """The home of a box whose px was killed goes with the next box."""
     process, _, payload = suite.running([], suite.program, "H_wait")
-    homes = {str(path) for path in Path(os.environ.get("TMPDIR", "/tmp")).glob("px-??????")}
+    homes = {str(path) for path in Path(os.environ.get("TMPDIR", "/tmp")).glob("px-homes-*/home-*")}
     process.kill()
     process.communicate()
     check(homes, "the box has no home")

@@ -342,6 +342,7 @@ class Suite:
     def run(self):
         self.top = Path(tempfile.mkdtemp(prefix=f"{self.who}-", dir=self.where if self.root else "/tmp"))
         self.top.chmod(0o755)
+        os.environ["PX_HOME"] = str(self.top / "px-home")       # HOME may be another user's
         self.fixtures = Fixtures(self.top)
         self.values = self.fixtures.values()
         self.values["A_HERE"] = os.path.dirname(self.program)

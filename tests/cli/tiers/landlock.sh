@@ -10,3 +10,8 @@ says closed "$PX" exec -- echo RAN
 closed "$PX" exec --require landlock -- echo weaker
 closed "$PX" --json exec --require landlock -c 'cat /etc/shadow; ls /root; touch /usr/x; touch ~/mine && echo home' 2>/dev/null | jq -c '[.stdout, .isolation.tier, (.isolation.missing | index("namespaces") != null)]'
 ls -d "$TMP"/px-* 2>/dev/null || echo 'nothing left'
+# A directory of the caller's own in TMPDIR is not px's, whatever it is called.
+closed mkdir "$TMP/px-backup" "$TMP/px-homes-1300" "$TMP/px-homes-1300/home-0123456789abcdef"
+closed touch "$TMP/px-backup/thesis"
+closed "$PX" exec --require landlock -- echo again
+(cd "$TMP" && find px-* | sort)

@@ -1,4 +1,4 @@
-/* store/home.h - PX_HOME and the directories below it: ours, and nobody else's.
+/* state/home.h - PX_HOME and the directories below it: ours, and nobody else's.
  *
  * Why:     boxes with a name and the store live in the same place and ask the same of it.
  * Owns:    nothing: descriptors are the caller's.

@@ -1,4 +1,4 @@
-#include "store/home.h"
+#include "state/home.h"
 
 #include <errno.h>
 #include <fcntl.h>
