@@ -40,9 +40,16 @@ static void add_rlimit(struct px_plan *plan, int resource, uint64_t soft, uint64
     s->num2 = hard;
 }
 
+/* No core file fits into 1 byte, and with 1 alone the kernel does not start the handler that a core_pattern "|..." names: a
+ * process of root's outside the box, which reads the memory of who crashed (core(5)). */
+static void add_core(struct px_plan *plan)
+{
+    add_rlimit(plan, RLIMIT_CORE, 1, 1);
+}
+
 static void add_limits(struct px_plan *plan, const struct px_policy *policy)
 {
-    add_rlimit(plan, RLIMIT_CORE, 0, 0);
+    add_core(plan);
     add_rlimit(plan, RLIMIT_MEMLOCK, 8 << 20, 8 << 20);
     add_rlimit(plan, RLIMIT_MSGQUEUE, 819200, 819200);
     add_rlimit(plan, RLIMIT_SIGPENDING, 4096, 4096);
@@ -150,6 +157,7 @@ static void add_stay(struct px_plan *plan, const struct px_policy *policy, const
     px_steps_add(plan, PX_OP_SIGNALS);
     px_plan_landlock(plan, policy);
     px_steps_add(plan, PX_OP_CLOSE);
+    add_core(plan);             /* for all commands: under px-init's filter it can no longer be set */
     uint32_t at = px_plan_stay_filters(plan, policy, host), init = policy->build ? BUILD_INIT : 0;
     add_ids(plan, PX_OP_STAY, init, init, PX_STEP_SETGROUPS | (bind_to_thread ? PX_STEP_THREAD : 0u));
     plan->steps[plan->count - 1].src = at;

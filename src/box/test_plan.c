@@ -386,7 +386,7 @@ TEST(default_preset)
     check_tmpfs(plan, "/home/sandbox", 256u * MIB, false);
     check_tmpfs(plan, "/tmp", 64 * MIB, false);
     check_tmpfs(plan, "/dev/shm", 64 * MIB, true);
-    check_rlimit(plan, RLIMIT_CORE, 0, 0);
+    check_rlimit(plan, RLIMIT_CORE, 1, 1);
     check_rlimit(plan, RLIMIT_NOFILE, 4096, 4096);
     check_rlimit(plan, RLIMIT_NPROC, 1024, 1024);
     check_rlimit(plan, RLIMIT_NICE, 0, 0);
