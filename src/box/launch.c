@@ -413,6 +413,14 @@ static int open_all(struct launch *l, const struct px_policy *policy, const stru
     return l->box->plan->stays ? 0 : px_flow_open(l->box, policy, io, l->stdio, e);
 }
 
+static void tell_lacks(struct px_plan *plan, uint32_t lacks)
+{
+    if (lacks & PX_LACKS_NO_MEMFD)
+        px_plan_lacks(plan, "memfd: programs can be written into memory and run there");
+    if (lacks & PX_LACKS_OWN_INODES)
+        px_plan_lacks(plan, "inotify: it sees who opens which program of the host");
+}
+
 int px_launch(struct px_box *box, const struct px_policy *policy, const struct px_io *io, struct px_err *e)
 {
     struct launch l = {
@@ -446,6 +454,7 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
         r = explain(box->plan, &l.child.payload_report, e);
     if (r >= 0 && l.child.report.err < 0)
         r = explain(box->plan, &l.child.report, e);
+    tell_lacks(box->plan, l.child.lacks);
     if (box->plan->stays)
         return r < 0 ? r : wait_for_init(box, e);
     if (r >= 0 && box->plan->changes)

@@ -13,7 +13,11 @@
 #include "box/steps.h"
 #include "kernel/abi.h"
 
-enum { BUILD_INIT = 65533 };    /* pid 1 of a box whose payload is 0 */
+enum {
+    BUILD_INIT = 65533,         /* pid 1 of a box whose payload is 0 */
+    INOTIFY_INSTANCES = 16,     /* of the 128 that a user has */
+    INOTIFY_WATCHES = 8192,
+};
 
 const char *px_plan_text(const struct px_plan *plan, uint32_t offset)
 {
@@ -166,6 +170,14 @@ static void add_stay(struct px_plan *plan, const struct px_policy *policy, const
 
 /* ---- tiers ---- */
 
+static void add_setting(struct px_plan *plan, enum px_op op, const char *path, uint64_t value)
+{
+    uint32_t src = px_steps_text(plan, path);
+    struct px_step *s = px_steps_add(plan, op);
+    s->src = src;
+    s->num = value;
+}
+
 /* What it has of another box, and what the two therefore can do to each other. */
 static void tell_joined(struct px_plan *plan, const struct px_policy *policy)
 {
@@ -194,9 +206,14 @@ static int plan_full(struct px_plan *plan, const struct px_policy *policy, struc
     uint32_t name = px_steps_text(plan, policy->hostname);
     px_steps_add(plan, PX_OP_HOSTNAME)->src = name;
     px_steps_add(plan, PX_OP_PRIVATE);
+    if (px_policy_writes_no_programs(policy))   /* before WAIT: only while its id is still the caller's, if that is root */
+        add_setting(plan, PX_OP_NO_MEMFD, "/proc/sys/vm/memfd_noexec", 2);
     px_steps_add(plan, PX_OP_WAIT)->flags = PX_STEP_SETGROUPS;
     px_steps_add(plan, PX_OP_CGROUPNS);
-    px_steps_add(plan, PX_OP_NO_USERNS);
+    add_setting(plan, PX_OP_NO_USERNS, "/proc/sys/user/max_user_namespaces", 0);
+    /* The kernel counts these for all user namespaces of the caller together: without a bound one box could take them all. */
+    add_setting(plan, PX_OP_COUNTS, "/proc/sys/user/max_inotify_instances", INOTIFY_INSTANCES);
+    add_setting(plan, PX_OP_COUNTS, "/proc/sys/user/max_inotify_watches", INOTIFY_WATCHES);
     if (plan->stays)
         px_plan_network(plan, policy);
     else
@@ -244,6 +261,7 @@ static void begin_weaker(struct px_plan *plan)
     px_plan_lacks(plan, "tmpfs: home is a directory of the host without a bound");
     px_plan_lacks(plan, "ids: the payload has the caller's own id");
     px_plan_lacks(plan, "hostname: the host's");
+    px_plan_lacks(plan, "inotify: it counts as the caller's, and sees who opens files");
 }
 
 /* Without namespaces: the host's root, readable where the base is and writable where granted. */

@@ -37,7 +37,7 @@
 /* Where a box has directories of its own, and the host has others. */
 static const char *const shared[] = {"/tmp", "/var/tmp", "/dev/shm"};
 static const char secret_text[] = "a secret of the host\n";
-enum { SESSION_KEYRING = -3, KEYCTL_UNLINK = 9 };
+enum { SESSION_KEYRING = -3, KEYCTL_UNLINK = 9, MOMENT_MSEC = 10 };
 
 /* ---- files ---- */
 
@@ -255,7 +255,8 @@ void px_fixtures_remove(struct px_fixtures *f)
 
 /* ---- the victim ---- */
 
-/* Sleeps until it is killed, by a box that could or by us. If the caller dies first, it removes what that could not. */
+/* Opens a program of the base's now and then, for who watches it, until it is killed, by a box that could or by us. If the caller dies
+ * first, it removes what that could not. */
 static _Noreturn void be_victim(struct px_fixtures *f, int life)
 {
     sigset_t all;
@@ -263,8 +264,9 @@ static _Noreturn void be_victim(struct px_fixtures *f, int life)
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, NULL);         /* what the caller's terminal sends is not meant for it */
     f->life = px_fd_close(f->life);
-    while (px_read_some(life, &byte, 1) > 0)
-        ;
+    struct pollfd end = {.fd = life, .events = POLLIN};
+    while (poll(&end, 1, MOMENT_MSEC) == 0 || px_read_some(life, &byte, 1) > 0)
+        (void)px_fd_close(open("/usr/bin/env", O_RDONLY | O_CLOEXEC));
     remove_objects(f);
     remove_files(f);
     _exit(0);

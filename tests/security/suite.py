@@ -16,6 +16,7 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -148,7 +149,9 @@ class Fixtures:
         self.path_socket.bind(str(top / "socket"))
         os.chmod(top / "socket", 0o777)
         self.path_socket.listen()
-        self.victim = subprocess.Popen(["sleep", "600"])
+        # It opens a program of the base's again and again, for who watches it.
+        self.victim = subprocess.Popen([sys.executable, "-c", "import time\nfor _ in range(60000):\n"
+                                        " open('/usr/bin/env', 'rb').close()\n time.sleep(.01)"])
         self.pty = os.openpty()
         self.libc = ctypes.CDLL(None, use_errno=True)
         self.key = secrets.randbelow(1 << 30) + 1
