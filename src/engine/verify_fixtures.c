@@ -16,6 +16,7 @@
 #include <sys/ipc.h>
 #include <sys/msg.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
@@ -398,6 +399,8 @@ int px_fixtures_tell(const struct px_fixtures *f, struct px_policy *policy, stru
     px_auto_buf struct px_buf addresses = PX_BUF(400);
     char raised[sizeof f->token];
     unsigned pts = 0;
+    struct rlimit core = {0};
+    (void)getrlimit(RLIMIT_CORE, &core);
     raise_bytes(f->token, raised, sizeof raised);
     add_addresses(&addresses);
     if (f->terminal >= 0)
@@ -408,7 +411,7 @@ int px_fixtures_tell(const struct px_fixtures *f, struct px_policy *policy, stru
                    set(policy, e, "A_KEY=%d", f->shm >= 0 && f->msg >= 0 && f->sem >= 0 ? f->key : 0) < 0 ||
                    set(policy, e, "A_QUEUE=%s%s", f->has_queue ? "/" : "", f->has_queue ? f->queue : "") < 0 ||
                    set(policy, e, "A_KEYNAME=%s", f->planted >= 0 ? f->mark : "") < 0 ||
-                   set(policy, e, "A_TOKEN=%s", raised) < 0 ||
+                   set(policy, e, "A_TOKEN=%s", raised) < 0 || set(policy, e, "A_CORE=%d", core.rlim_max > 0) < 0 ||
                    set(policy, e, "A_PTS=%u", pts) < 0 || set(policy, e, "A_ADDRESSES=%s", px_buf_text(&addresses)) < 0
                ? -1 : 0;
 }

@@ -11,6 +11,7 @@ import ctypes
 import hashlib
 import json
 import os
+import resource
 import secrets
 import signal
 import socket
@@ -175,6 +176,7 @@ class Fixtures:
                 "A_SOCKET": self.secret.parent / "socket",
             "A_TOKEN": "".join(chr(ord(c) + 1) for c in self.token),
                 "A_PTS": os.path.basename(os.ttyname(self.pty[1])), "A_FREE": self.free,
+            "A_CORE": resource.getrlimit(resource.RLIMIT_CORE)[1],
             "A_KEYNAME": self.mark if self.planted > 0 else "", "A_PLACES": "/home/sandbox,/tmp,/dev/shm",
         }
 
