@@ -204,7 +204,7 @@ static void hold_core(struct px_plan *plan, pid_t pid)
     bool held = px_sys(SYS_prlimit64, 0, RLIMIT_CORE, 0, &now) >= 0 && now.rlim_max > 0;
     held = held || px_sys(SYS_prlimit64, pid, RLIMIT_CORE, &one, 0) >= 0;
     bool known = px_read_file(AT_FDCWD, "/proc/sys/kernel/core_pattern", pattern, sizeof pattern) >= 0;
-    if (pattern[0] == '@' || (!held && (pattern[0] == '|' || !known)))
+    if (!known || pattern[0] == '@' || (pattern[0] == '|' && !held))
         px_plan_lacks(plan, "core: a crash in the box reaches the host's core_pattern");
 }
 

@@ -250,10 +250,8 @@ int px_op_own_inodes(struct px_child *c, const struct px_step *s)
 
 int px_op_bind(struct px_child *c, const struct px_step *s)
 {
-    if (s->flags & PX_STEP_COPY && copy_file(c, s) >= 0)
-        return 0;
     if (s->flags & PX_STEP_COPY)
-        c->lacks |= PX_LACKS_OWN_INODES;
+        return copy_file(c, s);
     return attach_at(c, s, source_tree(c, s));
 }
 

@@ -17,6 +17,7 @@ enum {
     RW = PX_STEPS_RW,
     PROC_ATTR = PX_MOUNT_NOSUID | PX_MOUNT_NODEV | PX_MOUNT_NOEXEC,
     ROOT_BYTES = 4 << 20,       /* of the skeleton: directories and a few small files */
+    COPY_BYTES = 2 << 20,       /* a file of the host's that is copied into it */
     ROOT_INODES = 4096,
     PTYS = 64,
 };
@@ -98,7 +99,7 @@ static int add_host_base(struct px_plan *plan, const struct px_policy *policy, s
         else
             px_steps_file(plan, etc_binds[i], "");
         px_steps_bind(plan, etc_binds[i], etc_binds[i], RO, &st);
-        if (!S_ISDIR(st.st_mode))       /* every program of the host opens it: see px_op_own_inodes */
+        if (S_ISREG(st.st_mode) && st.st_mode & S_IROTH && st.st_size <= COPY_BYTES)    /* else a watch on it shows every start */
             plan->steps[plan->count - 1].flags |= PX_STEP_COPY;
     }
     px_steps_link(plan, "../usr/lib/os-release", "/etc/os-release");
