@@ -250,7 +250,8 @@ int e8_core_limit(void)
 {
     static const struct rlimit limits[] = {{0, 1}, {0, 0}, {1 << 20, 1 << 20}, {RLIM_INFINITY, RLIM_INFINITY}};
     const unsigned long high = 1ul << 32;
-    struct rlimit old, *far = mmap((void *)high, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    struct rlimit old, *far = mmap((void *)high, 4096, PROT_READ | PROT_WRITE, how, -1, 0);
     int limited = core_limit(" from the start");
     if (limited != DONE)
         return limited;

@@ -183,7 +183,7 @@ int b6_masks(void)
         "cmdline",    "config.gz",     "modules",       "partitions",  "diskstats",    "swaps",
         "consoles",   "sysrq-trigger", "latency_stats", "mtrr",        "acpi",         "scsi",
         "driver",     "tty",           "asound",        "kmem",        "bootconfig",   "sys/kernel/debug",
-        "locks"};
+        "locks",      "cgroups",       "fs"};
     for (size_t i = 0; i < COUNT(names); i++) {
         char path[64];
         snprintf(path, sizeof path, "/proc/%s", names[i]);

@@ -51,7 +51,7 @@ int px_launch_exec_failed(int err, bool found, const char *command, struct px_er
     if (err == -EACCES)
         px_why(e, "It is a directory, is not executable, or lies on a directory mounted without execution.");
     if (err == -ETIMEDOUT)
-        px_why(e, "The kernel did not execute it in time: another process has a lease on the file, or its file server is silent.");
+        px_why(e, "The kernel did not execute it in time: a lease lies on the file, or its file server is silent.");
     if (err == -E2BIG)
         px_why(e, "Its arguments and variables together are longer than the kernel passes on.");
     return -1;
@@ -194,8 +194,9 @@ static bool is_command(const struct px_box *box)
     return !box->partner || !box->partner->inside;
 }
 
-/* The limit of 1 that keeps crashes from the host's handler (plan.c) is above a hard limit of 0, so the box cannot set it. Who
- * may raise limits does it here; else it is told, where there is a handler. A socket ("@", Linux 6.16) gets every crash. */
+/* The limit of 1 that keeps crashes from the host's handler (plan.c) is above a hard limit of 0, so the box cannot set
+ * it. Who may raise limits does it here; else it is told, where there is a handler. A socket ("@", Linux 6.16) gets
+ * every crash. */
 static void hold_core(struct px_plan *plan, pid_t pid)
 {
     const struct rlimit one = {.rlim_cur = 1, .rlim_max = 1};

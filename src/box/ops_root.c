@@ -61,7 +61,9 @@ int px_op_setting(struct px_child *c, const struct px_step *s)
         (void)px_sys(SYS_close, fd);
     if (s->op == PX_OP_NO_MEMFD)
         return or_without(c, (int)r, PX_LACKS_NO_MEMFD);
-    return r == -ENOENT && s->op == PX_OP_COUNTS ? 0 : r < 0 ? (int)r : 0;     /* a kernel without inotify counts none */
+    if (s->op == PX_OP_COUNTS && r == -ENOENT)  /* a kernel without inotify counts none */
+        return 0;
+    return r < 0 ? (int)r : 0;
 }
 
 int px_op_enter_tree(int tree)
@@ -222,7 +224,8 @@ static int copy_file(struct px_child *c, const struct px_step *s)
     int from = px_op_check_source(s, (int)px_sys(SYS_openat, AT_FDCWD, px_op_text(c, s->src), O_RDONLY | O_CLOEXEC));
     if (from < 0)
         return from;
-    int to = (int)px_sys(SYS_openat, AT_FDCWD, px_op_below(px_op_text(c, s->dst)), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+    const char *target = px_op_below(px_op_text(c, s->dst));
+    int to = (int)px_sys(SYS_openat, AT_FDCWD, target, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
     long r = to < 0 ? to : 1;
     while (r > 0)
         r = px_sys(SYS_sendfile, to, from, 0, 1 << 20);
@@ -232,9 +235,10 @@ static int copy_file(struct px_child *c, const struct px_step *s)
     return (int)r;
 }
 
-/* A watch (inotify) and a lock belong to an inode: on the host's own the box would see who else opens which program, and hold locks
- * against them. In an overlay of the tree with an empty directory it has inodes of its own, over the same pages. The kernel makes none
- * where other file systems are mounted below, or over a file system that is itself an overlay of overlays. */
+/* A watch (inotify) and a lock belong to an inode: on the host's own the box would see who else opens which program,
+ * and hold locks against them. In an overlay of the tree with an empty directory it has inodes of its own, over the
+ * same pages. The kernel makes none where other file systems are mounted below, or over a file system that is itself an
+ * overlay of overlays. */
 int px_op_own_inodes(struct px_child *c, const struct px_step *s)
 {
     static const char before[] = "lowerdir=", after[] = ":sys,redirect_dir=nofollow,metacopy=off,index=off,userxattr";

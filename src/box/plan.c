@@ -44,8 +44,8 @@ static void add_rlimit(struct px_plan *plan, int resource, uint64_t soft, uint64
     s->num2 = hard;
 }
 
-/* No core file fits into 1 byte, and with 1 alone the kernel does not start the handler that a core_pattern "|..." names: a
- * process of root's outside the box, which reads the memory of who crashed (core(5)). */
+/* No core file fits into 1 byte, and with 1 alone the kernel does not start the handler that a core_pattern "|..."
+ * names: a process of root's outside the box, which reads the memory of who crashed (core(5)). */
 static void add_core(struct px_plan *plan)
 {
     add_rlimit(plan, RLIMIT_CORE, 1, 1);
@@ -206,12 +206,14 @@ static int plan_full(struct px_plan *plan, const struct px_policy *policy, struc
     uint32_t name = px_steps_text(plan, policy->hostname);
     px_steps_add(plan, PX_OP_HOSTNAME)->src = name;
     px_steps_add(plan, PX_OP_PRIVATE);
-    if (px_policy_writes_no_programs(policy))   /* before WAIT: only while its id is still the caller's, if that is root */
+    /* Before WAIT: while pid 1 still has the caller's id, for only the host's root may write there. */
+    if (px_policy_writes_no_programs(policy))
         add_setting(plan, PX_OP_NO_MEMFD, "/proc/sys/vm/memfd_noexec", 2);
     px_steps_add(plan, PX_OP_WAIT)->flags = PX_STEP_SETGROUPS;
     px_steps_add(plan, PX_OP_CGROUPNS);
     add_setting(plan, PX_OP_NO_USERNS, "/proc/sys/user/max_user_namespaces", 0);
-    /* The kernel counts these for all user namespaces of the caller together: without a bound one box could take them all. */
+    /* The kernel counts these for all user namespaces of the caller together: without a bound one box could take them
+     * all. */
     add_setting(plan, PX_OP_COUNTS, "/proc/sys/user/max_inotify_instances", INOTIFY_INSTANCES);
     add_setting(plan, PX_OP_COUNTS, "/proc/sys/user/max_inotify_watches", INOTIFY_WATCHES);
     if (plan->stays)

@@ -99,7 +99,8 @@ static int add_host_base(struct px_plan *plan, const struct px_policy *policy, s
         else
             px_steps_file(plan, etc_binds[i], "");
         px_steps_bind(plan, etc_binds[i], etc_binds[i], RO, &st);
-        if (S_ISREG(st.st_mode) && st.st_mode & S_IROTH && st.st_size <= COPY_BYTES)    /* else a watch on it shows every start */
+        /* Every program opens it: a watch on the host's own would show when one starts. */
+        if (S_ISREG(st.st_mode) && st.st_mode & S_IROTH && st.st_size <= COPY_BYTES)
             plan->steps[plan->count - 1].flags |= PX_STEP_COPY;
     }
     px_steps_link(plan, "../usr/lib/os-release", "/etc/os-release");
@@ -176,7 +177,7 @@ static int add_overlay(struct px_plan *plan, const struct px_policy *policy, con
 
 /* ---- /proc and /dev ---- */
 
-static const char *const proc_readonly[] = {"/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/pressure"};
+static const char *const proc_readonly[] = {"/proc/sys", "/proc/irq", "/proc/bus", "/proc/pressure"};
 
 /* What tells more about the host than a box should know. Entries that only the host's root may open are out of reach by
  * construction (no id of a box is host 0) and cost no mount; tests check each name, not each mount. */
@@ -184,6 +185,7 @@ static const char *const proc_masks[] = {
     "kcore", "keys", "key-users", "kmsg", "kallsyms", "kpagecgroup", "kpagecount", "kpageflags", "timer_list", "sched_debug",
     "interrupts", "softirqs", "iomem", "ioports", "vmallocinfo", "slabinfo", "pagetypeinfo", "buddyinfo", "cmdline", "config.gz",
     "modules", "partitions", "diskstats", "swaps", "consoles", "sysrq-trigger", "latency_stats", "mtrr", "locks",
+    "cgroups", "fs",
     "acpi", "scsi", "driver", "tty", "asound",
 };
 

@@ -902,7 +902,8 @@ static void wait_until_opened(void)
     ASSERT_EQ(sigtimedwait(&io, NULL, &(struct timespec){.tv_sec = PATIENCE_SEC}), SIGIO);
 }
 
-/* The execve of a command sleeps in the kernel. Others are killed and end meanwhile; who asked for it gives up, and it is gone. */
+/* The execve of a command sleeps in the kernel. Others are killed and end meanwhile; who asked for it gives up, and it
+ * is gone. */
 TEST_DEADLINE(a_program_that_the_kernel_does_not_execute, 90)
 {
     static const char text[] = "/\0/w/tool\0tool";
@@ -910,7 +911,8 @@ TEST_DEADLINE(a_program_that_the_kernel_does_not_execute, 90)
     px_auto_fd int at = px_test_dir();
     ASSERT_OK(px_fmt(bind, sizeof bind, "%s:/w", px_test_dir_path()));
     struct px_box *home = stay(FIELDS("bind", bind));
-    struct px_box *killed = exec_text(home, "echo up; sleep 1000", NULL), *left = exec_text(home, "echo up; sleep 1000", NULL);
+    struct px_box *killed = exec_text(home, "echo up; sleep 1000", NULL);
+    struct px_box *left = exec_text(home, "echo up; sleep 1000", NULL);
     wait_for_text(killed, "up");
     wait_for_text(left, "up");
     int lease = leased_program(at), ends[2];

@@ -575,7 +575,8 @@ TEST(boxes_of_a_pool_share_no_namespace_no_inode_of_the_base_and_nothing_they_ca
 {
     enum { COUNT = 6 };
     static const char text[] =
-        "cd /proc/self/ns; for n in cgroup ipc mnt net pid user uts; do readlink $n; done; cd /; stat -c usr=%D. /usr/bin/env;"
+        "cd /proc/self/ns; for n in cgroup ipc mnt net pid user uts; do readlink $n; done; cd /;"
+        "stat -c usr=%D. /usr/bin/env;"
         "for f in /etc/passwd /etc/new /new /usr/new /dev/new; do (echo >>$f) 2>/dev/null && echo $f; done;"
         "find /home/sandbox /tmp /dev/shm -type f; for d in /home/sandbox /tmp /dev/shm; do echo left >$d/left; done; exit 0";
     struct px_policy *policy = policy_of(NULL, NULL);

@@ -256,8 +256,8 @@ void px_fixtures_remove(struct px_fixtures *f)
 
 /* ---- the victim ---- */
 
-/* Opens a program of the base's now and then, for who watches it, until it is killed, by a box that could or by us. If the caller dies
- * first, it removes what that could not. */
+/* Opens a program of the base's now and then, for who watches it, until it is killed, by a box that could or by us. If
+ * the caller dies first, it removes what that could not. */
 static _Noreturn void be_victim(struct px_fixtures *f, int life)
 {
     sigset_t all;

@@ -244,8 +244,8 @@ static bool hung_up(int fd)
     return px_sys(SYS_poll, &end, 1, 0) > 0;
 }
 
-/* Meanwhile the ends of other commands do not wait: who asked for one is gone, a signal is asked for, one has ended. A request for
- * one more command stays in the socket, and what lies behind it. */
+/* Meanwhile the ends of other commands do not wait: who asked for one is gone, a signal is asked for, one has ended. A
+ * request for one more command stays in the socket, and what lies behind it. */
 static void look_after_others(void)
 {
     struct px_init_request head;
@@ -262,11 +262,11 @@ static void look_after_others(void)
     px_command_reap();
 }
 
-/* From the moment that the child has the ids of the box, the programs of the box can stop it, again and again, and its execve may
- * sleep for as long as another has a lease on the file or a file server is silent. With CLONE_VFORK we would sleep with it, deaf to
- * everything, the end of our owner too. So a stopped child is woken a few times and then killed (-EAGAIN), and so is one that who
- * asked for it does not wait for, or that has not executed after SLICES_MAX (-ETIMEDOUT). Meanwhile refused calls are answered: its
- * own filter may refuse the child what it does next. */
+/* From the moment that the child has the ids of the box, the programs of the box can stop it, again and again, and its
+ * execve may sleep for as long as another has a lease on the file or a file server is silent. With CLONE_VFORK we would
+ * sleep with it, deaf to everything, the end of our owner too. So a stopped child is woken a few times and then killed
+ * (-EAGAIN), and so is one that who asked for it does not wait for, or that has not executed after SLICES_MAX
+ * (-ETIMEDOUT). Meanwhile refused calls are answered: its own filter may refuse the child what it does next. */
 static int wait_until_gone(const struct command *c, int pid, int row)
 {
     const struct timespec slice = {.tv_nsec = SLICE_NSEC};
@@ -480,6 +480,7 @@ void px_command_reap(void)
     int status = 0;
     struct rusage used;
     for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++)
-        if (row_at(i)->pid && !(row_at(i)->ends && px_tree_ends()) && px_sys(SYS_wait4, row_at(i)->pid, &status, WNOHANG, &used) > 0)
+        if (row_at(i)->pid && !(row_at(i)->ends && px_tree_ends()) &&
+            px_sys(SYS_wait4, row_at(i)->pid, &status, WNOHANG, &used) > 0)
             px_command_ended(row_at(i)->pid, status, &used);
 }

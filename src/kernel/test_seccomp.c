@@ -243,7 +243,8 @@ static uint32_t model_native(enum px_filter filter, uint32_t nr, const uint64_t 
     case SYS_prlimit64:
         return model_prlimit(a, b, args[2]);
     case SYS_fcntl:
-        return b == 1024 || b == 1026 || b == 1040 ? NO_PERMISSION : SECCOMP_RET_ALLOW;     /* leases, dnotify, delegations */
+        /* leases, dnotify, delegations */
+        return b == 1024 || b == 1026 || b == 1040 ? NO_PERMISSION : SECCOMP_RET_ALLOW;
     case SYS_prctl:
         return model_prctl(filter, a, b);
     case SYS_renameat2:
@@ -284,7 +285,8 @@ static uint32_t model(enum px_filter filter, const struct seccomp_data *data)
 /* The calls whose arguments the policy looks at. */
 static const uint32_t ruled[] = {
     SYS_clone, SYS_ioctl, SYS_socket, SYS_socketpair, SYS_personality, SYS_prlimit64, SYS_setrlimit,
-    SYS_fcntl, SYS_prctl, SYS_chmod, SYS_fchmod, SYS_creat, SYS_fchmodat, 452, SYS_mknod, SYS_mknodat, SYS_open, SYS_openat, SYS_renameat2,
+    SYS_fcntl, SYS_prctl, SYS_chmod, SYS_fchmod, SYS_creat, SYS_fchmodat, 452, SYS_mknod, SYS_mknodat, SYS_open,
+    SYS_openat, SYS_renameat2,
 };
 
 static bool is_ruled(uint32_t nr)
