@@ -923,6 +923,12 @@ TEST_DEADLINE(a_program_that_the_kernel_does_not_execute, 90)
     ASSERT_OK(send_raw(home->control, &f, sizeof f.head + sizeof text, &ends[1], 1));
     close(ends[1]);
     wait_until_opened();
+    int behind[2];              /* one more request, in front of the kill */
+    struct forged more = {.head = plain_head(home)};
+    memcpy(more.text, plain, sizeof plain);
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, behind), 0);
+    ASSERT_OK(send_raw(home->control, &more, sizeof more.head + sizeof plain, &behind[1], 1));
+    close(behind[1]);
 
     ASSERT_OK(px_supervise_signal(killed, SIGKILL));
     finish(killed);
@@ -931,6 +937,7 @@ TEST_DEADLINE(a_program_that_the_kernel_does_not_execute, 90)
     px_supervise_free(left);
     close(ends[0]);
     until(home, "ps -e | grep -c sleep", "0\n");
+    close(behind[0]);
     close(lease);
     expect(home, "/w/tool", "ran\n");
     px_supervise_free(home);

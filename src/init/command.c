@@ -249,9 +249,11 @@ static bool hung_up(int fd)
 static void look_after_others(void)
 {
     struct px_init_request head;
-    for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++)
-        if (row_at(i)->pid && row_at(i)->reply >= 0 && hung_up(row_at(i)->reply))
-            px_command_left(row_at(i)->reply);
+    for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++) {
+        struct pollfd news = {.fd = row_at(i)->reply, .events = row_at(i)->ends ? 0 : POLLRDHUP};
+        if (row_at(i)->pid && row_at(i)->reply >= 0 && px_sys(SYS_poll, &news, 1, 0) > 0)
+            px_command_left(&news);
+    }
     while (px_sys(SYS_recvfrom, px_own.owner, &head, sizeof head, MSG_PEEK | MSG_DONTWAIT, 0, 0) == sizeof head &&
            head.flags & PX_INIT_SIGNAL) {
         (void)px_sys(SYS_recvfrom, px_own.owner, &head, sizeof head, MSG_DONTWAIT, 0, 0);
@@ -428,19 +430,21 @@ int px_command_watch(struct pollfd *fds)
         if (!row_at(i)->pid || row_at(i)->reply < 0)
             continue;
         if (fds)
-            fds[n] = (struct pollfd){.fd = row_at(i)->reply};   /* a hang-up is told without being asked for */
+            fds[n] = (struct pollfd){.fd = row_at(i)->reply, .events = row_at(i)->ends ? 0 : POLLRDHUP};
         n++;
     }
     return n;
 }
 
-void px_command_left(int reply)
+void px_command_left(const struct pollfd *news)
 {
     for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++) {
-        if (!row_at(i)->pid || row_at(i)->reply != reply)
+        if (!row_at(i)->pid || row_at(i)->reply != news->fd)
             continue;
         end_tree(i);
-        (void)px_sys(SYS_close, reply);
+        if (!(news->revents & ~POLLRDHUP))      /* only that end is closed by which nothing comes: the report is waited for */
+            return;
+        (void)px_sys(SYS_close, news->fd);
         row_at(i)->reply = -1;
         return;
     }
