@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <grp.h>
 #include <sys/fsuid.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -221,18 +222,64 @@ static int crash(void)
     raise(SIGSEGV);
     return 0;
 }
+
+/* With 1, and no other number, a crash starts no handler of the host's. */
+static int core_limit(const char *after)
+{
+    struct rlimit limit = {0};
+    if (getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur == 1 && limit.rlim_max == 1)
+        return DONE;
+    if (limit.rlim_max == 0 && strcmp(argument("A_CORE"), "0") == 0)
+        return skipped("the caller's own hard limit is 0, which px could not raise");
+    return failed("the core limit is %lu%s", (unsigned long)limit.rlim_cur, after);
+}
+
 int e8_core(void)
 {
-    struct rlimit limit = {1, 1};
-    if (getrlimit(RLIMIT_CORE, &limit) < 0 || limit.rlim_cur || limit.rlim_max)
-        return failed("core limit is %lu", (unsigned long)limit.rlim_max);
-    limit.rlim_cur = limit.rlim_max = 1 << 20;
-    if (setrlimit(RLIMIT_CORE, &limit) == 0)
-        return failed("the core limit can be raised");
+    int limited = core_limit("");
+    if (limited != DONE)
+        return limited;
     if (chdir(workspace()) < 0)
         return failed("no workspace");
     int status = in_child(crash);
     return WIFSIGNALED(status) && !WCOREDUMP(status) ? DONE : failed("a core was dumped");
+}
+
+/* Lower, higher, by both calls, with bits that the kernel ignores, from an address whose lower half is 0. */
+int e8_core_limit(void)
+{
+    static const struct rlimit limits[] = {{0, 1}, {0, 0}, {1 << 20, 1 << 20}, {RLIM_INFINITY, RLIM_INFINITY}};
+    const unsigned long high = 1ul << 32;
+    const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    struct rlimit old, *far = mmap((void *)high, 4096, PROT_READ | PROT_WRITE, how, -1, 0);
+    int limited = core_limit(" from the start");
+    if (limited != DONE)
+        return limited;
+    for (size_t i = 0; i < COUNT(limits); i++) {
+        (void)syscall(SYS_setrlimit, RLIMIT_CORE, &limits[i]);
+        (void)syscall(SYS_setrlimit, RLIMIT_CORE | high, &limits[i]);
+        (void)syscall(SYS_prlimit64, 0, RLIMIT_CORE, &limits[i], NULL);
+        (void)syscall(SYS_prlimit64, high, RLIMIT_CORE | high, &limits[i], &old);
+        (void)syscall(SYS_prlimit64, getpid(), RLIMIT_CORE, &limits[i], NULL);
+        if (far != MAP_FAILED) {
+            *far = limits[i];
+            (void)syscall(SYS_prlimit64, 0, RLIMIT_CORE, far, NULL);
+        }
+        if (core_limit(" now: it can be changed"))
+            return FAILED;
+    }
+    return DONE;
+}
+
+/* Other limits can be lowered, and who wants no core of itself is told that there will be none. */
+int e8_twin(void)
+{
+    struct rlimit limit = {0};
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || (limit.rlim_cur = 32, setrlimit(RLIMIT_NOFILE, &limit)) < 0)
+        return failed("the number of files cannot be lowered: %s", strerror(errno));
+    limit.rlim_cur = limit.rlim_max = 0;
+    return setrlimit(RLIMIT_CORE, &limit) == 0 && open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0
+               ? DONE : failed("a program that wants no core cannot go on: %s", strerror(errno));
 }
 
 int e_twin(void)

@@ -149,6 +149,31 @@ int f9_hold(void)
     return pause();
 }
 
+/* A lease holds up who opens the file, a notification tells what others do. */
+int f9_lease(void)
+{
+    int file = open("lease", O_RDWR | O_CREAT | O_CLOEXEC, 0600), dir = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file < 0 || dir < 0)
+        return failed("no file of its own: %s", strerror(errno));
+    close(file);
+    file = open("lease", O_RDONLY | O_CLOEXEC);
+    (void)unlink("lease");
+    return refused("F_SETLEASE", fcntl(file, F_SETLEASE, F_RDLCK)) ||
+           refused("F_NOTIFY", fcntl(dir, F_NOTIFY, DN_CREATE)) ||
+           refused("F_SETLEASE with other bits", syscall(SYS_fcntl, file, F_SETLEASE | 1ul << 32, F_WRLCK));
+}
+
+int f9_twin(void)
+{
+    struct flock whole = {.l_type = F_WRLCK};
+    int fd = open("locked", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    bool works = fcntl(fd, F_GETLEASE) == F_UNLCK && fcntl(fd, F_SETLK, &whole) == 0 &&
+                 fcntl(fd, F_OFD_GETLK, &whole) == 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+                 fcntl(fd, F_SETFL, O_APPEND) == 0;
+    (void)unlink("locked");
+    return works ? DONE : failed("a lock on a file of its own: %s", strerror(errno));
+}
+
 /* ---- G: the network ---- */
 
 static int dial(int family, int type, const char *address, int port)

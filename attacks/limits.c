@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -480,6 +481,30 @@ int i10_shared_counts(void)
             return failed("%s is %lu", limits[i].name, (unsigned long)limit.rlim_max);
     }
     return DONE;
+}
+
+/* The kernel counts these for all boxes of the caller and for his own processes together. */
+static int inotify_instances(int most)
+{
+    int count = 0;
+    while (count < most && inotify_init1(IN_CLOEXEC) >= 0)
+        count++;
+    return count;
+}
+
+int i13_inotify(void)
+{
+    int count = inotify_instances(32);
+    return count <= 16 ? DONE : failed("one box has %d inotify instances", count);
+}
+
+int i13_twin(void)
+{
+    int count = inotify_instances(8), fd = count == 8 ? inotify_init1(IN_CLOEXEC) : -1, watches = 0;
+    static const char *const paths[] = {"/", "/dev", "/proc", "/tmp", "."};
+    for (size_t i = 0; i < COUNT(paths); i++)
+        watches += inotify_add_watch(fd, paths[i], IN_CREATE) >= 0;
+    return watches >= 2 ? DONE : failed("%d instances and %d watches: %s", count, watches, strerror(errno));
 }
 
 int i11_deep(void)

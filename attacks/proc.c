@@ -2,7 +2,9 @@
 #include "attack.h"
 
 #include <dirent.h>
+#include <poll.h>
 #include <sched.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/klog.h>
 #include <sys/prctl.h>
@@ -131,6 +133,29 @@ int b5_cgroup_path(void)
     return DONE;
 }
 
+static bool opened_by_others(int fd, int msec)
+{
+    struct pollfd news = {.fd = fd, .events = POLLIN};
+    return poll(&news, 1, msec) > 0;
+}
+
+/* A process of the host opens this program again and again (A_PID). */
+int b8_watch_base(void)
+{
+    int fd = inotify_init1(IN_CLOEXEC), watch = inotify_add_watch(fd, "/usr/bin/env", IN_OPEN);
+    if (fd >= 0 && watch < 0)
+        return skipped("there is nothing to watch: %s", strerror(errno));
+    return opened_by_others(fd, 1000) ? failed("the box sees when others open /usr/bin/env") : DONE;
+}
+
+int b8_twin(void)
+{
+    int fd = inotify_init1(IN_CLOEXEC), dir = inotify_add_watch(fd, ".", IN_CREATE);
+    close(open("watched", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    (void)unlink("watched");
+    return dir >= 0 && opened_by_others(fd, 30000) ? DONE : failed("a watch on its own directory: %s", strerror(errno));
+}
+
 /* Absent, unreadable, or empty. */
 static int silent(const char *path)
 {
@@ -157,7 +182,8 @@ int b6_masks(void)
         "iomem",      "ioports",       "vmallocinfo",   "slabinfo",    "pagetypeinfo", "buddyinfo",
         "cmdline",    "config.gz",     "modules",       "partitions",  "diskstats",    "swaps",
         "consoles",   "sysrq-trigger", "latency_stats", "mtrr",        "acpi",         "scsi",
-        "driver",     "tty",           "asound",        "kmem",        "bootconfig",   "sys/kernel/debug"};
+        "driver",     "tty",           "asound",        "kmem",        "bootconfig",   "sys/kernel/debug",
+        "locks",      "cgroups",       "fs"};
     for (size_t i = 0; i < COUNT(names); i++) {
         char path[64];
         snprintf(path, sizeof path, "/proc/%s", names[i]);

@@ -1,6 +1,8 @@
 /* attacks/tmp.c - A20: directories that a box can write are its own, and bounded. */
 #include "attack.h"
 
+#include <sys/mman.h>
+
 /* ---- A20: private and bounded ---- */
 
 int a20_private(void)
@@ -83,16 +85,56 @@ int a20_twin(void)
     return DONE;
 }
 
+static int copy_self(int to)
+{
+    char block[65536];
+    int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    for (ssize_t n; (n = read(from, block, sizeof block)) > 0;)
+        if (write(to, block, (size_t)n) != n)
+            return failed("cannot copy: %s", strerror(errno));
+    return DONE;
+}
+
 /* Not even this program, which does run from elsewhere. */
 int a20_noexec(void)
 {
     static const char copy[] = "/dev/shm/copy";
-    char block[65536];
-    int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = open(copy, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
-    for (ssize_t n; (n = read(from, block, sizeof block)) > 0;)
-        if (write(to, block, (size_t)n) != n)
-            return failed("cannot copy: %s", strerror(errno));
+    int to = open(copy, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+    if (copy_self(to))
+        return FAILED;
     close(to);
     execl(copy, copy, "H3_twin_timeout", NULL);
     return errno == EACCES ? DONE : failed("a program in /dev/shm: %s", strerror(errno));
+}
+
+/* Where no directory that can be written holds programs, memory without a name does not, either. */
+int a20_memfd(void)
+{
+    enum { EXEC = 16 /* MFD_EXEC */ };
+    char *const argv[] = {"copy", "H3_twin_timeout", NULL}, *const none[] = {NULL};
+    static const unsigned flags[] = {0, EXEC};
+    if (access("/proc/sys/vm/memfd_noexec", F_OK) < 0)
+        return skipped("this kernel cannot refuse it");
+    for (size_t i = 0; i < COUNT(flags); i++) {
+        int fd = memfd_create("copy", flags[i]);
+        if (fd < 0)
+            continue;
+        if (copy_self(fd))
+            return FAILED;
+        (void)fchmod(fd, 0755);
+        (void)syscall(SYS_execveat, fd, "", argv, none, AT_EMPTY_PATH);
+        if (errno != EACCES)
+            return failed("a program in memory without a name: %s", strerror(errno));
+    }
+    return DONE;
+}
+
+int a20_twin_memfd(void)
+{
+    int fd = memfd_create("memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    char *memory = ftruncate(fd, 4096) < 0 ? MAP_FAILED : mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED)
+        return failed("memory without a name: %s", strerror(errno));
+    *memory = 'x';
+    return DONE;
 }

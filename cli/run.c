@@ -303,7 +303,8 @@ static int answer(const struct cli *cli, const struct options *o, const struct r
         say_unread(o);
     say_changes(cli, r);
     if (o->timings && px_box_timings(box, &text, e) == 0) {
-        say("%s", text);
+        for (char *rest = text, *line; (line = strsep(&rest, "\n"));)  /* all of it is longer than what one call says */
+            say("%s", line);
         free(text);
     }
     return status;

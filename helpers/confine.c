@@ -26,8 +26,7 @@ static int set_limit(int resource, uint64_t value)
 
 static int set_limits(const struct confine *c)
 {
-    const struct rlimit none = {0, 0};
-    int r = setrlimit(RLIMIT_CORE, &none) < 0 ? -errno : 0;
+    int r = set_limit(RLIMIT_CORE, 1);  /* with 0 a crash would start the handler of a core_pattern "|..." */
 #ifndef __SANITIZE_ADDRESS__    /* which reserves terabytes */
     r = r < 0 ? r : set_limit(RLIMIT_AS, c->memory_bytes);
 #endif

@@ -27,6 +27,8 @@ struct px_plan;
 
 enum { PX_GO_WAIT, PX_GO, PX_GO_AWAY };
 
+enum { PX_LACKS_NO_MEMFD = 1 << 0, PX_LACKS_OWN_INODES = 1 << 1 };
+
 struct px_child_report {
     uint32_t step;              /* index in the plan */
     int32_t err;                /* 0: all went well; else -errno */
@@ -52,6 +54,7 @@ struct px_child {
     uint16_t rows, cols;
     char *payload_stack;
     uint64_t payload_stack_size;
+    uint32_t lacks;             /* PX_LACKS_*: steps that this host does not allow, without which the box runs */
     /* working state of the child */
     int listener_fd;            /* of the system call filter, in the table that payload and pid 1 share */
     int ruleset_fd;

@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,6 +50,8 @@ int px_launch_exec_failed(int err, bool found, const char *command, struct px_er
         px_why(e, "The file is there, but its interpreter or loader is not in the box.");
     if (err == -EACCES)
         px_why(e, "It is a directory, is not executable, or lies on a directory mounted without execution.");
+    if (err == -ETIMEDOUT)
+        px_why(e, "The kernel did not execute it in time: a lease lies on the file, or its file server is silent.");
     if (err == -E2BIG)
         px_why(e, "Its arguments and variables together are longer than the kernel passes on.");
     return -1;
@@ -191,6 +194,21 @@ static bool is_command(const struct px_box *box)
     return !box->partner || !box->partner->inside;
 }
 
+/* The limit of 1 that keeps crashes from the host's handler (plan.c) is above a hard limit of 0, so the box cannot set
+ * it. Who may raise limits does it here; else it is told, where there is a handler. A socket ("@", Linux 6.16) gets
+ * every crash. */
+static void hold_core(struct px_plan *plan, pid_t pid)
+{
+    const struct rlimit one = {.rlim_cur = 1, .rlim_max = 1};
+    struct rlimit now = {.rlim_max = 1};
+    char pattern[160] = "";          /* the kernel's has 128 */
+    bool held = px_sys(SYS_prlimit64, 0, RLIMIT_CORE, 0, &now) >= 0 && now.rlim_max > 0;
+    held = held || px_sys(SYS_prlimit64, pid, RLIMIT_CORE, &one, 0) >= 0;
+    bool known = px_read_file(AT_FDCWD, "/proc/sys/kernel/core_pattern", pattern, sizeof pattern) >= 0;
+    if (!known || pattern[0] == '@' || (pattern[0] == '|' && !held))
+        px_plan_lacks(plan, "core: a crash in the box reaches the host's core_pattern");
+}
+
 /* What only the parent can do for pid 1 while that waits: id maps, and v1 groups, which know no birth inside. */
 static int prepare_child(struct px_box *box, pid_t pid, struct px_err *e)
 {
@@ -199,6 +217,7 @@ static int prepare_child(struct px_box *box, pid_t pid, struct px_err *e)
         if (r < 0)
             return px_fail(e, PX_E_IDS, r, "cannot map the ids of the box (%s)", px_idmap_name(&box->ids));
     }
+    hold_core(box->plan, pid);
     int r = box->has_cgroup && is_command(box) ? px_cgroup_join(&box->cgroup, pid) : 0;
     if (r >= 0 && box->has_cgroup && box->carrier)
         r = px_cgroup_enter(&box->cgroup, box->carrier->pid);
@@ -395,6 +414,14 @@ static int open_all(struct launch *l, const struct px_policy *policy, const stru
     return l->box->plan->stays ? 0 : px_flow_open(l->box, policy, io, l->stdio, e);
 }
 
+static void tell_lacks(struct px_plan *plan, uint32_t lacks)
+{
+    if (lacks & PX_LACKS_NO_MEMFD)
+        px_plan_lacks(plan, "memfd: programs can be written into memory and run there");
+    if (lacks & PX_LACKS_OWN_INODES)
+        px_plan_lacks(plan, "inotify: it sees who opens which program of the host");
+}
+
 int px_launch(struct px_box *box, const struct px_policy *policy, const struct px_io *io, struct px_err *e)
 {
     struct launch l = {
@@ -428,6 +455,7 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
         r = explain(box->plan, &l.child.payload_report, e);
     if (r >= 0 && l.child.report.err < 0)
         r = explain(box->plan, &l.child.report, e);
+    tell_lacks(box->plan, l.child.lacks);
     if (box->plan->stays)
         return r < 0 ? r : wait_for_init(box, e);
     if (r >= 0 && box->plan->changes)

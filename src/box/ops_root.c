@@ -42,16 +42,27 @@ int px_op_cgroupns(struct px_child *c, const struct px_step *s)
     return (int)px_sys(SYS_unshare, CLONE_NEWCGROUP);
 }
 
-int px_op_no_userns(struct px_child *c, const struct px_step *s)
+/* What this kernel, this caller or this host does not let us do, and the box goes without: the parent tells of it. */
+static int or_without(struct px_child *c, int r, unsigned what)
 {
-    (void)c;
+    if (r < 0)
+        c->lacks |= what;
+    return 0;
+}
+
+/* A number into a file of the host's /proc/sys that is about our own user or pid namespace. */
+int px_op_setting(struct px_child *c, const struct px_step *s)
+{
     char room[21];
-    const char *most = px_op_digits(s->num, room);
-    int fd = (int)px_sys(SYS_openat, AT_FDCWD, "/proc/sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return fd;
-    long r = px_sys(SYS_write, fd, most, room + 20 - most);
-    (void)px_sys(SYS_close, fd);
+    const char *value = px_op_digits(s->num, room);
+    int fd = (int)px_sys(SYS_openat, AT_FDCWD, px_op_text(c, s->src), O_WRONLY | O_CLOEXEC);
+    long r = fd < 0 ? fd : px_sys(SYS_write, fd, value, room + 20 - value);
+    if (fd >= 0)
+        (void)px_sys(SYS_close, fd);
+    if (s->op == PX_OP_NO_MEMFD)
+        return or_without(c, (int)r, PX_LACKS_NO_MEMFD);
+    if (s->op == PX_OP_COUNTS && r == -ENOENT)  /* a kernel without inotify counts none */
+        return 0;
     return r < 0 ? (int)r : 0;
 }
 
@@ -207,8 +218,44 @@ static int source_tree(struct px_child *c, const struct px_step *s)
     return px_op_check_source(s, px_mount_clone(AT_FDCWD, px_op_text(c, s->src), s->attr));
 }
 
+/* Into the empty file that is its place. */
+static int copy_file(struct px_child *c, const struct px_step *s)
+{
+    int from = px_op_check_source(s, (int)px_sys(SYS_openat, AT_FDCWD, px_op_text(c, s->src), O_RDONLY | O_CLOEXEC));
+    if (from < 0)
+        return from;
+    const char *target = px_op_below(px_op_text(c, s->dst));
+    int to = (int)px_sys(SYS_openat, AT_FDCWD, target, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+    long r = to < 0 ? to : 1;
+    while (r > 0)
+        r = px_sys(SYS_sendfile, to, from, 0, 1 << 20);
+    if (to >= 0)
+        (void)px_sys(SYS_close, to);
+    (void)px_sys(SYS_close, from);
+    return (int)r;
+}
+
+/* A watch (inotify) and a lock belong to an inode: on the host's own the box would see who else opens which program,
+ * and hold locks against them. In an overlay of the tree with an empty directory it has inodes of its own, over the
+ * same pages. The kernel makes none where other file systems are mounted below, or over a file system that is itself an
+ * overlay of overlays. */
+int px_op_own_inodes(struct px_child *c, const struct px_step *s)
+{
+    static const char before[] = "lowerdir=", after[] = ":sys,redirect_dir=nofollow,metacopy=off,index=off,userxattr";
+    const char *const target = px_op_below(px_op_text(c, s->dst)), *const parts[] = {before, target, after};
+    char data[128];
+    uint32_t n = 0;
+    for (int i = 0; i < 3; i++)
+        for (const char *p = parts[i]; *p && n < sizeof data - 1; p++)
+            data[n++] = *p;
+    data[n] = '\0';
+    return or_without(c, px_mount_at("overlay", target, s->attr, data), PX_LACKS_OWN_INODES);
+}
+
 int px_op_bind(struct px_child *c, const struct px_step *s)
 {
+    if (s->flags & PX_STEP_COPY)
+        return copy_file(c, s);
     return attach_at(c, s, source_tree(c, s));
 }
 

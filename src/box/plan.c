@@ -13,7 +13,11 @@
 #include "box/steps.h"
 #include "kernel/abi.h"
 
-enum { BUILD_INIT = 65533 };    /* pid 1 of a box whose payload is 0 */
+enum {
+    BUILD_INIT = 65533,         /* pid 1 of a box whose payload is 0 */
+    INOTIFY_INSTANCES = 16,     /* of the 128 that a user has */
+    INOTIFY_WATCHES = 8192,
+};
 
 const char *px_plan_text(const struct px_plan *plan, uint32_t offset)
 {
@@ -40,9 +44,16 @@ static void add_rlimit(struct px_plan *plan, int resource, uint64_t soft, uint64
     s->num2 = hard;
 }
 
+/* No core file fits into 1 byte, and with 1 alone the kernel does not start the handler that a core_pattern "|..."
+ * names: a process of root's outside the box, which reads the memory of who crashed (core(5)). */
+static void add_core(struct px_plan *plan)
+{
+    add_rlimit(plan, RLIMIT_CORE, 1, 1);
+}
+
 static void add_limits(struct px_plan *plan, const struct px_policy *policy)
 {
-    add_rlimit(plan, RLIMIT_CORE, 0, 0);
+    add_core(plan);
     add_rlimit(plan, RLIMIT_MEMLOCK, 8 << 20, 8 << 20);
     add_rlimit(plan, RLIMIT_MSGQUEUE, 819200, 819200);
     add_rlimit(plan, RLIMIT_SIGPENDING, 4096, 4096);
@@ -150,6 +161,7 @@ static void add_stay(struct px_plan *plan, const struct px_policy *policy, const
     px_steps_add(plan, PX_OP_SIGNALS);
     px_plan_landlock(plan, policy);
     px_steps_add(plan, PX_OP_CLOSE);
+    add_core(plan);             /* for all commands: under px-init's filter it can no longer be set */
     uint32_t at = px_plan_stay_filters(plan, policy, host), init = policy->build ? BUILD_INIT : 0;
     add_ids(plan, PX_OP_STAY, init, init, PX_STEP_SETGROUPS | (bind_to_thread ? PX_STEP_THREAD : 0u));
     plan->steps[plan->count - 1].src = at;
@@ -157,6 +169,14 @@ static void add_stay(struct px_plan *plan, const struct px_policy *policy, const
 }
 
 /* ---- tiers ---- */
+
+static void add_setting(struct px_plan *plan, enum px_op op, const char *path, uint64_t value)
+{
+    uint32_t src = px_steps_text(plan, path);
+    struct px_step *s = px_steps_add(plan, op);
+    s->src = src;
+    s->num = value;
+}
 
 /* What it has of another box, and what the two therefore can do to each other. */
 static void tell_joined(struct px_plan *plan, const struct px_policy *policy)
@@ -186,9 +206,16 @@ static int plan_full(struct px_plan *plan, const struct px_policy *policy, struc
     uint32_t name = px_steps_text(plan, policy->hostname);
     px_steps_add(plan, PX_OP_HOSTNAME)->src = name;
     px_steps_add(plan, PX_OP_PRIVATE);
+    /* Before WAIT: while pid 1 still has the caller's id, for only the host's root may write there. */
+    if (px_policy_writes_no_programs(policy))
+        add_setting(plan, PX_OP_NO_MEMFD, "/proc/sys/vm/memfd_noexec", 2);
     px_steps_add(plan, PX_OP_WAIT)->flags = PX_STEP_SETGROUPS;
     px_steps_add(plan, PX_OP_CGROUPNS);
-    px_steps_add(plan, PX_OP_NO_USERNS);
+    add_setting(plan, PX_OP_NO_USERNS, "/proc/sys/user/max_user_namespaces", 0);
+    /* The kernel counts these for all user namespaces of the caller together: without a bound one box could take them
+     * all. */
+    add_setting(plan, PX_OP_COUNTS, "/proc/sys/user/max_inotify_instances", INOTIFY_INSTANCES);
+    add_setting(plan, PX_OP_COUNTS, "/proc/sys/user/max_inotify_watches", INOTIFY_WATCHES);
     if (plan->stays)
         px_plan_network(plan, policy);
     else
@@ -238,6 +265,7 @@ static void begin_weaker(struct px_plan *plan, const struct px_policy *policy)
     if (policy->git_open)
         px_plan_lacks(plan, "git: commands can write the .git of a root");
     px_plan_lacks(plan, "hostname: the host's");
+    px_plan_lacks(plan, "inotify: it counts as the caller's, and sees who opens files");
 }
 
 /* Without namespaces: the host's root, readable where the base is and writable where granted. */

@@ -48,6 +48,7 @@ enum px_step_flags {
     PX_STEP_REAPER = 1 << 9,    /* INIT: there is no pid namespace to end the tree */
     PX_STEP_PLAIN = 1 << 11,    /* PROC: without hidepid; TMPFS: nobody's but pid 1's */
     PX_STEP_LISTEN = 1 << 12,   /* SECCOMP: what it refuses is also told to the parent */
+    PX_STEP_COPY = 1 << 12,     /* BIND: the file's content, not the file itself */
     PX_STEP_UPPER = 1 << 13,    /* OVERLAY: writable, by way of the step UPPER; TMPFS: the part that the step left over */
     PX_STEP_SHARED = 1 << 15,   /* OVERLAY: the memory of the upper layer has other parts, too */
     PX_STEP_VOLATILE = 1 << 14, /* OVERLAY: nobody needs the changes after a power cut */

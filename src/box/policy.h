@@ -136,6 +136,15 @@ int px_policy_put(struct px_policy *policy, const char *name, const char *value,
 /* The last bind is of this open file or directory, whatever its name leads to when the box is planned. 0 or -errno. */
 int px_policy_pin(struct px_policy *policy, int fd);
 /* Whether a limit was set to a number: neither never set nor "unlimited". */
+/* Nothing that the box has for writing in memory can be executed: then nothing else in memory is to be, either. */
+static inline bool px_policy_writes_no_programs(const struct px_policy *p)
+{
+    for (size_t i = 0; i < p->tmpfs.count; i++)
+        if (!p->tmpfs.items[i].noexec)
+            return false;
+    return p->tmpfs.count > 0 && !p->overlay;
+}
+
 static inline bool px_policy_limited(uint64_t value)
 {
     return value != 0 && value != PX_UNLIMITED;

@@ -17,6 +17,7 @@ enum {
     RW = PX_STEPS_RW,
     PROC_ATTR = PX_MOUNT_NOSUID | PX_MOUNT_NODEV | PX_MOUNT_NOEXEC,
     ROOT_BYTES = 4 << 20,       /* of the skeleton: directories and a few small files */
+    COPY_BYTES = 2 << 20,       /* a file of the host's that is copied into it */
     ROOT_INODES = 4096,
     PTYS = 64,
 };
@@ -27,6 +28,9 @@ const char px_root_home[] = "/home/sandbox";
 
 /* Files of the host's /etc that programs of /usr cannot do without. */
 static const char *const etc_binds[] = {"/etc/alternatives", "/etc/ld.so.cache"};
+
+/* Directories of the host's programs, as far as they are no links. */
+static const char *const base_dirs[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32"};
 
 static void add_etc(struct px_plan *plan, const struct px_policy *policy)
 {
@@ -53,19 +57,27 @@ static void add_etc(struct px_plan *plan, const struct px_policy *policy)
 /* /bin, /lib and friends: links where the host has merged them into /usr, binds where it has not. */
 static void add_merged(struct px_plan *plan)
 {
-    static const char *const names[] = {"/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32"};
-    for (size_t i = 0; i < PX_COUNT_OF(names); i++) {
+    for (size_t i = 1; i < PX_COUNT_OF(base_dirs); i++) {
         char to[PATH_MAX];
         struct stat st;
-        ssize_t n = readlink(names[i], to, sizeof to - 1);
+        const char *name = base_dirs[i];
+        ssize_t n = readlink(name, to, sizeof to - 1);
         if (n > 0) {
             to[n] = '\0';
-            px_steps_link(plan, to, names[i]);
-        } else if (stat(names[i], &st) == 0 && S_ISDIR(st.st_mode)) {
-            px_steps_dir(plan, names[i], 0755, 0);
-            px_steps_bind(plan, names[i], names[i], RO, &st);
+            px_steps_link(plan, to, name);
+        } else if (stat(name, &st) == 0 && S_ISDIR(st.st_mode)) {
+            px_steps_dir(plan, name, 0755, 0);
+            px_steps_bind(plan, name, name, RO, &st);
         }
     }
+}
+
+/* Over the binds, which a template's boxes share: each box has inodes of its own. */
+static void add_own_inodes(struct px_plan *plan)
+{
+    for (size_t i = 0; i < PX_COUNT_OF(base_dirs); i++)
+        if (px_steps_has(plan, PX_OP_BIND, base_dirs[i]))
+            px_steps_at(plan, PX_OP_OWN_INODES, base_dirs[i])->attr = RO;
 }
 
 static int add_host_base(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
@@ -87,6 +99,9 @@ static int add_host_base(struct px_plan *plan, const struct px_policy *policy, s
         else
             px_steps_file(plan, etc_binds[i], "");
         px_steps_bind(plan, etc_binds[i], etc_binds[i], RO, &st);
+        /* Every program opens it: a watch on the host's own would show when one starts. */
+        if (S_ISREG(st.st_mode) && st.st_mode & S_IROTH && st.st_size <= COPY_BYTES)
+            plan->steps[plan->count - 1].flags |= PX_STEP_COPY;
     }
     px_steps_link(plan, "../usr/lib/os-release", "/etc/os-release");
     ssize_t n = readlink("/etc/localtime", zone, sizeof zone - 1);
@@ -162,14 +177,15 @@ static int add_overlay(struct px_plan *plan, const struct px_policy *policy, con
 
 /* ---- /proc and /dev ---- */
 
-static const char *const proc_readonly[] = {"/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/pressure"};
+static const char *const proc_readonly[] = {"/proc/sys", "/proc/irq", "/proc/bus", "/proc/pressure"};
 
 /* What tells more about the host than a box should know. Entries that only the host's root may open are out of reach by
  * construction (no id of a box is host 0) and cost no mount; tests check each name, not each mount. */
 static const char *const proc_masks[] = {
     "kcore", "keys", "key-users", "kmsg", "kallsyms", "kpagecgroup", "kpagecount", "kpageflags", "timer_list", "sched_debug",
     "interrupts", "softirqs", "iomem", "ioports", "vmallocinfo", "slabinfo", "pagetypeinfo", "buddyinfo", "cmdline", "config.gz",
-    "modules", "partitions", "diskstats", "swaps", "consoles", "sysrq-trigger", "latency_stats", "mtrr",
+    "modules", "partitions", "diskstats", "swaps", "consoles", "sysrq-trigger", "latency_stats", "mtrr", "locks",
+    "cgroups", "fs",
     "acpi", "scsi", "driver", "tty", "asound",
 };
 
@@ -267,6 +283,8 @@ static int plan_with(struct px_plan *plan, const struct px_policy *policy, const
     if (policy->overlay)
         px_steps_add(plan, PX_OP_FILE_IDS);
     add_dev_mounts(plan);
+    if (!dir)
+        add_own_inodes(plan);
     if (add_proc(plan, e) < 0)
         return -1;
     px_places_mounts(plan, places);

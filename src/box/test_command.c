@@ -1,6 +1,7 @@
 /* box/test_command.c - commands in a box that stays: what they get, how they end, and requests that nobody should send. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -875,6 +877,69 @@ TEST(a_command_waits_no_longer_than_its_timeout_for_an_answer)
     (void)close(ends[0]);
     (void)close(ends[1]);
     expect(home, "echo there", "there\n");
+    px_supervise_free(home);
+}
+
+/* A program on which we have a lease: who opens it waits until we give it up, 45 seconds at most. */
+static int leased_program(int at)
+{
+    static const char text[] = "#!/bin/sh\necho ran\n";
+    sigset_t io;
+    ASSERT(sigemptyset(&io) == 0 && sigaddset(&io, SIGIO) == 0 && sigprocmask(SIG_BLOCK, &io, NULL) == 0);
+    ASSERT_EQ(fchmod(at, 0755), 0);
+    px_auto_fd int made = openat(at, "tool", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+    ASSERT_EQ(write(made, text, sizeof text - 1), (ssize_t)sizeof text - 1);
+    made = px_fd_close(made);
+    int fd = openat(at, "tool", O_RDONLY | O_CLOEXEC);
+    ASSERT_EQ(fcntl(fd, F_SETLEASE, F_WRLCK), 0);
+    return fd;
+}
+
+static void wait_until_opened(void)
+{
+    sigset_t io;
+    ASSERT(sigemptyset(&io) == 0 && sigaddset(&io, SIGIO) == 0);
+    ASSERT_EQ(sigtimedwait(&io, NULL, &(struct timespec){.tv_sec = PATIENCE_SEC}), SIGIO);
+}
+
+/* The execve of a command sleeps in the kernel. Others are killed and end meanwhile; who asked for it gives up, and it
+ * is gone. */
+TEST_DEADLINE(a_program_that_the_kernel_does_not_execute, 90)
+{
+    static const char text[] = "/\0/w/tool\0tool";
+    char bind[PATH_MAX];
+    px_auto_fd int at = px_test_dir();
+    ASSERT_OK(px_fmt(bind, sizeof bind, "%s:/w", px_test_dir_path()));
+    struct px_box *home = stay(FIELDS("bind", bind));
+    struct px_box *killed = exec_text(home, "echo up; sleep 1000", NULL);
+    struct px_box *left = exec_text(home, "echo up; sleep 1000", NULL);
+    wait_for_text(killed, "up");
+    wait_for_text(left, "up");
+    int lease = leased_program(at), ends[2];
+    struct forged f = {.head = plain_head(home)};
+    memcpy(f.text, text, sizeof text);
+    f.head.length = sizeof text;
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    ASSERT_OK(send_raw(home->control, &f, sizeof f.head + sizeof text, &ends[1], 1));
+    close(ends[1]);
+    wait_until_opened();
+    int behind[2];              /* one more request, in front of the kill */
+    struct forged more = {.head = plain_head(home)};
+    memcpy(more.text, plain, sizeof plain);
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, behind), 0);
+    ASSERT_OK(send_raw(home->control, &more, sizeof more.head + sizeof plain, &behind[1], 1));
+    close(behind[1]);
+
+    ASSERT_OK(px_supervise_signal(killed, SIGKILL));
+    finish(killed);
+    ASSERT_EQ(killed->result.signal, SIGKILL);
+    px_supervise_free(killed);
+    px_supervise_free(left);
+    close(ends[0]);
+    until(home, "ps -e | grep -c sleep", "0\n");
+    close(behind[0]);
+    close(lease);
+    expect(home, "/w/tool", "ran\n");
     px_supervise_free(home);
 }
 

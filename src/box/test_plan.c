@@ -323,6 +323,7 @@ static void check_full(const struct px_plan *plan, bool tty)
         {PX_OP_PRIVATE, PX_OP_ROOT}, /* no mount of ours is seen outside */
         {PX_OP_WAIT, PX_OP_ROOT},    /* what is made belongs to the box's ids */
         {PX_OP_WAIT, PX_OP_NO_USERNS}, {PX_OP_NO_USERNS, PX_OP_PAYLOAD},
+        {PX_OP_WAIT, PX_OP_COUNTS},    {PX_OP_COUNTS, PX_OP_PAYLOAD},
         {PX_OP_ROOT, PX_OP_MKDIR},     {PX_OP_PROC, PX_OP_MASK},
         {PX_OP_MASK, PX_OP_SEAL},      {PX_OP_SEAL, PX_OP_PIVOT}, /* read-only before it is anybody's root */
         {PX_OP_PIVOT, PX_OP_READY}, /* and the payload goes on in it only then */
@@ -386,7 +387,7 @@ TEST(default_preset)
     check_tmpfs(plan, "/home/sandbox", 256u * MIB, false);
     check_tmpfs(plan, "/tmp", 64 * MIB, false);
     check_tmpfs(plan, "/dev/shm", 64 * MIB, true);
-    check_rlimit(plan, RLIMIT_CORE, 0, 0);
+    check_rlimit(plan, RLIMIT_CORE, 1, 1);
     check_rlimit(plan, RLIMIT_NOFILE, 4096, 4096);
     check_rlimit(plan, RLIMIT_NPROC, 1024, 1024);
     check_rlimit(plan, RLIMIT_NICE, 0, 0);
@@ -1233,4 +1234,29 @@ TEST(every_allocation_may_fail)
         }
     }
     FAIL("a thousand allocations and no end");
+}
+
+/* ---- what the box has of the host's files and counts ---- */
+
+TEST(the_base_has_inodes_of_the_boxes_own)
+{
+    struct px_plan *plan = make_plan("default", NULL, &full_host);
+    uint32_t own = find(plan, PX_OP_OWN_INODES, "/usr");
+    ASSERT(own != NOWHERE && own > find(plan, PX_OP_BIND, "/usr") && own < find(plan, PX_OP_PROC, NULL));
+    ASSERT_EQ(plan->steps[own].attr, RO);
+    uint32_t cache = find(plan, PX_OP_BIND, "/etc/ld.so.cache");
+    ASSERT(cache == NOWHERE || plan->steps[cache].flags & PX_STEP_COPY);
+    px_plan_free(plan);
+}
+
+/* Only where no directory in memory holds programs, and while pid 1 still has the caller's id. */
+TEST(programs_in_memory)
+{
+    struct px_plan *plan = make_plan("default", NULL, &full_host);
+    ASSERT(find(plan, PX_OP_NO_MEMFD, NULL) == NOWHERE);
+    px_plan_free(plan);
+    plan = make_plan("untrusted", NULL, &full_host);
+    ASSERT(find(plan, PX_OP_NO_MEMFD, NULL) < find(plan, PX_OP_WAIT, NULL));
+    ASSERT_EQ(step(plan, PX_OP_NO_MEMFD, NULL)->num, 2);
+    px_plan_free(plan);
 }

@@ -559,7 +559,7 @@ TEST(a_box_of_a_pool_has_a_relay_of_its_own)
     close_pool(policy, engine, pool);
 }
 
-/* The lines of one that begin with a word of a namespace ("mnt:[...]") must not be in the other. */
+/* The lines of one, which name a namespace ("mnt:[...]") or the file system of the base, must not be in the other. */
 static void expect_apart(const char *one, const char *other)
 {
     char lines[4096], *rest = lines;
@@ -568,14 +568,15 @@ static void expect_apart(const char *one, const char *other)
     for (char *line; (line = strsep(&rest, "\n")) && *line; seen++)
         if (strstr(other, line))
             FAIL("two boxes have %s", line);
-    ASSERT_EQ(seen, 7);         /* and nothing else: no file that was left, none that can be written */
+    ASSERT_EQ(seen, 8);         /* and nothing else: no file that was left, none that can be written */
 }
 
-TEST(boxes_of_a_pool_share_no_namespace_and_nothing_they_can_write)
+TEST(boxes_of_a_pool_share_no_namespace_no_inode_of_the_base_and_nothing_they_can_write)
 {
     enum { COUNT = 6 };
     static const char text[] =
         "cd /proc/self/ns; for n in cgroup ipc mnt net pid user uts; do readlink $n; done; cd /;"
+        "stat -c usr=%D. /usr/bin/env;"
         "for f in /etc/passwd /etc/new /new /usr/new /dev/new; do (echo >>$f) 2>/dev/null && echo $f; done;"
         "find /home/sandbox /tmp /dev/shm -type f; for d in /home/sandbox /tmp /dev/shm; do echo left >$d/left; done; exit 0";
     struct px_policy *policy = policy_of(NULL, NULL);

@@ -16,6 +16,7 @@
 #include <sys/ipc.h>
 #include <sys/msg.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
@@ -38,7 +39,7 @@
 /* Where a box has directories of its own, and the host has others. */
 static const char *const shared[] = {"/tmp", "/var/tmp", "/dev/shm"};
 static const char secret_text[] = "a secret of the host\n";
-enum { SESSION_KEYRING = -3, KEYCTL_UNLINK = 9 };
+enum { SESSION_KEYRING = -3, KEYCTL_UNLINK = 9, MOMENT_MSEC = 10 };
 
 /* ---- files ---- */
 
@@ -257,7 +258,8 @@ void px_fixtures_remove(struct px_fixtures *f)
 
 /* ---- the victim ---- */
 
-/* Sleeps until it is killed, by a box that could or by us. If the caller dies first, it removes what that could not. */
+/* Opens a program of the base's now and then, for who watches it, until it is killed, by a box that could or by us. If
+ * the caller dies first, it removes what that could not. */
 static _Noreturn void be_victim(struct px_fixtures *f, int life)
 {
     sigset_t all;
@@ -265,8 +267,9 @@ static _Noreturn void be_victim(struct px_fixtures *f, int life)
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, NULL);         /* what the caller's terminal sends is not meant for it */
     f->life = px_fd_close(f->life);
-    while (px_read_some(life, &byte, 1) > 0)
-        ;
+    struct pollfd end = {.fd = life, .events = POLLIN};
+    while (poll(&end, 1, MOMENT_MSEC) == 0 || px_read_some(life, &byte, 1) > 0)
+        (void)px_fd_close(open("/usr/bin/env", O_RDONLY | O_CLOEXEC));
     remove_objects(f);
     remove_files(f);
     _exit(0);
@@ -400,6 +403,8 @@ int px_fixtures_tell(const struct px_fixtures *f, struct px_policy *policy, stru
     px_auto_buf struct px_buf addresses = PX_BUF(400);
     char raised[sizeof f->token];
     unsigned pts = 0;
+    struct rlimit core = {0};
+    (void)getrlimit(RLIMIT_CORE, &core);
     raise_bytes(f->token, raised, sizeof raised);
     add_addresses(&addresses);
     if (f->terminal >= 0)
@@ -410,7 +415,7 @@ int px_fixtures_tell(const struct px_fixtures *f, struct px_policy *policy, stru
                    set(policy, e, "A_KEY=%d", f->shm >= 0 && f->msg >= 0 && f->sem >= 0 ? f->key : 0) < 0 ||
                    set(policy, e, "A_QUEUE=%s%s", f->has_queue ? "/" : "", f->has_queue ? f->queue : "") < 0 ||
                    set(policy, e, "A_KEYNAME=%s", f->planted >= 0 ? f->mark : "") < 0 ||
-                   set(policy, e, "A_TOKEN=%s", raised) < 0 ||
+                   set(policy, e, "A_TOKEN=%s", raised) < 0 || set(policy, e, "A_CORE=%d", core.rlim_max > 0) < 0 ||
                    set(policy, e, "A_PTS=%u", pts) < 0 || set(policy, e, "A_ADDRESSES=%s", px_buf_text(&addresses)) < 0
                ? -1 : 0;
 }

@@ -26,7 +26,7 @@
 #include "kernel/init.h"
 #include "kernel/payload.h"
 
-enum { FDS_MAX = 5, FEW = PX_OWN_ROWS, SLICE_NSEC = 5000000, STOPS_MAX = 20 };
+enum { FDS_MAX = 5, FEW = PX_OWN_ROWS, SLICE_NSEC = 5000000, STOPS_MAX = 20, SLICES_MAX = 2000 /* 10 seconds */ };
 
 struct px_init_own px_own __attribute__((aligned(PX_OWN_PAGE)));
 static struct px_init_row many[PX_INIT_COMMANDS_MAX - FEW];
@@ -202,33 +202,95 @@ static long clone_child(struct command *c, int *ret_pidfd)
     return ret;
 }
 
+int px_command_row(int pid)
+{
+    for (int i = 0; pid > 1 && i < PX_INIT_COMMANDS_MAX; i++)
+        if (row_at(i)->pid == pid)
+            return i;
+    return -1;
+}
+
+bool px_command_ends(int pid)
+{
+    int row = px_command_row(pid);
+    return row >= 0 && row_at(row)->ends;
+}
+
+static void end_tree(int row)
+{
+    row_at(row)->ends = true;
+    px_tree_end(row_at(row)->pid);
+}
+
+/* Only a command of ours that still runs: its number cannot have come to mean another group before we reaped it. */
+static void signal_group(const struct px_init_request *request)
+{
+    int row = px_command_row(request->pid);
+    if (row >= 0 && request->signal == SIGKILL)
+        end_tree(row);
+    else if (row >= 0)
+        (void)px_sys(SYS_kill, -request->pid, request->signal);
+}
+
 static bool is_stopped(int pid)
 {
     siginfo_t info = {0};
     return px_sys(SYS_waitid, P_PID, pid, &info, WSTOPPED | WNOHANG, 0) == 0 && info.si_pid == pid;
 }
 
-/* From the moment that the child has the ids of the box, the programs of the box can stop it, again and again. With CLONE_VFORK
- * we would sleep for as long as they like, deaf to everything, the end of our owner too. So a stopped child is woken a few times
- * and then killed: -EAGAIN. Meanwhile refused calls are answered: its own filter may refuse the child what it does next. */
-static int wait_until_gone(int pid, int row)
+static bool hung_up(int fd)
+{
+    struct pollfd end = {.fd = fd};
+    return px_sys(SYS_poll, &end, 1, 0) > 0;
+}
+
+/* Meanwhile the ends of other commands do not wait: who asked for one is gone, a signal is asked for, one has ended. A
+ * request for one more command stays in the socket, and what lies behind it. */
+static void look_after_others(void)
+{
+    struct px_init_request head;
+    for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++) {
+        struct pollfd news = {.fd = row_at(i)->reply, .events = row_at(i)->ends ? 0 : POLLRDHUP};
+        if (row_at(i)->pid && row_at(i)->reply >= 0 && px_sys(SYS_poll, &news, 1, 0) > 0)
+            px_command_left(&news);
+    }
+    while (px_sys(SYS_recvfrom, px_own.owner, &head, sizeof head, MSG_PEEK | MSG_DONTWAIT, 0, 0) == sizeof head &&
+           head.flags & PX_INIT_SIGNAL) {
+        (void)px_sys(SYS_recvfrom, px_own.owner, &head, sizeof head, MSG_DONTWAIT, 0, 0);
+        signal_group(&head);
+    }
+    if (px_tree_ends())
+        (void)px_tree_round();
+    px_command_reap();
+}
+
+/* From the moment that the child has the ids of the box, the programs of the box can stop it, again and again, and its
+ * execve may sleep for as long as another has a lease on the file or a file server is silent. With CLONE_VFORK we would
+ * sleep with it, deaf to everything, the end of our owner too. So a stopped child is woken a few times and then killed
+ * (-EAGAIN), and so is one that who asked for it does not wait for, or that has not executed after SLICES_MAX
+ * (-ETIMEDOUT). Meanwhile refused calls are answered: its own filter may refuse the child what it does next. */
+static int wait_until_gone(const struct command *c, int pid, int row)
 {
     const struct timespec slice = {.tv_nsec = SLICE_NSEC};
-    int stops = 0;
+    int stops = 0, slices = 0;
+    bool late = false;
     uint32_t now;
     while ((now = __atomic_load_n(&px_own.sharing, __ATOMIC_ACQUIRE)) != 0) {
-        struct pollfd gone = {.fd = px_own.owner};
         if (px_sys(SYS_futex, &px_own.sharing, FUTEX_WAIT, now, &slice, 0, 0) != -ETIMEDOUT)
             continue;
-        if (px_sys(SYS_poll, &gone, 1, 0) > 0)
+        if (hung_up(px_own.owner))
             for (;;)
                 (void)px_sys(SYS_exit_group, 0);
         px_filter_listener(row);
         px_refused_now();
         if (is_stopped(pid))
             (void)px_sys(SYS_kill, pid, stops++ < STOPS_MAX ? SIGCONT : SIGKILL);
+        late = late || ++slices > SLICES_MAX || hung_up(c->reply);
+        if (late)
+            (void)px_sys(SYS_kill, pid, SIGKILL);
+        look_after_others();
     }
-    return stops > STOPS_MAX ? -EAGAIN : 0;
+    return late ? -ETIMEDOUT : stops > STOPS_MAX ? -EAGAIN : 0;
 }
 
 static long start_child(struct command *c, int row, int *ret_pidfd)
@@ -236,10 +298,12 @@ static long start_child(struct command *c, int row, int *ret_pidfd)
     px_own.sharing = 1;
     px_refused_begin(row, c->request->flags & PX_INIT_ALONE);
     long pid = clone_child(c, ret_pidfd);
-    int r = pid < 0 ? 0 : wait_until_gone((int)pid, row);
+    if (pid > 0)
+        px_tree_spare((int)pid);
+    int r = pid < 0 ? 0 : wait_until_gone(c, (int)pid, row);
     px_filter_listener(row);
     if (r < 0) {
-        c->started.stage = PX_INIT_PREPARE;
+        c->started.stage = r == -ETIMEDOUT ? PX_INIT_EXEC : PX_INIT_PREPARE;
         c->started.err = r;
     }
     return pid;
@@ -251,14 +315,6 @@ static int free_row(void)
 {
     for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++)
         if (row_at(i)->pid == 0)
-            return i;
-    return -1;
-}
-
-int px_command_row(int pid)
-{
-    for (int i = 0; pid > 1 && i < PX_INIT_COMMANDS_MAX; i++)
-        if (row_at(i)->pid == pid)
             return i;
     return -1;
 }
@@ -278,7 +334,6 @@ static void begin_row(int row, int pid, int reply)
         if (row_at(i)->pid)
             row_at(i)->shared = begun.shared = true;
     *row_at(row) = begun;
-    px_tree_spare(pid);
 }
 
 /* The reply socket stays open if the command runs. */
@@ -317,28 +372,6 @@ static int sort_fds(struct command *c, const int *fds, int count, int *ret_file)
     for (int i = 0; i < 3; i++)
         c->stream[i] = c->request->flags & flag[i] ? count > at ? fds[at++] : -2 : -1;
     return c->reply < 0 || *ret_file == -2 || c->stream[0] == -2 || c->stream[1] == -2 || c->stream[2] == -2 ? -1 : 0;
-}
-
-bool px_command_ends(int pid)
-{
-    int row = px_command_row(pid);
-    return row >= 0 && row_at(row)->ends;
-}
-
-static void end_tree(int row)
-{
-    row_at(row)->ends = true;
-    px_tree_end(row_at(row)->pid);
-}
-
-/* Only a command of ours that still runs: its number cannot have come to mean another group before we reaped it. */
-static void signal_group(const struct px_init_request *request)
-{
-    int row = px_command_row(request->pid);
-    if (row >= 0 && request->signal == SIGKILL)
-        end_tree(row);
-    else if (row >= 0)
-        (void)px_sys(SYS_kill, -request->pid, request->signal);
 }
 
 static bool start_from_file(struct command *c, int file)
@@ -397,19 +430,21 @@ int px_command_watch(struct pollfd *fds)
         if (!row_at(i)->pid || row_at(i)->reply < 0)
             continue;
         if (fds)
-            fds[n] = (struct pollfd){.fd = row_at(i)->reply};   /* a hang-up is told without being asked for */
+            fds[n] = (struct pollfd){.fd = row_at(i)->reply, .events = row_at(i)->ends ? 0 : POLLRDHUP};
         n++;
     }
     return n;
 }
 
-void px_command_left(int reply)
+void px_command_left(const struct pollfd *news)
 {
     for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++) {
-        if (!row_at(i)->pid || row_at(i)->reply != reply)
+        if (!row_at(i)->pid || row_at(i)->reply != news->fd)
             continue;
         end_tree(i);
-        (void)px_sys(SYS_close, reply);
+        if (!(news->revents & ~POLLRDHUP))      /* only that end is closed by which nothing comes: the report is waited for */
+            return;
+        (void)px_sys(SYS_close, news->fd);
         row_at(i)->reply = -1;
         return;
     }
@@ -449,6 +484,7 @@ void px_command_reap(void)
     int status = 0;
     struct rusage used;
     for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++)
-        if (row_at(i)->pid && !row_at(i)->ends && px_sys(SYS_wait4, row_at(i)->pid, &status, WNOHANG, &used) > 0)
+        if (row_at(i)->pid && !(row_at(i)->ends && px_tree_ends()) &&
+            px_sys(SYS_wait4, row_at(i)->pid, &status, WNOHANG, &used) > 0)
             px_command_ended(row_at(i)->pid, status, &used);
 }

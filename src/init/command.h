@@ -10,8 +10,9 @@ int px_command_take(int control);
 /* Adds the reply sockets of what runs, PX_INIT_COMMANDS_MAX at most; how many. NULL: only that. */
 struct pollfd;
 int px_command_watch(struct pollfd *fds);
-/* Whoever asked for it is gone, and with it the command's clock and the reader of its output: it is killed. */
-void px_command_left(int reply);
+/* Who asked for it is gone, and with it the command's clock and the reader of its output: it is killed. Or it has closed the end by
+ * which it would write (POLLRDHUP): that asks for the kill alone, whatever else lies in the control socket before it. */
+void px_command_left(const struct pollfd *news);
 /* Tells whoever waits for it that a process has ended. Nobody may. */
 struct rusage;
 void px_command_ended(int pid, int wait_status, const struct rusage *used);

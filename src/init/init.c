@@ -214,7 +214,7 @@ static void turn(int events, int control)
     px_refused_take(fds + 2 + watched, listened);       /* first: a request may bring other listeners under the same numbers */
     for (int i = 2; i < 2 + watched; i++)
         if (fds[i].revents)
-            px_command_left(fds[i].fd);
+            px_command_left(&fds[i]);
     if (fds[0].revents || px_tree_ends()) {
         char drained[128 * 4];
         (void)px_sys(SYS_read, events, drained, sizeof drained);

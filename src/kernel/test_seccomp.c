@@ -61,6 +61,7 @@ enum {
     HIGHEST = 467,              /* open_tree_attr, the last call px takes a decision about */
     NO_PERMISSION = SECCOMP_RET_ERRNO | EPERM,
     NO_SUCH_CALL = SECCOMP_RET_ERRNO | ENOSYS,
+    DONE_NOTHING = SECCOMP_RET_ERRNO,           /* and says 0 */
     NO_SUCH_FAMILY = SECCOMP_RET_ERRNO | EAFNOSUPPORT,
     NO_SUCH_PROTOCOL = SECCOMP_RET_ERRNO | EPROTONOSUPPORT,
 };
@@ -179,6 +180,14 @@ static uint32_t model_ioctl(unsigned command)
                                                                                                     : SECCOMP_RET_ALLOW;
 }
 
+/* Of an address 63 bits count. */
+static uint32_t model_prlimit(uint32_t pid, uint32_t resource, uint64_t new_limit)
+{
+    if (pid != 0)
+        return NO_PERMISSION;
+    return resource == 4 && new_limit << 1 ? DONE_NOTHING : SECCOMP_RET_ALLOW;
+}
+
 /* The kernel's modes have 16 bits. */
 static uint32_t model_mode(uint16_t mode)
 {
@@ -228,8 +237,13 @@ static uint32_t model_native(enum px_filter filter, uint32_t nr, const uint64_t 
         return a == AF_UNIX ? SECCOMP_RET_ALLOW : NO_SUCH_FAMILY;
     case SYS_personality:
         return a == 0 || a == 0xffffffff ? SECCOMP_RET_ALLOW : NO_PERMISSION;
+    case SYS_setrlimit:
+        return a == 4 ? DONE_NOTHING : SECCOMP_RET_ALLOW;       /* RLIMIT_CORE */
     case SYS_prlimit64:
-        return a == 0 ? SECCOMP_RET_ALLOW : NO_PERMISSION;
+        return model_prlimit(a, b, args[2]);
+    case SYS_fcntl:
+        /* leases, dnotify, delegations */
+        return b == 1024 || b == 1026 || b == 1040 ? NO_PERMISSION : SECCOMP_RET_ALLOW;
     case SYS_prctl:
         return model_prctl(filter, a, b);
     case SYS_renameat2:
@@ -269,8 +283,9 @@ static uint32_t model(enum px_filter filter, const struct seccomp_data *data)
 
 /* The calls whose arguments the policy looks at. */
 static const uint32_t ruled[] = {
-    SYS_clone, SYS_ioctl, SYS_socket, SYS_socketpair, SYS_personality, SYS_prlimit64, SYS_prctl, SYS_chmod, SYS_fchmod,
-    SYS_creat, SYS_fchmodat, 452, SYS_mknod, SYS_mknodat, SYS_open, SYS_openat, SYS_renameat2,
+    SYS_clone, SYS_ioctl, SYS_socket, SYS_socketpair, SYS_personality, SYS_prlimit64, SYS_setrlimit,
+    SYS_fcntl, SYS_prctl, SYS_chmod, SYS_fchmod, SYS_creat, SYS_fchmodat, 452, SYS_mknod, SYS_mknodat, SYS_open,
+    SYS_openat, SYS_renameat2,
 };
 
 static bool is_ruled(uint32_t nr)
@@ -331,7 +346,7 @@ static uint64_t next_random(uint64_t *state)
 
 static const uint32_t telling[] = {
     0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 15, 16, 17, 22, 28, 33, 35, 36, 38, 40, 58, 115, 132, 136, 256, 262,
-    0x59616d61, 0x59616d62,
+    0x59616d61, 0x59616d62, 1023, 1024, 1025, 1026, 1027, 1039, 1040, 1041,
     0xffffffff, 0xfffffffe, 0x7fffffff,
     TIOCSTI, TIOCSTI - 1, TIOCSTI + 1, TIOCLINUX, TIOCCONS, TIOCCONS + 1, TIOCSETD, TIOCSETD + 1, TCGETS, TIOCGWINSZ,
     SOCK_STREAM | SOCK_CLOEXEC, SOCK_DGRAM | SOCK_NONBLOCK, SOCK_RAW | SOCK_CLOEXEC, SOCK_SEQPACKET | SOCK_NONBLOCK,

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "box/plan.h"
+#include "box/steps.h"
 #include "box/supervise.h"
 #include "runtime/bundle.h"
 #include "runtime/kind.h"
@@ -448,6 +449,8 @@ static int stage(struct run *run, const struct px_policy *policy, const char *co
     run->stage.plan->partner = &run->partner;
     run->partner.argv = run->native->argv;
     add_notes(run->stage.plan, run->kind);
+    if (px_steps_has(run->native, PX_OP_NO_MEMFD, ""))
+        px_plan_lacks(run->stage.plan, "memfd: programs can be written into memory and run there");
     return 0;
 }
 

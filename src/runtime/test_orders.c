@@ -86,7 +86,7 @@ TEST(limits_count_px_start)
     ASSERT_EQ(limit_of(o, RLIMIT_NPROC)->soft, 11);
     ASSERT_EQ(limit_of(o, RLIMIT_NOFILE)->hard, 32);
     ASSERT_EQ(limit_of(o, RLIMIT_AS)->soft, 64 << 20);
-    ASSERT_EQ(limit_of(o, RLIMIT_CORE)->hard, 0);
+    ASSERT_EQ(limit_of(o, RLIMIT_CORE)->hard, 1);
     o = orders_of("crun", pairs, true, &more);
     ASSERT_EQ(limit_of(o, RLIMIT_NPROC)->soft, 74);     /* the cgroup counts, and is met first */
     ASSERT(!limit_of(o, RLIMIT_AS));

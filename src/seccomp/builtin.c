@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -35,6 +36,10 @@ enum {
     SOCKET_TYPE = 0xf,          /* the kernel's SOCK_TYPE_MASK; above it are SOCK_CLOEXEC and SOCK_NONBLOCK */
 };
 #define WORD 0xffffffffu
+#define ADDRESS INT64_MAX       /* of a process; those with the highest bit are the kernel's */
+#ifndef F_SETDELEG
+#define F_SETDELEG (1024 + 16)  /* Linux 6.19 */
+#endif
 
 /* ---- the tables ---- */
 

@@ -318,6 +318,18 @@ def E6_umask(suite):
 
 
 @test
+def B8_watch_base_told(suite):
+    """File systems mounted below /usr, which no overlay shows: they are seen, and the result says what that costs."""
+    mounted = 'mount -t tmpfs none /usr/local/share && : >/usr/local/share/here && exec "$@"'
+    prefix = ("unshare", "--user", "--map-root-user", "--mount") if not suite.root else ("unshare", "--mount")
+    if subprocess.run([*prefix, "sh", "-c", mounted, "sh", "true"], capture_output=True, check=False).returncode != 0:
+        raise Skipped("nothing can be mounted here")
+    result = suite.result([], "/bin/ls", "/usr/local/share", prefix=(*prefix, "sh", "-c", mounted, "sh"))
+    check(result["stdout"] == "here\n", f"the mount below /usr is not there: {result['stdout']!r}")
+    check(any(word.startswith("inotify: ") for word in result["isolation"]["missing"]), f"{result['isolation']['missing']}")
+
+
+@test
 def E8_core(suite):
     workspace = suite.directory("ws")
     suite.row("E8_core", ["-v", f"{workspace}:/ws"],

@@ -102,6 +102,17 @@ def A11_node_in_bind(suite):
     suite.row("A11_node_in_bind", ["-v", f"{workspace}:/device"])
 
 
+@test
+def A20_memfd(suite):
+    """Root's boxes hold it; where it cannot be had the result says so."""
+    options = [word for place in ("/home/sandbox", "/tmp", "/dev/shm") for word in ("--tmpfs", f"{place}:size=8m,noexec")]
+    missing = suite.result(options, "/bin/true")["isolation"]["missing"]
+    if not any(word.startswith("memfd") for word in missing):
+        suite.row("A20_memfd", options)
+    else:
+        check(not suite.root or not os.path.exists("/proc/sys/vm/memfd_noexec"), f"root's box lacks it: {missing}")
+
+
 def make_root(suite, name):
     root = suite.directory(name)
     (root / "attack").mkdir()

@@ -11,11 +11,13 @@ import ctypes
 import hashlib
 import json
 import os
+import resource
 import secrets
 import signal
 import socket
 import stat
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -148,7 +150,9 @@ class Fixtures:
         self.path_socket.bind(str(top / "socket"))
         os.chmod(top / "socket", 0o777)
         self.path_socket.listen()
-        self.victim = subprocess.Popen(["sleep", "600"])
+        # It opens a program of the base's again and again, for who watches it.
+        self.victim = subprocess.Popen([sys.executable, "-c", "import time\nfor _ in range(60000):\n"
+                                        " open('/usr/bin/env', 'rb').close()\n time.sleep(.01)"])
         self.pty = os.openpty()
         self.libc = ctypes.CDLL(None, use_errno=True)
         self.key = secrets.randbelow(1 << 30) + 1
@@ -172,6 +176,7 @@ class Fixtures:
                 "A_SOCKET": self.secret.parent / "socket",
             "A_TOKEN": "".join(chr(ord(c) + 1) for c in self.token),
                 "A_PTS": os.path.basename(os.ttyname(self.pty[1])), "A_FREE": self.free,
+            "A_CORE": resource.getrlimit(resource.RLIMIT_CORE)[1],
             "A_KEYNAME": self.mark if self.planted > 0 else "", "A_PLACES": "/home/sandbox,/tmp,/dev/shm",
         }
 
