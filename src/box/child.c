@@ -78,7 +78,11 @@ int px_op_subreaper(struct px_child *c, const struct px_step *s)
 static _Noreturn void payload_main(void *arg)
 {
     struct px_child *c = arg;
-    (void)run_steps(c, c->plan->payload_from, c->plan->init_at, &c->payload_report);
+    long r = c->memory_fd < 0 ? 0 : px_sys(SYS_write, c->memory_fd, "0", 1);
+    if (r < 0)
+        c->payload_report = (struct px_child_report){.step = PX_CHILD_MEMORY, .err = (int)r};
+    else
+        (void)run_steps(c, c->plan->payload_from, c->plan->init_at, &c->payload_report);
     px_op_signal(&c->joined);
     for (;;)
         (void)px_sys(SYS_exit_group, 127);

@@ -117,7 +117,7 @@ struct px_box {
     char id[20];
     struct px_partner *partner; /* NULL: the engine alone */
     /* settings taken from the policy, which may be gone by now */
-    uint64_t timeout_msec, cpu_time_msec, file_bytes, disk_bytes;
+    uint64_t timeout_msec, cpu_time_msec, file_bytes, disk_bytes, memory_bytes;
     bool output_end, tty;
     int scratch_lock;           /* weaker tiers: holds the box's home */
     struct px_root_lease *root; /* what keeps the root where it is as long as the box needs it, and how to let go of it */
