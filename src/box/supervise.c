@@ -381,6 +381,8 @@ static int finish(struct px_box *box, struct px_err *e)
     strip_binds(box);
     if (box->disk.on)           /* what came after the last look counts as well */
         box->disk.over = px_disk_over(&box->disk, box->writable, box->writable_count, 0, px_now_nsec());
+    if (box->disk.on && box->disk.unread_before)
+        add_hint(box, "a part of a writable bind could not be read: what was written there is not counted by --disk");
     px_report_make(box);
     for (int i = 0; i < PX_FLOW_COUNT; i++)     /* whoever reads what we hand on sees the end now */
         px_flow_close(box, i);
