@@ -517,6 +517,37 @@ int i9_priority(void)
                ? DONE
                : failed("limits of priority are not 0");
 }
+/* The parent, which is outside: each is set to what it has. */
+int i9_others(void)
+{
+    int other = (int)getppid(), policy = sched_getscheduler(other);
+    struct sched_param param = {0};
+    cpu_set_t all;
+    CPU_ZERO(&all);
+    errno = 0;
+    int nice_now = getpriority(PRIO_PROCESS, (id_t)other);
+    if (errno == 0 && setpriority(PRIO_PROCESS, (id_t)other, nice_now) == 0)
+        return failed("the priority of another process can be set");
+    if (sched_getaffinity(other, sizeof all, &all) == 0 && sched_setaffinity(other, sizeof all, &all) == 0)
+        return failed("the processors of another process can be set");
+    if (policy >= 0 && sched_getparam(other, &param) == 0 && sched_setscheduler(other, policy, &param) == 0)
+        return failed("the scheduler of another process can be set");
+    if (sched_getparam(other, &param) == 0 && sched_setparam(other, &param) == 0)
+        return failed("the parameters of another process can be set");
+    long io = syscall(SYS_ioprio_get, 1, other);
+    return io < 0 || syscall(SYS_ioprio_set, 1, other, io) < 0 ? DONE : failed("the class of another process can be set");
+}
+int i9_twin_own(void)
+{
+    cpu_set_t all;
+    CPU_ZERO(&all);
+    struct sched_param param = {0};
+    int nice_now = getpriority(PRIO_PROCESS, 0);
+    return sched_getaffinity(0, sizeof all, &all) == 0 && sched_setaffinity(0, sizeof all, &all) == 0 &&
+                   sched_setscheduler(0, SCHED_BATCH, &param) == 0 && setpriority(PRIO_PROCESS, 0, nice_now < 19 ? nice_now + 1 : 19) == 0
+               ? DONE
+               : failed("%s", strerror(errno));
+}
 /* Downwards from where the caller stands: one who runs px with `nice` has less to give already. */
 int i9_twin(void)
 {

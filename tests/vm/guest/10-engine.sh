@@ -128,13 +128,6 @@ check_memory() {
     check_line memory-in-result out '"status": ?"memory"'
 }
 
-# The caller with its 200 MB lives on, here with the limits of cgroup v2.
-check_edges() {
-    run /usr/lib/px-vm/edges
-    grep -E '^(not ok|skip) ' "$tmp/out" | sed 's/^/# edges: /'
-    check_status edges 0
-}
-
 # Half a processor is a quota of half the period, in whichever cgroup px chose; it is there only while the box lives.
 check_cpus() {
     "$PX" exec --cpus 0.5 -- sleep 3 </dev/null >"$tmp/out" 2>"$tmp/err" &
@@ -191,7 +184,6 @@ check_refused() {   # check_refused NAME OPTION VALUE
 check_limits() {
     if $has_limits; then
         check_memory
-        [ "$PX_VM_KIND" = static ] || check_edges
         check_cpus
         check_scope
     else
