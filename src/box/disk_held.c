@@ -30,6 +30,7 @@ struct look {
     size_t seen_size, seen_count;
     int *process;               /* found so far */
     int processes;
+    int pid;                    /* of them, the one that is looked at */
     char *text;                 /* for lists and lines */
     size_t text_size;
 };
@@ -143,8 +144,9 @@ static void look_at_socket(struct look *l, const char *table, int number)
     char path[96], text[1024];
     if (px_fmt(path, sizeof path, "%sinfo/%d", table, number) < 0 || px_read_file(AT_FDCWD, path, text, sizeof text) <= 0)
         return;
-    const char *waiting = strstr(text, "scm_fds:");
-    if (waiting && strtoull(waiting + strlen("scm_fds:"), NULL, 10) > 0)
+    unsigned waiting = 0;
+    const char *line = strstr(text, "scm_fds:");
+    if (line && sscanf(line, "scm_fds: %u", &waiting) == 1 && waiting > 0)
         l->held->blind = true;
 }
 
@@ -260,7 +262,8 @@ static void look_at_children(struct look *l, int pid, int thread)
 /* A thread may have a table of descriptors of its own (clone without CLONE_FILES). */
 static void look_at_thread(struct look *l, const char *path, int thread)
 {
-    int pid = (int)strtol(path + strlen("/proc/"), NULL, 10);
+    int pid = l->pid;
+    (void)path;
     bool own = thread == pid || px_sys(SYS_kcmp, pid, thread, TABLES, 0, 0) != 0;
     if (own && pid != l->process[0])            /* px-init has nothing open but its socket, and may not be looked at */
         look_at_table(l, pid, thread);
@@ -277,11 +280,12 @@ void px_disk_held(const int *fds, size_t count, int init, struct px_disk_held *h
     add_process(&l, init);
     for (int i = 0; i < l.processes; i++) {     /* level by level, so that a deep tree of processes costs no stack */
         char path[64];
-        if (px_fmt(path, sizeof path, "/proc/%d/task", l.process[i]) < 0)
+        l.pid = l.process[i];
+        if (px_fmt(path, sizeof path, "/proc/%d/task", l.pid) < 0)
             continue;
         each_number(&l, path, look_at_thread);
         if (i > 0)
-            look_at_mappings(&l, l.process[i]);
+            look_at_mappings(&l, l.pid);
     }
     free(l.process);
     free(l.seen);
