@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "box/child.h"
 #include "box/disk.h"
+#include "box/pace.h"
 #include "box/plan.h"
 #include "box/upper.h"
 #include "kernel/cgroup.h"
@@ -152,6 +153,8 @@ struct px_box {
     uint64_t stuck_nsec;        /* when even SIGKILL did not */
     uint64_t disk_nsec;         /* when the writable binds are looked at again */
     uint64_t carrier_nsec;      /* when the carrier has had its time */
+    uint64_t pace_nsec;         /* when output and refused calls are read again; 0: now */
+    struct px_pace pace;
     uint64_t eof_nsec;          /* when the terminal is told again that its input has ended */
     int eof_count;
     int64_t start_realtime_sec;
