@@ -78,11 +78,7 @@ int px_op_subreaper(struct px_child *c, const struct px_step *s)
 static _Noreturn void payload_main(void *arg)
 {
     struct px_child *c = arg;
-    long r = c->memory_fd < 0 ? 0 : px_sys(SYS_write, c->memory_fd, "0", 1);
-    if (r < 0)
-        c->payload_report = (struct px_child_report){.step = PX_CHILD_MEMORY, .err = (int)r};
-    else
-        (void)run_steps(c, c->plan->payload_from, c->plan->init_at, &c->payload_report);
+    (void)run_steps(c, c->plan->payload_from, c->plan->init_at, &c->payload_report);
     px_op_signal(&c->joined);
     for (;;)
         (void)px_sys(SYS_exit_group, 127);
@@ -105,6 +101,8 @@ int px_op_payload(struct px_child *c, const struct px_step *s)
     r = px_clone_run(&args, c->payload_stack, c->payload_stack_size, payload_main, c);
     if (r < 0)
         c->payload_alive = 0;
+    else if (c->memory_fd >= 0)         /* if it stays, its own exec may fail when the payload has taken everything */
+        (void)px_sys(SYS_write, c->memory_fd, "0", 1);
     c->payload_pid = (int)r;
     return r < 0 ? (int)r : 0;
 }

@@ -3,7 +3,7 @@
  *   parent              pid 1 of the box                payload
  *   clone3  ----------> applies stage 1
  *   writes id maps ---> WAIT: goes on with them
- *   waits               PAYLOAD: clone ---------------> enters the v1 group of its memory, applies stage 2
+ *   waits               PAYLOAD: clone ---------------> applies stage 2
  *                       builds the root                 NETNS: makes the network meanwhile
  *                       READY: root is there  <-------> JOIN: network is there
  *                       follows into the network        gives everything up
@@ -28,10 +28,8 @@ struct px_plan;
 
 enum { PX_GO_WAIT, PX_GO, PX_GO_AWAY };
 
-enum { PX_CHILD_MEMORY = 0x7fffffff }; /* the payload could not enter the group of its memory */
-
 struct px_child_report {
-    uint32_t step;              /* index in the plan, or PX_CHILD_MEMORY */
+    uint32_t step;              /* index in the plan */
     int32_t err;                /* 0: all went well; else -errno */
     uint32_t found;             /* EXEC: the file was there */
 };
@@ -50,7 +48,7 @@ struct px_child {
     int init_fd;                /* the sealed image of px-init */
     int relay_fd;               /* who carries the box's traffic, and gets sockets of its namespace; -EBADF: nobody */
     int filter_fd;              /* a box that stays: the filters of its commands */
-    int memory_fd;              /* where the payload enters the group of its memory (kernel/cgroup.h); -EBADF: it is in it */
+    int memory_fd;              /* where pid 1 leaves the group of the box's memory for a while (kernel/cgroup.h); -EBADF: nowhere */
     int parent_fd;              /* pidfd of the process that makes the box */
     int stdio[3];               /* -1: the box's /dev/null */
     uint16_t rows, cols;

@@ -101,8 +101,6 @@ static int overlay_failed(const struct px_plan *plan, const struct px_step *s, i
 
 static int explain_step(const struct px_plan *plan, const struct px_child_report *r, struct px_err *e)
 {
-    if (r->step == PX_CHILD_MEMORY)
-        return px_fail(e, PX_E_CGROUP, r->err, "cannot put the box into its cgroup");
     const struct px_step *s = &plan->steps[r->step];
     const char *target = px_plan_text(plan, s->dst);
 
@@ -405,7 +403,7 @@ static int open_all(struct launch *l, const struct px_policy *policy, const stru
         r = borrow_stacks(l);
     if (r >= 0 && l->box->plan->stays)
         r = l->lent[FILTER] = px_fd_above_stdio(filter_file(l->box));
-    if (r >= 0 && l->box->has_cgroup && is_command(l->box)) {
+    if (r >= 0 && l->box->has_cgroup && is_command(l->box) && !l->box->plan->stays) {
         l->lent[MEMORY] = px_fd_above_stdio(px_cgroup_memory_door(&l->box->cgroup));
         r = l->lent[MEMORY] == -EBADF ? 0 : l->lent[MEMORY];
     }

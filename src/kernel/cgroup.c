@@ -404,13 +404,13 @@ int px_cgroup_join(const struct px_cgroup *cg, pid_t pid)
 {
     int r = 0;
     for (int i = 0; r >= 0 && i < PX_CG_COUNT; i++)
-        r = i == PX_CG_MEMORY && cg->unarmed.shared ? 0 : move_v1(cg, i, pid);
+        r = move_v1(cg, i, pid);
     return r;
 }
 
 int px_cgroup_memory_door(const struct px_cgroup *cg)
 {
-    int fd = cg->unarmed.shared ? cg->v1[PX_CG_MEMORY].fd : -EBADF;
+    int fd = cg->unarmed.shared ? cg->v1[PX_CG_MEMORY].parent_fd : -EBADF;
     return fd < 0 ? -EBADF : px_open_beneath(fd, "cgroup.procs", O_WRONLY, 0);
 }
 
@@ -432,9 +432,7 @@ int px_cgroup_arm(struct px_cgroup *cg, pid_t pid)
 
 int px_cgroup_enter(const struct px_cgroup *cg, pid_t pid)
 {
-    int r = 0;
-    for (int i = 0; r >= 0 && i < PX_CG_COUNT; i++)
-        r = move_v1(cg, i, pid);
+    int r = px_cgroup_join(cg, pid);
     return r < 0 || cg->v2.fd < 0 ? r : write_number(cg->v2.fd, "cgroup.procs", (uint64_t)pid);
 }
 

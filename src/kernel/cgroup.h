@@ -41,15 +41,15 @@ struct px_cgroup_usage {
 /* Makes the groups for the limits that are set. On failure *ret_which names the controller that could not be had. */
 int px_cgroup_create(const struct px_cgroup_limits *limits, const char *id, struct px_cgroup *ret_cg,
                      const char **ret_which);
-/* Moves a process that has not started anything yet (v1 only; in v2 it is born inside). With limits.shared not into the group of
- * the memory: px_cgroup_arm does that. */
+/* Moves a process that has not started anything yet (v1 only; in v2 it is born inside). */
 int px_cgroup_join(const struct px_cgroup *cg, pid_t pid);
 /* For limits.shared, once no process in it shares our memory any more. When a group is out of memory the kernel ends every process
  * that shares the memory of the one it chose, also outside of the group. So until now nothing was ended: over the limit a process
  * sleeps (v2: memory.high), or its allocations fail and its page faults wait (v1: oom_control). pid: the process of px_cgroup_join,
  * or 0. -ESRCH: it has ended. */
 int px_cgroup_arm(struct px_cgroup *cg, pid_t pid);
-/* Where a process that shares our memory writes "0" to be in the v1 group of the memory; -EBADF: nowhere, it is in it. */
+/* Where a process of it writes "0" to be in our own v1 group of the memory until px_cgroup_arm, so that what it does cannot fail for
+ * what others of the box have taken; -EBADF: not needed. */
 int px_cgroup_memory_door(const struct px_cgroup *cg);
 /* Moves a process that runs already, in every hierarchy. */
 int px_cgroup_enter(const struct px_cgroup *cg, pid_t pid);
