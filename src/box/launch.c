@@ -269,7 +269,9 @@ static int run_clone(struct launch *l, struct px_err *e)
     /* No process of the box shares our memory any more. */
     int armed = box->has_cgroup ? px_cgroup_arm(&box->cgroup, is_command(box) ? (pid_t)pid : 0) : 0;
     box->ready_nsec = px_now_nsec();
-    if (armed < 0 && armed != -ESRCH && r >= 0)         /* it may have ended already */
+    if (armed == -EBUSY)
+        px_supervise_kill(box, PX_END_MEMORY);
+    else if (armed < 0 && armed != -ESRCH && r >= 0)    /* it may have ended already */
         return px_fail(e, PX_E_CGROUP, armed, "the memory limit of the box cannot be set");
     return r;
 }

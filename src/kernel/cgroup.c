@@ -15,7 +15,8 @@
 #include "base/sys.h"
 #include "base/text.h"
 
-enum { SWEEP_GROUPS = 128, SWEEP_ENTRIES = 1000, PIDS_MAX = 4 << 20, CPU_MILLI_MAX = 1000 * 1000 * 1000 };
+enum { SWEEP_GROUPS = 128, SWEEP_ENTRIES = 1000, PIDS_MAX = 4 << 20, CPU_MILLI_MAX = 1000 * 1000 * 1000,
+       HEADROOM = 64 << 20 };
 
 static const char *const controller_names[PX_CG_COUNT] = {"memory", "pids", "cpu"};
 
@@ -299,16 +300,24 @@ static int create_v2(const struct place *place, const bool need[PX_CG_COUNT], st
 
 /* ---- v1 ---- */
 
+/* With oom_control a page fault over the limit waits, but an allocation within a call fails, and programs would see errors that
+ * they never see otherwise. So there is some room above the limit, for the moment that it takes until it is armed. */
+static int limit_memory_v1(int fd, const struct px_cgroup_limits *l)
+{
+    uint64_t bytes = l->shared && l->memory_bytes < UINT64_MAX - HEADROOM ? l->memory_bytes + HEADROOM : l->memory_bytes;
+    int r = l->shared ? px_write_file(fd, "memory.oom_control", "1") : 0;
+    if (r < 0 || (r = write_number(fd, "memory.limit_in_bytes", bytes)) < 0)
+        return r;
+    r = write_number(fd, "memory.memsw.limit_in_bytes", bytes);
+    return r == -ENOENT ? 0 : r;
+}
+
 static int limit_v1(int fd, enum px_controller c, const struct px_cgroup_limits *l)
 {
     int r;
     switch (c) {
     case PX_CG_MEMORY:
-        if ((l->shared && (r = px_write_file(fd, "memory.oom_control", "1")) < 0) ||
-            (r = write_number(fd, "memory.limit_in_bytes", l->memory_bytes)) < 0)
-            return r;
-        r = write_number(fd, "memory.memsw.limit_in_bytes", l->memory_bytes);
-        return r == -ENOENT ? 0 : r;
+        return limit_memory_v1(fd, l);
     case PX_CG_PIDS:
         return write_number(fd, "pids.max", at_most(l->pids, PIDS_MAX));
     case PX_CG_CPU:
@@ -421,13 +430,15 @@ int px_cgroup_arm(struct px_cgroup *cg, pid_t pid)
     if (!limits.shared)
         return 0;
     limits.shared = false;
-    int r = cg->on_v2[PX_CG_MEMORY] ? limit_memory_v2(cg->v2.fd, &limits)
-                                    : px_write_file(cg->v1[PX_CG_MEMORY].fd, "memory.oom_control", "0");
-    if (r < 0)
-        return r;
-    if (cg->on_v2[PX_CG_MEMORY])
-        return px_write_file(cg->v2.fd, "memory.high", "max");
-    return pid > 0 ? move_v1(cg, PX_CG_MEMORY, pid) : 0;
+    if (cg->on_v2[PX_CG_MEMORY]) {
+        int r = limit_memory_v2(cg->v2.fd, &limits);
+        return r < 0 ? r : px_write_file(cg->v2.fd, "memory.high", "max");
+    }
+    int limited = limit_memory_v1(cg->v1[PX_CG_MEMORY].fd, &limits);    /* -EBUSY: v1 ends nothing for a new limit */
+    int r = px_write_file(cg->v1[PX_CG_MEMORY].fd, "memory.oom_control", "0");
+    if (r >= 0 && pid > 0)
+        r = move_v1(cg, PX_CG_MEMORY, pid);
+    return limited < 0 ? limited : r;
 }
 
 int px_cgroup_enter(const struct px_cgroup *cg, pid_t pid)

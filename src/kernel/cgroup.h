@@ -45,8 +45,8 @@ int px_cgroup_create(const struct px_cgroup_limits *limits, const char *id, stru
 int px_cgroup_join(const struct px_cgroup *cg, pid_t pid);
 /* For limits.shared, once no process in it shares our memory any more. When a group is out of memory the kernel ends every process
  * that shares the memory of the one it chose, also outside of the group. So until now nothing was ended: over the limit a process
- * sleeps (v2: memory.high), or its allocations fail and its page faults wait (v1: oom_control). pid: the process of px_cgroup_join,
- * or 0. -ESRCH: it has ended. */
+ * sleeps (v2: memory.high), or waits when it is 64 MiB over it (v1: oom_control). pid: the process of px_cgroup_join, or 0.
+ * -ESRCH: it has ended. -EBUSY: more memory is used than the limit allows, and has to be ended by the caller. */
 int px_cgroup_arm(struct px_cgroup *cg, pid_t pid);
 /* Where a process of it writes "0" to be in our own v1 group of the memory until px_cgroup_arm, so that what it does cannot fail for
  * what others of the box have taken; -EBADF: not needed. */
