@@ -11,7 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from suite import LIMIT, Failed, Skipped, check, children, ended, everywhere, fields, marked, needs_root, shorten, test
+from suite import (LIMIT, Failed, Skipped, check, children, ended, everywhere, fields, landlock_only, marked, needs_root, shorten,
+                   test)
 
 
 # ---- H: life and death ----------------------------------------------------------------------------------------------
@@ -309,6 +310,13 @@ def I3_disk_bind(suite):
                           "I3_disk_bind")
     check(result["status"] == "disk" and result["limits_hit"][0]["limit"] == "disk",
           f"status {result['status']}: {shorten(result['stdout'])}")
+
+
+@landlock_only
+def I9_others(suite):
+    """Without namespaces the processes around a box have its id; it changes none of them."""
+    done = suite.box([], suite.program, "I9_others")
+    check(done.returncode == 0, f"exit status {done.returncode}: {shorten(done.stdout + done.stderr)}")
 
 
 def in_memory(suite):
