@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/shm.h>
+#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/time.h>
 #include <time.h>
@@ -349,6 +350,67 @@ int i3_bind(void)
     long n = fill(open(in(workspace(), "f"), O_WRONLY | O_CREAT | O_CLOEXEC, 0644), 40);
     return n <= 16 ? DONE : failed("%ld MiB in a bind with 16 allowed", n);
 }
+/* A file without a name, of 4 MiB. */
+static int nameless(void)
+{
+    const char *path = in(workspace(), "f");
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    (void)unlink(path);
+    return fill(fd, 4) == 4 ? fd : -1;
+}
+
+/* Gives the descriptor away to a socket that nobody reads. */
+static void post(int socket, int fd)
+{
+    char byte = 'x', control[CMSG_SPACE(sizeof fd)] = {0};
+    struct iovec text = {&byte, 1};
+    struct msghdr message = {.msg_iov = &text, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(head), &fd, sizeof fd);
+    (void)sendmsg(socket, &message, 0);
+}
+
+enum { HIDDEN_FILES = 10 };
+
+static int hide_in_own_table(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < HIDDEN_FILES; i++)
+        (void)nameless();
+    return pause();
+}
+
+/* 40 MiB with 8 allowed, in files that have no name and that no descriptor of the process shows; then it waits to be ended. */
+int i3_hidden(void)
+{
+    const char *way = argument("A_WAY");
+    int ends[2] = {-1, -1};
+    if (strcmp(way, "thread") == 0) {
+        char *stack = mmap(NULL, 256 << 10, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+        if (clone(hide_in_own_table, stack + (256 << 10), CLONE_VM | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM, NULL) < 0)
+            return skipped("no such thread can be made");
+    } else if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
+        return skipped("no sockets");
+    }
+    for (int i = 0; i < HIDDEN_FILES && strcmp(way, "thread") != 0; i++) {
+        int fd = nameless();
+        if (strcmp(way, "mmap") == 0)
+            (void)mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+        if (strcmp(way, "scm") == 0)
+            post(ends[0], fd);
+        if (strcmp(way, "plain") != 0)
+            close(fd);
+    }
+    for (int i = 0; i < 30; i++) {              /* others may free what they had, which looks as if we had */
+        (void)sleep(1);
+        if (strcmp(way, "scm") == 0)
+            post(ends[0], nameless());
+    }
+    return failed("40 MiB were held for half a minute with 8 allowed");
+}
 int i4_inodes(void)
 {
     static const char *const dirs[] = {"/tmp", "/dev/shm", "/home/sandbox"};
@@ -455,6 +517,37 @@ int i9_priority(void)
                    !limit.rlim_max
                ? DONE
                : failed("limits of priority are not 0");
+}
+/* The parent, which is outside: each is set to what it has. */
+int i9_others(void)
+{
+    int other = (int)getppid(), policy = sched_getscheduler(other);
+    struct sched_param param = {0};
+    cpu_set_t all;
+    CPU_ZERO(&all);
+    errno = 0;
+    int nice_now = getpriority(PRIO_PROCESS, (id_t)other);
+    if (errno == 0 && setpriority(PRIO_PROCESS, (id_t)other, nice_now) == 0)
+        return failed("the priority of another process can be set");
+    if (sched_getaffinity(other, sizeof all, &all) == 0 && sched_setaffinity(other, sizeof all, &all) == 0)
+        return failed("the processors of another process can be set");
+    if (policy >= 0 && sched_getparam(other, &param) == 0 && sched_setscheduler(other, policy, &param) == 0)
+        return failed("the scheduler of another process can be set");
+    if (sched_getparam(other, &param) == 0 && sched_setparam(other, &param) == 0)
+        return failed("the parameters of another process can be set");
+    long io = syscall(SYS_ioprio_get, 1, other);
+    return io < 0 || syscall(SYS_ioprio_set, 1, other, io) < 0 ? DONE : failed("the class of another process can be set");
+}
+int i9_twin_own(void)
+{
+    cpu_set_t all;
+    CPU_ZERO(&all);
+    struct sched_param param = {0};
+    int nice_now = getpriority(PRIO_PROCESS, 0);
+    return sched_getaffinity(0, sizeof all, &all) == 0 && sched_setaffinity(0, sizeof all, &all) == 0 &&
+                   sched_setscheduler(0, SCHED_BATCH, &param) == 0 && setpriority(PRIO_PROCESS, 0, nice_now < 19 ? nice_now + 1 : 19) == 0
+               ? DONE
+               : failed("%s", strerror(errno));
 }
 /* Downwards from where the caller stands: one who runs px with `nice` has less to give already. */
 int i9_twin(void)

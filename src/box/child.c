@@ -101,6 +101,8 @@ int px_op_payload(struct px_child *c, const struct px_step *s)
     r = px_clone_run(&args, c->payload_stack, c->payload_stack_size, payload_main, c);
     if (r < 0)
         c->payload_alive = 0;
+    else if (c->memory_fd >= 0)         /* if it stays, its own exec may fail when the payload has taken everything */
+        (void)px_sys(SYS_write, c->memory_fd, "0", 1);
     c->payload_pid = (int)r;
     return r < 0 ? (int)r : 0;
 }

@@ -10,6 +10,7 @@
  *                       waits                           exec
  *                       stage 3: gives everything up
  *   goes on <---------- exec of px-init
+ *   arms the memory limit: from now on the kernel may end processes of the box
  *
  * Why:     all three share the parent's memory until they exec, so nothing is copied and a failure is one write away.
  * Owns:    nothing.
@@ -49,6 +50,7 @@ struct px_child {
     int init_fd;                /* the sealed image of px-init */
     int relay_fd;               /* who carries the box's traffic, and gets sockets of its namespace; -EBADF: nobody */
     int filter_fd;              /* a box that stays: the filters of its commands */
+    int memory_fd;              /* where pid 1 leaves the group of the box's memory for a while (kernel/cgroup.h); -EBADF: nowhere */
     int parent_fd;              /* pidfd of the process that makes the box */
     int stdio[3];               /* -1: the box's /dev/null */
     uint16_t rows, cols;

@@ -131,12 +131,18 @@ static void watch(struct px_box *box, int fd, bool *watched, bool *is_file, bool
     *watched = want;
 }
 
+/* Whether what the box says is left where it is for now. What is there when the box is gone has a bound of its own. */
+static bool paused(const struct px_box *box, int i)
+{
+    return i > 0 && box->pace_nsec && !box->reaped;
+}
+
 static void watch_flow(struct px_box *box, int i)
 {
     struct px_flow *f = &box->flow[i];
-    bool pending = f->len > f->at || f->stalled;
-    watch(box, f->from, &f->from_watched, &f->from_file, !pending && !f->closed, EPOLLIN, PX_EVENT_FROM + (uint32_t)i);
-    watch(box, f->to, &f->to_watched, &f->to_file, pending, EPOLLOUT, PX_EVENT_TO + (uint32_t)i);
+    bool pending = f->len > f->at || f->stalled, wanted = !pending && !f->closed && !paused(box, i);
+    watch(box, f->from, &f->from_watched, &f->from_file, wanted, EPOLLIN, PX_EVENT_FROM + (uint32_t)i);
+    watch(box, f->to, &f->to_watched, &f->to_file, pending && !(f->stalled && paused(box, i)), EPOLLOUT, PX_EVENT_TO + (uint32_t)i);
 }
 
 void px_flow_watch(struct px_box *box)
@@ -292,6 +298,8 @@ void px_flow_ready(struct px_box *box, int i)
     bool splice = f->splice && box->sigpipe_ignored;
     for (int round = 0; round < 64; round++) {  /* bounded: other streams and the clock want their turn */
         bool pending = f->len > f->at;
+        if (paused(box, i) && (splice || !pending))
+            break;
         if (!(splice ? move_pages(box, i) : pending ? empty(box, i) : fill(box, i)))
             break;
     }

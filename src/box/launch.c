@@ -102,7 +102,7 @@ static int overlay_failed(const struct px_plan *plan, const struct px_step *s, i
     return -1;
 }
 
-static int explain(const struct px_plan *plan, const struct px_child_report *r, struct px_err *e)
+static int explain_step(const struct px_plan *plan, const struct px_child_report *r, struct px_err *e)
 {
     const struct px_step *s = &plan->steps[r->step];
     const char *target = px_plan_text(plan, s->dst);
@@ -136,9 +136,18 @@ static int explain(const struct px_plan *plan, const struct px_child_report *r, 
     return -1;
 }
 
+static int explain(const struct px_box *box, const struct px_child_report *r, struct px_err *e)
+{
+    (void)explain_step(box->plan, r, e);
+    if (r->err != -ENOMEM || !box->memory_bytes)
+        return -1;
+    px_why(e, "The box may use %llu bytes of memory (--memory), and its start needed more.", (unsigned long long)box->memory_bytes);
+    return px_fix(e, "Give it more, such as --memory 64m.");
+}
+
 /* ---- the clone ---- */
 
-enum { INIT, PARENT, FILTER, LENT };
+enum { INIT, PARENT, FILTER, MEMORY, LENT };
 
 struct launch {
     struct px_box *box;
@@ -276,7 +285,13 @@ static int run_clone(struct launch *l, struct px_err *e)
     int r = prepare_child(box, (pid_t)pid, e);
     wake(&l->child.go, r < 0 ? PX_GO_AWAY : PX_GO);
     wait_until_gone(box, &l->child);
+    /* No process of the box shares our memory any more. */
+    int armed = box->has_cgroup ? px_cgroup_arm(&box->cgroup, is_command(box) ? (pid_t)pid : 0) : 0;
     box->ready_nsec = px_now_nsec();
+    if (armed == -EBUSY)
+        px_supervise_kill(box, PX_END_MEMORY);
+    else if (armed < 0 && armed != -ESRCH && r >= 0)    /* it may have ended already */
+        return px_fail(e, PX_E_CGROUP, armed, "the memory limit of the box cannot be set");
     return r;
 }
 
@@ -409,6 +424,10 @@ static int open_all(struct launch *l, const struct px_policy *policy, const stru
         r = borrow_stacks(l);
     if (r >= 0 && l->box->plan->stays)
         r = l->lent[FILTER] = px_fd_above_stdio(filter_file(l->box));
+    if (r >= 0 && l->box->has_cgroup && is_command(l->box) && !l->box->plan->stays) {
+        l->lent[MEMORY] = px_fd_above_stdio(px_cgroup_memory_door(&l->box->cgroup));
+        r = l->lent[MEMORY] == -EBADF ? 0 : l->lent[MEMORY];
+    }
     if (r < 0)
         return px_fail(e, PX_E_CLONE, r, "cannot prepare the box");
     return l->box->plan->stays ? 0 : px_flow_open(l->box, policy, io, l->stdio, e);
@@ -427,11 +446,11 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
     struct launch l = {
         .box = box,
         .child = {.plan = box->plan, .go = PX_GO_WAIT, .init_fd = -EBADF, .parent_fd = -EBADF, .ruleset_fd = -EBADF,
-                  .upper_tree = -EBADF, .filter_fd = -EBADF, .relay_fd = -EBADF,
+                  .upper_tree = -EBADF, .filter_fd = -EBADF, .relay_fd = -EBADF, .memory_fd = -EBADF,
                   .payload_fd = -EBADF, .net_fd = -EBADF, .stamps = box->stamps,
                   .rows = io->rows ? io->rows : 24, .cols = io->cols ? io->cols : 80},
         .control_child = -EBADF,
-        .lent = {-EBADF, -EBADF, -EBADF},
+        .lent = {-EBADF, -EBADF, -EBADF, -EBADF},
         .stdio = {-EBADF, -EBADF, -EBADF},
     };
     int r = open_all(&l, policy, io, e);
@@ -442,6 +461,7 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
         l.child.init_fd = l.lent[INIT];
         l.child.parent_fd = l.lent[PARENT];
         l.child.filter_fd = l.lent[FILTER];
+        l.child.memory_fd = l.lent[MEMORY];
         l.child.relay_fd = box->carrier ? box->carrier->socket : -EBADF;
         memcpy(l.child.stdio, l.stdio, sizeof l.stdio);
         r = clone_quietly(&l, e);
@@ -452,9 +472,9 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
         (void)munmap(l.stacks, (size_t)2 * PX_CHILD_STACK);
     /* The payload's own report is the more exact one: pid 1 only knows that it failed. */
     if (r >= 0 && l.child.payload_report.err < 0)
-        r = explain(box->plan, &l.child.payload_report, e);
+        r = explain(box, &l.child.payload_report, e);
     if (r >= 0 && l.child.report.err < 0)
-        r = explain(box->plan, &l.child.report, e);
+        r = explain(box, &l.child.report, e);
     tell_lacks(box->plan, l.child.lacks);
     if (box->plan->stays)
         return r < 0 ? r : wait_for_init(box, e);

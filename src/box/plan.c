@@ -258,14 +258,9 @@ static void begin_weaker(struct px_plan *plan, const struct px_policy *policy)
     px_steps_add(plan, PX_OP_PAYLOAD);
     px_steps_add(plan, PX_OP_READY);
     px_plan_has(plan, "no_new_privs");
-    px_plan_lacks(plan, "namespaces");
-    px_plan_lacks(plan, "net: the host's network is shared");
-    px_plan_lacks(plan, "tmpfs: home is a directory of the host without a bound");
-    px_plan_lacks(plan, "ids: the payload has the caller's own id");
+    px_plan_weaker(plan);
     if (policy->git_open)
         px_plan_lacks(plan, "git: commands can write the .git of a root");
-    px_plan_lacks(plan, "hostname: the host's");
-    px_plan_lacks(plan, "inotify: it counts as the caller's, and sees who opens files");
 }
 
 /* Without namespaces: the host's root, readable where the base is and writable where granted. */
@@ -283,7 +278,6 @@ static int plan_landlock(struct px_plan *plan, const struct px_policy *policy, s
         return px_fix(e, "Use --net host, if the whole network of the host may be reached.");
     }
     begin_weaker(plan, policy);
-    px_plan_lacks(plan, "root: the host's, readable where granted");
     return 0;
 }
 
@@ -294,10 +288,6 @@ static int plan_rlimits(struct px_plan *plan, const struct px_policy *policy, st
         policy->net == PX_NET_BOX || px_policy_limited(policy->disk_bytes))
         return px_fail(e, PX_E_TIER, 0, "a plain process has no root, no binds, no network and no disk limit of its own");
     begin_weaker(plan, policy);
-    px_plan_lacks(plan, "root: the host's, with all that the caller may write");
-    px_plan_lacks(plan, "landlock");
-    px_plan_lacks(plan, "seccomp");
-    px_plan_lacks(plan, "pids: nobody counts its processes");
     return 0;
 }
 

@@ -33,6 +33,25 @@ void px_plan_landlock(struct px_plan *plan, const struct px_policy *policy)
         px_plan_lacks(plan, "landlock: ABI %d does not hold truncation", plan->landlock_abi);
 }
 
+void px_plan_weaker(struct px_plan *plan)
+{
+    enum { LANDLOCK = 1 << PX_TIER_LANDLOCK, RLIMITS = 1 << PX_TIER_RLIMITS, BOTH = LANDLOCK | RLIMITS };
+    static const struct {
+        unsigned tiers;
+        int until;
+        const char text[PX_NAME_MAX];
+    } rows[] = {
+#define PX_LACKS(tiers, until, text) {tiers, until, text},
+#include "weaker.def"
+#undef PX_LACKS
+    };
+    for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
+        bool held = plan->tier == PX_TIER_LANDLOCK && rows[i].until > 0 && plan->landlock_abi >= rows[i].until;
+        if (rows[i].tiers & (1u << plan->tier) && !held)
+            px_plan_lacks(plan, "%s", rows[i].text);
+    }
+}
+
 void px_plan_host_paths(struct px_plan *plan, const struct px_policy *policy)
 {
     static const char *const readable[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives",
@@ -43,7 +62,8 @@ void px_plan_host_paths(struct px_plan *plan, const struct px_policy *policy)
         allow(plan, readable[i], px_landlock_read(), PX_STEP_MAYBE);
     for (size_t i = 0; px_root_device(i); i++)
         allow(plan, px_root_device(i), px_landlock_device(), 0);
-    allow(plan, "/dev/pts", px_landlock_device(), PX_STEP_MAYBE);
+    if (policy->tty)            /* its own terminal, which it has as standard input by now; the others are the caller's */
+        allow(plan, "/proc/self/fd/0", px_landlock_device(), PX_STEP_MAYBE);
     for (size_t i = 0; i < policy->binds.count; i++) {
         const struct px_bind *b = &policy->binds.items[i];
         allow(plan, b->target, b->writable ? px_landlock_write() : px_landlock_read(), 0);

@@ -108,6 +108,32 @@ const struct px_field px_policy_fields[] = {
 
 /* ---- the whole ---- */
 
+/* Below these no box starts, or the kernel takes no such number. Who writes 64 for the memory means megabytes. */
+static const struct {
+    const char *field, *least, *why;
+    uint64_t value;
+    char unit;
+} least_values[] = {
+    {"memory", "4m", "The start of a box takes about 1 MiB of it, and no program runs in less than another.", 4 << 20, 'm'},
+    {"cpus", "0.01", "The kernel gives a box processor time in pieces of 1 ms for each 100 ms.", 10, '\0'},
+};
+
+static int check_least(const char *name, uint64_t value, const char *text, struct px_err *e)
+{
+    for (size_t i = 0; i < PX_COUNT_OF(least_values); i++) {
+        if (!px_equal(name, least_values[i].field) || value >= least_values[i].value)
+            continue;
+        int digits = strchr(text, '.') ? 0 : (int)strspn(text, "0123456789");
+        px_fail(e, PX_E_VALUE, 0, "--%s: '%s' is too little for a box; the least is %s", name, text, least_values[i].least);
+        px_why(e, "%s", least_values[i].why);
+        if (least_values[i].unit && digits > 0 && digits < 6)
+            return px_fix(e, "Did you mean %.*s%c?%s", digits, text, least_values[i].unit,
+                          text[digits] ? "" : " A number without a letter is bytes.");
+        return px_fix(e, "Write %s or more.", least_values[i].least);
+    }
+    return 0;
+}
+
 int px_policy_put(struct px_policy *policy, const char *name, const char *value, struct px_err *e)
 {
     const struct px_field *field = px_field_find(px_policy_fields, name, strlen(name));
@@ -129,6 +155,10 @@ int px_policy_put(struct px_policy *policy, const char *name, const char *value,
         *place = before;
         px_fail(e, PX_E_VALUE, 0, "--%s: it must be more than 0", name);
         return px_fix(e, "Write unlimited if there should be no limit.");
+    }
+    if (number && check_least(name, *place, value, e) < 0) {
+        *place = before;
+        return -1;
     }
     return 0;
 }

@@ -23,7 +23,8 @@
 #include "kernel/pidfd.h"
 #include "kernel/tree.h"
 
-enum { GRACE_MSEC = 2000, FORCE_MSEC = 200, STUCK_MSEC = 20000, EOF_MSEC = 250, EOF_TIMES = 20, DISK_MSEC = 50, CARRIER_MSEC = 5000 };
+enum { GRACE_MSEC = 2000, FORCE_MSEC = 200, STUCK_MSEC = 20000, EOF_MSEC = 250, EOF_TIMES = 20, DISK_MSEC = 50, CARRIER_MSEC = 5000,
+       CALLER_NSEC = 5000 /* what the caller's own wait for us takes, about */ };
 
 /* ---- watching ---- */
 
@@ -37,7 +38,7 @@ static int add_event(struct px_box *box, int fd, uint32_t tag)
 static void set_timer(struct px_box *box)
 {
     const uint64_t all[] = {box->deadline_nsec, box->grace_nsec, box->force_nsec, box->stuck_nsec,
-                            box->eof_nsec,      box->disk_nsec, box->carrier_nsec};
+                            box->eof_nsec,      box->disk_nsec, box->carrier_nsec, box->pace_nsec};
     uint64_t at = 0;
     for (size_t i = 0; i < PX_COUNT_OF(all); i++)
         if (all[i] && (at == 0 || all[i] < at))
@@ -72,6 +73,13 @@ static void watch_oom(struct px_box *box)
         (void)add_event(box, event, PX_EVENT_OOM);
 }
 
+static void watch_refused(const struct px_box *box, bool want)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = PX_EVENT_REFUSED};
+    if (box->listener >= 0)
+        (void)epoll_ctl(box->epoll, want ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, box->listener, &event);
+}
+
 /* Regular files are always ready, which an epoll cannot say: an event that is always there says it for them. */
 static void watch_files(struct px_box *box)
 {
@@ -101,8 +109,7 @@ int px_supervise_watch(struct px_box *box, struct px_err *e)
     if ((box->deadline_nsec || box->disk_nsec) && box->timer < 0)
         return px_fail(e, PX_E_IO, EMFILE, "the timeout cannot be watched");
     watch_oom(box);
-    if (box->listener >= 0)
-        (void)add_event(box, box->listener, PX_EVENT_REFUSED);
+    watch_refused(box, true);
     if (box->carrier && add_event(box, box->carrier->pidfd, PX_EVENT_CARRIER) < 0)
         return px_fail(e, PX_E_IO, errno, "cannot watch the network of the box");
     px_flow_watch(box);
@@ -258,33 +265,25 @@ static void on_reply(struct px_box *box)
     (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, box->control, NULL);
 }
 
-static int on_timer(struct px_box *box, struct px_err *e)
+/* Until then nothing is read of what the box says and is refused: it waits, and uses no time of ours. 0: go on. */
+static void pause_until(struct px_box *box, uint64_t until)
 {
-    uint64_t count, now = px_now_nsec();
-    (void)px_read_some(box->timer, &count, sizeof count);
-    if (box->carrier_nsec && now >= box->carrier_nsec) {
-        box->carrier_nsec = 0;
-        box->carrier->kill(box->carrier);
-    }
-    if (box->reaped)
-        return 0;
-    if (box->stuck_nsec && now >= box->stuck_nsec)
-        return px_fail(e, PX_E_STUCK, 0, "box %s was killed %d s ago and is still there", box->id, STUCK_MSEC / 1000);
-    if (box->force_nsec && now >= box->force_nsec)
-        force(box);
-    else if (box->deadline_nsec && now >= box->deadline_nsec)
-        px_supervise_kill(box, PX_END_TIMEOUT);
-    else if (box->grace_nsec && now >= box->grace_nsec)
-        px_supervise_kill(box, PX_END_KILLED);
-    if (box->eof_nsec && now >= box->eof_nsec)
-        px_supervise_end_input(box);
-    if (box->disk_nsec && now >= box->disk_nsec) {
-        box->disk_nsec = now + (uint64_t)DISK_MSEC * 1000000;
-        if (px_disk_over(&box->disk, box->writable, box->writable_count, box->pid, now))
-            px_supervise_kill(box, PX_END_DISK);
-    }
+    bool was = box->pace_nsec != 0;
+    box->pace_nsec = until;
     set_timer(box);
-    return 0;
+    if (box->timer < 0)         /* no descriptor is left for one: better ahead than deaf */
+        box->pace_nsec = 0;
+    if (was == (box->pace_nsec != 0))
+        return;
+    watch_refused(box, was);
+    px_flow_watch(box);
+}
+
+static uint64_t own_nsec(void)
+{
+    struct timespec used = {0};
+    (void)px_sys(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
 static void note_refused(struct px_box *box, int number)
@@ -316,6 +315,47 @@ static void on_refused(struct px_box *box)
         }
         return;
     }
+}
+
+/* Reads at once, so that each pause is followed by some: the end of a pause alone may cost more than was earned in it. */
+static void end_pause(struct px_box *box)
+{
+    pause_until(box, 0);
+    for (int i = 1; i < PX_FLOW_COUNT; i++)
+        px_flow_ready(box, i);
+    if (box->listener >= 0)
+        on_refused(box);
+}
+
+static int on_timer(struct px_box *box, struct px_err *e)
+{
+    uint64_t count, now = px_now_nsec();
+    (void)px_read_some(box->timer, &count, sizeof count);
+    if (box->carrier_nsec && now >= box->carrier_nsec) {
+        box->carrier_nsec = 0;
+        box->carrier->kill(box->carrier);
+    }
+    if (box->reaped)
+        return 0;
+    if (box->stuck_nsec && now >= box->stuck_nsec)
+        return px_fail(e, PX_E_STUCK, 0, "box %s was killed %d s ago and is still there", box->id, STUCK_MSEC / 1000);
+    if (box->force_nsec && now >= box->force_nsec)
+        force(box);
+    else if (box->deadline_nsec && now >= box->deadline_nsec)
+        px_supervise_kill(box, PX_END_TIMEOUT);
+    else if (box->grace_nsec && now >= box->grace_nsec)
+        px_supervise_kill(box, PX_END_KILLED);
+    if (box->pace_nsec && now >= box->pace_nsec)
+        end_pause(box);
+    if (box->eof_nsec && now >= box->eof_nsec)
+        px_supervise_end_input(box);
+    if (box->disk_nsec && now >= box->disk_nsec) {
+        box->disk_nsec = now + (uint64_t)DISK_MSEC * 1000000;
+        if (px_disk_over(&box->disk, box->writable, box->writable_count, box->pid, now))
+            px_supervise_kill(box, PX_END_DISK);
+    }
+    set_timer(box);
+    return 0;
 }
 
 static void add_hint(struct px_box *box, const char *hint)
@@ -381,6 +421,8 @@ static int finish(struct px_box *box, struct px_err *e)
     strip_binds(box);
     if (box->disk.on)           /* what came after the last look counts as well */
         box->disk.over = px_disk_over(&box->disk, box->writable, box->writable_count, 0, px_now_nsec());
+    if (box->disk.on && box->disk.unread_before)
+        add_hint(box, "a part of a writable bind could not be read: what was written there is not counted by --disk");
     px_report_make(box);
     for (int i = 0; i < PX_FLOW_COUNT; i++)     /* whoever reads what we hand on sees the end now */
         px_flow_close(box, i);
@@ -406,6 +448,7 @@ int px_supervise_step(struct px_box *box, int wait_msec, struct px_err *e)
         return 0;
     struct epoll_event events[16];
     bool files = px_flow_files(box);
+    uint64_t began = box->pace.cpus_milli ? own_nsec() : 0;     /* to wake up costs as much as to read */
     int n = epoll_wait(box->epoll, events, 16, files || box->reaped ? 0 : wait_msec);
     if (n < 0 && errno != EINTR)
         return px_fail(e, PX_E_IO, errno, "cannot watch the box");
@@ -415,6 +458,11 @@ int px_supervise_step(struct px_box *box, int wait_msec, struct px_err *e)
     for (int i = 0; files && i < PX_FLOW_COUNT; i++)
         px_flow_ready(box, i);
     watch_files(box);
+    if (box->pace.cpus_milli && !box->reaped && !box->pace_nsec) {
+        uint64_t until = px_pace_spend(&box->pace, own_nsec() - began + CALLER_NSEC, px_now_nsec());
+        if (until)
+            pause_until(box, until);
+    }
     if (!box->reaped)
         return 1;
     px_flow_drain(box);

@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "box/child.h"
 #include "box/disk.h"
+#include "box/pace.h"
 #include "box/plan.h"
 #include "box/upper.h"
 #include "kernel/cgroup.h"
@@ -118,7 +119,7 @@ struct px_box {
     char id[20];
     struct px_partner *partner; /* NULL: the engine alone */
     /* settings taken from the policy, which may be gone by now */
-    uint64_t timeout_msec, cpu_time_msec, file_bytes, disk_bytes;
+    uint64_t timeout_msec, cpu_time_msec, file_bytes, disk_bytes, memory_bytes;
     bool output_end, tty;
     int scratch_lock;           /* weaker tiers: holds the box's home */
     struct px_root_lease *root; /* what keeps the root where it is as long as the box needs it, and how to let go of it */
@@ -153,6 +154,8 @@ struct px_box {
     uint64_t stuck_nsec;        /* when even SIGKILL did not */
     uint64_t disk_nsec;         /* when the writable binds are looked at again */
     uint64_t carrier_nsec;      /* when the carrier has had its time */
+    uint64_t pace_nsec;         /* when output and refused calls are read again; 0: now */
+    struct px_pace pace;
     uint64_t eof_nsec;          /* when the terminal is told again that its input has ended */
     int eof_count;
     int64_t start_realtime_sec;

@@ -107,6 +107,8 @@ static struct px_box *new_box(struct px_plan *plan, const struct px_policy *poli
     box->cpu_time_msec = policy->cpu_time_msec;
     box->file_bytes = policy->file_bytes;
     box->disk_bytes = policy->disk_bytes;
+    px_pace_start(&box->pace, px_policy_limited(policy->cpus_milli) ? policy->cpus_milli : 0, px_now_nsec());
+    box->memory_bytes = px_policy_limited(policy->memory_bytes) ? policy->memory_bytes : 0;
     box->output_end = policy->output_end;
     box->own_filter = plan && plan->own_filter;
     box->strict = px_policy_strict(policy);

@@ -15,12 +15,18 @@
 #include "kernel/pidfd.h"
 #include "kernel/tree.h"
 
+static uint64_t plus(uint64_t value, uint64_t more)
+{
+    return value < UINT64_MAX - more ? value + more : UINT64_MAX;
+}
+
 static int make_cgroup(struct px_box *box, const struct px_policy *policy, struct px_err *e)
 {
     struct px_cgroup_limits limits = {
         .memory_bytes = px_policy_limited(policy->memory_bytes) ? policy->memory_bytes : 0,
         .cpu_milli = px_policy_limited(policy->cpus_milli) ? policy->cpus_milli : 0,
         .one_by_one = box->plan->stays,
+        .shared = true,
     };
     bool must = limits.memory_bytes || limits.cpu_milli;
     const char *which = "cgroup";
@@ -28,7 +34,7 @@ static int make_cgroup(struct px_box *box, const struct px_policy *policy, struc
     if ((!must && !policy->pids_counted) || px_policy_without(policy, PX_WITHOUT_CGROUP))
         return 0;
     /* px-init is one of them, and so is who carries the traffic. */
-    limits.pids = px_policy_limited(policy->pids) ? policy->pids + 1 + (box->carrier ? box->carrier->processes : 0) : 0;
+    limits.pids = px_policy_limited(policy->pids) ? plus(policy->pids, 1 + (box->carrier ? box->carrier->processes : 0)) : 0;
     int r = px_cgroup_create(&limits, box->id, &box->cgroup, &which);
     box->has_cgroup = r >= 0;
     struct px_plan *plan = box->plan;
@@ -61,7 +67,7 @@ static void settle_rlimits(struct px_box *box, const struct px_policy *policy)
         if (s->op != PX_OP_RLIMIT)
             continue;
         if (s->attr == RLIMIT_NPROC && box->has_cgroup)
-            s->num = s->num2 = policy->pids + 64;
+            s->num = s->num2 = plus(policy->pids, 64);
         if (s->attr == RLIMIT_AS)
             s->num = s->num2 = box->has_cgroup ? RLIM_INFINITY : policy->memory_bytes;
     }

@@ -351,6 +351,31 @@ TEST(a_refused_number_leaves_the_old_one)
     px_policy_done(&p);
 }
 
+TEST(the_least_of_a_limit)
+{
+    static const struct {
+        const char *field, *value, *fix;
+    } rows[] = {
+        {"memory", "64", "Did you mean 64m? A number without a letter is bytes."},
+        {"memory", "256k", "Did you mean 256m?"},
+        {"memory", "0.5m", "Write 4m or more."},
+        {"memory", "4194303", "Write 4m or more."},
+        {"cpus", "0.009", "Write 0.01 or more."},
+    };
+    struct px_policy p = preset("untrusted");
+    for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
+        struct px_err e = {0};
+        ASSERT(px_policy_put(&p, rows[i].field, rows[i].value, &e) < 0);
+        ASSERT_EQ(e.code, PX_E_VALUE);
+        ASSERT_STR(e.fix, rows[i].fix);
+    }
+    ASSERT_EQ(p.memory_bytes, 512ull * MIB);
+    ASSERT_EQ(p.cpus_milli, 1000);
+    set(&p, "memory", "4m");
+    set(&p, "cpus", "0.01");
+    px_policy_done(&p);
+}
+
 TEST(words)
 {
     struct px_policy p = preset(NULL);
@@ -698,11 +723,11 @@ TEST(the_last_one_wins)
     set(&p, "base", "host");
     set(&p, "rootfs", "/one");
     set(&p, "rootfs", "/two");
-    set(&p, "memory", "1m");
-    set(&p, "memory", "2m");
+    set(&p, "memory", "8m");
+    set(&p, "memory", "16m");
     ASSERT_STR(p.base, "host");
     ASSERT_STR(p.rootfs, "/two");
-    ASSERT_EQ(p.memory_bytes, 2 * MIB);
+    ASSERT_EQ(p.memory_bytes, 16 * MIB);
     px_policy_done(&p);
 }
 
@@ -764,7 +789,7 @@ static int build(struct px_policy *p, const char *file)
         {"base", "/base"},    {"rootfs", "/root"}, {"work-dir", "/work"},   {"work-target", "/w"},
         {"bind", "/a:/b:ro"}, {"bind", "/c"},      {"tmpfs", "/x:size=1m"}, {"tmpfs", "/tmp"},
         {"workdir", "/w"},    {"env", "A=1"},      {"env", "A=2"},          {"env", "PX_TEST_HERE"},
-        {"hostname", "name"}, {"user", "5"},       {"memory", "1m"},
+        {"hostname", "name"}, {"user", "5"},       {"memory", "8m"},
     };
     int failed = 0;
 

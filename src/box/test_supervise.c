@@ -506,6 +506,55 @@ TEST(memory_that_is_enough)
     px_supervise_free(box);
 }
 
+/* The pace itself is unit pace; here every look is ahead of its share. */
+static int pauses_of(const char *text, int *ret_fds, struct px_box **ret_box)
+{
+    struct px_io io = {.use_out = ret_fds != NULL, .out = ret_fds ? ret_fds[1] : -1};
+    struct px_box *box = *ret_box = start_with(text, NULL, &io);
+    struct px_err e = {0};
+    int r, pauses = 0;
+
+    for (;;) {
+        box->pace = (struct px_pace){.cpus_milli = 1000, .at_nsec = UINT64_MAX};        /* it will never have earned anything */
+        r = px_supervise_step(box, -1, &e);
+        if (r <= 0)
+            break;
+        pauses += box->pace_nsec != 0;
+        if (ret_fds) {
+            static char chunk[1 << 16];
+            struct pollfd ready = {.fd = ret_fds[0], .events = POLLIN};
+            while (poll(&ready, 1, 0) == 1 && read(ret_fds[0], chunk, sizeof chunk) > 0)
+                ;
+        }
+    }
+    ASSERT_PX(r, e);
+    ASSERT_EQ(box->result.exit_code, 0);
+    return pauses;
+}
+
+TEST(a_supervisor_that_is_ahead_waits_and_loses_nothing)
+{
+    int ends[2];
+    struct px_box *box = NULL;
+    ASSERT(pauses_of("head -c 400000 /dev/zero", NULL, &box) > 0);
+    ASSERT_EQ(box->result.out_total, 400000);
+    px_supervise_free(box);
+    ASSERT_OK(px_pipe(ends));
+    ASSERT(pauses_of("head -c 400000 /dev/zero", ends, &box) > 0);
+    ASSERT_EQ(box->result.out_total, 400000);
+    px_supervise_free(box);
+    (void)signal(SIGPIPE, SIG_IGN);     /* then pipes are spliced */
+    ASSERT(pauses_of("head -c 400000 /dev/zero", ends, &box) > 0);
+    ASSERT_EQ(box->result.out_total, 400000);
+    px_supervise_free(box);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    ASSERT(pauses_of("for i in 1 2 3 4 5; do unshare -U true 2>/dev/null; done; true", NULL, &box) > 0);
+    ASSERT_EQ(box->result.denials_count, 1);
+    ASSERT_EQ(box->result.denials[0].count, 5);
+    px_supervise_free(box);
+}
+
 static const char bomb[] =
     "i=0; while [ $i -lt 60 ]; do sleep 1000 & i=$((i+1)); done 2>/dev/null; echo made $(jobs -p | wc -l)";
 

@@ -15,7 +15,8 @@
 #include "base/sys.h"
 #include "base/text.h"
 
-enum { SWEEP_GROUPS = 128, SWEEP_ENTRIES = 1000 };
+enum { SWEEP_GROUPS = 128, SWEEP_ENTRIES = 1000, PIDS_MAX = 4 << 20, CPU_MILLI_MAX = 1000 * 1000 * 1000,
+       HEADROOM = 64 << 20 };
 
 static const char *const controller_names[PX_CG_COUNT] = {"memory", "pids", "cpu"};
 
@@ -198,24 +199,36 @@ static int write_number(int fd, const char *file, uint64_t value)
     return px_fmt(text, sizeof text, "%llu", (unsigned long long)value) < 0 ? -EINVAL : px_write_file(fd, file, text);
 }
 
+/* The kernel refuses numbers that no machine can reach; the largest that it takes holds no less. */
+static uint64_t at_most(uint64_t value, uint64_t most)
+{
+    return value < most ? value : most;
+}
+
 /* ---- v2 ---- */
+
+/* Over memory.high a process sleeps at each allocation, over memory.max the kernel ends the group. */
+static int limit_memory_v2(int fd, const struct px_cgroup_limits *l)
+{
+    int r = px_write_file(fd, "memory.swap.max", "0");
+    if (r < 0 && r != -ENOENT)          /* absent without swap accounting: then there is no swap to use */
+        return r;
+    if (l->shared)
+        return write_number(fd, "memory.high", l->memory_bytes);
+    r = l->one_by_one ? 0 : px_write_file(fd, "memory.oom.group", "1");
+    return r < 0 ? r : write_number(fd, "memory.max", l->memory_bytes);
+}
 
 static int limit_v2(int fd, enum px_controller c, const struct px_cgroup_limits *l)
 {
     char text[64];
-    int r;
     switch (c) {
     case PX_CG_MEMORY:
-        if ((r = write_number(fd, "memory.max", l->memory_bytes)) < 0)
-            return r;
-        r = px_write_file(fd, "memory.swap.max", "0");
-        if (r < 0 && r != -ENOENT)      /* absent without swap accounting: then there is no swap to use */
-            return r;
-        return l->one_by_one ? 0 : px_write_file(fd, "memory.oom.group", "1");
+        return limit_memory_v2(fd, l);
     case PX_CG_PIDS:
-        return write_number(fd, "pids.max", l->pids);
+        return write_number(fd, "pids.max", at_most(l->pids, PIDS_MAX));
     case PX_CG_CPU:
-        if (px_fmt(text, sizeof text, "%llu 100000", (unsigned long long)l->cpu_milli * 100) < 0)
+        if (px_fmt(text, sizeof text, "%llu 100000", (unsigned long long)at_most(l->cpu_milli, CPU_MILLI_MAX) * 100) < 0)
             return -EINVAL;
         return px_write_file(fd, "cpu.max", text);
     case PX_CG_COUNT:
@@ -287,21 +300,30 @@ static int create_v2(const struct place *place, const bool need[PX_CG_COUNT], st
 
 /* ---- v1 ---- */
 
+/* With oom_control a page fault over the limit waits, but an allocation within a call fails, and programs would see errors that
+ * they never see otherwise. So there is some room above the limit, for the moment that it takes until it is armed. */
+static int limit_memory_v1(int fd, const struct px_cgroup_limits *l)
+{
+    uint64_t bytes = l->shared && l->memory_bytes < UINT64_MAX - HEADROOM ? l->memory_bytes + HEADROOM : l->memory_bytes;
+    int r = l->shared ? px_write_file(fd, "memory.oom_control", "1") : 0;
+    if (r < 0 || (r = write_number(fd, "memory.limit_in_bytes", bytes)) < 0)
+        return r;
+    r = write_number(fd, "memory.memsw.limit_in_bytes", bytes);
+    return r == -ENOENT ? 0 : r;
+}
+
 static int limit_v1(int fd, enum px_controller c, const struct px_cgroup_limits *l)
 {
     int r;
     switch (c) {
     case PX_CG_MEMORY:
-        if ((r = write_number(fd, "memory.limit_in_bytes", l->memory_bytes)) < 0)
-            return r;
-        r = write_number(fd, "memory.memsw.limit_in_bytes", l->memory_bytes);
-        return r == -ENOENT ? 0 : r;
+        return limit_memory_v1(fd, l);
     case PX_CG_PIDS:
-        return write_number(fd, "pids.max", l->pids);
+        return write_number(fd, "pids.max", at_most(l->pids, PIDS_MAX));
     case PX_CG_CPU:
         if ((r = px_write_file(fd, "cpu.cfs_period_us", "100000")) < 0)
             return r;
-        return write_number(fd, "cpu.cfs_quota_us", l->cpu_milli * 100);
+        return write_number(fd, "cpu.cfs_quota_us", at_most(l->cpu_milli, CPU_MILLI_MAX) * 100);
     case PX_CG_COUNT:
         break;
     }
@@ -375,18 +397,48 @@ int px_cgroup_create(const struct px_cgroup_limits *limits, const char *id, stru
         (void)px_cgroup_done(&cg);
         return r;
     }
+    if (limits->shared && limits->memory_bytes)
+        cg.unarmed = *limits;
     *ret_cg = cg;
     return 0;
 }
 
+static int move_v1(const struct px_cgroup *cg, int controller, pid_t pid)
+{
+    int fd = cg->v1[controller].fd;
+    return fd < 0 ? 0 : write_number(fd, "cgroup.procs", (uint64_t)pid);
+}
+
 int px_cgroup_join(const struct px_cgroup *cg, pid_t pid)
 {
-    for (int i = 0; i < PX_CG_COUNT; i++) {
-        int r = cg->v1[i].fd < 0 ? 0 : write_number(cg->v1[i].fd, "cgroup.procs", (uint64_t)pid);
-        if (r < 0)
-            return r;
+    int r = 0;
+    for (int i = 0; r >= 0 && i < PX_CG_COUNT; i++)
+        r = move_v1(cg, i, pid);
+    return r;
+}
+
+int px_cgroup_memory_door(const struct px_cgroup *cg)
+{
+    int fd = cg->unarmed.shared ? cg->v1[PX_CG_MEMORY].parent_fd : -EBADF;
+    return fd < 0 ? -EBADF : px_open_beneath(fd, "cgroup.procs", O_WRONLY, 0);
+}
+
+int px_cgroup_arm(struct px_cgroup *cg, pid_t pid)
+{
+    struct px_cgroup_limits limits = cg->unarmed;
+    cg->unarmed = (struct px_cgroup_limits){0};
+    if (!limits.shared)
+        return 0;
+    limits.shared = false;
+    if (cg->on_v2[PX_CG_MEMORY]) {
+        int r = limit_memory_v2(cg->v2.fd, &limits);
+        return r < 0 ? r : px_write_file(cg->v2.fd, "memory.high", "max");
     }
-    return 0;
+    int limited = limit_memory_v1(cg->v1[PX_CG_MEMORY].fd, &limits);    /* -EBUSY: v1 ends nothing for a new limit */
+    int r = px_write_file(cg->v1[PX_CG_MEMORY].fd, "memory.oom_control", "0");
+    if (r >= 0 && pid > 0)
+        r = move_v1(cg, PX_CG_MEMORY, pid);
+    return limited < 0 ? limited : r;
 }
 
 int px_cgroup_enter(const struct px_cgroup *cg, pid_t pid)

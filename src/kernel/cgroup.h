@@ -16,6 +16,7 @@ enum px_controller { PX_CG_MEMORY, PX_CG_PIDS, PX_CG_CPU, PX_CG_COUNT };
 struct px_cgroup_limits {       /* 0: not limited */
     uint64_t memory_bytes, pids, cpu_milli;
     bool one_by_one;            /* out of memory, the kernel ends one process and not all of them */
+    bool shared;                /* its first processes share our memory: nothing in it is ended before px_cgroup_arm */
 };
 
 struct px_cgroup_dir {
@@ -27,6 +28,7 @@ struct px_cgroup {
     struct px_cgroup_dir v2;    /* for limits, or only for kill in a hybrid set-up */
     struct px_cgroup_dir v1[PX_CG_COUNT];
     bool on_v2[PX_CG_COUNT];    /* which hierarchy holds the limit */
+    struct px_cgroup_limits unarmed;    /* what px_cgroup_arm has still to do; zeroes: nothing */
 };
 
 struct px_cgroup_usage {
@@ -41,6 +43,14 @@ int px_cgroup_create(const struct px_cgroup_limits *limits, const char *id, stru
                      const char **ret_which);
 /* Moves a process that has not started anything yet (v1 only; in v2 it is born inside). */
 int px_cgroup_join(const struct px_cgroup *cg, pid_t pid);
+/* For limits.shared, once no process in it shares our memory any more. When a group is out of memory the kernel ends every process
+ * that shares the memory of the one it chose, also outside of the group. So until now nothing was ended: over the limit a process
+ * sleeps (v2: memory.high), or waits when it is 64 MiB over it (v1: oom_control). pid: the process of px_cgroup_join, or 0.
+ * -ESRCH: it has ended. -EBUSY: more memory is used than the limit allows, and has to be ended by the caller. */
+int px_cgroup_arm(struct px_cgroup *cg, pid_t pid);
+/* Where a process of it writes "0" to be in our own v1 group of the memory until px_cgroup_arm, so that what it does cannot fail for
+ * what others of the box have taken; -EBADF: not needed. */
+int px_cgroup_memory_door(const struct px_cgroup *cg);
 /* Moves a process that runs already, in every hierarchy. */
 int px_cgroup_enter(const struct px_cgroup *cg, pid_t pid);
 /* For CLONE_INTO_CGROUP; -EBADF if there is no v2 group. */

@@ -32,6 +32,38 @@ struct program {
         return px_filter_##name;                \
     } while (0)
 
+enum { LOAD = 0x20, EQUAL = 0x15, RETURN = 0x06, NUMBER = 0, FIRST = 16, SECOND = 24 };
+enum { REFUSE = 0x00050001 /* EPERM */, ALLOW = 0x7fff0000 };
+
+/* A filter knows no numbers of processes, so its own is refused as well: glibc asks for a thread's scheduler and processors by number
+ * (pthread_setaffinity_np) and reports the refusal; nice, taskset and Python with 0 ask for the caller itself. */
+static const struct sock_filter *only_itself(uint16_t *ret_len)
+{
+    static const struct sock_filter code[] = {
+        {LOAD, 0, 0, NUMBER},
+        {EQUAL, 6, 0, SYS_sched_setaffinity},
+        {EQUAL, 5, 0, SYS_sched_setscheduler},
+        {EQUAL, 4, 0, SYS_sched_setparam},
+        {EQUAL, 3, 0, SYS_sched_setattr},
+        {EQUAL, 5, 0, SYS_setpriority},
+        {EQUAL, 6, 0, SYS_ioprio_set},
+        {RETURN, 0, 0, ALLOW},
+        {LOAD, 0, 0, FIRST},
+        {EQUAL, 8, 0, 0},
+        {RETURN, 0, 0, REFUSE},
+        {LOAD, 0, 0, FIRST},
+        {EQUAL, 2, 4, 0 /* PRIO_PROCESS */},
+        {LOAD, 0, 0, FIRST},
+        {EQUAL, 0, 2, 1 /* IOPRIO_WHO_PROCESS */},
+        {LOAD, 0, 0, SECOND},
+        {EQUAL, 1, 0, 0},
+        {RETURN, 0, 0, REFUSE},
+        {RETURN, 0, 0, ALLOW},
+    };
+    *ret_len = COUNT_OF(code);
+    return code;
+}
+
 /* Not a table: that would need a relocation, and so writable memory at start. */
 const struct sock_filter *px_seccomp_program(enum px_filter filter, uint16_t *ret_len)
 {
@@ -48,6 +80,8 @@ const struct sock_filter *px_seccomp_program(enum px_filter filter, uint16_t *re
         PROGRAM(floor_workspace);
     case PX_FILTER_BUILD:
         PROGRAM(build);
+    case PX_FILTER_SELF:
+        return only_itself(ret_len);
     case PX_FILTER_WORKSPACE:
         break;
     }
@@ -56,8 +90,6 @@ const struct sock_filter *px_seccomp_program(enum px_filter filter, uint16_t *re
 
 const struct sock_filter *px_seccomp_spare_init(uint16_t *ret_len)
 {
-    enum { LOAD = 0x20, EQUAL = 0x15, RETURN = 0x06, NUMBER = 0, FIRST = 16 };
-    enum { REFUSE = 0x00050001 /* EPERM */, ALLOW = 0x7fff0000 };
     static const struct sock_filter code[] = {
         {LOAD, 0, 0, NUMBER},
         {EQUAL, 6, 0, SYS_kill},

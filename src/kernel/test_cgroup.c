@@ -150,6 +150,58 @@ static void use_memory(void)
     _exit(9);
 }
 
+/* How often a process of the group was held up by the limit. */
+static uint64_t held_up(const struct px_cgroup *cg)
+{
+    char text[512];
+    bool v2 = cg->on_v2[PX_CG_MEMORY];
+    ASSERT_OK(px_read_file(fd_for(cg, PX_CG_MEMORY), v2 ? "memory.events" : "memory.oom_control", text, sizeof text));
+    const char *at = strstr(text, v2 ? "high " : "under_oom ");
+    ASSERT(at != NULL);
+    return strtoull(strchr(at, ' ') + 1, NULL, 10);
+}
+
+TEST(nothing_is_ended_before_the_limit_is_armed)
+{
+    const struct px_cgroup_limits limits = {.memory_bytes = 32 << 20, .shared = true};
+    struct px_cgroup cg = make(&limits, "test-arm");
+    struct px_cgroup_usage usage;
+    int go, status;
+
+    px_auto_fd int door = px_cgroup_memory_door(&cg);
+    ASSERT(cg.on_v2[PX_CG_MEMORY] ? door == -EBADF : door >= 0);
+    pid_t pid = child_in(&cg, use_memory, &go);
+    ASSERT_OK(px_cgroup_enter(&cg, pid));
+    (void)close(go);
+    for (int i = 0; i < 6000 && held_up(&cg) == 0; i++)
+        (void)usleep(5000);
+    px_cgroup_read(&cg, &usage);
+    ASSERT(held_up(&cg) > 0);
+    ASSERT_EQ(usage.oom_kills, 0);
+    ASSERT_EQ(waitpid(pid, &status, WNOHANG), 0);
+    int r = px_cgroup_arm(&cg, pid);
+    ASSERT(r == 0 || r == -EBUSY);
+    ASSERT_EQ(waitpid(pid, &status, 0), pid);
+    ASSERT(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    px_cgroup_read(&cg, &usage);
+    ASSERT(usage.oom_kills >= 1);
+    ASSERT_EQ(px_cgroup_arm(&cg, pid), 0);      /* once is enough */
+    ASSERT_EQ(px_cgroup_memory_door(&cg), -EBADF);
+    ASSERT_EQ(px_cgroup_done(&cg), 0);
+}
+
+TEST(numbers_that_no_machine_reaches_are_taken)
+{
+    const struct px_cgroup_limits limits = {.memory_bytes = UINT64_MAX - 1, .pids = UINT64_MAX, .cpu_milli = UINT64_MAX - 1};
+    struct px_cgroup cg = make(&limits, "test-huge");
+    char text[64];
+    ASSERT(number_in(fd_for(&cg, PX_CG_PIDS), "pids.max") >= 4 << 20);
+    ASSERT(number_in(fd_for(&cg, PX_CG_CPU), cg.on_v2[PX_CG_CPU] ? "cpu.max" : "cpu.cfs_quota_us") >= 100000ull * 1000000);
+    ASSERT_OK(px_read_file(fd_for(&cg, PX_CG_MEMORY), cg.on_v2[PX_CG_MEMORY] ? "memory.max" : "memory.limit_in_bytes", text, sizeof text));
+    ASSERT(text[0] == 'm' || strlen(text) > 18);        /* "max", or the largest that it counts */
+    ASSERT_EQ(px_cgroup_done(&cg), 0);
+}
+
 TEST(memory_is_bounded_and_the_kill_counted)
 {
     const struct px_cgroup_limits limits = {.memory_bytes = 32 << 20};
@@ -339,7 +391,7 @@ TEST(many_at_once_do_not_hinder_each_other)
 
 TEST(failures_name_the_controller_and_leave_nothing)
 {
-    const struct px_cgroup_limits absurd = {.pids = UINT64_MAX};
+    const struct px_cgroup_limits absurd = {.cpu_milli = 1};      /* the kernel wants 10 */
     struct px_cgroup cg = {.name = "untouched"};
     const char *which = NULL;
     char id[64];
@@ -352,8 +404,8 @@ TEST(failures_name_the_controller_and_leave_nothing)
     ASSERT(which != NULL && which[0] != '\0');
     ASSERT_STR(cg.name, "untouched");
     struct px_cgroup ok = make(&some, "test-after"); /* skips where even this cannot be had */
-    ASSERT_STR(which, "pids");
-    const struct px_cgroup_dir *dir = ok.on_v2[PX_CG_PIDS] ? &ok.v2 : &ok.v1[PX_CG_PIDS];
+    ASSERT_STR(which, "cpu");
+    const struct px_cgroup_dir *dir = ok.on_v2[PX_CG_CPU] ? &ok.v2 : &ok.v1[PX_CG_CPU];
     ASSERT(!exists(dir->parent_fd, "px-test-absurd"));
     ASSERT_EQ(px_cgroup_done(&ok), 0);
 }

@@ -306,6 +306,30 @@ static struct px_bpf_outcome interpret(enum px_filter filter, const struct secco
     return px_bpf_run(code, len, data);
 }
 
+TEST(only_the_caller_itself_can_be_slowed_down)
+{
+    static const struct {
+        uint32_t nr;
+        uint64_t first, second;
+        bool allowed;
+    } rows[] = {
+        {SYS_sched_setaffinity, 0, 8, true},     {SYS_sched_setaffinity, 7, 8, false},    {SYS_sched_setaffinity, 1ull << 32, 8, true},
+        {SYS_sched_setscheduler, 0, 5, true},    {SYS_sched_setscheduler, 7, 5, false},   {SYS_sched_setparam, 0, 0, true},
+        {SYS_sched_setparam, 7, 0, false},       {SYS_sched_setattr, 0, 0, true},         {SYS_sched_setattr, 7, 0, false},
+        {SYS_setpriority, PRIO_PROCESS, 0, true}, {SYS_setpriority, PRIO_PROCESS, 7, false}, {SYS_setpriority, PRIO_PGRP, 0, false},
+        {SYS_setpriority, PRIO_USER, 0, false},  {SYS_setpriority, PRIO_USER, 7, false},  {SYS_ioprio_set, 1, 0, true},
+        {SYS_ioprio_set, 1, 7, false},           {SYS_ioprio_set, 2, 0, false},           {SYS_ioprio_set, 3, 0, false},
+        {SYS_read, 7, 7, true},                  {SYS_kill, 7, 7, true},                  {SYS_getpriority, 7, 7, true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct seccomp_data data = {.nr = (int)rows[i].nr, .args = {rows[i].first, rows[i].second}};
+        struct px_bpf_outcome out = interpret(PX_FILTER_SELF, &data);
+        ASSERT(!out.broken);
+        if ((out.action == SECCOMP_RET_ALLOW) != rows[i].allowed)
+            FAIL("row %zu: call %u with %llu and %llu", i, rows[i].nr, (unsigned long long)rows[i].first, (unsigned long long)rows[i].second);
+    }
+}
+
 static bool agrees_in(enum px_filter filter, const struct seccomp_data *data)
 {
     struct px_bpf_outcome out = interpret(filter, data);

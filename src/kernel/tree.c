@@ -56,6 +56,8 @@ struct walk {
 static void failed(struct walk *w, int err)
 {
     w->err = w->err < 0 ? w->err : err;
+    if (w->size && err != -ENOENT && err != -ENOTDIR && err != -ELOOP)          /* else it has just gone */
+        w->size->unread = true;
 }
 
 /* ---- privileges of a file ---- */

@@ -7,6 +7,7 @@
  *          the mode of anything by its name. Parent side. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,7 @@ int px_tree_search_file(int fd);
 /* Adds what a directory with everything below it, or one file, takes on its disk. What cannot be read is not counted. */
 struct px_tree_size {
     uint64_t bytes, files;
+    bool unread;                /* something was there that could not be read */
 };
 void px_tree_measure(int fd, struct px_tree_size *size);
 /* Removes everything below dirfd; 0 or -errno of the first thing that would not go. */

@@ -3,6 +3,7 @@
 
     rows      every attack that docs/threat-model.md names is in data/attacks.def or tests/security, and the other way round
     links     every relative link in a document leads to a file
+    weaker    the table of SECURITY.md has what data/weaker.def says is missing in each tier, and no more
 
 Prints one line for each check (`ok NAME`, `FAIL NAME: details`) and last "N passed, N failed, N skipped".
 """
@@ -36,16 +37,29 @@ def links(repo):
     return wrong
 
 
+def weaker(repo):
+    tiers = {"LANDLOCK": ("yes", ""), "RLIMITS": ("", "yes"), "BOTH": ("yes", "yes")}
+    said = {}
+    for names, until, text in re.findall(r'^PX_LACKS\((\w+),\s*(\d+),\s*"(.*)"\)$', (repo / "data/weaker.def").read_text(), re.M):
+        landlock, rlimits = tiers[names]
+        said[text] = (f"before ABI {until}" if int(until) else landlock, rlimits)
+    rows = re.findall(r"^\| `([^`]+)` \| ([^|]*) \| ([^|]*) \|", (repo / "SECURITY.md").read_text().split("## The landlock tier")[1], re.M)
+    table = {text: (landlock.strip(), rlimits.strip()) for text, landlock, rlimits in rows}
+    return ([f"SECURITY.md: no row, or another, for '{text}'" for text in said if table.get(text) != said[text]] +
+            [f"SECURITY.md: '{text}' is not in data/weaker.def" for text in table if text not in said] +
+            [f"data/weaker.def: '{text}' is too long" for text in said if len(text) > 63])
+
+
 def main(words):
     if len(words) != 1 or words[0].startswith("-"):
         print(__doc__.split("\n\n")[0], file=sys.stderr)
         return 2
     repo, failed = Path(words[0]).resolve(), 0
-    for check in (rows, links):
+    for check in (rows, links, weaker):
         wrong = check(repo)
         failed += bool(wrong)
         print(f"FAIL {check.__name__}: " + "\n    ".join(wrong) if wrong else f"ok {check.__name__}")
-    print(f"{2 - failed} passed, {failed} failed, 0 skipped")
+    print(f"{3 - failed} passed, {failed} failed, 0 skipped")
     return 1 if failed else 0
 
 

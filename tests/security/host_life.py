@@ -4,12 +4,15 @@ import concurrent.futures
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
-from suite import LIMIT, Failed, Skipped, check, children, ended, everywhere, fields, marked, needs_root, shorten, test
+from suite import (LIMIT, Failed, Skipped, check, children, ended, everywhere, fields, landlock_only, marked, needs_root, shorten,
+                   test)
 
 
 # ---- H: life and death ----------------------------------------------------------------------------------------------
@@ -307,6 +310,49 @@ def I3_disk_bind(suite):
                           "I3_disk_bind")
     check(result["status"] == "disk" and result["limits_hit"][0]["limit"] == "disk",
           f"status {result['status']}: {shorten(result['stdout'])}")
+
+
+@landlock_only
+def I9_others(suite):
+    """Without namespaces the processes around a box have its id; it changes none of them."""
+    done = suite.box([], suite.program, "I9_others")
+    check(done.returncode == 0, f"exit status {done.returncode}: {shorten(done.stdout + done.stderr)}")
+
+
+def in_memory(suite):
+    """A directory of its own in /dev/shm, whose free space few others change."""
+    if not os.access("/dev/shm", os.W_OK) or shutil.disk_usage("/dev/shm").free < 512 << 20:
+        raise Skipped("no room in /dev/shm")
+    return tempfile.TemporaryDirectory(prefix="px-attack-", dir="/dev/shm")
+
+
+@test
+def I3_disk_hidden(suite):
+    """Files without a name count whoever holds them: a descriptor, a mapping, a socket, a thread with a table of its own."""
+    for way in ("plain", "mmap", "scm", "thread"):
+        with in_memory(suite) as ws:
+            result = suite.result(["--disk", "8m", "-e", f"A_WAY={way}", "-v", f"{ws}:/ws"], suite.program, "I3_disk_hidden")
+        check(result["status"] == "disk" and result["limits_hit"][0]["limit"] == "disk",
+              f"{way}: status {result['status']}: {shorten(result['stdout'])}")
+
+
+@test
+def I3_twin_disk_of_others(suite):
+    """Who fills the same file system beside a box that keeps to its bound does not end the box."""
+    script = "head -c 1m /dev/zero >/ws/own; echo ready; while [ ! -e /ws/done ]; do sleep 0.1; done; echo finished"
+    ws, other = suite.directory("ws"), suite.directory("other")
+    process = suite.start(["--disk", "8m", "-v", f"{ws}:/ws"], "sh", "-c", script)
+    try:
+        check(process.stdout.readline() == b"ready\n", "the box did not start")
+        (other / "file").write_bytes(b"x" * (48 << 20))
+        time.sleep(1)                                          # several looks; fewer would only show less
+        (ws / "done").touch()
+        out, err = process.communicate(timeout=LIMIT)
+    finally:
+        process.kill()
+        process.wait()
+        (other / "file").unlink(missing_ok=True)
+    check(process.returncode == 0 and out == b"finished\n", f"exit status {process.returncode}: {shorten(out + err)}")
 
 
 def resident(pid):
