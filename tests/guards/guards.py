@@ -6,6 +6,7 @@
     child     the child's objects need only the symbols in tests/guards/child-symbols.txt
     globals   libpx.so and libpx.a have no mutable globals
     headers   every header in src/ opens with a comment and has #pragma once
+    printing  the command prints words by functions that quote what comes in by %s, and by conversions that these know
     init      px-init makes no call that a filter of the box refuses: it answers for those itself, and would wait for ever
 
 Prints one line for each check (`ok NAME`, `FAIL NAME: details`, `skip NAME: reason`) and last "N passed, N failed, N skipped".
@@ -307,6 +308,43 @@ def check_init(repo, _build):
         raise Failed("src/init makes no call")
 
 
+# ---- (g) what the command prints -----------------------------------------------------------------------------------
+
+PRINTER = "cli/render.c"        # the one file that may call them
+STDIO = re.compile(r"(?<![\w.])(?<!->)(v?printf|v?fprintf|v?dprintf|puts|fputs|perror)\s*\(")
+OWN = re.compile(r"(?<!void )\bprint_own\(((?:[^()]|\([^()]*\))*)\)")
+CONVERSION = re.compile(r"%[-0]*\d*(?:\.(?:\*|\d+))?(?:hh|h|ll|l|z|j|t)?(.?)")
+
+
+def string_literals(code):
+    for match in TOKEN.finditer(code):
+        if match.group("text") and match.group("text")[0] == '"':
+            yield code.count("\n", 0, match.start()) + 1, match.group("text")[1:-1]
+
+
+def check_printing(repo, _build):
+    paths = sources(repo, ("cli",), (".c",))
+    if not paths:
+        raise Failed("no C file in cli/")
+    findings = []
+    for path in paths:
+        where, code = path.relative_to(repo), read(path)
+        written, stripped = code.splitlines(), strip(code)
+        for match in STDIO.finditer(stripped):
+            if str(where) != PRINTER:
+                findings.append(f"{where}:{stripped.count(chr(10), 0, match.start()) + 1}: calls {match.group(1)}: print or say quotes names")
+        for match in OWN.finditer(stripped):
+            line = stripped.count("\n", 0, match.start()) + 1
+            constant = re.fullmatch(r'([^"]*\?\s*"")?\s*(:\s*)?""', match.group(1).strip())
+            if not constant and not re.search(r"/\* own: \w", written[line - 1]):
+                findings.append(f"{where}:{line}: print_own of what is not a constant")
+        for line, text in string_literals(code):
+            for match in CONVERSION.finditer(text):
+                if match.group(1) not in tuple("scdiuxof%"):
+                    findings.append(f"{where}:{line}: px_words does not know {match.group(0)}")
+    report(findings)
+
+
 CHECKS = {
     "layers": check_layers,
     "banned": check_banned,
@@ -314,6 +352,7 @@ CHECKS = {
     "globals": check_globals,
     "headers": check_headers,
     "init": check_init,
+    "printing": check_printing,
 }
 
 
@@ -399,6 +438,18 @@ SAMPLES = [
     ("init", "FAIL", "capset is refused", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_capset); /* unfiltered: */\n"}),
     ("init", "ok", "", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_capset); /* unfiltered: first of all */\n"}),
     ("init", "FAIL", "kill has no row", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_kill);\n"}),
+    ("printing", "ok", "", {}),
+    ("printing", "ok", "", {"cli/render.c": 'int f(void) { return fputs(text, stdout); }\n'}),
+    ("printing", "FAIL", "main.c:2: calls printf", {"cli/main.c": '\nint f(void) { return printf("%s\\n", name); }\n'}),
+    ("printing", "FAIL", "calls fprintf", {"cli/main.c": 'int f(void) { return fprintf(stderr, "x"); }\n'}),
+    ("printing", "FAIL", "calls puts", {"cli/main.c": "int f(void) { return puts(name); }\n"}),
+    ("printing", "ok", "", {"cli/main.c": 'int f(void) { snprintf(a, 2, "%s", b); return print("%-20s %5u %.3f%%\\n", name, n, d); }\n'}),
+    ("printing", "FAIL", "does not know %g", {"cli/main.c": 'int f(void) { return print("%g", d); }\n'}),
+    ("printing", "FAIL", "does not know %*", {"cli/main.c": 'int f(void) { return print("%*s", n, d); }\n'}),
+    ("printing", "FAIL", "print_own", {"cli/main.c": "void f(void) { print_own(name); }\n"}),
+    ("printing", "ok", "", {"cli/main.c": 'void f(void) { print_own("x"); print_own(colour ? "\\033[0m" : ""); }\n'}),
+    ("printing", "ok", "", {"cli/main.c": "void f(void) { print_own(name); } /* own: a colour */\n"}),
+    ("printing", "FAIL", "no C file", {"cli/main.c": None}),
     ("child", "skip", "none of the objects", {}),
     ("child", "ok", "", {"child.c": "int other(void); int f(void) { return other(); }", "child2.c": "int other(void) { return 1; }"}),
     ("child", "ok", "", {"child.c": "#include <string.h>\nvoid *f(void *a, void *b, unsigned long n) { return memcpy(a, b, n); }"}),
