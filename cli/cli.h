@@ -106,8 +106,9 @@ int fail(const struct cli *cli, int code, int status, const char *fix, const cha
     __attribute__((format(printf, 5, 6)));
 #define usage_error(cli, status, fix, ...) fail(cli, 1, status, fix, __VA_ARGS__)
 int flush(void);                                /* 0 if all of stdout was written, else 1 */
-/* Words for a person, on stdout (0 or -1), as a line on stderr, as a part of one there. What comes in by %s or %c is quoted
- * (px_words): names and texts of a box, a repository or an image cannot be obeyed by a terminal or look like a line of px. */
+/* Words for a person, on stdout (0 or -1), as a line on stderr, as a part of one there. What comes in by %s or %c is
+ * quoted (px_words): a terminal does not obey a name that a box, a repository or an image chose, nor does it look like a
+ * line of px. */
 int print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void say_part(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -88,7 +88,8 @@ static int base_remove(struct cli *cli, int argc, char **argv)
 /* A lock is for a file, so that it looks the same with and without --json. */
 static int show_lock(const json_t *answer, bool quiet)
 {
-    if (!quiet && (json_dumpf(answer, stdout, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENSURE_ASCII) < 0 || putchar('\n') == EOF))
+    if (!quiet && (json_dumpf(answer, stdout, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENSURE_ASCII) < 0 ||
+                   putchar('\n') == EOF))
         return 1;
     return 0;
 }

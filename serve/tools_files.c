@@ -322,8 +322,8 @@ static size_t levels(const char *path)
     return n;
 }
 
-/* A directory comes before what lies in it: the entries are sorted. Each level indents all that is below it, so that a deep tree
- * grows with the square of its depth: beyond a bound it is left to the list of paths. */
+/* A directory comes before what lies in it: the entries are sorted. Each level indents all that is below it, so the text
+ * of a deep tree grows with the square of its depth; what is deeper than the bound is in the list of paths alone. */
 static char *tree_text(const json_t *entries, bool *ret_cut)
 {
     json_t *top = json_array(), *places = json_object();

@@ -364,7 +364,8 @@ static int put_text(const char *path, const struct px_diff_side *before, const s
 }
 
 /* One line for what has no lines of its own, and without a header, so that it stops nobody from applying the rest. */
-static void put_note(const char *path, unsigned before, unsigned after, const char *what, const char *why, struct px_buf *out)
+static void put_note(const char *path, unsigned before, unsigned after, const char *what, const char *why,
+                     struct px_buf *out)
 {
     px_buf_printf(out, "%s ", what);
     put_name(out, before ? "a/" : "", before ? path : "/dev/null");
@@ -373,10 +374,12 @@ static void put_note(const char *path, unsigned before, unsigned after, const ch
     px_buf_printf(out, " differ%s\n", why);
 }
 
-static void put_why_not(const char *path, const struct px_diff_side *before, const struct px_diff_side *after, struct px_buf *out)
+static void put_why_not(const char *path, const struct px_diff_side *before, const struct px_diff_side *after,
+                        struct px_buf *out)
 {
     bool large = before->len > PX_DIFF_BYTES_MAX || after->len > PX_DIFF_BYTES_MAX;
-    put_note(path, before->mode, after->mode, large ? "Files" : "Binary files", large ? ", and are too large to show" : "", out);
+    put_note(path, before->mode, after->mode, large ? "Files" : "Binary files",
+             large ? ", and are too large to show" : "", out);
 }
 
 /* ---- budgets ---- */
@@ -386,7 +389,8 @@ bool px_diff_used(const struct px_diff_budget *budget)
     return budget->bytes == 0 || budget->steps <= 0;
 }
 
-int px_diff_leave_out(const char *path, unsigned before, unsigned after, struct px_diff_budget *budget, struct px_buf *out)
+int px_diff_leave_out(const char *path, unsigned before, unsigned after, struct px_diff_budget *budget,
+                      struct px_buf *out)
 {
     budget->left_out++;
     put_note(path, before, after, "Files", "; diff left out: budget", out);

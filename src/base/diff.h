@@ -24,8 +24,8 @@ enum px_diff_style {
 
 enum { PX_DIFF_BYTES_MAX = 2 << 20 };   /* of one side; larger files are only named */
 
-/* What the diffs of one call may cost together, so that many files take no longer than one large one. Bytes are those of both
- * sides, steps those of the search for the fewest changed lines. */
+/* What the diffs of one call may cost together, however many files there are. Bytes are those of both sides, steps those
+ * of the search for the fewest changed lines. */
 struct px_diff_budget {
     uint64_t bytes;
     int64_t steps;
@@ -40,8 +40,10 @@ int px_diff_write(const char *path, const struct px_diff_side *before, const str
 /* The same within a budget: a file that it is not enough for is named in one line. */
 int px_diff_write_within(const char *path, const struct px_diff_side *before, const struct px_diff_side *after,
                          enum px_diff_style style, struct px_diff_budget *budget, struct px_buf *out);
-/* Whether nothing is left of it; then a file need not even be read: px_diff_leave_out names it. Modes are 0 for what is not there. */
+/* Whether nothing is left of it; then a file need not even be read: px_diff_leave_out names it. A mode is 0 for what is
+ * not there. */
 bool px_diff_used(const struct px_diff_budget *budget);
-int px_diff_leave_out(const char *path, unsigned before, unsigned after, struct px_diff_budget *budget, struct px_buf *out);
+int px_diff_leave_out(const char *path, unsigned before, unsigned after, struct px_diff_budget *budget,
+                      struct px_buf *out);
 /* Whether its lines can be shown: no NUL byte, not too large. */
 bool px_diff_is_text(const struct px_diff_side *side);

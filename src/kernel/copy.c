@@ -89,7 +89,7 @@ int px_copy_part(int from, uint64_t first, uint64_t size, int to)
     px_auto_free char *room = malloc(CHUNK);
     if (!room)
         return -ENOMEM;
-    if (ftruncate(to, (off_t)size) < 0) /* first: a size that the file system does not have fails before anything is written */
+    if (ftruncate(to, (off_t)size) < 0) /* first: nothing is written if the file system has no files of that size */
         return -errno;
     off_t at = (off_t)first, end = (off_t)(first + size);
     for (off_t hole; at < end; at = hole) {

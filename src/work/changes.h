@@ -55,8 +55,8 @@ int px_changes_diff(const struct px_changes *changes, enum px_diff_style style, 
 int px_changes_apply(const struct px_changes *changes, const struct timespec *since, struct px_err *e);
 /* Only the question whether that could be done. */
 int px_changes_check(const struct px_changes *changes, const struct timespec *since, struct px_err *e);
-/* Whether what would be written takes no more than that many bytes of the disk, and fits into files of `dir`. Each name of a
- * file counts, as it becomes a file of its own; holes do not. */
+/* Whether what would be written takes no more than that many bytes of the disk, and the file system of `dir` has files
+ * of that size. Each name of a file counts, as it becomes a file of its own; holes do not. */
 int px_changes_weigh(const struct px_changes *changes, uint64_t bytes_max, int dir, struct px_err *e);
 
 /* work/changes_walk.c, for the three above. */

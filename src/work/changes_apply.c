@@ -263,9 +263,12 @@ static int item_failed(const struct px_changes_item *item, int err, struct px_er
 
 static int too_large(const char *what, uint64_t bytes, uint64_t max, struct px_err *e)
 {
-    px_fail(e, PX_E_MERGE_TOO_LARGE, 0, "nothing was merged: the changes take %llu bytes%s", (unsigned long long)bytes, what);
-    return max == UINT64_MAX ? -1 : px_why(e, "The limit of the command is %llu bytes; a file counts once for each of its names.",
-                                           (unsigned long long)max);
+    px_fail(e, PX_E_MERGE_TOO_LARGE, 0, "nothing was merged: the changes take %llu bytes%s", (unsigned long long)bytes,
+            what);
+    return max == UINT64_MAX
+               ? -1
+               : px_why(e, "The limit of the command is %llu bytes; a file counts once for each of its names.",
+                        (unsigned long long)max);
 }
 
 /* A sparse file can be larger than the other file system lets any file be; an unnamed file there shows it. */
