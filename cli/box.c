@@ -158,11 +158,11 @@ static void take_back(struct started *s)
 static int say_started(const struct cli *cli, const struct started *s, unsigned command)
 {
     if (!cli->json)
-        printf("%s\n", s->ready.name);
+        print("%s\n", s->ready.name);
     else if (command)
-        printf("{\"name\":\"%s\",\"id\":\"%s\",\"command\":%u}\n", s->ready.name, s->ready.id, command);
+        print("{\"name\":\"%s\",\"id\":\"%s\",\"command\":%u}\n", s->ready.name, s->ready.id, command);
     else
-        printf("{\"name\":\"%s\",\"id\":\"%s\"}\n", s->ready.name, s->ready.id);
+        print("{\"name\":\"%s\",\"id\":\"%s\"}\n", s->ready.name, s->ready.id);
     return flush();
 }
 
@@ -266,9 +266,9 @@ static int exec_detached(struct cli *cli, const char *name, struct px_living *li
     if (px_living_detach(living, o->policy, o->argv, &command, &e) < 0)
         return say_error(cli, &e, status_for(&e));
     if (cli->json)
-        printf("{\"name\":\"%s\",\"command\":%u}\n", name, command);
+        print("{\"name\":\"%s\",\"command\":%u}\n", name, command);
     else
-        printf("%u\n", command);
+        print("%u\n", command);
     return flush() ? START_STATUS : 0;
 }
 

@@ -48,6 +48,6 @@ int box_copy(struct cli *cli, int argc, char **argv)
     if (skipped && cli->verbose >= 0 && !cli->json)
         say("px: left out %llu links, devices and the like", (unsigned long long)skipped);
     if (cli->json)
-        printf("{\"name\":\"%s\",\"skipped\":%llu}\n", name, (unsigned long long)skipped);
+        print("{\"name\":\"%s\",\"skipped\":%llu}\n", name, (unsigned long long)skipped);
     return flush();
 }

@@ -53,15 +53,18 @@ static void list_one(const char *name, bool json, bool first)
     int r = px_living_open(NULL, name, &living, &e);
     if (r >= 0)
         r = json ? px_living_info(living, false, &text, &e) : px_living_state(living, &s, &e);
-    if (json && r >= 0)
-        printf("%s%.*s", first ? "" : ",", (int)strcspn(text, "\n"), text);
-    else if (json)
-        printf("%s{\"schema\":1,\"name\":\"%s\",\"state\":\"unreachable\"}", first ? "" : ",", name);
-    else if (r >= 0)
-        printf("%-20s %-16s %6s %8u %9u %9s  %s\n", s.name, s.id, age(s.age_msec, a), s.commands_running, s.processes,
-               size(s.memory_bytes, m), s.stopping ? "stopping" : "running");
-    else
-        printf("%-20s %-16s %6s %8s %9s %9s  %s\n", name, "-", "-", "-", "-", "-", "unreachable");
+    if (json && r >= 0) {
+        text[strcspn(text, "\n")] = '\0';
+        print_own(first ? "" : ",");
+        print_own(text);        /* own: JSON has escapes */
+    } else if (json) {
+        print("%s{\"schema\":1,\"name\":\"%s\",\"state\":\"unreachable\"}", first ? "" : ",", name);
+    } else if (r >= 0) {
+        print("%-20s %-16s %6s %8u %9u %9s  %s\n", s.name, s.id, age(s.age_msec, a), s.commands_running, s.processes,
+              size(s.memory_bytes, m), s.stopping ? "stopping" : "running");
+    } else {
+        print("%-20s %-16s %6s %8s %9s %9s  %s\n", name, "-", "-", "-", "-", "-", "unreachable");
+    }
     free(text);
     px_living_close(living);
 }
@@ -83,18 +86,18 @@ int box_list(struct cli *cli, int argc, char **argv)
         return say_error(cli, &e, 1);
     if (only_names && !cli->json) {     /* from the directory alone: nobody is asked who might not answer */
         for (size_t i = 0; i < count; i++)
-            puts(names[i]);
+            print("%s\n", names[i]);
         free(names);
         return flush();
     }
     if (cli->json)
-        printf("{\"boxes\":[");
+        print("{\"boxes\":[");
     else
-        printf("%-20s %-16s %6s %8s %9s %9s  %s\n", "NAME", "ID", "AGE", "COMMANDS", "PROCESSES", "MEMORY", "STATE");
+        print("%-20s %-16s %6s %8s %9s %9s  %s\n", "NAME", "ID", "AGE", "COMMANDS", "PROCESSES", "MEMORY", "STATE");
     for (size_t i = 0; i < count; i++)
         list_one(names[i], cli->json, i == 0);
     if (cli->json)
-        printf("]}\n");
+        print("]}\n");
     free(names);
     return flush();
 }
@@ -103,36 +106,36 @@ int box_list(struct cli *cli, int argc, char **argv)
 
 static void show_commands(const struct px_living_command *list, size_t count)
 {
-    printf("\n%-8s %-9s %6s %-10s  %s\n", "COMMAND", "KIND", "PID", "STATE", "WORDS");
+    print("\n%-8s %-9s %6s %-10s  %s\n", "COMMAND", "KIND", "PID", "STATE", "WORDS");
     for (size_t i = 0; i < count; i++) {
         char state[24] = "running";
         if (!list[i].running)
             (void)snprintf(state, sizeof state, "exit %d", list[i].exit_code);
-        printf("%-8u %-9s %6d %-10s  %s\n", list[i].number, list[i].detached ? "detached" : "attended", list[i].pid, state,
-               list[i].text);
+        print("%-8u %-9s %6d %-10s  %s\n", list[i].number, list[i].detached ? "detached" : "attended", list[i].pid, state,
+              list[i].text);
     }
 }
 
 static void show_processes(const struct px_living_process *list, size_t count)
 {
-    printf("\n%6s %6s %6s %9s  %s\n", "PID", "PARENT", "AGE", "MEMORY", "COMMAND LINE");
+    print("\n%6s %6s %6s %9s  %s\n", "PID", "PARENT", "AGE", "MEMORY", "COMMAND LINE");
     for (size_t i = 0; i < count; i++) {
         char a[24], m[24];
-        printf("%6d %6d %6s %9s  %s\n", list[i].pid, list[i].parent, age(list[i].age_msec, a), size(list[i].rss_bytes, m),
-               list[i].text);
+        print("%6d %6d %6s %9s  %s\n", list[i].pid, list[i].parent, age(list[i].age_msec, a), size(list[i].rss_bytes, m),
+              list[i].text);
     }
 }
 
 static void show_state(const struct px_living_state *s)
 {
     char a[24], b[24], m[24];
-    printf("name       %s\nid         %s\n", s->name, s->id);
-    printf("state      %s\npreset     %s\n", s->stopping ? "stopping" : "running", s->preset);
-    printf("age        %s, at most %s\n", age(s->age_msec, a), limit(s->max_life_msec, b));
-    printf("idle       %s, at most %s\n", s->idle_for_msec ? age(s->idle_for_msec, a) : "no", limit(s->idle_msec, b));
-    printf("commands   %u running, %u run\n", s->commands_running, s->commands_run);
-    printf("processes  %u\nmemory     %s (%s)\n", s->processes, size(s->memory_bytes, m), s->memory_source);
-    printf("host       pid 1 is %d, the keeper %d\n", s->pid, s->keeper_pid);
+    print("name       %s\nid         %s\n", s->name, s->id);
+    print("state      %s\npreset     %s\n", s->stopping ? "stopping" : "running", s->preset);
+    print("age        %s, at most %s\n", age(s->age_msec, a), limit(s->max_life_msec, b));
+    print("idle       %s, at most %s\n", s->idle_for_msec ? age(s->idle_for_msec, a) : "no", limit(s->idle_msec, b));
+    print("commands   %u running, %u run\n", s->commands_running, s->commands_run);
+    print("processes  %u\nmemory     %s (%s)\n", s->processes, size(s->memory_bytes, m), s->memory_source);
+    print("host       pid 1 is %d, the keeper %d\n", s->pid, s->keeper_pid);
 }
 
 static int show_text(struct px_living *living, struct px_err *e)
@@ -213,7 +216,7 @@ static int send_signal(struct cli *cli, const char *name, int number, const char
     if (r < 0)
         return say_error(cli, &e, 1);
     if (cli->json)
-        printf("{\"name\":\"%s\",\"signalled\":%u}\n", name, count);
+        print("{\"name\":\"%s\",\"signalled\":%u}\n", name, count);
     else if (count == 0)
         say("px: no command runs in box '%s', so none got the signal", name);
     return flush();
@@ -260,7 +263,7 @@ static int stop_all(struct cli *cli, char **names, size_t count)
     }
     free(open);
     if (cli->json && status == 0)
-        printf("{\"stopped\":%zu}\n", count);
+        print("{\"stopped\":%zu}\n", count);
     return flush() || status;
 }
 

@@ -107,7 +107,15 @@ int fail(const struct cli *cli, int code, int status, const char *fix, const cha
 #define usage_error(cli, status, fix, ...) fail(cli, 1, status, fix, __VA_ARGS__)
 bool in_colour(int fd);                         /* a terminal that shows colours, and NO_COLOR is not set */
 int flush(void);                                /* 0 if all of stdout was written, else 1 */
-int print_text(const char *text);               /* to stdout, all of it or -1 */
+/* Words for a person, on stdout (0 or -1), as a line on stderr, as a part of one there. What comes in by %s or %c is
+ * quoted (px_words): a terminal does not obey a name that a box, a repository or an image chose, nor does it look like a
+ * line of px. */
+int print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void say_part(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void say_lines(const char *text);               /* what px itself has divided into lines */
+void print_own(const char *text);               /* a constant of px, as it is: colours, shell scripts; on stdout */
+int print_text(const char *text);               /* JSON, or what is made of quoted parts: to stdout, all of it or -1 */
+int print_document(const char *text);           /* the same with a newline behind it */
 void say_warnings(const struct cli *cli, const struct px_policy *policy);
-void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));           /* a line on stderr */
 int print_help(const struct command *command);      /* the exit status */

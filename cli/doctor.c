@@ -13,12 +13,15 @@ static const char green[] = "\033[32m", yellow[] = "\033[33m", red[] = "\033[31m
 static void print_line(const char *colour, const char *group, const char *name, const char *state, const char *need,
                        const char *text)
 {
-    char line[2048];
-    int n = snprintf(line, sizeof line, "%-11s%-19s%s%-9s%s %-13s %s", group, name, colour, state, *colour ? "\033[0m" : "",
-                     need, text);
-    while (n > 0 && (size_t)n < sizeof line && line[n - 1] == ' ')
-        line[--n] = '\0';
-    printf("%s\n", line);
+    print("%-11s%-19s", group, name);
+    print_own(colour);          /* own: one of three */
+    print(*need || *text ? "%-9s" : "%s", state);
+    print_own(*colour ? "\033[0m" : "");
+    if (*text)
+        print(" %-13s %s", need, text);
+    else if (*need)
+        print(" %s", need);
+    print("\n");
 }
 
 static const char *state_colour(const char *state)
@@ -34,11 +37,11 @@ static void print_row(const struct px_doctor_row *row, bool colour, bool verbose
     if (!verbose)
         return;
     if (*row->permitted)
-        printf("%spermitted: %s\n", below, row->permitted);
+        print("%spermitted: %s\n", below, row->permitted);
     if (*row->forbidden)
-        printf("%sforbidden: %s\n", below, row->forbidden);
+        print("%sforbidden: %s\n", below, row->forbidden);
     if (*row->raise)
-        printf("%sraise: %s\n", below, row->raise);
+        print("%sraise: %s\n", below, row->raise);
 }
 
 static void print_box(const struct px_doctor_box *box, bool colour)
@@ -60,20 +63,20 @@ static void print_table(const struct px_doctor *doctor, bool verbose)
 {
     const struct px_doctor_verdict *v = px_doctor_verdict(doctor);
     bool colour = in_colour(STDOUT_FILENO);
-    printf("%s, Linux %s\n", v->distribution, v->kernel);
+    print("%s, Linux %s\n", v->distribution, v->kernel);
     for (size_t i = 0; px_doctor_inside(doctor, i); i++)
-        printf("%s\n", px_doctor_inside(doctor, i));
-    printf("\n");
+        print("%s\n", px_doctor_inside(doctor, i));
+    print("\n");
     print_line(plain, "GROUP", "WHAT", "STATE", "NEEDED FOR", "FOUND");
     for (size_t i = 0; px_doctor_row(doctor, i); i++)
         print_row(px_doctor_row(doctor, i), colour, verbose);
     for (size_t i = 0; px_doctor_box(doctor, i); i++)
         print_box(px_doctor_box(doctor, i), colour);
-    printf("\n");
+    print("\n");
     for (size_t i = 0; px_doctor_raise(doctor, i); i++)
-        printf("%s  - %s.\n", i ? "" : "What would raise it:\n", px_doctor_raise(doctor, i));
+        print(i ? "  - %s.\n" : "What would raise it:\n  - %s.\n", px_doctor_raise(doctor, i));
     if (px_doctor_raise(doctor, 0))
-        printf("\n");
+        print("\n");
 }
 
 static int show(const struct cli *cli, const struct px_doctor *doctor)
@@ -81,7 +84,7 @@ static int show(const struct cli *cli, const struct px_doctor *doctor)
     const struct px_doctor_verdict *v = px_doctor_verdict(doctor);
     if (cli->verbose >= 0)
         print_table(doctor, cli->verbose > 0);
-    printf("tier: %s%s%s\n", v->tier, *v->raise ? "; to raise it: " : "", v->raise);
+    print("tier: %s%s%s\n", v->tier, *v->raise ? "; to raise it: " : "", v->raise);
     return flush() == 0 && v->full ? 0 : 1;
 }
 

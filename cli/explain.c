@@ -26,7 +26,7 @@ static int list(void)
     struct px_explain row;
     for (int code = px_explain_next(0); code; code = px_explain_next(code))
         if (px_explain(code, &row) == 0)
-            printf("PX%03d  %s\n", row.code, row.what);
+            print("PX%03d  %s\n", row.code, row.what);
     return flush();
 }
 
@@ -46,13 +46,13 @@ int cmd_explain(struct cli *cli, int argc, char **argv)
     (void)snprintf(e.fix, sizeof e.fix, "%s", row.fix);
     if (cli->json)
         return say_error(cli, &e, 0);
-    printf("PX%03d  %s\n", e.code, e.what);
+    print("PX%03d  %s\n", e.code, e.what);
     if (*e.why)
-        printf("\nWhy:\n  - %s\n", e.why);
-    printf("\nFix:\n");
+        print("\nWhy:\n  - %s\n", e.why);
+    print("\nFix:\n");
     for (const char *p = e.fix; *p;) {
         size_t n = strcspn(p, "\n");
-        printf("  - %.*s\n", (int)n, p);
+        print("  - %.*s\n", (int)n, p);
         p += n + (p[n] == '\n');
     }
     return flush();

@@ -23,17 +23,17 @@ int cmd_help(struct cli *cli, int argc, char **argv)
             return usage_error(cli, USAGE_STATUS, "Run `px help` for the list.", "there is no command '%s'", argv[0]);
         return print_help(c);
     }
-    printf("px - run code that nobody should have to trust\n\nUsage: px [--json] [-v|-q] COMMAND ...\n\nCommands:\n");
+    print("px - run code that nobody should have to trust\n\nUsage: px [--json] [-v|-q] COMMAND ...\n\nCommands:\n");
     for (const struct command *c = commands; c->name; c++)
         if (c->summary)
-            printf("  %-12s%s\n", c->name, c->summary);
-    printf("\n`px COMMAND --help` shows the options of one with an example; px(1) has the rest.\n");
+            print("  %-12s%s\n", c->name, c->summary);
+    print("\n`px COMMAND --help` shows the options of one with an example; px(1) has the rest.\n");
     return flush();
 }
 
 static int version(void)
 {
-    printf("px %s\n", px_version());
+    print("px %s\n", px_version());
     return flush();
 }
 

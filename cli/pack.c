@@ -16,11 +16,11 @@ static int show_image(const json_t *answer, bool quiet)
     size_t i;
     if (quiet)
         return 0;
-    printf("Built image:\n  name: %s\n  digest: %s\n\n", text_of(details, "tag"), text_of(details, "image_digest"));
-    printf("Derived from:\n  base: %s (base_os_oid=%s)\n", text_of(details, "base"), text_of(details, "base_os_oid"));
-    printf("  env:  profile_oid=%s\n  sbx:  sbx_id=%s\n", text_of(details, "profile_oid"), text_of(details, "sbx_id"));
+    print("Built image:\n  name: %s\n  digest: %s\n\n", text_of(details, "tag"), text_of(details, "image_digest"));
+    print("Derived from:\n  base: %s (base_os_oid=%s)\n", text_of(details, "base"), text_of(details, "base_os_oid"));
+    print("  env:  profile_oid=%s\n  sbx:  sbx_id=%s\n", text_of(details, "profile_oid"), text_of(details, "sbx_id"));
     json_array_foreach(json_object_get(details, "warnings"), i, warning)
-        (void)fprintf(stderr, "px pack: %s\n", json_string_value(warning));
+        say_part("px pack: %s\n", json_string_value(warning));
     return 0;
 }
 

@@ -47,13 +47,13 @@ void progress_tell(void *user, const char *what, uint64_t done, uint64_t total)
     p->last_nsec = at;
     p->shown = p->terminal;
     words(line, sizeof line, what, done, total);
-    (void)fprintf(stderr, p->terminal ? "\r\033[K%.78s" : "px: %s\n", line);
+    say_part(p->terminal ? "\r\033[K%.78s" : "px: %s\n", line);
     (void)fflush(stderr);
 }
 
 void progress_end(struct progress *p)
 {
     if (p->shown)
-        (void)fprintf(stderr, "\r\033[K");
+        say_part("\r\033[K");
     p->shown = false;
 }

@@ -37,7 +37,7 @@ static int say_answer(const struct project_call *call, int (*show)(const json_t 
     const char *message = json_string_value(json_object_get(value, "message"));
     int status = show && value ? show(value, call->cli->json) : 0;
     if (!show && !call->cli->json && call->cli->verbose >= 0 && message)
-        printf("%s\n", message);
+        print("%s\n", message);
     json_decref(value);
     if (call->cli->json && call->json && print_text(call->json) < 0)
         return 1;

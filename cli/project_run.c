@@ -264,9 +264,9 @@ static void show_words(const json_t *list)
     const json_t *word;
     size_t i;
     json_array_foreach(list, i, word) {
-        printf("%s%s", i ? " " : "", json_string_value(word));
+        print("%s%s", i ? " " : "", json_string_value(word));
     }
-    printf("%s\n", json_array_size(list) ? "" : "-");
+    print("%s\n", json_array_size(list) ? "" : "-");
 }
 
 static const char *text_in(const json_t *object, const char *name)
@@ -281,20 +281,20 @@ static int show_plan(const json_t *answer, bool quiet)
     size_t i;
     if (quiet)
         return 0;
-    printf("engine:       %s\n", text_in(details, "engine"));
-    printf("first:        %s\n",
-           strcmp(text_in(details, "action"), "noop") == 0 ? "nothing" : text_in(details, "action"));
-    printf("runtime:      %s (Python %s)\n", text_in(json_object_get(details, "runtime"), "program"),
-           text_in(json_object_get(details, "runtime"), "version"));
-    printf("command:      ");
+    print("engine:       %s\n", text_in(details, "engine"));
+    print("first:        %s\n",
+          strcmp(text_in(details, "action"), "noop") == 0 ? "nothing" : text_in(details, "action"));
+    print("runtime:      %s (Python %s)\n", text_in(json_object_get(details, "runtime"), "program"),
+          text_in(json_object_get(details, "runtime"), "version"));
+    print("command:      ");
     show_words(json_object_get(details, "argv"));
-    printf("directory:    %s\n", text_in(details, "workdir"));
+    print("directory:    %s\n", text_in(details, "workdir"));
     json_array_foreach(json_object_get(details, "sys_path"), i, path) {
-        printf("%s%s\n", i ? "              " : "sys.path:     ", json_string_value(path));
+        print("%s%s\n", i ? "              " : "sys.path:     ", json_string_value(path));
     }
     if (!json_is_true(json_object_get(sandbox, "enabled")))
         return 0;
-    printf("base:         %s\nsbx_id:       %s\ncapabilities: ", text_in(sandbox, "base"), text_in(sandbox, "sbx_id"));
+    print("base:         %s\nsbx_id:       %s\ncapabilities: ", text_in(sandbox, "base"), text_in(sandbox, "sbx_id"));
     show_words(json_object_get(sandbox, "capabilities"));
     return 0;
 }

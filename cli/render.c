@@ -40,18 +40,65 @@ int print_text(const char *text)
     return write_all(STDOUT_FILENO, text, strlen(text));
 }
 
-void say(const char *fmt, ...)
+int print_document(const char *text)
 {
-    char line[2048];
+    return fflush(stdout) != 0 || print_text(text) < 0 || print_text("\n") < 0 ? -1 : 0;
+}
+
+/* ---- words ---- */
+
+static int write_words(FILE *to, const char *fmt, va_list args, const char *end)
+{
+    char *text = px_words(fmt, args);
+    int r = text && fputs(text, to) >= 0 && fputs(end, to) >= 0 ? 0 : -1;
+    free(text);
+    return r;
+}
+
+int print(const char *fmt, ...)
+{
     va_list args;
     va_start(args, fmt);
-    int n = vsnprintf(line, sizeof line - 1, fmt, args);
+    int r = write_words(stdout, fmt, args, "");
     va_end(args);
-    if (n < 0)
-        return;
-    size_t len = (size_t)n < sizeof line - 1 ? (size_t)n : sizeof line - 2;
-    line[len++] = '\n';
-    (void)write_all(STDERR_FILENO, line, len);
+    return r;
+}
+
+void print_own(const char *text)
+{
+    (void)fputs(text, stdout);
+}
+
+/* In one write, as others may write there, too. */
+void say(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    char *text = px_words(fmt, args);
+    va_end(args);
+    size_t n = text ? strlen(text) : 0;
+    if (text)
+        text[n] = '\n';         /* for its NUL */
+    (void)write_all(STDERR_FILENO, text ? text : "px: out of memory\n", text ? n + 1 : 18);
+    free(text);
+}
+
+void say_lines(const char *text)
+{
+    size_t n = strcspn(text, "\n");
+    for (; text[n]; n = strcspn(text, "\n")) {
+        say("%.*s", (int)n, text);
+        text += n + 1;
+    }
+    say("%s", text);
+}
+
+void say_part(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    (void)write_words(stderr, fmt, args, "");
+    va_end(args);
 }
 
 /* ---- errors ---- */
@@ -146,17 +193,27 @@ int flush(void)
     return ok && !ferror(stdout) ? 0 : 1;
 }
 
+/* As much as there is room for, and no part of a character. */
+static void fill(char *out, size_t size, const char *text)
+{
+    size_t n = strlen(text);
+    if (n >= size)
+        for (n = size - 1; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;)
+            n--;
+    memcpy(out, text, n);
+    out[n] = '\0';
+}
+
 static void make_error_from(struct px_err *e, int code, const char *fix, const char *fmt, va_list args)
 {
     struct px_explain row = {0};
     *e = (struct px_err){.code = code};
     (void)px_explain(code, &row);
-    (void)vsnprintf(e->what, sizeof e->what, fmt, args);
+    char *what = px_words(fmt, args);
+    fill(e->what, sizeof e->what, what ? what : "");
+    free(what);
     (void)snprintf(e->why, sizeof e->why, "%s", row.why ? row.why : "");
     (void)snprintf(e->fix, sizeof e->fix, "%s", fix ? fix : row.fix ? row.fix : "");
-    for (char *p = e->what; *p; p++)            /* words of the command line may hold anything */
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            *p = '?';
 }
 
 int make_error(struct px_err *e, int code, const char *fix, const char *fmt, ...)
@@ -190,15 +247,15 @@ static void help_option(char letter, const char *name, const char *arg, bool opt
         add(left, sizeof left, &at, "      --%s", name);
     if (arg)
         add(left, sizeof left, &at, optional ? "[=%s]" : " %s", arg);
-    printf(at <= 32 ? "%-34s%s\n" : "%s\n                                  %s\n", left, help);
+    print(at <= 32 ? "%-34s%s\n" : "%s\n                                  %s\n", left, help);
 }
 
 int print_help(const struct command *command)
 {
-    printf("px %s - %s\n\nUsage: px %s %s\n", command->name, command->summary, command->name, command->usage);
+    print("px %s - %s\n\nUsage: px %s %s\n", command->name, command->summary, command->name, command->usage);
     if (command->policy_options) {
         struct px_field_info f;
-        printf("\nOptions:\n");
+        print("\nOptions:\n");
         help_option('c', "command", "TEXT", false, "run TEXT with /bin/sh");
         help_option(0, "preset", "NAME", false, "start from a preset (see px policy show)");
         for (size_t i = 0; px_policy_field(i, &f) == 0; i++)
@@ -208,7 +265,9 @@ int print_help(const struct command *command)
         help_option(0, "report", "FILE", false, "write the result as JSON, with the exact output");
         help_option('h', "help", NULL, false, "this text");
     }
-    if (command->details)
-        printf("\n%s", command->details);
+    if (command->details) {
+        print_own("\n");
+        print_own(command->details);    /* own: commands.def */
+    }
     return flush();
 }

@@ -213,23 +213,13 @@ static void say_end(const struct cli *cli, const struct px_result *r)
             r->tier);
 }
 
-/* Names that a stranger's program chose go to a terminal: nothing in them is obeyed. */
-static void say_name(const char *kind, const char *path)
-{
-    char shown[1024];
-    size_t n = 0;
-    for (const unsigned char *p = (const unsigned char *)path; *p && n + 5 < sizeof shown; p++)
-        n += (size_t)snprintf(shown + n, sizeof shown - n, *p < 0x20 || *p >= 0x7f ? "\\x%02x" : "%c", *p);
-    say("px: %s: %s", kind, shown);
-}
-
 static void say_changes(const struct cli *cli, const struct px_result *r)
 {
     enum { NAMES = 40 };
     if (cli->verbose < 0 || cli->json || !r->has_changes)
         return;
     for (size_t i = 0; i < r->changes_count && (i < NAMES || cli->verbose > 0); i++)
-        say_name(r->changes[i].kind, r->changes[i].path);
+        say("px: %s: %s", r->changes[i].kind, r->changes[i].path);
     if (r->changes_count > NAMES && cli->verbose <= 0)
         say("px: ... and %zu more", r->changes_count - NAMES);
     const char *name = r->changes_kept ? strrchr(r->changes_kept, '/') : NULL;
@@ -303,8 +293,7 @@ static int answer(const struct cli *cli, const struct options *o, const struct r
         say_unread(o);
     say_changes(cli, r);
     if (o->timings && px_box_timings(box, &text, e) == 0) {
-        for (char *rest = text, *line; (line = strsep(&rest, "\n"));)  /* all of it is longer than what one call says */
-            say("%s", line);
+        say_lines(text);
         free(text);
     }
     return status;

@@ -22,11 +22,11 @@ static int show_base(const json_t *answer, bool quiet)
     char size[32];
     if (quiet)
         return 0;
-    printf("base      %s (%s)%s\n", text(answer, "name"), text(answer, "variant"),
-           json_is_true(json_object_get(answer, "cached")) ? ", as it was" : "");
-    printf("id        %s\n", text(answer, "base_os_oid"));
-    printf("contents  %zu packages, %llu files, %s\n", json_array_size(json_object_get(answer, "packages")),
-           (unsigned long long)number(answer, "files"), size_text(number(answer, "bytes"), size));
+    print("base      %s (%s)%s\n", text(answer, "name"), text(answer, "variant"),
+          json_is_true(json_object_get(answer, "cached")) ? ", as it was" : "");
+    print("id        %s\n", text(answer, "base_os_oid"));
+    print("contents  %zu packages, %llu files, %s\n", json_array_size(json_object_get(answer, "packages")),
+          (unsigned long long)number(answer, "files"), size_text(number(answer, "bytes"), size));
     return 0;
 }
 
@@ -66,7 +66,7 @@ static int base_import(struct cli *cli, int argc, char **argv)
 static int show_removed(const json_t *answer, bool quiet)
 {
     if (!quiet)
-        printf("removed %s; `px sandbox gc` frees its space\n", text(answer, "name"));
+        print("removed %s; `px sandbox gc` frees its space\n", text(answer, "name"));
     return 0;
 }
 
@@ -88,7 +88,8 @@ static int base_remove(struct cli *cli, int argc, char **argv)
 /* A lock is for a file, so that it looks the same with and without --json. */
 static int show_lock(const json_t *answer, bool quiet)
 {
-    if (!quiet && (json_dumpf(answer, stdout, JSON_COMPACT | JSON_SORT_KEYS) < 0 || putchar('\n') == EOF))
+    if (!quiet && (json_dumpf(answer, stdout, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENSURE_ASCII) < 0 ||
+                   putchar('\n') == EOF))
         return 1;
     return 0;
 }
@@ -118,14 +119,14 @@ static int show_bases(const json_t *answer, bool quiet)
     json_t *row;
     if (quiet)
         return 0;
-    json_array_foreach(bases, i, row) printf(
+    json_array_foreach(bases, i, row) print(
         "%-16s %-10s %.16s  %llu packages, %s\n", text(row, "name"), text(row, "variant"), text(row, "base_os_oid"),
         (unsigned long long)number(row, "packages"), size_text(number(row, "bytes"), size));
     if (json_array_size(bases) > 0)
         return 0;
     json_array_foreach(known, i, row)
-        printf("%-16s %-10s not here yet: px sandbox base %s %s\n", text(row, "name"), text(row, "variant"),
-               json_is_true(json_object_get(row, "can_build")) ? "build" : "import", text(row, "name"));
+        print("%-16s %-10s not here yet: px sandbox base %s %s\n", text(row, "name"), text(row, "variant"),
+              json_is_true(json_object_get(row, "can_build")) ? "build" : "import", text(row, "name"));
     return 0;
 }
 
@@ -171,7 +172,7 @@ static int show_capabilities(const json_t *answer, bool quiet)
     if (quiet)
         return 0;
     json_array_foreach(rows, i, row)
-        printf("%-14s %s\n", text(row, "name"), text(row, "summary"));
+        print("%-14s %s\n", text(row, "name"), text(row, "summary"));
     return 0;
 }
 

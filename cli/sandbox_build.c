@@ -22,18 +22,18 @@ static int show_image(const json_t *answer, bool quiet)
     json_t *name;
     if (quiet)
         return 0;
-    printf("image         %s%s\n", text(answer, "image_digest"),
-           json_is_true(json_object_get(answer, "cached")) ? " (as it was)" : "");
-    printf("sbx_id        %s\nbase          %s\ncapabilities  ", text(answer, "sbx_id"), text(answer, "base"));
+    print("image         %s%s\n", text(answer, "image_digest"),
+          json_is_true(json_object_get(answer, "cached")) ? " (as it was)" : "");
+    print("sbx_id        %s\nbase          %s\ncapabilities  ", text(answer, "sbx_id"), text(answer, "base"));
     json_array_foreach(capabilities, i, name)
-        printf("%s%s", i ? "," : "", json_string_value(name));
-    printf("%s\nsize          %s, compressed\n", json_array_size(capabilities) ? "" : "none",
-           size_text((uint64_t)json_integer_value(json_object_get(answer, "size")), size));
+        print("%s%s", i ? "," : "", json_string_value(name));
+    print("%s\nsize          %s, compressed\n", json_array_size(capabilities) ? "" : "none",
+          size_text((uint64_t)json_integer_value(json_object_get(answer, "size")), size));
     if (*text(answer, "tag"))
-        printf("tag           %s%s\n", text(answer, "tag"),
-               json_is_true(json_object_get(answer, "pushed")) ? " (pushed)" : "");
+        print("tag           %s%s\n", text(answer, "tag"),
+              json_is_true(json_object_get(answer, "pushed")) ? " (pushed)" : "");
     if (*text(answer, "out"))
-        printf("written to    %s\n", text(answer, "out"));
+        print("written to    %s\n", text(answer, "out"));
     return 0;
 }
 

@@ -39,7 +39,7 @@ void sandbox_add_project(char **json)
     json_t *explained = said ? json_loads(said, 0, NULL) : NULL, *answer = json_loads(*json, 0, NULL);
     json_t *about = explained ? json_incref(json_object_get(explained, "details")) : json_pack("{ssss}", "error", e.what, "fix", e.fix);
     if (answer && about && json_object_set(answer, "project", about) == 0) {
-        char *text = json_dumps(answer, JSON_COMPACT | JSON_SORT_KEYS);
+        char *text = json_dumps(answer, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENSURE_ASCII);
         if (text) {
             free(*json);
             *json = text;
@@ -59,10 +59,10 @@ static void show_reason(const json_t *reason)
     const char *source = text(reason, "source"), *detail = text(reason, "detail"), *aside = text(reason, "set_aside");
     const char *library = strcmp(source, "cas") == 0 ? strstr(detail, ": ") : NULL;
     if (library)
-        printf("elf: %.*s -> %s (%s)", (int)(library - detail), detail, library + 2, source);
+        print("elf: %.*s -> %s (%s)", (int)(library - detail), detail, library + 2, source);
     else
-        printf("%s%s (%s)", strcmp(source, "explicit") == 0 ? "" : "lock: ", detail, source);
-    printf("%s%s\n", *aside ? "; " : "", aside);
+        print("%s%s (%s)", strcmp(source, "explicit") == 0 ? "" : "lock: ", detail, source);
+    print("%s%s\n", *aside ? "; " : "", aside);
 }
 
 /* Each name once, its reasons below each other. */
@@ -76,13 +76,13 @@ static void show_reasons(const json_t *reasons, bool counting, const char *label
         const char *name = text(reason, "capability");
         if (json_is_true(json_object_get(reason, "counts")) != counting)
             continue;
-        printf("%-14s%-14s", any ? "" : label, strcmp(name, last) == 0 ? "" : name);
+        print("%-14s%-14s", any ? "" : label, strcmp(name, last) == 0 ? "" : name);
         show_reason(reason);
         last = name;
         any = true;
     }
     if (!any && counting)
-        printf("%-14snone\n", label);
+        print("%-14snone\n", label);
 }
 
 static int show_explain(const json_t *answer, bool quiet)
@@ -92,15 +92,15 @@ static int show_explain(const json_t *answer, bool quiet)
     bool built = json_is_true(json_object_get(answer, "built"));
     if (quiet)
         return 0;
-    printf("project       %s\nbase          %s", text(answer, "root"), text(answer, "base"));
+    print("project       %s\nbase          %s", text(answer, "root"), text(answer, "base"));
     if (*oid)
-        printf(" (base_os_oid=%s)", oid);
-    printf("\nenv           %s\n", *text(answer, "profile_oid") ? text(answer, "profile_oid") : "not made yet");
-    printf("sbx_id        %s%s\n", *id ? id : "not known yet", !*id ? "" : built ? " (built)" : " (not built yet)");
+        print(" (base_os_oid=%s)", oid);
+    print("\nenv           %s\n", *text(answer, "profile_oid") ? text(answer, "profile_oid") : "not made yet");
+    print("sbx_id        %s%s\n", *id ? id : "not known yet", !*id ? "" : built ? " (built)" : " (not built yet)");
     show_reasons(reasons, true, "capabilities");
     show_reasons(reasons, false, "set aside");
     if (*unknown)
-        printf("note          %s\n", unknown);
+        print("note          %s\n", unknown);
     return 0;
 }
 

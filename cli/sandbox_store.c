@@ -21,11 +21,11 @@ static int show_gc(const json_t *answer, bool quiet)
     if (quiet)
         return 0;
     json_array_foreach(dry ? removed : NULL, i, row)
-        printf("%-6s %s  %s\n", json_string_value(json_object_get(row, "kind")),
-               json_string_value(json_object_get(row, "id")), size_text(count(row, "bytes"), size));
-    printf("%s %llu records, %llu trees, %llu blobs: %s\n", dry ? "would remove" : "removed",
-           (unsigned long long)count(answer, "records"), (unsigned long long)count(answer, "trees"),
-           (unsigned long long)count(answer, "blobs"), size_text(count(answer, "bytes"), size));
+        print("%-6s %s  %s\n", json_string_value(json_object_get(row, "kind")),
+              json_string_value(json_object_get(row, "id")), size_text(count(row, "bytes"), size));
+    print("%s %llu records, %llu trees, %llu blobs: %s\n", dry ? "would remove" : "removed",
+          (unsigned long long)count(answer, "records"), (unsigned long long)count(answer, "trees"),
+          (unsigned long long)count(answer, "blobs"), size_text(count(answer, "bytes"), size));
     return 0;
 }
 
@@ -73,11 +73,11 @@ static void print_records(const json_t *records, const char *kind)
     char size[32];
     json_array_foreach(records, i, row) {
         const json_t *names = json_object_get(row, "names");
-        printf("%-6s %.16s  %-12s", kind, json_string_value(json_object_get(row, "id")),
-               size_text(count(row, "bytes"), size));
+        print("%-6s %.16s  %-12s", kind, json_string_value(json_object_get(row, "id")),
+              size_text(count(row, "bytes"), size));
         json_array_foreach(names, k, name)
-            printf(" %s", json_string_value(name));
-        printf("%s\n", json_array_size(names) ? "" : " -");
+            print(" %s", json_string_value(name));
+        print("%s\n", json_array_size(names) ? "" : " -");
     }
 }
 
@@ -116,15 +116,15 @@ static void show_project(const json_t *project)
     if (!project)
         return;
     if (error) {
-        printf("project  %s\n", error);
+        print("project  %s\n", error);
         return;
     }
-    printf("project  %s\nsandbox  %.16s%s, base %s, capabilities ", json_string_value(json_object_get(project, "root")),
-           id ? id : "not known yet", !id ? "" : json_is_true(json_object_get(project, "built")) ? " (built)" : " (not built yet)",
-           json_string_value(json_object_get(project, "base")));
+    print("project  %s\nsandbox  %.16s%s, base %s, capabilities ", json_string_value(json_object_get(project, "root")),
+          id ? id : "not known yet", !id ? "" : json_is_true(json_object_get(project, "built")) ? " (built)" : " (not built yet)",
+          json_string_value(json_object_get(project, "base")));
     json_array_foreach(names, i, name)
-        printf("%s%s", i ? "," : "", json_string_value(name));
-    printf("%s\n", json_array_size(names) ? "" : "none");
+        print("%s%s", i ? "," : "", json_string_value(name));
+    print("%s\n", json_array_size(names) ? "" : "none");
 }
 
 /* 1 if a look at every byte found something that is not as it was stored. */
@@ -137,22 +137,22 @@ static int show_status(const json_t *answer, bool quiet)
     int status = count(verified, "corrupt") > 0;
     if (quiet)
         return status;
-    printf("store    %s\n", json_string_value(json_object_get(answer, "store")));
-    printf("bases    %llu\nimages   %llu\nenvs     %llu\n", (unsigned long long)count(answer, "bases"),
-           (unsigned long long)count(answer, "images"), (unsigned long long)count(answer, "envs"));
-    printf("blobs    %llu, %s\n", (unsigned long long)count(answer, "blobs"),
-           size_text(count(answer, "blob_bytes"), blobs));
-    printf("trees    %llu, %s\n", (unsigned long long)count(answer, "trees"),
-           size_text(count(answer, "tree_bytes"), trees));
-    printf("leases   %llu\ncorrupt  %llu\n", (unsigned long long)count(answer, "leases"),
-           (unsigned long long)count(answer, "corrupt"));
+    print("store    %s\n", json_string_value(json_object_get(answer, "store")));
+    print("bases    %llu\nimages   %llu\nenvs     %llu\n", (unsigned long long)count(answer, "bases"),
+          (unsigned long long)count(answer, "images"), (unsigned long long)count(answer, "envs"));
+    print("blobs    %llu, %s\n", (unsigned long long)count(answer, "blobs"),
+          size_text(count(answer, "blob_bytes"), blobs));
+    print("trees    %llu, %s\n", (unsigned long long)count(answer, "trees"),
+          size_text(count(answer, "tree_bytes"), trees));
+    print("leases   %llu\ncorrupt  %llu\n", (unsigned long long)count(answer, "leases"),
+          (unsigned long long)count(answer, "corrupt"));
     json_array_foreach(findings, i, line)
-        printf("  %s\n", json_string_value(line));
+        print("  %s\n", json_string_value(line));
     show_project(json_object_get(answer, "project"));
     if (json_is_object(verified))
-        printf("verified %llu blobs, %llu trees: %s\n", (unsigned long long)count(verified, "blobs"),
-               (unsigned long long)count(verified, "trees"),
-               status ? "not all is as it was stored" : "all is as it was stored");
+        print("verified %llu blobs, %llu trees: %s\n", (unsigned long long)count(verified, "blobs"),
+              (unsigned long long)count(verified, "trees"),
+              status ? "not all is as it was stored" : "all is as it was stored");
     return status;
 }
 

@@ -117,11 +117,13 @@ static void on_check(void *user, const struct px_check *c)
     const char *text = c->reason ? c->reason : c->proof ? c->proof : "";
     if (asked->cli->json || (asked->cli->verbose < 0 && c->result != PX_CHECK_FAILED))
         return;
-    printf("%s%-8s%s%-26s %s%s\n", asked->colour ? colour_for(c->result) : "", word_for(c->result),
-           asked->colour ? "\033[0m" : "", c->name, *text ? "- " : "", text);
+    print_own(asked->colour ? colour_for(c->result) : ""); /* own: a colour */
+    print("%-8s", word_for(c->result));
+    print_own(asked->colour ? "\033[0m" : "");
+    print("%-26s %s%s\n", c->name, *text ? "- " : "", text);
     if (asked->cli->verbose > 0)
-        printf("        held by %s, %.3f s%s%s\n", c->held_by, (double)c->nsec / 1e9, c->reason && c->proof ? "; " : "",
-               c->reason && c->proof ? c->proof : "");
+        print("        held by %s, %.3f s%s%s\n", c->held_by, (double)c->nsec / 1e9, c->reason && c->proof ? "; " : "",
+              c->reason && c->proof ? c->proof : "");
     (void)fflush(stdout);
 }
 
@@ -132,35 +134,35 @@ static void print_differences(const struct px_verify_report *report)
     for (size_t i = 0; i < report->count; i++)
         n += report->checks[i].result == PX_CHECK_DIFFERS;
     if (n > 0)
-        printf("\n%zu differ: tier %s, runtime %s and this policy do not promise them\n", n, report->tier, report->runtime);
+        print("\n%zu differ: tier %s, runtime %s and this policy do not promise them\n", n, report->tier, report->runtime);
     for (size_t i = 0; n > 0 && i < report->count; i++)
         if (report->checks[i].result == PX_CHECK_DIFFERS)
-            printf("  %-26s - %.160s\n", report->checks[i].name, report->checks[i].reason ? report->checks[i].reason : "");
+            print("  %-26s - %.160s\n", report->checks[i].name, report->checks[i].reason ? report->checks[i].reason : "");
     if (n > 0)
-        printf("\n");
+        print("\n");
 }
 
 /* The words of the table are letters, digits and a few signs: none needs a quote. */
 static void print_row(const struct px_check *row, bool json, bool first)
 {
     if (json)
-        printf("%s{\"name\":\"%s\",\"category\":\"%s\",\"held_by\":\"%s\"}", first ? "" : ",", row->name, row->category,
-               row->held_by);
+        print("%s{\"name\":\"%s\",\"category\":\"%s\",\"held_by\":\"%s\"}", first ? "" : ",", row->name, row->category,
+              row->held_by);
     else
-        printf("%s\t%s\t%s\n", row->name, row->category, row->held_by);
+        print("%s\t%s\t%s\n", row->name, row->category, row->held_by);
 }
 
 static int print_list(const struct asked *asked)
 {
     struct px_check row;
     bool json = asked->cli->json, first = true;
-    printf("%s", json ? "{\"schema\":1,\"checks\":[" : "");
+    print_own(json ? "{\"schema\":1,\"checks\":[" : "");
     for (size_t i = 0; px_verify_row(i, &row) == 0; i++)
         if (px_verify_chosen(asked->request.only, row.name)) {
             print_row(&row, json, first);
             first = false;
         }
-    printf("%s", json ? "]}\n" : "");
+    print_own(json ? "]}\n" : "");
     return flush();
 }
 
@@ -202,7 +204,7 @@ static int answer(const struct asked *asked, const struct px_verify_report *repo
         return status;
     }
     print_differences(report);
-    printf("%zu passed, %zu failed, %zu skipped\n", report->passed, report->failed, report->skipped);
+    print("%zu passed, %zu failed, %zu skipped\n", report->passed, report->failed, report->skipped);
     return flush() ? 1 : status;
 }
 

@@ -11,9 +11,9 @@ static const char *text_of(const json_t *answer, const char *object, const char 
 
 static void row(const char *label, const char *fmt, const char *a, const char *b)
 {
-    printf("%-10s", label);
-    printf(fmt, a, b);
-    printf("\n");
+    print("%-10s", label);
+    print(fmt, a, b);
+    print("\n");
 }
 
 static bool consistent(const json_t *answer)
@@ -26,8 +26,8 @@ static int show_brief(const json_t *answer, bool quiet)
 {
     const char *version = text_of(answer, "runtime", "version"), *command = text_of(answer, "next_action", "command");
     if (!quiet)
-        printf("%s: %s (%s, Python %s)%s%s\n", text_of(answer, "project", "name"), text_of(answer, "project", "state"),
-               text_of(answer, "context", "kind"), version, *command ? " – run " : "", command);
+        print("%s: %s (%s, Python %s)%s%s\n", text_of(answer, "project", "name"), text_of(answer, "project", "state"),
+              text_of(answer, "context", "kind"), version, *command ? " – run " : "", command);
     return consistent(answer) ? 0 : 1;
 }
 

@@ -199,13 +199,13 @@ static int collect_files(struct call *c, struct file_list *l)
 
 static int answer(struct call *c, json_t *object)
 {
-    char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
     json_decref(object);
     if (!text)
         return fail(c->cli, 4, 1, NULL, "px ran out of memory");
-    (void)printf("%s\n", text);
+    int r = print_document(text);
     free(text);
-    return flush();
+    return r < 0 ? 1 : 0;
 }
 
 static int verb_prepare(struct call *c)
@@ -222,7 +222,7 @@ static int verb_prepare(struct call *c)
     if (c->cli->json)
         status = answer(c, json_pack("{s:i, s:s, s:s}", "schema", 1, "task", c->w.names[0], "workspace", path));
     else
-        status = printf("%s\n", path) < 0 || flush();
+        status = print("%s\n", path) < 0 || flush();
     free(path);
     return status;
 }
@@ -261,7 +261,7 @@ static void say_changes(const struct call *c, const struct px_task_result *r)
         return;
     const char *const *name = px_tasks_config(c->tasks)->allowed;
     for (size_t i = 0; name[i]; i++)
-        (void)fprintf(stderr, "%s%s", i ? ", " : "px: allowed are ", name[i]);
+        say_part("%s%s", i ? ", " : "px: allowed are ", name[i]);
     say("%s", name[0] ? ": allowed_binaries in the configuration" : "px: allowed_binaries in the configuration is empty");
 }
 
@@ -280,7 +280,7 @@ static int tell(struct call *c, struct px_task_run *run)
     } else if (px_task_json(run, &json, &c->e) < 0) {
         status = say_error(c->cli, &c->e, 1);
     } else {
-        (void)printf("%s\n", json);
+        status = print_document(json) < 0 ? 1 : status;
     }
     free(json);
     return flush() ? 1 : status;

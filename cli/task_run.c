@@ -90,11 +90,11 @@ static int print_counts(const char *json)
     json_object_foreach(all, name, value)
     {
         if (json_is_integer(value) && strcmp(name, "schema") != 0)
-            (void)printf("%-14s%lld\n", name, (long long)json_integer_value(value));
+            (void)print("%-14s%lld\n", name, (long long)json_integer_value(value));
     }
     json_object_foreach(json_object_get(all, "duration_sec"), name, value)
     {
-        (void)printf("seconds %-6s%.3f\n", name, json_number_value(value));
+        (void)print("seconds %-6s%.3f\n", name, json_number_value(value));
     }
     json_decref(all);
     return flush();
@@ -107,7 +107,7 @@ int verb_report(struct call *c)
     int r = px_tasks_report(dir, &json, c->w.html ? &html : NULL, &c->e);
     if (r >= 0 && html)
         r = write_page(c, html);
-    int status = r < 0 ? say_error(c->cli, &c->e, 1) : c->cli->json ? printf("%s\n", json) < 0 || flush() : print_counts(json);
+    int status = r < 0 ? say_error(c->cli, &c->e, 1) : c->cli->json ? print_document(json) < 0 : print_counts(json);
     free(json);
     free(html);
     return status;

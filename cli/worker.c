@@ -117,13 +117,13 @@ static char *join(const struct words *w)
 /* All of it, in characters that no terminal obeys and that look like no others: who agrees must know to what. */
 static void show_command(const char *command)
 {
-    (void)fputs("The worker wants to run: ", stderr);
+    say_part("The worker wants to run: ");
     for (const unsigned char *c = (const unsigned char *)command; *c; c++)
         if (*c >= ' ' && *c < 0x7f)
             (void)fputc(*c, stderr);
         else
-            (void)fprintf(stderr, "\\x%02x", *c);
-    (void)fputs("\nRun it? [y/N] ", stderr);
+            say_part("\\x%02x", *c);
+    say_part("\nRun it? [y/N] ");
     (void)fflush(stderr);
 }
 
@@ -184,8 +184,10 @@ static int tell(const struct cli *cli, const struct px_worker *worker, const str
         (void)fwrite(r->err.data, 1, r->err.len, stderr);
         if (r->timed_out)
             say("Command timed out after %u seconds", timeout_s ? timeout_s : 30);
-        if (note)
-            say("\n%s", note);
+        if (note) {
+            say("%s", "");
+            say_lines(note);
+        }
     }
     free(note);
     free(json);
@@ -226,8 +228,8 @@ static int judge(const struct cli *cli, const struct words *w, const struct px_w
         px_words_free(argv);
     free(text);
     if (cli->json)
-        return printf("{\"ok\":true,\"approval\":\"%s\"}\n", px_approval_name(verdict)) < 0;
-    return printf("%s%s%s\n", px_approval_name(verdict), verdict == PX_BLOCKED ? ": " : "", verdict == PX_BLOCKED ? e.what : "") < 0;
+        return print("{\"ok\":true,\"approval\":\"%s\"}\n", px_approval_name(verdict)) < 0;
+    return print("%s%s%s\n", px_approval_name(verdict), verdict == PX_BLOCKED ? ": " : "", verdict == PX_BLOCKED ? e.what : "") < 0;
 }
 
 static int check(const struct cli *cli, const struct words *w, const struct px_worker *worker)

@@ -64,7 +64,7 @@ static void check_command(const struct options *o, int argc, char **argv)
         CHECK(o->argv[from + i] == argv[(size_t)argc - words + i]);
 }
 
-static char *print(const struct px_policy *policy)
+static char *show_policy(const struct px_policy *policy)
 {
     char *json = NULL;
 
@@ -87,7 +87,7 @@ static void check_tail(struct cli *cli, const struct options *o, int argc, char 
     longer[argc + 1] = other;
     longer[argc + 2] = NULL;
     CHECK(parse_options(cli, argc + 2, longer, &again, &e) == 0);
-    char *a = print(o->policy), *b = print(again.policy);
+    char *a = show_policy(o->policy), *b = show_policy(again.policy);
     CHECK(strcmp(a, b) == 0);
     CHECK(again.argc == o->argc + 2);
     free(a);

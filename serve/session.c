@@ -156,7 +156,9 @@ struct telling {
     struct px_buf *text, diff;
     struct px_json json;
     size_t told;
+    struct px_diff_budget budget;
     const char *cut; /* why this is not all; NULL: it is */
+    bool unknown;    /* whether it is all cannot be seen */
 };
 
 static void tell_file(struct telling *t, const char *path, const char *change, const struct px_diff_side *before,
@@ -171,7 +173,8 @@ static void tell_file(struct telling *t, const char *path, const char *change, c
     px_json_text(&t->json, "path", path);
     px_json_text(&t->json, "change", change);
     px_json_end(&t->json);
-    if (known && px_diff_write(path, before, after, PX_DIFF_GIT, &one) == 0) {
+    known = known && !px_diff_used(&t->budget);
+    if (known && px_diff_write_within(path, before, after, PX_DIFF_GIT, &t->budget, &one) == 0) {
         if (one.len <= DIFF_MAX - t->diff.len)
             px_buf_add(&t->diff, one.data, one.len);
         else
@@ -180,7 +183,7 @@ static void tell_file(struct telling *t, const char *path, const char *change, c
     }
     px_buf_quote(t->text, path, strlen(path));
     px_buf_printf(t->text, " was %s; its text is not shown\n", change);
-    t->cut = one.err == -E2BIG ? "the diff is too large" : t->cut;
+    t->cut = one.err == -E2BIG ? "the diff is too large" : px_diff_used(&t->budget) ? "diff left out: budget" : t->cut;
 }
 
 static void tell_removed(struct telling *t, const struct session_file *old)
@@ -208,39 +211,41 @@ static void tell_changed(struct telling *t, const struct session_file *old, cons
     tell_file(t, new->path, "changed", &before, &after, data != NULL);
 }
 
-/* Both lists are sorted. Where one was cut, what only the other has says nothing. */
+/* Both lists are sorted. Where one was cut, what it does not have says nothing. */
 static void compare(struct telling *t, const struct session *old, const struct session *new)
 {
-    bool cut = old->cut || new->cut;
     for (size_t i = 0, k = 0; i < old->count || k < new->count;) {
         const struct session_file *a = i < old->count ? &old->files[i] : NULL,
                                   *b = k < new->count ? &new->files[k] : NULL;
         int order = !a ? 1 : !b ? -1 : strcmp(a->path, b->path);
         bool wanted = !t->path || is_below(order <= 0 ? a->path : b->path, t->path);
-        if (wanted && order < 0 && !cut)
+        if (wanted && order < 0 && !new->cut)
             tell_removed(t, a);
-        else if (wanted && order > 0 && !cut)
+        else if (wanted && order > 0 && !old->cut)
             tell_added(t, b);
         else if (wanted && order == 0 && a->version != b->version)
             tell_changed(t, a, b);
         i += order <= 0;
         k += order >= 0;
     }
-    if (cut)
+    t->unknown = old->cut || new->cut;
+    if (t->unknown)
         t->cut = "there are too many files to see which were added or removed";
 }
 
 static void finish(struct telling *t)
 {
+    if (t->budget.left_out > 0 && !t->cut)
+        t->cut = "diff left out: budget";
     px_json_end(&t->json);
-    px_json_bool(&t->json, "same", t->told == 0);
+    px_json_bool(&t->json, "same", t->told == 0 && !t->unknown);
     px_json_bytes(&t->json, "diff", px_buf_text(&t->diff), t->diff.len);
     px_json_bool(&t->json, "truncated", t->cut != NULL);
     px_json_text(&t->json, "truncated_because", t->cut);
     px_json_end(&t->json);
     px_buf_add(t->text, t->diff.data, t->diff.len);
     if (t->told == 0)
-        px_buf_puts(t->text, "Nothing was changed.\n");
+        px_buf_puts(t->text, t->unknown ? "It is not known whether anything was changed.\n" : "Nothing was changed.\n");
     if (t->cut)
         px_buf_printf(t->text, "... (%s)\n", t->cut);
 }
@@ -272,7 +277,8 @@ int session_diff(const struct session *s, const struct px_files *files, const ch
         session_done(&now);
         return -1;
     }
-    struct telling t = {.files = files, .path = place, .text = text, .diff = PX_BUF(DIFF_MAX), .json = {.out = json}};
+    struct telling t = {.files = files, .path = place, .text = text, .diff = PX_BUF(DIFF_MAX), .json = {.out = json},
+                        .budget = PX_DIFF_BUDGET};
     px_json_object(&t.json, NULL);
     px_json_bool(&t.json, "ok", true);
     px_json_array(&t.json, "files");

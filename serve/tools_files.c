@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "serve/tools.h"
 
-enum { PATHS_MAX = 64 };
+enum { PATHS_MAX = 64, TREE_LEVELS_MAX = 200 };
 
 static int no_memory(struct px_err *e)
 {
@@ -312,15 +312,31 @@ static int plant(json_t *places, json_t *top, const json_t *entry)
     return json_array_append_new(parent_of(places, path, top), node);
 }
 
-/* A directory comes before what lies in it: the entries are sorted. */
-static char *tree_text(const json_t *entries)
+static size_t levels(const char *path)
+{
+    size_t n = 1;
+    while ((path = strchr(path, '/'))) {
+        path++;
+        n++;
+    }
+    return n;
+}
+
+/* A directory comes before what lies in it: the entries are sorted. Each level indents all that is below it, so the text
+ * of a deep tree grows with the square of its depth; what is deeper than the bound is in the list of paths alone. */
+static char *tree_text(const json_t *entries, bool *ret_cut)
 {
     json_t *top = json_array(), *places = json_object();
     char *text = NULL;
     size_t i = 0;
-    while (top && places && i < json_array_size(entries) &&
-           plant(places, top, json_array_get(entries, i)) == 0)
+    while (top && places && i < json_array_size(entries)) {
+        const json_t *entry = json_array_get(entries, i);
+        bool deep = levels(entry_path(entry)) > TREE_LEVELS_MAX;
+        *ret_cut = *ret_cut || deep;
+        if (!deep && plant(places, top, entry) < 0)
+            break;
         i++;
+    }
     if (top && places && i == json_array_size(entries))
         text = json_dumps(top, JSON_INDENT(2));
     json_decref(places);
@@ -336,12 +352,16 @@ int tool_tree(const struct tool *tool, struct tool_call *call, struct px_err *e)
         return all_roots(call, true);
     if (!doc)
         return -1;
-    px_auto_free char *text = tree_text(json_object_get(doc, "entries"));
-    int r = text ? px_buf_puts(&call->text, text) : no_memory(e);
+    bool cut = false;
+    px_auto_free char *text = tree_text(json_object_get(doc, "entries"), &cut);
+    int r = text ? 0 : no_memory(e);
+    px_buf_puts(&call->text, text ? text : "");
     px_buf_putc(&call->text, '\n');
+    if (cut)
+        px_buf_printf(&call->text, "... (what lies deeper than %d levels is left out)\n", TREE_LEVELS_MAX);
     add_truncated(call, doc);
     json_decref(doc);
-    return r < 0 ? -1 : 0;
+    return r; /* a text that is too large is said by the one who answers */
 }
 
 static int all_roots(struct tool_call *call, bool nested)

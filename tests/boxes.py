@@ -594,6 +594,14 @@ def copies(world):
     done = subprocess.run(["diff", "-r", str(tree), str(world.top / "back")], capture_output=True, text=True, check=False)
     check(done.returncode == 0, f"it is not what it was: {done.stdout}{done.stderr}")
     check((world.top / "back/run").stat().st_mode & 0o777 == 0o755, "a mode is lost")
+    world.out("c", "mkdir /tmp/h; truncate -s 200m /tmp/h/holes; printf end >>/tmp/h/holes; ln /tmp/h/holes /tmp/h/second")
+    world.box("copy", "c:/tmp/h", str(world.top / "h"))
+    for name in ("holes", "second"):
+        st = (world.top / "h" / name).stat()
+        check(st.st_size == (200 << 20) + 3 and st.st_blocks < 4096, f"{name}: {st.st_size} bytes in {st.st_blocks} blocks")
+        with open(world.top / "h" / name, "rb") as file:
+            file.seek(200 << 20)
+            check(file.read() == b"end", f"{name}: its end is lost")
     (world.top / "into").mkdir()
     world.box("start", "--name", "d")
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):        # half a copy is taken back

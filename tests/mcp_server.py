@@ -389,6 +389,55 @@ def what_a_session_changed(world):
 
 
 @test
+def very_many_files_do_not_hide_a_change(world):
+    """More than the 100,000 files that are compared: what is not in the list is not known to be the same."""
+    (world.inside / "app.py").write_text("1\n")
+    with world.client() as client:
+        client.start()
+        client.good("write_file", path="in/app.py", content="1\n")
+        for d in range(3):          # links of one file: the quickest to make, and a file system allows 65,000 of them at least
+            (world.inside / f"d{d}").mkdir()
+            (world.inside / f"d{d}" / "0").touch()
+            for i in range(1, 33400):
+                os.link(world.inside / f"d{d}" / "0", world.inside / f"d{d}" / str(i))
+        (world.inside / "app.py").unlink()
+        result = client.call("diff", path="in/app.py")
+        got, words = result["structuredContent"], result["content"][0]["text"]
+        check(not got["same"] and got["truncated"] and "too many files" in got["truncated_because"], f"{str(got)[:300]}")
+        check("It is not known whether anything was changed.\n" in words, words[:300])
+
+
+@test
+def a_diff_has_a_budget(world):
+    for i in range(8):
+        (world.inside / f"f{i}").write_text("".join(f"{k}\n" for k in range(40000)))
+    with world.client() as client:
+        client.start()
+        client.good("execute", command="for i in 0 1 2 3 4 5 6 7; do tac in/f$i > in/t && mv in/t in/f$i; done")
+        result = client.call("diff")
+        got, words = result["structuredContent"], result["content"][0]["text"]
+        check(not got["same"] and got["truncated"] and len(got["files"]) == 8, f"{got['truncated_because']} {got['files']}")
+        check("in/f7 was changed; its text is not shown\n" in words, "the last file")
+
+
+@test
+def a_very_deep_tree(world):
+    where = os.open(world.inside, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=where)
+        below = os.open("d", os.O_RDONLY, dir_fd=where)
+        os.close(where)
+        where = below
+    os.close(where)
+    with world.client("--no-execute") as client:
+        client.start()
+        text = client.text("directory_tree", path="in")
+        check("deeper than 200 levels" in text and text.count('"directory"') == 199, text[-300:])
+        check(len(client.good("directory_tree", path="in")["entries"]) == 1500, "the list of paths")
+        check("d/d/d" in client.text("search_files", path="in", pattern="**/d") and client.ask("ping")["result"] == {}, "search_files")
+
+
+@test
 def answers_that_are_too_large(world):
     (world.inside / "one").write_bytes(b"\1" * (20 << 20))
     with world.client("--no-execute") as client:

@@ -870,6 +870,56 @@ def strange_names(world):
 
 
 @test
+def sparse_files_stay_sparse(world):
+    for way in WAYS:
+        world.way(way)
+        world.prepare(way, {"a": "1\n"})
+        answer = world.python(way, "f = open('s', 'wb'); f.truncate(3 << 30); f.seek(1 << 30); f.write(b'x')", options=("--memory", "256m"))
+        check(answer["exit_code"] == 0 and answer["changed_files"] == ["s"], str(answer)[:300])
+        st = (world.space(way) / "s").stat()
+        check(st.st_size == 3 << 30 and st.st_blocks < 4096, f"{way}: {st.st_size} bytes in {st.st_blocks} blocks")
+        answer = world.python(way, "open('s', 'r+b').write(b'y')")
+        st = (world.space(way) / "s").stat()
+        check(answer["changed_files"] == ["s"] and st.st_blocks < 4096, f"{way}: {answer['changed_files']}, {st.st_blocks} blocks")
+        world.good("fork", way, way + "-2")
+        answer = world.python(way + "-2", "open('s', 'r+b').write(b'z')")
+        check(answer["changed_files"] == ["s"], str(answer)[:300])
+        used = sum(path.lstat().st_blocks for path in (world.top / ".sandbox").rglob("*"))
+        check(used < 65536, f"{way}: {used} blocks after a fork")
+        answer = world.python(way, "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); open('t', 'wb').truncate(1 << 60)")
+        check(answer["exit_code"] == 1 and "File too large" in answer["stderr"], f"{way}: an exabyte: {str(answer)[:300]}")
+
+
+@test
+def no_more_is_merged_than_the_limit(world):
+    for way in WAYS:
+        world.way(way)
+        world.prepare(way, {"a": "1\n"})
+        links = "import os\nopen('a', 'w').write('2')\nopen('f', 'wb').write(b'x' * (8 << 20))\nfor i in range(12): os.link('f', f'f{i}')"
+        answer = world.refused("PX046", "apply", way, "--memory", "64m", "--", "python3", "-c", links)
+        check("nothing was merged" in answer["message"], answer["message"])
+        check(os.listdir(world.space(way)) == ["a"] and (world.space(way) / "a").read_text() == "1\n", f"{way}: {os.listdir(world.space(way))}")
+        check(world.log(way)[-1]["error"] == "too_large", str(world.log(way)[-1])[:300])
+        check(world.python(way, links, options=("--memory", "512m"))["exit_code"] == 0, f"{way}: with a larger limit")
+        check(len(os.listdir(world.space(way))) == 14, f"{way}: {os.listdir(world.space(way))}")
+
+
+@test
+def diffs_share_one_budget(world):
+    """Lines in the opposite order cost the most steps; beyond the budget files are only named."""
+    world.prepare("t", {f"f{i}": "".join(f"{k}\n" for k in range(40000)) for i in range(8)})
+    world.good("fork", "t", "u")
+    turn = "for i in range(8):\n a = open(f'f{i}').readlines(); open(f'f{i}', 'w').writelines(a[::-1])"
+    for task in ("t", "u"):
+        answer = world.python(task, turn)
+        check(answer["changed_files"] == [f"f{i}" for i in range(8)] and answer["diff_truncated"], str(answer)[:300])
+        check(answer["diff"].startswith("--- a/f0\n") and answer["diff"].endswith("Files a/f7 and b/f7 differ; diff left out: budget\n"),
+              answer["diff"][:60] + "..." + answer["diff"][-100:])
+    answer = world.good("diff", "u")
+    check("Files a/f7 and b/f7 differ; diff left out: budget\n" in answer["diff"], answer["diff"][-100:])
+
+
+@test
 def many_files(world):
     world.prepare("t", {"a": "1"})
     answer = world.python("t", "import os\nfor i in range(100):\n os.mkdir(f'd{i}')\n for k in range(1000): open(f'd{i}/f{k}', 'w')",

@@ -133,11 +133,11 @@ static int step(struct source *s, struct bytes *b, struct px_err *e)
     s->produced += made;
     if (r == STEP_BAD)
         return refuse(e, "Its compressed data are damaged, or need more memory than an archive may have.");
-    if (r == STEP_END)
-        return end_member(s, e);
-    if (took == 0 && made == 0)
+    if (r != STEP_END && took == 0 && made == 0)
         return refuse(e, s->at_end ? "It ends in the middle." : "Its compressed data are damaged.");
-    return check_ratio(s, e);
+    if (check_ratio(s, e) < 0) /* also at the end of a member: a small one has no other step */
+        return -1;
+    return r == STEP_END ? end_member(s, e) : 0;
 }
 
 long source_read(struct source *s, uint8_t *out, size_t size, struct px_err *e)

@@ -21,6 +21,7 @@
  * the umask, the environment, or a descriptor that it did not open. It reaps only its own children, by pidfd. */
 #pragma once
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdbool.h>
@@ -50,6 +51,10 @@ struct px_explain {
 PX_API int px_explain(int code, struct px_explain *ret_text);
 /* The code after `code` in the table; 0 after the last. px_explain_next(0) is the first. */
 PX_API int px_explain_next(int code);
+/* A line for a person: like vasprintf, but what comes in by %s and %c is foreign and is quoted: control characters, marks
+ * that reorder text and invalid UTF-8 become \xNN, so that no terminal obeys it and it cannot look like another line.
+ * It knows %s %c %d %i %u %x %o %f %%. Free the text with free(); NULL: no memory. */
+PX_API char *px_words(const char *fmt, va_list args);
 
 /* ---- policy: what the box may see and do ---- */
 

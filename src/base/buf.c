@@ -119,19 +119,6 @@ int px_buf_escape(struct px_buf *b, const char *text, const char *special)
     return b->err;
 }
 
-/* Characters that are valid UTF-8 but that a terminal obeys: C0, DEL, C1 (U+009B is an escape sequence's start), line
- * separators, and the marks that reorder text so that a person reads something else. */
-static bool is_control(const unsigned char *u, size_t len)
-{
-    if (len == 1)
-        return u[0] < 0x20 || u[0] == 0x7f;
-    if (len == 2)
-        return u[0] == 0xc2 && u[1] < 0xa0;
-    if (len == 3 && u[0] == 0xe2 && u[1] == 0x80)
-        return u[2] >= 0xa8 && u[2] <= 0xae;            /* U+2028..U+202E */
-    return len == 3 && u[0] == 0xe2 && u[1] == 0x81 && u[2] >= 0xa6 && u[2] <= 0xa9;    /* U+2066..U+2069 */
-}
-
 static void add_hex(struct px_buf *b, unsigned char byte)
 {
     static const char digits[] = "0123456789abcdef";
@@ -147,7 +134,7 @@ int px_buf_quote(struct px_buf *b, const char *text, size_t len)
         const unsigned char *at = (const unsigned char *)text + i;
         size_t n = px_utf8_length(text + i, len - i);
 
-        if (n > 0 && !is_control(at, n)) {
+        if (n > 0 && !px_utf8_is_control(text + i, n)) {
             px_buf_add(b, at, n);
         } else {
             n = n ? n : 1;

@@ -28,7 +28,8 @@ int px_buf_putc(struct px_buf *b, char c);
 int px_buf_printf(struct px_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Adds text with a backslash before every byte that stands in `special`. */
 int px_buf_escape(struct px_buf *b, const char *text, const char *special);
-/* Text for a person: control bytes and invalid UTF-8 become \xNN, so that no terminal obeys them. */
+/* Text for a person: control characters, marks that reorder text, and invalid UTF-8 become \xNN, so that no terminal
+ * obeys them and a line stays one line. The one function that does it; px_words (px/px.h) is a printf that calls it. */
 int px_buf_quote(struct px_buf *b, const char *text, size_t len);
 /* "" if empty, never NULL. */
 const char *px_buf_text(const struct px_buf *b);

@@ -151,7 +151,7 @@ static int mark_known(const struct side *s, size_t numbers, bool **ret_known)
     return 0;
 }
 
-static int compare(struct side *a, struct side *b)
+static int compare(struct side *a, struct side *b, int64_t *steps)
 {
     size_t numbers = a->count + b->count;
     px_auto_free bool *in_a = NULL, *in_b = NULL;
@@ -165,7 +165,7 @@ static int compare(struct side *a, struct side *b)
         r = init_common(&right, b, in_a, numbers);
     if (r >= 0)
         r = px_myers(&(struct px_sequence){left.ids, left.count, left.changed},
-                     &(struct px_sequence){right.ids, right.count, right.changed});
+                     &(struct px_sequence){right.ids, right.count, right.changed}, steps);
     for (size_t i = 0; r >= 0 && i < left.count; i++)
         a->changed[left.at[i]] = left.changed[i];
     for (size_t i = 0; r >= 0 && i < right.count; i++)
@@ -341,7 +341,7 @@ bool px_diff_is_text(const struct px_diff_side *side)
 }
 
 static int put_text(const char *path, const struct px_diff_side *before, const struct px_diff_side *after, enum px_diff_style style,
-                    struct px_buf *out)
+                    int64_t *steps, struct px_buf *out)
 {
     struct side a = {0}, b = {0};
     int r = init_side(&a, before);
@@ -350,7 +350,7 @@ static int put_text(const char *path, const struct px_diff_side *before, const s
     if (r >= 0)
         r = number_lines(&a, &b);
     if (r >= 0)
-        r = compare(&a, &b);
+        r = compare(&a, &b, steps);
     if (r >= 0) {
         slide(&a);
         slide(&b);
@@ -364,34 +364,74 @@ static int put_text(const char *path, const struct px_diff_side *before, const s
 }
 
 /* One line for what has no lines of its own, and without a header, so that it stops nobody from applying the rest. */
-static void put_note(const char *path, const struct px_diff_side *before, const struct px_diff_side *after, struct px_buf *out)
+static void put_note(const char *path, unsigned before, unsigned after, const char *what, const char *why,
+                     struct px_buf *out)
+{
+    px_buf_printf(out, "%s ", what);
+    put_name(out, before ? "a/" : "", before ? path : "/dev/null");
+    px_buf_puts(out, " and ");
+    put_name(out, after ? "b/" : "", after ? path : "/dev/null");
+    px_buf_printf(out, " differ%s\n", why);
+}
+
+static void put_why_not(const char *path, const struct px_diff_side *before, const struct px_diff_side *after,
+                        struct px_buf *out)
 {
     bool large = before->len > PX_DIFF_BYTES_MAX || after->len > PX_DIFF_BYTES_MAX;
-    px_buf_puts(out, large ? "Files " : "Binary files ");
-    put_name(out, before->mode ? "a/" : "", before->mode ? path : "/dev/null");
-    px_buf_puts(out, " and ");
-    put_name(out, after->mode ? "b/" : "", after->mode ? path : "/dev/null");
-    px_buf_puts(out, large ? " differ, and are too large to show\n" : " differ\n");
+    put_note(path, before->mode, after->mode, large ? "Files" : "Binary files",
+             large ? ", and are too large to show" : "", out);
+}
+
+/* ---- budgets ---- */
+
+bool px_diff_used(const struct px_diff_budget *budget)
+{
+    return budget->bytes == 0 || budget->steps <= 0;
+}
+
+int px_diff_leave_out(const char *path, unsigned before, unsigned after, struct px_diff_budget *budget,
+                      struct px_buf *out)
+{
+    budget->left_out++;
+    put_note(path, before, after, "Files", "; diff left out: budget", out);
+    return out->err;
+}
+
+/* What is too little for one file is left to none: the next ones would have to be read to see whether it is enough. */
+static bool take_bytes(struct px_diff_budget *budget, size_t before, size_t after)
+{
+    bool enough = !px_diff_used(budget) && before <= budget->bytes && after <= budget->bytes - before;
+    budget->bytes = enough ? budget->bytes - before - after : 0;
+    return enough;
 }
 
 int px_diff_write(const char *path, const struct px_diff_side *before, const struct px_diff_side *after, enum px_diff_style style,
                   struct px_buf *out)
 {
+    struct px_diff_budget own = PX_DIFF_BUDGET;
+    return px_diff_write_within(path, before, after, style, &own, out);
+}
+
+int px_diff_write_within(const char *path, const struct px_diff_side *before, const struct px_diff_side *after,
+                         enum px_diff_style style, struct px_diff_budget *budget, struct px_buf *out)
+{
     bool same = before->len == after->len && (before->len == 0 || memcmp(before->data, after->data, before->len) == 0);
     bool kinds_differ = before->mode && after->mode && (before->mode & LINE_MODE) != (after->mode & LINE_MODE);
     static const struct px_diff_side none = {"", 0, 0};
     if (kinds_differ) {         /* one goes and the other comes */
-        int r = px_diff_write(path, before, &none, style, out);
-        return r < 0 ? r : px_diff_write(path, &none, after, style, out);
+        int r = px_diff_write_within(path, before, &none, style, budget, out);
+        return r < 0 ? r : px_diff_write_within(path, &none, after, style, budget, out);
     }
     if (same && before->mode == after->mode)
         return out->err;
     if (!same && (!px_diff_is_text(before) || !px_diff_is_text(after))) {
-        put_note(path, before, after, out);
+        put_why_not(path, before, after, out);
         return out->err;
     }
+    if (!same && !take_bytes(budget, before->len, after->len))
+        return px_diff_leave_out(path, before->mode, after->mode, budget, out);
     if (style == PX_DIFF_GIT)
         put_modes(out, path, before->mode, after->mode);
-    int r = same ? 0 : put_text(path, before, after, style, out);
+    int r = same ? 0 : put_text(path, before, after, style, &budget->steps, out);
     return r < 0 ? r : out->err;
 }

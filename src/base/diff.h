@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct px_buf;
 
@@ -23,9 +24,26 @@ enum px_diff_style {
 
 enum { PX_DIFF_BYTES_MAX = 2 << 20 };   /* of one side; larger files are only named */
 
+/* What the diffs of one call may cost together, however many files there are. Bytes are those of both sides, steps those
+ * of the search for the fewest changed lines. */
+struct px_diff_budget {
+    uint64_t bytes;
+    int64_t steps;
+    size_t left_out;            /* files that were only named */
+};
+#define PX_DIFF_BUDGET ((struct px_diff_budget){.bytes = 256 << 20, .steps = 256 << 20})
+
 /* Nothing if both are the same. 0, or -errno of the buffer or of memory. A file that is not text, or too large, is named in one
  * line instead. */
 int px_diff_write(const char *path, const struct px_diff_side *before, const struct px_diff_side *after, enum px_diff_style style,
                   struct px_buf *out);
+/* The same within a budget: a file that it is not enough for is named in one line. */
+int px_diff_write_within(const char *path, const struct px_diff_side *before, const struct px_diff_side *after,
+                         enum px_diff_style style, struct px_diff_budget *budget, struct px_buf *out);
+/* Whether nothing is left of it; then a file need not even be read: px_diff_leave_out names it. A mode is 0 for what is
+ * not there. */
+bool px_diff_used(const struct px_diff_budget *budget);
+int px_diff_leave_out(const char *path, unsigned before, unsigned after, struct px_diff_budget *budget,
+                      struct px_buf *out);
 /* Whether its lines can be shown: no NUL byte, not too large. */
 bool px_diff_is_text(const struct px_diff_side *side);

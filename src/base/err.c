@@ -130,11 +130,11 @@ static bool errno_is_vague(int sys)
  *
  * The words of the format are ours and are copied as they are (a fix has one action per line); what comes in through %s and
  * %c is foreign and is quoted. vsnprintf cannot tell the two apart, so the conversions are walked here:
- * %s %.*s %.Ns %c %d %i %u %x %o %% with h, hh, l, ll, z, j, t, the flag 0 and a width for numbers. Anything else ends the
+ * %s %.*s %.Ns %c %d %i %u %x %o %f %% with h, hh, l, ll, z, j, t, a width, and the flags 0 and -. Anything else ends the
  * text at that point, because the type of its argument is not known. */
 
 struct spec {
-    bool zero;
+    bool zero, left;
     int width;
     int precision;              /* -1 if not given */
     char length;                /* 0, 'l', 'L' (ll), 'z', 'j' or 't'; h and hh are read as int anyway */
@@ -168,9 +168,9 @@ static const char *read_spec(const char *at, struct args *args, struct spec *ret
 {
     struct spec s = {.precision = -1};
 
-    if (*at == '0') {
-        s.zero = true;
-        at++;
+    for (; *at == '0' || *at == '-'; at++) {
+        s.zero = s.zero || *at == '0';
+        s.left = s.left || *at == '-';
     }
     s.width = read_small_number(&at);
     if (*at == '.') {
@@ -224,13 +224,16 @@ static uintmax_t next_unsigned(struct args *args, char length)
 
 static void add_number(struct px_buf *b, const struct spec *s, struct args *args)
 {
-    char digits[64];
-    int width = s->width < 40 ? s->width : 40;
+    char digits[400];           /* the largest double has 309 before the point */
+    int width = s->left ? -(s->width < 40 ? s->width : 40) : s->width < 40 ? s->width : 40;
     int n;
 
     if (s->conversion == 'd' || s->conversion == 'i') {
         intmax_t value = next_signed(args, s->length);
         n = snprintf(digits, sizeof digits, s->zero ? "%0*jd" : "%*jd", width, value);
+    } else if (s->conversion == 'f') {
+        int places = s->precision < 0 ? 6 : s->precision < 20 ? s->precision : 20;
+        n = snprintf(digits, sizeof digits, "%*.*f", width, places, va_arg(args->list, double));
     } else {
         uintmax_t value = next_unsigned(args, s->length);
         const char *fmt = s->conversion == 'x' ? (s->zero ? "%0*jx" : "%*jx")
@@ -240,6 +243,20 @@ static void add_number(struct px_buf *b, const struct spec *s, struct args *args
     }
     if (n > 0)
         px_buf_add(b, digits, (size_t)n);
+}
+
+static void add_text(struct px_buf *b, const struct spec *s, const char *text, size_t len)
+{
+    size_t from = b->len;
+
+    px_buf_quote(b, text, len);
+    size_t wide = b->len - from, fill = s->width > 0 && (size_t)s->width > wide ? (size_t)s->width - wide : 0;
+    for (size_t i = 0; i < fill; i++)
+        px_buf_putc(b, ' ');
+    if (s->left || fill == 0 || b->err < 0)
+        return;
+    memmove(b->data + from + fill, b->data + from, wide);
+    memset(b->data + from, ' ', fill);
 }
 
 /* Returns false if the conversion is not known. */
@@ -260,13 +277,14 @@ static bool add_conversion(struct px_buf *b, const struct spec *s, struct args *
         text = va_arg(args->list, const char *);
         if (!text)
             text = "(null)";
-        px_buf_quote(b, text, s->precision >= 0 ? strnlen(text, (size_t)s->precision) : strlen(text));
+        add_text(b, s, text, s->precision >= 0 ? strnlen(text, (size_t)s->precision) : strlen(text));
         return true;
     case 'd':
     case 'i':
     case 'u':
     case 'x':
     case 'o':
+    case 'f':
         add_number(b, s, args);
         return true;
     default:
@@ -301,6 +319,19 @@ static void add_format(struct px_buf *b, const char *fmt, struct args *args)
         if (!add_conversion(b, &spec, args))
             return;
     }
+}
+
+PX_API char *px_words(const char *fmt, va_list list)
+{
+    enum { WORDS_MAX = 16 << 20 };
+    px_auto_buf struct px_buf b = PX_BUF(WORDS_MAX);
+    struct args args;
+
+    va_copy(args.list, list);
+    px_buf_puts(&b, "");
+    add_format(&b, fmt, &args);
+    va_end(args.list);
+    return px_buf_take(&b);
 }
 
 /* A px_buf over the field itself: it never allocates because cap is larger than max from the start. Three bytes are kept

@@ -27,14 +27,10 @@ static void add_line(struct px_json *j)
         px_buf_puts(j->out, "  ");
 }
 
-/* Control characters, the C1 block and the line separators are escaped too, so that printing a document is safe. */
+/* What a terminal obeys is escaped too, so that printing a document is safe. */
 static bool needs_escape(const unsigned char *u, size_t len)
 {
-    if (len == 1)
-        return u[0] < 0x20 || u[0] == 0x7f || u[0] == '"' || u[0] == '\\';
-    if (len == 2)
-        return u[0] == 0xc2 && u[1] < 0xa0;
-    return len == 3 && u[0] == 0xe2 && u[1] == 0x80 && (u[2] == 0xa8 || u[2] == 0xa9);
+    return (len == 1 && (u[0] == '"' || u[0] == '\\')) || px_utf8_is_control((const char *)u, len);
 }
 
 static void add_escape(struct px_buf *out, const unsigned char *u, size_t len)

@@ -153,7 +153,7 @@ static void solve(struct work *w, struct region r)
     }
 }
 
-int px_myers(const struct px_sequence *before, const struct px_sequence *after)
+int px_myers(const struct px_sequence *before, const struct px_sequence *after, int64_t *steps)
 {
     size_t diagonals = before->count + after->count + 3;
     if (before->count > INT32_MAX / 4 || after->count > INT32_MAX / 4)
@@ -161,13 +161,15 @@ int px_myers(const struct px_sequence *before, const struct px_sequence *after)
     int32_t *room = malloc(2 * diagonals * sizeof *room);
     if (!room)
         return -ENOMEM;
-    struct work w = {.steps = STEPS_MAX};
+    const int64_t given = *steps < STEPS_MAX ? *steps : STEPS_MAX;
+    struct work w = {.steps = given};
     /* Diagonals of the forward search run from -m to n and, seen from the end, so do those of the other. */
     w.forward.reach = room + after->count + 1;
     w.backward.reach = room + diagonals + after->count + 1;
     w.backward.mirrored = true;
     solve(&w, (struct region){before->items, after->items, before->changed, after->changed, (int32_t)before->count,
                               (int32_t)after->count});
+    *steps -= given - w.steps;
     free(room);
     return 0;
 }

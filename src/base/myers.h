@@ -16,5 +16,6 @@ struct px_sequence {
     bool *changed;              /* count of them, all false before; true afterwards for what the other one has not */
 };
 
-/* 0 or -ENOMEM. Whatever is not marked is the same in both, in the same order. */
-int px_myers(const struct px_sequence *before, const struct px_sequence *after);
+/* 0 or -ENOMEM. Whatever is not marked is the same in both, in the same order. *steps is what may be used, of which one
+ * call takes no more than its own bound; what it used is taken off. */
+int px_myers(const struct px_sequence *before, const struct px_sequence *after, int64_t *steps);

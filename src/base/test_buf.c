@@ -180,6 +180,8 @@ TEST(quote)
         { "\xc2\x9b" "2J", "\\xc2\\x9b2J" }, { "\xc2\xa0", "\xc2\xa0" },                      /* C1 CSI; no-break space */
         { "\xff\xfe", "\\xff\\xfe" }, { "\xc3", "\\xc3" }, { "a\xc3" "b", "a\\xc3b" }, { "\xed\xa0\x80", "\\xed\\xa0\\x80" },
         { "\xe2\x80\xae" "cod.exe", "\\xe2\\x80\\xaecod.exe" }, { "\xe2\x80\xa8", "\\xe2\\x80\\xa8" },
+        { "\xd8\x9c", "\\xd8\\x9c" }, { "\xd8\x9b", "\xd8\x9b" },                          /* U+061C; an Arabic semicolon */
+        { "\xe2\x80\x8e\xe2\x80\x8f", "\\xe2\\x80\\x8e\\xe2\\x80\\x8f" }, { "\xe2\x80\x8d", "\xe2\x80\x8d" },   /* marks; a joiner */
         { "\xe2\x81\xa6", "\\xe2\\x81\\xa6" }, { "\xe2\x80\xa6", "\xe2\x80\xa6" },            /* isolate; ellipsis */
         // clang-format on
     };

@@ -124,6 +124,26 @@ TEST(memory_can_end_anywhere)
     }
 }
 
+/* The lines of both are the same, in the other order: the most steps for their length. */
+TEST(steps_are_taken_off_the_budget)
+{
+    enum { LINES = 4000 };
+    px_auto_buf struct px_buf up = PX_BUF(1 << 20), down = PX_BUF(1 << 20), out = PX_BUF(1 << 20);
+    for (int i = 0; i < LINES; i++) {
+        px_buf_printf(&up, "%d\n", i);
+        px_buf_printf(&down, "%d\n", LINES - i);
+    }
+    struct px_diff_side a = file_of(px_buf_text(&up)), b = file_of(px_buf_text(&down));
+    struct px_diff_budget budget = {.bytes = 1 << 20, .steps = 100000};
+    ASSERT_OK(px_diff_write_within("x", &a, &b, PX_DIFF_PLAIN, &budget, &out));
+    ASSERT(budget.left_out == 0 && px_diff_used(&budget) && budget.steps > -2 * LINES);
+    px_buf_done(&out);
+    out = PX_BUF(1 << 20);
+    ASSERT_OK(px_diff_write_within("x", &a, &b, PX_DIFF_PLAIN, &budget, &out));
+    ASSERT_STR(px_buf_text(&out), "Files a/x and b/x differ; diff left out: budget\n");
+    ASSERT_EQ(budget.left_out, 1);
+}
+
 /* ---- random texts ---- */
 
 static uint64_t random_state = 88172645463325252u;

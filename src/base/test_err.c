@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "base/fd.h"
 #include "base/text.h"
 #include "harness/test.h"
 
@@ -235,4 +236,31 @@ TEST(details_are_members_of_an_object)
     (void)px_fail(&e, PX_E_VALUE, 0, "y");
     ASSERT_STR(e.details, "");
     ASSERT_EQ(px_detail(NULL, "a", "b"), -1);
+}
+
+/* ---- words for a person ---- */
+
+static void __attribute__((format(printf, 2, 3))) check_words(const char *expected, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    px_auto_free char *text = px_words(fmt, args);
+    va_end(args);
+    ASSERT_STR(text, expected);
+}
+
+TEST(words_quote_what_comes_in_and_keep_their_own)
+{
+    check_words("a\n\x1b[0m\n", "a\n\x1b[0m\n");
+    check_words("", "%s", "");
+    check_words("[a\\x0ab] c \\x9b\n", "[%s] %c %c\n", "a\nb", 'c', 0x9b);
+    check_words("\\xe2\\x80\\xae|\\xd8\\x9c|\\xff", "%s|%s|%s", "\xe2\x80\xae", "\xd8\x9c", "\xff");
+}
+
+TEST(words_have_widths)
+{
+    check_words("[ab   ][   ab][ab][abc]", "[%-5s][%5s][%s][%.3s]", "ab", "ab", "ab", "abcdef");
+    check_words("[   \\x0a][\\x0a   ]", "[%7s][%-7s]", "\n", "\n");
+    check_words("[7    ][    7][007][18446744073709551615]", "[%-5u][%5d][%03d][%llu]", 7u, 7, 7, ~0ull);
+    check_words("1.500 0.3 -2.000000 50%", "%.3f %.1f %f 50%%", 1.5, 0.25 + 0.05, -2.0);
 }

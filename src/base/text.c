@@ -256,6 +256,19 @@ size_t px_utf8_length(const char *text, size_t len)
     return need;
 }
 
+bool px_utf8_is_control(const char *text, size_t len)
+{
+    const unsigned char *u = (const unsigned char *)text;
+
+    if (len == 1)
+        return u[0] < 0x20 || u[0] == 0x7f;
+    if (len == 2)
+        return (u[0] == 0xc2 && u[1] < 0xa0) || (u[0] == 0xd8 && u[1] == 0x9c);    /* U+0080..U+009F, U+061C */
+    if (len == 3 && u[0] == 0xe2 && u[1] == 0x80)
+        return (u[2] >= 0xa8 && u[2] <= 0xae) || u[2] == 0x8e || u[2] == 0x8f;     /* U+2028..U+202E, U+200E, U+200F */
+    return len == 3 && u[0] == 0xe2 && u[1] == 0x81 && u[2] >= 0xa6 && u[2] <= 0xa9;    /* U+2066..U+2069 */
+}
+
 bool px_starts_with(const char *text, const char *prefix)
 {
     return strncmp(text, prefix, strlen(prefix)) == 0;

@@ -23,6 +23,9 @@ int px_fmt(char *out, size_t size, const char *fmt, ...) __attribute__((format(p
 
 /* Length of the valid UTF-8 sequence at text (1..4), or 0 if there is none. Surrogates and overlong forms are invalid. */
 size_t px_utf8_length(const char *text, size_t len);
+/* Whether a valid sequence of that length is a character that a terminal obeys: C0, DEL, C1 (U+009B starts an escape
+ * sequence), line separators, and the marks that reorder text so that a person reads something else. */
+bool px_utf8_is_control(const char *text, size_t len);
 
 bool px_starts_with(const char *text, const char *prefix);
 /* Strings that may be NULL. */

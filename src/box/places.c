@@ -244,6 +244,12 @@ uint64_t px_places_upper_bytes(const struct px_policy *policy)
                                                      : UPPER_BYTES;
 }
 
+uint64_t px_places_merge_bytes(const struct px_policy *policy)
+{
+    bool limited = px_policy_limited(policy->disk_bytes) || px_policy_limited(policy->memory_bytes);
+    return limited || (policy->changes && !policy->keep) ? px_places_upper_bytes(policy) : UINT64_MAX;
+}
+
 /* Where the changes go: a directory that keeps them, a part of the one tmpfs that all share, or a tmpfs of its own. */
 static void add_upper(struct px_plan *plan, const struct px_places *places, size_t index)
 {

@@ -32,6 +32,8 @@ bool px_places_shares_upper(const struct px_policy *policy);
 /* How much the changes to a root or a directory may take: as much as all writable directories may, or as all the
  * memory, or a size that no host should miss. */
 uint64_t px_places_upper_bytes(const struct px_policy *policy);
+/* How much of them may be merged: the same, and without a limit what a directory on a disk holds. */
+uint64_t px_places_merge_bytes(const struct px_policy *policy);
 /* The mount points that lie in the skeleton. */
 void px_places_skeleton(struct px_plan *plan, const struct px_places *places);
 /* The mounts, with the mount points that lie in a tmpfs of ours. */

@@ -18,6 +18,7 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "box/places.h"
 #include "box/supervise.h"
 #include "engine/beyond.h"
 #include "work/changes.h"
@@ -31,7 +32,7 @@ struct changes {
     bool apply;
     char *kept; /* where they are kept; NULL: nowhere */
     char *note;
-    uint64_t diff_max;
+    uint64_t diff_max, merge_max;
     struct px_changes list;
     struct px_change *told;
     struct px_buf diff;
@@ -133,7 +134,7 @@ static int tell(struct changes *c, struct px_result *r, struct px_err *e)
     }
     r->changes = c->told;
     c->diff = PX_BUF(c->diff_max);
-    int err = px_changes_diff(&c->list, PX_DIFF_GIT, &c->diff, &r->diff_truncated);
+    int err = px_changes_diff(&c->list, PX_DIFF_GIT, PX_DIFF_BUDGET, &c->diff, &r->diff_truncated);
     if (err < 0)
         return px_fail(e, PX_E_CHANGES, err, "the changes cannot be shown");
     r->diff = (struct px_bytes){px_buf_text(&c->diff), c->diff.len};
@@ -171,7 +172,7 @@ static int compare_and_merge(struct px_box *box, struct changes *c, struct px_er
             r->hints[r->hints_count++] = "nothing was applied, as the command did not end by itself";
         keep(box, c);
     } else if (c->apply) {
-        if (px_changes_apply(&c->list, &c->since, e) < 0)
+        if (px_changes_weigh(&c->list, c->merge_max, c->lower, e) < 0 || px_changes_apply(&c->list, &c->since, e) < 0)
             return -1;
         r->changes_applied = true;
     }
@@ -199,6 +200,7 @@ int px_beyond_changes(const struct px_policy *policy, struct px_after **ret_afte
     c->diff_max = policy->output_bytes == 0                                                    ? PX_OUTPUT_DEFAULT
                   : px_policy_limited(policy->output_bytes) && policy->output_bytes < DIFF_MAX ? policy->output_bytes
                                                                                                : DIFF_MAX;
+    c->merge_max = px_places_merge_bytes(policy);
     if (prepare(c, policy, e) < 0) {
         done(&c->after);
         return -1;

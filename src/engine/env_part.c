@@ -15,6 +15,7 @@
 #include "engine/sandbox.h"
 #include "engine/sandbox_differ.h"
 #include "engine/sandbox_record.h"
+#include "kernel/copy.h"
 #include "project/wheel.h"
 #include "store/canonical.h"
 #include "store/document.h"
@@ -41,18 +42,13 @@ static int name_tree(const struct px_env *env, struct px_oid *ret_tree, struct p
 
 static int copy_file(int from, int to, const char *path)
 {
-    char piece[1 << 16];
     struct stat st;
     px_auto_fd int source = px_open_beneath(from, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (source < 0 || fstat(source, &st) < 0)
         return source < 0 ? source : -errno;
     px_auto_fd int target = px_open_beneath(to, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-    ssize_t n = target < 0 ? target : 1;
-    while (n > 0 && (n = px_read_some(source, piece, sizeof piece)) > 0) {
-        int r = px_write_full(target, piece, (size_t)n);
-        n = r < 0 ? r : n;
-    }
-    return n < 0 ? (int)n : fchmod(target, st.st_mode & 0777) < 0 ? -errno : 0;
+    int r = target < 0 ? target : px_copy_file(source, target);
+    return r < 0 ? r : fchmod(target, st.st_mode & 0777) < 0 ? -errno : 0;
 }
 
 /* A file that has as many names as the file system allows is copied. */

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,6 +23,7 @@
 #include "image/oci.h"
 #include "infer/messages.h"
 #include "infer/tables.h"
+#include "kernel/copy.h"
 
 enum { NAME_LINE_MAX = 256 };
 static const char toolchain[] =
@@ -168,12 +168,7 @@ static int take_wheel(const struct px_env_work *w, const struct px_env_package *
     }
     px_auto_fd int wheel = openat(scratch, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
     off_t at = end - head + 1;
-    int r = wheel < 0 ? -errno : 0;
-    while (r == 0 && at < st.st_size) {
-        ssize_t sent =
-            sendfile(wheel, out, &at, (size_t)(st.st_size - at) < INT_MAX ? (size_t)(st.st_size - at) : INT_MAX);
-        r = sent > 0 || (sent < 0 && errno == EINTR) ? 0 : sent < 0 ? -errno : -EIO;
-    }
+    int r = wheel < 0 ? -errno : px_copy_part(out, (uint64_t)at, (uint64_t)(st.st_size - at), wheel);
     if (r < 0)
         return px_fail(e, PX_E_STORE_WRITE, r, "cannot keep the wheel of %s", p->name);
     *ret_wheel = px_fd_take(&wheel);

@@ -14,6 +14,7 @@
 #include "base/time.h"
 #include "engine/keep_copy.h"
 #include "engine/keep_tar.h"
+#include "kernel/copy.h"
 #include "kernel/tree.h"
 
 enum { SIZE_DEFAULT_GIB = 4, TRIES = 32 };
@@ -24,6 +25,7 @@ struct place {
     const char *top;            /* the name that every entry begins with */
     bool made, is_dir;          /* the temporary one is there */
     int file;                   /* being written, or -EBADF */
+    uint64_t written;           /* of it, zeros included */
     int64_t mtime;
     uint64_t bytes, bytes_max;
     uint64_t streamed;          /* with headers, and with what is left out */
@@ -98,19 +100,25 @@ static int open_new(int parent, const char *last, uint32_t mode)
     return (int)px_sys(SYS_openat, parent, last, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 }
 
+/* Bytes count towards the limit whether they become holes or not. */
+static int count_bytes(struct place *p, uint64_t bytes, struct px_err *e)
+{
+    p->bytes += bytes;
+    if (p->bytes <= p->bytes_max)
+        return 0;
+    px_fail(e, PX_E_LIMIT, 0, "there is more to copy than %llu bytes", (unsigned long long)p->bytes_max);
+    return px_fix(e, "Copy a part of it, or allow more: --max-size.");
+}
+
 static int copy_bytes(struct place *p, int from, int to, struct px_err *e)
 {
-    char chunk[16384];
-    ssize_t n;
-    while ((n = px_read_some(from, chunk, sizeof chunk)) > 0) {
-        p->bytes += (uint64_t)n;
-        if (p->bytes > p->bytes_max)
-            return px_fail(e, PX_E_LIMIT, 0, "there is more to copy than the limit allows");
-        int r = px_write_full(to, chunk, (size_t)n);
-        if (r < 0)
-            return write_failed(p, "", r, e);
-    }
-    return n < 0 ? write_failed(p, "", (int)n, e) : 0;
+    struct stat st;
+    if (fstat(from, &st) < 0)
+        return write_failed(p, "", errno, e);
+    if (count_bytes(p, (uint64_t)st.st_size, e) < 0)
+        return -1;
+    int r = px_copy_file(from, to);
+    return r < 0 ? write_failed(p, "", r, e) : 0;
 }
 
 /* A second name of a file of the archive becomes a file of its own. */
@@ -171,12 +179,9 @@ static int begin(void *user, const struct px_tar_entry *entry, struct px_err *e)
 static int data(void *user, const char *bytes, size_t size, struct px_err *e)
 {
     struct place *p = user;
-    p->bytes += size;
-    if (p->bytes > p->bytes_max) {
-        px_fail(e, PX_E_LIMIT, 0, "there is more to copy than %llu bytes", (unsigned long long)p->bytes_max);
-        return px_fix(e, "Copy a part of it, or allow more: --max-size.");
-    }
-    int r = px_write_full(p->file, bytes, size);
+    if (count_bytes(p, size, e) < 0)
+        return -1;
+    int r = px_copy_stream(p->file, &p->written, bytes, size);
     return r < 0 ? write_failed(p, "", r, e) : 0;
 }
 
@@ -184,11 +189,12 @@ static int end(void *user, struct px_err *e)
 {
     struct place *p = user;
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = p->mtime}};
-    (void)e;
+    int r = px_copy_end(p->file, p->written);
     if (p->mtime > 0)
         (void)futimens(p->file, times);
     p->file = px_fd_close(p->file);
-    return 0;
+    p->written = 0;
+    return r < 0 ? write_failed(p, "", r, e) : 0;
 }
 
 /* ---- the end ---- */

@@ -253,7 +253,7 @@ int px_answer(const char *command, const char *status, const char *message, json
         json_object_set_new(answer, "message", json_sprintf("px %s: %s", command, message)) == 0 &&
         (!spread || json_object_update_missing(answer, details) == 0) &&
         json_object_set(answer, "details", details) == 0)
-        text = json_dumps(answer, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+        text = json_dumps(answer, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_ENSURE_ASCII);
     json_decref(details);
     size_t length = text ? strlen(text) : 0;
     char *line = text ? malloc(length + 2) : NULL;

@@ -16,8 +16,9 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "engine/sandbox_apt.h"
+#include "kernel/copy.h"
 
-enum { ANSWER_MAX = 8 << 20, COPY = 1 << 16 };
+enum { ANSWER_MAX = 8 << 20 };
 
 const char *px_fetch_arch(void)
 {
@@ -83,21 +84,6 @@ static void on_tick(void *user)
     tell(s->f, "fetching packages", done < s->total ? done : s->total, s->total);
 }
 
-static int copy_bytes(int from, int to, uint64_t size)
-{
-    char piece[COPY];
-    while (size > 0) {
-        ssize_t n = px_read_some(from, piece, size < sizeof piece ? size : sizeof piece);
-        if (n <= 0)
-            return n < 0 ? (int)n : -ENODATA;
-        int r = px_write_full(to, piece, (size_t)n);
-        if (r < 0)
-            return r;
-        size -= (uint64_t)n;
-    }
-    return 0;
-}
-
 /* What the store has need not be fetched again: apt finds it in its place, and checks it as if it had just come. */
 static int offer_known(struct px_apt *s, const struct px_packages *list, struct px_err *e)
 {
@@ -113,7 +99,7 @@ static int offer_known(struct px_apt *s, const struct px_packages *list, struct 
         if (px_fmt(name, sizeof name, "archives/%s", p->file) < 0)
             continue;
         px_auto_fd int to = openat(s->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-        int r = to < 0 ? -errno : copy_bytes(from, to, size);
+        int r = to < 0 ? -errno : px_copy_part(from, 0, size, to);
         if (r < 0)
             return px_fail(e, PX_E_STORE_WRITE, r, "cannot copy the package %s", p->name);
     }
@@ -145,7 +131,7 @@ static int keep(struct px_apt *s, const struct px_package *p, struct px_err *e)
                        p->name);
     if (px_blob_begin(s->f->sandbox->store, p->size, &w, e) < 0)
         return -1;
-    int r = copy_bytes(fd, px_blob_writer_fd(w), p->size);
+    int r = px_copy_part(fd, 0, p->size, px_blob_writer_fd(w));
     if (r < 0) {
         px_blob_drop(w);
         return px_fail(e, PX_E_STORE_WRITE, r, "cannot keep the package %s", p->name);

@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 #include "engine/sandbox_box.h"
 #include "image/deb.h"
 #include "image/oci.h"
+#include "kernel/copy.h"
 #include "engine/setup_script.inc"
 
 enum { MERGE_DEPTH = 64 };
@@ -47,15 +47,8 @@ static int cut_out(int scratch, int from, uint64_t at, uint64_t size)
     px_auto_fd int to = openat(scratch, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
     if (to < 0)
         return -errno;
-    for (off_t offset = (off_t)at; size > 0;) {
-        ssize_t n = sendfile(to, from, &offset, size < INT_MAX ? size : INT_MAX);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return n < 0 ? -errno : -ENODATA;
-        size -= (uint64_t)n;
-    }
-    return lseek(to, 0, SEEK_SET) < 0 ? -errno : px_fd_take(&to);
+    int r = px_copy_part(from, at, size, to);
+    return r < 0 ? r : px_fd_take(&to);
 }
 
 static int unpack(const struct px_setup *setup, const struct px_package *p, int root, struct px_err *e)

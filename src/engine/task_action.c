@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "box/places.h"
 #include "box/policy.h"
 #include "box/supervise.h"
 #include "engine/task.h"
@@ -34,6 +35,7 @@ struct px_task_run {
     struct px_space space;
     bool has_space;
     struct timespec since;
+    uint64_t merge_max;    /* bytes that may be merged */
     int copy;              /* what the box works on instead of an overlay; -EBADF: there is none */
     struct timespec copied;
     struct px_box *box;
@@ -152,6 +154,8 @@ static int commit(struct px_task_run *run, struct px_err *e)
     make_line(run, &line);
     if (line.err < 0)
         return px_fail(e, PX_E_LIMIT, line.err, "the action has changed too much for one line of the journal");
+    if (px_changes_weigh(&run->list, run->merge_max, run->space.own, e) < 0)
+        return -1;
     if (px_space_commit(&run->space, &run->list, &run->since, &(struct px_space_note){run->key, line.data}, e) < 0)
         return -1;
     run->logged = run->result.applied = true;
@@ -162,7 +166,7 @@ static int commit(struct px_task_run *run, struct px_err *e)
 static int failed(struct px_task_run *run, struct px_err *e)
 {
     struct px_task_result *r = &run->result;
-    r->error = e->code == PX_E_TASK_CONFLICT ? "conflict" : "internal";
+    r->error = e->code == PX_E_TASK_CONFLICT ? "conflict" : e->code == PX_E_MERGE_TOO_LARGE ? "too_large" : "internal";
     r->changes_count = 0;
     r->changed = false;
     r->diff = (struct px_bytes){0};
@@ -248,7 +252,7 @@ static int set(struct px_policy *policy, const char *field, const char *said, ui
     return px_policy_set(policy, field, said ? said : text, e);
 }
 
-static int make_policy(const struct px_task_run *run, const struct px_task_action *a, const char *place, struct px_policy **ret,
+static int make_policy(struct px_task_run *run, const struct px_task_action *a, const char *place, struct px_policy **ret,
                        struct px_err *e)
 {
     const struct px_tasks_config *c = &run->tasks->config;
@@ -264,6 +268,9 @@ static int make_policy(const struct px_task_run *run, const struct px_task_actio
         px_policy_free(policy);
         return -1;
     }
+    if (px_policy_limited(policy->file_bytes) && policy->file_bytes < policy->memory_bytes)
+        policy->file_bytes = policy->memory_bytes;
+    run->merge_max = px_places_merge_bytes(policy);
     *ret = policy;
     return 0;
 }

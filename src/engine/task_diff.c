@@ -40,7 +40,7 @@ int px_task_tell(const struct px_changes *list, enum px_diff_style style, uint64
         return px_fail(e, PX_E_MEMORY, ENOMEM, "changes");
     }
     told.own = own;
-    int r = px_changes_diff(list, style, &diff, &told.truncated);
+    int r = px_changes_diff(list, style, PX_DIFF_BUDGET, &diff, &told.truncated);
     if (r < 0) {
         px_task_changes_done(&told);
         return px_fail(e, PX_E_TASK_STATE, r, "the changes cannot be shown");

@@ -33,6 +33,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "engine/verify.h"
+#include "kernel/copy.h"
 #include "kernel/pidfd.h"
 #include "kernel/tree.h"
 
@@ -62,15 +63,10 @@ static int make_dir(int dir, const char *name)
 /* A copy: if a box is broken enough to change it, px-attack itself stays as it is. */
 static int copy_program(int top, const char *from)
 {
-    char block[65536];
     px_auto_fd int in = open(from, O_RDONLY | O_CLOEXEC);
     px_auto_fd int out = openat(top, "bin/px-attack", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
-    ssize_t n = in < 0 || out < 0 ? -errno : 0;
-    while (n >= 0 && (n = px_read_some(in, block, sizeof block)) > 0) {
-        int r = px_write_full(out, block, (size_t)n);
-        n = r < 0 ? r : n;
-    }
-    return n < 0 ? (int)n : fchmod(out, 0755) < 0 ? -errno : 0;
+    int r = in < 0 || out < 0 ? -errno : px_copy_file(in, out);
+    return r < 0 ? r : fchmod(out, 0755) < 0 ? -errno : 0;
 }
 
 /* Programs that say no and succeed; a shell that only repeats; a root that is not a system's. For the self-test. */

@@ -9,8 +9,9 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "files/files.h"
+#include "kernel/copy.h"
 
-enum { CHUNK = 64 << 10, NOREPLACE = 1 };
+enum { NOREPLACE = 1 };
 
 /* ---- the two ends ---- */
 
@@ -55,20 +56,10 @@ static int open_target(const struct px_files *f, const char *to, struct target *
 
 static int copy_bytes(int from, int to, uint64_t max)
 {
-    px_auto_free char *chunk = malloc(CHUNK);
-    if (!chunk)
-        return -ENOMEM;
-    for (;;) {
-        ssize_t n = px_read_some(from, chunk, CHUNK);
-        if (n <= 0)
-            return (int)n;
-        if ((uint64_t)n > max)
-            return -EFBIG;
-        max -= (uint64_t)n;
-        int r = px_write_full(to, chunk, (size_t)n);
-        if (r < 0)
-            return r;
-    }
+    struct stat st;
+    if (fstat(from, &st) < 0)
+        return -errno;
+    return (uint64_t)st.st_size > max ? -EFBIG : px_copy_part(from, 0, (uint64_t)st.st_size, to);
 }
 
 static int copy_to(int from, const struct stat *st, const struct target *t)

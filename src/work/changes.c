@@ -33,10 +33,12 @@ static int load_side(const struct px_changes *c, const struct px_changes_item *i
 }
 
 static int diff_item(const struct px_changes *c, const struct px_changes_item *item, enum px_diff_style style,
-                     struct px_buf *out)
+                     struct px_diff_budget *budget, struct px_buf *out)
 {
     px_auto_free char *old = NULL, *new = NULL;
     struct px_diff_side before, after;
+    if (px_diff_used(budget))
+        return px_diff_leave_out(item->path, item->before, item->after, budget, out);
     int r = load_side(c, item, false, &old, &before);
     if (r >= 0)
         r = load_side(c, item, true, &new, &after);
@@ -46,7 +48,7 @@ static int diff_item(const struct px_changes *c, const struct px_changes_item *i
         before.len = after.len = 0;
     else if (before.len == after.len && before.len > PX_DIFF_BYTES_MAX)
         before.len++; /* they differ, and nobody looks at bytes of such files */
-    return px_diff_write(item->path, &before, &after, style, out);
+    return px_diff_write_within(item->path, &before, &after, style, budget, out);
 }
 
 static bool has_diff(const struct px_changes_item *item)
@@ -58,6 +60,7 @@ static bool has_diff(const struct px_changes_item *item)
 struct writer {
     const struct px_changes *changes;
     enum px_diff_style style;
+    struct px_diff_budget budget;
     struct px_buf *out;
     bool *done;
     bool truncated;
@@ -70,7 +73,7 @@ static int write_item(struct writer *w, size_t index)
         return 0;
     w->done[index] = true;
     px_auto_buf struct px_buf one = PX_BUF(w->out->max - w->out->len);
-    int r = diff_item(w->changes, item, w->style, &one);
+    int r = diff_item(w->changes, item, w->style, &w->budget, &one);
     if (r == -E2BIG)
         w->truncated = true;
     else if (r >= 0)
@@ -98,10 +101,11 @@ static int write_cleared(struct writer *w, const char *path)
     return r;
 }
 
-int px_changes_diff(const struct px_changes *changes, enum px_diff_style style, struct px_buf *out, bool *ret_truncated)
+int px_changes_diff(const struct px_changes *changes, enum px_diff_style style, struct px_diff_budget budget,
+                    struct px_buf *out, bool *ret_truncated)
 {
     px_auto_free bool *done = calloc(changes->count + 1, sizeof *done);
-    struct writer w = {.changes = changes, .style = style, .out = out, .done = done};
+    struct writer w = {.changes = changes, .style = style, .budget = budget, .out = out, .done = done};
     int r = done ? 0 : -ENOMEM;
     for (size_t i = 0; i < changes->count && r >= 0; i++) {
         const struct px_changes_item *item = &changes->items[i];
@@ -110,6 +114,6 @@ int px_changes_diff(const struct px_changes *changes, enum px_diff_style style, 
         if (r >= 0)
             r = write_item(&w, i);
     }
-    *ret_truncated = w.truncated;
+    *ret_truncated = w.truncated || w.budget.left_out > 0;
     return r < 0 ? r : out->err;
 }

@@ -25,6 +25,7 @@ struct px_changes_item {
     enum px_change_kind kind;
     bool listed;            /* worth telling: not a directory that the files in it speak for */
     unsigned before, after; /* st_mode; 0: not there */
+    uint64_t size, blocks;  /* of a regular file that is new or changed: bytes, and those that it has on its disk */
 };
 
 struct px_changes {
@@ -44,9 +45,9 @@ int px_changes_compare(int upper, const struct px_layers *lower, const struct ti
 void px_changes_done(struct px_changes *changes);
 
 /* The diffs of all listed files, one after the other; a file whose diff does not fit is left out and *ret_truncated
- * set. */
-int px_changes_diff(const struct px_changes *changes, enum px_diff_style style, struct px_buf *out,
-                    bool *ret_truncated);
+ * set. All share one budget: once it is used, files are only named, and *ret_truncated is set, too. */
+int px_changes_diff(const struct px_changes *changes, enum px_diff_style style, struct px_diff_budget budget,
+                    struct px_buf *out, bool *ret_truncated);
 
 /* Makes the lower directory what the two together are, file by file, each whole or not at all. Nothing is done if
  * anything that would be replaced or removed was changed after `since` (CLOCK_REALTIME): the error names it. The kernel
@@ -54,6 +55,9 @@ int px_changes_diff(const struct px_changes *changes, enum px_diff_style style, 
 int px_changes_apply(const struct px_changes *changes, const struct timespec *since, struct px_err *e);
 /* Only the question whether that could be done. */
 int px_changes_check(const struct px_changes *changes, const struct timespec *since, struct px_err *e);
+/* Whether what would be written takes no more than that many bytes of the disk, and the file system of `dir` has files
+ * of that size. Each name of a file counts, as it becomes a file of its own; holes do not. */
+int px_changes_weigh(const struct px_changes *changes, uint64_t bytes_max, int dir, struct px_err *e);
 
 /* work/changes_walk.c, for the three above. */
 /* A file of either tree by its path, without following any link; what its owner may not read is made readable in the

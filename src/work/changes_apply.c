@@ -16,9 +16,10 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "kernel/copy.h"
 #include "work/changes.h"
 
-enum { NAMES_MAX = 8, CHUNK = 64 << 10, FILE_MODE = 0777, DIRECTORY_MODE = 01777 };
+enum { NAMES_MAX = 8, FILE_MODE = 0777, DIRECTORY_MODE = 01777 };
 
 /* The parent directory of an item in the lower tree, and its name there. */
 struct spot {
@@ -138,21 +139,6 @@ static int give_owner(const struct spot *spot, const char *name)
     return fchownat(spot->dir, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-static int copy_bytes(int from, int to)
-{
-    px_auto_free char *room = malloc(CHUNK);
-    if (!room)
-        return -ENOMEM;
-    for (ssize_t n; (n = px_read_some(from, room, CHUNK)) != 0;) {
-        if (n < 0)
-            return (int)n;
-        for (ssize_t at = 0, m; at < n; at += m)
-            if ((m = write(to, room + at, (size_t)(n - at))) <= 0)
-                return m < 0 ? -errno : -EIO;
-    }
-    return 0;
-}
-
 static int write_file(const struct apply *a, const struct px_changes_item *item, const struct spot *spot,
                       const char *name)
 {
@@ -166,7 +152,7 @@ static int write_file(const struct apply *a, const struct px_changes_item *item,
         (int)px_sys(SYS_openat, spot->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (to < 0)
         return to;
-    int r = copy_bytes(from, to);
+    int r = px_copy_file(from, to);
     const struct timespec times[2] = {st.st_atim, st.st_mtim};
     if (r >= 0)
         r = give_owner(spot, name);
@@ -269,6 +255,42 @@ static int item_failed(const struct px_changes_item *item, int err, struct px_er
     (void)px_fmt(name, sizeof name, "%s", px_buf_text(&quoted));
     px_fail(e, PX_E_CHANGES, err, "only a part was applied: '%s' could not be", name);
     return err == -EBUSY || err == -ENOTEMPTY ? px_why(e, "It was changed meanwhile.") : -1;
+}
+
+/* ---- how much ---- */
+
+static int too_large(const char *what, uint64_t bytes, uint64_t max, struct px_err *e)
+{
+    px_fail(e, PX_E_MERGE_TOO_LARGE, 0, "nothing was merged: the changes take %llu bytes%s", (unsigned long long)bytes,
+            what);
+    return max == UINT64_MAX
+               ? -1
+               : px_why(e, "The limit of the command is %llu bytes; a file counts once for each of its names.",
+                        (unsigned long long)max);
+}
+
+/* A sparse file can be larger than the other file system lets any file be; an unnamed file there shows it. */
+static int fits_in(int dir, uint64_t size, struct px_err *e)
+{
+    px_auto_fd int trial = (int)px_sys(SYS_openat, dir, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+    if (trial < 0 || ftruncate(trial, (off_t)size) == 0 || errno != EFBIG)
+        return 0;
+    too_large(" in one file", size, UINT64_MAX, e);
+    return px_why(e, "The file system that they are merged into has no files of that size.");
+}
+
+int px_changes_weigh(const struct px_changes *changes, uint64_t bytes_max, int dir, struct px_err *e)
+{
+    const uint64_t asked_from = (uint64_t)1 << 40; /* every file system has files of that size */
+    uint64_t bytes = 0, largest = 0;
+    for (size_t i = 0; i < changes->count; i++) {
+        const struct px_changes_item *item = &changes->items[i];
+        bytes = item->blocks > UINT64_MAX - bytes ? UINT64_MAX : bytes + item->blocks;
+        largest = item->size > largest ? item->size : largest;
+    }
+    if (bytes > bytes_max)
+        return too_large("", bytes, bytes_max, e);
+    return largest > asked_from ? fits_in(dir, largest, e) : 0;
 }
 
 int px_changes_check(const struct px_changes *changes, const struct timespec *since, struct px_err *e)

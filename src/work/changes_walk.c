@@ -14,9 +14,10 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "kernel/copy.h"
 #include "work/changes.h"
 
-enum { CHUNK = 64 << 10, SHOWN = S_IFMT | 01777 };
+enum { SHOWN = S_IFMT | 01777 };
 
 struct walk {
     struct px_changes *out;
@@ -164,23 +165,6 @@ int px_changes_load_from(const struct px_layers *layers, const char *path, unsig
     return dir < 0 ? dir : px_changes_load(dir, path, mode, ours, ret_data, ret_len);
 }
 
-/* 1 if the bytes of two regular files are the same, 0, or -errno. */
-static int same_bytes(int a, int b)
-{
-    px_auto_free char *room = malloc((size_t)2 * CHUNK);
-    if (!room)
-        return -ENOMEM;
-    for (off_t at = 0;; at += CHUNK) {
-        ssize_t n = pread(a, room, CHUNK, at), m = pread(b, room + CHUNK, CHUNK, at);
-        if (n < 0 || m < 0)
-            return -errno;
-        if (n != m || memcmp(room, room + CHUNK, (size_t)n) != 0)
-            return 0;
-        if (n < CHUNK)
-            return 1;
-    }
-}
-
 /* A copy has the time of its original, and the kernel's own stamp says when it was touched last; the clock of stamps is a
  * coarse one, so that the last moments of the copying do not count. */
 static bool is_untouched(const struct walk *w, const struct stat *upper, const struct stat *lower)
@@ -217,7 +201,7 @@ int px_changes_same(const struct px_layers *a, const struct px_layers *b, const 
         return 1;
     px_auto_fd int one = px_changes_open(px_changes_holder(a, path), path, true);
     px_auto_fd int other = px_changes_open(px_changes_holder(b, path), path, false);
-    return one < 0 ? one : other < 0 ? other : same_bytes(one, other);
+    return one < 0 ? one : other < 0 ? other : px_copy_same(one, other);
 }
 
 /* ---- entries ---- */
@@ -237,6 +221,15 @@ static void gone(struct walk *w, const char *dir, const char *name, const struct
             .kind = PX_CHANGE_DELETED, .listed = !S_ISDIR(lower->st_mode), .before = lower->st_mode});
 }
 
+static void weigh(struct px_changes_item *item, const struct stat *st)
+{
+    enum { BLOCK = 512 }; /* the unit of st_blocks, whatever the file system's is */
+    if (!S_ISREG(st->st_mode))
+        return;
+    item->size = (uint64_t)st->st_size;
+    item->blocks = (uint64_t)st->st_blocks * BLOCK;
+}
+
 static void compare_files(struct walk *w, const char *dir, const char *name, const struct stat *upper,
                           const struct stat *lower)
 {
@@ -250,11 +243,13 @@ static void compare_files(struct walk *w, const char *dir, const char *name, con
     bool mode = S_ISREG(upper->st_mode) && (upper->st_mode & SHOWN) != (lower->st_mode & SHOWN);
     if (same > 0 && !mode)
         return; /* touched, and left as it was */
-    add(w, dir, name,
-        (struct px_changes_item){.kind = same > 0 ? PX_CHANGE_MODE : PX_CHANGE_MODIFIED,
-                                 .listed = true,
-                                 .before = lower->st_mode,
-                                 .after = upper->st_mode});
+    struct px_changes_item item = {.kind = same > 0 ? PX_CHANGE_MODE : PX_CHANGE_MODIFIED,
+                                   .listed = true,
+                                   .before = lower->st_mode,
+                                   .after = upper->st_mode};
+    if (same <= 0)
+        weigh(&item, upper);
+    add(w, dir, name, item);
 }
 
 static void visit(struct walk *w, const char *dir, const char *name, const struct stat *upper, const struct stat *lower)
@@ -283,6 +278,7 @@ static void visit(struct walk *w, const char *dir, const char *name, const struc
     } else {
         if (lower)
             gone(w, dir, name, lower);
+        weigh(&item, upper);
         add(w, dir, name, item);
     }
 }

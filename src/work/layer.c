@@ -3,10 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/fs.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
@@ -17,26 +15,12 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "kernel/copy.h"
 #include "work/space.h"
 
-enum { CHUNK = 64 << 10, FILE_MODE = 0777, DIRECTORY_MODE = 01777 };
+enum { FILE_MODE = 0777, DIRECTORY_MODE = 01777 };
 
 /* ---- one file ---- */
-
-static int copy_bytes(int from, int to)
-{
-    if (ioctl(to, FICLONE, from) == 0)
-        return 0;
-    px_auto_free char *room = malloc(CHUNK);
-    if (!room)
-        return -ENOMEM;
-    for (ssize_t n; (n = px_read_some(from, room, CHUNK)) != 0;) {
-        int r = n < 0 ? (int)n : px_write_full(to, room, (size_t)n);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
 
 static int copy_file(int from, const char *path, unsigned mode, int to, const char *name)
 {
@@ -49,7 +33,7 @@ static int copy_file(int from, const char *path, unsigned mode, int to, const ch
     px_auto_fd int target = (int)px_sys(SYS_openat, to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (target < 0)
         return target;
-    int r = copy_bytes(source, target);
+    int r = px_copy_file(source, target);
     const struct timespec times[2] = {st.st_atim, st.st_mtim};
     return r < 0 ? r : fchmod(target, mode & FILE_MODE) < 0 || futimens(target, times) < 0 ? -errno : 0;
 }

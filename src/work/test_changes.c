@@ -184,7 +184,7 @@ TEST(no_link_is_followed)
     check_list(&c, "added a, deleted b, added b/secret");
     px_auto_buf struct px_buf diff = PX_BUF(1 << 16);
     bool truncated = true;
-    ASSERT_OK(px_changes_diff(&c, PX_DIFF_GIT, &diff, &truncated));
+    ASSERT_OK(px_changes_diff(&c, PX_DIFF_GIT, PX_DIFF_BUDGET, &diff, &truncated));
     ASSERT(!truncated && strstr(px_buf_text(&diff), "secret\n+") == NULL &&
            strstr(px_buf_text(&diff), "+../outside\n") != NULL);
     ASSERT_PX(px_changes_apply(&c, &never, &e), e);
@@ -307,7 +307,7 @@ TEST(a_diff_beyond_its_bound_leaves_files_out_and_says_so)
     put(t.upper, "b", "b\n", 0644);
     read_trees(&t, &c);
     px_auto_buf struct px_buf diff = PX_BUF(110);
-    ASSERT_OK(px_changes_diff(&c, PX_DIFF_GIT, &diff, &truncated));
+    ASSERT_OK(px_changes_diff(&c, PX_DIFF_GIT, PX_DIFF_BUDGET, &diff, &truncated));
     ASSERT(truncated && strstr(px_buf_text(&diff), "+b\n") != NULL &&
            strstr(px_buf_text(&diff), "some length") == NULL);
     px_changes_done(&c);
@@ -346,11 +346,93 @@ TEST(memory_can_end_anywhere)
         px_test_fail_alloc(n);
         int r = px_changes_read(t.upper, t.lower, &c);
         if (r >= 0)
-            r = px_changes_diff(&c, PX_DIFF_GIT, &diff, &truncated);
+            r = px_changes_diff(&c, PX_DIFF_GIT, PX_DIFF_BUDGET, &diff, &truncated);
         failed = px_test_alloc_failed();
         px_test_fail_alloc(0);
         ASSERT(failed ? r < 0 : r == 0);
         px_changes_done(&c);
     }
+    done_trees(&t);
+}
+
+/* ---- how much ---- */
+
+static const off_t huge = (off_t)1 << 43; /* ext4 has files of up to 16 TiB */
+
+static void make_sparse(int dir, const char *name, off_t size)
+{
+    px_auto_fd int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    ASSERT_OK(fd);
+    ASSERT_OK(ftruncate(fd, size));
+    ASSERT_EQ(pwrite(fd, "end", 3, size - 3), 3);
+}
+
+TEST(a_sparse_file_is_read_shown_and_merged_without_its_holes)
+{
+    struct trees t = make_trees();
+    struct px_changes c = {0};
+    struct px_err e = {0};
+    struct stat st;
+    bool truncated = false;
+    px_auto_buf struct px_buf diff = PX_BUF(1 << 16);
+    make_sparse(t.upper, "s", huge);
+    make_sparse(t.upper, "same", huge);
+    make_sparse(t.lower, "same", huge);
+    read_trees(&t, &c);
+    check_list(&c, "added s");
+    ASSERT_OK(px_changes_diff(&c, PX_DIFF_GIT, PX_DIFF_BUDGET, &diff, &truncated));
+    ASSERT(strstr(px_buf_text(&diff), "Files /dev/null and b/s differ, and are too large to show\n") != NULL);
+    ASSERT_PX(px_changes_weigh(&c, 1 << 20, t.lower, &e), e);
+    ASSERT_PX(px_changes_apply(&c, &never, &e), e);
+    ASSERT_OK(fstatat(t.lower, "s", &st, 0));
+    ASSERT_EQ(st.st_size, huge);
+    ASSERT(st.st_blocks < 2048);
+    px_changes_done(&c);
+    done_trees(&t);
+}
+
+TEST(more_than_the_limit_is_not_merged)
+{
+    static char data[100000];
+    struct trees t = make_trees();
+    struct px_changes c = {0};
+    struct px_err e = {0};
+    memset(data, 'x', sizeof data - 1);
+    put(t.upper, "one", data, 0644);
+    read_trees(&t, &c);
+    ASSERT_PX(px_changes_weigh(&c, 200000, t.lower, &e), e);
+    px_changes_done(&c);
+    ASSERT_OK(linkat(t.upper, "one", t.upper, "two", 0)); /* each name becomes a file of its own */
+    ASSERT_OK(linkat(t.upper, "one", t.upper, "three", 0));
+    read_trees(&t, &c);
+    ASSERT_EQ(px_changes_weigh(&c, 200000, t.lower, &e), -1);
+    ASSERT_EQ(e.code, PX_E_MERGE_TOO_LARGE);
+    ASSERT(strstr(e.why, "200000 bytes") != NULL);
+    ASSERT_PX(px_changes_weigh(&c, UINT64_MAX, t.lower, &e), e);
+    px_changes_done(&c);
+    done_trees(&t);
+}
+
+/* ---- a budget for all diffs together ---- */
+
+TEST(files_beyond_the_budget_are_named)
+{
+    struct trees t = make_trees();
+    struct px_changes c = {0};
+    bool truncated = false;
+    px_auto_buf struct px_buf diff = PX_BUF(1 << 16);
+    put(t.upper, "a", "12345678\n", 0644);
+    put(t.lower, "b", "12345678\n", 0644);
+    put(t.upper, "b", "1\n", 0644);
+    put(t.upper, "c", "1\n", 0644);
+    read_trees(&t, &c);
+    struct px_diff_budget budget = PX_DIFF_BUDGET;
+    budget.bytes = 15;
+    ASSERT_OK(px_changes_diff(&c, PX_DIFF_PLAIN, budget, &diff, &truncated));
+    ASSERT_STR(px_buf_text(&diff), "--- a/a\n+++ b/a\n@@ -0,0 +1 @@\n+12345678\n"
+                                   "Files a/b and b/b differ; diff left out: budget\n"
+                                   "Files /dev/null and b/c differ; diff left out: budget\n");
+    ASSERT(truncated);
+    px_changes_done(&c);
     done_trees(&t);
 }

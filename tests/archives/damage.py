@@ -8,7 +8,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from raw import BLOCK, COMPRESSORS, bomb, entry, folder, hardlink, long_name, pax, record, symlink, tar, zstd
+from raw import aligned_bomb, BLOCK, bomb, COMPRESSORS, entry, folder, hardlink, long_name, pax, record, symlink, tar, zstd
 from ground import check, LIMIT_S, make_root, need, outside, Skip, tar_of, test
 
 # ---- bombs and damage ----
@@ -40,6 +40,23 @@ def bombs_end_at_the_bound(site):
         check(written <= 65 << 20, f"{name}: {written} bytes were written")
         check(memory < 300 << 20, f"{name}: it took {memory >> 20} MiB of memory")
         archive.unlink()
+
+
+@test
+def bombs_of_small_members(site):
+    """Each member fits into one step of its decoder, so that the end of a member is all that is ever seen of it."""
+    need("zstd")
+    for name, compress in {"gzip": lambda data: gzip.compress(data, 6, mtime=0), "zstd": zstd, "bzip2": COMPRESSORS["tar.bz2"]}.items():
+        for step in (4 << 10, 64 << 10, 128 << 10):
+            if len(compress(bytes(step))) * 300 > step:
+                continue        # too little to be refused
+            archive = site.write("bomb", aligned_bomb(256 << 20, compress, step))
+            out = site.fresh("out")
+            answer = site.layer("unpack", archive, out, 0)
+            written = sum(path.stat().st_size for path in out.iterdir())
+            check(answer.startswith("PX814") and "200 times" in answer, f"{name}, members of {step}: {answer}")
+            check(written <= 65 << 20, f"{name}, members of {step}: {written} bytes were written")
+            archive.unlink()
 
 
 @test

@@ -101,3 +101,9 @@ def bomb(total, compress, step=64 << 20):
     """A file of `total` zeros as many members: small, and quickly made."""
     member = compress(bytes(step))
     return compress(header("zeros", size=total)) + member * (total // step) + compress(END)
+
+
+def aligned_bomb(total, compress, step):
+    """The same, but every member, the first one too, has exactly `step` bytes: none lies across the end of a reader's buffer."""
+    head = header("zeros", size=total - BLOCK)
+    return compress(head + bytes(step - BLOCK)) + compress(bytes(step)) * (total // step - 1) + compress(END)

@@ -9,6 +9,7 @@
     follow    the Python package changes files of the host through descriptors: a path can be a link that a box made
     address   IP addresses are compared in src/net/address.c alone, which knows all spellings of one
     state     no directory of px's on disk is reached but by the functions of state/state.h, or the line says why
+    printing  the command prints words by functions that quote what comes in by %s, and by conversions that these know
     init      px-init makes no call that a filter of the box refuses: it answers for those itself, and would wait for ever
     reach     only the files that judge who named a host send requests, look for credentials or open the host's network to a box
 
@@ -460,6 +461,43 @@ def check_state(repo, _build):
     report(findings)
 
 
+# ---- (g) what the command prints -----------------------------------------------------------------------------------
+
+PRINTER = "cli/render.c"        # the one file that may call them
+STDIO = re.compile(r"(?<![\w.])(?<!->)(v?printf|v?fprintf|v?dprintf|puts|fputs|perror)\s*\(")
+OWN = re.compile(r"(?<!void )\bprint_own\(((?:[^()]|\([^()]*\))*)\)")
+CONVERSION = re.compile(r"%[-0]*\d*(?:\.(?:\*|\d+))?(?:hh|h|ll|l|z|j|t)?(.?)")
+
+
+def string_literals(code):
+    for match in TOKEN.finditer(code):
+        if match.group("text") and match.group("text")[0] == '"':
+            yield code.count("\n", 0, match.start()) + 1, match.group("text")[1:-1]
+
+
+def check_printing(repo, _build):
+    paths = sources(repo, ("cli",), (".c",))
+    if not paths:
+        raise Failed("no C file in cli/")
+    findings = []
+    for path in paths:
+        where, code = path.relative_to(repo), read(path)
+        written, stripped = code.splitlines(), strip(code)
+        for match in STDIO.finditer(stripped):
+            if str(where) != PRINTER:
+                findings.append(f"{where}:{stripped.count(chr(10), 0, match.start()) + 1}: calls {match.group(1)}: print or say quotes names")
+        for match in OWN.finditer(stripped):
+            line = stripped.count("\n", 0, match.start()) + 1
+            constant = re.fullmatch(r'([^"]*\?\s*"")?\s*(:\s*)?""', match.group(1).strip())
+            if not constant and not re.search(r"/\* own: \w", written[line - 1]):
+                findings.append(f"{where}:{line}: print_own of what is not a constant")
+        for line, text in string_literals(code):
+            for match in CONVERSION.finditer(text):
+                if match.group(1) not in tuple("scdiuxof%"):
+                    findings.append(f"{where}:{line}: px_words does not know {match.group(0)}")
+    report(findings)
+
+
 CHECKS = {
     "follow": check_follow,
     "layers": check_layers,
@@ -471,6 +509,7 @@ CHECKS = {
     "reach": check_reach,
     "address": check_address,
     "state": check_state,
+    "printing": check_printing,
 }
 
 
@@ -605,6 +644,18 @@ SAMPLES = [
     ("state", "ok", "", {"src/base/buf.c": 'char *p = ".px"; /* state: only shown */\n/* ".px" mkdtemp( */\nchar *q = ".px-overlay";\n'}),
     ("state", "ok", "", {"src/state/x.c": 'char *p = ".px"; int f(void) { return mkdtemp(x) != 0; }\n'}),
     ("state", "ok", "", {"src/base/test_buf.c": 'char *p = ".px";\n'}),
+    ("printing", "ok", "", {}),
+    ("printing", "ok", "", {"cli/render.c": 'int f(void) { return fputs(text, stdout); }\n'}),
+    ("printing", "FAIL", "main.c:2: calls printf", {"cli/main.c": '\nint f(void) { return printf("%s\\n", name); }\n'}),
+    ("printing", "FAIL", "calls fprintf", {"cli/main.c": 'int f(void) { return fprintf(stderr, "x"); }\n'}),
+    ("printing", "FAIL", "calls puts", {"cli/main.c": "int f(void) { return puts(name); }\n"}),
+    ("printing", "ok", "", {"cli/main.c": 'int f(void) { snprintf(a, 2, "%s", b); return print("%-20s %5u %.3f%%\\n", name, n, d); }\n'}),
+    ("printing", "FAIL", "does not know %g", {"cli/main.c": 'int f(void) { return print("%g", d); }\n'}),
+    ("printing", "FAIL", "does not know %*", {"cli/main.c": 'int f(void) { return print("%*s", n, d); }\n'}),
+    ("printing", "FAIL", "print_own", {"cli/main.c": "void f(void) { print_own(name); }\n"}),
+    ("printing", "ok", "", {"cli/main.c": 'void f(void) { print_own("x"); print_own(colour ? "\\033[0m" : ""); }\n'}),
+    ("printing", "ok", "", {"cli/main.c": "void f(void) { print_own(name); } /* own: a colour */\n"}),
+    ("printing", "FAIL", "no C file", {"cli/main.c": None}),
     ("child", "skip", "none of the objects", {}),
     ("child", "ok", "", {"child.c": "int other(void); int f(void) { return other(); }", "child2.c": "int other(void) { return 1; }"}),
     ("child", "ok", "", {"child.c": "#include <string.h>\nvoid *f(void *a, void *b, unsigned long n) { return memcpy(a, b, n); }"}),
