@@ -38,7 +38,7 @@ TEST(links_at_the_end_are_not_followed)
     }
 }
 
-/* Whoever runs this: only root can have made it, in a place that no box is given. */
+/* As root and as a user: only root can have made it, in a place that no box is given. */
 TEST(links_of_the_system_are_followed)
 {
     struct stat st, real;

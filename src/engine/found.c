@@ -33,7 +33,7 @@ static bool is_part(const char *part, size_t length, const char *name)
     return length == strlen(name) && memcmp(part, name, length) == 0;
 }
 
-/* What lies at the first `length` bytes of a path is no link; what is not there is none. */
+/* -ELOOP if the first `length` bytes of a path name a link; 0 if they name something else or nothing. */
 static int check_link(int dir, const char *path, size_t length)
 {
     char head[PATH_MAX];

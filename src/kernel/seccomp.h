@@ -19,8 +19,8 @@ enum px_filter {
     PX_FILTER_FLOOR,            /* what no box may do: goes with a program of the user's own */
     PX_FILTER_FLOOR_WORKSPACE,
     PX_FILTER_BUILD,            /* for package managers: the default one, changed by data/build.def */
-    PX_FILTER_SELF,             /* a second one for a box with the caller's id and processes around it: it may change nobody's
-                                   priority, scheduler and processors but its own, and only by the number 0 */
+    PX_FILTER_SELF,             /* a second one for a box with the caller's id and processes around it: it may change
+                                   priority, scheduler and processors of itself alone, and only by the number 0 */
 };
 
 /* Never NULL. */

@@ -36,7 +36,7 @@ struct px_state_place {
 
 /* make: one that is not there is made. 1: it is not there, and was not to be made. */
 int px_state_open(const struct px_state_place *place, bool make, struct px_state *ret, struct px_err *e);
-/* Removes an empty one with its mark; whoever may be using it holds a lock (flock) on it. */
+/* Removes an empty one with its mark. A process that uses it holds a lock (flock) on it. */
 void px_state_remove(int parent, const char *name);
 
 /* What lies in such a directory may still have been written by a box that can reach it. These return >= 0 or -errno.

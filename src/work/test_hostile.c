@@ -316,7 +316,7 @@ TEST_DEADLINE(whatever_lies_in_it_nothing_outside_changes, 60)
     begin();
     px_auto_buf struct px_buf before = PX_BUF(1 << 16);
     look_outside(&before);
-    const char *more = getenv("PX_TEST_ROUNDS");        /* for whoever has the time */
+    const char *more = getenv("PX_TEST_ROUNDS");        /* for a longer run by hand */
     const uint64_t end = px_now_nsec() + (uint64_t)MSEC_MAX * 1000000;
     int opened = 0, i = 0;
     for (; i < (more ? atoi(more) : ROUNDS) && (more || px_now_nsec() < end); i++) {
