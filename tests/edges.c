@@ -81,7 +81,7 @@ static const char *judge_result(const struct edge *edge, const struct px_result 
 
 static bool has_words(const struct px_err *e, int code)
 {
-    return e->code == code && e->what[0] && e->why[0] && e->fix[0];
+    return e->code == code && e->what[0] && e->fix[0];
 }
 
 static void try_edge(const struct edge *edge)

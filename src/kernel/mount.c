@@ -78,7 +78,7 @@ int px_mount_idmap(int tree_fd, int userns_fd)
 {
     struct px_mount_attr attr = {.attr_set = PX_MOUNT_IDMAP, .userns_fd = (uint64_t)userns_fd};
     long r = px_sys(SYS_mount_setattr, tree_fd, "", PX_AT_EMPTY_PATH | PX_AT_RECURSIVE, &attr, sizeof attr);
-    return r == 0 ? 0 : (int)px_sys(SYS_mount_setattr, tree_fd, "", PX_AT_EMPTY_PATH, &attr, sizeof attr);
+    return r == -EINVAL ? (int)px_sys(SYS_mount_setattr, tree_fd, "", PX_AT_EMPTY_PATH, &attr, sizeof attr) : (int)r;
 }
 
 int px_mount_clone(int dirfd, const char *path, unsigned attributes)

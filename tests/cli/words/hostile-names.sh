@@ -14,16 +14,16 @@ shown() {           # shown COMMAND...: what it says, of an error the first line
 mkdir -p configs work root
 echo 'allowed_binaries: [sh, cat]' >configs/sandbox.yaml
 shown "$PX" exec -e hostile --changes work -c 'cd /workspace; echo 1 >"$hostile"; mkdir "d$hostile"; touch "d$hostile/f"'
-"$PX" task prepare t1 --text a=1 >/dev/null
-"$PX" task fork t1 t2 >/dev/null
-shown "$PX" task apply t1 -- sh -c 'echo 1 >"$1"' sh "$hostile"
-shown "$PX" task apply t1 --discard -- sh -c 'rm "$1"' sh "$hostile"
-"$PX" -q task apply t2 -- sh -c 'echo 2 >"b$1"' sh "$hostile"
-shown "$PX" task diff t2
-shown "$PX" --json task diff t2
-shown "$PX" task apply-from t2 --to t1
-shown "$PX" task apply t1 -- "$hostile"
-shown "$PX" task fork t1 "$hostile"
+"$PX" task prepare --config configs/sandbox.yaml t1 --text a=1 >/dev/null
+"$PX" task fork --config configs/sandbox.yaml t1 t2 >/dev/null
+shown "$PX" task apply --config configs/sandbox.yaml t1 -- sh -c 'echo 1 >"$1"' sh "$hostile"
+shown "$PX" task apply --config configs/sandbox.yaml t1 --discard -- sh -c 'rm "$1"' sh "$hostile"
+"$PX" -q task apply --config configs/sandbox.yaml t2 -- sh -c 'echo 2 >"b$1"' sh "$hostile"
+shown "$PX" task diff --config configs/sandbox.yaml t2
+shown "$PX" --json task diff --config configs/sandbox.yaml t2
+shown "$PX" task apply-from --config configs/sandbox.yaml t2 --to t1
+shown "$PX" task apply --config configs/sandbox.yaml t1 -- "$hostile"
+shown "$PX" task fork --config configs/sandbox.yaml t1 "$hostile"
 echo 1 >"root/$hostile"
 shown "$PX" file list --root r=root:rw r
 shown "$PX" file read --root r=root:rw "r/$hostile"
