@@ -21,7 +21,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
-from cases import WITHOUT_REASON, Skip, check, drive, test  # noqa: E402  (beside this file)
+from cases import WITHOUT_REASON, Skip, Swapper, check, drive, test  # noqa: E402  (beside this file)
 from wheels import make_wheel  # noqa: E402
 
 LIMIT_S = 300
@@ -324,6 +324,22 @@ def no_pip_and_no_uv(w):
     if subprocess.run(["/usr/bin/python3", "-I", "-c", "import pip"], capture_output=True, check=False).returncode == 0:
         raise Skip("pip is installed")
     w.refused("sync", code="PX120", reason="resolver_missing")
+
+
+@test
+def sync_follows_no_link(w):
+    """Another process swaps the directory of the environments with a link while px sync writes there: nothing outside is touched."""
+    w.stock()
+    victim = w.dir.parent / "victim"
+    victim.mkdir()
+    (victim / "current").write_text("mine")
+    w.manifest(["alpha<2"])
+    w.ask("sync")
+    for requirement in ("alpha<3", "alpha<2", "alpha<3"):
+        w.manifest([requirement])
+        with Swapper(w.dir / ".px", victim, ["envs"]):
+            w.run("sync")
+        equal(sorted((p.name, p.read_text()) for p in victim.iterdir()), [("current", "mine")], "the directory outside")
 
 
 @test

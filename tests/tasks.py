@@ -24,7 +24,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
-from cases import Problem, Skip, check, drive, test  # noqa: E402
+from cases import Problem, Skip, Swapper, check, drive, test  # noqa: E402
 
 try:
     import pygit2                       # where it is installed
@@ -1365,6 +1365,27 @@ def state_of_another_user(world):
     (work / ".px").mkdir()
     os.chown(work / ".px", 65534, 65534)
     world.refused("PX044", "prepare", "t1", "--config", "c.yaml")
+
+
+@test
+def cleanup_follows_no_link(world):
+    """A box that has the workspace as a bind swaps its directories with links while px removes them: nothing outside is touched."""
+    victim = world.top / "victim"
+    (victim / "below").mkdir(parents=True)
+    (victim / "below" / "file").write_text("x")
+    victim.chmod(0o755)
+    before = snapshot(victim)
+    names = [f"d{i}" for i in range(8)]
+    end = time.monotonic() + 3
+    for _ in range(40):
+        world.prepare("t", {f"{name}/sub/{i}": "1" for name in names for i in range(4)})
+        with Swapper(world.space("t"), victim, names):
+            world.raw("task", "cleanup", "t")           # it may say that something was in the way
+        if world.space("t").exists():
+            world.raw("task", "cleanup", "t")
+        check(snapshot(victim) == before and stat.S_IMODE(victim.stat().st_mode) == 0o755, f"changed outside: {snapshot(victim)}")
+        if time.monotonic() > end:
+            return
 
 
 @test
