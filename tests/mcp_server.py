@@ -331,7 +331,8 @@ def tools_on_files(world):
         client.good("create_directory", path="in/d/e")
         client.good("move_file", source="in/a/b.txt", destination="in/d/e/c.txt")
         client.good("copy_file", source="in/d/e/c.txt", destination="in/d/f.txt")
-        check(client.text("list_directory", path="in/d") == "[DIR] e\n[FILE] f.txt\n", "list_directory")
+        for path in ("in/d", "./in/d"):
+            check(client.text("list_directory", path=path) == "[DIR] e\n[FILE] f.txt\n", f"list_directory {path}")
         check(client.text("list_directory", path=".") == "[DIR] in\n[DIR] ro\n", "the roots")
         tree = json.loads(client.text("directory_tree", path="in/d"))
         check(tree == [{"name": "e", "type": "directory", "children": [{"name": "c.txt", "type": "file"}]}, {"name": "f.txt", "type": "file"}], f"{tree}")

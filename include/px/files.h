@@ -10,10 +10,10 @@
  *     px_files_text_done(&text);
  *     px_files_free(files);
  *
- * A path is `name/relative`, or `name:relative` where the name has no slash. The kernel keeps every access below the
- * root's directory, which is held open: "..", absolute paths and links that lead out are refused, also when they appear
- * between the question and the access. Text is UTF-8. Errors say what is allowed instead and never show a path of the
- * host; px_files_message has the exact words for a model.
+ * A path is `name/relative`, or `name:relative` where the name has no slash; a `./` in front means nothing, and a name
+ * alone is the root's directory. The kernel keeps every access below that directory, which is held open: "..", absolute
+ * paths and links that lead out are refused, also when they appear between the question and the access. Text is UTF-8.
+ * Errors say what is allowed instead and never show a path of the host; px_files_message has the exact words for a model.
  *
  * Beyond the rules of px/px.h: a px_files never changes once it is made, so that many threads may use one at once. */
 #pragma once

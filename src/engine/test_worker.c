@@ -146,14 +146,16 @@ TEST(a_rule_with_paths_judges_every_word)
     ASSERT_EQ(load(&w, text, &e), 0);
     static const char *const inside[] = {"cat pipeline/a", "cat -n -- pipeline/a", "cat - pipeline/a",
                                          "cat -vET --number pipeline/a..b", "cat --from=pipeline/a",
-                                         "cat --sort=time pipeline/..a"};
+                                         "cat --sort=time pipeline/..a", "cat ./pipeline/a", "cat pipeline",
+                                         "cat --from=./pipeline/a"};
     for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
         judged(w.worker, inside[i], PX_PRE_APPROVED, "cat");
     static const char *const elsewhere[] = {
         "cat pipeline/x/../s", "cat pipeline/..", "cat pipeline/../pipeline/a", "cat pipeline:../a", "cat pipeline:..",
         "cat '-er portfolio/s' pipeline/a", "cat -fportfolio/s", "cat -f/etc/passwd", "cat --file=portfolio/s",
         "cat --file=/etc/passwd", "cat --from=pipeline/x/../s", "cat --dir=portfolio", "cat -Cportfolio", "cat -Cpipeline",
-        "cat -C..", "cat -C.", "cat --dir=.", "cat -- -x", "cat --a=b=portfolio/s", "cat -x=pipeline/a:portfolio/s"};
+        "cat -C..", "cat -C.", "cat --dir=.", "cat -- -x", "cat ./portfolio/s", "cat portfolio", "cat .", "cat ./", "cat ./pipeline/../s", "cat --dir=./",
+        "cat ./etc/passwd", "cat --a=b=portfolio/s", "cat -x=pipeline/a:portfolio/s"};
     for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++)
         judged(w.worker, elsewhere[i], PX_NEEDS_APPROVAL, "cat");
     done(&w);

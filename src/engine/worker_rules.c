@@ -84,14 +84,13 @@ static bool has_prefix(char *const *argv, char *const *prefix)
  * with ".." is not judged: the kernel goes up from where a link leads, the file sandbox from where it lies. */
 static bool lies_in(const struct px_worker *w, const struct px_yaml *roots, const char *argument)
 {
-    size_t n;
-    if (px_resolve_goes_up(argument) || !px_files_can_read(w->files, argument))
+    struct px_place place;
+    if (px_resolve_goes_up(argument) || !px_files_can_read(w->files, argument) ||
+        px_resolve_split(w->files, argument, &place) < 0)
         return false;
-    for (const struct px_yaml *root = roots->first; root; root = root->next) {
-        n = strlen(root->text);
-        if (strncmp(argument, root->text, n) == 0 && (argument[n] == '/' || argument[n] == ':'))
+    for (const struct px_yaml *root = roots->first; root; root = root->next)
+        if (strcmp(place.root->name, root->text) == 0)
             return true;
-    }
     return false;
 }
 

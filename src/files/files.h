@@ -38,7 +38,6 @@ int px_roots_add(struct px_files *f, const char *name, int fd, const struct px_r
 
 struct px_place {
     const struct px_root *root;
-    bool bare;                  /* nothing but the root's name was given */
     bool asked_git;             /* the text has a part .git, wherever its links lead */
     char rel[PATH_MAX];         /* below the root, without "." or ".."; "" is the root itself */
 };
@@ -51,7 +50,6 @@ bool px_resolve_goes_up(const char *path);
 int px_resolve_normal(const struct px_files *f, const char *path, char out[PATH_MAX]);
 enum px_resolve_flags {
     PX_RESOLVE_KEEP_LAST = 1 << 0,      /* a link in the last part is meant itself */
-    PX_RESOLVE_BARE = 1 << 1,           /* a root's name alone is a path */
 };
 /* Also follows the links, all of which must stay inside. A last part (or more) that is missing stays as it is. */
 int px_resolve_place(const struct px_files *f, const char *path, unsigned flags, struct px_place *ret);

@@ -182,7 +182,7 @@ int px_files_move(const struct px_files *files, const char *from, const char *to
 int px_files_make_directory(const struct px_files *files, const char *path, struct px_err *e)
 {
     struct px_place place;
-    int r = px_resolve_place(files, path, PX_RESOLVE_BARE, &place);
+    int r = px_resolve_place(files, path, 0, &place);
     if (r < 0)
         return px_words_sys(files, "write", path, r, e);
     if (!px_spot_writable(&place))

@@ -119,6 +119,11 @@ TEST(errors_are_the_specification_s_word_for_word)
     expect_message(&s, &e, "FileNotFoundError", "File not found: portfolio/none.md");
     ASSERT_EQ(read_path(&s, "portfolio/", &e), -1);
     expect_message(&s, &e, "NotAFileError", "Not a file: portfolio/");
+    ASSERT_EQ(read_path(&s, "portfolio", &e), -1);
+    expect_message(&s, &e, "NotAFileError", "Not a file: portfolio");
+    ASSERT_EQ(write_path(&s, "pipeline", "x", &e), -1);
+    expect_message(&s, &e, "PathNotWritableError",
+                   "Cannot write to 'pipeline': path is read-only.\nWritable paths: portfolio");
 }
 
 TEST(no_writable_root_is_none)
@@ -247,7 +252,7 @@ TEST(questions_are_never_errors)
         bool read, write;
     } rows[] = {
         {"portfolio/a.md", true, true},     {"portfolio/new.md", true, true},   {"portfolio/x.txt", false, false},
-        {"pipeline/b.txt", true, false},    {"portfolio", false, false},        {"portfolio/", true, false},
+        {"pipeline/b.txt", true, false},    {"portfolio", true, false},        {"portfolio/", true, false},
         {"/etc/passwd", false, false},      {"", false, false},                 {"portfolio/out.md", false, false},
         {"portfolio/in.md", true, true},    {"portfolio/pipe.md", false, false}, {"portfolio/../x", false, false},
     };

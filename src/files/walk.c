@@ -283,7 +283,7 @@ static int walk_path(struct px_walk *w, const char *path, struct px_err *e)
     size_t found = 0;
     if (!path || strcmp(path, ".") == 0 || strcmp(path, "/") == 0 || path[0] == '\0')
         return walk_inside(w, "", &found);
-    int r = px_resolve_place(w->files, path, PX_RESOLVE_BARE, &place);
+    int r = px_resolve_place(w->files, path, 0, &place);
     if (r >= 0)
         r = walk_place(w, &place);
     if (r == 0 || r == -EXDEV) {        /* a path that is only the beginning of roots' names has those in it */
