@@ -197,6 +197,10 @@ TEST(a_command_sees_the_paths_and_is_told_what_it_may)
     told(&w, "echo Network is unreachable >&2; exit 1", "Note: Network access is disabled for this worker.",
          NULL);
     told(&w, "head -c 200000 /dev/zero", "\"truncated\":true", NULL);
+    told(&w, "head -c 51200 /dev/zero", "\"truncated\":false", "left out");
+    told(&w, "head -c 51201 /dev/zero", "[... 1 bytes left out ...]\\n", "\"truncated\":false");
+    told(&w, "seq 1 100000", "\\n[... 537695 bytes left out ...]\\n", NULL);
+    told(&w, "seq 1 100000 >&2", "\\n[... 537695 bytes left out ...]\\n", NULL);
     told(&w, "exit 7", "\"exit_code\":7", "Note:");
     done(&w);
 }
