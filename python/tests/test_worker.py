@@ -78,6 +78,7 @@ def test_boundaries_of_a_file(worker, here):
     found = asyncio.run(FileSandboxToolset(sandbox).call("read_file", {"path": "pipeline/p"}))
     assert found == {"ok": True, "result": "of p\n"}
     assert [rule["pattern"] for rule in sandbox.describe()["shell_rules"]] == [["cat"], ["touch"], ["sleep"], ["python3"]]
+    assert [path["suffixes"] for path in sandbox.describe()["paths"]] == [[".md", ".bin"], None]
 
 
 def test_bad_files(here):
