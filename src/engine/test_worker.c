@@ -114,6 +114,8 @@ TEST(the_first_rule_that_fits_decides)
     ASSERT_EQ(load(&w, text, &e), 0);
     judged(w.worker, "git status", PX_PRE_APPROVED, "git");
     judged(w.worker, "  'gi't  \"sta\\\"tus\" ", PX_PRE_APPROVED, "git");
+    judged(w.worker, "git\r\n", PX_PRE_APPROVED, "git");
+    judged(w.worker, "git\rpush\r\n", PX_NEEDS_APPROVAL, "git");
     judged(w.worker, "git push origin", PX_NEEDS_APPROVAL, "git");
     judged(w.worker, "git pushed", PX_PRE_APPROVED, "git");
     judged(w.worker, "gitk", PX_BLOCKED, NULL);

@@ -17,11 +17,13 @@ void px_words_free(char **words)
     free(words);
 }
 
+static const char blanks[] = " \t\r\n";
+
 /* One word from *at on. 0, or why not. */
 static const char *take_word(const char **at, struct px_buf *word)
 {
     char quote = 0;
-    for (; **at && (quote || !strchr(" \t\n", **at)); (*at)++) {
+    for (; **at && (quote || !strchr(blanks, **at)); (*at)++) {
         char c = **at;
         if (c == quote) {
             quote = 0;
@@ -42,7 +44,7 @@ const char *px_worker_split(const char *text, char ***ret_words)
 {
     char **words = calloc(WORDS_MAX + 1, sizeof *words);
     const char *why = words ? NULL : "is too long";
-    for (size_t n = 0; !why && *(text += strspn(text, " \t\n"));) {
+    for (size_t n = 0; !why && *(text += strspn(text, blanks));) {
         struct px_buf word = PX_BUF(TEXT_MAX);
         if (n == WORDS_MAX)
             why = "has too many words";
