@@ -182,7 +182,8 @@ def F13_ways_out(w):
         w.bad("PathNotInSandboxError", "read", path)
     request = json.dumps({"path": "portfolio/a.md\0/../x"}).encode()
     done = subprocess.run([w.px, "--json", "file", "read", *(f"--root={root}" for root in w.roots), "--input", "-"], input=request, capture_output=True, check=False)
-    check(json.loads(done.stdout)["error"]["class"] == "PathNotInSandboxError", f"a NUL: {done.stdout!r}")
+    error = json.loads(done.stdout)["error"]
+    check((error["class"], error["message"]) == ("PathNotInSandboxError", OUTSIDE.format("portfolio/a.md\\x00/../x")), f"a NUL: {done.stdout!r}")
     check(w.good("resolve", "portfolio//etc/passwd.md")["path"] == "portfolio/etc/passwd.md", "two slashes stay inside")
 
 

@@ -65,7 +65,8 @@ const char *px_resolve_rel(const struct px_place *place);
 
 /* ---- words.c: each fills e and returns -1 ---- */
 
-int px_words_outside(const struct px_files *f, const char *path, struct px_err *e);
+/* The path may have a NUL in it. */
+int px_words_outside(const struct px_files *f, const char *path, size_t len, struct px_err *e);
 int px_words_read_only(const struct px_files *f, const char *path, struct px_err *e);
 /* Read-only, or in a .git that is protected. */
 int px_words_not_writable(const struct px_files *f, const struct px_place *place, const char *path, struct px_err *e);

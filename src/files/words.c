@@ -199,10 +199,11 @@ static const char *rules(const struct px_files *f, char out[LINE_MAX_BYTES])
     return out[0] ? out : "none";
 }
 
-int px_words_outside(const struct px_files *f, const char *path, struct px_err *e)
+int px_words_outside(const struct px_files *f, const char *path, size_t len, struct px_err *e)
 {
     char text[PX_WORDS_SHORT], line[LINE_MAX_BYTES], all[LINE_MAX_BYTES];
-    (void)px_fail(e, PX_E_OUTSIDE, 0, "Cannot access '%s': path is outside sandbox.", short_path(path, text));
+    px_words_short(path, len, PX_WORDS_SHORT, text);
+    (void)px_fail(e, PX_E_OUTSIDE, 0, "Cannot access '%s': path is outside sandbox.", text);
     return px_fix(e, "Readable paths: %s\nRoots: %s", names(f, false, line), rules(f, all));
 }
 
@@ -257,7 +258,7 @@ int px_words_sys(const struct px_files *f, const char *verb, const char *path, i
     switch (err) {
     case -EXDEV:
     case -ELOOP:
-        return px_words_outside(f, path, e);
+        return px_words_outside(f, path, strlen(path), e);
     case -ENOENT:
     case -ENOTDIR:
         return px_fail(e, PX_E_NO_FILE, 0, "File not found: %s", text);
