@@ -70,6 +70,8 @@ int px_words_outside(const struct px_files *f, const char *path, size_t len, str
 int px_words_read_only(const struct px_files *f, const char *path, struct px_err *e);
 /* Read-only, or in a .git that is protected. */
 int px_words_not_writable(const struct px_files *f, const struct px_place *place, const char *path, struct px_err *e);
+/* Something shall be written below what is no directory. */
+int px_words_below_file(const struct px_files *f, const struct px_root *root, const char *path, struct px_err *e);
 int px_words_suffix(const struct px_root *root, const char *path, struct px_err *e);
 int px_words_too_large(const char *verb, const char *path, uint64_t size, uint64_t limit, struct px_err *e);
 int px_words_not_text(const char *verb, const char *path, struct px_err *e);

@@ -220,6 +220,16 @@ int px_words_not_writable(const struct px_files *f, const struct px_place *place
     return place->root->writable ? px_why(e, "What lies in a .git is protected: the host's git obeys it.") : -1;
 }
 
+int px_words_below_file(const struct px_files *f, const struct px_root *root, const char *path, struct px_err *e)
+{
+    char text[PX_WORDS_SHORT];
+    if (!root->writable)
+        return px_words_read_only(f, path, e);
+    (void)px_fail(e, PX_E_NOT_FILE, 0, "Cannot write to '%s': a part of its path is no directory.",
+                  short_path(path, text));
+    return px_why(e, "Nothing can lie below a file.");
+}
+
 int px_words_suffix(const struct px_root *root, const char *path, struct px_err *e)
 {
     char text[PX_WORDS_SHORT], line[LINE_MAX_BYTES];
