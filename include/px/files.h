@@ -141,7 +141,7 @@ struct px_files_query {
     const char *const *exclude; /* NULL-terminated patterns; what matches is left out with everything below it */
     const char *text;           /* px_files_search: lines that hold it */
     bool ignore_case;           /* of the letters a-z */
-    bool directories;           /* px_files_list: list them as well */
+    bool directories;           /* px_files_list: list them as well; a pattern with a slash at its end lists them alone */
     bool names_only;            /* px_files_list: without sizes, times and versions, which take most of its time */
     uint64_t max_results;       /* 0: PX_FILES_RESULTS */
 };
