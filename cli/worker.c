@@ -164,6 +164,18 @@ static int approve(const struct words *w, const struct px_worker *worker, char *
 
 /* ---- running ---- */
 
+static int copy_output(const struct px_box *box, int stream, FILE *to, struct px_err *e)
+{
+    char *text = NULL;
+    size_t len;
+    if (px_box_output(box, stream, &text, &len, e) < 0)
+        return -1;
+    (void)fwrite(text, 1, len, to);
+    (void)fflush(to);
+    free(text);
+    return 0;
+}
+
 static int tell(const struct cli *cli, const struct px_worker *worker, const struct px_box *box,
                 unsigned timeout_s, struct px_err *e)
 {
@@ -179,9 +191,8 @@ static int tell(const struct cli *cli, const struct px_worker *worker, const str
     if (cli->json) {
         (void)print_text(json);
     } else {
-        (void)fwrite(r->out.data, 1, r->out.len, stdout);
-        (void)fflush(stdout);
-        (void)fwrite(r->err.data, 1, r->err.len, stderr);
+        if (copy_output(box, 1, stdout, e) < 0 || copy_output(box, 2, stderr, e) < 0)
+            (void)say_error(cli, e, 1);
         if (r->timed_out)
             say("Command timed out after %u seconds", timeout_s ? timeout_s : 30);
         if (note) {

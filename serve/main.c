@@ -106,13 +106,15 @@ static void words_done(struct words *w)
     px_files_free(w->files);
 }
 
-/* Every command's, and the box's that they run in. Same paths as the file tools have, below one directory. */
+/* Every command's, and the box's that they run in. Same paths as the file tools have, below one directory. The limit of output
+ * holds for its beginning and again for its end. */
 static int make_policy(void *user, struct px_policy **ret_policy, struct px_err *e)
 {
     const struct words *w = user;
     struct px_policy *policy = NULL;
     struct options o;
     if (px_policy_new(w->preset ? w->preset : "worker", &policy, e) < 0 ||
+        (!w->preset && px_policy_set(policy, "output-limit", "25k", e) < 0) ||
         parse_options_onto(w->cli, w->rest_count, w->rest, policy, NULL, &o, e) < 0)
         return -1;
     int r = 0;

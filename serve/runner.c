@@ -99,17 +99,18 @@ static struct job *job_find(struct runner *r, unsigned number)
     return NULL;
 }
 
-static void command_text(const struct px_result *res, const char *note, struct px_buf *text)
+static int command_text(const struct px_box *box, const char *note, struct px_buf *text, struct px_err *e)
 {
-    px_buf_add(text, res->out.data, res->out.len);
-    if (res->out_truncated)
-        px_buf_puts(text, "\n... (output truncated)\n");
-    if (res->err.len) {
+    const struct px_result *res = px_box_result(box);
+    px_auto_free char *out = NULL, *err = NULL;
+    size_t out_len, err_len;
+    if (px_box_output(box, 1, &out, &out_len, e) < 0 || px_box_output(box, 2, &err, &err_len, e) < 0)
+        return -1;
+    px_buf_add(text, out, out_len);
+    if (err_len) {
         px_buf_puts(text, text->len && text->data[text->len - 1] != '\n' ? "\n[stderr]\n" : "[stderr]\n");
-        px_buf_add(text, res->err.data, res->err.len);
+        px_buf_add(text, err, err_len);
     }
-    if (res->err_truncated)
-        px_buf_puts(text, "\n... (output truncated)\n");
     if (text->len && text->data[text->len - 1] != '\n')
         px_buf_putc(text, '\n');
     if (res->timed_out)
@@ -117,6 +118,7 @@ static void command_text(const struct px_result *res, const char *note, struct p
     px_buf_printf(text, "exit status: %d%s%s\n", res->exit_code, res->status == PX_STATUS_OK ? "" : ", ",
                   res->status == PX_STATUS_OK ? "" : res->reason);
     px_buf_puts(text, note ? note : "");
+    return 0;
 }
 
 /* A command in the foreground has ended. One that merely says no is an answer; what the sandbox stopped is an error. */
@@ -127,11 +129,10 @@ static void tell_end(struct runner *r, struct job *j)
     struct px_err e = {0};
     const struct px_result *res = px_box_result(j->box);
     if (px_shell_note(r->config->files, r->config->network, res, &note, &e) < 0 ||
-        px_box_json(j->box, false, &json, &e) < 0) {
+        px_box_json(j->box, false, &json, &e) < 0 || command_text(j->box, note, &text, &e) < 0) {
         send_error(r, j->asked, &e);
         return;
     }
-    command_text(res, note, &text);
     bool is_error = note || (res->status != PX_STATUS_OK && res->status != PX_STATUS_NONZERO);
     struct px_json o = {.out = &out};
     px_json_object(&o, NULL);

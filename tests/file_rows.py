@@ -86,13 +86,15 @@ ANY = "shell_default: {approval_required: false}\n"
 @test
 def F01_a_read_gives_the_content(w):
     check(w.good("read", "portfolio/a.md")["content"] == "hello", "its content")
-    check(w.good("read", "portfolio:a.md")["content"] == "hello", "its content by the other spelling")
+    for path in ("portfolio:a.md", "./portfolio/a.md", ".//./portfolio/a.md"):
+        check(w.good("read", path)["content"] == "hello", f"its content as {path}")
 
 
 @test
 def F02_a_read_outside_says_what_is_readable(w):
-    for path in ("/etc/passwd", "nope/x", "", "../secret.md", "portfolio"):
+    for path in ("/etc/passwd", "nope/x", "", "../secret.md", "./nope/x", "./../secret.md"):
         w.bad("PathNotInSandboxError", "read", path, message=OUTSIDE.format(path))
+    w.bad("NotAFileError", "read", "portfolio", message="Not a file: portfolio")
 
 
 @test
@@ -176,11 +178,12 @@ def F13_ways_out(w):
     (w.portfolio / "abs.md").symlink_to(w.top / "secret.md")
     (w.portfolio / "dir").symlink_to("..")
     for path in ("portfolio/../secret.md", "portfolio/../p2/b.txt", "portfolio/../pipeline/b.txt", str(w.top / "secret.md").replace(str(w.top), "/x"),
-                 "portfolio/out.md", "portfolio/abs.md", "portfolio/dir/secret.md", "~/x.md", "./portfolio/a.md"):
+                 "portfolio/out.md", "portfolio/abs.md", "portfolio/dir/secret.md", "~/x.md", "./portfolio/../secret.md", "./../secret.md"):
         w.bad("PathNotInSandboxError", "read", path)
     request = json.dumps({"path": "portfolio/a.md\0/../x"}).encode()
     done = subprocess.run([w.px, "--json", "file", "read", *(f"--root={root}" for root in w.roots), "--input", "-"], input=request, capture_output=True, check=False)
-    check(json.loads(done.stdout)["error"]["class"] == "PathNotInSandboxError", f"a NUL: {done.stdout!r}")
+    error = json.loads(done.stdout)["error"]
+    check((error["class"], error["message"]) == ("PathNotInSandboxError", OUTSIDE.format("portfolio/a.md\\x00/../x")), f"a NUL: {done.stdout!r}")
     check(w.good("resolve", "portfolio//etc/passwd.md")["path"] == "portfolio/etc/passwd.md", "two slashes stay inside")
 
 

@@ -10,10 +10,10 @@
  *     px_files_text_done(&text);
  *     px_files_free(files);
  *
- * A path is `name/relative`, or `name:relative` where the name has no slash. The kernel keeps every access below the
- * root's directory, which is held open: "..", absolute paths and links that lead out are refused, also when they appear
- * between the question and the access. Text is UTF-8. Errors say what is allowed instead and never show a path of the
- * host; px_files_message has the exact words for a model.
+ * A path is `name/relative`, or `name:relative` where the name has no slash; a `./` in front means nothing, and a name
+ * alone is the root's directory. The kernel keeps every access below that directory, which is held open: "..", absolute
+ * paths and links that lead out are refused, also when they appear between the question and the access. Text is UTF-8.
+ * Errors say what is allowed instead and never show a path of the host; px_files_message has the exact words for a model.
  *
  * Beyond the rules of px/px.h: a px_files never changes once it is made, so that many threads may use one at once. */
 #pragma once
@@ -141,7 +141,7 @@ struct px_files_query {
     const char *const *exclude; /* NULL-terminated patterns; what matches is left out with everything below it */
     const char *text;           /* px_files_search: lines that hold it */
     bool ignore_case;           /* of the letters a-z */
-    bool directories;           /* px_files_list: list them as well */
+    bool directories;           /* px_files_list: list them as well; a pattern with a slash at its end lists them alone */
     bool names_only;            /* px_files_list: without sizes, times and versions, which take most of its time */
     uint64_t max_results;       /* 0: PX_FILES_RESULTS */
 };

@@ -248,6 +248,10 @@ PX_API const struct px_result *px_box_result(const struct px_box *box);
 /* As one JSON object on one line; free() it. With `exact` it also holds the kept output as base64, byte for byte. */
 PX_API int px_box_json(const struct px_box *box, bool exact, char **ret_json, struct px_err *e);
 
+/* What was kept of standard output (1) or standard error (2), for somebody who reads it: where bytes are missing, a line says how
+ * many were left out. free() it. */
+PX_API int px_box_output(const struct px_box *box, int stream, char **ret_text, size_t *ret_len, struct px_err *e);
+
 /* What each step of the start cost, as a table for a person; only if the policy's "timings" is set. free() it. */
 PX_API int px_box_timings(const struct px_box *box, char **ret_text, struct px_err *e);
 

@@ -6,6 +6,7 @@
  * (3) After a fork the child has copies of everything but is nobody's parent: there a box can be neither used nor ended. */
 #include "ext.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 struct py_box {
@@ -312,6 +313,25 @@ static PyObject *box_json(PyObject *object, PyObject *none)
     return r < 0 ? py_error_raise(py_state_of(object), &e) : py_error_take(text);
 }
 
+static PyObject *box_output(PyObject *object, PyObject *none)
+{
+    struct py_box *self = (struct py_box *)object;
+    char *out = NULL, *err = NULL;
+    size_t out_len = 0, err_len = 0;
+    struct px_err e = {0};
+    (void)none;
+    if (enter_ended(self) < 0)
+        return NULL;
+    int r = px_box_output(self->box, 1, &out, &out_len, &e);
+    r = r < 0 ? r : px_box_output(self->box, 2, &err, &err_len, &e);
+    PyThread_release_lock(lock_of(self));
+    PyObject *found = r < 0 ? py_error_raise(py_state_of(object), &e)
+                            : Py_BuildValue("y#y#", out, (Py_ssize_t)out_len, err, (Py_ssize_t)err_len);
+    free(out);
+    free(err);
+    return found;
+}
+
 struct px_box *py_box_enter_ended(PyObject *object)
 {
     struct py_box *self = (struct py_box *)object;
@@ -379,6 +399,7 @@ static PyMethodDef methods[] = {
     {"network", box_network, METH_VARARGS,
      "network(field, value): one more rule (allow-net, deny-net) or port (publish) of its network; value None forgets all rules."},
     {"result", box_result, METH_NOARGS, "(status, reason, exit code, signal, stdout, stderr) once step() said False."},
+    {"output", box_output, METH_NOARGS, "(stdout, stderr) to be read: a line stands where bytes were left out."},
     {"json", box_json, METH_NOARGS, "The whole result as a JSON text."},
     {"close", box_close, METH_NOARGS, "Ends it if it still runs, and gives everything back. A home after its commands."},
     {NULL, NULL, 0, NULL},

@@ -93,10 +93,13 @@ class SandboxConfig:
 class ExecutionResult:
     """How a command ended.
 
+    stdout, stderr: of what is longer than the output limit, the beginning and the end; between them a line
+               `[... 1234 bytes left out ...]`
     exit_code: the command's own; 124 after a timeout; 128 + N if signal N ended it
     timed_out: whether the timeout ended it; said by the engine, not guessed from a text
     status:    "ok", "nonzero", "signalled", "timeout", "memory", "output", "disk"
     details:   all that is known of the run
+    truncated: whether bytes of stdout or stderr were left out
     """
 
     exit_code: int
@@ -105,6 +108,7 @@ class ExecutionResult:
     timed_out: bool
     status: str = ""
     details: dict[str, Any] = field(default_factory=dict, repr=False)
+    truncated: bool = False
 
     @property
     def success(self) -> bool:
@@ -285,7 +289,8 @@ def memory_file(data: bytes) -> int:
 
 def told(box: _px.Box) -> tuple[ExecutionResult, bytes]:
     """The result of a command that has ended, and its exact output."""
-    status, _, exit_code, _, stdout, stderr = box.result()
+    status, _, exit_code, _, exact, _ = box.result()
+    stdout, stderr = box.output()
     details = json.loads(box.json())
     result = ExecutionResult(
         exit_code,
@@ -294,5 +299,6 @@ def told(box: _px.Box) -> tuple[ExecutionResult, bytes]:
         status == "timeout",
         status,
         details,
+        details["truncated"]["stdout"] or details["truncated"]["stderr"],
     )
-    return result, stdout
+    return result, exact

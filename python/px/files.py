@@ -8,9 +8,9 @@
     }))
     text = sandbox.read("portfolio/a.md")
 
-A path is `name/relative` or `name:relative`. The kernel keeps every access below the root's directory, which is held
-open: a link that leads out is refused, also when it appears between the question and the access. One sandbox may be
-used by several threads.
+A path is `name/relative` or `name:relative`; `./name/relative` is the same, and a name alone is the root's directory.
+The kernel keeps every access below that directory, which is held open: a link that leads out is refused, also when it
+appears between the question and the access. One sandbox may be used by several threads.
 """
 
 from __future__ import annotations

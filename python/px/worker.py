@@ -241,6 +241,8 @@ def load_attachment(path: str, sandbox: Sandbox) -> AttachmentPayload:
 class ShellResult:
     """What a model is told of a command.
 
+    stdout:    50 KiB of each stream are kept, from the beginning and the end; between them a line
+               `[... 1234 bytes left out ...]`, and then truncated is true
     stderr:    with a note in the end that says what is allowed, if the command failed of a boundary
     exit_code: -1 after a timeout
     details:   all that is known of the run

@@ -290,6 +290,13 @@ async def test_the_seeds_table():
         result = await box.execute("seq 1 1000000")
         assert result.details["truncated"]["stdout"]
         assert len(result.stdout) < 3 << 20
+        assert result.truncated
+        head, mark, tail = result.stdout.partition(f"\n[... {6888896 - (2 << 20)} bytes left out ...]\n")
+        assert (head[:4], mark != "", tail[-9:]) == ("1\n2\n", True, "\n1000000\n")
+        result = await box.execute("echo short; seq 1 1000000 >&2")
+        assert (result.stdout, result.truncated) == ("short\n", True)
+        assert "bytes left out ...]\n" in result.stderr
+        assert not (await box.execute("echo '[... 1 bytes left out ...]'")).truncated
 
 
 @looped

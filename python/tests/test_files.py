@@ -71,6 +71,11 @@ def refused(kind, function, *words, place=None, **more):
 def test_F1_F5_read(sandbox):
     assert sandbox.read("portfolio/a.md") == "hello"
     assert sandbox.read("portfolio:a.md") == "hello"
+    assert sandbox.read("./portfolio/a.md") == "hello"
+    assert sandbox.list_files("./portfolio") == sandbox.list_files("portfolio")
+    assert sandbox.resolve("portfolio") == sandbox.resolve("portfolio/")
+    with pytest.raises(NotAFileError):
+        sandbox.read("portfolio")
     assert sandbox.read("portfolio/B.MD") == "upper"
     assert sandbox.readable_roots == ["portfolio", "pipeline"]
     assert sandbox.writable_roots == ["portfolio"]
@@ -82,6 +87,7 @@ def test_F1_F5_read(sandbox):
         "portfolio/../pipeline/b.txt",
         "portfolio/../../secret",
         "../secret",
+        "./../secret",
         "/etc/passwd",
         "nope/x",
         "",

@@ -78,6 +78,7 @@ def test_boundaries_of_a_file(worker, here):
     found = asyncio.run(FileSandboxToolset(sandbox).call("read_file", {"path": "pipeline/p"}))
     assert found == {"ok": True, "result": "of p\n"}
     assert [rule["pattern"] for rule in sandbox.describe()["shell_rules"]] == [["cat"], ["touch"], ["sleep"], ["python3"]]
+    assert [path["suffixes"] for path in sandbox.describe()["paths"]] == [[".md", ".bin"], None]
 
 
 def test_bad_files(here):
@@ -178,6 +179,11 @@ def test_the_shell_tool(worker, here):
     result = shell("cat portfolio/a.md pipeline/p", sandbox)
     assert (result.ok, result.stdout, result.stderr, result.exit_code) == (True, "of a\nof p\n", "", 0)
     assert (result.truncated, result.note) == (False, None)
+    (here / "pipeline" / "long").write_text("".join(f"{n}\n" for n in range(1, 100001)))
+    result = shell("cat pipeline/long", sandbox)
+    assert result.truncated
+    assert "\n[... 537695 bytes left out ...]\n" in result.stdout
+    assert len(result.details["stdout"]) == 51200
     assert shell("touch portfolio/new.md", sandbox).ok
     assert (here / "portfolio" / "new.md").exists()
     result = shell("touch pipeline/new", sandbox)

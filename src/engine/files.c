@@ -53,7 +53,7 @@ static int read_path(const struct field *field, const json_t *value, const struc
                      struct px_err *e)
 {
     if (json_is_string(value) && strlen(json_string_value(value)) != json_string_length(value))
-        return px_words_outside(files, json_string_value(value), e);
+        return px_words_outside(files, json_string_value(value), json_string_length(value), e);
     return read_text(field, value, files, r, e);
 }
 

@@ -114,6 +114,8 @@ TEST(the_first_rule_that_fits_decides)
     ASSERT_EQ(load(&w, text, &e), 0);
     judged(w.worker, "git status", PX_PRE_APPROVED, "git");
     judged(w.worker, "  'gi't  \"sta\\\"tus\" ", PX_PRE_APPROVED, "git");
+    judged(w.worker, "git\r\n", PX_PRE_APPROVED, "git");
+    judged(w.worker, "git\rpush\r\n", PX_NEEDS_APPROVAL, "git");
     judged(w.worker, "git push origin", PX_NEEDS_APPROVAL, "git");
     judged(w.worker, "git pushed", PX_PRE_APPROVED, "git");
     judged(w.worker, "gitk", PX_BLOCKED, NULL);
@@ -146,14 +148,16 @@ TEST(a_rule_with_paths_judges_every_word)
     ASSERT_EQ(load(&w, text, &e), 0);
     static const char *const inside[] = {"cat pipeline/a", "cat -n -- pipeline/a", "cat - pipeline/a",
                                          "cat -vET --number pipeline/a..b", "cat --from=pipeline/a",
-                                         "cat --sort=time pipeline/..a"};
+                                         "cat --sort=time pipeline/..a", "cat ./pipeline/a", "cat pipeline",
+                                         "cat --from=./pipeline/a"};
     for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
         judged(w.worker, inside[i], PX_PRE_APPROVED, "cat");
     static const char *const elsewhere[] = {
         "cat pipeline/x/../s", "cat pipeline/..", "cat pipeline/../pipeline/a", "cat pipeline:../a", "cat pipeline:..",
         "cat '-er portfolio/s' pipeline/a", "cat -fportfolio/s", "cat -f/etc/passwd", "cat --file=portfolio/s",
         "cat --file=/etc/passwd", "cat --from=pipeline/x/../s", "cat --dir=portfolio", "cat -Cportfolio", "cat -Cpipeline",
-        "cat -C..", "cat -C.", "cat --dir=.", "cat -- -x", "cat --a=b=portfolio/s", "cat -x=pipeline/a:portfolio/s"};
+        "cat -C..", "cat -C.", "cat --dir=.", "cat -- -x", "cat ./portfolio/s", "cat portfolio", "cat .", "cat ./", "cat ./pipeline/../s", "cat --dir=./",
+        "cat ./etc/passwd", "cat --a=b=portfolio/s", "cat -x=pipeline/a:portfolio/s"};
     for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++)
         judged(w.worker, elsewhere[i], PX_NEEDS_APPROVAL, "cat");
     done(&w);
@@ -195,6 +199,10 @@ TEST(a_command_sees_the_paths_and_is_told_what_it_may)
     told(&w, "echo Network is unreachable >&2; exit 1", "Note: Network access is disabled for this worker.",
          NULL);
     told(&w, "head -c 200000 /dev/zero", "\"truncated\":true", NULL);
+    told(&w, "head -c 51200 /dev/zero", "\"truncated\":false", "left out");
+    told(&w, "head -c 51201 /dev/zero", "[... 1 bytes left out ...]\\n", "\"truncated\":false");
+    told(&w, "seq 1 100000", "\\n[... 537695 bytes left out ...]\\n", NULL);
+    told(&w, "seq 1 100000 >&2", "\\n[... 537695 bytes left out ...]\\n", NULL);
     told(&w, "exit 7", "\"exit_code\":7", "Note:");
     done(&w);
 }

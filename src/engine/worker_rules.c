@@ -17,11 +17,13 @@ void px_words_free(char **words)
     free(words);
 }
 
+static const char blanks[] = " \t\r\n";
+
 /* One word from *at on. 0, or why not. */
 static const char *take_word(const char **at, struct px_buf *word)
 {
     char quote = 0;
-    for (; **at && (quote || !strchr(" \t\n", **at)); (*at)++) {
+    for (; **at && (quote || !strchr(blanks, **at)); (*at)++) {
         char c = **at;
         if (c == quote) {
             quote = 0;
@@ -42,7 +44,7 @@ const char *px_worker_split(const char *text, char ***ret_words)
 {
     char **words = calloc(WORDS_MAX + 1, sizeof *words);
     const char *why = words ? NULL : "is too long";
-    for (size_t n = 0; !why && *(text += strspn(text, " \t\n"));) {
+    for (size_t n = 0; !why && *(text += strspn(text, blanks));) {
         struct px_buf word = PX_BUF(TEXT_MAX);
         if (n == WORDS_MAX)
             why = "has too many words";
@@ -84,14 +86,13 @@ static bool has_prefix(char *const *argv, char *const *prefix)
  * with ".." is not judged: the kernel goes up from where a link leads, the file sandbox from where it lies. */
 static bool lies_in(const struct px_worker *w, const struct px_yaml *roots, const char *argument)
 {
-    size_t n;
-    if (px_resolve_goes_up(argument) || !px_files_can_read(w->files, argument))
+    struct px_place place;
+    if (px_resolve_goes_up(argument) || !px_files_can_read(w->files, argument) ||
+        px_resolve_split(w->files, argument, &place) < 0)
         return false;
-    for (const struct px_yaml *root = roots->first; root; root = root->next) {
-        n = strlen(root->text);
-        if (strncmp(argument, root->text, n) == 0 && (argument[n] == '/' || argument[n] == ':'))
+    for (const struct px_yaml *root = roots->first; root; root = root->next)
+        if (strcmp(place.root->name, root->text) == 0)
             return true;
-    }
     return false;
 }
 

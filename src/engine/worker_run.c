@@ -120,7 +120,7 @@ static int set_fields(const struct px_worker *w, unsigned timeout_s, bool full, 
     (void)px_fmt(timeout, sizeof timeout, "%us", timeout_s);
     const char *const rows[][2] = {{"workdir", full ? "/workspace" : w->base},
                                    {"timeout", timeout},
-                                   {"output-limit", "50k"},
+                                   {"output-limit", "25k"},     /* from the beginning, and as much from the end */
                                    {"net", !w->network ? "none" : full ? "outbound" : "host"},
                                    {"require", full ? "full" : "landlock"}};
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
@@ -178,18 +178,20 @@ int px_worker_result(const struct px_worker *w, const struct px_box *box, unsign
 {
     const struct px_result *r = px_box_result(box);
     px_auto_buf struct px_buf out = PX_BUF(ANSWER_MAX), err = PX_BUF(ANSWER_MAX);
-    px_auto_free char *note = NULL, *all = NULL;
+    px_auto_free char *note = NULL, *all = NULL, *said = NULL, *errors = NULL;
     struct px_json j = {.out = &out};
-    if (px_shell_note(w->files, w->network, r, &note, e) < 0 || px_box_json(box, false, &all, e) < 0)
+    size_t said_len, errors_len;
+    if (px_shell_note(w->files, w->network, r, &note, e) < 0 || px_box_json(box, false, &all, e) < 0 ||
+        px_box_output(box, 1, &said, &said_len, e) < 0 || px_box_output(box, 2, &errors, &errors_len, e) < 0)
         return -1;
-    px_buf_add(&err, r->err.data, r->err.len);
+    px_buf_add(&err, errors, errors_len);
     if (r->timed_out)
         px_buf_printf(&err, "Command timed out after %u seconds", timeout_s ? timeout_s : TIMEOUT_S);
     if (note)
         px_buf_printf(&err, "\n\n%s", note);
     px_json_object(&j, NULL);
     px_json_bool(&j, "ok", r->exit_code == 0);
-    px_json_bytes(&j, "stdout", r->out.data, r->out.len);
+    px_json_bytes(&j, "stdout", said, said_len);
     px_json_bytes(&j, "stderr", err.data, err.len);
     px_json_int(&j, "exit_code", r->timed_out ? -1 : r->exit_code);
     px_json_bool(&j, "truncated", r->out_truncated || r->err_truncated);

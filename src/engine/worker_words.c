@@ -65,6 +65,21 @@ static int add_warnings(const struct px_worker *w, struct px_buf *text, struct p
 
 /* ---- all of it ---- */
 
+static void describe_suffixes(const struct px_files_root *root, struct px_buf *text, struct px_json *j)
+{
+    if (!root->suffixes) {
+        px_json_text(j, "suffixes", NULL);
+        return;
+    }
+    px_json_array(j, "suffixes");
+    for (const char *const *suffix = root->suffixes; *suffix; suffix++) {
+        px_json_text(j, NULL, *suffix);
+        px_buf_puts(text, suffix == root->suffixes ? ", only " : ", ");
+        px_buf_quote(text, *suffix, strlen(*suffix));
+    }
+    px_json_end(j);
+}
+
 static void describe_roots(const struct px_worker *w, struct px_buf *text, struct px_json *j)
 {
     struct px_files_root root;
@@ -74,10 +89,12 @@ static void describe_roots(const struct px_worker *w, struct px_buf *text, struc
         px_json_text(j, "name", root.name);
         px_json_text(j, "mode", root.writable ? "rw" : "ro");
         px_json_uint(j, "max_file_bytes", root.max_file_bytes);
-        px_json_end(j);
-        px_buf_printf(text, "%s  %s at /workspace/%s, files of at most %llu bytes\n",
+        px_buf_printf(text, "%s  %s at /workspace/%s, files of at most %llu bytes",
                       root.writable ? "rw" : "ro", root.name, root.name,
                       (unsigned long long)root.max_file_bytes);
+        describe_suffixes(&root, text, j);
+        px_buf_putc(text, '\n');
+        px_json_end(j);
     }
     px_json_end(j);
 }

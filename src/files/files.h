@@ -38,7 +38,6 @@ int px_roots_add(struct px_files *f, const char *name, int fd, const struct px_r
 
 struct px_place {
     const struct px_root *root;
-    bool bare;                  /* nothing but the root's name was given */
     bool asked_git;             /* the text has a part .git, wherever its links lead */
     char rel[PATH_MAX];         /* below the root, without "." or ".."; "" is the root itself */
 };
@@ -51,7 +50,6 @@ bool px_resolve_goes_up(const char *path);
 int px_resolve_normal(const struct px_files *f, const char *path, char out[PATH_MAX]);
 enum px_resolve_flags {
     PX_RESOLVE_KEEP_LAST = 1 << 0,      /* a link in the last part is meant itself */
-    PX_RESOLVE_BARE = 1 << 1,           /* a root's name alone is a path */
 };
 /* Also follows the links, all of which must stay inside. A last part (or more) that is missing stays as it is. */
 int px_resolve_place(const struct px_files *f, const char *path, unsigned flags, struct px_place *ret);
@@ -67,10 +65,13 @@ const char *px_resolve_rel(const struct px_place *place);
 
 /* ---- words.c: each fills e and returns -1 ---- */
 
-int px_words_outside(const struct px_files *f, const char *path, struct px_err *e);
+/* The path may have a NUL in it. */
+int px_words_outside(const struct px_files *f, const char *path, size_t len, struct px_err *e);
 int px_words_read_only(const struct px_files *f, const char *path, struct px_err *e);
 /* Read-only, or in a .git that is protected. */
 int px_words_not_writable(const struct px_files *f, const struct px_place *place, const char *path, struct px_err *e);
+/* Something shall be written below what is no directory. */
+int px_words_below_file(const struct px_files *f, const struct px_root *root, const char *path, struct px_err *e);
 int px_words_suffix(const struct px_root *root, const char *path, struct px_err *e);
 int px_words_too_large(const char *verb, const char *path, uint64_t size, uint64_t limit, struct px_err *e);
 int px_words_not_text(const char *verb, const char *path, struct px_err *e);

@@ -103,6 +103,7 @@ int px_glob_init(struct px_glob *glob, const char *pattern)
     memcpy(glob->text, pattern, len + 1);
     glob->count = 0;
     glob->any = 0;
+    glob->directories = pattern[len - 1] == '/';
     for (size_t at = 0, n; at < len; at += n + 1) {
         n = strcspn(glob->text + at, "/");
         glob->text[at + n] = '\0';

@@ -17,6 +17,7 @@ struct px_glob {
     uint16_t part[PX_GLOB_PARTS];
     unsigned count;
     uint64_t any;               /* the parts that are ** */
+    bool directories;           /* it ends with a slash: only they are meant; for who knows what a name is */
 };
 
 /* -EINVAL: empty, "..", a leading "/" or "~"; -E2BIG: too long. */

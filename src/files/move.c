@@ -49,7 +49,7 @@ static int open_target(const struct px_files *f, const char *to, struct target *
     if (r >= 0)
         return 0;
     px_spot_done(&t->spot);
-    return px_words_sys(f, "write", to, r == -ENOTDIR ? -EISDIR : r, e);
+    return r == -ENOTDIR ? px_words_below_file(f, t->place.root, to, e) : px_words_sys(f, "write", to, r, e);
 }
 
 /* ---- copying ---- */
@@ -162,6 +162,17 @@ static int check_roots(const struct px_place *from, const struct target *t, cons
     return px_why(e, "Only files can be moved from one root to another.");
 }
 
+/* Before a directory is made for it, which would lie in the one that is moved. */
+static int check_inside(const struct px_place *from, const struct target *t, const char *path, struct px_err *e)
+{
+    char text[PX_WORDS_SHORT];
+    if (from->root != t->place.root || strcmp(t->place.rel, from->rel) == 0 || !px_git_within(t->place.rel, from->rel))
+        return 0;
+    (void)px_fail(e, PX_E_NOT_FILE, 0, "Cannot move '%s': a directory cannot be moved into itself.",
+                  px_words_short(path, strlen(path), PX_WORDS_SHORT, text));
+    return px_why(e, "The target lies below it.");
+}
+
 int px_files_move(const struct px_files *files, const char *from, const char *to, struct px_err *e)
 {
     struct px_place source;
@@ -170,7 +181,7 @@ int px_files_move(const struct px_files *files, const char *from, const char *to
     if (open_source(files, from, true, &source, &spot, e) < 0)
         return -1;
     if (allow_target(files, to, &spot.st, &t, e) < 0 || check_roots(&source, &t, &spot, from, e) < 0 ||
-        open_target(files, to, &t, e) < 0)
+        check_inside(&source, &t, from, e) < 0 || open_target(files, to, &t, e) < 0)
         return -1;
     int r = move_to(&spot, &t);
     px_spot_done(&t.spot);
@@ -182,7 +193,9 @@ int px_files_move(const struct px_files *files, const char *from, const char *to
 int px_files_make_directory(const struct px_files *files, const char *path, struct px_err *e)
 {
     struct px_place place;
-    int r = px_resolve_place(files, path, PX_RESOLVE_BARE, &place);
+    int r = px_resolve_place(files, path, 0, &place);
+    if (r == -ENOTDIR)
+        return px_words_below_file(files, place.root, path, e);
     if (r < 0)
         return px_words_sys(files, "write", path, r, e);
     if (!px_spot_writable(&place))

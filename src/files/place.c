@@ -93,6 +93,8 @@ bool px_spot_writable(const struct px_place *place)
 int px_spot_allow(const struct px_files *f, const char *path, unsigned flags, struct px_place *ret, struct px_err *e)
 {
     int r = px_resolve_place(f, path, flags, ret);
+    if (r == -ENOTDIR)
+        return px_words_below_file(f, ret->root, path, e);
     if (r < 0)
         return px_words_sys(f, "write", path, r, e);
     if (!px_spot_writable(ret))

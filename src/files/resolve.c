@@ -67,7 +67,7 @@ int px_resolve_normal(const struct px_files *f, const char *path, char out[PATH_
         if (n == 2 && memcmp(at, "..", 2) == 0)
             r = go_up(f, out, &len);
         else if (n == 1 && at[0] == '.')
-            r = len ? 0 : -EXDEV;
+            r = 0;
         else if (n > 0)
             r = add_part(out, &len, at, n);
         if (r < 0)
@@ -87,7 +87,6 @@ int px_resolve_split(const struct px_files *f, const char *path, struct px_place
     ret->root = px_roots_match(f, ret->rel, len);
     if (!ret->root)
         return -EXDEV;
-    ret->bare = strcmp(path, ret->root->name) == 0;
     size_t skip = ret->root->name_len + (len > ret->root->name_len);
     memmove(ret->rel, ret->rel + skip, len - skip + 1);
     ret->asked_git = px_git_named(ret->rel);
@@ -213,8 +212,8 @@ int px_resolve_place(const struct px_files *f, const char *path, unsigned flags,
 {
     bool keep_last = flags & PX_RESOLVE_KEEP_LAST;
     int r = px_resolve_split(f, path, ret);
-    if (r < 0 || (ret->bare && !(flags & PX_RESOLVE_BARE)))
-        return r < 0 ? r : -EXDEV;
+    if (r < 0)
+        return r;
     px_auto_fd int fd = px_open_in_root(ret->root->fd, px_resolve_rel(ret), O_PATH | (keep_last ? O_NOFOLLOW : 0), 0);
     return fd >= 0 ? 0 : px_resolve_links(ret, keep_last);
 }
@@ -239,8 +238,8 @@ static int open_file(const struct px_files *f, const char *path, struct px_place
 {
     int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY, fd = -ELOOP;
     int r = px_resolve_split(f, path, ret);
-    if (r < 0 || ret->bare)
-        return r < 0 ? r : -EXDEV;
+    if (r < 0)
+        return r;
     for (int i = 0; i < TRIES; i++) {
         fd = px_open_in_root(ret->root->fd, px_resolve_rel(ret), flags, 0);
         if (fd != -ELOOP && fd != -EAGAIN)

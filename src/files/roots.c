@@ -257,7 +257,7 @@ int px_files_new(const struct px_files_root *roots, size_t count, struct px_file
 static int grant(const struct px_files *parent, struct px_files *f, const char *path, bool write, struct px_err *e)
 {
     struct px_place place;
-    int r = px_resolve_goes_up(path) ? -EXDEV : px_resolve_place(parent, path, PX_RESOLVE_BARE, &place);
+    int r = px_resolve_goes_up(path) ? -EXDEV : px_resolve_place(parent, path, 0, &place);
     if (r < 0)
         return px_words_sys(parent, "access", path, r, e);
     if (write && !px_spot_writable(&place))

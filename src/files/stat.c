@@ -77,7 +77,7 @@ int px_files_stat(const struct px_files *files, const char *path, struct px_file
 {
     struct px_place place;
     struct px_files_stat st = {0};
-    int r = px_resolve_place(files, path, PX_RESOLVE_BARE, &place);
+    int r = px_resolve_place(files, path, 0, &place);
     if (r >= 0)
         r = look(&place, &st);
     if (r < 0)

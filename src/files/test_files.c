@@ -119,6 +119,44 @@ TEST(errors_are_the_specification_s_word_for_word)
     expect_message(&s, &e, "FileNotFoundError", "File not found: portfolio/none.md");
     ASSERT_EQ(read_path(&s, "portfolio/", &e), -1);
     expect_message(&s, &e, "NotAFileError", "Not a file: portfolio/");
+    ASSERT_EQ(read_path(&s, "portfolio", &e), -1);
+    expect_message(&s, &e, "NotAFileError", "Not a file: portfolio");
+    ASSERT_EQ(write_path(&s, "pipeline", "x", &e), -1);
+    expect_message(&s, &e, "PathNotWritableError",
+                   "Cannot write to 'pipeline': path is read-only.\nWritable paths: portfolio");
+}
+
+TEST(nothing_is_written_below_a_file)
+{
+    static const char below[] = "Cannot write to 'portfolio/a.md/x.md': a part of its path is no directory.";
+    auto_site struct site s = make();
+    struct px_err e = {0};
+    char out[256];
+    ASSERT_EQ(write_path(&s, "portfolio/a.md/x.md", "x", &e), -1);
+    expect_message(&s, &e, "NotAFileError", below);
+    ASSERT_EQ(px_files_make_directory(s.files, "portfolio/a.md/x.md", &e), -1);
+    expect_message(&s, &e, "NotAFileError", below);
+    ASSERT_EQ(px_files_copy(s.files, "portfolio/a.md", "portfolio/a.md/x.md", &e), -1);
+    expect_message(&s, &e, "NotAFileError", below);
+    ASSERT_EQ(write_path(&s, "pipeline/b.txt/x", "x", &e), -1);
+    expect_message(&s, &e, "PathNotWritableError",
+                   "Cannot write to 'pipeline/b.txt/x': path is read-only.\nWritable paths: portfolio");
+    ASSERT_EQ(read_path(&s, "portfolio/a.md/x.md", &e), -1);
+    expect_message(&s, &e, "FileNotFoundError", "File not found: portfolio/a.md/x.md");
+    ASSERT_STR(get(s.one, "a.md", out), "hello");
+}
+
+TEST(a_directory_is_not_moved_into_itself)
+{
+    auto_site struct site s = make();
+    struct px_err e = {0};
+    ASSERT_OK(mkdirat(s.one, "d", 0755) | mkdirat(s.one, "dd", 0755));
+    ASSERT_EQ(px_files_move(s.files, "portfolio/d", "portfolio/d/e/f", &e), -1);
+    expect_message(&s, &e, "NotAFileError", "Cannot move 'portfolio/d': a directory cannot be moved into itself.");
+    ASSERT_EQ(faccessat(s.one, "d/e", F_OK, 0), -1);
+    ASSERT_EQ(px_files_move(s.files, "portfolio/d", "portfolio/d", &e), -1);
+    ASSERT_EQ(e.code, PX_E_EXISTS);
+    ASSERT_PX(px_files_move(s.files, "portfolio/d", "portfolio/dd/d", &e), e);
 }
 
 TEST(no_writable_root_is_none)
@@ -247,7 +285,7 @@ TEST(questions_are_never_errors)
         bool read, write;
     } rows[] = {
         {"portfolio/a.md", true, true},     {"portfolio/new.md", true, true},   {"portfolio/x.txt", false, false},
-        {"pipeline/b.txt", true, false},    {"portfolio", false, false},        {"portfolio/", true, false},
+        {"pipeline/b.txt", true, false},    {"portfolio", true, false},        {"portfolio/", true, false},
         {"/etc/passwd", false, false},      {"", false, false},                 {"portfolio/out.md", false, false},
         {"portfolio/in.md", true, true},    {"portfolio/pipe.md", false, false}, {"portfolio/../x", false, false},
     };

@@ -144,6 +144,13 @@ static int look_at(const struct px_walk *w, int dir, const struct name *name, st
     return 0;
 }
 
+static bool is_meant(const struct tree *t, const char *rel, struct stat *st)
+{
+    if (S_ISDIR(st->st_mode))
+        return t->w->directories;
+    return !t->w->glob.directories && (S_ISREG(st->st_mode) || (S_ISLNK(st->st_mode) && follow(t, rel, st)));
+}
+
 static int visit(struct tree *t, int dir, const char *rel, const struct name *name, uint64_t set)
 {
     struct px_walk *w = t->w;
@@ -153,8 +160,7 @@ static int visit(struct tree *t, int dir, const char *rel, const struct name *na
         return 0;               /* not asked for, gone meanwhile, or not ours to look at */
     bool wanted = px_glob_accepts(&w->glob, next);
     int r = 0;
-    if (wanted && (S_ISREG(st.st_mode) || (S_ISDIR(st.st_mode) && w->directories) ||
-                   (S_ISLNK(st.st_mode) && follow(t, rel, &st))))
+    if (wanted && is_meant(t, rel, &st))
         r = w->visit(w, t->root, rel, &st);
     if (r == 0 && S_ISDIR(st.st_mode) && px_glob_goes_on(&w->glob, next))
         r = push(t, rel, next);
@@ -283,7 +289,7 @@ static int walk_path(struct px_walk *w, const char *path, struct px_err *e)
     size_t found = 0;
     if (!path || strcmp(path, ".") == 0 || strcmp(path, "/") == 0 || path[0] == '\0')
         return walk_inside(w, "", &found);
-    int r = px_resolve_place(w->files, path, PX_RESOLVE_BARE, &place);
+    int r = px_resolve_place(w->files, path, 0, &place);
     if (r >= 0)
         r = walk_place(w, &place);
     if (r == 0 || r == -EXDEV) {        /* a path that is only the beginning of roots' names has those in it */
@@ -333,6 +339,7 @@ int px_walk_run(struct px_walk *w, const struct px_files *f, const struct px_fil
     w->truncated = NULL;
     if (read_patterns(w, query, e) < 0)
         return -1;
+    w->directories = w->directories || w->glob.directories;
     struct px_err inner = {0};
     int r = walk_path(w, query->path, &inner);
     if (r < 0 && inner.code == 0)

@@ -199,10 +199,11 @@ static const char *rules(const struct px_files *f, char out[LINE_MAX_BYTES])
     return out[0] ? out : "none";
 }
 
-int px_words_outside(const struct px_files *f, const char *path, struct px_err *e)
+int px_words_outside(const struct px_files *f, const char *path, size_t len, struct px_err *e)
 {
     char text[PX_WORDS_SHORT], line[LINE_MAX_BYTES], all[LINE_MAX_BYTES];
-    (void)px_fail(e, PX_E_OUTSIDE, 0, "Cannot access '%s': path is outside sandbox.", short_path(path, text));
+    px_words_short(path, len, PX_WORDS_SHORT, text);
+    (void)px_fail(e, PX_E_OUTSIDE, 0, "Cannot access '%s': path is outside sandbox.", text);
     return px_fix(e, "Readable paths: %s\nRoots: %s", names(f, false, line), rules(f, all));
 }
 
@@ -217,6 +218,16 @@ int px_words_not_writable(const struct px_files *f, const struct px_place *place
 {
     (void)px_words_read_only(f, path, e);
     return place->root->writable ? px_why(e, "What lies in a .git is protected: the host's git obeys it.") : -1;
+}
+
+int px_words_below_file(const struct px_files *f, const struct px_root *root, const char *path, struct px_err *e)
+{
+    char text[PX_WORDS_SHORT];
+    if (!root->writable)
+        return px_words_read_only(f, path, e);
+    (void)px_fail(e, PX_E_NOT_FILE, 0, "Cannot write to '%s': a part of its path is no directory.",
+                  short_path(path, text));
+    return px_why(e, "Nothing can lie below a file.");
 }
 
 int px_words_suffix(const struct px_root *root, const char *path, struct px_err *e)
@@ -257,7 +268,7 @@ int px_words_sys(const struct px_files *f, const char *verb, const char *path, i
     switch (err) {
     case -EXDEV:
     case -ELOOP:
-        return px_words_outside(f, path, e);
+        return px_words_outside(f, path, strlen(path), e);
     case -ENOENT:
     case -ENOTDIR:
         return px_fail(e, PX_E_NO_FILE, 0, "File not found: %s", text);

@@ -130,8 +130,6 @@ class Model:
                 parts = parts[:-1]
                 if before is None or self.root_of(parts) is not before:
                     raise Refused(OUTSIDE)
-            elif word == "." and not parts:
-                raise Refused(OUTSIDE)
             elif word not in ("", "."):
                 parts.append(word)
         return parts
@@ -161,10 +159,10 @@ class Model:
                 todo = node.split("/") + todo
         return done
 
-    def place(self, path, bare=False):
+    def place(self, path):
         parts = self.words_to_parts(path)
         root = self.root_of(parts)
-        if root is None or (path == root.name and not bare):
+        if root is None:
             raise Refused(OUTSIDE)
         return root, self.follow(root, parts[len(root.parts):])
 
@@ -210,11 +208,11 @@ class Model:
         if not good_pattern(pattern):
             return "!PatternError"
         found = []
-        if path in (".", "/", ""):          # all of them
+        if path in ("/", "") or set(path.split("/")) <= {"", "."} and path[0] != "/":          # all of them
             found = [(root, [], root.parts + rel, rel) for root in self.roots for rel in self.files_of(root, [])]
         else:
             try:
-                root, parts = self.place(path, bare=True)
+                root, parts = self.place(path)
                 node = node_at(root.tree, parts)
             except Refused as error:
                 return "!" + str(error).replace(THROUGH_A_FILE, NO_FILE)

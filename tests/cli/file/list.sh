@@ -9,4 +9,6 @@ echo --; f list a/sub --directories
 echo --; f list a/dir --exclude .git
 echo --; f list a --exclude '**/.git' --exclude '*[!.]*.md' --directories
 echo --; f list --max-results 2
+echo --; f list a --pattern '*/'
+echo --; f list --pattern '**/'
 echo --; "$PX" --json file list --root a=a a --pattern 'n*' | sed 's/"modified":[0-9]*/"modified":0/'

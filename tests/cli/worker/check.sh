@@ -31,3 +31,6 @@ sed -i 's/}}}$/}}, git_writable: true}/' git.yaml
 try "$PX" worker shell git.yaml -- touch repo/.git/hooks/x 2>&1
 "$PX" policy check -v "$PWD/repo:/r" -v "$PWD/repo/.git:/r/.git:ro"
 try "$PX" policy check -v "$PWD/repo:/r" -v "$PWD/repo/.git:/g:ro"
+printf 'sandbox: {paths: {documents: {root: ./notes, suffixes: [.md, .PDF]}, repo: {root: ./repo}}}\n' >suffixes.yaml
+"$PX" worker check suffixes.yaml
+"$PX" --json worker check suffixes.yaml | jq -c .paths[]
