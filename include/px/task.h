@@ -102,7 +102,7 @@ struct px_task_result {
     bool out_truncated, err_truncated;
     uint64_t wall_nsec;
     bool changed;               /* else there is neither a diff nor a list */
-    struct px_bytes diff;       /* unified: --- a/x and +++ b/x for every file */
+    struct px_bytes diff;       /* unified: --- a/x and +++ b/x for every file; symbolic links as git shows them */
     bool diff_truncated;
     const struct px_change *changes;
     size_t changes_count;

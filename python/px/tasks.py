@@ -170,7 +170,7 @@ class TestResult:
 class SandboxResult:
     """The same with the command as it was run and what it changed.
 
-    diff:          unified, `patch -p1` takes it; None if nothing has changed
+    diff:          unified, `git apply` takes it; links have the mode 120000; None if nothing has changed
     changed_files: their paths; None if nothing has changed
     """
 
