@@ -193,6 +193,22 @@ def r05_only_what_is_listed(world):
 
 
 @test
+def r05_names_that_mean_another_program(world):
+    """Python has two names. `sg` is ast-grep's: login has a program of that name that runs any line in a shell."""
+    world.prepare("t", {"a": "1"})
+    world.configure("allowed_binaries: [python3]\n")
+    answer = world.act("t", "python", "-c", "import sys; print(sys.version_info[0])")
+    check(answer["exit_code"] == 0 and answer["stdout"] == "3\n", str(answer)[:300])
+    check(world.act("t", "python2", "-c", "1")["error"] == "not_allowed", "python2")
+    (world.top / "configs" / "sandbox.yaml").unlink()
+    answer = world.act("t", "python3", "-c", "print(1)")
+    check(answer["exit_code"] == 0 and answer["stdout"] == "1\n", str(answer)[:300])
+    answer = world.act("t", "sg", "root", "-c", "touch ran")
+    check(answer["exit_code"] != 0 and not (world.space("t") / "ran").exists(), str(answer)[:300])
+    check(shutil.which("ast-grep") or answer["error"] == "not_allowed", str(answer)[:300])
+
+
+@test
 def r06_commands_that_are_none(world):
     world.prepare("t", {"a": "1"})
     for command in ([], "python3 -c pass", ["python3", 1], None, ["a\0b"], {"a": 1}):

@@ -21,6 +21,7 @@
 #include "box/places.h"
 #include "box/policy.h"
 #include "box/supervise.h"
+#include "engine/found.h"
 #include "engine/task.h"
 
 enum { DIFF_MAX = 16 << 20, ARGS_MAX = 65536, TIMED_OUT = 124, REFUSED = 126, INVALID = 127 };
@@ -192,17 +193,20 @@ static void done(struct px_after *after)
 
 /* ---- before ---- */
 
-static bool is_allowed(const struct px_tasks *tasks, const char *name)
+/* What the list lets a name mean; NULL: nothing. Who lists one name of Python means it by either. */
+static const char *allowed_name(const struct px_tasks *tasks, const char *name)
 {
-    size_t at = 0;
-    while (tasks->allowed[at] && !px_equal(tasks->allowed[at], name))
-        at++;
-    return tasks->allowed[at];
+    if (px_found_has(tasks->allowed, name))
+        return name;
+    const char *twin = px_found_twin(name);
+    return twin && px_found_has(tasks->allowed, twin) ? "python3" : NULL;
 }
 
 /* An entry of the list is a name that is looked up in the box's PATH, or the path itself: nothing else leads there. */
 static char *find_program(const char *name)
 {
+    if (px_equal(name, "sg")) /* ast-grep's; login's one of that name runs any line in a shell */
+        return find_program("ast-grep");
     static const char *const places[] = {"/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"};
     for (size_t i = 0; i < PX_COUNT_OF(places); i++) {
         char path[PATH_MAX];
@@ -346,11 +350,12 @@ static int start(struct px_task_run *run, const struct px_task_action *a, struct
         refuse(run, INVALID, "invalid_command", "invalid command");
         return log_alone(run, e);
     }
-    if (!is_allowed(run->tasks, run->cmd[0])) {
+    const char *name = allowed_name(run->tasks, run->cmd[0]);
+    if (!name) {
         refuse_binary(run, "not allowed");
         return log_alone(run, e);
     }
-    char *path = find_program(run->cmd[0]);
+    char *path = find_program(name);
     if (path) {
         free(run->cmd[0]);
         run->cmd[0] = path;

@@ -67,6 +67,14 @@ TEST(every_key_of_a_found_configuration_is_judged)
     ASSERT(px_found_way("no_such_key") < 0);
 }
 
+TEST(either_name_of_python_is_in_the_usual_list)
+{
+    struct px_err e;
+    ASSERT_EQ(read_as("allowed_binaries", "[python3]", true, &e), 0);
+    ASSERT_EQ(read_as("allowed_binaries", "[python2]", true, &e), -1);
+    ASSERT_EQ(e.code, PX_E_FOUND_LOOSENS);
+}
+
 TEST(paths_below_a_directory)
 {
     static const struct {
