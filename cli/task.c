@@ -256,6 +256,8 @@ static void say_changes(const struct call *c, const struct px_task_result *r)
     for (size_t i = 0; i < r->changes_count; i++)
         say("px: %s %s%s%s", r->changes[i].kind, r->changes[i].path, r->changes[i].link ? " (symbolic link)" : "",
             r->applied ? "" : " (dropped)");
+    for (size_t i = 0; r->box && !r->error && i < r->box->limits_hit_count; i++)
+        say("px: limit reached: %s", r->box->limits_hit[i].limit);
     if (r->error)
         say("px: %s", r->error);
     if (!r->error || strcmp(r->error, "not_allowed") != 0)

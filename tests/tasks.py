@@ -228,6 +228,7 @@ def r07_timeout_ends_the_tree(world):
     check(answer["exit_code"] == 124 and answer["error"] == "timeout" and answer["stderr"] == "timeout", str(answer))
     alive = subprocess.run(["pgrep", "-f", f"sleep {mark}"], capture_output=True, check=False)
     check(alive.returncode == 1, "something lives on")
+    check("timeout" in world.log("t")[-1]["limits_hit"], str(world.log("t")[-1]))
 
 
 @test
@@ -297,6 +298,10 @@ def r12_cpu_time(world):
     world.prepare("t", {"a": "1"})
     answer = world.python("t", "while True: pass")
     check(answer["exit_code"] == -9 and answer["error"] is None, str(answer)[:300])
+    check("cpu-time" in world.log("t")[-1]["limits_hit"], str(world.log("t")[-1]))
+    said = world.raw("task", "apply", "t", "--", "python3", "-c", "while True: pass")
+    check(b"px: limit reached: cpu-time\n" in said.stderr, str(said.stderr))
+    check(world.python("t", "pass")["exit_code"] == 0 and "limits_hit" not in world.log("t")[-1], "there was none")
 
 
 @test

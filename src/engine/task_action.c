@@ -81,6 +81,14 @@ static void print_cmd(struct px_json *j, const struct px_task_result *r)
     px_json_end(j);
 }
 
+static void print_limits(struct px_json *j, const struct px_result *box)
+{
+    px_json_array(j, "limits_hit");
+    for (size_t i = 0; box && i < box->limits_hit_count; i++)
+        px_json_text(j, NULL, box->limits_hit[i].limit);
+    px_json_end(j);
+}
+
 static void make_line(const struct px_task_run *run, struct px_buf *line)
 {
     const struct px_task_result *r = &run->result;
@@ -92,6 +100,8 @@ static void make_line(const struct px_task_run *run, struct px_buf *line)
     px_json_text(&j, "error", r->error);
     print_changed(&j, r);
     px_json_uint(&j, "diff_len", count_characters(&r->diff));
+    if (r->box && r->box->limits_hit_count > 0)
+        print_limits(&j, r->box);
     px_task_line_end(&j, run->id, run->key);
 }
 
@@ -475,10 +485,7 @@ static void print_box(struct px_json *j, const struct px_result *box)
 {
     px_json_text(j, "status", box ? px_status_name(box->status) : "refused");
     px_json_text(j, "reason", box ? box->reason : NULL);
-    px_json_array(j, "limits_hit");
-    for (size_t i = 0; box && i < box->limits_hit_count; i++)
-        px_json_text(j, NULL, box->limits_hit[i].limit);
-    px_json_end(j);
+    print_limits(j, box);
     px_json_text(j, "tier", box ? box->tier : NULL);
     px_json_array(j, "missing");
     for (size_t i = 0; box && i < box->missing_count; i++)
