@@ -209,6 +209,41 @@ def r05_names_that_mean_another_program(world):
 
 
 @test
+def tools_of_ones_own(world):
+    """path, binds and env: a tool that lies in a directory of the caller's, what it reads, and what it is told."""
+    tools, words = world.top / "tools" / "bin", world.top / "words"
+    tools.mkdir(parents=True)
+    words.mkdir()
+    for place in (world.top / "tools", tools, words):
+        place.chmod(0o755)
+    (words / "w").write_text("from a bind")
+    (words / "w").chmod(0o644)
+    script = f"#!/bin/sh\necho \"$(cat {words}/w), $GREETING, $1\"; other; touch {tools}/new {words}/new\n"
+    for name, text in (("ast-grep", script), ("other", "#!/bin/sh\necho from PATH\n")):
+        (tools / name).write_text(text)
+        (tools / name).chmod(0o755)
+    own = "path: [tools/bin]\nbinds: [words]\nenv: [GREETING=hello]\n"
+    for way in WAYS:
+        world.configure(f"overlay: {way}\nallowed_binaries: [sg, ast-grep]\n{own}")
+        world.prepare(way, {"a": "1"})
+        for name in ("ast-grep", "sg"):
+            answer = world.act(way, name, "scan")
+            check(answer["stdout"] == "from a bind, hello, scan\nfrom PATH\n" and answer["cmd"][0] == f"{tools}/ast-grep", str(answer)[:500])
+        check(world.act(way, "other")["error"] == "not_allowed", "what is in path must be listed as well")
+    check(sorted(os.listdir(tools)) == ["ast-grep", "other"] and os.listdir(words) == ["w"], "written outside")
+    world.configure("path: [no-such-directory]\n")
+    world.refused("PX400", "apply", "auto", "--", "ast-grep")
+    world.configure("env: [NAME]\n")
+    world.refused("PX400", "apply", "auto", "--", "ast-grep")
+    found = world.top / "found" / "configs"
+    found.mkdir(parents=True)
+    (found / "sandbox.yaml").write_text("env: [A=1]\n")
+    done = subprocess.run([world.px, "--json", "task", "prepare", "t"], cwd=found.parent, capture_output=True, check=False,
+                          stdin=subprocess.DEVNULL)
+    check(b"PX050" in done.stdout + done.stderr and done.returncode != 0, str(done)[:500])
+
+
+@test
 def r06_commands_that_are_none(world):
     world.prepare("t", {"a": "1"})
     for command in ([], "python3 -c pass", ["python3", 1], None, ["a\0b"], {"a": 1}):

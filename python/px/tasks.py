@@ -61,6 +61,8 @@ class SandboxConfig:
     enable_jail, jailer: False: no box, limits alone; px is the only jailer, others are refused (PX003)
     overlay:             "auto", or "never" for actions that run on a copy
     log_max_mb:          of a journal
+    path, binds:         directories before the box's PATH, and paths that the box shows read-only where they are
+    env:                 "NAME=VALUE" of every action
     """
 
     work_root: StrPath = ".sandbox"
@@ -73,11 +75,15 @@ class SandboxConfig:
     jailer: str = "none"
     overlay: str = "auto"
     log_max_mb: int = 64
+    path: Sequence[StrPath] = ()
+    binds: Sequence[StrPath] = ()
+    env: Sequence[str] = ()
 
     @classmethod
     def load(cls, file: StrPath | None = None) -> SandboxConfig:
         """What a YAML file says; None: configs/sandbox.yaml, or the defaults without it. Makes the directories."""
-        work_root, logs_dir, timeout, cpu_time, memory, allowed, log_max, overlay = _px.Tasks(file).config()
+        read = _px.Tasks(file).config()
+        work_root, logs_dir, timeout, cpu_time, memory, allowed, log_max, overlay, path, binds, env = read
         return cls(
             work_root,
             logs_dir,
@@ -87,6 +93,9 @@ class SandboxConfig:
             allowed,
             overlay="auto" if overlay else "never",
             log_max_mb=log_max >> 20,
+            path=tuple(path),
+            binds=tuple(binds),
+            env=tuple(env),
         )
 
 

@@ -27,6 +27,9 @@ static const struct {
     {"jailer", "none", NULL},
     {"log_max_mb", "64", "65"},
     {"overlay", "never", NULL},
+    {"path", "[]", "[/usr/bin]"},
+    {"binds", "[]", "[/etc]"},
+    {"env", "[]", "[A=1]"},
 };
 
 static int read_as(const char *key, const char *value, bool found, struct px_err *e)
