@@ -219,7 +219,7 @@ static void say_changes(const struct cli *cli, const struct px_result *r)
     if (cli->verbose < 0 || cli->json || !r->has_changes)
         return;
     for (size_t i = 0; i < r->changes_count && (i < NAMES || cli->verbose > 0); i++)
-        say("px: %s: %s", r->changes[i].kind, r->changes[i].path);
+        say("px: %s: %s%s", r->changes[i].kind, r->changes[i].path, r->changes[i].link ? " (symbolic link)" : "");
     if (r->changes_count > NAMES && cli->verbose <= 0)
         say("px: ... and %zu more", r->changes_count - NAMES);
     const char *name = r->changes_kept ? strrchr(r->changes_kept, '/') : NULL;

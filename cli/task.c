@@ -254,7 +254,10 @@ static void say_changes(const struct call *c, const struct px_task_result *r)
     if (c->cli->verbose < 0)
         return;
     for (size_t i = 0; i < r->changes_count; i++)
-        say("px: %s %s%s", r->changes[i].kind, r->changes[i].path, r->applied ? "" : " (dropped)");
+        say("px: %s %s%s%s", r->changes[i].kind, r->changes[i].path, r->changes[i].link ? " (symbolic link)" : "",
+            r->applied ? "" : " (dropped)");
+    for (size_t i = 0; r->box && !r->error && i < r->box->limits_hit_count; i++)
+        say("px: limit reached: %s", r->box->limits_hit[i].limit);
     if (r->error)
         say("px: %s", r->error);
     if (!r->error || strcmp(r->error, "not_allowed") != 0)
@@ -327,8 +330,9 @@ static int show_changes(struct call *c, struct px_task_changes *changes, bool di
     int status = 0;
     for (size_t i = 0; c->cli->json && i < changes->count; i++) {
         json_t *path = json_string(changes->changes[i].path);   /* NULL if it is no UTF-8 */
-        (void)json_array_append_new(list, json_pack("{s:o, s:s}", "path", path ? path : json_null(), "kind",
-                                                    changes->changes[i].kind));
+        json_t *link = changes->changes[i].link ? json_true() : NULL;
+        (void)json_array_append_new(list, json_pack("{s:o, s:s, s:o*}", "path", path ? path : json_null(), "kind",
+                                                    changes->changes[i].kind, "link", link));
     }
     if (c->cli->json) {
         json_t *text = json_stringn(changes->diff.data, changes->diff.len);
@@ -343,7 +347,8 @@ static int show_changes(struct call *c, struct px_task_changes *changes, bool di
         status = flush();
     } else {
         for (size_t i = 0; i < changes->count && c->cli->verbose >= 0; i++)
-            say("px: %s %s", changes->changes[i].kind, changes->changes[i].path);
+            say("px: %s %s%s", changes->changes[i].kind, changes->changes[i].path,
+                changes->changes[i].link ? " (symbolic link)" : "");
     }
     json_decref(list);
     px_task_changes_done(changes);

@@ -175,9 +175,7 @@ static void tell_file(struct telling *t, const char *path, const char *change, c
     px_json_end(&t->json);
     known = known && !px_diff_used(&t->budget);
     if (known && px_diff_write_within(path, before, after, PX_DIFF_GIT, &t->budget, &one) == 0) {
-        if (one.len <= DIFF_MAX - t->diff.len)
-            px_buf_add(&t->diff, one.data, one.len);
-        else
+        if (px_diff_add(&t->diff, &one) < 0)
             t->cut = "the diff is too large";
         return;
     }

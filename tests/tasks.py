@@ -193,6 +193,57 @@ def r05_only_what_is_listed(world):
 
 
 @test
+def r05_names_that_mean_another_program(world):
+    """Python has two names. `sg` is ast-grep's: login has a program of that name that runs any line in a shell."""
+    world.prepare("t", {"a": "1"})
+    world.configure("allowed_binaries: [python3]\n")
+    answer = world.act("t", "python", "-c", "import sys; print(sys.version_info[0])")
+    check(answer["exit_code"] == 0 and answer["stdout"] == "3\n", str(answer)[:300])
+    check(world.act("t", "python2", "-c", "1")["error"] == "not_allowed", "python2")
+    (world.top / "configs" / "sandbox.yaml").unlink()
+    answer = world.act("t", "python3", "-c", "print(1)")
+    check(answer["exit_code"] == 0 and answer["stdout"] == "1\n", str(answer)[:300])
+    answer = world.act("t", "sg", "root", "-c", "touch ran")
+    check(answer["exit_code"] != 0 and not (world.space("t") / "ran").exists(), str(answer)[:300])
+    check(shutil.which("ast-grep") or answer["error"] == "not_allowed", str(answer)[:300])
+
+
+@test
+def tools_of_ones_own(world):
+    """path, binds and env: a tool that lies in a directory of the caller's, what it reads, and what it is told."""
+    tools, words = world.top / "tools" / "bin", world.top / "words"
+    tools.mkdir(parents=True)
+    words.mkdir()
+    for place in (world.top / "tools", tools, words):
+        place.chmod(0o755)
+    (words / "w").write_text("from a bind")
+    (words / "w").chmod(0o644)
+    script = f"#!/bin/sh\necho \"$(cat {words}/w), $GREETING, $1\"; other; touch {tools}/new {words}/new\n"
+    for name, text in (("ast-grep", script), ("other", "#!/bin/sh\necho from PATH\n")):
+        (tools / name).write_text(text)
+        (tools / name).chmod(0o755)
+    own = "path: [tools/bin]\nbinds: [words]\nenv: [GREETING=hello]\n"
+    for way in WAYS:
+        world.configure(f"overlay: {way}\nallowed_binaries: [sg, ast-grep]\n{own}")
+        world.prepare(way, {"a": "1"})
+        for name in ("ast-grep", "sg"):
+            answer = world.act(way, name, "scan")
+            check(answer["stdout"] == "from a bind, hello, scan\nfrom PATH\n" and answer["cmd"][0] == f"{tools}/ast-grep", str(answer)[:500])
+        check(world.act(way, "other")["error"] == "not_allowed", "what is in path must be listed as well")
+    check(sorted(os.listdir(tools)) == ["ast-grep", "other"] and os.listdir(words) == ["w"], "written outside")
+    world.configure("path: [no-such-directory]\n")
+    world.refused("PX400", "apply", "auto", "--", "ast-grep")
+    world.configure("env: [NAME]\n")
+    world.refused("PX400", "apply", "auto", "--", "ast-grep")
+    found = world.top / "found" / "configs"
+    found.mkdir(parents=True)
+    (found / "sandbox.yaml").write_text("env: [A=1]\n")
+    done = subprocess.run([world.px, "--json", "task", "prepare", "t"], cwd=found.parent, capture_output=True, check=False,
+                          stdin=subprocess.DEVNULL)
+    check(b"PX050" in done.stdout + done.stderr and done.returncode != 0, str(done)[:500])
+
+
+@test
 def r06_commands_that_are_none(world):
     world.prepare("t", {"a": "1"})
     for command in ([], "python3 -c pass", ["python3", 1], None, ["a\0b"], {"a": 1}):
@@ -212,6 +263,7 @@ def r07_timeout_ends_the_tree(world):
     check(answer["exit_code"] == 124 and answer["error"] == "timeout" and answer["stderr"] == "timeout", str(answer))
     alive = subprocess.run(["pgrep", "-f", f"sleep {mark}"], capture_output=True, check=False)
     check(alive.returncode == 1, "something lives on")
+    check("timeout" in world.log("t")[-1]["limits_hit"], str(world.log("t")[-1]))
 
 
 @test
@@ -281,6 +333,10 @@ def r12_cpu_time(world):
     world.prepare("t", {"a": "1"})
     answer = world.python("t", "while True: pass")
     check(answer["exit_code"] == -9 and answer["error"] is None, str(answer)[:300])
+    check("cpu-time" in world.log("t")[-1]["limits_hit"], str(world.log("t")[-1]))
+    said = world.raw("task", "apply", "t", "--", "python3", "-c", "while True: pass")
+    check(b"px: limit reached: cpu-time\n" in said.stderr, str(said.stderr))
+    check(world.python("t", "pass")["exit_code"] == 0 and "limits_hit" not in world.log("t")[-1], "there was none")
 
 
 @test
@@ -607,9 +663,11 @@ def seen_by_git(tree):
 
 
 def beyond_libgit2(old, new):
-    """What the library's parser does not take: an empty file that comes or goes without a number of its content, a name with a blank."""
+    """What the library's parser does not take: an empty file that comes or goes without a number of its content, a name with a blank,
+    modes before lines that change, which a link with another target has."""
     changed = seen_by_git(old) ^ seen_by_git(new)
-    return any(not data or b" " in bytes.fromhex(path) for path, _, data in changed)
+    links = [{path: what for path, kind, _, what in tree if kind == stat.S_IFLNK} for tree in (old, new)]
+    return any(links[1].get(path, what) != what for path, what in links[0].items()) or any(not data or b" " in bytes.fromhex(path) for path, _, data in changed)
 
 
 def by_libgit2(diff, old):
@@ -718,6 +776,80 @@ def actions_diff_like_branches(world):
         trees = {task: world.inside(task) for task in answers}
         check(look(world.space(f"plain-auto-{i}")) == trees[f"plain-auto-{i}"], "outside and inside differ")
         check(len({json.dumps(tree) for tree in trees.values()}) == 1, f"{i}: the trees differ")
+
+
+LINKS = """
+import os
+os.symlink("/etc/passwd", "new")
+os.remove("moved"); os.symlink("there", "moved")
+os.remove("gone")
+os.remove("empty"); os.symlink("text", "empty")
+os.remove("was link"); open("was link", "w").write("a file\\n")
+open("text", "a").write("2\\n")
+"""
+
+
+def links_of(top):
+    return {path.name: os.readlink(path) for path in sorted(top.iterdir()) if path.is_symlink()}
+
+
+def make_links(top):
+    top.mkdir()
+    for name in ("moved", "gone", "was link"):
+        (top / name).symlink_to("here")
+    (top / "empty").touch()
+    (top / "text").write_text("1\n")
+
+
+def apply_with_git(world, diff, place):
+    done = subprocess.run(["git", "apply", "-p1"], cwd=place, input=diff.encode(), capture_output=True, check=False,
+                          env={**os.environ, "GIT_CEILING_DIRECTORIES": str(world.top)})
+    check(done.returncode == 0, f"git apply: {done.stderr[-500:]!r}\n{diff}")
+
+
+@test
+def links_show_as_links(world):
+    """Who reads the diff of an action sees that it makes a link, and git makes one of it."""
+    wanted = {"new": ("added", True), "moved": ("modified", True), "gone": ("deleted", True), "empty": ("modified", True),
+              "was link": ("modified", None), "text": ("modified", None)}
+    for way in WAYS:
+        world.way(way)
+        source, place = world.top / f"{way}-source", world.top / f"{way}-place"
+        make_links(source)
+        make_links(place)
+        world.good("prepare", way, "--from", str(source))
+        answer = world.python(way, LINKS)
+        check(answer["exit_code"] == 0 and answer["applied"], str(answer)[:400])
+        check({item["path"]: (item["kind"], item.get("link")) for item in answer["changes"]} == wanted, str(answer["changes"]))
+        check("diff --git a/new b/new\nnew file mode 120000\n--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+/etc/passwd\n" in answer["diff"],
+              answer["diff"])
+        check(answer["diff"].count("120000\n") == 6 and "--- a/text\n+++ b/text\n" in answer["diff"], answer["diff"])
+        if shutil.which("git"):
+            apply_with_git(world, answer["diff"], place)
+            check(links_of(place) == links_of(world.space(way)) and (place / "was link").read_text() == "a file\n", answer["diff"])
+            check((place / "text").read_text() == "1\n2\n", answer["diff"])
+    said = world.raw("task", "apply", "auto", "--", "python3", "-c", "import os; os.symlink('a', 'b')")
+    check(b"px: added b (symbolic link)\n" in said.stderr, str(said.stderr))
+
+
+@test
+def a_file_that_is_no_text_stops_no_diff(world):
+    """A note behind an entry that has no lines, a mode or an empty file, is no part of that entry for git."""
+    if not shutil.which("git"):
+        raise Skip("there is no git here")
+    world.prepare("t", {"a": "1\n", "z": "1\n"})
+    world.good("fork", "t", "b")
+    world.python("b", "import os; os.chmod('a', 0o755); open('b', 'wb').write(b'\\0'); open('c', 'w'); open('d', 'wb').write(b'\\0')\n"
+                      "open('e', 'w').write('x' * 3000000); open('z', 'a').write('2\\n')")
+    place = world.top / "place"
+    place.mkdir()
+    for name in ("a", "z"):
+        (place / name).write_text("1\n")
+        (place / name).chmod(0o644)
+    answer = world.good("diff", "b")
+    apply_with_git(world, answer["diff"], place)
+    check(sorted(os.listdir(place)) == ["a", "c", "z"] and (place / "a").stat().st_mode & 0o111, answer["diff"])
+    check((place / "z").read_text() == "1\n2\n", answer["diff"])
 
 
 # ---- branches -------------------------------------------------------------------------------------------------------

@@ -203,6 +203,7 @@ struct px_traffic {
 struct px_change {
     const char *path;           /* from the directory; a directory's own ends with '/' */
     const char *kind;           /* "added", "modified", "deleted", "mode", "special" (a FIFO or a socket: never applied) */
+    bool link;                  /* a symbolic link, or one that was deleted */
 };
 
 struct px_result {

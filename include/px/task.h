@@ -39,6 +39,10 @@ struct px_tasks_config {
     uint64_t log_bytes_max;     /* log_max_mb: 64 */
     bool overlay;               /* false: every action runs on a copy */
     bool jail;                  /* enable_jail: true; false: no box, rlimits alone, on a copy, as the result says (tier, missing) */
+    /* Lists that end with NULL; empty by default. */
+    const char *const *path;    /* directories before the box's PATH; the box shows them read-only where they are */
+    const char *const *binds;   /* paths that it shows in the same way */
+    const char *const *env;     /* "NAME=VALUE" */
 };
 
 /* file: YAML; NULL: configs/sandbox.yaml, if it is there. That one may only restrict the defaults: a field that
@@ -102,7 +106,7 @@ struct px_task_result {
     bool out_truncated, err_truncated;
     uint64_t wall_nsec;
     bool changed;               /* else there is neither a diff nor a list */
-    struct px_bytes diff;       /* unified: --- a/x and +++ b/x for every file */
+    struct px_bytes diff;       /* unified: --- a/x and +++ b/x for every file; symbolic links as git shows them */
     bool diff_truncated;
     const struct px_change *changes;
     size_t changes_count;

@@ -65,11 +65,11 @@ static void tasks_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-static PyObject *allowed_of(const struct px_tasks_config *c)
+static PyObject *list_of(const char *const *texts)
 {
     PyObject *list = PyList_New(0);
-    for (size_t i = 0; list && c->allowed[i]; i++) {
-        PyObject *name = PyUnicode_DecodeFSDefault(c->allowed[i]);
+    for (size_t i = 0; list && texts[i]; i++) {
+        PyObject *name = PyUnicode_DecodeFSDefault(texts[i]);
         if (!name || PyList_Append(list, name) < 0)
             Py_CLEAR(list);
         Py_XDECREF(name);
@@ -81,9 +81,10 @@ static PyObject *tasks_config(PyObject *object, PyObject *none)
 {
     const struct px_tasks_config *c = px_tasks_config(tasks_of(object));
     (void)none;
-    return Py_BuildValue("NNKKKNKN", PyUnicode_DecodeFSDefault(c->work_root), PyUnicode_DecodeFSDefault(c->logs_dir),
+    return Py_BuildValue("NNKKKNKNNNN", PyUnicode_DecodeFSDefault(c->work_root), PyUnicode_DecodeFSDefault(c->logs_dir),
                          (unsigned long long)c->timeout_msec, (unsigned long long)c->cpu_time_msec, (unsigned long long)c->memory_bytes,
-                         allowed_of(c), (unsigned long long)c->log_bytes_max, PyBool_FromLong(c->overlay));
+                         list_of(c->allowed), (unsigned long long)c->log_bytes_max, PyBool_FromLong(c->overlay),
+                         list_of(c->path), list_of(c->binds), list_of(c->env));
 }
 
 /* ---- workspaces ---- */
@@ -293,7 +294,8 @@ static void run_dealloc(PyObject *object)
 
 static PyMethodDef methods[] = {
     {"config", tasks_config, METH_NOARGS,
-     "(work_root, logs_dir, timeout_msec, cpu_time_msec, memory_bytes, allowed, log_bytes_max, overlay)"},
+     "(work_root, logs_dir, timeout_msec, cpu_time_msec, memory_bytes, allowed, log_bytes_max, overlay, path, binds, "
+     "env)"},
     {"prepare", tasks_prepare, METH_VARARGS, "prepare(id, ((path, bytes), ...)): makes the workspace or adds to it; its path."},
     {"cleanup", tasks_cleanup, METH_VARARGS, "cleanup(id): removes the workspace, if there is one."},
     {"start", tasks_start, METH_VARARGS,

@@ -61,6 +61,8 @@ class SandboxConfig:
     enable_jail, jailer: False: no box, limits alone; px is the only jailer, others are refused (PX003)
     overlay:             "auto", or "never" for actions that run on a copy
     log_max_mb:          of a journal
+    path, binds:         directories before the box's PATH, and paths that the box shows read-only where they are
+    env:                 "NAME=VALUE" of every action
     """
 
     work_root: StrPath = ".sandbox"
@@ -73,11 +75,15 @@ class SandboxConfig:
     jailer: str = "none"
     overlay: str = "auto"
     log_max_mb: int = 64
+    path: Sequence[StrPath] = ()
+    binds: Sequence[StrPath] = ()
+    env: Sequence[str] = ()
 
     @classmethod
     def load(cls, file: StrPath | None = None) -> SandboxConfig:
         """What a YAML file says; None: configs/sandbox.yaml, or the defaults without it. Makes the directories."""
-        work_root, logs_dir, timeout, cpu_time, memory, allowed, log_max, overlay = _px.Tasks(file).config()
+        read = _px.Tasks(file).config()
+        work_root, logs_dir, timeout, cpu_time, memory, allowed, log_max, overlay, path, binds, env = read
         return cls(
             work_root,
             logs_dir,
@@ -87,6 +93,9 @@ class SandboxConfig:
             allowed,
             overlay="auto" if overlay else "never",
             log_max_mb=log_max >> 20,
+            path=tuple(path),
+            binds=tuple(binds),
+            env=tuple(env),
         )
 
 
@@ -170,7 +179,7 @@ class TestResult:
 class SandboxResult:
     """The same with the command as it was run and what it changed.
 
-    diff:          unified, `patch -p1` takes it; None if nothing has changed
+    diff:          unified, `git apply` takes it; links have the mode 120000; None if nothing has changed
     changed_files: their paths; None if nothing has changed
     """
 

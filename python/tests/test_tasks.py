@@ -242,6 +242,19 @@ def test_R19_R20_cleanup_and_journal():
     assert not isinstance(caught.value, WorkspaceError)
 
 
+def test_tools_of_ones_own(here):
+    tools = here / "tools"
+    tools.mkdir(mode=0o755)
+    (tools / "tool").write_text('#!/bin/sh\necho "$WORD $1"\n')
+    (tools / "tool").chmod(0o755)
+    use = SandboxConfig(allowed_binaries=["tool"], path=["tools"], env=["WORD=said"])
+    result = apply_action(prepare("t", use=use), {"command": ["tool", "it"]}, config=use)
+    assert (result.cmd[0], result.stdout, result.exit_code) == (str(tools.resolve() / "tool"), "said it\n", 0)
+    Path("own.yaml").write_text("path: [tools]\nbinds: [/usr/bin]\nenv: [A=1]\n")
+    loaded = SandboxConfig.load("own.yaml")
+    assert (loaded.path, loaded.binds, loaded.env) == ((str(tools.resolve()),), (os.path.realpath("/usr/bin"),), ("A=1",))
+
+
 def test_R21_R22_configuration(here):
     assert SandboxConfig.load() == SandboxConfig(allowed_binaries=["ast-grep", "sg", "python", "pytest"])
     Path("configs").mkdir()

@@ -10,7 +10,7 @@
 #include "base/sys.h"
 #include "base/myers.h"
 
-enum { CONTEXT = 3, LINE_MODE = 0170000 };
+enum { CONTEXT = 3, KIND_MODE = 0170000, LINK_MODE = 0120000 };
 
 /* ---- lines ---- */
 
@@ -320,6 +320,12 @@ static void put_hunks(struct px_buf *out, const struct side *a, const struct sid
     }
 }
 
+static bool is_link(unsigned mode)
+{
+    return (mode & KIND_MODE) == LINK_MODE;
+}
+
+/* A link whose target changes has its two equal modes told, or it would look like a file. */
 static void put_modes(struct px_buf *out, const char *path, unsigned before, unsigned after)
 {
     px_buf_puts(out, "diff --git ");
@@ -331,7 +337,7 @@ static void put_modes(struct px_buf *out, const char *path, unsigned before, uns
         px_buf_printf(out, "new file mode %06o\n", after);
     else if (!after)
         px_buf_printf(out, "deleted file mode %06o\n", before);
-    else if (before != after)
+    else if (before != after || is_link(after))
         px_buf_printf(out, "old mode %06o\nnew mode %06o\n", before, after);
 }
 
@@ -382,6 +388,27 @@ static void put_why_not(const char *path, const struct px_diff_side *before, con
              large ? ", and are too large to show" : "", out);
 }
 
+/* `git apply` takes a note right behind a header without lines for a part of that entry, and refuses it. */
+static bool would_swallow(const struct px_buf *out, const struct px_buf *one)
+{
+    size_t at = out->len ? out->len - 1 : 0; /* of the newline that ends the last line */
+    while (at > 0 && out->data[at - 1] != '\n')
+        at--;
+    bool header = out->len > 0 && (out->data[at] == 'n' || out->data[at] == 'd'); /* new mode, deleted file mode */
+    return header && one->len > 0 && (one->data[0] == 'B' || one->data[0] == 'F');
+}
+
+int px_diff_add(struct px_buf *out, const struct px_buf *one)
+{
+    bool blank = would_swallow(out, one);
+    if (out->err < 0 || one->len + blank > out->max - out->len)
+        return out->err < 0 ? out->err : -E2BIG;
+    if (blank)
+        px_buf_putc(out, '\n');
+    px_buf_add(out, one->data, one->len);
+    return out->err;
+}
+
 /* ---- budgets ---- */
 
 bool px_diff_used(const struct px_diff_budget *budget)
@@ -412,16 +439,29 @@ int px_diff_write(const char *path, const struct px_diff_side *before, const str
     return px_diff_write_within(path, before, after, style, &own, out);
 }
 
+/* One goes and the other comes; if the first cannot be shown, the other would have no place. */
+static int write_both(const char *path, const struct px_diff_side *before, const struct px_diff_side *after,
+                      struct px_diff_budget *budget, struct px_buf *out)
+{
+    static const struct px_diff_side none = {"", 0, 0};
+    size_t left_out = budget->left_out;
+    if (!px_diff_is_text(before) || !px_diff_is_text(after)) {
+        put_why_not(path, before, after, out);
+        return out->err;
+    }
+    int r = px_diff_write_within(path, before, &none, PX_DIFF_GIT, budget, out);
+    if (r < 0 || budget->left_out > left_out)
+        return r;
+    return px_diff_write_within(path, &none, after, PX_DIFF_GIT, budget, out);
+}
+
 int px_diff_write_within(const char *path, const struct px_diff_side *before, const struct px_diff_side *after,
                          enum px_diff_style style, struct px_diff_budget *budget, struct px_buf *out)
 {
     bool same = before->len == after->len && (before->len == 0 || memcmp(before->data, after->data, before->len) == 0);
-    bool kinds_differ = before->mode && after->mode && (before->mode & LINE_MODE) != (after->mode & LINE_MODE);
-    static const struct px_diff_side none = {"", 0, 0};
-    if (kinds_differ) {         /* one goes and the other comes */
-        int r = px_diff_write_within(path, before, &none, style, budget, out);
-        return r < 0 ? r : px_diff_write_within(path, &none, after, style, budget, out);
-    }
+    bool kinds_differ = before->mode && after->mode && (before->mode & KIND_MODE) != (after->mode & KIND_MODE);
+    if (kinds_differ)
+        return write_both(path, before, after, budget, out);
     if (same && before->mode == after->mode)
         return out->err;
     if (!same && (!px_diff_is_text(before) || !px_diff_is_text(after))) {
@@ -430,6 +470,8 @@ int px_diff_write_within(const char *path, const struct px_diff_side *before, co
     }
     if (!same && !take_bytes(budget, before->len, after->len))
         return px_diff_leave_out(path, before->mode, after->mode, budget, out);
+    if (is_link(before->mode) || is_link(after->mode)) /* the plain style has no words for them */
+        style = PX_DIFF_GIT;
     if (style == PX_DIFF_GIT)
         put_modes(out, path, before->mode, after->mode);
     int r = same ? 0 : put_text(path, before, after, style, &budget->steps, out);

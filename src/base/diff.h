@@ -19,7 +19,7 @@ struct px_diff_side {
 
 enum px_diff_style {
     PX_DIFF_GIT,                /* with lines for modes, new and deleted files */
-    PX_DIFF_PLAIN,              /* --- a/x and +++ b/x alone, for every file */
+    PX_DIFF_PLAIN,              /* --- a/x and +++ b/x alone, for every file; symbolic links as in the other */
 };
 
 enum { PX_DIFF_BYTES_MAX = 2 << 20 };   /* of one side; larger files are only named */
@@ -45,5 +45,8 @@ int px_diff_write_within(const char *path, const struct px_diff_side *before, co
 bool px_diff_used(const struct px_diff_budget *budget);
 int px_diff_leave_out(const char *path, unsigned before, unsigned after, struct px_diff_budget *budget,
                       struct px_buf *out);
+/* Puts the diff of one file behind those of others, so that none is taken for a part of the one before. -E2BIG: there
+ * is no room for it, and nothing is added. */
+int px_diff_add(struct px_buf *out, const struct px_buf *one);
 /* Whether its lines can be shown: no NUL byte, not too large. */
 bool px_diff_is_text(const struct px_diff_side *side);

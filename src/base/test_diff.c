@@ -62,6 +62,67 @@ TEST(vectors_of_modes)
                "diff --git a/x b/x\nnew file mode 120000\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+to\n\\ No newline at end of file\n");
 }
 
+static void check_kinds(const char *before, unsigned before_mode, const char *after, unsigned after_mode, enum px_diff_style style,
+                        const char *expected)
+{
+    px_auto_buf struct px_buf out = PX_BUF(1 << 20);
+    struct px_diff_side a = {before, strlen(before), before_mode}, b = {after, strlen(after), after_mode};
+    ASSERT_OK(px_diff_write("x", &a, &b, style, &out));
+    ASSERT_STR(px_buf_text(&out), expected);
+}
+
+TEST(links_are_links_in_both_styles)
+{
+    static const enum px_diff_style styles[] = {PX_DIFF_GIT, PX_DIFF_PLAIN};
+    static const char head[] = "diff --git a/x b/x\n", bare[] = "\n\\ No newline at end of file\n";
+    char text[400];
+    for (size_t i = 0; i < PX_COUNT_OF(styles); i++) {
+        (void)px_fmt(text, sizeof text, "%snew file mode 120000\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+to%s", head, bare);
+        check_kinds("", 0, "to", 0120000, styles[i], text);
+        (void)px_fmt(text, sizeof text, "%sdeleted file mode 120000\n--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-to%s", head, bare);
+        check_kinds("to", 0120000, "", 0, styles[i], text);
+        (void)px_fmt(text, sizeof text, "%sold mode 120000\nnew mode 120000\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a%s+b%s", head, bare, bare);
+        check_kinds("a", 0120000, "b", 0120000, styles[i], text);
+        (void)px_fmt(text, sizeof text, "%sdeleted file mode 100644\n%snew file mode 120000\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+to%s",
+                     head, head, bare);
+        check_kinds("", 0100644, "to", 0120000, styles[i], text);
+    }
+}
+
+/* If the file cannot be shown going, the link has no place that it could come to. */
+TEST(a_file_that_is_no_text_and_becomes_a_link_is_named)
+{
+    px_auto_buf struct px_buf out = PX_BUF(1 << 20);
+    struct px_diff_side a = {"a\0b", 3, 0100644}, b = {"to", 2, 0120000};
+    ASSERT_OK(px_diff_write("x", &a, &b, PX_DIFF_GIT, &out));
+    ASSERT_STR(px_buf_text(&out), "Binary files a/x and b/x differ\n");
+}
+
+static void add(struct px_buf *out, const char *text)
+{
+    px_auto_buf struct px_buf one = PX_BUF(1000);
+    px_buf_puts(&one, text);
+    ASSERT_OK(px_diff_add(out, &one));
+}
+
+TEST(a_note_is_apart_from_a_header_without_lines)
+{
+    px_auto_buf struct px_buf out = PX_BUF(1000);
+    add(&out, "Files a/a and b/a differ\n");
+    add(&out, "diff --git a/e b/e\nnew file mode 100644\n");
+    add(&out, "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n");
+    add(&out, "Binary files a/g and b/g differ\n");
+    add(&out, "Binary files a/h and b/h differ\n");
+    ASSERT_STR(px_buf_text(&out), "Files a/a and b/a differ\ndiff --git a/e b/e\nnew file mode 100644\n"
+                                  "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n\n"
+                                  "Binary files a/g and b/g differ\nBinary files a/h and b/h differ\n");
+    px_auto_buf struct px_buf note = PX_BUF(100), small = PX_BUF(24);
+    px_buf_puts(&note, "Files\n");
+    px_buf_puts(&small, "deleted file mode\n"); /* 18 bytes: the note would fit without the blank line */
+    ASSERT_EQ(px_diff_add(&small, &note), -E2BIG);
+    ASSERT(small.err == 0 && small.len == 18);
+}
+
 TEST(two_hunks_and_one)
 {
     const char *before = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n16\n17\n18\n19\n20\n";

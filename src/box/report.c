@@ -404,6 +404,8 @@ void px_report_changes(struct px_json *j, const char *name, const struct px_chan
         px_json_object(j, NULL);
         px_json_bytes(j, "path", changes[i].path, strlen(changes[i].path));
         px_json_text(j, "kind", changes[i].kind);
+        if (changes[i].link)
+            px_json_bool(j, "link", true);
         px_json_end(j);
     }
     px_json_end(j);

@@ -130,7 +130,8 @@ static int tell(struct changes *c, struct px_result *r, struct px_err *e)
     for (size_t i = 0; i < c->list.count; i++) {
         const struct px_changes_item *item = &c->list.items[i];
         if (item->listed)
-            c->told[r->changes_count++] = (struct px_change){item->path, px_change_word(item->kind)};
+            c->told[r->changes_count++] =
+                (struct px_change){item->path, px_change_word(item->kind), px_changes_is_link(item)};
     }
     r->changes = c->told;
     c->diff = PX_BUF(c->diff_max);

@@ -62,7 +62,12 @@ int px_found_below(int dir, const char *path)
 
 /* ---- values ---- */
 
-static bool has(char *const *list, const char *name)
+const char *px_found_twin(const char *name)
+{
+    return px_equal(name, "python") ? "python3" : px_equal(name, "python3") ? "python" : NULL;
+}
+
+bool px_found_has(char *const *list, const char *name)
 {
     for (; *list; list++)
         if (px_equal(*list, name))
@@ -72,9 +77,11 @@ static bool has(char *const *list, const char *name)
 
 static bool is_subset(char *const *list, char *const *usual)
 {
-    for (; *list; list++)
-        if (!has(usual, *list))
+    for (; *list; list++) {
+        const char *twin = px_found_twin(*list);
+        if (!px_found_has(usual, *list) && !(twin && px_found_has(usual, twin)))
             return false;
+    }
     return true;
 }
 

@@ -15,6 +15,9 @@ int px_found_way(const char *key);
 /* Whether `value` is at least as strict as `usual`: char * for BELOW, uint64_t for LESS, a list of names up to NULL
  * for SUBSET, bool for ON. dir: what BELOW is about. */
 bool px_found_restricts(enum px_found_way way, int dir, const void *value, const void *usual);
+/* The other name of a program that has two: python and python3. NULL: none. */
+const char *px_found_twin(const char *name);
+bool px_found_has(char *const *list, const char *name);
 
 /* A relative path without ".." and ".git" whose parts, as far as they exist, are no links. 0, -EXDEV (it leads out),
  * -ELOOP, -errno. */

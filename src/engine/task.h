@@ -10,12 +10,14 @@
 #include "base/json.h"
 #include "work/space.h"
 
-enum { PX_TASK_ALLOWED_MAX = 256, PX_TASK_KEY = 33, PX_TASK_LINE_MAX = 64 << 20 };
+enum { PX_TASK_ALLOWED_MAX = 256, PX_TASK_LIST_MAX = 32, PX_TASK_KEY = 33, PX_TASK_LINE_MAX = 64 << 20 };
 
 struct px_tasks {
     struct px_tasks_config config;
     char *work_root, *logs_dir;
     char *allowed[PX_TASK_ALLOWED_MAX + 1];
+    char *path[PX_TASK_LIST_MAX + 1], *binds[PX_TASK_LIST_MAX + 1]; /* absolute, without links */
+    char *env[PX_TASK_LIST_MAX + 1];
     struct px_space_root root;
 };
 

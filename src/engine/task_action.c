@@ -21,6 +21,7 @@
 #include "box/places.h"
 #include "box/policy.h"
 #include "box/supervise.h"
+#include "engine/found.h"
 #include "engine/task.h"
 
 enum { DIFF_MAX = 16 << 20, ARGS_MAX = 65536, TIMED_OUT = 124, REFUSED = 126, INVALID = 127 };
@@ -80,6 +81,14 @@ static void print_cmd(struct px_json *j, const struct px_task_result *r)
     px_json_end(j);
 }
 
+static void print_limits(struct px_json *j, const struct px_result *box)
+{
+    px_json_array(j, "limits_hit");
+    for (size_t i = 0; box && i < box->limits_hit_count; i++)
+        px_json_text(j, NULL, box->limits_hit[i].limit);
+    px_json_end(j);
+}
+
 static void make_line(const struct px_task_run *run, struct px_buf *line)
 {
     const struct px_task_result *r = &run->result;
@@ -91,6 +100,8 @@ static void make_line(const struct px_task_run *run, struct px_buf *line)
     px_json_text(&j, "error", r->error);
     print_changed(&j, r);
     px_json_uint(&j, "diff_len", count_characters(&r->diff));
+    if (r->box && r->box->limits_hit_count > 0)
+        print_limits(&j, r->box);
     px_task_line_end(&j, run->id, run->key);
 }
 
@@ -192,27 +203,39 @@ static void done(struct px_after *after)
 
 /* ---- before ---- */
 
-static bool is_allowed(const struct px_tasks *tasks, const char *name)
+/* What the list lets a name mean; NULL: nothing. Who lists one name of Python means it by either. */
+static const char *allowed_name(const struct px_tasks *tasks, const char *name)
 {
-    size_t at = 0;
-    while (tasks->allowed[at] && !px_equal(tasks->allowed[at], name))
-        at++;
-    return tasks->allowed[at];
+    if (px_found_has(tasks->allowed, name))
+        return name;
+    const char *twin = px_found_twin(name);
+    return twin && px_found_has(tasks->allowed, twin) ? "python3" : NULL;
 }
 
-/* An entry of the list is a name that is looked up in the box's PATH, or the path itself: nothing else leads there. */
-static char *find_program(const char *name)
+static const char *const usual_places[] = {"/usr/local/bin",  "/usr/bin",  "/bin",
+                                           "/usr/local/sbin", "/usr/sbin", "/sbin", NULL};
+
+static char *find_in(const char *const *places, const char *name)
 {
-    static const char *const places[] = {"/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"};
-    for (size_t i = 0; i < PX_COUNT_OF(places); i++) {
+    for (; *places; places++) {
         char path[PATH_MAX];
         struct stat st;
-        if (px_fmt(path, sizeof path, "%s%s%s", *name == '/' ? "" : places[i], *name == '/' ? "" : "/", name) >= 0 &&
+        if (px_fmt(path, sizeof path, "%s%s%s", *name == '/' ? "" : *places, *name == '/' ? "" : "/", name) >= 0 &&
             stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0)
             return strdup(path);
     }
+    return NULL;
+}
+
+/* An entry of the list is a name that is looked up in the box's PATH, or the path itself: nothing else leads there. */
+static char *find_program(const struct px_tasks_config *c, const char *name)
+{
+    if (px_equal(name, "sg")) /* ast-grep's; login's one of that name runs any line in a shell */
+        return find_program(c, "ast-grep");
+    char *path = find_in(c->path, name);
+    path = path ? path : find_in(usual_places, name);
     /* Distributions that have one Python give it this name alone. */
-    return px_equal(name, "python") ? find_program("python3") : NULL;
+    return !path && px_equal(name, "python") ? find_program(c, "python3") : path;
 }
 
 static int copy_command(struct px_task_run *run, const char *const *command, struct px_err *e)
@@ -252,6 +275,63 @@ static int set(struct px_policy *policy, const char *field, const char *said, ui
     return px_policy_set(policy, field, said ? said : text, e);
 }
 
+static int show(struct px_policy *policy, const char *const *places, struct px_err *e)
+{
+    for (; *places; places++) {
+        px_auto_buf struct px_buf text = PX_BUF(2 * PATH_MAX + 8);
+        px_buf_printf(&text, "%s:%s:ro", *places, *places);
+        if (px_policy_set(policy, "bind", px_buf_text(&text), e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static bool is_below(const char *const *tops, const char *path)
+{
+    for (; *tops; tops++) {
+        size_t n = strlen(*tops);
+        if (px_starts_with(path, *tops) && (path[n] == '/' || path[n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+/* Directories of `path` that the box would not have: two binds cannot want one place. */
+static int show_path(struct px_policy *policy, const struct px_tasks_config *c, struct px_err *e)
+{
+    static const char *const always[] = {"/usr", NULL};
+    const char *seen[PX_TASK_LIST_MAX + 1] = {0};
+    size_t count = 0;
+    for (size_t i = 0; c->path[i]; i++)
+        if (!is_below(always, c->path[i]) && !is_below(c->binds, c->path[i]) && !is_below(seen, c->path[i]))
+            seen[count++] = c->path[i];
+    return show(policy, seen, e);
+}
+
+static int set_variables(struct px_policy *policy, const struct px_tasks_config *c, struct px_err *e)
+{
+    px_auto_buf struct px_buf path = PX_BUF(PX_TASK_LIST_MAX * PATH_MAX + 256);
+    px_buf_puts(&path, "PATH=");
+    for (size_t i = 0; c->path[i]; i++)
+        px_buf_printf(&path, "%s:", c->path[i]);
+    for (size_t i = 0; usual_places[i]; i++)
+        px_buf_printf(&path, "%s%s", i ? ":" : "", usual_places[i]);
+    if (c->path[0] && px_policy_set(policy, "env", px_buf_text(&path), e) < 0)
+        return -1;
+    for (size_t i = 0; c->env[i]; i++)
+        if (px_policy_set(policy, "env", c->env[i], e) < 0)
+            return -1;
+    return 0;
+}
+
+/* What the configuration lets the action have of the host; without a box it has all of it. */
+static int add_own(struct px_policy *policy, const struct px_tasks_config *c, struct px_err *e)
+{
+    if (c->jail && (show(policy, c->binds, e) < 0 || show_path(policy, c, e) < 0))
+        return -1;
+    return set_variables(policy, c, e);
+}
+
 static int make_policy(struct px_task_run *run, const struct px_task_action *a, const char *place, struct px_policy **ret,
                        struct px_err *e)
 {
@@ -264,7 +344,7 @@ static int make_policy(struct px_task_run *run, const struct px_task_action *a, 
     if (px_policy_set(policy, where, place, e) < 0 ||
         set(policy, "timeout", a->timeout, c->timeout_msec, "ms", e) < 0 ||
         set(policy, "cpu-time", a->cpu_time, c->cpu_time_msec, "ms", e) < 0 ||
-        set(policy, "memory", a->memory, c->memory_bytes, "", e) < 0) {
+        set(policy, "memory", a->memory, c->memory_bytes, "", e) < 0 || add_own(policy, c, e) < 0) {
         px_policy_free(policy);
         return -1;
     }
@@ -346,11 +426,12 @@ static int start(struct px_task_run *run, const struct px_task_action *a, struct
         refuse(run, INVALID, "invalid_command", "invalid command");
         return log_alone(run, e);
     }
-    if (!is_allowed(run->tasks, run->cmd[0])) {
+    const char *name = allowed_name(run->tasks, run->cmd[0]);
+    if (!name) {
         refuse_binary(run, "not allowed");
         return log_alone(run, e);
     }
-    char *path = find_program(run->cmd[0]);
+    char *path = find_program(&run->tasks->config, name);
     if (path) {
         free(run->cmd[0]);
         run->cmd[0] = path;
@@ -470,10 +551,7 @@ static void print_box(struct px_json *j, const struct px_result *box)
 {
     px_json_text(j, "status", box ? px_status_name(box->status) : "refused");
     px_json_text(j, "reason", box ? box->reason : NULL);
-    px_json_array(j, "limits_hit");
-    for (size_t i = 0; box && i < box->limits_hit_count; i++)
-        px_json_text(j, NULL, box->limits_hit[i].limit);
-    px_json_end(j);
+    print_limits(j, box);
     px_json_text(j, "tier", box ? box->tier : NULL);
     px_json_array(j, "missing");
     for (size_t i = 0; box && i < box->missing_count; i++)

@@ -57,31 +57,74 @@ static int read_megabytes(struct reader *r, const struct px_yaml *n, void *out, 
     return 0;
 }
 
-static void drop_allowed(struct px_tasks *tasks)
+static void drop_list(char **list)
 {
-    for (size_t i = 0; tasks->allowed[i]; i++) {
-        free(tasks->allowed[i]);
-        tasks->allowed[i] = NULL;
+    for (; *list; list++) {
+        free(*list);
+        *list = NULL;
     }
+}
+
+/* An entry of a list as it is kept; NULL: it is none, and *ret_why says what it must be. */
+typedef char *(*read_item)(const char *text, const char **ret_why);
+
+static int read_list(struct reader *r, const struct px_yaml *list, char **out, size_t max, read_item item,
+                     struct px_err *e)
+{
+    size_t count = 0;
+    drop_list(out);
+    for (const struct px_yaml *n = list->first; n; n = n->next) {
+        const char *why = NULL;
+        if (count == max)
+            return wrong(r, list, "has too many entries", e);
+        out[count++] = item(n->kind == PX_YAML_TEXT ? n->text : "", &why);
+        if (!out[count - 1])
+            return why ? wrong(r, n, why, e) : px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
+    }
+    return 0;
+}
+
+static char *program_item(const char *text, const char **ret_why)
+{
+    *ret_why = *text == '\0'                       ? "must be the name of a program"
+               : *text != '/' && strchr(text, '/') ? "must be a name or an absolute path"
+                                                   : NULL;
+    return *ret_why ? NULL : strdup(text);
+}
+
+/* In the box it has the same path, which ends at ':' in the list of them. */
+static char *place_item(const char *text, const char **ret_why)
+{
+    char *path = *text ? realpath(text, NULL) : NULL;
+    if (path && !strchr(path, ':'))
+        return path;
+    free(path);
+    *ret_why = "must be a path that is there, without ':'";
+    return NULL;
+}
+
+static char *variable_item(const char *text, const char **ret_why)
+{
+    size_t n = strcspn(text, "=");
+    *ret_why = n == 0 || text[n] != '='       ? "must be NAME=VALUE"
+               : px_starts_with(text, "PATH=") ? "must not be PATH: the key path is for that"
+                                               : NULL;
+    return *ret_why ? NULL : strdup(text);
 }
 
 static int read_allowed(struct reader *r, const struct px_yaml *list, void *out, struct px_err *e)
 {
-    size_t count = 0;
-    (void)out;
-    drop_allowed(r->tasks);
-    for (const struct px_yaml *n = list->first; n; n = n->next) {
-        if (n->kind != PX_YAML_TEXT || *n->text == '\0')
-            return wrong(r, n, "must be the name of a program", e);
-        if (*n->text != '/' && strchr(n->text, '/'))
-            return wrong(r, n, "must be a name or an absolute path", e);
-        if (count == PX_TASK_ALLOWED_MAX)
-            return wrong(r, list, "has too many names", e);
-        r->tasks->allowed[count] = strdup(n->text);
-        if (!r->tasks->allowed[count++])
-            return px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
-    }
-    return 0;
+    return read_list(r, list, out, PX_TASK_ALLOWED_MAX, program_item, e);
+}
+
+static int read_places(struct reader *r, const struct px_yaml *list, void *out, struct px_err *e)
+{
+    return read_list(r, list, out, PX_TASK_LIST_MAX, place_item, e);
+}
+
+static int read_variables(struct reader *r, const struct px_yaml *list, void *out, struct px_err *e)
+{
+    return read_list(r, list, out, PX_TASK_LIST_MAX, variable_item, e);
 }
 
 static int read_jail(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
@@ -124,6 +167,9 @@ static const struct field {
     {"jailer", PX_YAML_TEXT, read_jailer, 0},
     {"log_max_mb", PX_YAML_TEXT, read_megabytes, T(config.log_bytes_max)},
     {"overlay", PX_YAML_TEXT, read_overlay, T(config.overlay)},
+    {"path", PX_YAML_LIST, read_places, T(path)},
+    {"binds", PX_YAML_LIST, read_places, T(binds)},
+    {"env", PX_YAML_LIST, read_variables, T(env)},
     {0},
 };
 
@@ -204,6 +250,9 @@ static void publish(struct px_tasks *tasks)
     tasks->config.work_root = tasks->work_root;
     tasks->config.logs_dir = tasks->logs_dir;
     tasks->config.allowed = (const char *const *)tasks->allowed;
+    tasks->config.path = (const char *const *)tasks->path;
+    tasks->config.binds = (const char *const *)tasks->binds;
+    tasks->config.env = (const char *const *)tasks->env;
 }
 
 static int parse(struct reader *r, const char *data, size_t len, struct px_err *e)
@@ -251,7 +300,10 @@ int px_task_config_read(struct px_tasks *tasks, const char *file, struct px_err 
 
 void px_task_config_done(struct px_tasks *tasks)
 {
-    drop_allowed(tasks);
+    drop_list(tasks->allowed);
+    drop_list(tasks->path);
+    drop_list(tasks->binds);
+    drop_list(tasks->env);
     free(tasks->work_root);
     free(tasks->logs_dir);
 }

@@ -47,7 +47,8 @@ int px_task_tell(const struct px_changes *list, enum px_diff_style style, uint64
     }
     for (size_t i = 0; i < list->count; i++)
         if (list->items[i].listed)
-            told.changes[told.count++] = (struct px_change){list->items[i].path, px_change_word(list->items[i].kind)};
+            told.changes[told.count++] = (struct px_change){list->items[i].path, px_change_word(list->items[i].kind),
+                                                            px_changes_is_link(&list->items[i])};
     own->diff = diff;
     diff = PX_BUF(0);
     told.diff = (struct px_bytes){px_buf_text(&own->diff), own->diff.len};

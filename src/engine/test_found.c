@@ -27,6 +27,9 @@ static const struct {
     {"jailer", "none", NULL},
     {"log_max_mb", "64", "65"},
     {"overlay", "never", NULL},
+    {"path", "[]", "[/usr/bin]"},
+    {"binds", "[]", "[/etc]"},
+    {"env", "[]", "[A=1]"},
 };
 
 static int read_as(const char *key, const char *value, bool found, struct px_err *e)
@@ -65,6 +68,14 @@ TEST(every_key_of_a_found_configuration_is_judged)
     }
     ASSERT_EQ(i, PX_COUNT_OF(rows));
     ASSERT(px_found_way("no_such_key") < 0);
+}
+
+TEST(either_name_of_python_is_in_the_usual_list)
+{
+    struct px_err e;
+    ASSERT_EQ(read_as("allowed_binaries", "[python3]", true, &e), 0);
+    ASSERT_EQ(read_as("allowed_binaries", "[python2]", true, &e), -1);
+    ASSERT_EQ(e.code, PX_E_FOUND_LOOSENS);
 }
 
 TEST(paths_below_a_directory)

@@ -13,6 +13,11 @@ const char *px_change_word(enum px_change_kind kind)
     return words[kind];
 }
 
+bool px_changes_is_link(const struct px_changes_item *item)
+{
+    return S_ISLNK(item->after ? item->after : item->before);
+}
+
 /* Git knows two modes of files, and so does everybody who reads its diffs. */
 static unsigned shown_mode(unsigned mode)
 {
@@ -74,10 +79,10 @@ static int write_item(struct writer *w, size_t index)
     w->done[index] = true;
     px_auto_buf struct px_buf one = PX_BUF(w->out->max - w->out->len);
     int r = diff_item(w->changes, item, w->style, &w->budget, &one);
+    if (r >= 0)
+        r = px_diff_add(w->out, &one);
     if (r == -E2BIG)
         w->truncated = true;
-    else if (r >= 0)
-        px_buf_add(w->out, one.data, one.len);
     return r == -E2BIG ? 0 : r;
 }
 

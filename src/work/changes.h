@@ -28,6 +28,9 @@ struct px_changes_item {
     uint64_t size, blocks;  /* of a regular file that is new or changed: bytes, and those that it has on its disk */
 };
 
+/* A symbolic link, or one that was deleted. */
+bool px_changes_is_link(const struct px_changes_item *item);
+
 struct px_changes {
     struct px_changes_item *items; /* sorted by path */
     size_t count, room;
