@@ -243,6 +243,59 @@ def P2_an_unknown_base_is_px900(w):
 
 
 # ---- locks -----------------------------------------------------------------------------------------------------------
+def python_refused(w, words, code="PX900"):
+    """What it says, also of commands of two words."""
+    done = w.run("--json", *words)
+    answer = json.loads(done.stdout)
+    equal((done.returncode, answer["status"], answer["details"]["code"]), (1, "user-error", code), f"{words}: {answer}")
+    check(answer["details"]["why"] and answer["details"]["fix"], f"{words}: no why or fix")
+    equal(answer["details"]["reason"] == "python_version", code == "PX900", f"reason of {words}: {answer}")
+    return answer["message"]
+
+
+@test
+def the_base_has_the_python_that_is_asked_for(w):
+    def manifest(range_, more=""):
+        (w.dir / "pyproject.toml").write_text(f'[project]\nname = "demo"\nrequires-python = "{range_}"\n[tool.px]\n{more}')
+
+    ways = (("sync",), ("sync", "--dry-run"), ("run", "python", "-V"), ("run", "--sandbox", "python", "-V"), ("pack", "image"),
+            ("sandbox", "build"), ("explain", "run", "python"))
+    for range_, more, asked in ((">=3.12", "", ">=3.12"), (">=4", "", ">=4"), ("<3.11", "", "<3.11"), (">=3.11", 'python = "3.12"\n', "3.12")):
+        manifest(range_, more)
+        for words in ways:
+            said = python_refused(w, words)
+            check(said.endswith(f"the base 'debian-12' has Python 3.11.2, and the project asks for {asked}"), f"{words}: {said}")
+        status = w.ask("status", status=1)
+        check(f"the base 'debian-12' has Python 3.11.2, and the project asks for {asked}" in status["project"]["reasons"], f"{status}")
+    equal(sorted(path.name for path in w.dir.iterdir()), ["pyproject.toml"], "files")
+    manifest("banana")
+    for words in (*ways, ("status",)):
+        said = python_refused(w, words, code="PX102")
+        check(said.endswith("pyproject.toml:3: 'requires-python' is not a range of versions"), f"{words}: {said}")
+    manifest(">=3.12", '[tool.px.sandbox]\nbase = "alpine-3.20"\n')
+    w.ask("sync", "--dry-run")
+    manifest(">=3.11", 'python = "3.11"\n')
+    w.ask("sync")
+    equal(w.state(), "InitializedEmpty", "state")
+
+
+@test
+def an_environment_for_another_python_is_not_clean(w):
+    w.stock()
+    (w.dir / "requirements.txt").write_text("alpha==1.0\nbeta==2.5\n")
+    w.manifest(["alpha<2"])
+    w.ask("sync")
+    equal(w.state(), "Consistent", "state")
+    path = w.dir / "pyproject.toml"
+    path.write_text(path.read_text().replace(">=3.11", ">=3.12"))
+    before = tree(w.dir)
+    status = w.ask("status", status=1)
+    equal((status["project"]["state"], status["env"]["reason"]), ("NeedsEnv", "runtime_mismatch"), "state")
+    for words in (("sync",), ("sync", "--frozen"), ("run", "--frozen", "python", "-V"), ("pack", "image")):
+        python_refused(w, words)
+    equal(tree(w.dir), before, "the project")
+
+
 
 
 @test

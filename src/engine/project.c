@@ -181,7 +181,8 @@ static const char *judge_env(struct px_project *p, const struct px_look *l)
         return "missing_env";
     if (!l->lock_read || !px_equal(env->lock_id, px_pins_id(&l->pins)))
         return "env_outdated";
-    if (!same_minor(env->runtime_version, l->target.minor) || !px_equal(env->runtime_platform, l->target.platform))
+    if (!same_minor(env->runtime_version, l->target.minor) || !px_equal(env->runtime_platform, l->target.platform) ||
+        px_project_misses(p))
         return "runtime_mismatch";
     return env_is_whole(p, env) ? NULL : "invalid_env";
 }
