@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <px/px.h>
+
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
@@ -241,6 +243,33 @@ static int read_groups(const struct reading *r)
 
 /* ---- [tool.px] ---- */
 
+static bool is_listed(const char *const *keys, const char *key)
+{
+    while (*keys && !px_equal(*keys, key))
+        keys++;
+    return *keys != NULL;
+}
+
+/* A key that px does not have would be passed over, and the default taken without a word. Where others may have keys
+ * as well (`open`), only one that is like a key of px is wrong. */
+static int check_keys(const struct reading *r, uint32_t table, const char *const *keys, bool open)
+{
+    for (uint32_t c = first_of(r, table); c; c = next_of(r, c)) {
+        struct px_near near = {.written = px_toml_key(r->m->toml, c)};
+        if (is_listed(keys, near.written))
+            continue;
+        for (size_t i = 0; keys[i]; i++)
+            px_near_try(&near, keys[i]);
+        if (open && !near.found)
+            continue;
+        (void)wrong(r, c, "is not a key that px knows here");
+        (void)px_detail(r->e, "reason", "unknown_key");
+        (void)px_why(r->e, "What it says would be passed over.");
+        return near.found ? px_fix(r->e, "Write %s.", near.found) : px_fix(r->e, "Remove it.");
+    }
+    return 0;
+}
+
 static int read_wishes(const struct reading *r, uint32_t table)
 {
     if (check_table(r, table) < 0)
@@ -260,11 +289,12 @@ static int read_wishes(const struct reading *r, uint32_t table)
 
 static int read_sandbox(const struct reading *r)
 {
+    static const char *const keys[] = {"auto", "base", "capabilities", NULL};
     struct px_manifest *m = r->m;
     uint32_t table = find(r, "tool", "px", "sandbox", NULL);
     m->sandbox_defined = table != PX_TOML_NONE;
     m->sandbox_auto = true;
-    if (check_table(r, table) < 0 ||
+    if (check_table(r, table) < 0 || check_keys(r, table, keys, false) < 0 ||
         read_text(r, find(r, "tool", "px", "sandbox", "base"), &m->sandbox_base) < 0 ||
         read_flag(r, find(r, "tool", "px", "sandbox", "auto"), &m->sandbox_auto) < 0)
         return -1;
@@ -286,10 +316,12 @@ static int read_workspace(const struct reading *r)
 
 static int read_px(const struct reading *r)
 {
+    static const char *const keys[] = {"dependencies", "env",     "manage-command", "pin-manifest", "plugins",
+                                       "python",       "sandbox", "worker",         "workspace",    NULL};
     struct px_manifest *m = r->m;
     uint32_t table = find(r, "tool", "px", NULL, NULL);
     m->is_px = table != PX_TOML_NONE;
-    if (check_table(r, table) < 0 ||
+    if (check_table(r, table) < 0 || check_keys(r, table, keys, true) < 0 ||
         read_range(r, find(r, "tool", "px", "python", NULL), true, &m->px_python) < 0 ||
         read_text(r, find(r, "tool", "px", "manage-command", NULL), &m->manage_command) < 0 ||
         read_flag(r, find(r, "tool", "px", "pin-manifest", NULL), &m->pin_manifest) < 0 ||
