@@ -27,6 +27,9 @@ void project_name_error(const struct project_call *call, struct px_err *e)
 
 static int say_failure(struct project_call *call)
 {
+    const char *said = call->cli->verbose > 0 && !call->cli->json ? px_project_said(call->project) : NULL;
+    if (said)
+        say_lines(said);
     project_name_error(call, &call->e);
     return say_error(call->cli, &call->e, call->e.code == 6 ? 2 : 1);
 }

@@ -12,6 +12,7 @@ import io
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
@@ -242,6 +243,59 @@ def P2_an_unknown_base_is_px900(w):
     w.refused("sync", code="PX900")
 
 
+def python_refused(w, words, code="PX900"):
+    """What it says, also of commands of two words."""
+    done = w.run("--json", *words)
+    answer = json.loads(done.stdout)
+    equal((done.returncode, answer["status"], answer["details"]["code"]), (1, "user-error", code), f"{words}: {answer}")
+    check(answer["details"]["why"] and answer["details"]["fix"], f"{words}: no why or fix")
+    equal(answer["details"]["reason"] == "python_version", code == "PX900", f"reason of {words}: {answer}")
+    return answer["message"]
+
+
+@test
+def the_base_has_the_python_that_is_asked_for(w):
+    def manifest(range_, more=""):
+        (w.dir / "pyproject.toml").write_text(f'[project]\nname = "demo"\nrequires-python = "{range_}"\n[tool.px]\n{more}')
+
+    ways = (("sync",), ("sync", "--dry-run"), ("run", "python", "-V"), ("run", "--sandbox", "python", "-V"), ("pack", "image"),
+            ("sandbox", "build"), ("explain", "run", "python"))
+    for range_, more, asked in ((">=3.12", "", ">=3.12"), (">=4", "", ">=4"), ("<3.11", "", "<3.11"), (">=3.11", 'python = "3.12"\n', "3.12")):
+        manifest(range_, more)
+        for words in ways:
+            said = python_refused(w, words)
+            check(said.endswith(f"the base 'debian-12' has Python 3.11.2, and the project asks for {asked}"), f"{words}: {said}")
+        status = w.ask("status", status=1)
+        check(f"the base 'debian-12' has Python 3.11.2, and the project asks for {asked}" in status["project"]["reasons"], f"{status}")
+    equal(sorted(path.name for path in w.dir.iterdir()), ["pyproject.toml"], "files")
+    manifest("banana")
+    for words in (*ways, ("status",)):
+        said = python_refused(w, words, code="PX102")
+        check(said.endswith("pyproject.toml:3: 'requires-python' is not a range of versions"), f"{words}: {said}")
+    manifest(">=3.12", '[tool.px.sandbox]\nbase = "alpine-3.20"\n')
+    w.ask("sync", "--dry-run")
+    manifest(">=3.11", 'python = "3.11"\n')
+    w.ask("sync")
+    equal(w.state(), "InitializedEmpty", "state")
+
+
+@test
+def an_environment_for_another_python_is_not_clean(w):
+    w.stock()
+    (w.dir / "requirements.txt").write_text("alpha==1.0\nbeta==2.5\n")
+    w.manifest(["alpha<2"])
+    w.ask("sync")
+    equal(w.state(), "Consistent", "state")
+    path = w.dir / "pyproject.toml"
+    path.write_text(path.read_text().replace(">=3.11", ">=3.12"))
+    before = tree(w.dir)
+    status = w.ask("status", status=1)
+    equal((status["project"]["state"], status["env"]["reason"]), ("NeedsEnv", "runtime_mismatch"), "state")
+    for words in (("sync",), ("sync", "--frozen"), ("run", "--frozen", "python", "-V"), ("pack", "image")):
+        python_refused(w, words)
+    equal(tree(w.dir), before, "the project")
+
+
 # ---- locks -----------------------------------------------------------------------------------------------------------
 
 
@@ -315,7 +369,59 @@ def what_cannot_be_resolved_leaves_everything(w):
     before = tree(w.dir)
     answer = w.refused("sync", code="PX120", reason="resolve_failed")
     check("nowhere-to-be-found" in " ".join(answer["details"]["why"]), answer)
+    shutil.rmtree(w.dir / ".px/logs")
     equal(tree(w.dir), before, "the project")
+
+
+def what_pip_said(w, *lines, **more):
+    """The error has these lines as they are, its log has everything, and -v shows the log."""
+    answer = w.refused("sync", code="PX120", reason="resolve_failed", **more)["details"]
+    for line in lines:
+        check(any(line in said for said in answer["why"]), f"{line!r} is not in {answer['why']}")
+    equal(answer["log"], ".px/logs/sync.log", "the log's name")
+    check(".px/logs/sync.log" in " ".join(answer["fix"]), answer["fix"])
+    log = (w.dir / ".px/logs/sync.log").read_text()
+    check(lines[-1].removeprefix("The connection was broken: ") in log, log)
+    done = w.run("-v", "sync", **more)
+    equal(done.returncode, 1, "exit status of px -v sync")
+    log = (w.dir / ".px/logs/sync.log").read_text()
+    check(log in done.stderr, f"px -v sync: {done.stderr}\nthe log: {log}")
+    check(log not in w.run("sync", **more).stderr, "without -v")
+    return answer
+
+
+@test
+def what_pip_said_is_readable(w):
+    w.stock()
+    make_wheel(w.wheels, "zeta", "1", ["beta<2"])
+    w.manifest(["alpha>=2", "zeta"])
+    what_pip_said(w, "Cannot install", "alpha 2.0 depends on beta>=2", "zeta 1 depends on beta<2")
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))           # bound, and nobody listens
+        index = f"http://127.0.0.1:{nobody.getsockname()[1]}/simple"
+        w.manifest(["idna"])
+        what_pip_said(w, index, "The connection was broken: ", PIP_NO_INDEX="", PIP_INDEX_URL=index, PIP_RETRIES="1", PIP_FIND_LINKS="")
+    w.manifest(["alpha"])
+    w.ask("sync")
+    equal(w.state(), "Consistent", "state")
+
+
+@test
+def a_log_goes_through_no_link(w):
+    w.stock()
+    w.manifest(["nowhere-to-be-found"])
+    for name in (".px", ".px/logs", ".px/logs/sync.log"):
+        shutil.rmtree(w.dir / ".px", ignore_errors=True)
+        path, aim = w.dir / name, w.top / "aim"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aim.write_text("mine\n") if name.endswith(".log") else aim.mkdir()
+        path.symlink_to(aim)
+        answer = w.refused("sync", code="PX120", reason="resolve_failed")
+        equal("log" in answer["details"], name.endswith(".log"), f"{name}: {answer}")   # only a link to a file is replaced
+        equal(path.is_symlink(), not name.endswith(".log"), f"{name} is a link")
+        check(aim.read_text() == "mine\n" if aim.is_file() else not any(aim.iterdir()), f"{name}: something was written")
+        path.unlink()
+        aim.unlink() if aim.is_file() else aim.rmdir()
 
 
 @test

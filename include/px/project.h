@@ -24,6 +24,8 @@ PX_API void px_project_close(struct px_project *project);
 /* As px_sandbox_progress. */
 PX_API void px_project_progress(struct px_project *project,
                                 void (*tell)(void *user, const char *what, uint64_t done, uint64_t total), void *user);
+/* All that uv or pip said when they could not resolve, quoted, in lines; NULL: they did not fail. Borrowed. */
+PX_API const char *px_project_said(const struct px_project *project);
 PX_API const char *px_project_root(const struct px_project *project);           /* borrowed */
 
 /* Makes dir (NULL: the working directory) a project: a pyproject.toml, or [tool.px] at the end of the one that is

@@ -437,6 +437,13 @@ int px_why(struct px_err *e, const char *fmt, ...)
     return -1;
 }
 
+int px_why_lines(struct px_err *e, const char *text)
+{
+    if (e)
+        fill_text(e->why, sizeof e->why, text);
+    return -1;
+}
+
 int px_fix(struct px_err *e, const char *fmt, ...)
 {
     struct args args;

@@ -35,6 +35,8 @@ int px_fail(struct px_err *e, enum px_code code, int sys, const char *fmt, ...)
 
 /* Sharpen the words of an error just made; both return -1 so that a caller can return them. */
 int px_why(struct px_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
+/* More than one line: text that is quoted already, with newlines between its lines. */
+int px_why_lines(struct px_err *e, const char *text);
 int px_fix(struct px_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
 
 /* Adds a member to the details of an error just made: ("reason", "missing_lock"). One that does not fit is left out. Returns -1. */

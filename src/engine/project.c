@@ -48,6 +48,7 @@ void px_project_close(struct px_project *project)
     free(project->home);
     free(project->base);
     free(project->python);
+    free(project->said);
     free(project);
 }
 
@@ -55,6 +56,11 @@ void px_project_progress(struct px_project *project,
                          void (*tell)(void *user, const char *what, uint64_t done, uint64_t total), void *user)
 {
     project->progress = (struct px_progress_to){.tell = tell, .user = user};
+}
+
+const char *px_project_said(const struct px_project *project)
+{
+    return project ? project->said : NULL;
 }
 
 const char *px_project_root(const struct px_project *project)
@@ -181,7 +187,8 @@ static const char *judge_env(struct px_project *p, const struct px_look *l)
         return "missing_env";
     if (!l->lock_read || !px_equal(env->lock_id, px_pins_id(&l->pins)))
         return "env_outdated";
-    if (!same_minor(env->runtime_version, l->target.minor) || !px_equal(env->runtime_platform, l->target.platform))
+    if (!same_minor(env->runtime_version, l->target.minor) || !px_equal(env->runtime_platform, l->target.platform) ||
+        px_project_misses(p))
         return "runtime_mismatch";
     return env_is_whole(p, env) ? NULL : "invalid_env";
 }

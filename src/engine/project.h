@@ -25,6 +25,7 @@ struct px_project {
     char *base;                 /* the place of a base that is named by it; NULL: what the manifest says is a name */
     struct px_base_python *python;              /* of a base that px does not know; NULL: it does, or it is not there */
     struct px_progress_to progress;
+    char *said;                 /* by uv or pip, when they failed */
 };
 
 struct px_look {
@@ -61,6 +62,8 @@ int px_look_ready(struct px_project *p, struct px_look *look, const struct px_re
 /* What its base is called in the store, and its Python; NULL: not known. */
 const char *px_project_base(const struct px_project *p);
 const struct px_python *px_project_python(const struct px_project *p);
+/* The range of the manifest that this Python does not fit; NULL: it fits, or is not known. */
+const char *px_project_misses(const struct px_project *p);
 /* Looks for a base in the store that px does not know; what is not there is not brought. */
 void px_project_base_look(struct px_project *p);
 /* The same, and one that is named by its place is imported, once. With `plan` nothing is. PX900. */

@@ -17,7 +17,6 @@
 #include "engine/project.h"
 #include "engine/sandbox_import.h"
 #include "engine/sandbox_record.h"
-#include "project/version.h"
 
 #define DEFAULT_BASE "debian-12"
 
@@ -99,6 +98,12 @@ const char *px_project_base(const struct px_project *p)
 const struct px_python *px_project_python(const struct px_project *p)
 {
     return p->python ? &p->python->python : px_python_find(said(p));
+}
+
+const char *px_project_misses(const struct px_project *p)
+{
+    const struct px_python *python = px_project_python(p);
+    return python ? px_site_misses(&p->site, python->version) : NULL;
 }
 
 /* ---- its Python ---- */
@@ -191,14 +196,18 @@ static int cannot_bring(const struct px_project *p, struct px_err *e)
 
 static int check_range(const struct px_project *p, struct px_err *e)
 {
-    const char *range = px_site_python(&p->site);
-    if (!p->python || !range || px_version_fits(p->python->version, range) != 0)
+    const struct px_python *python = px_project_python(p);
+    const char *range = px_project_misses(p);
+    if (!range)
         return 0;
-    (void)px_fail(e, PX_E_BASE, 0, "the base '%.100s' has Python %s, and the project asks for %.60s", said(p), p->python->version, range);
+    (void)px_fail(e, PX_E_BASE, 0, "the base '%.100s' has Python %s, and the project asks for %.60s", said(p),
+                  python->version, range);
     (void)px_detail(e, "base", said(p));
     (void)px_detail(e, "reason", "python_version");
+    (void)px_detail(e, "python", python->version);
     (void)px_why(e, "An environment for the one does not run with the other.");
-    return px_fix(e, "Change [tool.px.sandbox].base, or requires-python, and run `px sync`.");
+    return px_fix(e, "Change [tool.px.sandbox].base to one with that Python: `px sandbox base import` takes any image.\n"
+                     "Or change requires-python, or [tool.px].python, and run `px sync`.");
 }
 
 int px_project_base_bring(struct px_project *p, bool plan, struct px_err *e)

@@ -91,7 +91,7 @@ static int check_state(struct px_packing *k, struct px_err *e)
     px_auto_free struct px_look *look = calloc(1, sizeof *look);
     if (!look)
         return no_memory(e);
-    if (px_look_at(k->p, look, e) < 0)
+    if (px_project_base_bring(k->p, true, e) < 0 || px_look_at(k->p, look, e) < 0)
         return -1;
     int r = px_look_ready(k->p, look, &k->ready, e);
     r = r < 0 ? r : check_hashes(look, e);

@@ -41,9 +41,13 @@ static json_t *flags(const struct px_flags *f)
                      f->env_clean, "deps_empty", f->deps_empty, "lock_issue", f->lock_issue);
 }
 
-static json_t *reasons(const struct px_look *l)
+static json_t *reasons(const struct px_project *p, const struct px_look *l)
 {
     json_t *list = json_array();
+    const char *range = px_project_misses(p);
+    if (range)
+        json_array_append_new(list, json_sprintf("the base '%s' has Python %s, and the project asks for %s",
+                                                 px_project_base(p), px_project_python(p)->version, range));
     if (l->state == PX_STATE_UNINITIALIZED)
         json_array_append_new(list, json_string("there is a lock and no pyproject.toml"));
     else if (!l->flags.lock_exists)
@@ -73,9 +77,10 @@ static void add_env_reason(json_t *list, const char *reason)
             json_array_append_new(list, json_string(rows[i].words));
 }
 
-static json_t *project(const struct px_site *site, const struct px_look *l)
+static json_t *project(const struct px_project *p, const struct px_look *l)
 {
-    json_t *why = reasons(l);
+    const struct px_site *site = &p->site;
+    json_t *why = reasons(p, l);
     if (l->state == PX_STATE_NEEDS_ENV)
         add_env_reason(why, l->env_reason);
     return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o}", "name", px_site_name(site), "root", site->root, "state",
@@ -145,7 +150,7 @@ int px_project_status(struct px_project *p, char **ret_json, bool *ret_consisten
     const struct px_site *site = &p->site;
     bool consistent = px_state_is_consistent(l.state);
     json_t *details =
-        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "context", context(site), "project", project(site, &l),
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "context", context(site), "project", project(p, &l),
                   "workspace", workspace(site, &l), "runtime", runtime(&l), "lock", lock(&l), "env", env(&l),
                   "next_action", next_action(site, &l), "warnings", warnings(site));
     int r = px_answer("status", consistent ? "ok" : "user-error", px_state_label(l.state, site->workspace), details,

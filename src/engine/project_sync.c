@@ -9,9 +9,10 @@
 #include "engine/project.h"
 #include "engine/project_env.h"
 #include "engine/resolve.h"
+#include "engine/resolve_words.h"
 #include "project/resolved.h"
 
-enum { LOCK_MAX = PX_TOML_BYTES_MAX };
+enum { LOCK_MAX = PX_TOML_BYTES_MAX, LOG_MAX = 1 << 20 };
 
 /* What a sync did. */
 struct done {
@@ -64,15 +65,35 @@ static int check_answer(const struct px_project *p, const struct px_look *l, con
     return px_fix(e, "Install uv, or python%s with pip: then they resolve for it.", l->target.minor);
 }
 
+/* Nobody has to run the tool by hand to see why. Where no log can be written, the error stands as it is. */
+static int log_failure(struct px_project *p, struct px_buf *said, const char *tool, struct px_err *e)
+{
+    if (said->len == 0 || !strstr(e->details, "\"resolve_failed\""))
+        return -1;
+    int r = px_resolve_log(p->site.dir, said);
+    free(p->said);
+    p->said = px_buf_take(said);
+    if (r < 0)
+        return -1;
+    (void)px_detail(e, "log", ".px/logs/sync.log");     /* state: a name for people, nothing is opened by it */
+    return px_fix(e,
+                  "Correct the requirements in pyproject.toml, or the index that %s is set to.\n"
+                  "All that %s said is in .px/logs/sync.log; `px -v sync` shows it.",
+                  tool, tool);
+}
+
 static int write_lock(struct px_project *p, struct px_look *l, struct done *done, struct px_err *e)
 {
     px_auto_buf struct px_buf out = PX_BUF(LOCK_MAX);
+    px_auto_buf struct px_buf said = PX_BUF(LOG_MAX);
     struct px_sandbox *s = NULL;
     struct px_pins pins = {0};
     const char *file = px_site_lock_file(&p->site);
     tell(p, "resolving");
-    if (px_project_sandbox(p, &s, e) < 0 || px_resolve(s, &p->site, &l->target, &pins, &done->tool, e) < 0)
+    if (px_project_sandbox(p, &s, e) < 0)
         return -1;
+    if (px_resolve(s, &p->site, &l->target, &pins, &done->tool, &said, e) < 0)
+        return log_failure(p, &said, done->tool, e);
     int r = px_resolved_write(&p->site, &pins, &out, e) < 0 || check_answer(p, l, &pins, e) < 0 ? -1 : 0;
     px_pins_done(&pins);
     if (r < 0)

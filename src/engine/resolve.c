@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "engine/doctor.h"
 #include "engine/resolve_settings.h"
+#include "engine/resolve_words.h"
 #include "engine/sandbox_box.h"
 #include "project/resolved.h"
 
@@ -20,6 +21,7 @@ enum { ANSWER_MAX = 16 << 20, WORDS_MAX = 4096 + 32, ARGUMENTS_MAX = 1 << 20 };
 
 #define SCRATCH_DIR "/px/tmp"
 #define TARGET_DIR "/px/tmp/target"
+#define REPORT_FILE "/px/tmp/report.json"
 
 /* ---- words ---- */
 
@@ -65,7 +67,7 @@ static int failed(const char *python, const char *tool, const char *what, struct
     px_fail(e, PX_E_LOCK, 0, "%s cannot %s", tool, what);
     (void)px_detail(e, "reason", "resolve_failed");
     (void)px_detail(e, "resolver", tool);
-    (void)px_why(e, "%s", why);
+    (void)px_why_lines(e, why);
     return px_fix(e, "Correct the requirements in pyproject.toml, or the index that %s is set to.", tool);
 }
 
@@ -95,7 +97,13 @@ struct question {
     const struct px_names *asked;
     struct px_resolver_python python;
     int scratch;
+    struct px_buf *said;
 };
+
+static void keep_said(void *user, const char *text, size_t length)
+{
+    px_resolve_quote(text, length, user);
+}
 
 static int ask(const struct question *q, const char *tool, const char *doing, const char *uv, const struct words *w,
                struct px_buf *out, struct px_err *e)
@@ -105,13 +113,16 @@ static int ask(const struct question *q, const char *tool, const char *doing, co
     if (r == 0 && uv)
         r = show_program(&box, uv, e);
     box.out = out;
+    box.quote = px_resolve_words;
+    box.said = keep_said;
+    box.said_user = q->said;
     if (r == 0 && px_build_box_run(&box, w->items, e) < 0)
         r = failed(q->python.path, tool, "resolve the project's requirements", e);
     px_build_box_done(&box);
     return r;
 }
 
-/* ---- pip ---- */
+/* ---- pip: its words and its answer would come mixed, so that the answer goes by a file ---- */
 
 /* pip resolves for the Python that runs it. For another one it takes wheels only: it cannot run a source archive
  * there. */
@@ -152,7 +163,12 @@ static int strip_markers(const struct question *q, struct px_names *ret_list, ch
 static int ask_pip(const struct question *q, const struct px_names *asked, struct px_buf *out, struct px_err *e)
 {
     static const char *const end[] = {"--"};
-    const char *const head[] = {q->python.path,
+    static const char script[] = "\"$@\" >&2 && exec cat " REPORT_FILE;
+    const char *const head[] = {"/bin/sh",
+                                "-c",
+                                script,
+                                "sh",
+                                q->python.path,
                                 "-I",
                                 "-m",
                                 "pip",
@@ -160,8 +176,9 @@ static int ask_pip(const struct question *q, const struct px_names *asked, struc
                                 "--dry-run",
                                 "--ignore-installed",
                                 "--report",
-                                "-",
-                                "--quiet",
+                                REPORT_FILE,
+                                "--progress-bar",
+                                "off",
                                 "--disable-pip-version-check",
                                 "--no-input",
                                 "--no-cache-dir"};
@@ -227,7 +244,7 @@ static int scratch_begin(struct px_sandbox *s, const char *root, struct px_tree_
 }
 
 int px_resolve(struct px_sandbox *s, const struct px_site *site, const struct px_target *target,
-               struct px_pins *ret_pins, const char **ret_tool, struct px_err *e)
+               struct px_pins *ret_pins, const char **ret_tool, struct px_buf *said, struct px_err *e)
 {
     struct px_tree_build *scratch = NULL;
     struct px_names asked;
@@ -237,7 +254,7 @@ int px_resolve(struct px_sandbox *s, const struct px_site *site, const struct px
     *ret_tool = NULL;
     if (asked.count == 0)
         return px_resolved_empty(ret_pins, e);
-    struct question q = {.site = site, .target = target, .asked = &asked, .scratch = -EBADF};
+    struct question q = {.site = site, .target = target, .asked = &asked, .scratch = -EBADF, .said = said};
     if (px_target_resolver(&q.python, e) < 0 || scratch_begin(s, site->root, &scratch, e) < 0)
         return -1;
     q.scratch = px_tree_build_fd(scratch);
@@ -275,6 +292,7 @@ static int run_download(const char *root, const char *python, const struct words
                     px_build_box_env(&box, "TMPDIR", SCRATCH_DIR, e) < 0
                 ? -1
                 : 0;
+    box.quote = px_resolve_words;
     if (r == 0 && px_build_box_run(&box, w->items, e) < 0)
         r = failed(python, "pip", "find files that the lock names", e);
     px_build_box_done(&box);

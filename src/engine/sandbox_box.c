@@ -226,14 +226,19 @@ static int failed(const struct px_build_box *box, const struct px_result *r, str
     const char *text = r->err.len > 0 ? r->err.data : r->out.data;
     quote_refusal(box, r, &words);
     px_auto_buf struct px_buf lines = PX_BUF(8 * SAID_MAX);
-    quote_lines(text ? text : "", &lines);
+    if (box->said && text)
+        box->said(box->said_user, text, r->err.len > 0 ? r->err.len : r->out.len);
+    if (box->quote)
+        box->quote(text ? text : "", &lines);
+    if (lines.len == 0)
+        quote_lines(text ? text : "", &lines);
     px_buf_puts(&words, px_buf_text(&lines));
     (void)px_fail(e, PX_E_BUILD, 0, "%s failed", box->doing);
     if (r->status != PX_STATUS_NONZERO)
         (void)px_why(e, "Its box ended with %s (%s). %s", px_status_name(r->status), r->reason ? r->reason : "no reason",
                      px_buf_text(&words));
     else if (words.len > 0)
-        (void)px_why(e, "%s", px_buf_text(&words));
+        (void)px_why_lines(e, px_buf_text(&words));
     else
         (void)px_why(e, "It ended with status %d and said nothing.", r->exit_code);
     return px_build_fix(e, "Correct what the line above names, then run the command again.");

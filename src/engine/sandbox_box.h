@@ -25,6 +25,9 @@ struct px_build_box {
     struct px_buf *out;         /* its standard output, if that is wanted, or */
     int out_fd;                 /* ... where it goes; -EBADF: neither */
     struct px_net_own *own;     /* the hosts of an index box */
+    void (*quote)(const char *text, struct px_buf *out);        /* picks the lines that tell why; NULL: as of apt */
+    void (*said)(void *user, const char *text, size_t length);  /* gets all that it said if it failed; may be NULL */
+    void *said_user;
 };
 
 int px_build_box_fetch(struct px_build_box *box, const char *doing, struct px_err *e);

@@ -4,10 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <px/px.h>
+
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
 #include "project/marker.h"
+#include "project/version.h"
 
 enum { GROUP_DEPTH_MAX = 16, NAME_MAX_BYTES = 256 };
 
@@ -92,6 +95,18 @@ static int read_text(const struct reading *r, uint32_t node, const char **ret_te
         return wrong(r, node, "has a NUL in it");
     *ret_text = keep_trimmed(r, text);
     return *ret_text ? 0 : no_memory(r);
+}
+
+/* A range of versions; where a version alone stands for its releases, "3.11" is one as well. */
+static int read_range(const struct reading *r, uint32_t node, bool alone, const char **ret_text)
+{
+    if (read_text(r, node, ret_text) < 0)
+        return -1;
+    if (!node || (alone ? px_version_asked("0", *ret_text) : px_version_fits("0", *ret_text)) >= 0)
+        return 0;
+    (void)wrong(r, node, "is not a range of versions");
+    return px_why(r->e, "'%.100s' does not follow the grammar of version specifiers (PEP 440), such as >=3.11.",
+                  *ret_text);
 }
 
 static int read_flag(const struct reading *r, uint32_t node, bool *ret_flag)
@@ -228,6 +243,33 @@ static int read_groups(const struct reading *r)
 
 /* ---- [tool.px] ---- */
 
+static bool is_listed(const char *const *keys, const char *key)
+{
+    while (*keys && !px_equal(*keys, key))
+        keys++;
+    return *keys != NULL;
+}
+
+/* A key that px does not have would be passed over, and the default taken without a word. Where others may have keys
+ * as well (`open`), only one that is like a key of px is wrong. */
+static int check_keys(const struct reading *r, uint32_t table, const char *const *keys, bool open)
+{
+    for (uint32_t c = first_of(r, table); c; c = next_of(r, c)) {
+        struct px_near near = {.written = px_toml_key(r->m->toml, c)};
+        if (is_listed(keys, near.written))
+            continue;
+        for (size_t i = 0; keys[i]; i++)
+            px_near_try(&near, keys[i]);
+        if (open && !near.found)
+            continue;
+        (void)wrong(r, c, "is not a key that px knows here");
+        (void)px_detail(r->e, "reason", "unknown_key");
+        (void)px_why(r->e, "What it says would be passed over.");
+        return near.found ? px_fix(r->e, "Write %s.", near.found) : px_fix(r->e, "Remove it.");
+    }
+    return 0;
+}
+
 static int read_wishes(const struct reading *r, uint32_t table)
 {
     if (check_table(r, table) < 0)
@@ -247,11 +289,13 @@ static int read_wishes(const struct reading *r, uint32_t table)
 
 static int read_sandbox(const struct reading *r)
 {
+    static const char *const keys[] = {"auto", "base", "capabilities", NULL};
     struct px_manifest *m = r->m;
     uint32_t table = find(r, "tool", "px", "sandbox", NULL);
     m->sandbox_defined = table != PX_TOML_NONE;
     m->sandbox_auto = true;
-    if (check_table(r, table) < 0 || read_text(r, find(r, "tool", "px", "sandbox", "base"), &m->sandbox_base) < 0 ||
+    if (check_table(r, table) < 0 || check_keys(r, table, keys, false) < 0 ||
+        read_text(r, find(r, "tool", "px", "sandbox", "base"), &m->sandbox_base) < 0 ||
         read_flag(r, find(r, "tool", "px", "sandbox", "auto"), &m->sandbox_auto) < 0)
         return -1;
     if (m->sandbox_base && !*m->sandbox_base)
@@ -266,16 +310,19 @@ static int read_workspace(const struct reading *r)
     m->is_workspace = table != PX_TOML_NONE;
     return check_table(r, table) < 0 || read_names(r, find(r, "tool", "px", "workspace", "members"), &m->members) < 0 ||
                    read_text(r, find(r, "tool", "px", "workspace", "name"), &m->workspace_name) < 0 ||
-                   read_text(r, find(r, "tool", "px", "workspace", "python"), &m->workspace_python) < 0
+                   read_range(r, find(r, "tool", "px", "workspace", "python"), true, &m->workspace_python) < 0
                ? -1 : 0;
 }
 
 static int read_px(const struct reading *r)
 {
+    static const char *const keys[] = {"dependencies", "env",     "manage-command", "pin-manifest", "plugins",
+                                       "python",       "sandbox", "worker",         "workspace",    NULL};
     struct px_manifest *m = r->m;
     uint32_t table = find(r, "tool", "px", NULL, NULL);
     m->is_px = table != PX_TOML_NONE;
-    if (check_table(r, table) < 0 || read_text(r, find(r, "tool", "px", "python", NULL), &m->px_python) < 0 ||
+    if (check_table(r, table) < 0 || check_keys(r, table, keys, true) < 0 ||
+        read_range(r, find(r, "tool", "px", "python", NULL), true, &m->px_python) < 0 ||
         read_text(r, find(r, "tool", "px", "manage-command", NULL), &m->manage_command) < 0 ||
         read_flag(r, find(r, "tool", "px", "pin-manifest", NULL), &m->pin_manifest) < 0 ||
         read_names(r, find(r, "tool", "px", "plugins", NULL), &m->plugins) < 0 ||
@@ -291,7 +338,7 @@ static int read_project(const struct reading *r)
     return check_table(r, find(r, "project", NULL, NULL, NULL)) < 0 || check_table(r, find(r, "tool", NULL, NULL, NULL)) < 0 ||
                    read_text(r, find(r, "project", "name", NULL, NULL), &m->name) < 0 ||
                    read_text(r, find(r, "project", "version", NULL, NULL), &m->version) < 0 ||
-                   read_text(r, find(r, "project", "requires-python", NULL, NULL), &m->requires_python) < 0 ||
+                   read_range(r, find(r, "project", "requires-python", NULL, NULL), false, &m->requires_python) < 0 ||
                    read_requirements(r, find(r, "project", "dependencies", NULL, NULL), &m->dependencies) < 0 ||
                    read_requirements(r, find(r, "build-system", "requires", NULL, NULL), &m->build_requires) < 0 ||
                    read_pairs(r, find(r, "project", "scripts", NULL, NULL), &m->scripts) < 0

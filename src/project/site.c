@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "project/marker.h"
 #include "project/toml.h"
+#include "project/version.h"
 
 enum { PIECE = 1 << 16, NAME_BYTES = 256 };
 
@@ -292,6 +293,25 @@ const char *px_site_python(const struct px_site *site)
     if (!site->workspace)
         return site->manifest.requires_python;
     return site->manifest.workspace_python ? site->manifest.workspace_python : "";
+}
+
+static const char *manifest_misses(const struct px_manifest *m, const char *version)
+{
+    if (m->requires_python && px_version_fits(version, m->requires_python) != 1)
+        return m->requires_python;
+    return m->px_python && px_version_asked(version, m->px_python) != 1 ? m->px_python : NULL;
+}
+
+const char *px_site_misses(const struct px_site *site, const char *version)
+{
+    const char *own = site->manifest.workspace_python, *missed = NULL;
+    if (!site->workspace)
+        return manifest_misses(&site->manifest, version);
+    if (own && px_version_asked(version, own) != 1)
+        return own;
+    for (size_t i = 0; !missed && i < site->member_count; i++)
+        missed = manifest_misses(&site->members[i].manifest, version);
+    return missed;
 }
 
 static void hash_text(struct px_hash *h, const char *text)

@@ -48,6 +48,8 @@ int px_site_fingerprint(const struct px_site *site, struct px_oid *ret_fingerpri
 int px_site_requirements(const struct px_site *site, struct px_names *ret_list, struct px_err *e);
 /* The text that the lock's [python] repeats: the project's requires-python, the workspace's python. */
 const char *px_site_python(const struct px_site *site);
+/* What the project asks for and this Python is not: a range of its manifest or of a member's. NULL: it fits. */
+const char *px_site_misses(const struct px_site *site, const char *version);
 
 /* A regular file in an open directory, at most `max` bytes: 0, 1 if there is none, -errno. */
 int px_site_read(int dir, const char *name, size_t max, struct px_buf *out);

@@ -137,7 +137,7 @@ int px_replace_file(int dir, const char *name, const void *data, unsigned long s
     return fsync(dir) < 0 ? -errno : 0;
 }
 
-static int open_place(int dir, struct px_err *e)
+int px_state_file_place(int dir, struct px_err *e)
 {
     static const char all[] = "*\n";
     if (mkdirat(dir, PLACE, 0777) < 0 && errno != EEXIST)
@@ -194,7 +194,7 @@ int px_state_file_write(int dir, bool workspace, const struct px_made_env *env, 
     px_json_end(&j);
     if (!text.data || text.data[text.len ? text.len - 1 : 0] != '\n')
         px_buf_putc(&text, '\n');
-    px_auto_fd int place = open_place(dir, e);
+    px_auto_fd int place = px_state_file_place(dir, e);
     if (place < 0)
         return -1;
     int r = text.err < 0 ? text.err : px_replace_file(place, file_name(workspace), text.data, text.len);

@@ -113,6 +113,10 @@ TEST(what_is_wrong_is_named_with_its_line)
         {"[tool.px.sandbox]\nauto = \"yes\"\n", "pyproject.toml:2:"},
         {"[tool.px.sandbox.capabilities]\n\nxml = 1\n", "pyproject.toml:3:"},
         {"[tool.px]\nworkspace = 1\n", "pyproject.toml:2:"},
+        {"[project]\n\nrequires-python = \"banana\"\n", "pyproject.toml:3: 'requires-python' is not a range"},
+        {"[project]\nrequires-python = \"3.11\"\n", "pyproject.toml:2: 'requires-python' is not a range"},
+        {"[tool.px]\npython = \"^3.11\"\n", "pyproject.toml:2: 'python' is not a range"},
+        {"[tool.px.workspace]\npython = \">=\"\n", "pyproject.toml:2: 'python' is not a range"},
         {"[dependency-groups]\na = [{include-group = \"a\"}]\n", "pyproject.toml:2:"},
         {"[dependency-groups]\na = [{include-group = \"nobody\"}]\n", "pyproject.toml:2:"},
         {"[tool.px.env]\nX = [1]\n", "pyproject.toml:2:"},
@@ -125,6 +129,30 @@ TEST(what_is_wrong_is_named_with_its_line)
             FAIL("case %zu was taken", i);
         if (e.code != PX_E_MANIFEST || !px_starts_with(e.what, rows[i].begins))
             FAIL("case %zu: PX%03d %s", i, e.code, e.what);
+    }
+}
+
+TEST(keys_that_px_does_not_have)
+{
+    static const struct {
+        const char *text, *what, *fix;          /* NULL: it is taken */
+    } rows[] = {
+        {"[tool.px.sandbox]\n\nbsae = \"x\"\n", "pyproject.toml:3: 'bsae' is not a key that px knows here", "Write base."},
+        {"[tool.px.sandbox]\ncolour = 1\n", "pyproject.toml:2: 'colour' is not a key that px knows here", "Remove it."},
+        {"[tool.px.sandbox.capabilites]\nxml = true\n", "pyproject.toml:1: 'capabilites' is not a key that px knows here",
+         "Write capabilities."},
+        {"[tool.px.sandbx]\nbase = \"x\"\n", "pyproject.toml:1: 'sandbx' is not a key that px knows here", "Write sandbox."},
+        {"[tool.px]\npyhton = \"3.11\"\n", "pyproject.toml:2: 'pyhton' is not a key that px knows here", "Write python."},
+        {"[tool.px.worker]\na = 1\n[tool.px.release-notes]\nb = 2\n[tool.px.sandbox]\nauto = true\n", NULL, NULL},
+    };
+    for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
+        struct px_manifest m = {0};
+        struct px_err e = {0};
+        int r = px_manifest_parse(rows[i].text, strlen(rows[i].text), "pyproject.toml", &m, &e);
+        if (r != (rows[i].what ? -1 : 0) || (r < 0 && (!px_equal(e.what, rows[i].what) || !px_equal(e.fix, rows[i].fix))))
+            FAIL("case %zu: %s / %s", i, e.what, e.fix);
+        if (r == 0)
+            px_manifest_done(&m);
     }
 }
 

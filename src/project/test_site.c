@@ -110,6 +110,37 @@ TEST(members_belong_to_their_workspace)
     px_site_done(&site);
 }
 
+/* What a project of these two manifests misses in Python 3.11.2; the second is a member's, "" for none. */
+static void check_misses(int dir, const char *root, const char *member, const char *expected)
+{
+    struct px_site site;
+    struct px_err e = {0};
+    put(dir, "pyproject.toml", root);
+    if (*member)
+        put(dir, "a/pyproject.toml", member);
+    ASSERT_PX(find("", &site, &e), e);
+    const char *missed = px_site_misses(&site, "3.11.2");
+    ASSERT_STR(missed ? missed : "", expected);
+    px_site_done(&site);
+}
+
+TEST(which_python_is_asked_for)
+{
+    px_auto_fd int dir = px_test_dir();
+#define ALL "[tool.px.workspace]\nmembers = [\"a\"]\n"
+    check_misses(dir, PX, "", "");
+    check_misses(dir, "[project]\nrequires-python = \">=3.11,<4\"\n" PX, "", "");
+    check_misses(dir, "[project]\nrequires-python = \">=3.12\"\n" PX, "", ">=3.12");
+    check_misses(dir, "[project]\nrequires-python = \"<3.11\"\n" PX, "", "<3.11");
+    check_misses(dir, PX "python = \"3.11\"\n", "", "");
+    check_misses(dir, PX "python = \"3.12\"\n", "", "3.12");
+    check_misses(dir, PX "python = \">=4\"\n", "", ">=4");
+    check_misses(dir, ALL "python = \"3.11\"\n", "[project]\nname = \"a\"\n", "");
+    check_misses(dir, ALL "python = \"3.13\"\n", "[project]\nname = \"a\"\n", "3.13");
+    check_misses(dir, ALL, "[project]\nrequires-python = \">=3.14\"\n", ">=3.14");
+#undef ALL
+}
+
 TEST(what_cannot_be_found_or_used)
 {
     static const struct {

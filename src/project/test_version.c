@@ -39,6 +39,18 @@ TEST(ranges)
             px_test_fail(__FILE__, __LINE__, "%s %s", rows[i].version, rows[i].range);
 }
 
+TEST(a_version_alone_asks_for_its_releases)
+{
+    static const struct {
+        const char *range;
+        int fits;
+    } rows[] = {{"3.11", 1}, {"3", 1}, {"3.11.2", 1}, {"3.11.4", 0}, {"3.1", 0}, {"3.12", 0}, {" 3.11 ", -EINVAL}, {">=3.11", 1},
+                {"<3.11", 0}, {"", 1}, {"banana", -EINVAL}, {"3.11rc1", -EINVAL}, {"^3.11", -EINVAL}};
+    for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
+        if (px_version_asked("3.11.2", rows[i].range) != rows[i].fits)
+            px_test_fail(__FILE__, __LINE__, "'%s'", rows[i].range);
+}
+
 TEST(markers)
 {
     static const char *const extras[] = {"Sec_urity", NULL};

@@ -344,3 +344,14 @@ int px_version_fits(const char *version, const char *range)
     }
     return fits;
 }
+
+int px_version_asked(const char *version, const char *range)
+{
+    char bound[80];
+    struct px_version alone;
+    if (px_version_parse(range, strlen(range), &alone) < 0)
+        return px_version_fits(version, range);
+    if (px_fmt(bound, sizeof bound, "%s.*", range) < 0)
+        return -EINVAL;
+    return px_version_clause(version, "==", 2, bound, strlen(bound));
+}

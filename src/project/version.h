@@ -28,5 +28,7 @@ int px_version_compare(const struct px_version *a, const struct px_version *b);
 
 /* Whether a version fits ">=1.2,<2" ("" fits all). Pre-releases are judged like any other. 1, 0, or -EINVAL for a range that is none. */
 int px_version_fits(const char *version, const char *range);
+/* The same, and a version alone asks for its releases: "3.11" for 3.11.2, as [tool.px] python writes it. */
+int px_version_asked(const char *version, const char *range);
 /* One clause, in two parts: ("~=", "1.4"). */
 int px_version_clause(const char *version, const char *op, size_t op_length, const char *bound, size_t bound_length);
