@@ -654,6 +654,24 @@ async def test_limits():
     assert caught.value.fix
 
 
+async def limits_of(sandbox, command):
+    process = await sandbox.run(command, timeout=60)
+    await process.communicate()
+    return process.result["status"], [row["limit"] for row in process.result["limits_hit"]]
+
+
+@looped
+async def test_a_full_disk_is_told():
+    """Of a directory in memory by the command that filled it alone; of the home by whoever runs when the box is ended for it."""
+    with Sandbox(policy={"tmpfs": "/small:size=1m"}) as sandbox:
+        assert await limits_of(sandbox, "head -c 2m /dev/zero >/small/a") == ("disk", ["tmpfs"])
+        assert await limits_of(sandbox, "exit 1") == ("nonzero", [])
+        assert await limits_of(sandbox, "rm /small/a") == ("ok", [])
+    with Sandbox(disk="2m", policy={"tmpfs": "/small"}) as sandbox:
+        assert await limits_of(sandbox, "head -c 3m /dev/zero >/small/a") == ("disk", ["disk"])
+        assert await limits_of(sandbox, "head -c 8m /dev/zero >a; sleep 50") == ("disk", ["disk"])
+
+
 @looped
 async def test_what_is_refused_is_told():
     with Sandbox() as sandbox:
