@@ -194,7 +194,7 @@ async def test_B14_B15_persist(archive, tmp_path):
             if error.code == 42:
                 pytest.skip(f"overlays in a directory: {error.what}")
             raise
-    assert any("stays" in str(one.message) for one in told)
+    assert [one.filename for one in told if "stays" in str(one.message)] == [__file__]  # whoever made it
     with sandbox:
         await said(sandbox, "echo kept > /etc/new")
     assert [path.read_text() for path in place.rglob("new")] == ["kept\n"]
@@ -670,6 +670,16 @@ async def test_a_full_disk_is_told():
     with Sandbox(disk="2m", policy={"tmpfs": "/small"}) as sandbox:
         assert await limits_of(sandbox, "head -c 3m /dev/zero >/small/a") == ("disk", ["disk"])
         assert await limits_of(sandbox, "head -c 8m /dev/zero >a; sleep 50") == ("disk", ["disk"])
+
+
+@looped
+async def test_a_missing_root(tmp_path):
+    for options in ({"rootfs": tmp_path / "no.tar"}, {"rootfs": tmp_path / "no.tar", "rootfs_path": tmp_path / "root"}):
+        with pytest.raises(FileNotFoundError) as caught:
+            Sandbox(**options)
+        assert isinstance(caught.value, SandboxError)
+        assert caught.value.name == "PX034"
+    assert not (tmp_path / "root").exists()
 
 
 @looped
