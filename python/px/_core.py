@@ -173,7 +173,7 @@ class SandboxBase(Generic[Process]):
         self._start(work_dir)
         self.network = SandboxNetwork(net, self) if enable_network else None
         if persist_overlayfs:
-            warnings.warn(f"the overlay in {rootfs_overlay_path} stays after close()", stacklevel=3)
+            warnings.warn(f"the overlay in {rootfs_overlay_path} stays after close()", stacklevel=2)
 
     @staticmethod
     def _find_root(rootfs: StrPath | None, rootfs_path: StrPath | None) -> Path | None:

@@ -5,6 +5,7 @@ The engine's own errors arrive through from_engine() with the number that px-err
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -46,6 +47,10 @@ class SandboxError(RuntimeError):
         why = f"\nWhy: {self.why}" if self.why else ""
         fix = "".join(f"\nFix: {line}" for line in self.fix.splitlines())
         return head + why + fix
+
+
+class RootNotFoundError(SandboxError, FileNotFoundError):
+    """There is no such archive or directory to be the root."""
 
 
 class SandboxTimeout(SandboxError, TimeoutError):
@@ -160,11 +165,16 @@ _FILE_CLASSES: dict[str, type[FileSandboxError]] = {
 }
 
 
+_ROOTFS = 34  # PX034
+
+
 def from_engine(
     code: int, sys: int, what: str, why: str, fix: str, details: str, kind: str | None, message: str | None
 ) -> SandboxError:
     """The exception for an error of the engine; kind and message only if it is one of files."""
-    cls: type[SandboxError] = _FILE_CLASSES.get(kind, FileSandboxError) if kind else SandboxError
+    missing = code == _ROOTFS and sys == errno.ENOENT
+    plain = RootNotFoundError if missing else SandboxError
+    cls: type[SandboxError] = _FILE_CLASSES.get(kind, FileSandboxError) if kind else plain
     # Classes for users have constructors of their own, so an object is made without those; which of the built-in ones
     # does it is decided by the layout of the class.
     error = OSError.__new__(cls) if issubclass(cls, OSError) else RuntimeError.__new__(cls)

@@ -194,7 +194,7 @@ async def test_B14_B15_persist(archive, tmp_path):
             if error.code == 42:
                 pytest.skip(f"overlays in a directory: {error.what}")
             raise
-    assert any("stays" in str(one.message) for one in told)
+    assert [one.filename for one in told if "stays" in str(one.message)] == [__file__]  # whoever made it
     with sandbox:
         await said(sandbox, "echo kept > /etc/new")
     assert [path.read_text() for path in place.rglob("new")] == ["kept\n"]
@@ -652,6 +652,34 @@ async def test_limits():
     with pytest.raises(SandboxError) as caught:
         Sandbox(policy={"no-such-field": "x"})
     assert caught.value.fix
+
+
+async def limits_of(sandbox, command):
+    process = await sandbox.run(command, timeout=60)
+    await process.communicate()
+    return process.result["status"], [row["limit"] for row in process.result["limits_hit"]]
+
+
+@looped
+async def test_a_full_disk_is_told():
+    """Of a directory in memory by the command that filled it alone; of the home by whoever runs when the box is ended for it."""
+    with Sandbox(policy={"tmpfs": "/small:size=1m"}) as sandbox:
+        assert await limits_of(sandbox, "head -c 2m /dev/zero >/small/a") == ("disk", ["tmpfs"])
+        assert await limits_of(sandbox, "exit 1") == ("nonzero", [])
+        assert await limits_of(sandbox, "rm /small/a") == ("ok", [])
+    with Sandbox(disk="2m", policy={"tmpfs": "/small"}) as sandbox:
+        assert await limits_of(sandbox, "head -c 3m /dev/zero >/small/a") == ("disk", ["disk"])
+        assert await limits_of(sandbox, "head -c 8m /dev/zero >a; sleep 50") == ("disk", ["disk"])
+
+
+@looped
+async def test_a_missing_root(tmp_path):
+    for options in ({"rootfs": tmp_path / "no.tar"}, {"rootfs": tmp_path / "no.tar", "rootfs_path": tmp_path / "root"}):
+        with pytest.raises(FileNotFoundError) as caught:
+            Sandbox(**options)
+        assert isinstance(caught.value, SandboxError)
+        assert caught.value.name == "PX034"
+    assert not (tmp_path / "root").exists()
 
 
 @looped

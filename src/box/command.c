@@ -50,21 +50,36 @@ static void add_places(struct request *r, const struct px_plan *plan, const stru
     r->head.places = (uint32_t)s->num;
 }
 
+static bool has_cgroup(const struct px_box *home, const char *word)
+{
+    for (size_t i = 0; i < home->result.mechanisms_count; i++)
+        if (px_starts_with(home->result.mechanisms[i], word))
+            return true;
+    return false;
+}
+
 /* Where a cgroup holds the home's memory, the bound on each process that stands in for one steps back, as in any box. */
 static bool held_by_cgroup(const struct px_box *home, const struct px_step *s)
 {
-    for (size_t i = 0; s->attr == RLIMIT_AS && i < home->result.mechanisms_count; i++)
-        if (px_starts_with(home->result.mechanisms[i], "memory=cgroup"))
-            return true;
-    return false;
+    return s->attr == RLIMIT_AS && has_cgroup(home, "memory=cgroup");
+}
+
+/* Where one holds the home's processes, the bound by user steps back as far as in any box: the one that counts is met first. Not
+ * one that is lower than the home's. */
+static uint64_t room(const struct px_box *home, const struct px_step *s)
+{
+    enum { ROOM = 64 };
+    bool held = s->attr == RLIMIT_NPROC && s->num >= home->pids && has_cgroup(home, "pids=cgroup");
+    return held && s->num < RLIM_INFINITY - ROOM ? ROOM : 0;
 }
 
 static void add_limit(struct request *r, const struct px_box *home, const struct px_step *s)
 {
     uint64_t max = s->attr == RLIMIT_NOFILE && home->keep_ids ? px_supervise_files_max() : UINT64_MAX;
+    uint64_t soft = s->num + room(home, s), hard = s->num2 + room(home, s);
     if (r->head.rlimits < PX_INIT_RLIMITS_MAX)
         r->head.rlimit[r->head.rlimits++] = (struct px_init_rlimit){
-            .resource = s->attr, .soft = s->num < max ? s->num : max, .hard = s->num2 < max ? s->num2 : max};
+            .resource = s->attr, .soft = soft < max ? soft : max, .hard = hard < max ? hard : max};
 }
 
 static int fill(struct request *r, const struct px_box *box, const struct px_policy *policy, const struct px_plan *plan)

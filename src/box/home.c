@@ -14,11 +14,11 @@
 #include "base/time.h"
 #include "box/supervise.h"
 
-enum { VERSION = 4, FDS_MAX = 6 };
+enum { VERSION = 5, FDS_MAX = 7 };
 
 /* Which groups of the box follow the control socket and the pidfd, to be read, and what the unified one holds; whether the record
- * of its traffic comes last. */
-enum { GROUP_V2 = 1, GROUP_V1_MEMORY = 2, GROUP_V1_PIDS = 4, MEMORY_ON_V2 = 8, PIDS_ON_V2 = 16, RECORD = 32 };
+ * of its traffic and the verdict on its disk come last. */
+enum { GROUP_V2 = 1, GROUP_V1_MEMORY = 2, GROUP_V1_PIDS = 4, MEMORY_ON_V2 = 8, PIDS_ON_V2 = 16, RECORD = 32, VERDICT = 64 };
 
 /* Both sides are of one version of px, or refuse each other. Of the words only as much is sent as there is: a few hundred
  * bytes, so that many boxes find room in one socket. */
@@ -28,6 +28,7 @@ struct message {
     uint32_t keep_ids, refused; /* refused: no box, and `why` follows */
     uint32_t groups;
     uint32_t mechanisms, missing;
+    uint64_t pids;
     union {
         char words[2 * PX_MECHANISMS_MAX * PX_NAME_MAX];        /* mechanisms, then what is missing; each with its NUL */
         struct px_err why;
@@ -71,6 +72,7 @@ static size_t collect_fds(struct message *m, const struct px_box *home, int fds[
         m->groups |= (g->on_v2[PX_CG_MEMORY] ? MEMORY_ON_V2 : 0) | (g->on_v2[PX_CG_PIDS] ? PIDS_ON_V2 : 0);
     }
     add_group(m, RECORD, home->carrier ? home->carrier->record : -EBADF, fds, &count);
+    add_group(m, VERDICT, home->verdict, fds, &count);
     return count;
 }
 
@@ -81,6 +83,7 @@ int px_home_send(int socket, const struct px_box *home)
     memset(&m, 0, HEAD);
     m.version = VERSION;
     m.keep_ids = home->keep_ids;
+    m.pids = home->pids;
     memcpy(m.id, home->id, sizeof m.id);
     m.mechanisms = (uint32_t)r->mechanisms_count;
     m.missing = (uint32_t)r->missing_count;
@@ -108,7 +111,7 @@ int px_home_refuse(int socket, const struct px_err *why)
 
 static size_t fds_wanted(const struct message *m)
 {
-    return m->refused ? 0 : 2 + (size_t)__builtin_popcount(m->groups & (GROUP_V2 | GROUP_V1_MEMORY | GROUP_V1_PIDS | RECORD));
+    return m->refused ? 0 : 2 + (size_t)__builtin_popcount(m->groups & (GROUP_V2 | GROUP_V1_MEMORY | GROUP_V1_PIDS | RECORD | VERDICT));
 }
 
 static bool is_whole(const struct message *m, long n)
@@ -163,7 +166,9 @@ static void take_groups(struct px_box *home, const struct message *m, const int 
     g->on_v2[PX_CG_PIDS] = m->groups & PIDS_ON_V2;
     home->has_cgroup = m->groups & (GROUP_V2 | GROUP_V1_MEMORY | GROUP_V1_PIDS);
     if (m->groups & RECORD)
-        home->record = *fds;
+        home->record = *fds++;
+    if (m->groups & VERDICT)
+        home->verdict = *fds;
 }
 
 static struct px_box *to_home(const struct message *m, const int fds[FDS_MAX])
@@ -174,6 +179,7 @@ static struct px_box *to_home(const struct message *m, const int fds[FDS_MAX])
     struct px_result *r = &home->result;
     memcpy(home->id, m->id, sizeof home->id);
     home->keep_ids = m->keep_ids;
+    home->pids = m->pids;
     home->control = fds[0];
     home->pidfd = fds[1];
     take_groups(home, m, fds + 2);

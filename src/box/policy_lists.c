@@ -123,7 +123,8 @@ const struct px_field_type px_policy_bind_type = {"bind", parse_bind, print_bind
 static int parse_tmpfs_option(const struct px_field *field, char *word, struct px_tmpfs *out, struct px_err *e)
 {
     if (px_starts_with(word, "size=")) {
-        if (px_parse_bytes(word + 5, &out->bytes) < 0 || out->bytes == 0)
+        /* The kernel counts in signed numbers. */
+        if (px_parse_bytes(word + 5, &out->bytes) < 0 || out->bytes == 0 || out->bytes > INT64_MAX)
             return px_fail(e, PX_E_VALUE, 0, "--%s: '%s' is not a size", field->name, word + 5);
         return 0;
     }
@@ -249,6 +250,34 @@ static int parse_env(void *at, const struct px_field *field, const char *text, s
 
 const struct px_field_type px_policy_env_type = {"variable", parse_env, px_policy_print_texts, px_policy_done_texts};
 
+static const char env_blanks[] = " \t\v\f\r";
+
+/* Docker's rules: blanks before a name do not count, and no name has one in it. */
+static const char *line_fault(const char *line)
+{
+    if (*line == '#')
+        return NULL;
+    if (*line == '=')
+        return "names no variable";
+    return strcspn(line, " \t=\n") < strcspn(line, "=\n") ? "has a blank in the name of its variable" : NULL;
+}
+
+/* All or nothing. A line may be a secret, so it is not repeated. */
+static int check_env_file(const struct px_field *field, const char *path, const char *text, struct px_err *e)
+{
+    unsigned number = 1;
+    for (const char *line = text; *line; number++) {
+        const char *fault = line_fault(line + strspn(line, env_blanks));
+        if (fault) {
+            (void)px_fail(e, PX_E_ENVIRONMENT, 0, "--%s: line %u of '%s' %s", field->name, number, path, fault);
+            return px_fix(e, "Write NAME=VALUE, without export before it and without blanks around the =.");
+        }
+        line += strcspn(line, "\n");
+        line += *line == '\n';
+    }
+    return 0;
+}
+
 /* A file of NAME=VALUE lines; '#' starts a comment line. Goes into the same list as --env. */
 static int parse_env_file(void *at, const struct px_field *field, const char *path, struct px_err *e)
 {
@@ -260,15 +289,15 @@ static int parse_env_file(void *at, const struct px_field *field, const char *pa
         return px_fail(e, PX_E_IO, (int)n, "--%s: cannot read '%s'", field->name, path);
     if (strlen(text) != (size_t)n)
         return px_fail(e, PX_E_ENVIRONMENT, 0, "--%s: '%s' has a NUL byte in it", field->name, path);
-    for (const char *line = text; *line; line += strcspn(line, "\n") + (line[strcspn(line, "\n")] == '\n'))
-        if (*line == '=')       /* the only fault a line can have; all or nothing. It may be a secret, so it is not repeated. */
-            return px_fail(e, PX_E_ENVIRONMENT, 0, "--%s: a line of '%s' names no variable", field->name, path);
+    if (check_env_file(field, path, text, e) < 0)
+        return -1;
     for (char *line = text; *line;) {
         char *end = line + strcspn(line, "\n");
         char *next = *end ? end + 1 : end;
         *end = '\0';
         if (end > line && end[-1] == '\r')
             end[-1] = '\0';
+        line += strspn(line, env_blanks);
         if (*line && *line != '#' && parse_env(at, field, line, e) < 0)
             return -1;
         line = next;

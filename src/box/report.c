@@ -24,6 +24,14 @@ static void hit(struct px_result *r, const char *limit, const char *counter, uin
         r->limits_hit[r->limits_hit_count++] = (struct px_limit_hit){limit, counter, value};
 }
 
+static bool has_mechanism(const struct px_result *r, const char *word)
+{
+    for (size_t i = 0; i < r->mechanisms_count; i++)
+        if (px_starts_with(r->mechanisms[i], word))
+            return true;
+    return false;
+}
+
 static void hit_disk(const struct px_box *box, struct px_result *r)
 {
     if (box->disk.bytes > box->disk.bytes_max)
@@ -33,6 +41,17 @@ static void hit_disk(const struct px_box *box, struct px_result *r)
 }
 
 /* ---- how it ended ---- */
+
+/* A command whose home was ended by its limit of writable binds: that is how it ended itself. */
+static void ended_with_home(struct px_box *box)
+{
+    struct px_disk said;
+    int verdict = box->end == PX_END_LOST && box->home ? box->home->verdict : -EBADF;
+    if (verdict < 0 || px_sys(SYS_pread64, verdict, &said, sizeof said, 0) != (long)sizeof said)
+        return;
+    box->disk = said;
+    box->end = PX_END_DISK;
+}
 
 static void ended_by_itself(struct px_box *box, struct px_result *r)
 {
@@ -144,11 +163,11 @@ static void read_disk(struct px_box *box, struct px_result *r)
         r->reason = "wrote more than its disk limit";
         hit_disk(box, r);
     }
-    if (!box->have_report || !box->report.disk_full)
+    if (!box->have_report || !box->report.disk_full || box->report.shared)      /* shared: another may have filled it */
         return;
     for (unsigned i = 0; i < 32; i++)
         if (box->report.disk_full & (1u << i)) {
-            hit(r, px_policy_limited(box->disk_bytes) ? "disk" : "tmpfs",
+            hit(r, px_policy_limited(box->disk_bytes) || has_mechanism(r, "disk=") ? "disk" : "tmpfs",
                 "statfs: writable directories without a block or inode left", (uint64_t)__builtin_popcount(box->report.disk_full));
             break;
         }
@@ -257,14 +276,6 @@ void px_report_isolation(struct px_box *box)
         r->hints[r->hints_count++] = box->hint;
 }
 
-static bool has_mechanism(const struct px_result *r, const char *word)
-{
-    for (size_t i = 0; i < r->mechanisms_count; i++)
-        if (px_starts_with(r->mechanisms[i], word))
-            return true;
-    return false;
-}
-
 void px_report_home(struct px_box *box)
 {
     const struct px_result *from = &box->home->result;
@@ -305,6 +316,7 @@ void px_report_make(struct px_box *box)
 {
     struct px_result *r = &box->result;
     memcpy(r->id, box->id, sizeof r->id);
+    ended_with_home(box);
     if (box->end == PX_END_EXIT)
         ended_by_itself(box, r);
     else

@@ -1,12 +1,14 @@
 /* The file system of a box: skeleton, base, /proc, /dev; what the policy puts on top is in box/places.c. */
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "box/places.h"
 #include "box/steps.h"
@@ -18,6 +20,7 @@ enum {
     PROC_ATTR = PX_MOUNT_NOSUID | PX_MOUNT_NODEV | PX_MOUNT_NOEXEC,
     ROOT_BYTES = 4 << 20,       /* of the skeleton: directories and a few small files */
     COPY_BYTES = 2 << 20,       /* a file of the host's that is copied into it */
+    BUNDLE_BYTES = 1 << 20,     /* the same for its certificates */
     ROOT_INODES = 4096,
     PTYS = 64,
 };
@@ -28,6 +31,16 @@ const char px_root_home[] = "/home/sandbox";
 
 /* Files of the host's /etc that programs of /usr cannot do without. */
 static const char *const etc_binds[] = {"/etc/alternatives", "/etc/ld.so.cache"};
+
+/* Where programs look for the certificates of the authorities that the host trusts. The first is its place in every box. */
+static const char *const bundles[] = {
+    "/etc/ssl/certs/ca-certificates.crt",                       /* Debian, Alpine, Arch, Gentoo */
+    "/etc/ssl/cert.pem",                                        /* Alpine, Arch */
+    "/etc/pki/tls/certs/ca-bundle.crt",                         /* Fedora and its relatives */
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/ca-bundle.pem",                                   /* openSUSE */
+};
 
 /* Directories of the host's programs, as far as they are no links. */
 static const char *const base_dirs[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32"};
@@ -52,6 +65,73 @@ static void add_etc(struct px_plan *plan, const struct px_policy *policy)
     px_plan_resolv(policy, &servers);
     px_steps_file(plan, "/etc/resolv.conf", px_buf_text(&servers));
     px_steps_file(plan, "/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n");
+}
+
+const char *px_root_bundle(size_t index)
+{
+    return index < PX_COUNT_OF(bundles) ? bundles[index] : NULL;
+}
+
+bool px_root_wants_bundle(const struct px_policy *policy)
+{
+    return policy->net != PX_NET_NONE && policy->net != PX_NET_LOOPBACK;
+}
+
+/* The caller shows something there: it stands for itself. */
+static bool is_taken(const struct px_policy *policy, const char *path)
+{
+    bool work = policy->work_dir || policy->changes;
+    if (work && (px_path_within(policy->work_target, path) || px_path_within(path, policy->work_target)))
+        return true;
+    for (size_t i = 0; i < policy->binds.count; i++)
+        if (px_path_within(policy->binds.items[i].target, path) || px_path_within(path, policy->binds.items[i].target))
+            return true;
+    for (size_t i = 0; i < policy->tmpfs.count; i++)
+        if (px_path_within(policy->tmpfs.items[i].target, path) || px_path_within(path, policy->tmpfs.items[i].target))
+            return true;
+    return false;
+}
+
+/* What a bundle is, without links, if everybody can get there and read it: the child that copies it is nobody on the host. */
+static bool find_bundle(const char *path, char real[PATH_MAX], struct stat *st)
+{
+    char above[PATH_MAX];
+    struct stat dir;
+    if (!realpath(path, real) || stat(real, st) < 0 || !S_ISREG(st->st_mode) || !(st->st_mode & S_IROTH) ||
+        st->st_size > BUNDLE_BYTES)
+        return false;
+    (void)px_fmt(above, sizeof above, "%s", real);
+    for (char *end = strrchr(above, '/'); end && end > above; end = strrchr(above, '/')) {
+        *end = '\0';
+        if (stat(above, &dir) < 0 || !(dir.st_mode & S_IXOTH))
+            return false;
+    }
+    return true;
+}
+
+/* The authorities by which https knows its servers. A copy: by a watch on the host's own file a box would see when others
+ * connect. One that not everybody may read is left out. */
+static void add_bundle(struct px_plan *plan, const struct px_policy *policy)
+{
+    const char *place = bundles[0];
+    char real[PATH_MAX];
+    struct stat st;
+    if (!px_root_wants_bundle(policy) || is_taken(policy, "/etc/ssl") || is_taken(policy, "/etc/pki"))
+        return;
+    for (size_t i = 0; i < PX_COUNT_OF(bundles); i++) {
+        if (!find_bundle(bundles[i], real, &st))
+            continue;
+        px_steps_dirs(plan, bundles[i], false, 0);
+        if (!px_steps_has(plan, PX_OP_BIND, place)) {
+            px_steps_dirs(plan, place, false, 0);
+            px_steps_file(plan, place, "");
+            px_steps_bind(plan, real, place, RO, &st)->flags |= PX_STEP_COPY;
+        }
+        if (i > 0)
+            px_steps_link(plan, place, bundles[i]);
+    }
+    if (px_steps_has(plan, PX_OP_BIND, place) && !px_steps_has(plan, PX_OP_SYMLINK, bundles[1]))
+        px_steps_link(plan, place, bundles[1]);
 }
 
 /* /bin, /lib and friends: links where the host has merged them into /usr, binds where it has not. */
@@ -103,6 +183,7 @@ static int add_host_base(struct px_plan *plan, const struct px_policy *policy, s
         if (S_ISREG(st.st_mode) && st.st_mode & S_IROTH && st.st_size <= COPY_BYTES)
             plan->steps[plan->count - 1].flags |= PX_STEP_COPY;
     }
+    add_bundle(plan, policy);
     px_steps_link(plan, "../usr/lib/os-release", "/etc/os-release");
     ssize_t n = readlink("/etc/localtime", zone, sizeof zone - 1);
     if (n > 0) {

@@ -38,6 +38,9 @@ bool px_steps_has(const struct px_plan *plan, enum px_op op, const char *dst);
 int px_root_plan(struct px_plan *plan, const struct px_policy *policy, struct px_err *e);
 /* The devices of every box, by path; NULL past the end. */
 const char *px_root_device(size_t index);
+/* The same for where the host's certificates of authorities may lie; and whether a box has use for them. */
+const char *px_root_bundle(size_t index);
+bool px_root_wants_bundle(const struct px_policy *policy);
 
 extern const char px_root_home[];
 

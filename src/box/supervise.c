@@ -327,6 +327,14 @@ static void end_pause(struct px_box *box)
         on_refused(box);
 }
 
+/* The verdict comes first: whoever waits for a command of the box, here or in another process, reads it when the box is gone. */
+static void end_full(struct px_box *box)
+{
+    if (box->verdict >= 0)
+        (void)px_sys(SYS_pwrite64, box->verdict, &box->disk, sizeof box->disk, 0);
+    px_supervise_kill(box, PX_END_DISK);
+}
+
 static int on_timer(struct px_box *box, struct px_err *e)
 {
     uint64_t count, now = px_now_nsec();
@@ -352,7 +360,7 @@ static int on_timer(struct px_box *box, struct px_err *e)
     if (box->disk_nsec && now >= box->disk_nsec) {
         box->disk_nsec = now + (uint64_t)DISK_MSEC * 1000000;
         if (px_disk_over(&box->disk, box->writable, box->writable_count, box->pid, now))
-            px_supervise_kill(box, PX_END_DISK);
+            end_full(box);
     }
     set_timer(box);
     return 0;

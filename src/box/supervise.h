@@ -108,6 +108,7 @@ struct px_box {
     struct px_upper upper[PX_UPPERS];           /* directories of the caller's that take changes: of the root, of a directory */
     int changes;                /* the upper directory of --changes */
     int record;                 /* a home that another process made: its carrier's */
+    int verdict;                /* a home whose writable binds are bounded: a file with its px_disk once that has ended it */
     struct px_after *after;     /* NULL: nobody */
     struct px_carrier *carrier; /* NULL: nobody */
     bool carrier_gone;
@@ -119,7 +120,7 @@ struct px_box {
     char id[20];
     struct px_partner *partner; /* NULL: the engine alone */
     /* settings taken from the policy, which may be gone by now */
-    uint64_t timeout_msec, cpu_time_msec, file_bytes, disk_bytes, memory_bytes;
+    uint64_t timeout_msec, cpu_time_msec, file_bytes, disk_bytes, memory_bytes, pids;
     bool output_end, tty;
     int scratch_lock;           /* weaker tiers: holds the box's home */
     struct px_root_lease *root; /* what keeps the root where it is as long as the box needs it, and how to let go of it */

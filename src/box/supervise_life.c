@@ -59,7 +59,7 @@ static int let_go_of_plan(struct px_box *box)
 
 #define AT(member) offsetof(struct px_box, member)
 static const size_t descriptors[] = {AT(pidfd), AT(payload), AT(control), AT(timer), AT(oom_event), AT(ready_event), AT(terminal),
-                                     AT(listener), AT(scratch_lock), AT(notes), AT(record), AT(changes), AT(epoll)};
+                                     AT(listener), AT(scratch_lock), AT(notes), AT(record), AT(verdict), AT(changes), AT(epoll)};
 
 static int *descriptor(struct px_box *box, size_t i)
 {
@@ -107,6 +107,7 @@ static struct px_box *new_box(struct px_plan *plan, const struct px_policy *poli
     box->cpu_time_msec = policy->cpu_time_msec;
     box->file_bytes = policy->file_bytes;
     box->disk_bytes = policy->disk_bytes;
+    box->pids = policy->pids;
     px_pace_start(&box->pace, px_policy_limited(policy->cpus_milli) ? policy->cpus_milli : 0, px_now_nsec());
     box->memory_bytes = px_policy_limited(policy->memory_bytes) ? policy->memory_bytes : 0;
     box->output_end = policy->output_end;

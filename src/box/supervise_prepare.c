@@ -277,9 +277,12 @@ static int open_writable(struct px_box *box, struct px_err *e)
         box->writable = more;
         box->writable[box->writable_count++] = fd;
     }
-    if (box->writable_count && px_policy_limited(box->disk_bytes))
-        px_disk_start(&box->disk, box->writable, box->writable_count, box->disk_bytes, px_places_inodes(box->disk_bytes));
-    return 0;
+    if (!box->writable_count || !px_policy_limited(box->disk_bytes))
+        return 0;
+    px_disk_start(&box->disk, box->writable, box->writable_count, box->disk_bytes, px_places_inodes(box->disk_bytes));
+    if (plan->stays)
+        box->verdict = px_fd_above_stdio(px_fd_memory("px-verdict", "", 0, 0));
+    return plan->stays && box->verdict < 0 ? px_fail(e, PX_E_IO, box->verdict, "cannot keep a record of the box") : 0;
 }
 
 int px_supervise_prepare(struct px_box *box, const struct px_policy *policy, struct px_err *e)

@@ -150,7 +150,8 @@ static bool is_base(const char *path)
                                        "/lib32",
                                        "/libx32",
                                        "/etc/alternatives",
-                                       "/etc/ld.so.cache"};
+                                       "/etc/ld.so.cache",
+                                       "/etc/ssl/certs/ca-certificates.crt"};
 
     for (size_t i = 0; i < PX_COUNT_OF(base); i++)
         if (strcmp(path, base[i]) == 0)
@@ -1262,6 +1263,25 @@ TEST(the_base_has_inodes_of_the_boxes_own)
     ASSERT_EQ(plan->steps[own].attr, RO);
     uint32_t cache = find(plan, PX_OP_BIND, "/etc/ld.so.cache");
     ASSERT(cache == NOWHERE || plan->steps[cache].flags & PX_STEP_COPY);
+    px_plan_free(plan);
+}
+
+/* The host's own file would show when others connect; a box without a network has no use for it. */
+TEST(certificates_are_a_copy_and_for_the_network)
+{
+    static const char place[] = "/etc/ssl/certs/ca-certificates.crt";
+    static const char *const nets[] = {"none", "loopback", "outbound", "outbound:pasta", "host", "box:web"};
+    bool present = access(place, R_OK) == 0 || access("/etc/pki/tls/certs/ca-bundle.crt", R_OK) == 0;
+    for (size_t i = 0; i < PX_COUNT_OF(nets); i++) {
+        struct px_plan *plan = make_plan("default", PAIRS("net", nets[i]), &full_host);
+        uint32_t at = find(plan, PX_OP_BIND, place);
+        ASSERT_EQ(at != NOWHERE, present && i >= 2);
+        ASSERT(at == NOWHERE || plan->steps[at].flags & PX_STEP_COPY);
+        ASSERT_EQ(find(plan, PX_OP_SYMLINK, "/etc/ssl/cert.pem") != NOWHERE, present && i >= 2);
+        px_plan_free(plan);
+    }
+    struct px_plan *plan = make_plan("default", PAIRS("net", "host", "tmpfs", "/etc/ssl"), &full_host);
+    ASSERT(find(plan, PX_OP_BIND, place) == NOWHERE);
     px_plan_free(plan);
 }
 

@@ -498,6 +498,8 @@ TEST(tmpfs_that_are_none)
                                         "/x:size=1m noexec",
                                         ":size=1m",
                                         "/x:,",
+                                        "/x:size=9223372036854775808",
+                                        "/x:size=9223372036854775809",
                                         "/x:size=99999999t"};
     struct px_policy p = preset(NULL);
     size_t before = p.tmpfs.count;
@@ -595,7 +597,7 @@ static const char *make_file(const void *data, size_t size)
 
 TEST(variables_from_a_file)
 {
-    static const char text[] = "# a comment\nA=1\n\nB=two words \r\nA=3\n#C=4\nPX_TEST_HERE\n D=5\nLAST=6";
+    static const char text[] = "# a comment\nA=1\n\nB=two words \r\nA=3\n#C=4\nPX_TEST_HERE\n D=5\n \t\r\n  # E=1\nF= x = y\nLAST=6";
     struct px_policy p = preset(NULL);
 
     ASSERT_EQ(setenv("PX_TEST_HERE", "here", 1), 0);
@@ -606,9 +608,10 @@ TEST(variables_from_a_file)
     ASSERT_STR(px_policy_env(&p, "B"), "two words ");
     ASSERT_STR(px_policy_env(&p, "C"), NULL);
     ASSERT_STR(px_policy_env(&p, "PX_TEST_HERE"), "here");
-    ASSERT_STR(px_policy_env(&p, " D"), "5");
+    ASSERT_STR(px_policy_env(&p, "D"), "5"); /* blanks before a name do not count */
+    ASSERT_STR(px_policy_env(&p, "F"), " x = y");
     ASSERT_STR(px_policy_env(&p, "LAST"), "6");
-    ASSERT_EQ(p.env.count, 6);
+    ASSERT_EQ(p.env.count, 7);
     px_policy_done(&p);
 }
 
@@ -621,6 +624,9 @@ TEST(files_of_variables_that_are_none)
     refuse(&p, "env-file", "", PX_E_IO);
     refuse(&p, "env-file", make_file("A=1\0B=2\n", 8), PX_E_ENVIRONMENT);
     refuse(&p, "env-file", make_file("A=1\n=2\n", 7), PX_E_ENVIRONMENT);
+    static const char *const blanks[] = {"A=1\nexport B=2\n", "A=1\nB = 2\n", "A=1\n\tB\t=2\n", "A=1\nB C", "A=1\n  =2"};
+    for (size_t i = 0; i < PX_COUNT_OF(blanks); i++)
+        refuse(&p, "env-file", make_file(blanks[i], strlen(blanks[i])), PX_E_ENVIRONMENT);
     ASSERT_EQ(p.env.count, 0); /* a file is taken whole or not at all */
     px_policy_done(&p);
 }

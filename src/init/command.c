@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -309,6 +310,19 @@ static long start_child(struct command *c, int row, int *ret_pidfd)
     return pid;
 }
 
+/* ---- full directories ---- */
+
+uint32_t px_command_full(char **directories)
+{
+    uint32_t bits = 0;
+    for (int i = 0; i < 32 && directories[i]; i++) {
+        struct statfs fs;
+        if (px_sys(SYS_statfs, directories[i], &fs) == 0 && fs.f_blocks && (fs.f_bavail == 0 || (fs.f_files && fs.f_ffree == 0)))
+            bits |= 1u << i;
+    }
+    return bits;
+}
+
 /* ---- from request to running ---- */
 
 static int free_row(void)
@@ -327,9 +341,9 @@ static bool refuse(struct command *c, int err)
     return false;
 }
 
-static void begin_row(int row, int pid, int reply)
+static void begin_row(int row, int pid, int reply, uint16_t full)
 {
-    struct px_init_row begun = {.pid = pid, .reply = reply};
+    struct px_init_row begun = {.pid = pid, .reply = reply, .full = full};
     for (int i = 0; i < PX_INIT_COMMANDS_MAX; i++)
         if (row_at(i)->pid)
             row_at(i)->shared = begun.shared = true;
@@ -344,6 +358,7 @@ static bool start(struct command *c, char *text, uint32_t length)
     c->started.stage = row < 0 ? PX_INIT_FULL : PX_INIT_PREPARE;
     if (r < 0)
         return refuse(c, r);
+    uint16_t full = (uint16_t)px_command_full(px_own.directories);
     long pid = start_child(c, row, &pidfd);
     c->started.pid = (int32_t)pid;
     if (pid < 0)
@@ -352,7 +367,7 @@ static bool start(struct command *c, char *text, uint32_t length)
         (void)px_sys(SYS_wait4, pid, 0, 0, 0);          /* it could not become the program */
     bool runs = c->started.err == 0;
     if (runs) {
-        begin_row(row, c->started.pid, c->reply);
+        begin_row(row, c->started.pid, c->reply, full);
     } else {
         px_refused_end(row, NULL);
     }
@@ -462,6 +477,7 @@ void px_command_ended(int pid, int wait_status, const struct rusage *used)
             continue;
         struct px_init_report r = {
             .wait_status = wait_status,
+            .disk_full = (uint16_t)(px_command_full(px_own.directories) & ~(uint32_t)row_at(i)->full),
             .user_usec = usec(&used->ru_utime),
             .sys_usec = usec(&used->ru_stime),
             .maxrss_kib = (uint64_t)used->ru_maxrss,

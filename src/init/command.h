@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A bit for each directory, of the first 32, that has no block or no inode left. */
+uint32_t px_command_full(char **directories);
 /* Takes one request from the control socket; 0, or -1 when the supervisor is gone. */
 int px_command_take(int control);
 /* Adds the reply sockets of what runs, PX_INIT_COMMANDS_MAX at most; how many. NULL: only that. */

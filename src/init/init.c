@@ -15,7 +15,6 @@
 #include <stddef.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -23,6 +22,7 @@
 #include "base/sys.h"
 #include "init/command.h"
 #include "init/filter.h"
+#include "init/own.h"
 #include "init/refused.h"
 #include "init/tree.h"
 #include "kernel/init.h"
@@ -37,18 +37,6 @@ static int number(const char *text)
     return value;
 }
 
-/* A bit for each directory that has no block or no inode left. */
-static uint32_t full_directories(char **paths)
-{
-    uint32_t bits = 0;
-    for (int i = 0; i < 32 && paths[i]; i++) {
-        struct statfs fs;
-        if (px_sys(SYS_statfs, paths[i], &fs) == 0 && fs.f_blocks && (fs.f_bavail == 0 || (fs.f_files && fs.f_ffree == 0)))
-            bits |= 1u << i;
-    }
-    return bits;
-}
-
 static uint64_t usec(const struct timeval *t)
 {
     return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
@@ -60,7 +48,7 @@ static void report(int wait_status, char **paths)
     (void)px_sys(SYS_getrusage, RUSAGE_CHILDREN, &used);
     struct px_init_report r = {
         .wait_status = wait_status,
-        .disk_full = full_directories(paths),
+        .disk_full = px_command_full(paths),
         .user_usec = usec(&used.ru_utime),
         .sys_usec = usec(&used.ru_stime),
         .maxrss_kib = (uint64_t)used.ru_maxrss,
@@ -224,12 +212,13 @@ static void turn(int events, int control)
         leave(0);               /* whoever kept the box is gone */
 }
 
-static _Noreturn void stay(void)
+static _Noreturn void stay(char **directories)
 {
     const uint64_t child = 1ull << (SIGCHLD - 1);
     int filter = -1;
     (void)px_sys(SYS_prctl, 4 /* PR_SET_DUMPABLE */, 0, 0, 0, 0);
     keep_to_ourselves();
+    px_own.directories = directories;
     int control = make_room(&filter);
     int events = (int)px_sys(SYS_signalfd4, -1, &child, 8, O_CLOEXEC | O_NONBLOCK);
     struct px_init_started ready = {.err = events, .stage = PX_INIT_FILTER, .pid = px_tree_open()};
@@ -248,7 +237,7 @@ __attribute__((used)) static _Noreturn void start(long *stack)
     if (stack[0] < 3)
         leave(125);
     if (argv[2][0] == 's')
-        stay();
+        stay(argv + 3);
     serve(argv);
 }
 

@@ -17,6 +17,7 @@ struct px_init_row {            /* a running command; pid 0: none */
     int pid, reply;
     bool shared;                /* with another that ran at the same time */
     bool ends;                  /* it is being killed: its report waits until all of it is dead */
+    uint16_t full;              /* bit N: the Nth directory had no room left before it began */
 };
 
 struct px_init_own {
@@ -24,6 +25,7 @@ struct px_init_own {
     struct px_init_row few[PX_OWN_ROWS];
     uint32_t sharing;           /* 1 while a child uses our memory; cleared by the kernel */
     int owner;                  /* the control socket */
+    char **directories;         /* whose fill level is reported; the first 16 */
     struct {                    /* filter.c */
         uint16_t program_length;        /* of each command's own filter; 0: none */
         uint32_t listens;               /* which filter tells of what it refuses */

@@ -24,7 +24,7 @@ struct px_init_refused {
 
 struct px_init_report {
     int32_t wait_status;        /* of the payload */
-    uint32_t disk_full;         /* bit N: the Nth writable directory of the plan had no room left */
+    uint32_t disk_full;         /* bit N: the Nth writable directory of the plan had no room left; of a box that stays: and had some before */
     uint64_t user_usec, sys_usec, maxrss_kib, read_blocks, write_blocks;
     uint32_t shared;            /* another command ran in the box while this one did */
     uint32_t refused_count;
