@@ -249,7 +249,7 @@ PX_API const struct px_result *px_box_result(const struct px_box *box);
 /* As one JSON object on one line; free() it. With `exact` it also holds the kept output as base64, byte for byte. */
 PX_API int px_box_json(const struct px_box *box, bool exact, char **ret_json, struct px_err *e);
 
-/* What was kept of standard output (1) or standard error (2), for somebody who reads it: where bytes are missing, a line says how
+/* What was kept of standard output (1) or standard error (2), as a text for people and models: where bytes are missing, a line says how
  * many were left out. free() it. */
 PX_API int px_box_output(const struct px_box *box, int stream, char **ret_text, size_t *ret_len, struct px_err *e);
 

@@ -327,7 +327,7 @@ static void end_pause(struct px_box *box)
         on_refused(box);
 }
 
-/* The verdict comes first: whoever waits for a command of the box, here or in another process, reads it when the box is gone. */
+/* The verdict is written before the kill: a process that waits for a command of the box reads it once the box is gone. */
 static void end_full(struct px_box *box)
 {
     if (box->verdict >= 0)

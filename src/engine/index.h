@@ -23,12 +23,12 @@ struct px_index {
     } rows[PX_INDEX_MAX];
     size_t count;
     bool proxies; /* what is added now is a proxy */
-    bool without; /* a file of settings says no-index: pypi.org is not among them */
+    bool without; /* a file of settings says no-index: PyPI is not among them */
     bool whole;   /* PX_INDEX_NET=host: boxes have the host's network */
 };
 
-/* Every address in the variables and files of settings of uv and pip, proxies, PX_INDEX_HOSTS; and pypi.org with
- * files.pythonhosted.org unless PIP_NO_INDEX or UV_NO_INDEX is set or such a file says no-index. */
+/* Every address in the variables and files of settings of uv and pip, proxies, PX_INDEX_HOSTS; and PyPI with
+ * the host of its files unless PIP_NO_INDEX or UV_NO_INDEX is set or such a file says no-index. */
 int px_index_load(struct px_index **ret_index, struct px_err *e);
 
 /* Every http and https address in a text; one host, "NAME", "NAME:PORT", "[ADDRESS]:PORT". What is neither is passed

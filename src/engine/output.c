@@ -1,4 +1,4 @@
-/* What a command said, for somebody who reads it: where bytes were left out, a line says so. */
+/* The output of a command as a text for people and models: where bytes were left out, a line says so. */
 #include "base/buf.h"
 #include "base/err.h"
 #include "box/supervise.h"
