@@ -284,6 +284,20 @@ print('uid', os.getuid(), os.path.exists('/app/show.py'), sorted(x for x in os.l
           "listens\n", "--net loopback")
 
 
+@test
+def what_the_caller_says_stands(w):
+    """-e is stronger than [tool.px.env], also for the environment's Python; so is PYTHONPATH, by either."""
+    w.project(more='[tool.px.env]\nMODE = "of the project"\nPYTHONPATH = "lib"\n')
+    for name in ("lib", "more"):
+        (w.dir / name).mkdir()
+        (w.dir / name / f"found_in_{name}.py").write_text("")
+    for where in (HOST, BOX):
+        equal(w.out("run", *where, "python", "-c", "import found_in_lib, os; print(os.environ['MODE'])"), "of the project\n", "of the project")
+    seen = w.shows(*BOX, "-e", "MODE=mine", "-e", "PYTHONPATH=/app/more", "show.py")["env"]
+    equal((seen["MODE"], seen["PYTHONPATH"]), ("mine", "/app/more"), "-e")
+    w.out("run", *BOX, "-e", "PYTHONPATH=/app/more", "python", "-c", "import found_in_more")
+
+
 # ---- how it ends -----------------------------------------------------------------------------------------------------
 
 
@@ -467,6 +481,7 @@ def P34_nothing_of_the_project_is_written(w):
     for where in (HOST, BOX):
         w.out("run", *where, "app.py")
         w.out("run", *where, "python", "-c", "import lib")
+        w.out("run", *where, "python", "-I", "-c", "import demo_tool")
         w.out("test", *where)
         w.out("explain", "run", *where, "app.py")
         w.run("run", *where, "python", "-c", "import lib; raise SystemExit(1)", status=1)

@@ -170,9 +170,9 @@ static int make_record(struct px_env_work *w, const struct px_env *env, struct p
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     json_t *blobs = json_array(), *trees = json_array(), *packages = json_array();
     px_auto(px_document) json_t *record = json_pack(
-        "{sssssssssssosOs{soso}}", "kind", "env", "base", w->runtime->base, "profile_oid", env->profile.hex, "runtime_oid",
-        env->runtime_oid.hex, "tree", env->tree.hex, "packages", packages, "env_vars", env->variables, "refs", "blobs",
-        blobs, "trees", trees);
+        "{sssssisssssssosOs{soso}}", "kind", "env", "base", w->runtime->base, "layout", PX_ENV_LAYOUT, "profile_oid",
+        env->profile.hex, "runtime_oid", env->runtime_oid.hex, "tree", env->tree.hex, "packages", packages, "env_vars",
+        env->variables, "refs", "blobs", blobs, "trees", trees);
     int r =
         record ? add_oid(blobs, &env->profile) + add_oid(blobs, &env->runtime_oid) + add_oid(trees, &env->tree) : -1;
     for (size_t i = 0; r == 0 && i < env->count; i++)
@@ -239,11 +239,14 @@ static int hold(struct px_env_work *w, struct px_env *env, struct px_err *e)
 
 /* ---- looking ---- */
 
-/* 1: every tree that the record names is there. */
+/* 1: it is as this px makes them, and every tree that the record names is there. */
 static int has_all(struct px_sandbox *s, const json_t *record)
 {
     const json_t *list = json_object_get(json_object_get(record, "refs"), "trees"), *item;
+    uint64_t layout = 0;
     size_t i;
+    if (px_document_number(record, "layout", INT_MAX, &layout) != 1 || layout != PX_ENV_LAYOUT)
+        return 0;
     json_array_foreach(list, i, item) {
         struct px_oid id;
         if (px_oid_parse(json_string_value(item), false, &id) < 0 || !px_tree_has(s->store, &id))

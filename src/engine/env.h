@@ -27,7 +27,7 @@ struct px_pins;
 struct px_sandbox;
 
 #define PX_ENV_OTHER_FILE "other_file"          /* the reason where a file was found that the lock does not name */
-enum { PX_ENV_LAYOUT = 1 };     /* of the directory; part of its tree's id, not of the profile's */
+enum { PX_ENV_LAYOUT = 2 };     /* of the directory; part of its tree's id, not of the profile's */
 
 struct px_env_ask {
     const struct px_manifest *manifest;         /* for its variables and groups; NULL: none */

@@ -68,6 +68,8 @@ static int write_paths(const struct writing *w)
         if (p->has_pth)
             px_buf_printf(&text, "import site; site.addsitedir('%s')\n", path);
     }
+    /* Where Python does not look at its variables (-I, -E), nothing is compiled into the store, either. */
+    px_buf_puts(&text, "import sys; sys.dont_write_bytecode = sys.dont_write_bytecode or not sys.pycache_prefix\n");
     (void)px_fmt(file, sizeof file, "%s/px.pth", w->lib);
     return put(w, file, &text, 0644);
 }
@@ -92,24 +94,25 @@ static void quote(struct px_buf *out, const char *text)
     px_buf_putc(out, '\'');
 }
 
-/* Compiled files never go into the store: without a place of their own for them, none are written. */
+/* Compiled files never go into the store: without a place of their own for them, none are written. What the caller has
+ * set is his word against the project's. */
 static int write_shim(const struct writing *w)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     const char *name;
     json_t *value;
-    px_buf_printf(
-        &text,
-        "#!/bin/sh\n# The python of one environment; made by px.\ncase $0 in */*) here=${0%%/*} ;; *) here=. ;; esac\n"
-        "unset PYTHONHOME PYTHONPATH\nexport PX_PYTHON=\"$here/%s\" PYTHONUNBUFFERED=1\n"
-        "[ -n \"${PYTHONPYCACHEPREFIX-}\" ] || export PYTHONDONTWRITEBYTECODE=1\n",
-        w->python);
+    px_buf_puts(&text, "#!/bin/sh\n# The python of one environment; made by px.\n"
+                       "case $0 in */*) here=${0%/*} ;; *) here=. ;; esac\nunset PYTHONHOME\n");
     json_object_foreach(w->env->variables, name, value) {
-        px_buf_printf(&text, "export %s=", name);
+        px_buf_printf(&text, "[ -n \"${%s+set}\" ] || export %s=", name, name);
         quote(&text, json_string_value(value));
         px_buf_putc(&text, '\n');
     }
-    px_buf_printf(&text, "exec \"$here/%s\" \"$@\"\n", w->python);
+    px_buf_printf(&text,
+                  "export PX_PYTHON=\"$here/%s\" PYTHONUNBUFFERED=\"${PYTHONUNBUFFERED-1}\"\n"
+                  "[ -n \"${PYTHONPYCACHEPREFIX-}\" ] || export PYTHONDONTWRITEBYTECODE=1\n"
+                  "exec \"$here/%s\" \"$@\"\n",
+                  w->python, w->python);
     return put(w, "bin/python", &text, 0755);
 }
 
