@@ -97,7 +97,8 @@ static int fill(struct px_sandbox *s, const struct px_env *env, int root, struct
     px_auto_fd int dir = r < 0 ? r : px_open_beneath(root, "env", O_RDONLY | O_DIRECTORY, 0);
     if (dir < 0)
         return px_fail(e, PX_E_STORE_WRITE, dir, "cannot lay out the environment");
-    if (px_env_write(env, dir, PX_INSIDE_PACKAGES, "", e) < 0)
+    const struct px_env_place place = {.store = PX_INSIDE_PACKAGES, .below = "", .root = PX_INSIDE_APP};
+    if (px_env_write(env, dir, &place, e) < 0)
         return -1;
     for (size_t i = 0; i < env->count; i++)
         if (add_package(s, &env->packages[i], root, e) < 0)

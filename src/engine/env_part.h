@@ -14,6 +14,7 @@
 #define PX_INSIDE "/px"
 #define PX_INSIDE_ENV PX_INSIDE "/env"
 #define PX_INSIDE_PACKAGES PX_INSIDE "/store/pkg-builds"
+#define PX_INSIDE_APP "/app"    /* the project itself, which is no part of it */
 
 struct px_env_part {
     struct px_oid tree;

@@ -223,7 +223,7 @@ static int configure(struct px_building *b, struct px_err *e)
     r = r < 0 ? r : set_command(b, &c->cmd);
     r = r < 0 ? r : label(b, &c->labels);
     r = r < 0 ? r : label(b, &b->image.annotations);
-    c->workdir = r < 0 ? NULL : strdup(b->env ? "/app" : "/");
+    c->workdir = r < 0 ? NULL : strdup(b->env ? PX_INSIDE_APP : "/");
     return r < 0 || !c->workdir ? no_memory(e) : 0;
 }
 
