@@ -82,9 +82,13 @@ static void arm_network(struct px_plan *plan)
 
 int px_plan_arm(struct px_plan *plan, const struct px_idmap *map, struct px_err *e)
 {
+    struct px_idmap shown = *map;       /* who the payload is; a runtime with a kernel of its own is somebody else around it */
     arm_network(plan);
     if (map->kind != PX_IDMAP_RANGE)
         return 0;
+    shown.uid = plan->owner.uid;
+    shown.gid = plan->owner.gid;
+    map = &shown;
     for (uint32_t i = 0; i < plan->count; i++) {
         struct px_step *s = &plan->steps[i];
         if (!needs_tree(s))
