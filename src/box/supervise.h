@@ -203,7 +203,8 @@ int px_launch_receive_fd(int control, void *data, size_t size);
 /* The sealed image of px-init, for a caller that makes many boxes: they can share it (plan.image). A descriptor or -errno. */
 int px_launch_image(void);
 int px_launch(struct px_box *box, const struct px_policy *policy, const struct px_io *io, struct px_err *e);
-/* The words for two failures that a partner may see before or after. */
+/* The words for failures that a partner may see before or after. */
+int px_launch_no_namespace(int err, struct px_err *e);
 int px_launch_exec_failed(int err, bool found, const char *command, struct px_err *e);
 int px_launch_bind_failed(const struct px_plan *plan, const struct px_step *s, int err, struct px_err *e);
 /* box/flow.c: moving bytes. */

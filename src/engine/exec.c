@@ -280,7 +280,8 @@ static int start(const struct px_policy *policy, const char *const argv[], const
 /* Namespaces can be refused at the clone, or later by a security module that lets one be made but takes its privileges away. */
 static bool no_namespaces(const struct px_err *e)
 {
-    return e->code == PX_E_USERNS || ((e->code == PX_E_MOUNT || e->code == PX_E_NAMESPACE) && (e->sys == EPERM || e->sys == EACCES));
+    bool refused = e->sys == EPERM || e->sys == EACCES || e->sys == EROFS;      /* EROFS: a container's /proc/sys */
+    return e->code == PX_E_USERNS || ((e->code == PX_E_MOUNT || e->code == PX_E_NAMESPACE) && refused);
 }
 
 /* Home of the weaker tiers: a directory that exists as long as the box. */
