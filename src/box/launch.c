@@ -68,6 +68,10 @@ int px_launch_bind_failed(const struct px_plan *plan, const struct px_step *s, i
         px_why(e, "The place does not exist in the box, and px makes no directory in a tree that is not its own.");
         return px_fix(e, "Create '%s' in the tree that is bound around it, or choose a place of its own, such as /workspace.", target);
     }
+    if (err == -EACCES && s->op == PX_OP_BIND && s->flags & PX_STEP_UNMAPPED) {
+        px_why(e, "px may not mount here (a container without CAP_SYS_ADMIN), and a directory above is closed to the box's ids.");
+        return px_fix(e, "Open the directories above it: chmod o+x. Or run px as an ordinary user, or give the container CAP_SYS_ADMIN.");
+    }
     if (err == -ELOOP)
         px_why(e, "A part of the place is a symbolic link, and px follows none when it mounts.");
     if (err == -ESTALE)

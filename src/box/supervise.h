@@ -103,6 +103,8 @@ struct px_box {
     char **argv;                /* of the payload, for the result; one allocation */
     int *writable;              /* what the box may write of the caller's files, opened before it could move them */
     size_t writable_count;
+    struct px_loan *loans;      /* which of them have the box's ids while it runs */
+    size_t loans_count;
     int stripped;               /* files in kept changes that lost their privileges before the start */
     struct px_disk disk;        /* the bound on them */
     struct px_upper upper[PX_UPPERS];           /* directories of the caller's that take changes: of the root, of a directory */
