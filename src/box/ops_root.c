@@ -48,7 +48,8 @@ int px_op_hostname(struct px_child *c, const struct px_step *s)
     long n = 0;
     while (name[n])
         n++;
-    return or_without(c, (int)px_sys(SYS_sethostname, name, n), PX_LACKS_HOSTNAME);
+    int r = (int)px_sys(SYS_sethostname, name, n);
+    return r == -EPERM || r == -ENOSYS ? or_without(c, r, PX_LACKS_HOSTNAME) : r;
 }
 
 /* A number into a file of the host's /proc/sys that is about our own user or pid namespace. */

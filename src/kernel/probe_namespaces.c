@@ -284,11 +284,10 @@ static int64_t names_namespace(void)
 static void inside_uts(struct px_probe_ctx *c)
 {
     long r = px_sys(SYS_sethostname, "px-probe", 8);
-    c->shared->note[NOTE_NAMES] = r == -EPERM ? names_namespace() : 0;
-    if (r == -EPERM ? c->shared->note[NOTE_NAMES] >= 0 : px_probe_works(c, r, "setting its own name"))
+    bool filtered = r == -EPERM || r == -ENOSYS;
+    c->shared->note[NOTE_NAMES] = filtered ? names_namespace() : 0;
+    if (c->shared->note[NOTE_NAMES] > 0 || px_probe_works(c, r, "setting its own name"))
         px_probe_meet(c);
-    else if (r == -EPERM)
-        px_probe_say(c->row->why, "setting its own name did not work (%s)", px_probe_errno(r).text);
 }
 
 static void outside_names(struct px_probe_ctx *c)

@@ -288,7 +288,7 @@ static const struct pretence pretences[] = {
     { "kernel",     "close_range",       436,              0,      "using a descriptor of the range worked, and must not" },
     { "kernel",     "openat2",           437,              ENOSYS, "opening a directory below another failed with ENOSYS" },
     { "namespaces", "user",              SYS_sethostname,  0,      "setting the host's name from a new user namespace worked" },
-    { "namespaces", "uts",               SYS_sethostname,  ENOSYS, "setting its own name failed with ENOSYS" },
+    { "namespaces", "uts",               SYS_sethostname,  EINVAL, "setting its own name failed with EINVAL" },
     { "files",      "read-only mounts",  442,              0,      "writing to its read-only copy worked, and must not" },
     { "files",      "own root",          SYS_pivot_root,   EPERM,  "changing the root failed with EPERM" },
     { "privileges", "no privileges",     SYS_capset,       0,      "privileges cannot be given up" },
