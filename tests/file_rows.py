@@ -385,6 +385,30 @@ def F29_a_host_without_an_os_sandbox(w):
 
 
 @test
+def F29_the_root_of_a_container_without_an_os_sandbox(w):
+    """The same where the caller's id is 0 and yet not the host's: what a container's root is."""
+    become = ("setpriv", "--reuid=1300", "--regid=1300", "--clear-groups") if os.geteuid() == 0 else ()
+    home = w.top / "state"
+    home.mkdir(0o700)
+    closed = (*become, "env", f"PX_HOME={home}", f"TMPDIR={home}", "unshare", "--user", "--map-root-user", "bash", "-c", "echo 0 >/proc/sys/user/max_user_namespaces || exit 77; exec \"$@\"", "sh")
+    if subprocess.run([*closed, "true"], capture_output=True, check=False).returncode:
+        raise Skip("user namespaces cannot be closed here")
+    w.top.chmod(0o755)
+    for path in (w.portfolio, w.pipeline):
+        path.chmod(0o755)
+    for path in (w.portfolio, home):
+        if become:
+            os.chown(path, 1300, 1300)
+    status, answer, said = w.shell(w.worker(BOTH + "  require_os_sandbox: true\n" + ANY), "touch", "portfolio/ran", before=closed)
+    check(status == 125 and "OS sandbox required but unavailable" in said and "PX323" in said, f"{status} {said}")
+    check(not (w.portfolio / "ran").exists(), "it ran")
+    status, answer, said = w.shell(w.worker(BOTH + ANY), "cat", str(w.portfolio / "a.md"), before=closed)
+    check(status == 0 and answer["stdout"] == "hello" and said.count("px: warning: ") == 1, f"{status} {said}")
+    status, answer, said = w.shell(w.worker(BOTH + ANY), "touch", str(w.portfolio / "ran"), before=closed)
+    check(status == 0 and (w.portfolio / "ran").exists(), f"the twin: {status} {said}")
+
+
+@test
 def F30_rules_of_the_shell(w):
     rules = BOTH + "shell_rules:\n  - {pattern: echo no}\n  - {pattern: echo, approval_required: false}\n  - {pattern: echo yes}\n"
     file = w.worker(rules)

@@ -280,7 +280,8 @@ static int start(const struct px_policy *policy, const char *const argv[], const
 /* Namespaces can be refused at the clone, or later by a security module that lets one be made but takes its privileges away. */
 static bool no_namespaces(const struct px_err *e)
 {
-    return e->code == PX_E_USERNS || ((e->code == PX_E_MOUNT || e->code == PX_E_NAMESPACE) && (e->sys == EPERM || e->sys == EACCES));
+    bool refused = e->sys == EPERM || e->sys == EACCES || e->sys == EROFS;      /* EROFS: a container's /proc/sys */
+    return e->code == PX_E_USERNS || ((e->code == PX_E_MOUNT || e->code == PX_E_NAMESPACE) && refused);
 }
 
 /* Home of the weaker tiers: a directory that exists as long as the box. */
@@ -373,7 +374,13 @@ static int stay_rooted(const struct px_policy *policy, bool bound, const int *im
         px_plan_free(plan);
         return -1;
     }
-    return px_supervise_start(plan, policy, &nothing, ret_home, e);
+    if (px_supervise_start(plan, policy, &nothing, ret_home, e) == 0)
+        return 0;
+    if (e && policy->require == PX_TIER_LANDLOCK && no_namespaces(e)) {
+        px_why(e, "A box that stays has no weaker tier, and the full one cannot be had here.");
+        px_fix(e, "Run `px doctor`: it says what is refused here.\nOr run each command in a box of its own: px exec --require landlock.");
+    }
+    return -1;
 }
 
 int px_stay_with(const struct px_policy *policy, bool bound, const int *image, struct px_box **ret_home, struct px_err *e)

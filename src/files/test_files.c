@@ -355,6 +355,14 @@ TEST(an_edit_needs_exactly_one_match)
     put(s.one, "a.md", "x\ny x\nx");
     ASSERT_EQ(edit_path(&s, "portfolio/a.md", "z\n\tz", "", &e), -1);
     expect_message(&s, &e, "EditError", "Cannot edit 'portfolio/a.md': text not found.\nSearched for: 'z\\n\\x09z'");
+    put(s.one, "w.md", "x\r\ny\r\n");
+    ASSERT_EQ(edit_path(&s, "portfolio/w.md", "x\ny", "", &e), -1);
+    expect_message(&s, &e, "EditError",
+                   "Cannot edit 'portfolio/w.md': text not found. The lines of the file end in \\r\\n, those of the text in \\n.\nSearched for: 'x\\ny'");
+    ASSERT_EQ(edit_path(&s, "portfolio/w.md", "z", "", &e), -1);
+    expect_message(&s, &e, "EditError", "Cannot edit 'portfolio/w.md': text not found.\nSearched for: 'z'");
+    ASSERT_EQ(edit_path(&s, "portfolio/a.md", "x\r\ny", "", &e), -1);
+    ASSERT(strstr(e.what, "The lines of the text end in \\r\\n, those of the file do not."));
     ASSERT_EQ(edit_path(&s, "portfolio/a.md", "x", "", &e), -1);
     expect_message(&s, &e, "EditError",
                    "Cannot edit 'portfolio/a.md': text found 3 times, it must be unique.\nSearched for: 'x'");

@@ -90,8 +90,7 @@ static bool is_refused(uint32_t nr)
     case SYS_ioperm: case SYS_syslog: case SYS_reboot: case SYS_kexec_load: case SYS_kexec_file_load:
     case SYS_create_module: case SYS_init_module: case SYS_finit_module: case SYS_delete_module: case SYS_query_module:
     /* memory placement */
-    case SYS_mbind: case SYS_move_pages: case SYS_migrate_pages: case SYS_set_mempolicy:
-    case SYS_set_mempolicy_home_node:
+    case SYS_mbind: case SYS_move_pages: case SYS_migrate_pages: case SYS_set_mempolicy_home_node:
     /* never in any container's list */
     case SYS_uselib: case SYS_ustat: case SYS_sysfs: case SYS__sysctl: case SYS_get_kernel_syms: case SYS_nfsservctl:
     case SYS_getpmsg: case SYS_putpmsg: case SYS_afs_syscall: case SYS_tuxcall: case SYS_security: case SYS_vserver:
@@ -107,8 +106,7 @@ static bool is_open_to_profiles(uint32_t nr)
     switch (nr) {
     case SYS_ptrace: case SYS_process_vm_readv: case SYS_process_vm_writev: case SYS_process_madvise:
     case SYS_process_mrelease: case SYS_name_to_handle_at:
-    case SYS_mbind: case SYS_move_pages: case SYS_migrate_pages: case SYS_set_mempolicy:
-    case SYS_set_mempolicy_home_node:
+    case SYS_mbind: case SYS_move_pages: case SYS_migrate_pages: case SYS_set_mempolicy_home_node:
         return true;
     default:
         return false;
@@ -213,6 +211,8 @@ static uint32_t model_number(enum px_filter filter, uint32_t nr)
 {
     if (is_refused(nr) && !(is_floor(filter) && is_open_to_profiles(nr)))
         return NO_PERMISSION;
+    if (nr == SYS_set_mempolicy && !is_floor(filter))           /* libnuma asks in every program that has it */
+        return NO_SUCH_CALL;
     return is_strict(filter) ? model_taken_by_strict(nr) : SECCOMP_RET_ALLOW;
 }
 
