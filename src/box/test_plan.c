@@ -142,19 +142,9 @@ static bool builds(enum px_op op)
 
 static bool is_base(const char *path)
 {
-    static const char *const base[] = {"/usr",
-                                       "/bin",
-                                       "/sbin",
-                                       "/lib",
-                                       "/lib64",
-                                       "/lib32",
-                                       "/libx32",
-                                       "/etc/alternatives",
-                                       "/etc/ld.so.cache",
-                                       "/etc/ssl/certs/ca-certificates.crt"};
-
+    static const char *const base[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/etc"};
     for (size_t i = 0; i < PX_COUNT_OF(base); i++)
-        if (strcmp(path, base[i]) == 0)
+        if (px_path_within(path, base[i]))
             return true;
     return false;
 }
@@ -1282,6 +1272,24 @@ TEST(certificates_are_a_copy_and_for_the_network)
     }
     struct px_plan *plan = make_plan("default", PAIRS("net", "host", "tmpfs", "/etc/ssl"), &full_host);
     ASSERT(find(plan, PX_OP_BIND, place) == NOWHERE);
+    px_plan_free(plan);
+}
+
+/* What ordinary programs read: files as copies, directories with inodes of the box's own; nothing where the caller has something. */
+TEST(etc_has_what_programs_read)
+{
+    struct px_plan *plan = make_plan("default", NULL, &full_host);
+    uint32_t services = find(plan, PX_OP_BIND, "/etc/services"), fonts = find(plan, PX_OP_BIND, "/etc/fonts");
+    ASSERT_EQ(services != NOWHERE, access("/etc/services", R_OK) == 0);
+    ASSERT(services == NOWHERE || plan->steps[services].flags & PX_STEP_COPY);
+    ASSERT_EQ(fonts != NOWHERE, access("/etc/fonts", X_OK) == 0);
+    ASSERT_EQ(find(plan, PX_OP_OWN_INODES, "/etc/fonts") != NOWHERE, fonts != NOWHERE);
+    ASSERT(find(plan, PX_OP_BIND, "/etc/ssl/certs/java/cacerts") == NOWHERE);
+    ASSERT(find(plan, PX_OP_OWN_INODES, "/etc/alternatives") == NOWHERE);
+    px_plan_free(plan);
+    plan = make_plan("default", PAIRS("tmpfs", "/etc/services", "tmpfs", "/etc/fonts/conf.d"), &full_host);
+    ASSERT(find(plan, PX_OP_BIND, "/etc/services") == NOWHERE);
+    ASSERT(find(plan, PX_OP_BIND, "/etc/fonts") == NOWHERE);
     px_plan_free(plan);
 }
 
