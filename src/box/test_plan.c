@@ -498,8 +498,18 @@ TEST(the_network_of_another_box_is_named)
     ASSERT(!has_word(plan->mechanisms, plan->mechanisms_count, "namespaces=user"));
     px_plan_free(plan);
     refuse_plan("default", PAIRS("net", "box:web", "publish", "1:2/udp"), &full_host, PX_E_USAGE);
+    refuse_plan("default", PAIRS("net", "pid:77", "allow-net", "good.test"), &full_host, PX_E_USAGE);
     refuse_plan("default", PAIRS("net", "box:web", "runtime", "crun"), &full_host, PX_E_NOT_BUILT);
     refuse_plan("default", PAIRS("net", "box:web", "require", "landlock"), &landlock, PX_E_TIER);
+}
+
+/* A library's sandbox publishes ports of its network by one more box in it. */
+TEST(a_port_of_the_network_of_another_process)
+{
+    struct px_plan *plan = make_plan("default", PAIRS("net", "pid:77", "publish", "0:80"), &full_host);
+    ASSERT(plan->joins && plan->carried && !plan->own_net);
+    ASSERT(find(plan, PX_OP_NETNS, NULL) == NOWHERE && find(plan, PX_OP_NETLINK, NULL) == NOWHERE && step(plan, PX_OP_SOCKET, NULL));
+    px_plan_free(plan);
 }
 
 TEST(a_shared_network_is_named)
