@@ -14,7 +14,7 @@ from typing import Any, Generic, Self, TypedDict, TypeVar
 
 from . import _px
 from ._errors import SandboxError
-from ._folders import StrPath, absolute, remove_tree, temporary, unpack, write_new
+from ._folders import Scratch, StrPath, absolute, unpack, write_new
 from ._loop import Loop
 from ._policy import Setting, Value, environment, policy_of, settings_of
 from ._process import Home, Pipes
@@ -56,7 +56,7 @@ def kill_all(processes: Iterable[Talk]) -> None:
 
 def release(
     box: _px.Box | None,
-    folders: Sequence[Path],
+    scratch: Scratch,
     owner: int,
     watchers: list[Callable[[], None]],
     apart: Iterable[Talk] = (),
@@ -71,8 +71,7 @@ def release(
         if box is not None:
             end_box(box)
     finally:
-        for folder in folders:
-            remove_tree(folder)
+        scratch.close()
 
 
 def of_process(pid: int) -> str:
@@ -185,24 +184,22 @@ class SandboxBase(Generic[Process]):
         return absolute(rootfs_path)
 
     def _start(self, work_dir: StrPath | None) -> None:
-        folders: list[Path] = []
+        scratch = Scratch()
         try:
-            self.tmp_dir = temporary("tmp")
-            folders.append(self.tmp_dir)
+            self.tmp_dir = scratch.folder("tmp")
             if work_dir is None:
-                self.work_dir = temporary("work")
-                folders.append(self.work_dir)
+                self.work_dir = scratch.folder("work")
             else:
                 self.work_dir = absolute(work_dir)
                 self.work_dir.mkdir(parents=True, exist_ok=True)  # follow: the caller's own path
             self._places: list[Setting] = [("work-dir", str(self.work_dir)), ("bind", f"{self.tmp_dir}:/tmp:rw")]
             self._home: _px.Box | None = _px.stay(policy_of(PRESET, self._settings, self._places))
         except BaseException:
-            release(None, folders, os.getpid(), [])
+            release(None, scratch, os.getpid(), [])
             raise
         self._owner = os.getpid()
         self._watchers: list[Callable[[], None]] = []
-        self._release = weakref.finalize(self, release, self._home, folders, self._owner, self._watchers, self._apart)
+        self._release = weakref.finalize(self, release, self._home, scratch, self._owner, self._watchers, self._apart)
 
     def _home_pid(self) -> int:
         return self._alive().pid()

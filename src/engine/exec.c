@@ -287,7 +287,7 @@ static bool no_namespaces(const struct px_err *e)
 static int make_scratch(char *out, size_t size, int *ret_lock, struct px_err *e)
 {
     const char *tmp = getenv("TMPDIR");
-    return px_homes_make(tmp && *tmp == '/' ? tmp : "/tmp", out, size, ret_lock, e);
+    return px_homes_make(tmp && *tmp == '/' ? tmp : "/tmp", true, out, size, ret_lock, e);
 }
 
 static int start_weaker(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_host *host,
