@@ -186,7 +186,7 @@ class SandboxBase(Generic[Process]):
         self._apart: weakref.WeakSet[Process] = weakref.WeakSet()  # those of them with another network
         self._ports: list[_px.Box] = []  # that of forward_port(), if the box has none itself
         self._start(work_dir)
-        self.network = SandboxNetwork(net, self) if enable_network else None
+        self.network = SandboxNetwork(self._net(), self) if enable_network else None
         if persist_overlayfs:
             warnings.warn(f"the overlay in {rootfs_overlay_path} stays after close()", stacklevel=2)
 
@@ -320,10 +320,13 @@ class SandboxBase(Generic[Process]):
             return self._rootfs
         return Path(_px.stored_root(self._rootfs, lambda found: found))
 
+    def _net(self) -> str:
+        """As the policy says it, where policy= has the last word."""
+        return [value or "" for field, value in self._settings if field == "net"][-1]
+
     def _is_carried(self) -> bool:
         """Whether px-net serves the network of the box: of the outbound one, and of one with ports."""
-        nets = [value or "" for field, value in self._settings if field == "net"]
-        return nets[-1].startswith("outbound") or any(field == "publish" for field, _ in self._settings)
+        return self._net().startswith("outbound") or any(field == "publish" for field, _ in self._settings)
 
     def forward_port(self, sandbox_port: int, host_port: int = 0, proto: str = "tcp") -> dict[str, Any]:
         """Makes a port of the sandbox reachable at the host's loopback. host_port 0: one that is free; the answer names it.
@@ -331,7 +334,7 @@ class SandboxBase(Generic[Process]):
         The host listens at once and until close(); who comes before something listens in the sandbox is hung up on.
         """
         home = self._alive()
-        if self.network is None or self.network.mode.startswith("pid:"):
+        if self.network is None or self.network.mode.startswith(("pid:", "box:")):
             raise SandboxError(
                 "forward_port needs a network of this sandbox's own",
                 fix="Make the sandbox with enable_network=True, or ask the one that has made the network.",

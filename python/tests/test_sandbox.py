@@ -529,6 +529,9 @@ async def test_B29_without_outbound():
         _, _, stderr = await said(sandbox, ["python3", "-c", client])
         assert b"unreachable" in stderr
     assert connect(first["host_port"]) == ""
+    with Sandbox(policy={"net": "outbound"}) as sandbox:
+        assert sandbox.network.mode == "outbound"
+        assert sandbox.forward_port(8080)["host_port"] > 0
     with Sandbox(policy={"publish": ["0:8080"]}) as sandbox:
         server = await sandbox.run(LISTENER + "8080 given", timeout=None)
         assert await server.stdout.readline() == b"ready\n"

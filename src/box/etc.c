@@ -68,7 +68,7 @@ static const char *const read_by_programs[] = {
 
 /* The same below each directory /etc/java-17-openjdk of Debian. */
 static const char *const read_by_java[] = {
-    "security/", "jvm-amd64.cfg", "net.properties", "logging.properties",
+    "security/", "logging.properties",
 };
 
 const char *px_etc_bundle(size_t index)

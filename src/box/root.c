@@ -48,14 +48,35 @@ static void add_merged(struct px_plan *plan)
     }
 }
 
+/* Debian has python3 and no python, which is what most people and models write. Below /root, which nobody may enter, lies what
+ * is seen in /usr where the host's has nothing. */
+static const char added[] = "/root/usr", added_python[] = "/root/usr/bin/python";
+
 /* Over the binds, which a template's boxes share: each box has inodes of its own. Links alone need none. */
 static void add_own_inodes(struct px_plan *plan)
 {
     for (uint32_t i = 0, count = plan->count; i < count; i++) {
         const char *path = px_plan_text(plan, plan->steps[i].dst);
-        if (plan->steps[i].op == PX_OP_BIND && !(plan->steps[i].flags & PX_STEP_FILE) && !px_equal(path, "/etc/alternatives"))
-            px_steps_at(plan, PX_OP_OWN_INODES, path)->attr = RO;
+        if (plan->steps[i].op != PX_OP_BIND || plan->steps[i].flags & PX_STEP_FILE || px_equal(path, "/etc/alternatives"))
+            continue;
+        bool adds = px_equal(path, "/usr") && px_steps_has(plan, PX_OP_SYMLINK, added_python);
+        struct px_step *s = px_steps_at(plan, PX_OP_OWN_INODES, path);
+        s->attr = RO;
+        s->src = adds ? px_steps_text(plan, added) : 0;         /* path is gone with it: the arena may move */
     }
+}
+
+static void add_python(struct px_plan *plan)
+{
+    static const char *const places[] = {"/usr/local/bin/python", "/usr/bin/python", "/bin/python"};
+    struct stat st;
+    for (size_t i = 0; i < PX_COUNT_OF(places); i++)
+        if (lstat(places[i], &st) == 0)
+            return;
+    if (stat("/usr/bin/python3", &st) < 0)
+        return;
+    px_steps_dirs(plan, added_python, false, 0);
+    px_steps_link(plan, "python3", added_python);
 }
 
 static int add_host_base(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
@@ -228,6 +249,8 @@ static int plan_with(struct px_plan *plan, const struct px_policy *policy, const
     px_steps_dir(plan, "/sys", 0555, 0);
     if (!policy->overlay)
         px_steps_dir(plan, "/root", 0, 0);
+    if (!dir)
+        add_python(plan);
     add_dev_skeleton(plan);
     px_places_skeleton(plan, places);
     if (!dir && !px_steps_has(plan, PX_OP_MKDIR, "/var/tmp")) {
