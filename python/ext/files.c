@@ -62,7 +62,7 @@ static int add_root(struct roots *roots, PyObject *row)
     roots->count++;
     if (py_words_init(&roots->suffixes[i], suffixes) < 0)
         return -1;
-    roots->items[i] = (struct px_files_root){.name = name, .dir = PyBytes_AsString(roots->dirs[i]), .writable = writable, .create = true,
+    roots->items[i] = (struct px_files_root){.name = name, .dir = PyBytes_AsString(roots->dirs[i]), .writable = writable, .create = writable,
                                              .git_writable = git_writable, .suffixes = roots->suffixes[i].items,
                                              .max_file_bytes = max};
     return 0;

@@ -66,7 +66,7 @@ MAX_CHARS = 200_000
 
 @dataclass
 class PathConfig:
-    """One directory of the sandbox. It is made if it is not there."""
+    """One directory of the sandbox. With mode "rw" it is made if it is not there; with "ro" that is an error."""
 
     root: StrPath
     mode: Literal["ro", "rw"] = "ro"

@@ -389,3 +389,13 @@ def test_git_directories(tmp_path):
         assert loose.can_write("r/.git/config") is (yes is True)
     FileSandbox(FileSandboxConfig(config, git_writable=True)).write("r/.git/config", "x")
     sandbox.write("r/.gitignore", "x")
+
+
+def test_a_root_that_is_not_there(tmp_path):
+    """One to be written is made; one to be read is a name that somebody has misspelt."""
+    FileSandbox(FileSandboxConfig(paths={"new": PathConfig(root=tmp_path / "new", mode="rw")})).write("new/a.md", "1")
+    assert (tmp_path / "new" / "a.md").read_text() == "1"
+    with pytest.raises(SandboxError) as caught:
+        FileSandbox(FileSandboxConfig(paths={"typo": PathConfig(root=tmp_path / "typo")}))
+    assert caught.value.name == "PX310"
+    assert not (tmp_path / "typo").exists()

@@ -52,6 +52,12 @@ void px_plan_weaker(struct px_plan *plan)
     }
 }
 
+static void allow_reading(struct px_plan *plan, const struct px_policy *policy, const char *path)
+{
+    (void)policy;
+    allow(plan, path, px_landlock_read(), PX_STEP_MAYBE);
+}
+
 void px_plan_host_paths(struct px_plan *plan, const struct px_policy *policy)
 {
     static const char *const readable[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives",
@@ -60,8 +66,9 @@ void px_plan_host_paths(struct px_plan *plan, const struct px_policy *policy)
     allow(plan, px_plan_text(plan, plan->scratch), px_landlock_write(), 0);
     for (size_t i = 0; i < PX_COUNT_OF(readable); i++)
         allow(plan, readable[i], px_landlock_read(), PX_STEP_MAYBE);
-    for (size_t i = 0; px_root_wants_bundle(policy) && px_root_bundle(i); i++)
-        allow(plan, px_root_bundle(i), px_landlock_read(), PX_STEP_MAYBE);
+    for (size_t i = 0; px_etc_wants_bundle(policy) && px_etc_bundle(i); i++)
+        allow(plan, px_etc_bundle(i), px_landlock_read(), PX_STEP_MAYBE);
+    px_etc_each(allow_reading, plan, policy);
     for (size_t i = 0; px_root_device(i); i++)
         allow(plan, px_root_device(i), px_landlock_device(), 0);
     if (policy->tty)            /* its own terminal, which it has as standard input by now; the others are the caller's */

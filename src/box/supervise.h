@@ -21,6 +21,7 @@
 #include "kernel/cgroup.h"
 #include "kernel/idmap.h"
 #include "kernel/init.h"
+#include "net/wire.h"
 
 enum { PX_CHUNK = 4096, PX_FLOW_COUNT = 3 };
 
@@ -78,6 +79,8 @@ struct px_carrier {
     int pid;                    /* the same: it works for the box, so that the limits of the box hold it */
     unsigned processes;         /* that it will be */
     int record;                 /* what `mark` and `tell` read, also in another process that uses the box */
+    struct px_port ports[PX_NET_PORTS_MAX];     /* px_box_port */
+    size_t ports_count;
     void (*end)(struct px_carrier *carrier);    /* the box is gone: deliver what is on its way, then go */
     void (*kill)(struct px_carrier *carrier);
     int (*failed)(struct px_carrier *carrier, struct px_err *e);       /* the step DRIVER failed: its words. NULL: it has no such step */

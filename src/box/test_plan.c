@@ -142,19 +142,9 @@ static bool builds(enum px_op op)
 
 static bool is_base(const char *path)
 {
-    static const char *const base[] = {"/usr",
-                                       "/bin",
-                                       "/sbin",
-                                       "/lib",
-                                       "/lib64",
-                                       "/lib32",
-                                       "/libx32",
-                                       "/etc/alternatives",
-                                       "/etc/ld.so.cache",
-                                       "/etc/ssl/certs/ca-certificates.crt"};
-
+    static const char *const base[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/etc"};
     for (size_t i = 0; i < PX_COUNT_OF(base); i++)
-        if (strcmp(path, base[i]) == 0)
+        if (px_path_within(path, base[i]))
             return true;
     return false;
 }
@@ -508,8 +498,18 @@ TEST(the_network_of_another_box_is_named)
     ASSERT(!has_word(plan->mechanisms, plan->mechanisms_count, "namespaces=user"));
     px_plan_free(plan);
     refuse_plan("default", PAIRS("net", "box:web", "publish", "1:2/udp"), &full_host, PX_E_USAGE);
+    refuse_plan("default", PAIRS("net", "pid:77", "allow-net", "good.test"), &full_host, PX_E_USAGE);
     refuse_plan("default", PAIRS("net", "box:web", "runtime", "crun"), &full_host, PX_E_NOT_BUILT);
     refuse_plan("default", PAIRS("net", "box:web", "require", "landlock"), &landlock, PX_E_TIER);
+}
+
+/* A library's sandbox publishes ports of its network by one more box in it. */
+TEST(a_port_of_the_network_of_another_process)
+{
+    struct px_plan *plan = make_plan("default", PAIRS("net", "pid:77", "publish", "0:80"), &full_host);
+    ASSERT(plan->joins && plan->carried && !plan->own_net);
+    ASSERT(find(plan, PX_OP_NETNS, NULL) == NOWHERE && find(plan, PX_OP_NETLINK, NULL) == NOWHERE && step(plan, PX_OP_SOCKET, NULL));
+    px_plan_free(plan);
 }
 
 TEST(a_shared_network_is_named)
@@ -1266,6 +1266,19 @@ TEST(the_base_has_inodes_of_the_boxes_own)
     px_plan_free(plan);
 }
 
+/* A host that has python3 alone. */
+TEST(python_has_its_short_name)
+{
+    bool short_name = access("/usr/bin/python", F_OK) == 0 || access("/usr/local/bin/python", F_OK) == 0 || access("/bin/python", F_OK) == 0;
+    bool wanted = !short_name && access("/usr/bin/python3", F_OK) == 0;
+    struct px_plan *plan = make_plan("default", NULL, &full_host);
+    uint32_t link = find(plan, PX_OP_SYMLINK, "/root/usr/bin/python"), own = find(plan, PX_OP_OWN_INODES, "/usr");
+    ASSERT_EQ(link != NOWHERE, wanted);
+    ASSERT(own != NOWHERE && (!wanted || link < own));
+    ASSERT_STR(px_plan_text(plan, plan->steps[own].src), wanted ? "/root/usr" : "");
+    px_plan_free(plan);
+}
+
 /* The host's own file would show when others connect; a box without a network has no use for it. */
 TEST(certificates_are_a_copy_and_for_the_network)
 {
@@ -1282,6 +1295,24 @@ TEST(certificates_are_a_copy_and_for_the_network)
     }
     struct px_plan *plan = make_plan("default", PAIRS("net", "host", "tmpfs", "/etc/ssl"), &full_host);
     ASSERT(find(plan, PX_OP_BIND, place) == NOWHERE);
+    px_plan_free(plan);
+}
+
+/* What ordinary programs read: files as copies, directories with inodes of the box's own; nothing where the caller has something. */
+TEST(etc_has_what_programs_read)
+{
+    struct px_plan *plan = make_plan("default", NULL, &full_host);
+    uint32_t services = find(plan, PX_OP_BIND, "/etc/services"), fonts = find(plan, PX_OP_BIND, "/etc/fonts");
+    ASSERT_EQ(services != NOWHERE, access("/etc/services", R_OK) == 0);
+    ASSERT(services == NOWHERE || plan->steps[services].flags & PX_STEP_COPY);
+    ASSERT_EQ(fonts != NOWHERE, access("/etc/fonts", X_OK) == 0);
+    ASSERT_EQ(find(plan, PX_OP_OWN_INODES, "/etc/fonts") != NOWHERE, fonts != NOWHERE);
+    ASSERT(find(plan, PX_OP_BIND, "/etc/ssl/certs/java/cacerts") == NOWHERE);
+    ASSERT(find(plan, PX_OP_OWN_INODES, "/etc/alternatives") == NOWHERE);
+    px_plan_free(plan);
+    plan = make_plan("default", PAIRS("tmpfs", "/etc/services", "tmpfs", "/etc/fonts/conf.d"), &full_host);
+    ASSERT(find(plan, PX_OP_BIND, "/etc/services") == NOWHERE);
+    ASSERT(find(plan, PX_OP_BIND, "/etc/fonts") == NOWHERE);
     px_plan_free(plan);
 }
 

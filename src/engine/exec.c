@@ -250,8 +250,8 @@ PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[]
 
 int px_stay_connect(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
 {
-    if (plan->joins)
-        return (plan->join = px_beyond_join(policy, e)) < 0 ? -1 : 0;
+    if (plan->joins && (plan->join = px_beyond_join(policy, e)) < 0)
+        return -1;
     if (!plan->carried)
         return 0;
     return (policy->net == PX_NET_PASTA ? px_beyond_pasta : px_network_start)(policy, &plan->carrier, e);
@@ -288,7 +288,7 @@ static bool no_namespaces(const struct px_err *e)
 static int make_scratch(char *out, size_t size, int *ret_lock, struct px_err *e)
 {
     const char *tmp = getenv("TMPDIR");
-    return px_homes_make(tmp && *tmp == '/' ? tmp : "/tmp", out, size, ret_lock, e);
+    return px_homes_make(tmp && *tmp == '/' ? tmp : "/tmp", true, out, size, ret_lock, e);
 }
 
 static int start_weaker(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_host *host,
@@ -419,6 +419,12 @@ PX_API int px_box_network(struct px_box *box, const char *field, const char *val
         return carrier->change(carrier, field, value, e);
     px_fail(e, PX_E_USAGE, 0, "the box has no network that could be changed");
     return px_fix(e, "Start it with --net outbound, or with a port: --publish HOST:BOX.");
+}
+
+PX_API const struct px_port *px_box_port(const struct px_box *box, size_t index)
+{
+    const struct px_carrier *carrier = box->home ? box->home->carrier : box->carrier;
+    return carrier && index < carrier->ports_count ? &carrier->ports[index] : NULL;
 }
 
 PX_API int px_box_fd(const struct px_box *box)
