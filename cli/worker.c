@@ -187,7 +187,8 @@ static int tell(const struct cli *cli, const struct px_worker *worker, const str
         return say_error(cli, e, 1);
     }
     if (strcmp(r->tier, "full") != 0 && cli->verbose >= 0)
-        say("px: warning: no OS sandbox on this host; the command ran with the tier %s and the host's network", r->tier);
+        say("px: warning: OS sandbox unavailable on this host; the command ran with the tier %s and %s", r->tier,
+            px_worker_network(worker) ? "the host's network" : "no network");
     if (cli->json) {
         (void)print_text(json);
     } else {

@@ -7,6 +7,7 @@ where any user can reach them. Prints `ok NAME`, `not ok NAME: why`, `skip NAME:
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -355,13 +356,52 @@ def F28_no_note_for_a_command_that_succeeded(w):
     check("Note:" in answer["stderr"], f"the twin: {answer}")
 
 
-@test
-def F29_a_host_without_an_os_sandbox(w):
-    """In a user namespace that allows no more of them px is an ordinary caller on such a host."""
-    closed = ("unshare", "--user", "--map-user=1300", "--map-group=1300", "--keep-caps", "bash", "-c",
+def without_namespaces(uid, before=()):
+    """In a user namespace that allows no more of them px is an ordinary caller on such a host; uid 0 is the root of a container."""
+    closed = (*before, "unshare", "--user", f"--map-user={uid}", f"--map-group={uid}", "--keep-caps", "bash", "-c",
               "echo 0 >/proc/sys/user/max_user_namespaces || exit 77; exec setpriv --inh-caps=-all --ambient-caps=-all --bounding-set=-all \"$@\"", "sh")
     if subprocess.run([*closed, "true"], capture_output=True, check=False).returncode:
         raise Skip("user namespaces cannot be closed here")
+    return closed
+
+
+@test
+def F29_a_host_without_an_os_sandbox(w):
+    fall_back(w, without_namespaces(1300))
+
+
+@test
+def F29_the_root_of_a_container_without_an_os_sandbox(w):
+    """Not the host's own root: Landlock does not hold that one."""
+    drop = ()
+    if os.geteuid() == 0:
+        (w.top / "tmp").mkdir()
+        drop = ("env", f"HOME={w.top}", f"TMPDIR={w.top}/tmp", "setpriv", "--reuid=1300", "--regid=1300", "--clear-groups")
+        subprocess.run(["chown", "-R", "1300:1300", w.top], check=True)
+    fall_back(w, without_namespaces(0, drop))
+
+
+@test
+def F29_network_off_without_an_os_sandbox(w):
+    """No socket but a local one can be made, so that the host's services cannot be reached."""
+    closed = without_namespaces(1300)
+    server = socket.create_server(("127.0.0.1", 0))
+    port = server.getsockname()[1]
+    reach = f"import socket\nsocket.create_connection(('127.0.0.1', {port}), 60)\nprint('reached')"
+    send = f"import socket\nsocket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', {port}))\nprint('reached')"
+    with server:
+        status, answer, said = w.shell(w.worker(BOTH + "  network: true\n" + ANY), "python3", "-c", reach, before=closed)
+        check(status == 0 and answer["stdout"] == "reached\n" and "the host's network" in said, f"the twin: {status} {said}")
+        for program in (reach, send, reach.replace("127.0.0.1", "::1")):
+            status, answer, said = w.shell(w.worker(BOTH + ANY), "python3", "-c", program, before=closed)
+            check(status == 1 and "reached" not in answer["stdout"] and "Network access is disabled" in answer["note"], f"{status} {said}")
+            check("no network" in said and not any(word.startswith("net") for word in answer["result"]["isolation"]["missing"]), f"{said}")
+        local = "import socket\na, b = socket.socketpair()\nsocket.socket(socket.AF_UNIX)\nprint('local')"
+        status, answer, said = w.shell(w.worker(BOTH + ANY), "python3", "-c", local, before=closed)
+        check(status == 0 and answer["stdout"] == "local\n", f"the twin: {status} {said}")
+
+
+def fall_back(w, closed):
     for path in (w.portfolio, w.pipeline):
         path.chmod(0o755)
     text = BOTH.replace("./p1", "./portfolio").replace("./p2", "./pipeline")
@@ -429,4 +469,4 @@ def call(w, caller, attached):
 
 
 if __name__ == "__main__":
-    sys.exit(drive("file_rows.py", World))
+    sys.exit(drive("file_rows.py", World, ("px", "px-main", "px-net")))

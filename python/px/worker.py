@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -316,6 +317,15 @@ def begin(
 def result_of(sandbox: Sandbox, box: _px.Box, timeout: int) -> ShellResult:
     """Of a command that has ended."""
     found: dict[str, Any] = json.loads(sandbox._worker.result(box, timeout))
+    isolation = found["result"]["isolation"]
+    if isolation["tier"] != "full":
+        net = "the host's network" if sandbox.network_enabled else "no network"
+        warnings.warn(
+            f"OS sandbox unavailable: the command ran with the tier {isolation['tier']} and {net};"
+            " details['isolation']['missing'] says what is missing",
+            RuntimeWarning,
+            stacklevel=3,
+        )
     return ShellResult(
         found["stdout"], found["stderr"], found["exit_code"], found["truncated"], found["note"], found["result"]
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -196,6 +198,34 @@ def test_the_shell_tool(worker, here):
     result = shell("python3 -c '__import__(\"socket\").create_connection((\"192.0.2.1\", 80))'", sandbox, approve=lambda command: True)
     assert "Network access is disabled" in result.stderr
     assert result.details["isolation"]["tier"] == "full"
+
+
+CLOSED = (
+    "unshare", "--user", "--map-user=1300", "--map-group=1300", "--keep-caps", "bash", "-c",
+    'echo 0 >/proc/sys/user/max_user_namespaces || exit 77; exec setpriv --inh-caps=-all --ambient-caps=-all --bounding-set=-all "$@"', "sh",
+)  # fmt: skip
+WARNED = """
+import sys, warnings
+from px.worker import Sandbox, SandboxConfig, SandboxError, shell
+config = {"portfolio": {"root": "portfolio", "mode": "rw"}}
+with warnings.catch_warnings(record=True) as found:
+    warnings.simplefilter("always")
+    result = shell("cat portfolio/a.md", Sandbox(SandboxConfig(config, shell_default="pre_approved")))
+    print([str(item.message).split(":")[0] for item in found], result.stdout.strip(), result.details["isolation"]["tier"])
+try:
+    shell("cat portfolio/a.md", Sandbox(SandboxConfig(config, shell_default="pre_approved", require_os_sandbox=True)))
+except SandboxError as error:
+    print(error.name, error.what)
+"""
+
+
+def test_a_host_without_an_os_sandbox(here):
+    """In a user namespace that allows no more of them."""
+    if subprocess.run([*CLOSED, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("user namespaces cannot be closed here")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run([*CLOSED, sys.executable, "-c", WARNED], capture_output=True, text=True, check=False, env=env)
+    assert done.stdout == "['OS sandbox unavailable'] of a landlock\nPX323 OS sandbox required but unavailable\n", done.stderr
 
 
 def test_time(worker):
