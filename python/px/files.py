@@ -66,7 +66,7 @@ MAX_CHARS = 200_000
 
 @dataclass
 class PathConfig:
-    """One directory of the sandbox. It is made if it is not there."""
+    """One directory of the sandbox. With the mode rw it is made if it is not there, otherwise that is an error."""
 
     root: StrPath
     mode: Literal["ro", "rw"] = "ro"
@@ -148,12 +148,11 @@ class FileSandbox:
     def __init__(self, config: FileSandboxConfig, base_path: StrPath | None = None) -> None:
         """Relative roots are below base_path (None: the working directory)."""
         base = absolute(base_path or ".")
-        self._places = {name: base / path.root for name, path in config.paths.items()}
         self._files = _px.Files(
             [
                 (
                     name,
-                    self._places[name],
+                    base / path.root,
                     path.mode == "rw",
                     path.suffixes,
                     path.max_file_bytes or 0,
@@ -183,9 +182,10 @@ class FileSandbox:
 
         To read a file use open(): a name can change its meaning.
         """
-        found = str(self._call("resolve", path=path)["path"])
-        name = max((name for name in self._places if found == name or found.startswith(name + "/")), key=len)
-        return self._places[name] / found[len(name) + 1 :]
+        found, places = str(self._call("resolve", path=path)["path"]), self._files.places()
+        name = max((name for name in places if found == name or found.startswith(name + "/")), key=len)
+        return Path(places[name]) / found[len(name) + 1 :]
+
 
     def stat(self, path: str) -> dict[str, Any]:
         """kind, readable, writable, size, mode, modified, accessed, created."""
@@ -284,18 +284,17 @@ class FileSandbox:
         readonly: bool = False,
         inherit: bool = False,
     ) -> FileSandbox:
-        """One that can do less: the named directories of this one, or (inherit) all of them; never more."""
+        """One that can do less: the named directories of this one, or (inherit) all of them; never more.
+
+        A directory of allow_write is made if it is not there, unless readonly is set.
+        """
         child = FileSandbox.__new__(FileSandbox)
-        child._places = dict(self._places)
         child._files = self._files.derive(
             None if allow_read is None else list(allow_read),
             None if allow_write is None else list(allow_write),
             inherit,
             readonly,
         )
-        for name in child.readable_roots:
-            if name not in child._places:
-                child._places[name] = self.resolve(name + "/")
         return child
 
 

@@ -46,6 +46,7 @@ Approval = Literal["blocked", "needs_approval", "pre_approved"]
 Approve = Callable[[str], bool]
 AsyncApprove = Callable[[str], Awaitable[bool]]
 BLOCKED, NEEDS_APPROVAL = 321, 322  # codes of px-errors(7)
+NOT_RUN = {30: 126, 31: 127}  # codes of px-errors(7), and the exit status that a shell gives for them
 TIMEOUT, TIMEOUT_MAX = 30, 300
 
 
@@ -95,9 +96,9 @@ class SandboxConfig(FileSandboxConfig):
         self.network, self.require_os_sandbox, self.shell_default = network, require_os_sandbox, shell_default
         self.shell_rules = [rule if isinstance(rule, ShellRule) else ShellRule(**rule) for rule in shell_rules]
 
-    def _fields(self, places: Mapping[str, Path]) -> dict[str, Any]:
+    def _fields(self, base: Path) -> dict[str, Any]:
         """The same as a worker's file."""
-        paths = {name: told(path, root=places[name]) for name, path in self.paths.items()}
+        paths = {name: told(path, root=base / path.root) for name, path in self.paths.items()}
         found: dict[str, Any] = {
             "sandbox": {
                 "paths": paths,
@@ -127,7 +128,7 @@ class Sandbox(FileSandbox):
         """Relative roots are below base_path (None: the working directory)."""
         super().__init__(config, base_path)
         base = absolute(base_path or ".")
-        self._take(loaded(config._fields(self._places), lambda file: _px.Worker(file, base)))
+        self._take(loaded(config._fields(base), lambda file: _px.Worker(file, base)))
 
     def _take(self, worker: _px.Worker) -> None:
         self._worker = worker
@@ -139,16 +140,6 @@ class Sandbox(FileSandbox):
         """The boundaries: paths, network, require_os_sandbox, shell_rules, shell_default, warnings."""
         found: dict[str, Any] = json.loads(self._worker.describe()[1])
         return found
-
-    def resolve(self, path: str) -> Path:
-        """Where it leads on the host. Of a worker that was loaded from a file, only for files that are there."""
-        if self._places:
-            return super().resolve(path)
-        fd = self.open(path)
-        try:
-            return Path(os.readlink(f"/proc/self/fd/{fd}"))
-        finally:
-            os.close(fd)
 
     def approval(self, command: str) -> Approval:
         """What the rules say of a command; nothing is run."""
@@ -176,7 +167,6 @@ class Worker:
         self.file = Path(file)
         self._base = base_path
         self.sandbox = Sandbox.__new__(Sandbox)
-        self.sandbox._places = {}
         self.sandbox._take(_px.Worker(self.file, base_path))
 
     def child(self, name: str) -> Worker:
@@ -245,7 +235,7 @@ class ShellResult:
     stdout:    50 KiB of each stream are kept, from the beginning and the end; between them a line
                `[... 1234 bytes left out ...]`, and then truncated is true
     stderr:    with a note in the end that says what is allowed, if the command failed of a boundary
-    exit_code: -1 after a timeout
+    exit_code: -1 after a timeout, 127 if there is no such program, 126 if it cannot be executed
     details:   all that is known of the run
     """
 
@@ -331,6 +321,13 @@ def result_of(sandbox: Sandbox, box: _px.Box, timeout: int) -> ShellResult:
     )
 
 
+def not_run(error: SandboxError) -> ShellResult:
+    """Of a program that is not there (127) or cannot be executed (126); any other error is raised."""
+    if error.code not in NOT_RUN:
+        raise error
+    return ShellResult("", f"{error.what}\n", NOT_RUN[error.code], False, None)
+
+
 def shell(
     command: str, sandbox: Sandbox, *, approve: Approve | None = None, **options: Unpack[RunOptions]
 ) -> ShellResult:
@@ -343,7 +340,10 @@ def shell(
         answer = approve(command) if approve else None
         refuse_awaitable(answer)
         check_answer(command, approve is not None, answer)
-    box, timeout = begin(words, sandbox, **options)
+    try:
+        box, timeout = begin(words, sandbox, **options)
+    except SandboxError as error:
+        return not_run(error)
     try:
         step_out(box)
         return result_of(sandbox, box, timeout)
@@ -359,7 +359,10 @@ async def shell_async(
     if needs_approval:
         answer = approve(command) if approve else None
         check_answer(command, approve is not None, await answer if inspect.isawaitable(answer) else answer)
-    box, timeout = begin(words, sandbox, **options)
+    try:
+        box, timeout = begin(words, sandbox, **options)
+    except SandboxError as error:
+        return not_run(error)
     try:
         await step_out_async(box)
         return result_of(sandbox, box, timeout)

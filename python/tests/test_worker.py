@@ -200,6 +200,38 @@ def test_the_shell_tool(worker, here):
     assert result.details["isolation"]["tier"] == "full"
 
 
+def test_programs_that_cannot_run(worker, here):
+    loose = configured(shell_default="pre_approved")
+    (here / "portfolio" / "plain").write_text("#!/bin/sh\n")
+    for command, status in (("px-no-such-program a", 127), ("portfolio/plain", 126)):
+        result = shell(command, loose)
+        assert (result.ok, result.exit_code, result.stdout) == (False, status, ""), command
+        assert command.split()[0] in result.stderr
+        assert asyncio.run(shell_async(command, loose)).exit_code == status
+
+
+def test_new_files_of_a_file(worker, here):
+    sandbox = worker.sandbox
+    assert sandbox.resolve("portfolio/new/x.md") == here / "portfolio" / "new" / "x.md"
+    assert sandbox.resolve("pipeline") == here / "pipeline"
+    with pytest.raises(PathNotInSandboxError):
+        sandbox.resolve("own/o")
+    child = sandbox.derive(allow_write=["portfolio/out/task"])
+    assert child.resolve("portfolio/out/task/y") == here / "portfolio" / "out" / "task" / "y"
+
+
+def test_a_directory_that_is_not_there(here):
+    """One to write is made, one to read is not: its name is wrong."""
+    (here / "missing.yaml").write_text("sandbox:\n  paths:\n    typo: {root: ./pipelin}\n")
+    for call in (lambda: load_worker("missing.yaml"), lambda: Sandbox(SandboxConfig({"typo": {"root": "pipelin"}}))):
+        with pytest.raises(SandboxError, match="typo") as caught:
+            call()
+        assert caught.value.name == "PX310"
+    assert not (here / "pipelin").exists()
+    assert Sandbox(SandboxConfig({"out": {"root": "out", "mode": "rw"}})).writable_roots == ["out"]
+    assert (here / "out").is_dir()
+
+
 CLOSED = (
     "unshare", "--user", "--map-user=1300", "--map-group=1300", "--keep-caps", "bash", "-c",
     'echo 0 >/proc/sys/user/max_user_namespaces || exit 77; exec setpriv --inh-caps=-all --ambient-caps=-all --bounding-set=-all "$@"', "sh",

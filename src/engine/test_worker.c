@@ -30,6 +30,8 @@ static int load(struct world *w, const char *text, struct px_err *e)
         ASSERT_OK(dir);
     }
     (void)snprintf(w->dir, sizeof w->dir, "%s", px_test_dir_path());
+    (void)snprintf(w->path, sizeof w->path, "%s/pipeline", w->dir);
+    (void)mkdir(w->path, 0755);         /* read-only, so it must be there */
     (void)snprintf(w->path, sizeof w->path, "%s/w.yaml", w->dir);
     px_auto_fd int fd = open(w->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     ASSERT(fd >= 0 && px_write_full(fd, text, strlen(text)) == 0);
@@ -67,6 +69,7 @@ TEST(a_file_that_is_wrong_is_refused_with_its_line)
     refused("name: \"a\\0b\"\n", "line 1: a text has a NUL in it");
     refused("name: [\n", "w.yaml, line");
     refused("sandbox: [a]\n", "line 1: 'sandbox' must be a map");
+    refused("sandbox:\n  paths:\n    typo: {root: ./pipelin}\n", "the directory of root 'typo' cannot be opened");
     refused("shell_rules:\n  - {approval_required: false}\n", "line 2: this needs a pattern");
     refused("shell_rules:\n  - {pattern: \"a 'b\"}\n", "quote that is not closed");
 }

@@ -135,11 +135,12 @@ static int read_paths(struct reader *r, const struct px_yaml *map, void *out, st
             return wrong(r, n, "is one path too many", e);
         if (n->kind != PX_YAML_MAP)
             return wrong(r, n, "must be a map with a root", e);
-        *root = (struct px_files_root){.name = n->key, .create = true};
+        *root = (struct px_files_root){.name = n->key};
         if (read_map(r, n, path_fields, root, e) < 0)
             return -1;
         if (!root->dir)
             return wrong(r, n, "needs a root", e);
+        root->create = root->writable;
         r->count++;
     }
     return 0;

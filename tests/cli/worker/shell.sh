@@ -1,5 +1,5 @@
 # Rules, approval, paths, notes: the shell tool of a worker.
-mkdir -p notes && echo one >notes/a.md
+mkdir -p notes own && echo one >notes/a.md
 cat >w.yaml <<'YAML'
 sandbox:
   paths:
