@@ -438,13 +438,22 @@ def F30_rules_of_the_shell(w):
 
 @test
 def F31_more_than_a_plain_command(w):
-    file = w.worker(BOTH + ANY)
-    for text in ("echo a | cat", "echo a > portfolio/x", "cat < portfolio/a.md", "echo a; id", "echo a & id", "echo `id`", "echo $(id)", "echo ${HOME}", "echo 'a",
-                 "echo \"a", "", "   "):
-        status, _, said = w.shell(file, text)
+    """Lines whose commands are allowed run; what no rule can judge is blocked, unless every command may run."""
+    rules = w.worker(BOTH + "shell_rules: [{pattern: echo, approval_required: false}, {pattern: cat, approval_required: false}]\n", "rules.yaml")
+    for text in ("echo a; id", "echo a & id", "echo a | id", "echo a && id", "echo a\nid", "echo `id`", "echo $(id)", "echo ${HOME}", "echo \"$HOME\"",
+                 "X=1 echo a", "echo a > /etc/x", "(echo a)", "cat << E\nx\nE", "sh -c id", "echo 'a", "echo \"a", "", "   ", "echo |", "| echo"):
+        status, _, said = w.shell(rules, text)
         check(status == 125 and "PX321" in said, f"{text!r}: {said}")
-    status, answer, _ = w.shell(file, "echo 'a  b' \"c\" d\\ e")
-    check(answer["stdout"] == "a  b c d e\n", f"the twin: {answer}")
+    for text, out in (("echo 'a  b' \"c\" d\\ e", "a  b c d e\n"), ("echo 'a | b; c > d' $ | cat -", "a | b; c > d $\n"),
+                      ("echo one > portfolio/x && cat < portfolio/x || echo never; cat portfolio/none 2> /dev/null || echo none", "one\nnone\n"),
+                      ("cd portfolio && echo *.m? 'x*'", "a.md x*\n"), ("bash -lc 'echo a | cat'", "a\n"), ("cat portfolio/none 2>&1 | cat > /dev/null", ""),
+                      ("echo a # b\n", "a\n"), ("echo a; exit 3", "a\n"), ("false", "")):
+        status, answer, said = w.shell(rules, text)
+        check(answer.get("stdout") == out and status == (3 if "exit" in text else int(text == "false")), f"{text!r}: {status} {said}")
+    status, answer, said = w.shell(rules, "echo", "a | b", "$HOME", "c; d", "it's")
+    check(answer.get("stdout") == "a | b $HOME c; d it's\n", f"words: {said}")
+    status, answer, said = w.shell(w.worker(BOTH + ANY), "for x in 1 2; do echo $x; done; echo $(( 1 + 2 ))")
+    check(answer.get("stdout") == "1\n2\n3\n", f"the twin: {said}")
 
 
 @test

@@ -6,8 +6,8 @@
     worker.sandbox.read("portfolio/notes.md")
     result = shell("git status", worker.sandbox, approve=ask_somebody)
 
-The shell tool runs one plain command, which a rule allows, in a box that shows the roots of the worker at /workspace
-and read-only system directories, nothing else. A command that failed is explained in its stderr, for a model.
+The shell tool runs a command line, all commands of which the rules allow, in a box that shows the roots of the worker at
+/workspace and read-only system directories, nothing else. A command that failed is explained in its stderr, for a model.
 """
 
 from __future__ import annotations
@@ -331,7 +331,7 @@ def not_run(error: SandboxError) -> ShellResult:
 def shell(
     command: str, sandbox: Sandbox, *, approve: Approve | None = None, **options: Unpack[RunOptions]
 ) -> ShellResult:
-    """Runs one plain command within the boundaries: no shell, no pipes, no redirections.
+    """Runs a line of commands within the boundaries; px-worker(1), COMMAND LINES, says what of a shell it may have.
 
     approve: is asked for a command that needs approval; True approves, nothing else. Without it that is PX322.
     """

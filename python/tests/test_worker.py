@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -131,6 +133,61 @@ def test_approval(worker):
     assert configured(shell_default="needs_approval").approval("anything") == "needs_approval"
 
 
+def random_line(chance):
+    """Commands that print their words, with everything between and in them that a line can have and that is not opaque."""
+    pieces = ["a", "b c", "'q | r'", '"s\'t;"', "\\ ", "\\'", '\\"', "'$x'", "\\$y", "*", "?", "[a-c]", "é", "%", "-n", "=", "{", "}", "'\n'", "a#", "''"]
+
+    def word():
+        return "".join(chance.choice(pieces) for _ in range(chance.randint(1, 4)))
+
+    commands = [
+        "printf '<%s>' x" + "".join(f" {word()}" for _ in range(chance.randint(0, 3))) + chance.choice(["", f" > {n}", " 2>&1", f" 2> {n}", f" &> {n}", " >> f"])
+        for n in range(chance.randint(1, 4))
+    ]
+    return "".join(command + chance.choice([" | cat; ", " && ", " || ", "; ", "\n", " | cat && "]) for command in commands) + "true"
+
+
+def test_lines_mean_what_a_shell_makes_of_them(here, tmp_path):
+    """What px runs in the place of a line prints the same, ends the same and leaves the same files."""
+    sandbox = configured(shell_default="pre_approved")
+    chance = random.Random(5)
+    for number in range(100):
+        line = random_line(chance)
+        _, words = sandbox._worker.judge(line)
+        assert words[0] == "/bin/sh" and words[-1] != line
+        found = []
+        for argv in (["bash", "-c", line], words, ["bash", *words[1:]]):
+            place = tmp_path / f"{number}-{len(found)}"
+            place.mkdir()
+            done = subprocess.run(argv, cwd=place, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+            found.append((done.returncode, done.stdout, {file.name: file.read_bytes() for file in place.iterdir()}))
+        assert found[0] == found[1] == found[2], line
+
+
+def test_words_are_those_of_shlex(worker):
+    chance = random.Random(6)
+    pieces = ["a", " ", "'b c|d'", '"e;f"', "\\ ", "\\'", "g&h".replace("&", "\\&"), "\t", '"\\""', "''", "é"]
+    for _ in range(300):
+        line = "cat " + "".join(chance.choice(pieces) for _ in range(chance.randint(1, 8)))
+        assert worker.sandbox._worker.judge(line) == ("pre_approved", shlex.split(line)), line
+        assert worker.sandbox._worker.judge(shlex.join(["cat", line, "$x", "`"]))[1] == ["cat", line, "$x", "`"]
+
+
+def test_lines(worker, here):
+    sandbox = worker.sandbox
+    result = shell("cat pipeline/p | cat - portfolio/a.md > portfolio/c && cat 'portfolio/c'", sandbox)
+    assert (result.ok, result.stdout, (here / "portfolio" / "c").read_text()) == (True, "of p\nof a\n", "of p\nof a\n")
+    result = shell("cd portfolio && cat *.md || cat none; touch 'x|y'", sandbox)
+    assert (result.stdout, (here / "portfolio" / "x|y").exists()) == ("of a\n", True)
+    assert shell("cat none 2>/dev/null; exit 7", sandbox).exit_code == 7
+    asked = []
+    with pytest.raises(SandboxError, match="not approved"):
+        shell("cat pipeline/p; python3 -c 'print(1)'", sandbox, approve=asked.append)
+    assert asked == ["cat pipeline/p; python3 -c 'print(1)'"]
+    loose = configured(shell_default="pre_approved")
+    assert shell("for x in 1 2; do echo $x; done", loose).stdout == "1\n2\n"
+
+
 def test_only_true_approves(here):
     sandbox = configured(shell_rules=[], shell_default="needs_approval")
     marks = here / "portfolio"
@@ -203,7 +260,7 @@ def test_the_shell_tool(worker, here):
 def test_programs_that_cannot_run(worker, here):
     loose = configured(shell_default="pre_approved")
     (here / "portfolio" / "plain").write_text("#!/bin/sh\n")
-    for command, status in (("px-no-such-program a", 127), ("portfolio/plain", 126)):
+    for command, status in (("px-no-such-program a", 127), ("portfolio/plain", 126), ("px-no-such-program | cat; px-no-such-program", 127)):
         result = shell(command, loose)
         assert (result.ok, result.exit_code, result.stdout) == (False, status, ""), command
         assert command.split()[0] in result.stderr

@@ -32,5 +32,3 @@ struct px_worker {
 
 /* The table [tool.px.worker] of a pyproject.toml, as a worker's own file; `name` is for errors. */
 int px_worker_toml(const char *name, const char *data, size_t len, struct px_yaml **ret_root, struct px_err *e);
-/* Words as a POSIX shell would make them of quotes and backslashes; 0, or why not. */
-const char *px_worker_split(const char *text, char ***ret_words);

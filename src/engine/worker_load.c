@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "engine/shell_line.h"
 #include "engine/worker.h"
 
 struct reader {
@@ -166,7 +167,7 @@ static int read_sandbox(struct reader *r, const struct px_yaml *n, void *out, st
 static int read_pattern(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
 {
     struct px_rule *rule = out;
-    const char *why = px_worker_split(n->text, &rule->prefix);
+    const char *why = px_line_split(n->text, &rule->prefix);
     if (!why && (!rule->prefix || !rule->prefix[0]))
         why = "must have a word";
     return why ? wrong(r, n, why, e) : 0;

@@ -17,7 +17,7 @@ YAML
 "$PX" --json worker check w.yaml | jq -c '[.ok, .network, .shell_default, .warnings]'
 "$PX" worker shell w.yaml -- cat notes/none 2>&1 | head -n 1
 "$PX" --json worker shell w.yaml -- git --version | jq .ok
-for command in 'git status' 'git push' 'cat notes/a' 'cat /etc/passwd' 'ls' 'git | cat'; do "$PX" worker check w.yaml -- "$command"; done
+for command in 'git status' 'git push' 'cat notes/a' 'cat /etc/passwd' 'ls' 'git | cat' 'git a; ls' 'git push | cat /etc/x' 'git "a|b"' 'git $(ls)' 'git a > notes/x' 'git a > /etc/x' 'bash -c "git a"'; do "$PX" worker check w.yaml -- "$command"; done
 "$PX" --json worker check w.yaml -- cat notes/../x
 mkdir -p secret/sub && ln -s ../secret/sub notes/x
 for command in 'cat notes/x/../s' 'cat notes/..' 'cat -fetc/passwd notes/a' 'cat --file=/etc/passwd' 'cat --file=notes/a'; do
