@@ -348,6 +348,14 @@ def F27_the_network_is_off(w):
 
 
 @test
+def F27_the_network_ends_at_names(w):
+    file = w.worker(BOTH + "  network: {allow: [good.test]}\n" + ANY)
+    ended = "import socket\nif not socket.create_connection(('198.51.100.1', 80), 60).recv(1):\n    exit(1)"     # or it is reset
+    status, answer, said = w.shell(file, "python3", "-c", ended)
+    check(status == 1 and "Denied by the sandbox: connect 198.51.100.1:80 (allow-net)" in (answer["note"] or ""), f"{said}")
+
+
+@test
 def F28_no_note_for_a_command_that_succeeded(w):
     text = "import sys\nsys.stderr.write('Permission denied Network is unreachable')"
     status, answer, _ = w.shell(w.worker(BOTH + ANY), "python3", "-c", text)
@@ -383,7 +391,7 @@ def F29_the_root_of_a_container_without_an_os_sandbox(w):
 
 @test
 def F29_network_off_without_an_os_sandbox(w):
-    """No socket but a local one can be made, so that the host's services cannot be reached."""
+    """No socket of IPv4 or IPv6 can be made, so that the host's services cannot be reached."""
     closed = without_namespaces(1300)
     server = socket.create_server(("127.0.0.1", 0))
     port = server.getsockname()[1]
@@ -399,6 +407,8 @@ def F29_network_off_without_an_os_sandbox(w):
         local = "import socket\na, b = socket.socketpair()\nsocket.socket(socket.AF_UNIX)\nprint('local')"
         status, answer, said = w.shell(w.worker(BOTH + ANY), "python3", "-c", local, before=closed)
         check(status == 0 and answer["stdout"] == "local\n", f"the twin: {status} {said}")
+        status, answer, said = w.shell(w.worker(BOTH + "  network: {allow: [good.test]}\n" + ANY), "true", before=closed)
+        check(status == 125 and "PX018" in said, f"names without a network of its own: {status} {said}")
 
 
 def fall_back(w, closed):

@@ -19,14 +19,14 @@ import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from . import _px
 from ._errors import PathNotInSandboxError, SandboxError, from_engine
 from ._folders import StrPath, absolute
 from ._streams import step_out, step_out_async
 from ._yaml import loaded
-from .files import FileSandbox, FileSandboxConfig, PathConfig, shown, usable
+from .files import Approval, FileSandbox, FileSandboxConfig, PathConfig, shown, usable
 
 __all__ = [
     "AttachmentPayload",
@@ -35,6 +35,7 @@ __all__ = [
     "SandboxError",
     "ShellResult",
     "ShellRule",
+    "ToolRule",
     "Worker",
     "load_attachment",
     "load_worker",
@@ -42,7 +43,6 @@ __all__ = [
     "shell_async",
 ]
 
-Approval = Literal["blocked", "needs_approval", "pre_approved"]
 Approve = Callable[[str], bool]
 AsyncApprove = Callable[[str], Awaitable[bool]]
 BLOCKED, NEEDS_APPROVAL = 321, 322  # codes of px-errors(7)
@@ -65,35 +65,63 @@ class ShellRule:
     sandbox_paths: list[str] | None = None
 
 
+@dataclass
+class ToolRule:
+    """Whether the worker has a tool, and whether somebody must agree each time."""
+
+    allowed: bool = True
+    approval_required: bool = False
+
+
 @dataclass(init=False)
 class SandboxConfig(FileSandboxConfig):
     """The directories of a worker, and what its commands may do.
 
-    network:            whether they reach the open network
+    network:            whether they reach the open network; {"allow": ["pypi.org"]}: these names alone, see --allow-net
     require_os_sandbox: an error instead of a weaker box, where the host cannot give the full isolation
     shell_rules:        the first one that fits decides
     shell_default:      of every other command: "blocked", "needs_approval" or "pre_approved"
     git_writable:       whether git directories of writable roots can be written
+    tool_rules:         by the name of a tool, see px-worker(1); a tool without a rule is there
+    memory:             of a command: "512m"
+    env:                variables of commands
+    base:               what their root is made of: a base of the store, or a directory
     """
 
-    network: bool = False
+    network: bool | dict[str, list[str]] = False
     require_os_sandbox: bool = False
     shell_rules: list[ShellRule] = field(default_factory=list)
     shell_default: Approval = "blocked"
+    tool_rules: dict[str, ToolRule] = field(default_factory=dict)
+    memory: str | int | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    base: str | None = None
 
     def __init__(
         self,
         paths: Mapping[str, PathConfig | Mapping[str, Any]],
-        network: bool = False,
+        network: bool | Mapping[str, Sequence[str]] = False,
         require_os_sandbox: bool = False,
         shell_rules: Sequence[ShellRule | Mapping[str, Any]] = (),
         shell_default: Approval = "blocked",
         git_writable: bool = False,
+        *,
+        tool_rules: Mapping[str, ToolRule | Mapping[str, Any]] | None = None,
+        memory: str | int | None = None,
+        env: Mapping[str, str] | None = None,
+        base: str | None = None,
     ) -> None:
         super().__init__(paths, git_writable)
         if shell_default not in ("blocked", "needs_approval", "pre_approved"):
             raise ValueError(f"shell_default: '{shell_default}' is none of blocked, needs_approval, pre_approved")
-        self.network, self.require_os_sandbox, self.shell_default = network, require_os_sandbox, shell_default
+        self.network = (
+            {name: list(hosts) for name, hosts in network.items()} if isinstance(network, Mapping) else network
+        )
+        self.require_os_sandbox, self.shell_default = require_os_sandbox, shell_default
+        self.memory, self.env, self.base = memory, dict(env or {}), base
+        self.tool_rules = {
+            name: rule if isinstance(rule, ToolRule) else ToolRule(**rule) for name, rule in (tool_rules or {}).items()
+        }
         self.shell_rules = [rule if isinstance(rule, ShellRule) else ShellRule(**rule) for rule in shell_rules]
 
     def _fields(self, base: Path) -> dict[str, Any]:
@@ -105,15 +133,17 @@ class SandboxConfig(FileSandboxConfig):
                 "network": self.network,
                 "require_os_sandbox": self.require_os_sandbox,
                 "git_writable": self.git_writable is True,
+                **{name: value for name in ("memory", "env", "base") if (value := getattr(self, name))},
             },
             "shell_rules": [told(rule) for rule in self.shell_rules],
+            "tool_rules": {name: told(rule) for name, rule in self.tool_rules.items()},
         }
         if self.shell_default != "blocked":
             found["shell_default"] = {"approval_required": self.shell_default == "needs_approval"}
         return found
 
 
-def told(item: PathConfig | ShellRule, **more: Any) -> dict[str, Any]:
+def told(item: PathConfig | ShellRule | ToolRule, **more: Any) -> dict[str, Any]:
     """What is set of it."""
     return {name: value for name, value in {**vars(item), **more}.items() if value is not None}
 
@@ -135,9 +165,10 @@ class Sandbox(FileSandbox):
         self._files = worker.files()
         found = self.describe()
         self.network_enabled, self.require_os_sandbox = found["network"], found["require_os_sandbox"]
+        self._tools = {name: verdict_of(word) for name, word in found["tools"].items()}
 
     def describe(self) -> dict[str, Any]:
-        """The boundaries: paths, network, require_os_sandbox, shell_rules, shell_default, warnings."""
+        """The boundaries: paths, network, require_os_sandbox, tools, shell_rules, shell_default, warnings and more."""
         found: dict[str, Any] = json.loads(self._worker.describe()[1])
         return found
 
@@ -186,6 +217,7 @@ class Worker:
 
         attachments: files of this worker's sandbox
         """
+        self._allow_call(name, approve)
         for path in attachments:  # before anything of the child is read
             os.close(self.sandbox._worker.attach(path)[0])
         return shell(
@@ -196,6 +228,18 @@ class Worker:
             attachments=attachments,
             caller=self.sandbox,
         )
+
+
+    def _allow_call(self, name: str, approve: Approve | None) -> None:
+        """By the tool_rules of this worker."""
+        verdict = self.sandbox.tool_approval("worker_call")
+        if verdict == "blocked":
+            raise from_engine(BLOCKED, 0, "the worker does not have the tool 'worker_call'", "", "", "", None, None)
+        if verdict == "needs_approval":
+            asked = f"worker_call {name}"
+            answer = approve(asked) if approve else None
+            refuse_awaitable(answer)
+            check_answer(asked, approve is not None, answer)
 
 
 def load_worker(file: StrPath, base_path: StrPath | None = None) -> Worker:

@@ -14,7 +14,7 @@ import pytest
 from conftest import looped, running, until, word
 
 from px.files import FileSandboxToolset, PathNotInSandboxError, PathNotWritableError, SuffixNotAllowedError
-from px.worker import Sandbox, SandboxConfig, SandboxError, ShellRule, load_attachment, load_worker, shell, shell_async
+from px.worker import Sandbox, SandboxConfig, SandboxError, ShellRule, ToolRule, load_attachment, load_worker, shell, shell_async
 
 FILE = """
 sandbox:
@@ -287,6 +287,51 @@ def test_a_directory_that_is_not_there(here):
     assert not (here / "pipelin").exists()
     assert Sandbox(SandboxConfig({"out": {"root": "out", "mode": "rw"}})).writable_roots == ["out"]
     assert (here / "out").is_dir()
+
+
+def test_settings_of_the_box(here):
+    sandbox = configured(
+        network={"allow": ["good.test"]}, env={"GREETING": "hello you"}, base="host", memory="512m", shell_default="pre_approved"
+    )
+    found = sandbox.describe()
+    assert (found["network_allow"], found["memory"], found["env"], found["base"]) == (["good.test"], "512m", ["GREETING"], "host")
+    assert sandbox.network_enabled
+    for bad in ({"memory": "lots"}, {"env": {"A=B": "c"}}, {"base": "./x"}, {"network": {"open": ["a"]}}, {"tool_rules": {"shel": {}}}):
+        with pytest.raises(SandboxError, match="SandboxConfig, line"):
+            configured(**bad)
+    assert shell("printenv GREETING", configured(env={"GREETING": "hello you"}, shell_default="pre_approved")).stdout == "hello you\n"
+
+
+def test_tool_rules(here):
+    rules = {"write_file": ToolRule(approval_required=True), "list_files": {"allowed": False}, "worker_call": {"allowed": False}}
+    sandbox = configured(tool_rules=rules, shell_default="pre_approved")
+    for less in (sandbox, sandbox.derive(inherit=True)):
+        tools = ("read_file", "write_file", "list_files", "shell", "nonsense")
+        assert [less.tool_approval(tool) for tool in tools] == ["pre_approved", "needs_approval", "blocked", "pre_approved", "blocked"]
+        asked = []
+
+        async def yes(what, asked=asked):
+            asked.append(what)
+            return True
+
+        def call(name, approve=None, less=less, **arguments):
+            return asyncio.run(FileSandboxToolset(less, approve).call(name, arguments))
+
+        assert call("read_file", path="pipeline/p")["result"] == "of p\n"
+        assert "does not have the tool" in call("list_files")["error"]["message"]
+        for approve in (None, lambda what: "yes", lambda what: False):
+            assert "needs approval" in call("write_file", approve, path="portfolio/n", content="x")["error"]["message"]
+        assert not (here / "portfolio" / "n").exists()
+        assert call("write_file", yes, path="portfolio/n", content="x")["ok"]
+        assert asked == ["write_file portfolio/n"]
+        (here / "portfolio" / "n").unlink()
+    assert sandbox.approval("echo a > portfolio/n") == "needs_approval"
+    assert configured(tool_rules={"shell": {"allowed": False}}).approval("cat pipeline/p") == "blocked"
+    (here / "workers" / "caller.yaml").write_text(FILE + "tool_rules: {worker_call: {approval_required: true}}\n")
+    worker = load_worker("workers/caller.yaml")
+    with pytest.raises(SandboxError, match="needs approval"):
+        worker.call("child", "cat own/o")
+    assert worker.call("child", "cat own/o", approve=lambda what: what == "worker_call child").stdout == "of o\n"
 
 
 CLOSED = (

@@ -70,6 +70,17 @@ TEST(a_file_that_is_wrong_is_refused_with_its_line)
     refused("name: [\n", "w.yaml, line");
     refused("sandbox: [a]\n", "line 1: 'sandbox' must be a map");
     refused("sandbox:\n  paths:\n    typo: {root: ./pipelin}\n", "the directory of root 'typo' cannot be opened");
+    refused("sandbox:\n  network: {}\n", "line 2: 'network' must name a host");
+    refused("sandbox:\n  network: {allow: []}\n", "line 2: 'network' must name a host");
+    refused("sandbox:\n  network: {open: [a]}\n", "line 2: 'open' is no key");
+    refused("sandbox:\n  network: [a]\n", "line 2: 'network' must be a single value");
+    refused("sandbox:\n  memory: lots\n", "line 2: 'memory' must be a size");
+    refused("sandbox:\n  env: {'A=B': c}\n", "line 2: 'A=B' must be a name and its value");
+    refused("sandbox:\n  env: {A: [b]}\n", "line 2: 'A' must be a name and its value");
+    refused("sandbox:\n  base: ./x\n", "line 2: 'base' must be the name of a base");
+    refused("tool_rules: {shel: {allowed: false}}\n", "line 1: 'shel' is no tool");
+    refused("tool_rules: {shell: false}\n", "line 1: 'shell' is no tool with a map");
+    refused("tool_rules: {shell: {allowed: no}}\n", "line 1: 'allowed' must be true or false");
     refused("shell_rules:\n  - {approval_required: false}\n", "line 2: this needs a pattern");
     refused("shell_rules:\n  - {pattern: \"a 'b\"}\n", "quote that is not closed");
 }
@@ -264,6 +275,40 @@ TEST(every_command_of_a_line_is_judged)
     done(&w);
 }
 
+TEST(tool_rules_say_which_tools_there_are)
+{
+    struct world w = {0};
+    struct px_err e = {0};
+    char text[1024];
+    (void)snprintf(text, sizeof text, "%s%s", sandbox,
+                   "tool_rules:\n  write_file: {approval_required: true}\n  read_file: {allowed: false}\n  delete_file: {allowed: true}\n"
+                   "shell_default: {approval_required: false}\n");
+    ASSERT_EQ(load(&w, text, &e), 0);
+    static const struct {
+        const char *tool;
+        enum px_approval wanted;
+    } rows[] = {{"write_file", PX_NEEDS_APPROVAL}, {"write", PX_NEEDS_APPROVAL}, {"read", PX_BLOCKED},     {"delete_file", PX_PRE_APPROVED},
+                {"edit_file", PX_PRE_APPROVED},    {"shell", PX_PRE_APPROVED},   {"nonsense", PX_BLOCKED}, {"worker_call", PX_PRE_APPROVED}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (px_worker_tool(w.worker, rows[i].tool, &e) != rows[i].wanted)
+            FAIL("%s", rows[i].tool);
+    judged(w.worker, "ls | cat", PX_PRE_APPROVED, "/bin/sh");
+    judged(w.worker, "ls > portfolio/x", PX_NEEDS_APPROVAL, "/bin/sh");
+    judged(w.worker, "ls > /dev/null", PX_PRE_APPROVED, "/bin/sh");
+    judged(w.worker, "ls < portfolio/x", PX_BLOCKED, NULL);
+    judged(w.worker, "ls $X", PX_BLOCKED, NULL);
+    done(&w);
+    static const char *const shells[] = {"tool_rules: {shell: {allowed: false}}\n", "tool_rules: {shell: {approval_required: true}}\n"};
+    for (size_t i = 0; i < 2; i++) {
+        w = (struct world){0};
+        (void)snprintf(text, sizeof text, "%s%s%s", sandbox, "shell_default: {approval_required: false}\n", shells[i]);
+        ASSERT_EQ(load(&w, text, &e), 0);
+        judged(w.worker, "ls", i ? PX_NEEDS_APPROVAL : PX_BLOCKED, "ls");
+        judged(w.worker, "ls $X", i ? PX_NEEDS_APPROVAL : PX_BLOCKED, "/bin/sh");
+        done(&w);
+    }
+}
+
 /* What cannot be judged gets the strictest answer that a command of this worker can get, and then runs as it was written. */
 TEST(what_cannot_be_judged_is_the_strictest)
 {
@@ -332,6 +377,26 @@ TEST(a_command_sees_the_paths_and_is_told_what_it_may)
     told(&w, "seq 1 100000", "\\n[... 537695 bytes left out ...]\\n", NULL);
     told(&w, "seq 1 100000 >&2", "\\n[... 537695 bytes left out ...]\\n", NULL);
     told(&w, "exit 7", "\"exit_code\":7", "Note:");
+    done(&w);
+}
+
+TEST(a_command_has_the_variables_of_the_file)
+{
+    struct world w = {0};
+    struct px_err e = {0};
+    char text[1024];
+    (void)snprintf(text, sizeof text, "%s%s", sandbox, "  env: {GREETING: \"hello you\", NUMBER: 7, HOME: /tmp}\n  base: host\n");
+    ASSERT_EQ(load(&w, text, &e), 0);
+    told(&w, "echo $GREETING $NUMBER $HOME", "\"stdout\":\"hello you 7 /tmp\\n\"", NULL);
+    done(&w);
+    w = (struct world){0};
+    (void)snprintf(text, sizeof text, "%s%s", sandbox, "  base: no-such-base\n");
+    ASSERT_EQ(load(&w, text, &e), 0);
+    const char *const argv[] = {"/bin/true", NULL};
+    struct px_worker_run how = {0};
+    struct px_box *box = NULL;
+    ASSERT_EQ(px_worker_start(w.worker, argv, &how, &box, &e), -1);
+    ASSERT(strstr(e.what, "no-such-base"));
     done(&w);
 }
 

@@ -22,6 +22,38 @@ void px_words_free(char **words)
     free(words);
 }
 
+/* ---- tools ---- */
+
+static const char *const tool_names[][2] = {    /* and what px_files_call calls it */
+    {"shell", NULL},          {"worker_call", NULL},       {"read_file", "read"},     {"write_file", "write"},
+    {"edit_file", "edit"},    {"list_files", "list"},      {"search_files", "search"}, {"diff_file", "diff"},
+    {"stat_file", "stat"},    {"move_file", "move"},       {"copy_file", "copy"},     {"delete_file", "delete"},
+    {"make_directory", "make_directory"},
+};
+_Static_assert(PX_COUNT_OF(tool_names) <= PX_WORKER_TOOLS, "each tool has its rule");
+
+const char *px_worker_tool_at(size_t index)
+{
+    return index < PX_COUNT_OF(tool_names) ? tool_names[index][0] : NULL;
+}
+
+/* Operations that are no tools (can_read, resolve, roots) tell what the rules are and nothing else. */
+enum px_approval px_worker_tool(const struct px_worker *w, const char *tool, struct px_err *e)
+{
+    for (size_t i = 0; i < PX_COUNT_OF(tool_names); i++) {
+        if (strcmp(tool, tool_names[i][0]) != 0 && !px_equal(tool, tool_names[i][1]))
+            continue;
+        if (!w->tools[i].denied)
+            return w->tools[i].approval ? PX_NEEDS_APPROVAL : PX_PRE_APPROVED;
+        (void)px_fail(e, PX_E_BLOCKED, 0, "the worker does not have the tool '%s'", tool_names[i][0]);
+        (void)px_why(e, "Its file says so: tool_rules, allowed: false.");
+        (void)px_fix(e, "Use another tool; `px worker check FILE` prints which there are.");
+        return PX_BLOCKED;
+    }
+    (void)px_fail(e, PX_E_BLOCKED, 0, "there is no tool '%.60s' that a worker could have", tool);
+    return PX_BLOCKED;
+}
+
 /* ---- places ---- */
 
 /* The argument as a path of the worker's files: relative ones are below the working directory, where the roots lie. One
@@ -201,7 +233,8 @@ static enum px_approval of_unknown(const struct px_worker *w)
     enum px_approval least = w->has_default ? verdict_of(w->default_approval) : PX_BLOCKED;
     for (size_t i = 0; i < w->rules_count; i++)
         least = stricter(least, verdict_of(w->rules[i].approval));
-    return least;
+    least = stricter(least, px_worker_tool(w, "read_file", NULL));
+    return stricter(least, px_worker_tool(w, "write_file", NULL));
 }
 
 /* Whether the rule names what the wrapper shall run: its last word is no option, number or NAME=VALUE; of find, it follows -exec. */
@@ -237,7 +270,8 @@ static enum px_approval ask_rules(const struct px_worker *w, const struct px_lin
     return stricter(found, PX_NEEDS_APPROVAL);
 }
 
-/* A file of a root, a file of the box's own /tmp, or none at all; everything else is as unknown as a command can be. */
+/* Reading or writing a file of a root as the tool for that does; a file of the box's own /tmp, or none at all. Everything else is as
+ * unknown as a command can be. */
 static enum px_approval ask_redirect(const struct px_worker *w, const struct px_line_redirect *r, const char *cwd)
 {
     struct px_place place;
@@ -252,7 +286,7 @@ static enum px_approval ask_redirect(const struct px_worker *w, const struct px_
     if (*target == '/' || !cwd || px_fmt(path, sizeof path, "%s%s%s", cwd, *cwd ? "/" : "", target) < 0 ||
         px_resolve_split(w->files, path, &place) < 0)
         return of_unknown(w);
-    return PX_PRE_APPROVED;
+    return px_worker_tool(w, r->way == PX_LINE_READ ? "read_file" : "write_file", NULL);
 }
 
 /* ---- where commands run ---- */
@@ -455,14 +489,15 @@ static enum px_approval judge_parts(const struct px_worker *w, const struct px_l
 enum px_approval px_worker_judge(const struct px_worker *w, const char *command, char ***ret_argv, struct px_err *e)
 {
     struct px_line *line = NULL;
-    const char *why = px_line_parse(command, &line);
-    if (why)
-        return blocked(why, e);
+    enum px_approval tool = px_worker_tool(w, "shell", e);
+    const char *why = tool == PX_BLOCKED ? NULL : px_line_parse(command, &line);
+    if (tool == PX_BLOCKED || why)
+        return why ? blocked(why, e) : PX_BLOCKED;
     enum px_approval found = line->opaque       ? judge_opaque(w, line, command, ret_argv, e)
                              : line->count == 0 ? blocked("is empty", e)
                                                 : judge_parts(w, line, ret_argv, e);
     px_line_free(line);
-    return found;
+    return stricter(found, tool);
 }
 
 const char *px_approval_name(enum px_approval approval)
