@@ -201,13 +201,13 @@ TEST(every_command_of_a_line_is_judged)
 {
     struct world w = {0};
     struct px_err e = {0};
-    char text[1024];
+    char text[2048];
     (void)snprintf(text, sizeof text, "%s%s", sandbox,
                    "shell_rules:\n  - {pattern: git push}\n  - {pattern: git, approval_required: false}\n"
                    "  - {pattern: cat, approval_required: false, sandbox_paths: [pipeline]}\n  - {pattern: cat}\n"
                    "  - {pattern: env, approval_required: false}\n  - {pattern: xargs git, approval_required: false}\n"
                    "  - {pattern: find . -exec git, approval_required: false}\n  - {pattern: find ., approval_required: false}\n"
-                   "  - {pattern: cd secret}\n  - {pattern: head, sandbox_paths: [portfolio]}\n  - {pattern: head, approval_required: false}\n");
+                   "  - {pattern: printf, approval_required: false}\n  - {pattern: cd secret}\n  - {pattern: head, sandbox_paths: [portfolio]}\n  - {pattern: head, approval_required: false}\n");
     ASSERT_EQ(load(&w, text, &e), 0);
     static const struct {
         const char *command;
@@ -253,6 +253,8 @@ TEST(every_command_of_a_line_is_judged)
         {"find . -name *.md", PX_PRE_APPROVED, "'find' '.' '-name' *'.md'"},
         {"find . -exec rm {} +", PX_NEEDS_APPROVAL, NULL},
         {"find . -exec git a {} +", PX_PRE_APPROVED, NULL},
+        {"printf x", PX_PRE_APPROVED, NULL},
+        {"printf -v PATH x; git a", PX_NEEDS_APPROVAL, "'printf' '-v' 'PATH' 'x'; 'git' 'a'"},
         {"cd s*", PX_NEEDS_APPROVAL, "'cd' 's'*"},
         {"head pipeline/a", PX_PRE_APPROVED, NULL},
         {"head portfolio/a.md", PX_NEEDS_APPROVAL, NULL},
