@@ -309,6 +309,18 @@ def test_F25_derive(sandbox, place):
     writer = sandbox.derive(allow_write=["portfolio"])
     writer.write("portfolio/w.md", "w")
     assert writer.read("portfolio/w.md") == "w"
+    task = sandbox.derive(allow_write=["portfolio/out/task42"])
+    task.write("portfolio/out/task42/r.md", "r")
+    assert (place / "portfolio" / "out" / "task42" / "r.md").read_text() == "r"
+    for names in (
+        {"allow_read": ["portfolio/none"]},
+        {"allow_write": ["portfolio/none"], "readonly": True},
+        {"allow_write": ["pipeline/none"]},
+        {"allow_write": ["portfolio/a.md/none"]},
+    ):
+        with pytest.raises(FileSandboxError):
+            sandbox.derive(**names)
+    assert not (place / "portfolio" / "none").exists()
     with pytest.raises(FileSandboxError):
         reader.derive(allow_write=["portfolio/sub"])
     with pytest.raises(FileSandboxError):

@@ -33,7 +33,12 @@ void px_plan_landlock(struct px_plan *plan, const struct px_policy *policy)
         px_plan_lacks(plan, "landlock: ABI %d does not hold truncation", plan->landlock_abi);
 }
 
-void px_plan_weaker(struct px_plan *plan)
+bool px_plan_cuts_network(const struct px_plan *plan, const struct px_policy *policy)
+{
+    return plan->tier == PX_TIER_LANDLOCK && policy->net == PX_NET_NONE && !px_policy_without(policy, PX_WITHOUT_SECCOMP);
+}
+
+void px_plan_weaker(struct px_plan *plan, const struct px_policy *policy)
 {
     enum { LANDLOCK = 1 << PX_TIER_LANDLOCK, RLIMITS = 1 << PX_TIER_RLIMITS, BOTH = LANDLOCK | RLIMITS };
     static const struct {
@@ -47,9 +52,12 @@ void px_plan_weaker(struct px_plan *plan)
     };
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
         bool held = plan->tier == PX_TIER_LANDLOCK && rows[i].until > 0 && plan->landlock_abi >= rows[i].until;
+        held = held || (px_plan_cuts_network(plan, policy) && px_starts_with(rows[i].text, "net:"));
         if (rows[i].tiers & (1u << plan->tier) && !held)
             px_plan_lacks(plan, "%s", rows[i].text);
     }
+    if (px_plan_cuts_network(plan, policy))
+        px_plan_has(plan, "net=no internet sockets");
 }
 
 static void allow_reading(struct px_plan *plan, const struct px_policy *policy, const char *path)

@@ -61,4 +61,7 @@ uint32_t px_plan_stay_filters(struct px_plan *plan, const struct px_policy *poli
 /* box/plan_landlock.c: the second layer says what the mounts say, once more; without mounts, it alone says what is granted. */
 void px_plan_landlock(struct px_plan *plan, const struct px_policy *policy);
 void px_plan_host_paths(struct px_plan *plan, const struct px_policy *policy);
-void px_plan_weaker(struct px_plan *plan);      /* names what a tier without namespaces lacks */
+/* Names what a tier without namespaces lacks. */
+void px_plan_weaker(struct px_plan *plan, const struct px_policy *policy);
+/* Whether the filter has to hold a policy without a network, because there is no namespace that does. */
+bool px_plan_cuts_network(const struct px_plan *plan, const struct px_policy *policy);

@@ -295,7 +295,7 @@ static void check_launch(const struct px_plan *plan, bool tty)
         PX_OP_BOUND,   PX_OP_PAYLOAD, PX_OP_IDS,  PX_OP_CHDIR, PX_OP_LANDLOCK, PX_OP_ENFORCE, PX_OP_CLOSE,
         PX_OP_SECCOMP, PX_OP_EXEC,    PX_OP_INIT, PX_OP_WAIT,  PX_OP_JOIN,     PX_OP_READY};
     /* Where the caller's processes are around the box, a second one goes before. */
-    int filters = plan->tier == PX_TIER_LANDLOCK ? 2 : 1;
+    int filters = plan->tier == PX_TIER_LANDLOCK ? 3 : 1;       /* of plans without a network */
     uint32_t seccomp = find(plan, PX_OP_SECCOMP, NULL) + (uint32_t)filters - 1;
 
     for (size_t i = 0; i < PX_COUNT_OF(pairs); i++)
@@ -938,7 +938,8 @@ TEST(landlock_tier)
     ASSERT_STR(px_plan_text(plan, step(plan, PX_OP_CHDIR, NULL)->dst), "/tmp/px-scratch");
     ASSERT(has_word(plan->missing, plan->missing_count, "namespaces"));
     ASSERT(has_word(plan->missing, plan->missing_count, "root"));
-    ASSERT(has_word(plan->missing, plan->missing_count, "net"));
+    ASSERT(!has_word(plan->missing, plan->missing_count, "net"));
+    ASSERT(has_word(plan->mechanisms, plan->mechanisms_count, "net=no internet sockets"));
     ASSERT(!has_word(plan->missing, plan->missing_count, "signals"));
     ASSERT_EQ(step(plan, PX_OP_SECCOMP, NULL)->num, PX_FILTER_SELF);
     ASSERT_EQ(find(plan, PX_OP_ALLOW, "/dev/pts"), NOWHERE);
@@ -948,6 +949,10 @@ TEST(landlock_tier)
     ASSERT_EQ(find(plan, PX_OP_ALLOW, "/dev/pts"), NOWHERE);
     check_before(plan, PX_OP_TERMINAL, PX_OP_LANDLOCK);
     ASSERT_EQ(step(plan, PX_OP_ALLOW, "/proc/self/fd/0")->num, px_landlock_device());
+    px_plan_free(plan);
+    plan = make_plan("default", PAIRS("require", "landlock", "net", "host"), &bare_host);
+    ASSERT(has_word(plan->missing, plan->missing_count, "net"));
+    ASSERT_EQ(count_of(plan, PX_OP_SECCOMP), 2);
     px_plan_free(plan);
     struct px_host older = bare_host;
     older.landlock_abi = 5;

@@ -651,6 +651,14 @@ TEST(a_child_can_only_do_less)
     ASSERT_PX(px_files_derive(some, &(struct px_files_narrow){.write = (const char *const[]){"portfolio/sub/in", NULL}},
                               &less, &e),
               e);
+    struct px_files *made = NULL;
+    ASSERT_PX(px_files_derive(some, &(struct px_files_narrow){.write = (const char *const[]){"portfolio/sub/new/task", NULL}}, &made, &e), e);
+    ASSERT(px_files_can_write(made, "portfolio/sub/new/task/x.md") && faccessat(s.one, "sub/new/task", F_OK, 0) == 0);
+    px_files_free(made);
+    ASSERT_EQ(px_files_derive(some, &(struct px_files_narrow){.read_only = true, .write = (const char *const[]){"portfolio/sub/none", NULL}},
+                              &made, &e), -1);
+    ASSERT_EQ(px_files_derive(some, &(struct px_files_narrow){.write = (const char *const[]){"portfolio/none", NULL}}, &made, &e), -1);
+    ASSERT(faccessat(s.one, "sub/none", F_OK, 0) < 0 && faccessat(s.one, "none", F_OK, 0) < 0);
     ASSERT(px_files_can_write(less, "portfolio/sub/in/x.md") && !px_files_can_read(less, "portfolio/sub/a.md"));
     LISTS("portfolio/sub/a.md", some, .path = "portfolio/sub");
     LISTS("", less, .path = "portfolio");

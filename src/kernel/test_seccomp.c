@@ -330,6 +330,29 @@ TEST(only_the_caller_itself_can_be_slowed_down)
     }
 }
 
+/* What is not refused here goes on to the filter of every box, which refuses other types and families. */
+TEST(no_socket_of_the_internet_can_be_made)
+{
+    static const struct {
+        uint32_t nr;
+        uint64_t family, type;
+        bool allowed;
+    } rows[] = {{SYS_socket, AF_UNIX, SOCK_STREAM, true},           {SYS_socket, AF_INET, SOCK_STREAM, false},
+                {SYS_socket, AF_INET6, SOCK_STREAM, false},         {SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, false},
+                {SYS_socket, AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK, false}, {SYS_socket, AF_INET, SOCK_RAW, true},
+                {SYS_socket, AF_INET, SOCK_RAW | SOCK_CLOEXEC, true}, {SYS_socket, AF_INET, 6, true},
+                {SYS_socket, AF_NETLINK, SOCK_RAW, true},           {SYS_socket, 1ull << 32 | AF_INET, SOCK_STREAM, false},
+                {SYS_socket, AF_INET, 1ull << 32 | SOCK_STREAM, false}, {SYS_socketpair, AF_INET, SOCK_STREAM, true},
+                {SYS_connect, AF_INET, SOCK_STREAM, true},          {SYS_read, AF_INET, SOCK_STREAM, true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct seccomp_data data = {.nr = (int)rows[i].nr, .args = {rows[i].family, rows[i].type}};
+        struct px_bpf_outcome out = interpret(PX_FILTER_OFFLINE, &data);
+        ASSERT(!out.broken);
+        if (out.action != (rows[i].allowed ? (uint32_t)SECCOMP_RET_ALLOW : (uint32_t)SECCOMP_RET_ERRNO | ENETUNREACH))
+            FAIL("row %zu", i);
+    }
+}
+
 static bool agrees_in(enum px_filter filter, const struct seccomp_data *data)
 {
     struct px_bpf_outcome out = interpret(filter, data);

@@ -140,7 +140,9 @@ def C8_landlock_tier(suite):
     result = suite.result([], "/bin/echo", "RAN")
     check(result["stdout"] == "RAN\n" and result["isolation"]["tier"] == "landlock", shorten(str(result)))
     missing = {word.split(":")[0] for word in result["isolation"]["missing"]}
-    check({"namespaces", "root", "net", "ids", "tmpfs"} <= missing, f"missing: {missing}")
+    check({"namespaces", "root", "ids", "tmpfs"} <= missing and "net" not in missing, f"missing: {missing}")
+    result = suite.result(["--net", "host"], "/bin/echo", "RAN")
+    check(any(word.startswith("net:") for word in result["isolation"]["missing"]), f"missing: {result['isolation']['missing']}")
 
 
 @landlock_only
