@@ -202,6 +202,23 @@ def builds_get_what_the_lock_asks_for(w):
     alone.run("sync")
 
 
+@test
+def headers_in_the_sandbox(w):
+    project = builds(w)
+    project.run("sync")
+    ask = ("run", "--sandbox", "sh", "-c", "pg_config")
+    advice = json.loads(project.run("--json", *ask, status=127).stdout)["details"]["recommendation"]
+    equal((advice["code"], advice["missing"], advice["command"]), ("PX902", "pg_config", "px sandbox add postgres headers"), f"{advice}")
+    said = project.run("run", "--sandbox", "--auto-add", "sh", "-c", "pg_config").stdout
+    check("15.6" in said, said)
+    project.run("sandbox", "add", "postgres")
+    advice = json.loads(project.run("--json", *ask, status=127).stdout)["details"]["recommendation"]
+    equal((advice["capability"], advice["command"]), ("headers", "px sandbox add headers"), f"{advice}")
+    project.run("sandbox", "add", "headers")
+    equal(project.run(*ask).stdout, "15.6\n", "with it")
+    equal(project.run("run", "--sandbox", "cat", "/usr/include/postgresql/libpq-fe.h").stdout, "of libpq-dev\n", "the header")
+
+
 # ---- backends -------------------------------------------------------------------------------------------------------
 
 
