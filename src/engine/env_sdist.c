@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <px/px.h>
-#include <px/sandbox.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -48,16 +47,6 @@ static int take_set(const struct px_env_package *p, struct px_capability_set *re
     return px_capability_set_make(names, ret_set, e);
 }
 
-/* A base that px can build is built now, as for a sandbox. */
-static int bring_base(struct px_env_work *w, const char *name, struct px_base *ret_base, struct px_err *e)
-{
-    px_auto_free char *ignored = NULL;
-    int r = px_base_find(w->s->store, name, ret_base, e);
-    if (r > 0 && px_sandbox_base_build(w->s, name, NULL, &ignored, e) < 0)
-        return -1;
-    return r > 0 ? px_base_need(w->s->store, name, ret_base, e) : r;
-}
-
 static int make_root(struct px_env_work *w, const struct px_env_package *p, struct px_oid *ret_tree,
                      struct px_oid *ret_packages, struct px_err *e)
 {
@@ -70,7 +59,7 @@ static int make_root(struct px_env_work *w, const struct px_env_package *p, stru
                       p->name, p->version, w->runtime->base);
         return px_fix(e, "Give a wheel of it by --find-links, or use base = \"debian-12\".");
     }
-    if (take_set(p, &set, e) < 0 || bring_base(w, w->runtime->base, &base, e) < 0)
+    if (take_set(p, &set, e) < 0 || px_base_need(w->s->store, w->runtime->base, &base, e) < 0)
         return -1;
     const struct px_capability_ask ask = {
         .base = &base, .row = row, .set = &set, .compression = PX_COMPRESS_ZSTD, .build = toolchain};
