@@ -7,6 +7,7 @@ Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last "N passed, N fa
 """
 
 import importlib.util
+import io
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 import time
@@ -794,6 +796,75 @@ def the_tutorial_works(w):
                               timeout=LIMIT_S, stdin=subprocess.DEVNULL, env=w.variables(PATH=f"{w.top}/bin:/usr/bin:/bin", **who))
         check((done.returncode != 0) == bool(code) and (not code or code in done.stderr), f"{command}: exit {done.returncode}: {done.stdout[-300:]} {done.stderr[-600:]}")
         place = Path((w.top / "where").read_text().strip())
+
+
+# ---- what a source archive needs ---------------------------------------------------------------------------------------
+
+# A backend in the archive, which says nothing before it has seen the header of libpq-dev.
+BACKEND = b"""import os
+HEADER = "/usr/include/postgresql/libpq-fe.h"
+
+def prepare_metadata_for_build_wheel(directory, config_settings=None):
+    if not os.path.exists(HEADER) or open(HEADER).read() != "of libpq-dev\\n":
+        print("x.c:1:10: fatal error: libpq-fe.h: No such file or directory")
+        raise SystemExit(1)
+    name = open("NAME").read()
+    info = f"{name}-1.0.dist-info"
+    os.mkdir(os.path.join(directory, info))
+    with open(os.path.join(directory, info, "METADATA"), "w") as file:
+        file.write(f"Metadata-Version: 2.1\\nName: {name}\\nVersion: 1.0\\nRequires-Dist: demo-tool\\n")
+    return info
+
+def build_wheel(directory, config_settings=None, metadata_directory=None):
+    name = open("NAME").read()
+    with open("wheel", "rb") as wheel, open(os.path.join(directory, f"{name}-1.0-py3-none-any.whl"), "wb") as file:
+        file.write(wheel.read())
+    return f"{name}-1.0-py3-none-any.whl"
+"""
+
+
+def source(folder, name):
+    files = {"pyproject.toml": b'[build-system]\nrequires = []\nbuild-backend = "back"\nbackend-path = ["."]\n', "back.py": BACKEND, "NAME": name.encode(),
+             "wheel": Wheel(name, "1.0", metadata="Requires-Dist: demo-tool\n").bytes()}
+    with tarfile.open(folder / f"{name}-1.0.tar.gz", "w:gz") as archive:
+        for path, data in files.items():
+            info = tarfile.TarInfo(f"{name}-1.0/{path}")
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+
+
+def add_pip(archive):
+    """This machine's pip and a libpq-dev as packages of the tiny distribution; the compiler by name."""
+    top = Path("/usr/lib/python3/dist-packages")
+    if not (top / "pip/__main__.py").exists():
+        raise Skip("pip is not installed (python3-pip)")
+    files = {str(path.relative_to("/")): path.read_bytes() for path in (top / "pip").rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    archive.put("python3-pip", files)
+    for name in ("python3-setuptools", "python3-wheel", "python3-dev", "gcc", "g++", "libc6-dev", "make", "pkg-config"):
+        archive.put(name, {})
+    archive.put("libpq-dev", {"usr/include/postgresql/libpq-fe.h": b"of libpq-dev\n"})
+    archive.publish()
+
+
+@test
+def what_a_source_needs_is_learned_on_the_base(w):
+    """psycopg2 is known to need postgres; of the other one px learns it from the manifest."""
+    w.shared.base()
+    add_pip(w.shared.archive)
+    tool().write(w.wheels)
+    source(w.wheels, "psycopg2")
+    source(w.wheels, "rare")
+    w.manifest([Wheel("psycopg2", "1.0")])
+    equal(w.ask("sync")["details"]["resolver"], "pip", "who resolved")
+    lock = (w.dir / "px.lock").read_text()
+    check('filename = "psycopg2-1.0.tar.gz"' in lock and 'name = "demo-tool"' in lock, lock)
+    equal(w.out("run", "python", "-c", "import psycopg2; print(psycopg2.name)"), "psycopg2\n", "what was built")
+    w.manifest([Wheel("rare", "1.0")])
+    answer = w.refused("sync", code="PX120", reason="resolve_failed")
+    check("px sandbox add postgres" in " ".join(answer["details"]["why"]), f"{answer}")
+    w.run("sandbox", "add", "postgres", status=0)
+    w.run("sync", status=0)
+    equal(w.out("run", "python", "-c", "import rare; print(rare.name)"), "rare\n", "with the capability")
 
 
 # ---- running them ----------------------------------------------------------------------------------------------------
