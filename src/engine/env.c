@@ -240,19 +240,20 @@ static int hold(struct px_env_work *w, struct px_env *env, struct px_err *e)
 /* ---- looking ---- */
 
 /* 1: every tree that the record names is there. */
-static int has_all(struct px_sandbox *s, const json_t *record)
+static int has_all(struct px_sandbox *s, const json_t *record, bool known)
 {
     const json_t *list = json_object_get(json_object_get(record, "refs"), "trees"), *item;
     size_t i;
     json_array_foreach(list, i, item) {
         struct px_oid id;
-        if (px_oid_parse(json_string_value(item), false, &id) < 0 || !px_tree_has(s->store, &id))
+        if (px_oid_parse(json_string_value(item), false, &id) < 0 ||
+            !(known ? px_tree_known(s->store, &id) : px_tree_has(s->store, &id)))
             return 0;
     }
     return 1;
 }
 
-int px_env_check(struct px_sandbox *s, const char *profile, struct px_err *e)
+int px_env_check(struct px_sandbox *s, const char *profile, bool known, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     px_auto(px_document) json_t *record = NULL;
@@ -271,7 +272,7 @@ int px_env_check(struct px_sandbox *s, const char *profile, struct px_err *e)
     if (px_document_read(px_buf_text(&text), text.len, "the record of an environment", PX_E_RECORD, &record, &damaged) <
         0)
         return 0;
-    return has_all(s, record);
+    return has_all(s, record, known);
 }
 
 /* ---- reading it back ---- */

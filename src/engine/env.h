@@ -70,8 +70,8 @@ struct px_env {
 int px_env_build(struct px_sandbox *s, const struct px_env_ask *ask, struct px_env *ret_env, struct px_err *e);
 void px_env_done(struct px_env *env);
 /* Whether the environment of that name can be used as it is: its record, its link, and every tree that it needs are
- * there. 1, 0, -1. Does not hash anything; `px sandbox status --verify` does. */
-int px_env_check(struct px_sandbox *s, const char *profile, struct px_err *e);
+ * there and, unless `known` is enough, what was stored. 1, 0, -1. */
+int px_env_check(struct px_sandbox *s, const char *profile, bool known, struct px_err *e);
 
 /* PX121: the lock has no hash for the file of this package. */
 struct px_chosen;

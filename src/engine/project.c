@@ -177,7 +177,7 @@ static bool env_is_whole(struct px_project *p, const struct px_made_env *env)
 {
     struct px_sandbox *s = NULL;
     struct px_err ignored = {0};
-    return env->profile_oid && px_project_sandbox(p, &s, &ignored) == 0 && px_env_check(s, env->profile_oid, &ignored) == 1;
+    return env->profile_oid && px_project_sandbox(p, &s, &ignored) == 0 && px_env_check(s, env->profile_oid, p->by_image, &ignored) == 1;
 }
 
 static const char *judge_env(struct px_project *p, const struct px_look *l)

@@ -263,6 +263,43 @@ int px_base_need(struct px_store *store, const char *name, struct px_base *ret_b
 
 /* ---- images ---- */
 
+/* ---- its tree ---- */
+
+static int unpack(struct px_sandbox *s, const struct px_base *base, int dir, struct px_err *e)
+{
+    px_auto_fd int fd = -EBADF;
+    struct px_unpacked done;
+    uint64_t size;
+    if (px_blob_open(s->store, &base->layer.digest, &fd, &size, e) < 0 ||
+        px_layer_unpack(fd, size, dir, false, &px_unpack_limits_default, s->progress, &done, e) < 0)
+        return -1;
+    return px_oid_equal(&done.packed, &base->layer.digest) && px_oid_equal(&done.diff_id, &base->layer.diff_id)
+               ? 0 : px_fail(e, PX_E_OBJECT, 0, "layer sha256:%s is not what it is called", base->layer.digest.hex);
+}
+
+static int beyond_repair(const struct px_base *base, struct px_err *e)
+{
+    struct px_err said = *e;
+    (void)px_fail(e, PX_E_OBJECT, said.sys, "the files of base '%s' are not what px stored, and its layer cannot be unpacked again",
+                  base->name);
+    (void)px_why(e, "%s", said.what);
+    return px_fix(e, "Remove it: px sandbox base remove %s.\nThen build it or import it again.", base->name);
+}
+
+int px_base_whole(struct px_sandbox *s, const struct px_base *base, struct px_err *e)
+{
+    struct px_tree_build *build = NULL;
+    struct px_err own = {0};
+    e = e ? e : &own;
+    int r = px_tree_has(s->store, &base->tree) ? 1 : px_tree_begin(s->store, &base->tree, &build, e);
+    if (r != 0)
+        return r < 0 ? -1 : 0;
+    if (unpack(s, base, px_tree_build_fd(build), e) == 0)
+        return px_tree_commit(build, "{\"kind\":\"base\"}", e);
+    px_tree_drop(build);
+    return beyond_repair(base, e);
+}
+
 static int other_version(const struct px_oid *id, unsigned version, struct px_err *e)
 {
     char expected[16], found[16];

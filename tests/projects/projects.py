@@ -364,6 +364,39 @@ def p15_what_is_lost_is_built_again(w):
     equal(json.loads(project.record(first).read_text()), record, "the record")
 
 
+def change(path):
+    """A line more at the end of a file of the store."""
+    mode = path.stat().st_mode
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes() + b"\n# changed\n")
+    path.chmod(mode)
+
+
+@test
+def what_was_changed_is_set_aside_and_built_again(w):
+    """In the environment's part of the sandbox, in a package (its files are the part's), in the base, and in base and capabilities as one."""
+    project = w.project(ALPHA).synced()
+    for capability in (None, "postgres"):
+        if capability:
+            project.run("sandbox", "add", capability)
+        first = project.build()
+        record = json.loads(project.record(first).read_text())
+        trees = project.home / "store/trees"
+        for pattern in (f"{record['inside']}/root/env/pyvenv.cfg", f"{record['inside']}/root/store/pkg-builds/*/site-packages/alpha.py",
+                        f"{record['root']}/root/usr/bin/sed"):
+            (path,) = trees.glob(pattern)
+            before, corrupt = path.read_bytes(), len(list((project.home / "store/corrupt").iterdir()))
+            change(path)
+            check(project.run("status", status=None).returncode in (0, 1), "status")
+            done = project.run("sandbox", "build", **NOWHERE)
+            check(first["image_digest"] in done.stdout, f"after a change of {pattern}: {done.stdout}")
+            equal(path.read_bytes(), before, pattern)
+            check("is not what px stored" in done.stderr, f"it was not said: {done.stderr}")
+            check(len(list((project.home / "store/corrupt").iterdir())) > corrupt, "it is not in corrupt")
+            equal(project.build(**NOWHERE)["cached"], True, "and then it is as it was")
+    project.run("sandbox", "status", "--verify")
+
+
 @test
 def p16_p17_records_of_something_else(w):
     project = w.project(ALPHA).synced()
