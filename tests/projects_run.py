@@ -479,6 +479,18 @@ def files_that_were_changed_are_never_run(w):
 
 
 @test
+def what_a_box_uses_is_not_removed(w):
+    w.project(Wheel("kept-by-a-box", "1"))
+    code = "import sys; print('ready', flush=True); sys.stdin.read()"
+    child = subprocess.Popen([w.px, "run", *BOX, "python", "-c", code], cwd=w.dir, env=w.variables(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    equal(child.stdout.readline(), "ready\n", "its first word")
+    done = w.run("sandbox", "delete", str(w.dir), status=1)
+    check("PX813" in done.stderr and "in use" in done.stderr and str(w.dir) in done.stderr, done.stderr)
+    equal((child.communicate(timeout=LIMIT_S)[0], child.returncode), ("", 0), "the box")
+    check("removed image" in w.out("sandbox", "delete", str(w.dir)), "afterwards it goes")
+
+
+@test
 def P34_nothing_of_the_project_is_written(w):
     w.project(tool(), fake_pytest())
     (w.dir / "lib.py").write_text("value = 1\n")

@@ -134,6 +134,8 @@ struct px_lease;
 int px_lease_take(struct px_store *store, const struct px_oid *trees, size_t trees_count, const struct px_oid *blobs,
                   size_t blobs_count, struct px_lease **ret_lease, struct px_err *e);
 void px_lease_drop(struct px_lease *lease);
+/* Whether somebody who lives has a lease of this tree or blob; what this handle itself keeps is forgotten. 1, 0, -1. */
+int px_store_in_use(struct px_store *store, const struct px_oid *object, struct px_err *e);
 
 /* What the file behind fd hashes to, remembered by device, inode, size, mtime and ctime, so that an archive is read once. */
 int px_seen_file(struct px_store *store, int fd, struct px_oid *ret_oid, uint64_t *ret_size, struct px_err *e);
@@ -144,9 +146,13 @@ struct px_gc {
     bool dry_run;
     uint64_t min_age_sec;       /* records without a name that are younger stay; 0: none is too young */
     uint64_t max_bytes;         /* then remove unnamed records, oldest use first, until the store is at most this large; 0: no bound */
-    bool unnamed;               /* remove every record that has no name (px sandbox clean), what is in corrupt/ and in seen/ */
-    /* what it did, or would do: counts, and each by name ("blob", "tree", "base", "image", "env") once nothing is locked any more */
-    uint64_t blobs, trees, records, bytes;
+    /* px sandbox clean: remove every record that has no name, or that cannot be read by anybody, and what is in corrupt/ and in seen/ */
+    bool unnamed;
+    /* Whether a name keeps nothing any more, and goes; may be NULL. */
+    bool (*gone)(enum px_record_kind kind, const char *name);
+    /* what it did, or would do: counts, and each by name ("name", "blob", "tree", "base", "image", "env") once nothing is locked any
+     * more */
+    uint64_t names, blobs, trees, records, bytes;
     void (*tell)(void *user, const char *what, const char *id, uint64_t bytes);         /* may be NULL */
     void *user;
 };

@@ -349,6 +349,24 @@ def a_base_that_was_changed_is_unpacked_again(w):
     w.run(home, "sandbox", "base", "remove", "mine")
 
 
+@test
+def a_base_with_a_record_of_another_px(w):
+    home = w.copy_home("another-px")
+    base = w.ask(home, "sandbox", "base", "list")["bases"][0]
+    path = home / "sandbox/bases" / base["base_os_oid"] / "manifest.json"
+    good = path.read_text()
+    for text, code in ((json.dumps(json.loads(good) | {"sbx_version": 999}), "PX904"), ("not JSON", "PX811")):
+        path.write_text(text)
+        answer = w.refused(home, code, "exec", "--base", "debian-12", "-c", "true")
+        check(f"px sandbox delete {base['base_os_oid']}" in " ".join(answer["details"]["fix"]), f"{answer}")
+        again = w.ask(home, "sandbox", "base", "build", "--force")
+        check(again["base_os_oid"] == base["base_os_oid"] and json.loads(path.read_text())["sbx_version"] == 1, f"{again}")
+    path.write_text("not JSON")
+    w.run(home, "sandbox", "delete", "debian-12")
+    check(not path.exists() and not w.ask(home, "sandbox", "base", "list")["bases"], "it is there after delete")
+    check(w.ask(home, "sandbox", "base", "build")["base_os_oid"] == base["base_os_oid"], "built again")
+
+
 # ---- kills, full disks, many at once --------------------------------------------------------------------------------
 
 
