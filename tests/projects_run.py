@@ -581,6 +581,39 @@ def P25_an_edit_is_seen_without_a_build(w):
 
 
 @test
+def files_that_were_changed_are_never_run(w):
+    """A package of the environment, on the host and in the sandbox: set aside and made again, or an error where nothing may be made."""
+    w.project(Wheel("changed-here", "1", {"changed_here.py": b"print('as it was')\n"}))
+    words = ("python", "-c", "import changed_here")
+    for where in (HOST, BOX, BOX):
+        equal(w.out("run", *where, *words), "as it was\n", "at first")
+        for path in w.home.glob("store/trees/*/root/**/changed_here.py"):
+            path.write_bytes(b"print('as it was')\nprint('CHANGED')\n")
+        refused = w.ask("run", "--frozen", *where, *words, status=1)["details"]
+        equal((refused["code"], "px sync" in " ".join(refused["fix"])), ("PX201", True), f"{where}: {refused}")
+        done = w.run("run", *where, *words, status=0)
+        equal(done.stdout, "as it was\n", f"{where}, after a change")
+    for path in w.home.glob("store/trees/*/root/**/changed_here.py"):
+        path.write_bytes(b"print('as it was')\nprint('CHANGED')\n")
+    check("not what they were" in w.run("status", status=1).stdout, "px status")
+    w.run("sync", status=0)
+    for where in (HOST, BOX):
+        equal(w.out("run", *where, *words), "as it was\n", "after px sync")
+
+
+@test
+def what_a_box_uses_is_not_removed(w):
+    w.project(Wheel("kept-by-a-box", "1"))
+    code = "import sys; print('ready', flush=True); sys.stdin.read()"
+    child = subprocess.Popen([w.px, "run", *BOX, "python", "-c", code], cwd=w.dir, env=w.variables(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    equal(child.stdout.readline(), "ready\n", "its first word")
+    done = w.run("sandbox", "delete", str(w.dir), status=1)
+    check("PX813" in done.stderr and "in use" in done.stderr and str(w.dir) in done.stderr, done.stderr)
+    equal((child.communicate(timeout=LIMIT_S)[0], child.returncode), ("", 0), "the box")
+    check("removed image" in w.out("sandbox", "delete", str(w.dir)), "afterwards it goes")
+
+
+@test
 def P34_nothing_of_the_project_is_written(w):
     w.project(tool(), fake_pytest())
     (w.dir / "lib.py").write_text("value = 1\n")

@@ -257,7 +257,7 @@ static int hold(struct px_env_work *w, struct px_env *env, struct px_err *e)
 /* ---- looking ---- */
 
 /* 1: it is as this px makes them, and every tree that the record names is there. */
-static int has_all(struct px_sandbox *s, const json_t *record)
+static int has_all(struct px_sandbox *s, const json_t *record, bool known)
 {
     const json_t *list = json_object_get(json_object_get(record, "refs"), "trees"), *item;
     uint64_t layout = 0;
@@ -266,7 +266,8 @@ static int has_all(struct px_sandbox *s, const json_t *record)
         return 0;
     json_array_foreach(list, i, item) {
         struct px_oid id;
-        if (px_oid_parse(json_string_value(item), false, &id) < 0 || !px_tree_has(s->store, &id))
+        if (px_oid_parse(json_string_value(item), false, &id) < 0 ||
+            !(known ? px_tree_known(s->store, &id) : px_tree_has(s->store, &id)))
             return 0;
     }
     return 1;
@@ -296,7 +297,7 @@ static int builds_fit(const json_t *record, const struct px_env_ask *ask, struct
     return 1;
 }
 
-int px_env_check(struct px_sandbox *s, const char *profile, const struct px_env_ask *ask, struct px_err *e)
+int px_env_check(struct px_sandbox *s, const char *profile, const struct px_env_ask *ask, bool known, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     px_auto(px_document) json_t *record = NULL;
@@ -315,7 +316,7 @@ int px_env_check(struct px_sandbox *s, const char *profile, const struct px_env_
     if (px_document_read(px_buf_text(&text), text.len, "the record of an environment", PX_E_RECORD, &record, &damaged) <
         0)
         return 0;
-    if (!has_all(s, record))
+    if (!has_all(s, record, known))
         return 0;
     return !ask ? 1 : !is_for(record, ask->project) ? 3 : builds_fit(record, ask, e);
 }

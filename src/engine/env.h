@@ -95,9 +95,9 @@ int px_env_build(struct px_sandbox *s, const struct px_env_ask *ask, struct px_e
 void px_env_done(struct px_env *env);
 /* Whether the environment of that name can be used as it is: its record, its link, and every tree that it needs are
  * there. 1, 0, -1; 2: all is there, and a source archive would be built with other capabilities now; 3: it is made for
- * other packages of the project's own (ask NULL: neither is looked at). Does not hash anything; `px sandbox status
- * --verify` does. */
-int px_env_check(struct px_sandbox *s, const char *profile, const struct px_env_ask *ask, struct px_err *e);
+ * other packages of the project's own (ask NULL: neither is looked at). The trees are what was stored, unless that
+ * they are `known` is enough. */
+int px_env_check(struct px_sandbox *s, const char *profile, const struct px_env_ask *ask, bool known, struct px_err *e);
 
 /* Finds out what the builds of the pins' source archives ask for, so that a lock can say it: every question goes to the
  * finder. An archive that is not to be had yet is passed over. */

@@ -181,7 +181,7 @@ static const char *judge_store(struct px_project *p, const struct px_look *l)
     struct px_sandbox *s = NULL;
     struct px_err ignored = {0};
     int r = l->env.profile_oid && px_project_sandbox(p, &s, &ignored) == 0
-                ? px_env_check(s, l->env.profile_oid, &ask, &ignored)
+                ? px_env_check(s, l->env.profile_oid, &ask, p->by_image, &ignored)
                 : 0;
     return r == 1 ? NULL : r == 2 ? "env_outdated" : r == 3 ? "project_changed" : "invalid_env";
 }

@@ -223,7 +223,7 @@ int px_capability_layer_make(struct px_sandbox *s, const struct px_capability_as
         *ret_layer = l;
         return 0;
     }
-    if (scratch_begin(s, ask, &scratch, e) < 0)
+    if (px_base_whole(s, ask->base, e) < 0 || scratch_begin(s, ask, &scratch, e) < 0)
         return -1;
     int r = make_in(s, ask, px_tree_build_fd(scratch), &l, e);
     px_tree_drop(scratch);
