@@ -607,6 +607,8 @@ def what_a_box_uses_is_not_removed(w):
     code = "import sys; print('ready', flush=True); sys.stdin.read()"
     child = subprocess.Popen([w.px, "run", *BOX, "python", "-c", code], cwd=w.dir, env=w.variables(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     equal(child.stdout.readline(), "ready\n", "its first word")
+    listed = w.out("sandbox", "list")
+    check(any(str(w.dir) in line and line.endswith(" (in use)") for line in listed.splitlines() if line.startswith("image")), listed)
     done = w.run("sandbox", "delete", str(w.dir), status=1)
     check("PX813" in done.stderr and "in use" in done.stderr and str(w.dir) in done.stderr, done.stderr)
     equal((child.communicate(timeout=LIMIT_S)[0], child.returncode), ("", 0), "the box")
