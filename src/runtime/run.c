@@ -518,7 +518,7 @@ int px_runtime_start(const struct px_policy *policy, const char *const argv[], c
     struct px_box *box = NULL;
     if (!run)
         return -1;
-    if (check_limits(policy, run->kind, e) < 0 || stage(run, policy, argv, host, io->bind_to_thread, e) < 0) {
+    if (stage(run, policy, argv, host, io->bind_to_thread, e) < 0 || check_limits(policy, run->kind, e) < 0) {
         px_plan_free(run->stage.plan);
         done(&run->partner);
         return -1;
@@ -527,8 +527,7 @@ int px_runtime_start(const struct px_policy *policy, const char *const argv[], c
     run->cols = io->cols ? io->cols : 80;
     const struct px_runtime_kind *kind = run->kind;
     const struct px_policy around = policy_around(policy, kind);
-    if (kind->own_kernel)
-        run->stage.plan->owner = policy->user;
+    run->stage.plan->owner = kind->own_kernel ? policy->user : around.user;
     if (px_supervise_start(run->stage.plan, &around, io, &box, e) < 0) {
         if (e && (e->code == PX_E_NOT_FOUND || e->code == PX_E_EXEC))
             px_fail(e, PX_E_RUNTIME, e->sys, "%s cannot be run", kind->name);
