@@ -12,12 +12,16 @@ static const struct px_base_row bases[] = {
 };
 
 static const struct px_capability capabilities[] = {
-#define PX_CAPABILITY(name, summary, debian_run, debian_build, alpine_run, alpine_build) \
+#define PX_CAPABILITY(name, summary, run, build, ...) \
+    PX_CAPABILITY_13(name, summary, run, build, run, build, __VA_ARGS__)
+#define PX_CAPABILITY_13(name, summary, run_12, build_12, run_13, build_13, alpine_run, alpine_build) \
     {name, \
      summary, \
-     {[PX_BASE_DEBIAN12] = {debian_run, debian_build}, [PX_BASE_ALPINE320] = {alpine_run, alpine_build}}},
+     {[PX_BASE_DEBIAN12] = {run_12, build_12}, [PX_BASE_DEBIAN13] = {run_13, build_13}, \
+      [PX_BASE_ALPINE320] = {alpine_run, alpine_build}}},
 #include "capabilities.def"
 #undef PX_CAPABILITY
+#undef PX_CAPABILITY_13
 };
 
 const struct px_base_row *px_base_row_at(size_t index)

@@ -10,7 +10,7 @@
 
 struct px_err;
 
-enum px_base_column { PX_BASE_DEBIAN12, PX_BASE_ALPINE320, PX_BASE_COLUMNS };
+enum px_base_column { PX_BASE_DEBIAN12, PX_BASE_DEBIAN13, PX_BASE_ALPINE320, PX_BASE_COLUMNS };
 
 struct px_base_row {            /* data/bases.def */
     enum px_base_column column;
