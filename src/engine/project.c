@@ -48,6 +48,7 @@ void px_project_close(struct px_project *project)
     free(project->home);
     free(project->base);
     free(project->python);
+    free(project->here);
     free(project->said);
     free(project);
 }
@@ -188,7 +189,7 @@ static const char *judge_env(struct px_project *p, const struct px_look *l)
     if (!l->lock_read || !px_equal(env->lock_id, px_pins_id(&l->pins)))
         return "env_outdated";
     if (!same_minor(env->runtime_version, l->target.minor) || !px_equal(env->runtime_platform, l->target.platform) ||
-        px_project_misses(p))
+        !px_equal(env->runtime_path, l->target.runtime->program) || px_site_misses(&p->site, l->target.runtime->version))
         return "runtime_mismatch";
     return env_is_whole(p, env) ? NULL : "invalid_env";
 }
@@ -208,8 +209,7 @@ static void look_at_env(struct px_project *p, struct px_look *l)
 int px_look_at(struct px_project *p, struct px_look *ret_look, struct px_err *e)
 {
     *ret_look = (struct px_look){0};
-    px_project_base_look(p);
-    px_target_for(px_project_python(p), &ret_look->target);
+    px_target_for(px_project_own(p), &ret_look->target);
     ret_look->flags.manifest_exists = p->site.manifest_exists;
     ret_look->lock_file = px_site_lock_file(&p->site);
     if (p->site.manifest_exists && look_at_lock(&p->site, ret_look, e) < 0) {

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
 
@@ -35,6 +36,17 @@ const struct px_base_row *px_base_row_find(const char *name)
         if (px_equal(bases[i].name, name))
             return &bases[i];
     return NULL;
+}
+
+const char *px_base_row_names(bool built, const char *written, struct px_buf *out)
+{
+    struct px_near near = {.written = written};
+    for (size_t i = 0; i < PX_COUNT_OF(bases); i++)
+        if (!built || bases[i].suite) {
+            px_near_try(&near, bases[i].name);
+            px_buf_printf(out, "%s%s", out->len ? ", " : "", bases[i].name);
+        }
+    return near.found;
 }
 
 /* "3.20.3" is a point release of "3.20". */
