@@ -25,7 +25,9 @@ int a1_root_list(void)
     static const char *const names[] = {"bin",  "dev", "etc",  "home", "lib", "lib32", "lib64", "libx32", "proc",
                                         "root", "run", "sbin", "sys",  "tmp", "usr",   "var",   "attack"};
     static const char *const etc[] = {"alternatives", "group",         "hostname",   "hosts",  "ld.so.cache",
-                                      "localtime",    "nsswitch.conf", "os-release", "passwd", "resolv.conf"};
+                                      "localtime",    "nsswitch.conf", "os-release", "passwd", "resolv.conf",
+                                      "services",     "protocols",     "mime.types", "fonts",  "maven",
+                                      "R",            "java-*"};
     static const char *const home[] = {"sandbox"};
     static const char *const var[] = {"tmp"};
     return only("/", names, COUNT(names)) || only("/etc", etc, COUNT(etc)) || only("/home", home, 1) ||
@@ -288,6 +290,17 @@ int a14_node(void)
     return open("/zero", O_RDONLY | O_CLOEXEC) < 0 ? DONE : failed("a device node of the given root can be opened");
 }
 
+/* Where the host's own root begins in its file system: "" but for a subvolume or a directory that was made the root. */
+static char beginning[512];
+
+static int find_beginning(const struct seen_mount *m)
+{
+    size_t n = strlen(m->root);
+    if (strcmp(m->target, "/usr") == 0 && n > 4 && strcmp(m->root + n - 4, "/usr") == 0)
+        snprintf(beginning, sizeof beginning, "%.*s", (int)(n - 4), m->root);
+    return DONE;
+}
+
 /* What a bind shows is known by its path on the host; no other path of the host may be told. */
 static int no_host_path(const struct seen_mount *m)
 {
@@ -296,12 +309,16 @@ static int no_host_path(const struct seen_mount *m)
                                         "/sys",   "/irq",      "/bus",       "/fs",               "/pressure",
                                         "/null",  "/zero",     "/full",      "/random",           "/urandom",
                                         "/tty",   "/dev/null", "/dev/zero",  "/dev/full",         "/dev/random",
-                                        "/dev",   "/dev/tty",  "/dev/urandom"};
+                                        "/dev",   "/dev/tty",  "/dev/urandom", "/etc/fonts",      "/etc/java-*"};
     bool ours = strcmp(m->target, here()) == 0 || granted(m->target);
-    return ours || listed(m->root, usual, COUNT(usual)) ? DONE : failed("%s shows the path %s", m->target, m->root);
+    size_t n = strncmp(m->root, beginning, strlen(beginning)) == 0 ? strlen(beginning) : 0;
+    const char *root = m->root[n] ? m->root + n : "/";
+    return ours || listed(root, usual, COUNT(usual)) ? DONE : failed("%s shows the path %s", m->target, m->root);
 }
 int a18_mountinfo(void)
 {
+    if (host_base() && each_mount(find_beginning) != DONE)
+        return FAILED;
     return host_base() ? each_mount(no_host_path) : skipped("the root is another base's");
 }
 

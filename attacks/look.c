@@ -5,9 +5,11 @@
 
 bool listed(const char *name, const char *const list[], size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(name, list[i]) == 0)
+    for (size_t i = 0; i < count; i++) {
+        size_t n = strcspn(list[i], "*");
+        if (list[i][n] ? strncmp(name, list[i], n) == 0 : strcmp(name, list[i]) == 0)
             return true;
+    }
     return false;
 }
 
@@ -55,6 +57,13 @@ int only(const char *path, const char *const list[], size_t count)
             r = failed("%s holds %s", path, d->d_name);
     closedir(dir);
     return r;
+}
+
+bool is_device_mount(const struct seen_mount *m)
+{
+    struct stat st;
+    return strcmp(m->type, "devtmpfs") == 0 ||
+           (strncmp(m->target, "/dev/", 5) == 0 && lstat(m->target, &st) == 0 && S_ISCHR(st.st_mode));
 }
 
 int each_mount(int (*check)(const struct seen_mount *m))

@@ -82,6 +82,7 @@ static int build_once(struct build *b, struct px_env *ret_env, struct px_err *e)
     const struct px_env_ask ask = {
         .manifest = &b->p->site.manifest,
         .pins = &b->look->pins,
+        .project = b->look->own.facts,
         .project_dir = b->p->site.root,
         .base = b->python->base,
         .python = b->python,
@@ -334,7 +335,7 @@ static int boxed_recall(struct px_project *p, const struct px_look *look, struct
         return -1;
     int r = px_name_get(s->store, PX_RECORD_ENV, name, &id, e);
     if (r == 0)
-        r = px_env_check(s, id.hex, e) == 1 ? px_env_load(s, id.hex, python, ret_env, e) : 1;
+        r = px_env_check(s, id.hex, look->own.facts, e) == 1 ? px_env_load(s, id.hex, python, ret_env, e) : 1;
     if (r != 0)
         return r;
     r = is_current(p, look, ret_env, e);

@@ -72,6 +72,7 @@ static void add_env_reason(json_t *list, const char *reason)
         {"runtime_mismatch", "the environment was made for another Python"},
         {"invalid_state", ".px holds a state that cannot be read"},
         {"invalid_env", "the environment's files are not what they were"},
+        {"project_changed", "the project's scripts, version or layout were changed since the environment was made"},
     };
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
         if (px_equal(rows[i].reason, reason))
@@ -145,7 +146,7 @@ static void add_base_warning(const struct px_project *p, const struct px_look *l
 static json_t *warnings(const struct px_project *p, const struct px_look *l)
 {
     const struct px_site *site = &p->site;
-    json_t *list = json_array();
+    json_t *list = l->own.limits ? json_copy(l->own.limits) : json_array();
     add_base_warning(p, l, list);
     for (size_t i = 0; i < site->member_count; i++)
         if (site->members[i].manifest.sandbox_defined)
