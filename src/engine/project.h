@@ -28,6 +28,7 @@ struct px_project {
     struct px_base_python *here;                /* what was found on this machine */
     const struct px_python *own;                /* px_project_own; NULL: not asked for yet */
     struct px_progress_to progress;
+    bool by_image;              /* the environment is used as a part of its image: its files are looked at there */
     char *said;                 /* by uv or pip, when they failed */
 };
 

@@ -74,11 +74,39 @@ struct build {
     struct px_target target;            /* the same */
     struct px_sandbox *s;
     struct links links;
+    struct px_env_root root;
     bool frozen;
 };
 
+static int find_packages(void *user, const struct px_names *requirements, struct px_pins *ret_pins, struct px_err *e)
+{
+    struct build *b = user;
+    return px_resolve_names(b->s, b->p->site.root, &b->target, requirements, ret_pins, e);
+}
+
+/* The same, and the lock has it then. */
+struct recording {
+    struct build *b;
+    struct px_pins *lock;
+};
+
+static int find_and_record(void *user, const struct px_names *requirements, struct px_pins *ret_pins, struct px_err *e)
+{
+    struct recording *r = user;
+    const struct px_pins *known = px_pins_build_find(r->lock, requirements->items, requirements->count);
+    if (known)
+        return px_pins_copy(known, ret_pins, e);
+    if (find_packages(r->b, requirements, ret_pins, e) < 0)
+        return -1;
+    if (px_pins_build_add(r->lock, requirements->items, requirements->count, ret_pins, e) == 0)
+        return 0;
+    px_pins_done(ret_pins);
+    return -1;
+}
+
 static int build_once(struct build *b, struct px_env *ret_env, struct px_err *e)
 {
+    const struct px_env_finder finder = {find_packages, b};
     const struct px_env_ask ask = {
         .manifest = &b->p->site.manifest,
         .pins = &b->look->pins,
@@ -88,6 +116,9 @@ static int build_once(struct build *b, struct px_env *ret_env, struct px_err *e)
         .python = b->python,
         .find_links = (const char *const *)b->links.items,
         .frozen = b->frozen,
+        .finder = &finder,
+        .builds = &b->look->pins,
+        .root = &b->root,
     };
     return px_env_build(b->s, &ask, ret_env, e);
 }
@@ -200,9 +231,34 @@ static int build(struct px_project *p, const struct px_look *look, const struct 
     int r = find_links(&b.links, p->site.root, e);
     if (r == 0) {
         r = build_once(&b, ret_env, e);
-        if (r < 0 && e->code == PX_E_BUILD)
+        if (r < 0 && e->code == PX_E_BUILD && !strstr(e->details, PX_ENV_BUILD_FAILED))
             r = build_with_downloads(&b, ret_env, e);
     }
+    links_done(&b.links);
+    return r;
+}
+
+int px_project_env_ask_builds(struct px_project *p, struct px_look *look, struct px_pins *lock, struct px_err *e)
+{
+    struct build b = {.p = p, .look = look, .python = px_project_own(p)};
+    struct recording recording = {&b, lock};
+    const struct px_env_finder finder = {find_and_record, &recording};
+    px_target_for(b.python, &b.target);
+    if (px_project_sandbox(p, &b.s, e) < 0)
+        return -1;
+    int r = find_links(&b.links, p->site.root, e);
+    const struct px_env_ask ask = {
+        .manifest = &p->site.manifest,
+        .pins = lock,
+        .project_dir = p->site.root,
+        .base = b.python->base,
+        .python = b.python,
+        .find_links = (const char *const *)b.links.items,
+        .finder = &finder,
+        .root = &b.root,
+    };
+    if (r == 0)
+        r = px_env_ask_builds(b.s, &ask, e);
     links_done(&b.links);
     return r;
 }
@@ -326,6 +382,8 @@ static int is_current(const struct px_project *p, const struct px_look *look, co
 static int boxed_recall(struct px_project *p, const struct px_look *look, struct px_env *ret_env, struct px_err *e)
 {
     const struct px_python *python = px_project_python(p);
+    const struct px_env_ask ask = {
+        .manifest = &p->site.manifest, .pins = &look->pins, .project = look->own.facts, .python = python};
     struct px_sandbox *s = NULL;
     char name[PATH_MAX];
     struct px_oid id;
@@ -335,7 +393,7 @@ static int boxed_recall(struct px_project *p, const struct px_look *look, struct
         return -1;
     int r = px_name_get(s->store, PX_RECORD_ENV, name, &id, e);
     if (r == 0)
-        r = px_env_check(s, id.hex, look->own.facts, e) == 1 ? px_env_load(s, id.hex, python, ret_env, e) : 1;
+        r = px_env_check(s, id.hex, &ask, p->by_image, e) == 1 ? px_env_load(s, id.hex, python, ret_env, e) : 1;
     if (r != 0)
         return r;
     r = is_current(p, look, ret_env, e);

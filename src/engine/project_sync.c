@@ -94,7 +94,10 @@ static int write_lock(struct px_project *p, struct px_look *l, struct done *done
         return -1;
     if (px_resolve(s, &p->site, &l->target, &pins, &done->tool, &said, e) < 0)
         return log_failure(p, &said, done->tool, e);
-    int r = px_resolved_write(&p->site, &pins, &out, e) < 0 || check_answer(p, l, &pins, e) < 0 ? -1 : 0;
+    int r = px_project_env_ask_builds(p, l, &pins, e) < 0 || px_resolved_write(&p->site, &pins, &out, e) < 0 ||
+                    check_answer(p, l, &pins, e) < 0
+                ? -1
+                : 0;
     px_pins_done(&pins);
     if (r < 0)
         return -1;

@@ -21,7 +21,7 @@ struct px_soname {
     int in_base;                /* true, false, or PX_IN_DEBIAN12 */
 };
 enum { PX_IN_DEBIAN12 = 2 };    /* debian-13 has it not */
-enum px_probe_kind { PX_PROBE_PROGRAM, PX_PROBE_PKG_CONFIG };
+enum px_probe_kind { PX_PROBE_PROGRAM, PX_PROBE_PKG_CONFIG, PX_PROBE_TOOL };
 
 /* NULL: not known. */
 const struct px_dist *px_dist_find(const char *canonical_name);
@@ -32,4 +32,5 @@ bool px_soname_in(const struct px_soname *row, const char *base);
 /* What -lpq would find. */
 const struct px_soname *px_soname_of_flag(const char *name);
 const char *px_header_capability(const char *header);
+/* A tool is a program, too. */
 const char *px_probe_capability(enum px_probe_kind kind, const char *name);
