@@ -80,7 +80,7 @@ int px_env_infer(const struct px_manifest *manifest, const struct px_pins *pins,
     const struct px_env_ask lock = {.manifest = manifest, .pins = pins, .python = python};
     px_auto_free struct px_infer_wish *wishes = NULL;
     px_auto_free struct px_infer_package *packages = NULL;
-    struct px_infer_ask ask = {.automatic = !manifest || manifest->sandbox_auto};
+    struct px_infer_ask ask = {.automatic = !manifest || manifest->sandbox_auto, .base = python ? python->base : NULL};
     if (take_wishes(manifest, &wishes, &ask.wish_count, e) < 0)
         return -1;
     if (env && !(packages = from_env(env)))

@@ -13,7 +13,6 @@
 #include "engine/sandbox_build.h"
 #include "store/document.h"
 
-#define DEFAULT_BASE "debian-12"
 enum { TRIES = 4 };
 
 static int no_memory(struct px_err *e)
@@ -39,8 +38,7 @@ void px_project_image_done(struct px_project_image *image)
 /* Before anything is looked for: an environment for a base that px does not know would be for another one. */
 static int take_base(struct px_project *p, bool plan, struct px_project_image *image, struct px_err *e)
 {
-    const char *said = p->site.manifest.sandbox_base;
-    image->base = strdup(said ? said : DEFAULT_BASE);
+    image->base = strdup(px_project_base_said(p));
     return image->base ? px_project_base_bring(p, plan, e) : no_memory(e);
 }
 
@@ -86,9 +84,9 @@ static int look_and_load(struct px_project *p, const struct px_project_image_ask
     if (r < 0)
         return -1;
     if (ask->plan)
-        return image->look.env_reason ? 0 : px_project_env_recall(p, &image->look, &image->env, e) < 0 ? -1 : 0;
-    return px_look_ready(p, &image->look, ask->ready, e) < 0 ||
-                   px_project_env_need(p, &image->look, ask->ready->frozen, &image->env, e) < 0
+        return px_project_env_box_recall(p, &image->look, &image->env, e) < 0 ? -1 : 0;
+    return px_look_box_ready(p, &image->look, ask->ready, e) < 0 ||
+                   px_project_env_box_need(p, &image->look, ask->ready->frozen, &image->env, e) < 0
                ? -1
                : 0;
 }

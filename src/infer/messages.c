@@ -41,7 +41,7 @@ static const char *capability_of(enum kind kind, const char *name)
     switch (kind) {
     case LIBRARY:
         row = px_soname_find(name);
-        return row && !row->in_base ? row->capability : NULL;
+        return row && !px_soname_in(row, "debian-13") ? row->capability : NULL;       /* the one with fewer */
     case FLAG:
         row = px_soname_of_flag(name);
         return row ? row->capability : NULL;

@@ -64,6 +64,11 @@ const struct px_soname *px_soname_find(const char *soname)
     return row;
 }
 
+bool px_soname_in(const struct px_soname *row, const char *base)
+{
+    return row->in_base == PX_IN_DEBIAN12 ? !px_equal(base, "debian-13") : row->in_base;
+}
+
 const struct px_soname *px_soname_of_flag(const char *name)
 {
     char stem[256];

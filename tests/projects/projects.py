@@ -167,7 +167,8 @@ def p2_unknown_base(w):
         details = project.refused("PX900", *words)
         equal(details["base"], "does-not-exist", "details.base")
         equal(details["why"], ["Requested sandbox base 'does-not-exist' is unknown or incompatible with this platform/px version."], "why")
-        equal(details["fix"], ["Remove or change [tool.px.sandbox].base.", "Upgrade px to a version that supports this base."], "fix")
+        equal(details["fix"], ["Remove or change [tool.px.sandbox].base.", "Upgrade px to a version that supports this base.",
+                               "px knows debian-12, debian-13, alpine-3.20; `px sandbox base list` has those of this machine, too."], "fix")
     check((tree(project.dir), tree(project.home)) == before, "something was written")
     said = project.run("sandbox", "build", status=1).stderr
     check(said.startswith("PX900  ") and "  - Remove or change [tool.px.sandbox].base.\n" in said, said)
@@ -597,13 +598,14 @@ def a_base_outside_of_the_project(w):
     for place in (f"../{outside.name}", f"../{outside.name}/.", str(outside), f"{project.dir}/../{outside.name}", "./link", "./link/.", f"part/up/{outside.name}", "./archive",
                   f"oci:../{outside.name}", f"oci-archive:{packed}", "docker-archive:archive", "oci:link:name"):
         project.sandbox(f'base = "{place}"\n')
-        for words in (("sync",), ("sandbox", "build"), ("run", "--sandbox", "python", "-c", "print(open('/secret').read())")):
+        equal(project.ask("sync")["details"]["action"], "noop", f"{place}: this machine's environment")
+        for words in (("sandbox", "build"), ("run", "--sandbox", "python", "-c", "print(open('/secret').read())")):
             answer = json.loads(project.run("--json", *words, status=1).stdout)["details"]
             equal((answer["code"], answer["reason"]), ("PX900", "outside_project"), f"{place} {words}: {answer}")
             check("px sandbox base import NAME" in answer["fix"][0], f"{answer}")
     project.run("sandbox", "base", "import", "trusted", str(outside))
     project.sandbox(f'base = "../{outside.name}"\n')
-    equal(json.loads(project.run("--json", "sync", status=1).stdout)["details"]["reason"], "outside_project", "imported, but not named so")
+    equal(project.refused("PX900", "sandbox", "build")["reason"], "outside_project", "imported, but not named so")
     project.sandbox('base = "trusted"\n')
     equal(project.synced().build()["base"], "trusted", "by its name")
 
@@ -635,7 +637,8 @@ def a_registry_of_a_manifest_gets_no_credentials(w):
     try:
         for base in (f"{name}/team/image:1", f"docker://{name}/team/image:1", f"localhost:{server.server_port}/team/image"):
             project.sandbox(f'base = "{base}"\n')
-            answer = json.loads(project.run("--json", "sync", status=1, **secrets).stdout)["details"]
+            project.run("sync", **secrets)
+            answer = json.loads(project.run("--json", "sandbox", "build", status=1, **secrets).stdout)["details"]
             equal((answer["code"], answer["reason"]), ("PX900", "import_failed"), f"{answer}")
             check("px sandbox base import NAME" in " ".join(answer["fix"]), f"{answer}")
         equal(heard, [], "what the registry of the manifest heard")
@@ -660,9 +663,10 @@ def a_base_that_will_not_do(w):
     for place, reason in rows.items():
         project.sandbox(f'base = "{place}"\n')
         before = tree(project.dir)
-        for words in (("sandbox", "build"), ("run", "--sandbox", "python"), ("sync",)):
+        for words in (("sandbox", "build"), ("run", "--sandbox", "python")):
             answer = json.loads(project.run("--json", *words, status=1).stdout)["details"]
             equal((answer["code"], answer["reason"], answer["base"]), ("PX900", reason, place), f"{words}: {answer}")
+        equal(project.ask("sync")["details"]["action"], "noop", f"{place}: this machine's environment")
         check(tree(project.dir) == before, f"{place}: something was written")
     whole = root_with_python(project, "whole")
     path = project.dir / "pyproject.toml"
@@ -671,6 +675,53 @@ def a_base_that_will_not_do(w):
     answer = json.loads(project.run("--json", "sandbox", "build", status=1).stdout)
     equal((answer["details"]["code"], answer["details"]["reason"]), ("PX900", "python_version"), f"{answer}")
     check("has Python 3.11." in answer["message"] and ">=3.12" in answer["message"], f"{answer}")
+
+
+@test
+def a_base_with_another_python(w):
+    """Its environment is made from the same lock, beside this machine's, and kept; what the lock has no file for is refused."""
+    project = w.project(ALPHA).synced()
+    root = root_with_python(project)
+    (root / "usr/bin/python3.11").rename(root / "usr/bin/python3.12")
+    (root / "usr/bin/python3").unlink()
+    own = project.explain()
+    state = (project.dir / ".px/state.json").read_bytes()
+    project.sandbox('base = "./root"\n')
+    equal(project.explain()["sbx_id"], None, "explained before it was brought")
+    first = project.build()
+    check(first["profile_oid"] != own["profile_oid"], "the environment of another Python")
+    shown = project.run("exec", "--base", first["sbx_id"], "--", "/bin/ls", "/px/env/lib", "/px/env/bin").stdout.split()
+    check({"python3.12"} <= set(shown) and "python3.11" not in shown, f"{shown}")
+    equal(project.run("run", "--sandbox", "--frozen", "python", "-c", "print('runs')").stdout, "runs\n", "in it")
+    equal(project.run("run", "--frozen", "alpha").stdout.split()[0], "alpha", "on this machine")
+    for words in (("gc",), ("clean",), ("gc", "--max-size", "1")):
+        project.run("sandbox", *words)
+        again = project.build(PIP_FIND_LINKS="/nowhere", **NOWHERE)
+        equal((again["cached"], again["image_digest"]), (True, first["image_digest"]), f"after {words}")
+        equal(project.explain()["sbx_id"], first["sbx_id"], f"explained after {words}")
+    equal((project.dir / ".px/state.json").read_bytes(), state, "this machine's state")
+    project.write(ALPHA, plain("native"), sandbox='base = "./root"\n')
+    lock = (f'[[packages]]\nname = "{wheel.name}"\nversion = "{wheel.version}"\n[[packages.wheels]]\nname = "{wheel.write(project.wheels).name}"\n'
+            f'path = "../demo-wheels/{wheel.write(project.wheels).name}"\nhashes = {{sha256 = "{wheel.sha256()}"}}\n' for wheel in (ALPHA, plain("native")))
+    (project.dir / "requirements.txt").unlink()
+    (project.dir / "pylock.toml").write_text('lock-version = "1.0"\ncreated-by = "a test"\n' + "".join(lock))
+    project.synced()
+    details = project.refused("PX900", "sandbox", "build")
+    equal(details["reason"], "lock_python", f"{details}")
+    check('python = "3.12" in [tool.px]' in details["fix"][0], f"{details}")
+
+
+@test
+def the_names_of_a_base(w):
+    """Also those that tell its Python, as a registry would have them."""
+    project = w.project(ALPHA, base=False).synced()
+    for said, name in (("debian-12-py311", "debian-12"), ("px/base:debian-12-py311", "debian-12"), ("px/base:debian-13-py313", "debian-13"),
+                       ("px/base:alpine-3.20-py312", "alpine-3.20"), ("debian-13", "debian-13")):
+        project.sandbox(f'base = "{said}"\n')
+        equal(project.explain()["base"], name, said)
+    for said in ("debian-12-py312", "px/base:debian-12-py313"):
+        project.sandbox(f'base = "{said}"\n')
+        equal(project.refused("PX900", "sandbox", "build")["reason"], "unknown_base", said)
 
 
 # ---- commands (P36) -------------------------------------------------------------------------------------------------
