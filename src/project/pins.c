@@ -233,6 +233,9 @@ void px_pins_done(struct px_pins *pins)
         free(pins->items[i].needs);
     }
     free(pins->items);
+    free(pins->system.capabilities);
+    free(pins->system.base_packages);
+    free(pins->system.packages);
     for (struct block *block = pins->arena, *next; block; block = next) {
         next = block->next;
         free(block);

@@ -38,6 +38,7 @@ int px_pins_add_file(struct px_pins_reading *r, uint32_t node, const char *name,
 const char *px_pins_base_name(struct px_pins_reading *r, const char *url);
 
 int px_pins_read_px(struct px_pins_reading *r);
+int px_pins_read_system(struct px_pins_reading *r);
 int px_pins_read_uv(struct px_pins_reading *r);
 int px_pins_read_pylock(struct px_pins_reading *r);
 int px_pins_read_poetry(struct px_pins_reading *r);
