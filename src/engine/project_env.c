@@ -72,6 +72,7 @@ struct build {
     struct px_sandbox *s;
     struct links links;
     bool frozen;
+    const struct px_env *compare;       /* only whether this is what comes out; NULL: make it */
 };
 
 static int build_once(struct build *b, struct px_env *ret_env, struct px_err *e)
@@ -85,7 +86,7 @@ static int build_once(struct build *b, struct px_env *ret_env, struct px_err *e)
         .find_links = (const char *const *)b->links.items,
         .frozen = b->frozen,
     };
-    return px_env_build(b->s, &ask, ret_env, e);
+    return b->compare ? px_env_compare_builds(b->s, &ask, b->compare, e) : px_env_build(b->s, &ask, ret_env, e);
 }
 
 /* Those of the chosen that the lock gives no place for, moved to the front. */
@@ -135,19 +136,30 @@ static int build_with_downloads(struct build *b, struct px_env *ret_env, struct 
     return r == 0 ? 0 : -1;
 }
 
+static int build_somehow(struct build *b, struct px_env *ret_env, struct px_err *e)
+{
+    if (px_project_sandbox(b->p, &b->s, e) < 0)
+        return -1;
+    int r = find_links(&b->links, b->p->site.root, e);
+    if (r == 0) {
+        r = build_once(b, ret_env, e);
+        if (r < 0 && e->code == PX_E_BUILD)
+            r = build_with_downloads(b, ret_env, e);
+    }
+    links_done(&b->links);
+    return r;
+}
+
 static int build(struct px_project *p, struct px_look *look, bool frozen, struct px_env *ret_env, struct px_err *e)
 {
     struct build b = {.p = p, .look = look, .frozen = frozen};
-    if (px_project_sandbox(p, &b.s, e) < 0)
-        return -1;
-    int r = find_links(&b.links, p->site.root, e);
-    if (r == 0) {
-        r = build_once(&b, ret_env, e);
-        if (r < 0 && e->code == PX_E_BUILD)
-            r = build_with_downloads(&b, ret_env, e);
-    }
-    links_done(&b.links);
-    return r;
+    return build_somehow(&b, ret_env, e);
+}
+
+int px_project_env_compare(struct px_project *p, struct px_look *look, const struct px_env *env, struct px_err *e)
+{
+    struct build b = {.p = p, .look = look, .frozen = true, .compare = env};
+    return build_somehow(&b, NULL, e);
 }
 
 /* ---- what is known of it afterwards ---- */

@@ -17,3 +17,5 @@ int px_project_env_rebuild(struct px_project *p, struct px_look *look, bool *ret
 /* The environment that the look knows, whole: from its record (1: there is none that says everything), or made once more. */
 int px_project_env_recall(struct px_project *p, const struct px_look *look, struct px_env *ret_env, struct px_err *e);
 int px_project_env_need(struct px_project *p, struct px_look *look, bool frozen, struct px_env *ret_env, struct px_err *e);
+/* Whether the lock's archives give this environment once more; PX904 if not. Nothing of it is changed. */
+int px_project_env_compare(struct px_project *p, struct px_look *look, const struct px_env *env, struct px_err *e);

@@ -81,6 +81,19 @@ static uint64_t size_of(const struct px_image *image)
     return size;
 }
 
+/* What --check-repro made again from packages: NULL if it was not asked for. */
+static json_t *rebuilt(const struct px_packing *k)
+{
+    json_t *out = k->how->check_repro ? json_array() : NULL;
+    if (out && !k->base_is_given)
+        (void)json_array_append_new(out, json_string("base"));
+    if (out && k->sandbox.capabilities[0])
+        (void)json_array_append_new(out, json_string("system"));
+    if (out)
+        (void)json_array_append_new(out, json_string("env"));
+    return out;
+}
+
 /* The sandbox's own members name the sandbox; the image's digest is that of what was packed. */
 static json_t *details(const struct px_packing *k)
 {
@@ -89,7 +102,7 @@ static json_t *details(const struct px_packing *k)
     (void)px_fmt(digest, sizeof digest, "sha256:%s", k->image.manifest.hex);
     json_t *out = px_project_image_json(&k->sandbox);
     px_auto(px_document) json_t *more = json_pack(
-        "{ss* ss so ss sb sb ss ss* ss* ss* so sI so sb sb}", "unpinned", unpinned(k),
+        "{so* ss* ss so ss sb sb ss ss* ss* ss* so sI so sb sb}", "rebuilt", rebuilt(k), "unpinned", unpinned(k),
         "image_digest", digest, "system_deps", system_deps(k->record), "store",
         px_store_path(k->s->store), "allow_dirty", k->how->allow_dirty, "pushed", k->how->push, "tag", k->build.tag, "out", k->how->out,
         "workspace_root", site->workspace ? site->root : NULL, "commit", *k->files.commit ? k->files.commit : NULL, "layers", layers(&k->image),

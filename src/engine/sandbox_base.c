@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "engine/sandbox.h"
 #include "engine/sandbox_base.h"
+#include "engine/sandbox_differ.h"
 #include "engine/sandbox_fetch.h"
 #include "engine/sandbox_record.h"
 #include "engine/sandbox_setup.h"
@@ -352,6 +353,36 @@ int px_base_make(struct px_sandbox *s, const struct px_base_make *how, struct px
     }
     px_packages_done(&b.packages);
     return r;
+}
+
+static int make_again(struct px_sandbox *s, const struct px_base_row *row, const struct px_packages *list, int scratch,
+                      struct px_layer *ret_layer, struct px_err *e)
+{
+    const struct px_fetch f = {.sandbox = s, .base = row, .scratch = scratch, .installed = -EBADF};
+    const struct px_setup setup = {.sandbox = s, .packages = list, .scratch = scratch};
+    struct px_oid tree;
+    return px_fetch_locked(&f, list, e) < 0 ? -1 : px_setup_base(&setup, ret_layer, &tree, e);
+}
+
+int px_base_again(struct px_sandbox *s, const struct px_base *base, struct px_err *e)
+{
+    struct build b = {.s = s, .row = px_base_row_find(base->name)};
+    struct px_tree_build *scratch = NULL;
+    struct px_layer layer;
+    int r = b.row && b.row->suite ? px_base_packages(s, base, &b.packages, e) : 1;
+    if (r == 0) {
+        r = scratch_begin(&b, &scratch, e) < 0
+                ? -1
+                : make_again(s, b.row, &b.packages, px_tree_build_fd(scratch), &layer, e);
+        px_tree_drop(scratch);
+    }
+    px_packages_done(&b.packages);
+    if (r != 0 || px_oid_equal(&layer.diff_id, &base->layer.diff_id))
+        return r;
+    (void)px_fail(e, PX_E_SANDBOX_FORMAT, 0, "the packages of base '%s' gave another base this time", base->name);
+    (void)px_why(e, "A package does not install the same way twice, "
+                    "or this px builds differently than the one before.");
+    return px_differ(s, "base", &base->layer, &layer, e);
 }
 
 /* ---- the others ---- */

@@ -1,12 +1,15 @@
 """pins.py - what px.lock pins of the system, and that one commit is one image whatever the archive has that day."""
 
+import hashlib
 import json
+import os
 import shutil
+import subprocess
 import tomllib
 
 import debs
 from cases import check, test
-from pack_place import commit, pack
+from pack_place import commit, make, pack
 from projects import NOWHERE, Project, equal
 
 NAMES = ("tzdata", "libpq5")
@@ -104,6 +107,13 @@ def pins_that_the_archive_has_dropped(w):
     forced = project.build("--force", **day(gone))
     equal((forced["cached"], forced["image_digest"]), (False, first["image_digest"]), "of what the store has")
 
+    # One that is lost and still to be had is fetched, the dropped ones are here.
+    rows = {row["name"]: project.home / "store/blobs/sha256" / row["sha256"] for row in system(project)["base_packages"] + system(project)["packages"]}
+    for name in ("libfake1", "netbase"):
+        rows[name].unlink()
+    pack(project, "--allow-dirty", "--check-repro", **day(gone))
+    check(rows["libfake1"].exists() and rows["netbase"].exists(), "they are not back")
+
     other = clone(w, project, "too-late")
     other.run("sync", "--frozen", **day(gone))
     details = other.refused("PX903", "sandbox", "build", **day(gone))
@@ -145,3 +155,28 @@ def pins_outlive_a_new_lock_and_are_not_believed_blindly(w):
     equal(details["reason"], "package_gone", f"{details}")
     lock.write_text(text)
     check(project.build()["sbx_id"] and project.explain()["pinned"], "as it was")
+
+
+@test
+def check_repro_begins_at_the_packages(w):
+    project = make(w, sandbox="[tool.px.sandbox.capabilities]\npostgres = true\n")
+    first = pack(project)
+    blobs = project.home / "store/blobs/sha256"
+    base = json.loads(project.run("sandbox", "base", "lock", cwd=w.top).stdout)["packages"]
+    record = json.loads(project.record(first).read_text())
+    wheels = [hashlib.sha256(path.read_bytes()).hexdigest() for path in project.wheels.iterdir()]
+    archives = [blobs / name for name in [row["sha256"] for row in base + record["lock"]["packages"]] + wheels]
+    for path in archives:
+        path.unlink(missing_ok=True)
+    equal(project.refused("PX903", "pack", "image", "--check-repro", **NOWHERE)["reason"], "archive_unreachable", "without an archive")
+    done = pack(project, "--check-repro")
+    equal((done["image_digest"], done["rebuilt"]), (first["image_digest"], ["base", "system", "env"]), "made again")
+    missing = [path.name for path in archives if not path.exists()]
+    check(not missing, f"it was not made of {missing}")
+    # What was unpacked before is not taken for what the archive holds.
+    (package,) = [path for path in (project.home / "store/trees").glob("*/root/site-packages/alpha.py")]
+    subprocess.run(["cp", "--", str(package), str(w.top / "alpha.kept")], check=True)
+    os.unlink(package)
+    package.write_bytes(b"changed = True\n")
+    details = project.refused("PX904", "pack", "image", "--check-repro")
+    equal(details["reason"], "not_reproducible", f"{details}")
