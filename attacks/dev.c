@@ -72,7 +72,7 @@ static int check_flags(const struct seen_mount *m)
 {
     if (!strstr(m->options, "nosuid"))
         return failed("%s is not nosuid: %s", m->target, m->options);
-    if (!strstr(m->options, "nodev") && strcmp(m->type, "devpts") && strcmp(m->type, "devtmpfs"))
+    if (!strstr(m->options, "nodev") && strcmp(m->type, "devpts") && !is_device_mount(m))
         return failed("%s is not nodev: %s", m->target, m->options);
     return DONE;
 }

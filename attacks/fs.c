@@ -288,6 +288,17 @@ int a14_node(void)
     return open("/zero", O_RDONLY | O_CLOEXEC) < 0 ? DONE : failed("a device node of the given root can be opened");
 }
 
+/* Where the host's own root begins in its file system: "" but for a subvolume or a directory that was made the root. */
+static char beginning[512];
+
+static int find_beginning(const struct seen_mount *m)
+{
+    size_t n = strlen(m->root);
+    if (strcmp(m->target, "/usr") == 0 && n > 4 && strcmp(m->root + n - 4, "/usr") == 0)
+        snprintf(beginning, sizeof beginning, "%.*s", (int)(n - 4), m->root);
+    return DONE;
+}
+
 /* What a bind shows is known by its path on the host; no other path of the host may be told. */
 static int no_host_path(const struct seen_mount *m)
 {
@@ -298,10 +309,14 @@ static int no_host_path(const struct seen_mount *m)
                                         "/tty",   "/dev/null", "/dev/zero",  "/dev/full",         "/dev/random",
                                         "/dev",   "/dev/tty",  "/dev/urandom"};
     bool ours = strcmp(m->target, here()) == 0 || granted(m->target);
-    return ours || listed(m->root, usual, COUNT(usual)) ? DONE : failed("%s shows the path %s", m->target, m->root);
+    size_t n = strncmp(m->root, beginning, strlen(beginning)) == 0 ? strlen(beginning) : 0;
+    const char *root = m->root[n] ? m->root + n : "/";
+    return ours || listed(root, usual, COUNT(usual)) ? DONE : failed("%s shows the path %s", m->target, m->root);
 }
 int a18_mountinfo(void)
 {
+    if (host_base() && each_mount(find_beginning) != DONE)
+        return FAILED;
     return host_base() ? each_mount(no_host_path) : skipped("the root is another base's");
 }
 

@@ -57,6 +57,13 @@ int only(const char *path, const char *const list[], size_t count)
     return r;
 }
 
+bool is_device_mount(const struct seen_mount *m)
+{
+    struct stat st;
+    return strcmp(m->type, "devtmpfs") == 0 ||
+           (strncmp(m->target, "/dev/", 5) == 0 && lstat(m->target, &st) == 0 && S_ISCHR(st.st_mode));
+}
+
 int each_mount(int (*check)(const struct seen_mount *m))
 {
     static char text[256 * 1024];

@@ -27,8 +27,7 @@ static bool bounded(const char *super)
 
 static int check_bound(const struct seen_mount *m)
 {
-    if (strncmp(m->options, "ro", 2) == 0 || !strcmp(m->type, "proc") || !strcmp(m->type, "devpts") ||
-        !strcmp(m->type, "devtmpfs"))
+    if (strncmp(m->options, "ro", 2) == 0 || !strcmp(m->type, "proc") || !strcmp(m->type, "devpts") || is_device_mount(m))
         return DONE;
     if (!granted(m->target) && strcmp(m->target, workspace()))
         return failed("%s is writable", m->target);

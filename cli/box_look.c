@@ -243,8 +243,19 @@ int box_signal(struct cli *cli, int argc, char **argv)
 
 /* ---- stop ---- */
 
-/* All are asked before the first is waited for. */
-static int stop_all(struct cli *cli, char **names, size_t count)
+/* One that has ended by itself meanwhile. */
+static bool is_gone(const char *name)
+{
+    enum { NO_BOX = 41 };
+    struct px_living *open = NULL;
+    struct px_err e = {0};
+    int r = px_living_open(NULL, name, &open, &e);
+    px_living_close(open);
+    return r < 0 && e.code == NO_BOX;
+}
+
+/* All are asked before the first is waited for. `all`: nobody has named them, so one that ended meanwhile is no error. */
+static int stop_all(struct cli *cli, char **names, size_t count, bool all)
 {
     struct px_living **open = calloc(count + 1, sizeof *open);
     int status = 0;
@@ -252,12 +263,13 @@ static int stop_all(struct cli *cli, char **names, size_t count)
         return fail(cli, 4, 1, NULL, "px cannot stop %zu boxes at once", count);
     for (size_t i = 0; i < count; i++) {
         struct px_err e = {0};
-        if (px_living_open(NULL, names[i], &open[i], &e) < 0 || px_living_ask_stop(open[i], &e) < 0)
+        if ((px_living_open(NULL, names[i], &open[i], &e) < 0 || px_living_ask_stop(open[i], &e) < 0) &&
+            !(all && is_gone(names[i])))
             status = say_error(cli, &e, 1);
     }
     for (size_t i = 0; i < count; i++) {
         struct px_err e = {0};
-        if (open[i] && px_living_stop(open[i], &e) < 0)
+        if (open[i] && px_living_stop(open[i], &e) < 0 && !(all && is_gone(names[i])))
             status = say_error(cli, &e, 1);
         px_living_close(open[i]);
     }
@@ -281,10 +293,10 @@ int box_stop(struct cli *cli, int argc, char **argv)
     if (all == (left > 0))
         return usage_error(cli, USAGE_STATUS, usage, "px box stop needs names, or --all");
     if (!all)
-        return stop_all(cli, argv, (size_t)left);
+        return stop_all(cli, argv, (size_t)left, false);
     if (px_living_list(NULL, &names, &count, &e) < 0)
         return say_error(cli, &e, 1);
-    status = stop_all(cli, names, count);
+    status = stop_all(cli, names, count, true);
     free(names);
     return status;
 }

@@ -197,7 +197,7 @@ static int collect_files(struct call *c, struct file_list *l)
     return 0;
 }
 
-static int answer(struct call *c, json_t *object)
+int answer(struct call *c, json_t *object)
 {
     char *text = object ? json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
     json_decref(object);
@@ -418,6 +418,9 @@ static const struct verb {
     {"diff", 1, 2, false, verb_diff},
     {"fork", 2, 2, false, verb_fork},
     {"apply-from", 1, 1, false, verb_apply_from},
+    {"show", 1, 2, false, verb_show},
+    {"export", 2, 2, false, verb_export},
+    {"checkout", 1, 1, false, verb_checkout},
     {"log", 1, 1, false, verb_log},
     {"cleanup", 1, NAMES_MAX, false, verb_cleanup},
     {"run", 0, 0, false, verb_run},
@@ -463,7 +466,7 @@ int cmd_task(struct cli *cli, int argc, char **argv)
             return print_help(find_command("task"));
     if (!v->name)
         return usage_error(cli, USAGE_STATUS, "Run `px task --help`.",
-                           "px task knows prepare, apply, test, diff, fork, apply-from, log, cleanup, run and report");
+                           "px task knows prepare, apply, test, diff, fork, apply-from, show, export, checkout, log, cleanup, run and report");
     close_inherited();
     open_missing_stdio();
     int status;

@@ -3,6 +3,8 @@
 
 #include <px/task.h>
 
+#include <jansson.h>
+
 #include "cli.h"
 
 /* What a command line has said. */
@@ -23,6 +25,14 @@ struct call {
     struct px_tasks *tasks;
     struct px_err e;
 };
+
+/* cli/task.c: prints an object, which it takes. */
+int answer(struct call *c, json_t *object);
+
+/* cli/task_files.c */
+int verb_show(struct call *call);
+int verb_export(struct call *call);
+int verb_checkout(struct call *call);
 
 /* cli/task_run.c */
 int verb_run(struct call *call);

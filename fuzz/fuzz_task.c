@@ -24,7 +24,8 @@ static void check_line(const char *text, size_t size)
     struct px_task_line line;
     struct px_err e = {0};
     if (px_task_line_read(text, size, 1, &line, &e) < 0) {
-        CHECK(e.code != 0 && e.what[0] && !line.json);
+        CHECK(e.code != 0 && e.what[0] && (!line.id || line.json));
+        px_task_line_done(&line);
         return;
     }
     CHECK(line.task && (line.has_command || line.files || line.from || line.cleanup));

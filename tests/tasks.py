@@ -435,6 +435,9 @@ def r21_configuration(world):
         answer = world.refused("PX400", "prepare", "u", "--text", "a=1")
         check(f"line {line}" in answer["message"], f"{text!r}: {answer['message']}")
         check(not (world.top / ".sandbox" / "u").exists(), "it was made all the same")
+    for text in ("# nothing\n# yet\n", "jailer: null\n"):
+        world.configure(text)
+        world.good("prepare", "t", "--text", "a=1")
     world.configure("work_root: w/r\nlogs_dir: l/o\ndefault_timeout_sec: 1.5\nallowed_binaries: [sh]\nlog_max_mb: 1\n")
     world.good("prepare", "v", "--text", "a=1")
     check((world.top / "w" / "r" / "v" / "a").exists() and (world.top / "l" / "o" / "v.jsonl").exists(), "work_root, logs_dir")
@@ -880,6 +883,101 @@ def branches_are_apart(world):
     check(not list((world.top / ".sandbox" / ".px" / "layers").iterdir()), "layers are left")
 
 
+def paths_of(world, task, *below):
+    return [one["path"] for one in world.good("show", task, *below)["files"]]
+
+
+@test
+def files_of_branches_are_shown(world):
+    """A branch has no directory; its files can be read nevertheless, and no link in it leads anywhere."""
+    world.prepare("base", {"a.txt": "one\n", "d/b.txt": "two\n", "d/e/c.txt": "three\n"})
+    world.good("fork", "base", "b")
+    world.python("b", "import os; os.remove('a.txt'); open('d/b.txt', 'w').write('new\\n'); os.symlink('/etc', 'out'); "
+                      "os.symlink('b.txt', 'd/l'); open('d/x.bin', 'wb').write(b'\\xff\\0')")
+    check(paths_of(world, "base") == ["a.txt", "d/", "d/b.txt", "d/e/", "d/e/c.txt"], str(paths_of(world, "base")))
+    check(paths_of(world, "b") == ["d/", "d/b.txt", "d/e/", "d/e/c.txt", "d/l", "d/x.bin", "out"], str(paths_of(world, "b")))
+    for path in ("d/e", "./d//e/", "d/./e"):
+        check(paths_of(world, "b", path) == ["d/e/c.txt"], path)
+    check(world.raw("task", "show", "b", "d/b.txt").stdout == b"new\n", "a changed file")
+    check(world.raw("task", "show", "b", "d/x.bin").stdout == b"\xff\0", "bytes")
+    check(world.good("show", "b", "d/x.bin")["text"] is None and world.good("show", "b", "d/e/c.txt")["text"] == "three\n", "JSON")
+    check([one["type"] for one in world.good("show", "b", "out")["files"]] == ["link"], "a link")
+    for path in ("a.txt", "nothing", "out/passwd", "d/l/x", "d/b.txt/x"):
+        world.refused("PX007", "show", "b", path)
+    for path in ("../base", "/etc/passwd", "d/../../x"):
+        world.refused("PX402", "show", "b", path)
+    world.refused("PX403", "show", "nobody")
+
+
+@test
+def branches_are_exported(world):
+    world.prepare("base", {"a.txt": "one\n", "d/b.txt": "two\n"})
+    world.good("fork", "base", "b")
+    world.python("b", "import os; os.chmod('a.txt', 0o755); os.symlink('/etc/passwd', 'l'); os.mkfifo('p'); os.mkdir('empty', 0o711)")
+    for task in ("base", "b"):
+        world.good("export", task, f"out-{task}")
+        check(look(world.top / f"out-{task}") == world.inside(task), task)
+    check(os.readlink(world.top / "out-b" / "l") == "/etc/passwd" and not (world.top / "out-b" / "p").exists(), "links and pipes")
+    before = look(world.top / "out-b")
+    for place in ("out-b", "no/such/place", "configs/sandbox.yaml"):
+        world.refused("PX007", "export", "b", place)
+    check(look(world.top / "out-b") == before, "a directory that was there was changed")
+    os.symlink("elsewhere", world.top / "link")
+    world.refused("PX007", "export", "b", "link")
+    check(not (world.top / "elsewhere").exists(), "a link was followed")
+
+
+@test
+def branches_get_a_directory_again(world):
+    world.prepare("base", {"a.txt": "one\n", "d/b.txt": "two\n"})
+    world.good("fork", "base", "b")
+    world.good("fork", "b", "c")
+    world.python("b", "import os; os.remove('a.txt'); open('d/n.txt', 'w').write('b\\n')")
+    before = {task: world.inside(task) for task in ("base", "b", "c")}
+    answer = world.good("checkout", "b")
+    check(answer["workspace"] == ".sandbox/b" and look(world.space("b")) == before["b"], str(answer))
+    check({task: world.inside(task) for task in before} == before, "a checkout changed a workspace")
+    check(world.good("checkout", "b")["workspace"] == ".sandbox/b", "a plain one")
+    world.python("b", "open('d/n.txt', 'w').write('more\\n')")
+    check((world.space("b") / "d" / "n.txt").read_text() == "more\n", "an action on it")
+    check(not world.good("diff", "base", "c")["changes"], "the others")
+    world.space("c").mkdir()
+    world.refused("PX407", "checkout", "c")
+    world.space("c").rmdir()
+    world.good("cleanup", "base", "c", "b")
+    check(not list((world.top / ".sandbox" / ".px" / "layers").iterdir()), "layers are left")
+
+
+@test
+def actions_in_a_base(world):
+    """Its programs are those of the base; a configuration that px finds cannot choose one."""
+    root = world.top / "root"
+    busybox = shutil.which("busybox")
+    if not busybox or subprocess.run([busybox, "ldd", busybox], capture_output=True, check=False).returncode == 0:
+        raise Skip("no static busybox")
+    (root / "bin").mkdir(parents=True)
+    (root / "etc").mkdir()
+    shutil.copy(busybox, root / "bin" / "busybox")
+    for name in ("sh", "cat"):
+        os.symlink("busybox", root / "bin" / name)
+    done = world.raw("--json", "sandbox", "base", "import", "tiny", str(root))
+    check(done.returncode == 0, str(done.stdout[-300:] + done.stderr[-300:]))
+    own = world.top / "own.yaml"
+    own.write_text("allowed_binaries: [sh, cat, python]\nbase: tiny\n")
+    world.good("prepare", "t", "--config", str(own), "--text", "a=one")
+    answer = world.ask("apply", "t", "--config", str(own), "--", "sh", "-c", "echo two >> a; ls /bin; ls /usr")[1]
+    check(answer["stdout"] == "busybox\ncat\nsh\n" and answer["changed_files"] == ["a"], str(answer)[:500])
+    answer = world.ask("apply", "t", "--config", str(own), "--", "python", "-V")[1]
+    check(answer["error"] == "not_allowed" and "not installed" in answer["stderr"], str(answer)[:300])
+    own.write_text("base: nowhere\n")
+    world.refused("PX900", "apply", "t", "--config", str(own), "--", "python", "-V")
+    own.write_text("base: tiny\nenable_jail: false\n")
+    world.refused("PX400", "apply", "t", "--config", str(own), "--", "python", "-V")
+    world.configure("base: tiny\n")
+    done = subprocess.run([world.px, "task", "show", "t"], cwd=world.top, capture_output=True, check=False)
+    check(done.returncode != 0 and b"PX050" in done.stderr, str(done.stderr[-300:]))
+
+
 @test
 def deep_chains_are_flattened(world):
     world.prepare("t0", {f"f{i}": "x\n" for i in range(30)})
@@ -1161,7 +1259,7 @@ def run_many(world):
     lines += [{"task": "t0", "command": "oops"}, {"task": "t0", "command": ["rm"]}, {"task": "t1", "command": ["sh", "-c", "exit 3"]},
               {"task": "t1", "command": ["sh", "-c", "sleep 60"], "timeout_sec": 1}, {"task": "t2", "cleanup": True},
               {"task": "t3", "test": True, "discard": True, "command": ["sh", "-c", "echo gone > f0"]},
-              {"task": "t9", "timeout": 1, "command": ["x"]}, {"task": "../x", "command": ["sh"]}, {"task": "none", "command": ["sh"]}]
+              {"task": "t9", "timeout": 1, "command": ["x"], "id": "bad"}, {"task": "../x", "command": ["sh"]}, {"task": "none", "command": ["sh"]}]
     write_actions(world, lines)
     with (world.top / "a.jsonl").open("a") as file:
         file.write("{broken\n\n")
@@ -1171,6 +1269,7 @@ def run_many(world):
     check(all(results[i + 2]["id"] == f"n{i}" and results[i + 2]["exit_code"] == 0 for i in range(40)), "the results")
     codes = [results[i]["exit_code"] for i in range(42, 52)]
     check(codes == [127, 126, 3, 124, 0, 0, 125, 125, 125, 125], f"the exit codes: {codes} {results[45]}")
+    check(results[48]["id"] == "bad", f"the id of a wrong line: {results[48]}")
     check([results[i]["error"] for i in (48, 49, 50, 51)] == ["PX408", "PX401", "PX403", "PX408"], "the errors")
     got = world.act("t3", "cat", "f0")["stdout"].split()
     check(got == ["x", *(str(i) for i in range(40) if i % 5 == 3)], f"the order: {got}")
@@ -1575,4 +1674,4 @@ def a_lock_of_the_dying(world):
 
 
 if __name__ == "__main__":
-    sys.exit(drive("tasks.py", World))
+    sys.exit(drive("tasks.py", World, programs=("px", "px-main", "px-layer")))

@@ -39,6 +39,7 @@ struct px_tasks_config {
     uint64_t log_bytes_max;     /* log_max_mb: 64 */
     bool overlay;               /* false: every action runs on a copy */
     bool jail;                  /* enable_jail: true; false: no box, rlimits alone, on a copy, as the result says (tier, missing) */
+    const char *base;           /* of the store, as in the policy; NULL: the host's /usr */
     /* Lists that end with NULL; empty by default. */
     const char *const *path;    /* directories before the box's PATH; the box shows them read-only where they are */
     const char *const *binds;   /* paths that it shows in the same way */
@@ -86,6 +87,26 @@ PX_API int px_task_diff(const struct px_tasks *tasks, const char *a, const char 
 PX_API int px_task_apply_from(const struct px_tasks *tasks, const char *from, const char *to, struct px_task_changes *ret_changes,
                               struct px_err *e);
 PX_API void px_task_changes_done(struct px_task_changes *changes);
+
+/* ---- files ---- */
+
+struct px_task_entry {
+    const char *path;           /* from the workspace on; a directory's ends with '/' */
+    const char *type;           /* "file", "directory", "link", "special" */
+    uint64_t size;
+    unsigned mode;              /* its permissions */
+};
+/* What lies below `path` (NULL: all), also of a branch, in no order; `each` returns < 0 to stop. */
+PX_API int px_task_list(const struct px_tasks *tasks, const char *id, const char *path,
+                        int (*each)(void *user, const struct px_task_entry *entry), void *user, struct px_err *e);
+/* A regular file of at most 64 MiB; no link is followed. free() its data. */
+PX_API int px_task_read(const struct px_tasks *tasks, const char *id, const char *path, struct px_bytes *ret_data,
+                        struct px_err *e);
+/* A copy of all files in `dir`, which px makes: whole, or not there. Without devices, pipes and sockets; links are copied as links. */
+PX_API int px_task_export(const struct px_tasks *tasks, const char *id, const char *dir, struct px_err *e);
+/* A branch becomes a plain workspace again, with a directory of its own in work_root. What it was forked from is forgotten. ret_path
+ * as for px_task_prepare. */
+PX_API int px_task_checkout(const struct px_tasks *tasks, const char *id, char **ret_path, struct px_err *e);
 
 /* ---- actions ---- */
 

@@ -81,10 +81,10 @@ static PyObject *tasks_config(PyObject *object, PyObject *none)
 {
     const struct px_tasks_config *c = px_tasks_config(tasks_of(object));
     (void)none;
-    return Py_BuildValue("NNKKKNKNNNN", PyUnicode_DecodeFSDefault(c->work_root), PyUnicode_DecodeFSDefault(c->logs_dir),
+    return Py_BuildValue("NNKKKNKNNNNz", PyUnicode_DecodeFSDefault(c->work_root), PyUnicode_DecodeFSDefault(c->logs_dir),
                          (unsigned long long)c->timeout_msec, (unsigned long long)c->cpu_time_msec, (unsigned long long)c->memory_bytes,
                          list_of(c->allowed), (unsigned long long)c->log_bytes_max, PyBool_FromLong(c->overlay),
-                         list_of(c->path), list_of(c->binds), list_of(c->env));
+                         list_of(c->path), list_of(c->binds), list_of(c->env), c->base);
 }
 
 /* ---- workspaces ---- */
@@ -164,6 +164,147 @@ static PyObject *tasks_cleanup(PyObject *object, PyObject *args)
     if (r < 0)
         return py_error_raise(py_state_of(object), &e);
     Py_RETURN_NONE;
+}
+
+/* ---- branches and files ---- */
+
+static PyObject *tasks_fork(PyObject *object, PyObject *args)
+{
+    const char *from, *to;
+    struct px_err e = {0};
+    int r;
+    if (!PyArg_ParseTuple(args, "ss:fork", &from, &to))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    r = px_task_fork(tasks_of(object), from, to, &e);
+    Py_END_ALLOW_THREADS
+    if (r < 0)
+        return py_error_raise(py_state_of(object), &e);
+    Py_RETURN_NONE;
+}
+
+/* (((path, kind, is a link), ...), diff, truncated) */
+static PyObject *told(const struct px_task_changes *c)
+{
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < c->count; i++) {
+        PyObject *one = Py_BuildValue("NsO", PyUnicode_DecodeFSDefault(c->changes[i].path), c->changes[i].kind,
+                                      c->changes[i].link ? Py_True : Py_False);
+        if (!one || PyList_Append(list, one) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(one);
+    }
+    return list ? Py_BuildValue("Ny#O", list, c->diff.data ? c->diff.data : "", (Py_ssize_t)c->diff.len,
+                                c->truncated ? Py_True : Py_False)
+                : NULL;
+}
+
+static PyObject *compare(PyObject *object, PyObject *args, const char *format,
+                         int (*call)(const struct px_tasks *, const char *, const char *, struct px_task_changes *, struct px_err *))
+{
+    const char *a, *b = NULL;
+    struct px_task_changes changes = {0};
+    struct px_err e = {0};
+    int r;
+    if (!PyArg_ParseTuple(args, format, &a, &b))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    r = call(tasks_of(object), a, b, &changes, &e);
+    Py_END_ALLOW_THREADS
+    if (r < 0)
+        return py_error_raise(py_state_of(object), &e);
+    PyObject *found = told(&changes);
+    px_task_changes_done(&changes);
+    return found;
+}
+
+static PyObject *tasks_diff(PyObject *object, PyObject *args)
+{
+    return compare(object, args, "sz:diff", px_task_diff);
+}
+
+static PyObject *tasks_apply_from(PyObject *object, PyObject *args)
+{
+    return compare(object, args, "ss:apply_from", px_task_apply_from);
+}
+
+static PyObject *tasks_export(PyObject *object, PyObject *args)
+{
+    const char *id;
+    PyObject *path = NULL;
+    struct px_err e = {0};
+    int r;
+    if (!PyArg_ParseTuple(args, "sO&:export", &id, PyUnicode_FSConverter, &path))
+        return NULL;
+    const char *dir = PyBytes_AsString(path);
+    Py_BEGIN_ALLOW_THREADS
+    r = px_task_export(tasks_of(object), id, dir, &e);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(path);
+    if (r < 0)
+        return py_error_raise(py_state_of(object), &e);
+    Py_RETURN_NONE;
+}
+
+static PyObject *tasks_checkout(PyObject *object, PyObject *args)
+{
+    const char *id;
+    char *path = NULL;
+    struct px_err e = {0};
+    int r;
+    if (!PyArg_ParseTuple(args, "s:checkout", &id))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    r = px_task_checkout(tasks_of(object), id, &path, &e);
+    Py_END_ALLOW_THREADS
+    if (r < 0)
+        return py_error_raise(py_state_of(object), &e);
+    PyObject *found = PyUnicode_DecodeFSDefault(path);
+    free(path);
+    return found;
+}
+
+static PyObject *tasks_read(PyObject *object, PyObject *args)
+{
+    const char *id;
+    PyObject *path = NULL;
+    struct px_bytes data = {0};
+    struct px_err e = {0};
+    int r;
+    if (!PyArg_ParseTuple(args, "sO&:read", &id, PyUnicode_FSConverter, &path))
+        return NULL;
+    const char *name = PyBytes_AsString(path);
+    Py_BEGIN_ALLOW_THREADS
+    r = px_task_read(tasks_of(object), id, name, &data, &e);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(path);
+    if (r < 0)
+        return py_error_raise(py_state_of(object), &e);
+    PyObject *found = PyBytes_FromStringAndSize(data.data, (Py_ssize_t)data.len);
+    free((char *)(uintptr_t)data.data);
+    return found;
+}
+
+static int add_name(void *user, const struct px_task_entry *entry)
+{
+    PyObject *name = PyUnicode_DecodeFSDefault(entry->path);
+    int r = name ? PyList_Append(user, name) : -1;
+    Py_XDECREF(name);
+    return r;
+}
+
+/* The names are made into objects on the way, so others wait. */
+static PyObject *tasks_list(PyObject *object, PyObject *args)
+{
+    const char *id;
+    struct px_err e = {0};
+    if (!PyArg_ParseTuple(args, "s:list", &id))
+        return NULL;
+    PyObject *names = PyList_New(0);
+    if (!names || px_task_list(tasks_of(object), id, NULL, add_name, names, &e) == 0)
+        return names;
+    Py_DECREF(names);
+    return PyErr_Occurred() ? NULL : py_error_raise(py_state_of(object), &e);
 }
 
 /* ---- actions ---- */
@@ -295,9 +436,16 @@ static void run_dealloc(PyObject *object)
 static PyMethodDef methods[] = {
     {"config", tasks_config, METH_NOARGS,
      "(work_root, logs_dir, timeout_msec, cpu_time_msec, memory_bytes, allowed, log_bytes_max, overlay, path, binds, "
-     "env)"},
+     "env, base)"},
     {"prepare", tasks_prepare, METH_VARARGS, "prepare(id, ((path, bytes), ...)): makes the workspace or adds to it; its path."},
     {"cleanup", tasks_cleanup, METH_VARARGS, "cleanup(id): removes the workspace, if there is one."},
+    {"fork", tasks_fork, METH_VARARGS, "fork(id, new): a branch that begins as the workspace is."},
+    {"diff", tasks_diff, METH_VARARGS, "diff(a, b): what makes b of a; b None: what a has done since it was forked."},
+    {"apply_from", tasks_apply_from, METH_VARARGS, "apply_from(id, to): what a branch has done, done to another workspace."},
+    {"export", tasks_export, METH_VARARGS, "export(id, directory): a copy of its files."},
+    {"checkout", tasks_checkout, METH_VARARGS, "checkout(id): gives a branch a directory; its path."},
+    {"read", tasks_read, METH_VARARGS, "read(id, path): the bytes of a file."},
+    {"list", tasks_list, METH_VARARGS, "list(id): the paths of all files; those of directories end with '/'."},
     {"start", tasks_start, METH_VARARGS,
      "start(id, command, timeout, cpu_time, memory, discard, discard_on_timeout, test): an action; command None is one that cannot be run."},
     {NULL, NULL, 0, NULL},

@@ -32,11 +32,19 @@ __all__ = [
     "SandboxError",
     "SandboxResult",
     "TestResult",
+    "WorkspaceChanges",
     "WorkspaceError",
     "apply_action",
     "apply_action_async",
+    "apply_from",
+    "checkout",
     "cleanup",
+    "diff",
+    "export",
+    "fork",
+    "list_files",
     "prepare_workspace",
+    "read_file",
     "run_tests",
     "run_tests_async",
 ]
@@ -63,6 +71,7 @@ class SandboxConfig:
     log_max_mb:          of a journal
     path, binds:         directories before the box's PATH, and paths that the box shows read-only where they are
     env:                 "NAME=VALUE" of every action
+    base:                a base or an image of the store, in whose file system actions run; "": the host's /usr
     """
 
     work_root: StrPath = ".sandbox"
@@ -78,12 +87,13 @@ class SandboxConfig:
     path: Sequence[StrPath] = ()
     binds: Sequence[StrPath] = ()
     env: Sequence[str] = ()
+    base: str = ""
 
     @classmethod
     def load(cls, file: StrPath | None = None) -> SandboxConfig:
         """What a YAML file says; None: configs/sandbox.yaml, or the defaults without it. Makes the directories."""
         read = _px.Tasks(file).config()
-        work_root, logs_dir, timeout, cpu_time, memory, allowed, log_max, overlay, path, binds, env = read
+        work_root, logs_dir, timeout, cpu_time, memory, allowed, log_max, overlay, path, binds, env, base = read
         return cls(
             work_root,
             logs_dir,
@@ -96,6 +106,7 @@ class SandboxConfig:
             path=tuple(path),
             binds=tuple(binds),
             env=tuple(env),
+            base=base or "",
         )
 
 
@@ -151,6 +162,87 @@ def task_of(workspace: StrPath, tasks: _px.Tasks) -> str:
             fix="Use the path that prepare_workspace() gave, and the same config=.",
         )
     return path.name
+
+
+# ---- branches and files ----
+
+
+@dataclass
+class WorkspaceChanges:
+    """What differs between two workspaces.
+
+    diff:          unified, with lines for modes, new and deleted files; `git apply` takes it
+    changed_files: their paths
+    changes:       (path, "added", "modified", "deleted", "mode" or "special", whether it is a symbolic link)
+    truncated:     files whose diff did not fit are left out of it
+    """
+
+    diff: str
+    changed_files: list[str]
+    changes: list[tuple[str, str, bool]]
+    truncated: bool
+
+
+def changes_of(found: tuple[list[tuple[str, str, bool]], bytes, bool]) -> WorkspaceChanges:
+    """What the engine says of changes."""
+    changes, text, truncated = found
+    return WorkspaceChanges(text.decode(errors="replace"), [path for path, _, _ in changes], changes, truncated)
+
+
+def fork(workspace: StrPath, new_id: str, *, config: SandboxConfig | None = None) -> Path:
+    """A branch that begins as the workspace is, in constant time; the path that names it.
+
+    From then on neither has a directory: read_file(), list_files(), diff() and export() show what they hold, and
+    checkout() gives one a directory again.
+    """
+    tasks = open_tasks(config)
+    try:
+        tasks.fork(task_of(workspace, tasks), new_id)
+    except SandboxError as error:
+        refuse(error)
+    return Path(tasks.config()[0]) / new_id
+
+
+def diff(
+    workspace: StrPath, other: StrPath | None = None, *, config: SandboxConfig | None = None
+) -> WorkspaceChanges:
+    """What makes `other` of the workspace; without `other`, what a branch has done since it was forked."""
+    tasks = open_tasks(config)
+    return changes_of(tasks.diff(task_of(workspace, tasks), None if other is None else task_of(other, tasks)))
+
+
+def apply_from(source: StrPath, to: StrPath, *, config: SandboxConfig | None = None) -> WorkspaceChanges:
+    """Does to `to` what the branch `source` has done since it was forked; SandboxError 406 if both changed the same."""
+    tasks = open_tasks(config)
+    return changes_of(tasks.apply_from(task_of(source, tasks), task_of(to, tasks)))
+
+
+def list_files(workspace: StrPath, *, config: SandboxConfig | None = None) -> list[str]:
+    """The paths of all files of a workspace or a branch, sorted; those of directories end with "/"."""
+    tasks = open_tasks(config)
+    return sorted(tasks.list(task_of(workspace, tasks)))
+
+
+def read_file(workspace: StrPath, path: StrPath, *, config: SandboxConfig | None = None) -> bytes:
+    """A file of a workspace or a branch, at most 64 MiB; no link is followed."""
+    tasks = open_tasks(config)
+    try:
+        return tasks.read(task_of(workspace, tasks), path)
+    except SandboxError as error:
+        refuse(error)
+
+
+def export(workspace: StrPath, directory: StrPath, *, config: SandboxConfig | None = None) -> Path:
+    """Copies all files to a directory that must not be there yet. Links are copied as links."""
+    tasks = open_tasks(config)
+    tasks.export(task_of(workspace, tasks), directory)
+    return Path(directory)
+
+
+def checkout(workspace: StrPath, *, config: SandboxConfig | None = None) -> Path:
+    """Makes a plain workspace of a branch: its files are in a directory again, whose path it returns."""
+    tasks = open_tasks(config)
+    return Path(tasks.checkout(task_of(workspace, tasks)))
 
 
 # ---- actions ----

@@ -19,8 +19,15 @@ from px.tasks import (
     WorkspaceError,
     apply_action,
     apply_action_async,
+    apply_from,
+    checkout,
     cleanup,
+    diff,
+    export,
+    fork,
+    list_files,
     prepare_workspace,
+    read_file,
     run_tests,
     run_tests_async,
 )
@@ -253,6 +260,35 @@ def test_tools_of_ones_own(here):
     Path("own.yaml").write_text("path: [tools]\nbinds: [/usr/bin]\nenv: [A=1]\n")
     loaded = SandboxConfig.load("own.yaml")
     assert (loaded.path, loaded.binds, loaded.env) == ((str(tools.resolve()),), (os.path.realpath("/usr/bin"),), ("A=1",))
+
+
+def test_branches(here):
+    base = prepare("base", {"a.txt": "one\n", "d/b.txt": "two\n"})
+    branch = fork(base, "b", config=CONFIG)
+    assert branch == base.parent / "b" and not branch.exists() and not base.exists()
+    python(branch, "import os; os.remove('a.txt'); open('d/n', 'w').write('new\\n'); os.symlink('d', 'l')")
+    found = diff(branch, config=CONFIG)
+    assert found.changed_files == ["a.txt", "d/n", "l"] and "+new" in found.diff and not found.truncated
+    assert ("l", "added", True) in found.changes
+    assert diff(base, branch, config=CONFIG) == found
+    assert list_files(branch, config=CONFIG) == ["d/", "d/b.txt", "d/n", "l"]
+    assert read_file(branch, "d/n", config=CONFIG) == b"new\n"
+    with pytest.raises(SandboxError):
+        read_file(branch, "l/n", config=CONFIG)
+    with pytest.raises(WorkspaceError):
+        read_file(branch, "../base/a.txt", config=CONFIG)
+    other = fork(base, "c", config=CONFIG)
+    assert apply_from(branch, other, config=CONFIG) == found
+    assert read_file(other, "d/n", config=CONFIG) == b"new\n"
+    assert export(other, here / "out", config=CONFIG) == here / "out"
+    assert (here / "out" / "d" / "n").read_text() == "new\n" and not (here / "out" / "a.txt").exists()
+    with pytest.raises(SandboxError):
+        export(other, here / "out", config=CONFIG)
+    assert checkout(branch, config=CONFIG) == branch and (branch / "d" / "n").read_text() == "new\n"
+    with pytest.raises(WorkspaceError):
+        fork(base, "../x", config=CONFIG)
+    for one in (base, branch, other):
+        cleanup(one, config=CONFIG)
 
 
 def test_R21_R22_configuration(here):

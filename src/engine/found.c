@@ -96,6 +96,8 @@ bool px_found_restricts(enum px_found_way way, int dir, const void *value, const
         return is_subset(value, usual);
     case PX_FOUND_ON:
         return *(const bool *)value;
+    case PX_FOUND_NONE:
+        return !*(char *const *)value;
     case PX_FOUND_ANY:
         return true;
     }

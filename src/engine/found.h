@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum px_found_way { PX_FOUND_BELOW, PX_FOUND_LESS, PX_FOUND_SUBSET, PX_FOUND_ON, PX_FOUND_ANY };
+enum px_found_way { PX_FOUND_BELOW, PX_FOUND_LESS, PX_FOUND_SUBSET, PX_FOUND_ON, PX_FOUND_NONE, PX_FOUND_ANY };
 
 /* The way of a key in data/found.def; -EINVAL if there is no row: then nothing is taken from a file that was found. */
 int px_found_way(const char *key);

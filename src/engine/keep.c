@@ -87,7 +87,7 @@ PX_API const char *px_keeper_id(const struct px_keeper *keeper)
 static void on_door(struct px_keeper *k)
 {
     px_auto_fd int socket = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (socket < 0 || !px_keep_trusts(socket, false))
+    if (socket < 0 || px_keep_trusts(socket, false) <= 0)
         return;
     struct px_keep_user *u = calloc(1, sizeof *u);
     if (!u)

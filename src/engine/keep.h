@@ -83,9 +83,9 @@ int px_keep_await(int socket, int msec, struct px_keep_message *m, int *ret_fd);
 /* A text as a file in memory that nobody can change, and back. */
 int px_keep_text_file(const char *text, size_t length);
 int px_keep_text_read(int fd, struct px_buf *out);
-/* Whether the other side of a connection is the same user, not in a box, and (unless that does not matter) no more confined
- * than we are. */
-bool px_keep_trusts(int socket, bool confined_too);
+/* 1 if the other side of a connection is the same user, not in a box, and (unless that does not matter) no more confined
+ * than we are; 0 if not; -ESRCH if it has ended. */
+int px_keep_trusts(int socket, bool confined_too);
 
 /* ---- keep_policy.c: a command's policy and words as texts ---- */
 

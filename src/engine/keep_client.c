@@ -63,8 +63,11 @@ static int enter(struct px_living *l, struct px_err *e)
     }
     if (l->socket < 0)
         return px_fail(e, PX_E_GONE, l->socket, "the keeper of box '%s' cannot be reached", l->name);
-    if (px_keep_trusts(l->socket, true))
+    int trusted = px_keep_trusts(l->socket, true);
+    if (trusted > 0)
         return 0;
+    if (trusted == -ESRCH)
+        return no_such_box(l->name, e);
     px_fail(e, PX_E_GONE, 0, "what answers for box '%s' is not its keeper", l->name);
     px_why(e, "It belongs to another user, or lives in a box itself.");
     return px_fix(e, "Look who has put a socket there: ls -l in run/boxes/%s of PX_HOME.", l->name);

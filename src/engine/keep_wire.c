@@ -130,7 +130,7 @@ static int read_confined(const char *process, struct confined *ret)
 
 /* A directory that is bound into a box brings the socket with it, and without subordinate ids the box's user is the owner: so
  * it also counts where a process lives. Its descriptor says that its number still means the same. */
-bool px_keep_trusts(int socket, bool confined_too)
+int px_keep_trusts(int socket, bool confined_too)
 {
     struct ucred peer = {0};
     struct confined theirs, ours;
@@ -140,17 +140,19 @@ bool px_keep_trusts(int socket, bool confined_too)
     int fd = -1;
 
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != geteuid() || peer.pid <= 0)
-        return false;
+        return 0;
     if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &fd_size) == 0)
         pidfd = fd;
     else if (errno != ENOPROTOOPT)
-        return false;
-    if (px_fmt(process, sizeof process, "%d", (int)peer.pid) < 0 || read_confined("self", &ours) < 0 ||
-        read_confined(process, &theirs) < 0)
-        return false;
+        return errno == ESRCH || errno == EINVAL ? -ESRCH : 0; /* the latter: a kernel that gives no descriptor of the dead */
+    int r = px_fmt(process, sizeof process, "%d", (int)peer.pid) < 0 || read_confined("self", &ours) < 0
+                ? -EINVAL
+                : read_confined(process, &theirs);
     struct pollfd gone = {.fd = pidfd, .events = POLLIN};
     if (pidfd >= 0 && px_sys(SYS_poll, &gone, 1, 0) != 0)
-        return false;
+        return -ESRCH;
+    if (r < 0)
+        return r == -ENOENT || r == -ESRCH ? -ESRCH : 0;
     return theirs.depth == ours.depth &&
            (confined_too || (theirs.no_new_privs <= ours.no_new_privs && theirs.filters <= ours.filters));
 }

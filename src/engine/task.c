@@ -136,7 +136,7 @@ static int prepare(const struct prepare *p, struct px_space *space, struct px_er
     return r;
 }
 
-static int give_path(const struct px_tasks *tasks, const char *id, char **ret_path, struct px_err *e)
+int px_task_give_path(const struct px_tasks *tasks, const char *id, char **ret_path, struct px_err *e)
 {
     px_auto_buf struct px_buf path = PX_BUF(2 * PATH_MAX);
     if (!ret_path)
@@ -173,7 +173,7 @@ PX_API int px_task_prepare(const struct px_tasks *tasks, const char *id, const s
 {
     if (px_task_prepare_as(tasks, id, files, count, source, NULL, e) < 0)
         return -1;
-    return give_path(tasks, id, ret_path, e);
+    return px_task_give_path(tasks, id, ret_path, e);
 }
 
 /* ---- the others ---- */

@@ -14,7 +14,7 @@ enum { PX_TASK_ALLOWED_MAX = 256, PX_TASK_LIST_MAX = 32, PX_TASK_KEY = 33, PX_TA
 
 struct px_tasks {
     struct px_tasks_config config;
-    char *work_root, *logs_dir;
+    char *work_root, *logs_dir, *base;
     char *allowed[PX_TASK_ALLOWED_MAX + 1];
     char *path[PX_TASK_LIST_MAX + 1], *binds[PX_TASK_LIST_MAX + 1]; /* absolute, without links */
     char *env[PX_TASK_LIST_MAX + 1];
@@ -44,6 +44,8 @@ int px_task_copy(const struct px_layers *from, const struct stat *skip, int into
 int px_task_path(const char *path, char out[], size_t size, struct px_err *e);
 int px_task_put(int into, const struct px_layers *like, const struct px_task_file *file, struct px_err *e);
 
+/* engine/task.c: where a plain workspace is; free() it. ret_path NULL: nobody asks. */
+int px_task_give_path(const struct px_tasks *tasks, const char *id, char **ret_path, struct px_err *e);
 /* engine/task.c: the same as in px/task.h with a key for its line of the journal, or NULL. */
 int px_task_cleanup_as(const struct px_tasks *tasks, const char *id, const char *key, struct px_err *e);
 int px_task_prepare_as(const struct px_tasks *tasks, const char *id, const struct px_task_file *files, size_t count,

@@ -341,7 +341,7 @@ static int make_policy(struct px_task_run *run, const struct px_task_action *a, 
         return -1;
     policy->plain = !c->jail;
     const char *where = !c->jail ? "workdir" : run->copy >= 0 ? "work-dir" : "changes";
-    if (px_policy_set(policy, where, place, e) < 0 ||
+    if (px_policy_set(policy, where, place, e) < 0 || (c->base && px_policy_set(policy, "base", c->base, e) < 0) ||
         set(policy, "timeout", a->timeout, c->timeout_msec, "ms", e) < 0 ||
         set(policy, "cpu-time", a->cpu_time, c->cpu_time_msec, "ms", e) < 0 ||
         set(policy, "memory", a->memory, c->memory_bytes, "", e) < 0 || add_own(policy, c, e) < 0) {
@@ -419,6 +419,28 @@ static int start_box(struct px_task_run *run, const struct px_task_action *a, st
     return start_on_copy(run, a, e);
 }
 
+/* The program's path on the host; of a base its name, which the box looks up in its own PATH. free() it. */
+static char *program_of(const struct px_tasks_config *c, const char *name)
+{
+    return !c->base ? find_program(c, name) : strdup(px_equal(name, "sg") ? "ast-grep" : name);
+}
+
+/* 1: it runs; 0: there is no such program; -1. */
+static int try_start(struct px_task_run *run, const struct px_task_action *a, const char *name, struct px_err *e)
+{
+    char *program = program_of(&run->tasks->config, name);
+    if (!program)
+        return 0;
+    free(run->cmd[0]);
+    run->cmd[0] = program;
+    if (start_box(run, a, e) >= 0)
+        return 1;
+    if (e->code != PX_E_NOT_FOUND && e->code != PX_E_EXEC)
+        return -1;
+    *e = (struct px_err){0};
+    return 0;
+}
+
 /* 1: it runs; 0: it is over already. */
 static int start(struct px_task_run *run, const struct px_task_action *a, struct px_err *e)
 {
@@ -431,16 +453,12 @@ static int start(struct px_task_run *run, const struct px_task_action *a, struct
         refuse_binary(run, "not allowed");
         return log_alone(run, e);
     }
-    char *path = find_program(&run->tasks->config, name);
-    if (path) {
-        free(run->cmd[0]);
-        run->cmd[0] = path;
-        if (start_box(run, a, e) >= 0)
-            return 1;
-        if (e->code != PX_E_NOT_FOUND && e->code != PX_E_EXEC)
-            return -1;
-        *e = (struct px_err){0};
-    }
+    const bool python = run->tasks->config.base && px_equal(name, "python");
+    int r = try_start(run, a, name, e);
+    if (r == 0 && python)
+        r = try_start(run, a, "python3", e);    /* as find_program does on the host */
+    if (r != 0)
+        return r;
     refuse_binary(run, "not allowed: it is listed, but not installed");
     return log_alone(run, e);
 }

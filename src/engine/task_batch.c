@@ -66,8 +66,8 @@ void px_batch_error(struct px_buf *out, uint64_t number, const struct px_batch_j
     struct px_json j;
     char code[8];
     (void)px_fmt(code, sizeof code, "PX%03d", why->code);
-    px_batch_begin(&j, out, number, job ? job->line.id : NULL);
-    px_json_text(&j, "task", job ? job->line.task : NULL);
+    px_batch_begin(&j, out, number, job->line.id);
+    px_json_text(&j, "task", job->line.task);
     px_json_int(&j, "exit_code", COULD_NOT);
     px_json_text(&j, "error", code);
     px_json_bytes(&j, "message", why->what, strlen(why->what));
@@ -89,8 +89,9 @@ static int add_line(struct px_batch *b, const char *text, size_t len, struct px_
         return px_fail(e, PX_E_MEMORY, ENOMEM, "actions");
     if (px_task_line_read(text, len, number, &job->line, &why) < 0) {
         px_auto_buf struct px_buf out = PX_BUF(PX_BATCH_ERROR_MAX);
+        px_batch_error(&out, number, job, &why);
+        px_task_line_done(&job->line);
         free(job);
-        px_batch_error(&out, number, NULL, &why);
         return hand_on(b, &out, &b->count.failed, e);
     }
     job->number = number;

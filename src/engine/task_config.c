@@ -38,6 +38,17 @@ static int read_path(struct reader *r, const struct px_yaml *n, void *out, struc
     return 0;
 }
 
+static int read_base(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
+{
+    char *copy = *n->text ? strdup(n->text) : NULL; /* an empty one is none */
+    (void)r;
+    if (!copy && *n->text)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
+    free(*(char **)out);
+    *(char **)out = copy;
+    return 0;
+}
+
 static int read_seconds(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
 {
     static const uint64_t month_msec = (uint64_t)1000 * 3600 * 24 * 31;
@@ -136,7 +147,8 @@ static int read_jail(struct reader *r, const struct px_yaml *n, void *out, struc
 static int read_jailer(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
 {
     (void)out;
-    if (px_equal(n->text, "none") || px_equal(n->text, "px") || *n->text == '\0')
+    bool null = n->plain && (px_equal(n->text, "null") || px_equal(n->text, "~"));
+    if (px_equal(n->text, "none") || px_equal(n->text, "px") || *n->text == '\0' || null)
         return 0;
     px_fail(e, PX_E_NOT_BUILT, 0, "%s, line %zu: px is the jailer, and uses no other", r->name, n->line);
     return px_fix(e, "Leave jailer out, or write jailer: none.");
@@ -167,6 +179,7 @@ static const struct field {
     {"jailer", PX_YAML_TEXT, read_jailer, 0},
     {"log_max_mb", PX_YAML_TEXT, read_megabytes, T(config.log_bytes_max)},
     {"overlay", PX_YAML_TEXT, read_overlay, T(config.overlay)},
+    {"base", PX_YAML_TEXT, read_base, T(base)},
     {"path", PX_YAML_LIST, read_places, T(path)},
     {"binds", PX_YAML_LIST, read_places, T(binds)},
     {"env", PX_YAML_LIST, read_variables, T(env)},
@@ -249,6 +262,7 @@ static void publish(struct px_tasks *tasks)
 {
     tasks->config.work_root = tasks->work_root;
     tasks->config.logs_dir = tasks->logs_dir;
+    tasks->config.base = tasks->base;
     tasks->config.allowed = (const char *const *)tasks->allowed;
     tasks->config.path = (const char *const *)tasks->path;
     tasks->config.binds = (const char *const *)tasks->binds;
@@ -281,6 +295,8 @@ int px_task_config_parse(struct px_tasks *tasks, const char *name, bool found, c
     if (done == 0 && len > 0)
         done = parse(&r, data, len, e);
     publish(tasks);
+    if (done == 0 && tasks->base && !tasks->config.jail)
+        done = px_fail(e, PX_E_TASK_CONFIG, 0, "%s: 'base' needs a box, and 'enable_jail' is false", name);
     px_task_config_done(usual);
     return done;
 }
@@ -306,4 +322,5 @@ void px_task_config_done(struct px_tasks *tasks)
     drop_list(tasks->env);
     free(tasks->work_root);
     free(tasks->logs_dir);
+    free(tasks->base);
 }

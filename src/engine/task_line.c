@@ -169,8 +169,9 @@ int px_task_line_read(const char *text, size_t len, uint64_t number, struct px_t
     if (!ret->json)
         return px_fail(e, PX_E_ACTIONS, 0, "line %llu is no JSON: %.150s", (unsigned long long)number, error.text);
     int done = json_is_object(ret->json) ? read_fields(&r, e) : wrong(&r, "this", "must be an object", e);
+    const json_t *id = json_object_get(ret->json, "id");
     if (done < 0) {
-        px_task_line_done(ret);
+        ret->id = json_is_string(id) || json_is_integer(id) ? id : NULL;
         return -1;
     }
     finish(ret);

@@ -22,6 +22,6 @@ struct px_task_line {
     struct px_task_action action;
 };
 
-/* number: for errors. */
+/* number: for errors. If it fails, ret has the JSON and the id as far as they were read, for the answer. */
 int px_task_line_read(const char *text, size_t len, uint64_t number, struct px_task_line *ret, struct px_err *e);
 void px_task_line_done(struct px_task_line *line);

@@ -27,6 +27,7 @@ static const struct {
     {"jailer", "none", NULL},
     {"log_max_mb", "64", "65"},
     {"overlay", "never", NULL},
+    {"base", "''", "debian-12"},
     {"path", "[]", "[/usr/bin]"},
     {"binds", "[]", "[/etc]"},
     {"env", "[]", "[A=1]"},

@@ -237,10 +237,27 @@ TEST(who_is_trusted)
 {
     int ends[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-    ASSERT(px_keep_trusts(ends[0], false));
-    ASSERT(px_keep_trusts(ends[0], true));
+    ASSERT_EQ(px_keep_trusts(ends[0], false), 1);
+    ASSERT_EQ(px_keep_trusts(ends[0], true), 1);
     close(ends[0]);
     close(ends[1]);
+}
+
+/* It is told from somebody who has no business here. */
+TEST(who_has_ended)
+{
+    px_auto_fd int dir = px_test_dir();
+    px_auto_fd int listener = px_keep_listen(dir);
+    ASSERT_OK(listener);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(px_keep_connect(dir) < 0);
+    int status = -1;
+    ASSERT_EQ(waitpid(pid, &status, 0), pid);
+    ASSERT_EQ(status, 0);
+    px_auto_fd int socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    ASSERT_OK(socket);
+    ASSERT_EQ(px_keep_trusts(socket, true), -ESRCH);
 }
 
 /* Connects from a child that did `before`, and tells what the other side thinks of it. */
@@ -262,8 +279,8 @@ static void meet(int dir, int listener, void (*before)(void), bool *ret_strict, 
     ASSERT_EQ(byte, 'y');
     int socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     ASSERT(socket >= 0);
-    *ret_strict = px_keep_trusts(socket, false);
-    *ret_lenient = px_keep_trusts(socket, true);
+    *ret_strict = px_keep_trusts(socket, false) > 0;
+    *ret_lenient = px_keep_trusts(socket, true) > 0;
     close(socket);
     close(ready[0]);
     close(ready[1]);

@@ -171,6 +171,11 @@ static int read_document(struct reader *r, struct px_yaml **ret, struct px_err *
             break;
         yaml_event_delete(&event);
     }
+    if (event.type == YAML_STREAM_END_EVENT) { /* comments alone: a map with nothing in it */
+        *ret = new_node(r, PX_YAML_MAP, &event, e);
+        yaml_event_delete(&event);
+        return *ret ? 0 : -1;
+    }
     int done = read_node(r, &event, ret, e);
     yaml_event_delete(&event);
     if (done < 0 || next_event(r, &event, e) < 0) /* the end of the document */

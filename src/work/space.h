@@ -9,6 +9,7 @@
  *
  *     .px/tasks/ID/           locked (flock) while somebody works on it
  *     .px/tasks/ID/layers     of a branch: its layers, and those that it was forked from
+ *     .px/tasks/ID/checkout   while a branch becomes plain: its directory is whole if it is there
  *     .px/tasks/ID/stage/     what an action is about to do: the new files and, once all is there, `record`
  *     .px/layers/LAYER/tree   frozen
  *     .px/layers/LAYER/users/ID   who needs it; the last one to go removes it
@@ -102,6 +103,8 @@ struct px_space_note {
 int px_space_commit(struct px_space *space, const struct px_changes *changes, const struct timespec *since,
                     const struct px_space_note *note, struct px_err *e);
 int px_space_fork(struct px_space *from, const char *to, struct px_err *e);
+/* A branch becomes plain: `copy` in its own directory, with all its files, is its tree from then on. */
+int px_space_checkout(struct px_space *space, const char *copy, struct px_err *e);
 /* Removes it with all that nobody else needs. */
 int px_space_remove(struct px_space *space, struct px_err *e);
 
@@ -138,6 +141,8 @@ int px_space_unsettle(const struct px_space_root *root, const char *id);
 void px_space_settle(const struct px_space_root *root, const char *id);
 void px_space_drop(const struct px_space_root *root, int dir, const char *name); /* by way of the trash */
 int px_space_recover(struct px_space *space, struct px_err *e);
+/* The rest of a checkout that was killed once the directory was in its place. */
+void px_space_finish_checkout(struct px_space *space);
 /* Writes what the changes bring as a layer into the empty directory `into`. */
 int px_layer_write(const struct px_changes *changes, const struct px_layers *below, int into);
 /* All layers but the lowest, as one. */

@@ -1,4 +1,4 @@
-/* Branches: made in the time it takes to write a list of layers, whatever lies in them. */
+/* Branches: made in the time it takes to write a list of layers, whatever lies in them. And the way back to a directory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -11,6 +11,8 @@
 #include "base/text.h"
 #include "state/state.h"
 #include "work/space.h"
+
+static const char mark[] = "checkout";
 
 static int write_stack(int own, const struct px_space_stack *stack, const struct px_space_stack *origin)
 {
@@ -73,4 +75,52 @@ int px_space_fork(struct px_space *from, const char *to, struct px_err *e)
     px_space_settle(from->root, to);
     px_space_forget(&branch);
     return r < 0 ? px_space_state(from, r, "cannot be forked", e) : 0;
+}
+
+/* ---- back to a directory ---- */
+
+/* Without its list of layers it is plain. */
+static int leave_layers(struct px_space *s)
+{
+    const struct px_space_stack *const stacks[] = {&s->stack, &s->origin};
+    if (unlinkat(s->own, "layers", 0) < 0 && errno != ENOENT)
+        return -errno;
+    (void)unlinkat(s->own, mark, 0);
+    for (size_t k = 0; k < PX_COUNT_OF(stacks); k++)
+        for (size_t i = 0; i < stacks[k]->count; i++)
+            px_space_let_go(s->root, stacks[k]->ids[i], s->id);
+    s->branch = false;
+    s->stack.count = s->origin.count = 0;
+    return 0;
+}
+
+static bool is_there(int dir, const char *name)
+{
+    struct stat st;
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+void px_space_finish_checkout(struct px_space *space)
+{
+    if (!is_there(space->own, mark))
+        return;
+    if (space->branch && is_there(space->root->dir, space->id))
+        (void)leave_layers(space); /* if that fails, its layers still have all of it */
+    (void)unlinkat(space->own, mark, 0);
+}
+
+int px_space_checkout(struct px_space *space, const char *copy, struct px_err *e)
+{
+    if (is_there(space->root->dir, space->id))
+        return px_space_state(space, -EEXIST, "something else has the name of its directory", e);
+    int r = px_space_unsettle(space->root, space->id);
+    if (r >= 0)
+        r = px_state_write(space->own, mark, "", 0);
+    if (r >= 0)
+        r = (int)px_sys(SYS_renameat2, space->own, copy, space->root->dir, space->id, 1 /* RENAME_NOREPLACE */);
+    if (r >= 0)
+        r = leave_layers(space);
+    (void)unlinkat(space->own, mark, 0);
+    px_space_settle(space->root, space->id);
+    return r < 0 ? px_space_state(space, r, "cannot get a directory", e) : 0;
 }

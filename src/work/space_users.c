@@ -130,6 +130,7 @@ static void settle_one(void *user, const char *id)
         return; /* somebody is at it */
     memcpy(s.id, id, strlen(id) + 1);
     if (new_name(id, l.made) >= 0 && px_space_recover(&s, NULL) >= 0 && px_space_read_stack(&s, NULL) >= 0) {
+        px_space_finish_checkout(&s);
         each_name(root->parts[PX_SPACE_LAYERS], look_at_layer, &l);
         px_space_settle(root, id);
     }

@@ -1,5 +1,5 @@
 /* work/test_kills.c - what a process would leave that is killed before any of its system calls that change a file, in a fork, a
- * removal, a change and a change that makes one layer of many: afterwards all of it is there or nothing, and nothing is left. */
+ * removal, a checkout, a change and a change that makes one layer of many: afterwards all of it is there or nothing, and nothing is left. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -165,6 +165,20 @@ static int do_change(struct place *p)
     return change(p, "t", "99");
 }
 
+/* A copy of the files as the caller of px_space_checkout makes it. */
+static int do_checkout(struct place *p)
+{
+    struct px_space s;
+    if (px_space_open(&p->root, "t", PX_SPACE_FIND, &s, NULL) < 0 || mkdirat(s.own, "copy", 0755) < 0)
+        return -1;
+    px_auto_fd int copy = openat(s.own, "copy", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    put(copy, "a", "0");
+    put(copy, "b", "0");
+    int r = px_space_checkout(&s, "copy", NULL);
+    px_space_close(&s);
+    return r;
+}
+
 static const struct kind {
     const char *name;
     void (*before)(struct place *p);
@@ -175,6 +189,8 @@ static const struct kind {
     {"the removal of a plain workspace", one_plain, do_remove},
     {"the removal of a branch", a_branch, do_remove},
     {"the removal of a deep branch", a_deep_branch, do_remove},
+    {"a checkout", a_branch, do_checkout},
+    {"a checkout of a deep branch", a_deep_branch, do_checkout},
     {"a change of a plain workspace", a_plain_and_a_change, do_change},
     {"a change that flattens", a_deep_branch, do_change},
 };
@@ -386,4 +402,14 @@ TEST(killed_in_a_change)
 TEST(killed_in_a_change_that_flattens)
 {
     kill_everywhere("a change that flattens");
+}
+
+TEST(killed_in_a_checkout)
+{
+    kill_everywhere("a checkout");
+}
+
+TEST(killed_in_a_checkout_of_a_deep_branch)
+{
+    kill_everywhere("a checkout of a deep branch");
 }

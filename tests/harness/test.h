@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { PX_TEST_DEADLINE_SEC = 20 };
+enum { PX_TEST_DEADLINE_SEC = 60 };
 
 struct px_test {
     const char *name;

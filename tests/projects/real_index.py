@@ -222,9 +222,9 @@ def run_by_podman(shop):
 def run_by_crun(shop):
     if not shutil.which("umoci"):
         raise Skip("umoci is not installed")
+    shop.packed()
     if os.getuid() == 0:
         shop.run("pack", "image", "--out", shop.top / "layout")
-        shop.packed()
         shop.command("umoci", "unpack", "--image", f"{shop.top / 'layout'}:px.local/shop:0.1.0", shop.top / "bundle")
         path = shop.top / "bundle/config.json"
         config = json.loads(path.read_text())
