@@ -95,6 +95,14 @@ static int look_and_load(struct px_project *p, const struct px_project_image_ask
 
 /* ---- building ---- */
 
+/* What the base is called that the lock pins: by the file that does. */
+static int name_base(const struct px_project *p, char *out, size_t size, struct px_err *e)
+{
+    return px_fmt(out, size, "%s/%s", p->site.root, px_site_lock_file(&p->site)) < 0
+               ? px_fail(e, PX_E_LIMIT, ENAMETOOLONG, "the path of the project is too long")
+               : 0;
+}
+
 /* The paths of what a box needs, and a hold on everything. */
 static int hold(struct px_building *b, struct px_project_image *image, struct px_err *e)
 {
@@ -182,10 +190,13 @@ static int find_or_build(struct px_project *p, const struct px_project_image_ask
 {
     const struct px_image_build how = {.base = px_project_base(p), .capabilities = image->capabilities, .force = ask->force};
     px_auto_free struct px_building *b = calloc(1, sizeof *b);
+    char place[PATH_MAX];
     if (!b)
         return no_memory(e);
+    if (name_base(p, place, sizeof place, e) < 0)
+        return -1;
     *b = (struct px_building){.how = &how, .env = image->env.runtime ? &image->env : NULL, .pinned = &image->pinned,
-                              .place = p->site.root, .renew = ask->renew};
+                              .place = place, .renew = ask->renew};
     int r = px_project_sandbox(p, &b->s, e) < 0 ? -1
             : ask->plan                         ? plan(b, image, ask->learn, e)
                                                 : build(p, b, image, ask->learn, e);
@@ -213,12 +224,15 @@ int px_project_image_ship(struct px_project *p, const struct px_project_image *i
 {
     struct px_image_build same = *how;
     px_auto_free struct px_building *b = calloc(1, sizeof *b);
+    char place[PATH_MAX];
     if (!b)
         return no_memory(e);
+    if (name_base(p, place, sizeof place, e) < 0)
+        return -1;
     same.base = px_project_base(p);
     same.capabilities = image->capabilities;
     *b = (struct px_building){
-        .how = &same, .env = &image->env, .app = app, .pinned = &image->pinned, .place = p->site.root};
+        .how = &same, .env = &image->env, .app = app, .pinned = &image->pinned, .place = place};
     int r = px_project_sandbox(p, &b->s, e) < 0 || px_building_words(b, e) < 0 || px_building_find(b, false, e) < 0 || px_building_make(b, e) < 0 ||
                     px_building_deliver(b, e) < 0
                 ? -1 : 0;

@@ -93,13 +93,13 @@ static int fetch_locked(struct px_sandbox *s, const struct px_capability_ask *as
     return px_fetch_locked(&f, list, e);
 }
 
-/* An id for something about a base and capabilities. */
+/* An id for something about a base and capabilities; another px may ask for other packages. */
 static int id_of(const char *what, const struct px_capability_ask *ask, struct px_oid *ret_id, struct px_err *e)
 {
     px_auto_buf struct px_buf words = PX_BUF(1 << 16);
     px_buf_printf(&words, "%s %s", what, ask->base->oid.hex);
     for (size_t i = 0; i < ask->set->count; i++)
-        px_buf_printf(&words, " %s", ask->set->items[i]->name);
+        px_buf_printf(&words, " %s (%s)", ask->set->items[i]->name, ask->set->items[i]->packages[ask->row->column].run);
     px_buf_puts(&words, ask->build ? ask->build : "");
     return words.err < 0 || px_hash_bytes(words.data, words.len, ret_id) < 0 ? no_memory(e) : 0;
 }

@@ -84,7 +84,7 @@ def one_commit_is_one_image_on_any_day(w):
     equal(pack(other, CI="1", **NOWHERE)["image_digest"], packed["image_digest"], "packed there")
     equal((other.dir / "px.lock").read_bytes(), text, "the lock there")
     names = [row["name"] for row in other.ask("sandbox", "base", "list", cwd=w.top)["bases"]]
-    equal(names, [str(other.dir)], "what a project pins is nobody else's debian-12")
+    equal(names, [str(other.dir / "px.lock")], "what a project pins is nobody else's debian-12")
     other.run("sandbox", "clean")
     equal(other.build(**NOWHERE)["cached"], True, "after what has no name was removed")
 
