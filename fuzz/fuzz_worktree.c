@@ -39,7 +39,7 @@ static void try_answer(const uint8_t *data, size_t size)
         check_path(w.specials.items[i]);
     px_auto_fd int list = px_worktree_list(&w);
     CHECK(list >= 0);
-    px_pack_command("demo", &w, &command);
+    px_pack_command("demo", &w, NULL, &command);
     CHECK(command.words[0]);
     px_worktree_done(&w);
 }

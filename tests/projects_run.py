@@ -284,6 +284,127 @@ print('uid', os.getuid(), os.path.exists('/app/show.py'), sorted(x for x in os.l
           "listens\n", "--net loopback")
 
 
+@test
+def what_the_caller_says_stands(w):
+    """-e is stronger than [tool.px.env], also for the environment's Python; so is PYTHONPATH, by either."""
+    w.project(more='[tool.px.env]\nMODE = "of the project"\nPYTHONPATH = "lib"\n')
+    for name in ("lib", "more"):
+        (w.dir / name).mkdir()
+        (w.dir / name / f"found_in_{name}.py").write_text("")
+    for where in (HOST, BOX):
+        equal(w.out("run", *where, "python", "-c", "import found_in_lib, os; print(os.environ['MODE'])"), "of the project\n", "of the project")
+    seen = w.shows(*BOX, "-e", "MODE=mine", "-e", "PYTHONPATH=/app/more", "show.py")["env"]
+    equal((seen["MODE"], seen["PYTHONPATH"]), ("mine", "/app/more"), "-e")
+    w.out("run", *BOX, "-e", "PYTHONPATH=/app/more", "python", "-c", "import found_in_more")
+
+
+# ---- the project's own package ---------------------------------------------------------------------------------------
+
+OWN = """import sys
+from importlib.metadata import entry_points, version
+
+def main():
+    print("own", __file__, version("demo"), [e.value for e in entry_points(group="demo.plugins")], *sys.argv[1:])
+    return 5
+"""
+SAID = '[project.scripts]\nmycli = "demo:main"\n[project.entry-points."demo.plugins"]\none = "demo:main"\n'
+BUILD = '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+
+
+def put(directory, files):
+    for name, text in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+@test
+def the_own_package(w):
+    """src layout: modules, python -m, a script, its metadata; from anywhere in the project, here and in the sandbox."""
+    put(w.dir, {"src/demo/__init__.py": OWN, "src/demo/__main__.py": "from . import main\nmain()\n", "deep/er/x": ""})
+    w.project(tool(), fake_pytest(), more=SAID + BUILD)
+    for where, root in ((HOST, str(w.dir)), (BOX, "/app")):
+        for cwd in (w.dir, w.dir / "deep/er"):
+            line = f"own {root}/src/demo/__init__.py 1.0 ['demo:main'] a b\n"
+            equal(w.run("run", *where, "mycli", "a", "b", status=5, cwd=cwd).stdout, line, "its script")
+            equal(w.out("run", *where, "python", "-m", "demo", "a", "b", cwd=cwd), line, "python -m")
+        equal(w.out("run", *where, "python", "-I", "-c", "import demo, demo_tool, sys; print(sys.path.count(sys.argv[1]))", f"{w.dir}/src"), "1\n", "once")
+        equal(w.run("run", *where, "sh", "-c", "cd / && exec mycli z", status=5).stdout.split()[-1], "z", "by PATH")
+        equal(w.run("run", *where, "demo", status=3).stdout, "tool\n", "a script of a package")
+        details = w.ask("explain", "run", *where, "mycli")["details"]
+        equal((details["kind"], details["sys_path"][0]), ("script", root + "/src"), "the plan")
+    put(w.dir, {"src/demo/new.py": "print('new')\n"})
+    equal(w.out("run", "--frozen", *BOX, "python", "-m", "demo.new"), "new\n", "an edit needs nothing to be made")
+
+
+@test
+def a_changed_script_is_a_changed_environment(w):
+    put(w.dir, {"src/demo/__init__.py": OWN})
+    w.project(more=SAID, sandbox=False)
+    path = w.dir / "pyproject.toml"
+    path.write_text(path.read_text().replace("mycli =", "other ="))
+    w.refused("run", "--frozen", "other", code="PX201", reason="project_changed")
+    equal(json.loads(w.run("--json", "status", status=1).stdout)["env"]["reason"], "project_changed", "status")
+    w.run("run", "other", status=5)
+    equal(w.ask("sync", "--frozen")["details"]["action"], "sync_env", "the lock stays")
+    w.run("run", "--frozen", "other", status=5)
+    w.refused("run", "--frozen", "mycli", code="PX031", status=127)
+
+
+@test
+def checkouts_share_an_environment(w):
+    """It is the same for two checkouts of one project, and each finds its own files in it."""
+    other = w.top / "other"
+    other.mkdir()
+    for directory in (w.dir, other):
+        put(directory, {"src/demo/__init__.py": OWN})
+        w.manifest(more=SAID, directory=directory)
+        w.run("sync", cwd=directory, status=0)
+        check(f"own {directory}/src/demo" in w.run("run", "mycli", cwd=directory, status=5).stdout, "its own")
+    paths = {json.loads((d / ".px/state.json").read_text())["current_env"]["env_path"] for d in (w.dir, other)}
+    equal(len(paths), 1, f"environments: {paths}")
+
+
+@test
+def no_package_no_change(w):
+    """What is no package gets the environment that it always had."""
+    def profile(more):
+        w.manifest(more=more)
+        return w.ask("sync")["details"]["profile_oid"]
+    plain = profile("")
+    put(w.dir, {"demo.py": "", "other/__init__.py": ""})
+    equal(profile(""), plain, "with files of any name")
+    check(profile(BUILD) != plain, "a package is another")
+
+
+@test
+def an_own_package_that_px_cannot_place(w):
+    w.manifest(more=BUILD + '[tool.setuptools]\npackage-dir = {demo = "code"}\n')
+    equal(len(w.ask("sync")["details"]["warnings"]), 1, "sync")
+    check("px: warning: pyproject.toml:" in w.run("sync", status=0).stderr, "said to a person")
+    check("'demo' is not a layout" in json.dumps(json.loads(w.run("--json", "status").stdout)["warnings"]), "status")
+    for more in ('[tool.setuptools.packages.find]\nwhere = ["../else"]\n', '[project.scripts]\n"../x" = "demo:main"\n',
+                 '[project.scripts]\npython = "demo:main"\n', '[project.scripts]\nx = "demo:main\\nimport os"\n'):
+        w.manifest(more=more)
+        for words in (("sync",), ("run", "python", "-c", "")):
+            w.refused(*words, code="PX102")
+
+
+@test
+def members_import_each_other(w):
+    w.shared.base()
+    put(w.dir, {"pyproject.toml": '[tool.px.workspace]\nname = "all"\nmembers = ["app", "libs/core"]\n',
+                "libs/core/pyproject.toml": '[project]\nname = "core-lib"\nversion = "2.0"\n[project.scripts]\ncore = "core.one:main"\n',
+                "libs/core/src/core/one.py": "def main():\n    print('core', __file__)\n",
+                "app/pyproject.toml": '[project]\nname = "app"\nversion = "1"\ndependencies = ["core-lib"]\n',
+                "app/app.py": "import core.one, importlib.metadata as m\ncore.one.main()\nprint(m.version('core-lib'))\n"})
+    w.run("sync", status=0)
+    for where, root in ((HOST, str(w.dir)), (BOX, "/app")):
+        line = f"core {root}/libs/core/src/core/one.py\n"
+        equal(w.out("run", *where, "app.py", cwd=w.dir / "app"), line + "2.0\n", "a member that another one needs")
+        equal(w.out("run", *where, "core", cwd=w.dir / "app"), line, "its script")
+
+
 # ---- how it ends -----------------------------------------------------------------------------------------------------
 
 
@@ -467,6 +588,7 @@ def P34_nothing_of_the_project_is_written(w):
     for where in (HOST, BOX):
         w.out("run", *where, "app.py")
         w.out("run", *where, "python", "-c", "import lib")
+        w.out("run", *where, "python", "-I", "-c", "import demo_tool")
         w.out("test", *where)
         w.out("explain", "run", *where, "app.py")
         w.run("run", *where, "python", "-c", "import lib; raise SystemExit(1)", status=1)

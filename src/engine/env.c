@@ -32,6 +32,7 @@ void px_env_done(struct px_env *env)
         px_env_package_done(&env->packages[i]);
     free(env->packages);
     json_decref(env->variables);
+    json_decref(env->project);
     px_lease_drop(env->lease);
     *env = (struct px_env){0};
 }
@@ -123,8 +124,12 @@ static int name_profile(struct px_env_work *w, struct px_env *env, struct px_err
                        e) < 0 ||
         px_python_put(w->s->store, w->runtime, &env->runtime_oid, e) < 0)
         return -1;
-    const struct px_profile profile = {
-        .runtime = env->runtime_oid.hex, .packages = list, .count = env->count, .env = env->variables};
+    env->project = json_incref(w->ask->project);
+    const struct px_profile profile = {.runtime = env->runtime_oid.hex,
+                                       .packages = list,
+                                       .count = env->count,
+                                       .env = env->variables,
+                                       .project = env->project};
     return px_profile_put(w->s->store, &profile, &env->profile, e);
 }
 
@@ -152,7 +157,7 @@ static int make_tree(struct px_env_work *w, struct px_env *env, struct px_err *e
     env->cached = r == 1;
     if (r != 0)
         return r < 0 ? -1 : 0;
-    if (px_env_write(env, px_tree_build_fd(build), trees, "/root", e) < 0) {
+    if (px_env_write(env, px_tree_build_fd(build), &(struct px_env_place){.store = trees, .below = "/root"}, e) < 0) {
         px_tree_drop(build);
         return -1;
     }
@@ -170,9 +175,9 @@ static int make_record(struct px_env_work *w, const struct px_env *env, struct p
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     json_t *blobs = json_array(), *trees = json_array(), *packages = json_array();
     px_auto(px_document) json_t *record = json_pack(
-        "{sssssssssssosOs{soso}}", "kind", "env", "base", w->runtime->base, "profile_oid", env->profile.hex, "runtime_oid",
-        env->runtime_oid.hex, "tree", env->tree.hex, "packages", packages, "env_vars", env->variables, "refs", "blobs",
-        blobs, "trees", trees);
+        "{sssssisssssssosOsO*s{soso}}", "kind", "env", "base", w->runtime->base, "layout", PX_ENV_LAYOUT, "profile_oid",
+        env->profile.hex, "runtime_oid", env->runtime_oid.hex, "tree", env->tree.hex, "packages", packages, "env_vars",
+        env->variables, "project", env->project, "refs", "blobs", blobs, "trees", trees);
     int r =
         record ? add_oid(blobs, &env->profile) + add_oid(blobs, &env->runtime_oid) + add_oid(trees, &env->tree) : -1;
     for (size_t i = 0; r == 0 && i < env->count; i++)
@@ -239,11 +244,14 @@ static int hold(struct px_env_work *w, struct px_env *env, struct px_err *e)
 
 /* ---- looking ---- */
 
-/* 1: every tree that the record names is there. */
+/* 1: it is as this px makes them, and every tree that the record names is there. */
 static int has_all(struct px_sandbox *s, const json_t *record)
 {
     const json_t *list = json_object_get(json_object_get(record, "refs"), "trees"), *item;
+    uint64_t layout = 0;
     size_t i;
+    if (px_document_number(record, "layout", INT_MAX, &layout) != 1 || layout != PX_ENV_LAYOUT)
+        return 0;
     json_array_foreach(list, i, item) {
         struct px_oid id;
         if (px_oid_parse(json_string_value(item), false, &id) < 0 || !px_tree_has(s->store, &id))
@@ -252,7 +260,13 @@ static int has_all(struct px_sandbox *s, const json_t *record)
     return 1;
 }
 
-int px_env_check(struct px_sandbox *s, const char *profile, struct px_err *e)
+static bool is_for(const json_t *record, const json_t *project)
+{
+    const json_t *made = json_object_get(record, "project");
+    return made && project ? json_equal(made, project) : !made && !project;
+}
+
+int px_env_check(struct px_sandbox *s, const char *profile, const json_t *project, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     px_auto(px_document) json_t *record = NULL;
@@ -271,7 +285,7 @@ int px_env_check(struct px_sandbox *s, const char *profile, struct px_err *e)
     if (px_document_read(px_buf_text(&text), text.len, "the record of an environment", PX_E_RECORD, &record, &damaged) <
         0)
         return 0;
-    return has_all(s, record);
+    return !has_all(s, record) ? 0 : is_for(record, project) ? 1 : 2;
 }
 
 /* ---- reading it back ---- */
@@ -280,13 +294,14 @@ int px_env_check(struct px_sandbox *s, const char *profile, struct px_err *e)
 static int take_record(const json_t *record, struct px_env *env)
 {
     const json_t *packages = json_object_get(record, "packages"), *item;
-    json_t *variables = json_object_get(record, "env_vars");
+    json_t *variables = json_object_get(record, "env_vars"), *project = json_object_get(record, "project");
     size_t i;
-    if (!json_is_array(packages) || !json_is_object(variables) ||
+    if (!json_is_array(packages) || !json_is_object(variables) || (project && !json_is_object(project)) ||
         px_oid_parse(px_document_text(record, "runtime_oid"), false, &env->runtime_oid) < 0 ||
         px_oid_parse(px_document_text(record, "tree"), false, &env->tree) < 0)
         return -EINVAL;
     env->variables = json_incref(variables);
+    env->project = json_incref(project);
     env->packages = calloc(json_array_size(packages) + 1, sizeof *env->packages);
     if (!env->packages)
         return -ENOMEM;

@@ -27,11 +27,12 @@ struct px_pins;
 struct px_sandbox;
 
 #define PX_ENV_OTHER_FILE "other_file"          /* the reason where a file was found that the lock does not name */
-enum { PX_ENV_LAYOUT = 1 };     /* of the directory; part of its tree's id, not of the profile's */
+enum { PX_ENV_LAYOUT = 2 };     /* of the directory; part of its tree's id, not of the profile's */
 
 struct px_env_ask {
     const struct px_manifest *manifest;         /* for its variables and groups; NULL: none */
     const struct px_pins *pins;
+    json_t *project;            /* the project's own packages (project/own.h); NULL: none */
     const char *project_dir;    /* absolute: what paths in the lock begin at; NULL: none are allowed */
     const char *base;           /* "debian-12" */
     const struct px_python *python;             /* of the base; NULL: the one that px knows it to have */
@@ -63,6 +64,7 @@ struct px_env {
     struct px_env_package *packages;            /* in the order of sys.path */
     size_t count;
     json_t *variables;
+    json_t *project;            /* the project's own packages; NULL: none */
     bool cached;                /* the directory was there already */
     struct px_lease *lease;
 };
@@ -70,8 +72,9 @@ struct px_env {
 int px_env_build(struct px_sandbox *s, const struct px_env_ask *ask, struct px_env *ret_env, struct px_err *e);
 void px_env_done(struct px_env *env);
 /* Whether the environment of that name can be used as it is: its record, its link, and every tree that it needs are
- * there. 1, 0, -1. Does not hash anything; `px sandbox status --verify` does. */
-int px_env_check(struct px_sandbox *s, const char *profile, struct px_err *e);
+ * there. 1, 0, -1; 2: it is whole, and made for other packages of the project's own than these (NULL: none). Does not
+ * hash anything; `px sandbox status --verify` does. */
+int px_env_check(struct px_sandbox *s, const char *profile, const json_t *project, struct px_err *e);
 
 /* PX121: the lock has no hash for the file of this package. */
 struct px_chosen;
@@ -97,5 +100,9 @@ void px_env_explain(const struct px_inferred *inferred, struct px_json *j, const
 
 /* The texts of an environment into an empty directory, for other places than PX_HOME: in an image, say. store: what the
  * paths of packages begin with ("/px/store/pkg-builds"); a package is at STORE/TREE and its files at
- * STORE/TREE/site-packages; `below` comes after TREE ("", or "/root" as in PX_HOME). */
-int px_env_write(const struct px_env *env, int dir, const char *store, const char *below, struct px_err *e);
+ * STORE/TREE/site-packages; `below` comes after TREE ("", or "/root" as in PX_HOME). root: where the project lies
+ * ("/app"); NULL: where PX_PROJECT_ROOT says when Python starts, since projects in any place share an environment. */
+struct px_env_place {
+    const char *store, *below, *root;
+};
+int px_env_write(const struct px_env *env, int dir, const struct px_env_place *place, struct px_err *e);

@@ -27,7 +27,7 @@ static int no_memory(struct px_err *e)
     return px_fail(e, PX_E_MEMORY, ENOMEM, "an environment for a sandbox");
 }
 
-static int name_tree(const struct px_env *env, struct px_oid *ret_tree, struct px_err *e)
+int px_env_part_name(const struct px_env *env, struct px_oid *ret_tree, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     px_auto(px_document) json_t *key =
@@ -97,7 +97,8 @@ static int fill(struct px_sandbox *s, const struct px_env *env, int root, struct
     px_auto_fd int dir = r < 0 ? r : px_open_beneath(root, "env", O_RDONLY | O_DIRECTORY, 0);
     if (dir < 0)
         return px_fail(e, PX_E_STORE_WRITE, dir, "cannot lay out the environment");
-    if (px_env_write(env, dir, PX_INSIDE_PACKAGES, "", e) < 0)
+    const struct px_env_place place = {.store = PX_INSIDE_PACKAGES, .below = "", .root = PX_INSIDE_APP};
+    if (px_env_write(env, dir, &place, e) < 0)
         return -1;
     for (size_t i = 0; i < env->count; i++)
         if (add_package(s, &env->packages[i], root, e) < 0)
@@ -201,7 +202,7 @@ int px_env_part_make(struct px_sandbox *s, const struct px_env *env, enum px_com
 {
     struct px_env_part part = {0};
     struct px_tree_build *build = NULL;
-    if (name_tree(env, &part.tree, e) < 0)
+    if (px_env_part_name(env, &part.tree, e) < 0)
         return -1;
     int r = px_tree_begin(s->store, &part.tree, &build, e);
     if (r >= 0)

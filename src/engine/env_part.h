@@ -14,11 +14,14 @@
 #define PX_INSIDE "/px"
 #define PX_INSIDE_ENV PX_INSIDE "/env"
 #define PX_INSIDE_PACKAGES PX_INSIDE "/store/pkg-builds"
+#define PX_INSIDE_APP "/app"    /* the project itself, which is no part of it */
 
 struct px_env_part {
     struct px_oid tree;
     struct px_layer layer;      /* its names begin with px/ */
 };
+/* What its tree is called; another version of px may call it differently, and lay it out differently. */
+int px_env_part_name(const struct px_env *env, struct px_oid *ret_tree, struct px_err *e);
 /* Files of packages are links to those of their own trees. force: pack it again, and compare. */
 int px_env_part_make(struct px_sandbox *s, const struct px_env *env, enum px_compression compression, bool force,
                      struct px_env_part *ret_part, struct px_err *e);

@@ -172,12 +172,14 @@ static bool same_minor(const char *version, const char *minor)
     return version && px_starts_with(version, minor) && (version[n] == '\0' || version[n] == '.');
 }
 
-/* Its record, its directory and all that they need are in the store. */
-static bool env_is_whole(struct px_project *p, const struct px_made_env *env)
+/* Its record, its directory and all that they need are in the store, and the project's own packages are those of today. */
+static const char *judge_files(struct px_project *p, const struct px_look *l)
 {
     struct px_sandbox *s = NULL;
     struct px_err ignored = {0};
-    return env->profile_oid && px_project_sandbox(p, &s, &ignored) == 0 && px_env_check(s, env->profile_oid, &ignored) == 1;
+    int r = !l->env.profile_oid || px_project_sandbox(p, &s, &ignored) < 0
+                ? 0 : px_env_check(s, l->env.profile_oid, l->own.facts, &ignored);
+    return r == 1 ? NULL : r == 2 ? "project_changed" : "invalid_env";
 }
 
 static const char *judge_env(struct px_project *p, const struct px_look *l)
@@ -190,7 +192,7 @@ static const char *judge_env(struct px_project *p, const struct px_look *l)
     if (!same_minor(env->runtime_version, l->target.minor) || !px_equal(env->runtime_platform, l->target.platform) ||
         px_project_misses(p))
         return "runtime_mismatch";
-    return env_is_whole(p, env) ? NULL : "invalid_env";
+    return judge_files(p, l);
 }
 
 static void look_at_env(struct px_project *p, struct px_look *l)
@@ -212,6 +214,8 @@ int px_look_at(struct px_project *p, struct px_look *ret_look, struct px_err *e)
     px_target_for(px_project_python(p), &ret_look->target);
     ret_look->flags.manifest_exists = p->site.manifest_exists;
     ret_look->lock_file = px_site_lock_file(&p->site);
+    if (px_own_find(&p->site, &ret_look->own, e) < 0)
+        return -1;
     if (p->site.manifest_exists && look_at_lock(&p->site, ret_look, e) < 0) {
         px_look_done(ret_look);
         return -1;
@@ -225,6 +229,7 @@ void px_look_done(struct px_look *look)
 {
     px_pins_done(&look->pins);
     px_drift_done(&look->drift);
+    px_own_done(&look->own);
     px_made_env_done(&look->env);
 }
 

@@ -14,6 +14,7 @@
 #include "engine/target.h"
 #include "project/site.h"
 #include "project/drift.h"
+#include "project/own.h"
 #include "project/pins.h"
 #include "project/state.h"
 #include "project/state_file.h"
@@ -39,6 +40,7 @@ struct px_look {
     struct px_pins pins;
     struct px_drift drift;
     struct px_oid fingerprint;
+    struct px_own own;          /* the project's own packages */
     struct px_made_env env;
     const char *env_reason;     /* NULL: the environment is clean */
 };

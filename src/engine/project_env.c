@@ -80,6 +80,7 @@ static int build_once(struct build *b, struct px_env *ret_env, struct px_err *e)
     const struct px_env_ask ask = {
         .manifest = &b->p->site.manifest,
         .pins = &b->look->pins,
+        .project = b->look->own.facts,
         .project_dir = b->p->site.root,
         .base = px_project_base(b->p),
         .python = px_project_python(b->p),

@@ -153,8 +153,6 @@ static int find_files(struct px_packing *k, struct px_err *e)
         return -1;
     if (k->files.dirty.count > 0 && !k->how->allow_dirty)
         return refuse_dirty(&k->files, e);
-    px_pack_command(k->p->site.manifest.name, &k->files, &k->command);
-    k->app.command = k->command.words;
     return 0;
 }
 
@@ -190,11 +188,13 @@ static int make_sandbox(struct px_packing *k, struct px_err *e)
 
 /* ---- the whole ---- */
 
-static void choose_name(struct px_packing *k)
+static void choose_words(struct px_packing *k)
 {
     const struct px_manifest *m = &k->p->site.manifest;
     px_pack_name(px_site_name(&k->p->site), m->version, k->sandbox.env.profile.hex, k->name);
     k->build.tag = k->how->tag ? k->how->tag : k->name;
+    px_pack_command(m->name, &k->files, k->sandbox.env.project, &k->command);
+    k->app.command = k->command.words;
 }
 
 /* What a registry refuses is a failure of the pack, said in its own words. */
@@ -214,7 +214,7 @@ static int pack(struct px_packing *k, struct px_err *e)
 {
     if (check_words(k, e) < 0 || check_state(k, e) < 0 || find_files(k, e) < 0 || make_sandbox(k, e) < 0)
         return -1;
-    choose_name(k);
+    choose_words(k);
     if (px_packing_app(k, k->compression, &k->app.layer, e) < 0 || (k->how->check_repro && px_packing_check(k, e) < 0))
         return -1;
     return ship(k, e);

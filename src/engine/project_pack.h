@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <jansson.h>
+
 struct px_worktree;
 
 enum { PX_PACK_NAME_SIZE = 512, PX_PACK_COMMAND_MAX = 4 };
@@ -15,10 +17,11 @@ enum { PX_PACK_NAME_SIZE = 512, PX_PACK_COMMAND_MAX = 4 };
  * first digits of the profile. */
 void px_pack_name(const char *name, const char *version, const char *profile, char out[PX_PACK_NAME_SIZE]);
 
-/* What an image of these files runs when it is told nothing, from /app: the package of the project's name, a main.py, or
- * Python. */
+/* What an image of these files runs when it is told nothing, from /app: the package of the project's name, the only
+ * script of its own packages (project/own.h; NULL: none), a main.py, or Python. */
 struct px_pack_command {
     char module[256];
     const char *words[PX_PACK_COMMAND_MAX];
 };
-void px_pack_command(const char *name, const struct px_worktree *files, struct px_pack_command *ret_command);
+void px_pack_command(const char *name, const struct px_worktree *files, const json_t *own,
+                     struct px_pack_command *ret_command);

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "engine/project_pack.h"
+#include "project/own.h"
 #include "image/worktree.h"
 
 enum { WORD_MAX = 128, PROFILE_DIGITS = 32 };
@@ -75,18 +76,56 @@ static bool has(const struct px_worktree *files, const char *module, const char 
     return px_fmt(path, sizeof path, "%s%s%s", module, *module ? "/" : "", file) >= 0 && px_worktree_has(files, path);
 }
 
-void px_pack_command(const char *name, const struct px_worktree *files, struct px_pack_command *ret_command)
+/* Beside pyproject.toml, then in the directories of the project's own packages. */
+static bool find_module(const char *module, const struct px_worktree *files, const json_t *own,
+                        struct px_pack_command *c)
+{
+    const json_t *paths = json_object_get(own, "paths");
+    char dir[512];
+    for (size_t i = 0; i <= json_array_size(paths); i++) {
+        const char *path = i ? json_string_value(json_array_get(paths, i - 1)) : "";
+        if (px_fmt(dir, sizeof dir, "%s%s%s", path, *path ? "/" : "", module) < 0 ||
+            !(has(files, dir, "__main__.py") || has(files, dir, "cli.py")))
+            continue;
+        (void)px_fmt(c->module, sizeof c->module, "%s%s", module, has(files, dir, "__main__.py") ? "" : ".cli");
+        c->words[1] = "-m";
+        c->words[2] = c->module;
+        return true;
+    }
+    return false;
+}
+
+struct only {
+    size_t count;
+    char *name;
+    size_t size;
+};
+
+static int take_only(void *user, const char *name)
+{
+    struct only *o = user;
+    return o->count++ > 0 || px_fmt(o->name, o->size, "%s", name) < 0 ? -1 : 0;
+}
+
+/* The project's only script says what it is run as. */
+static bool find_script(const json_t *own, struct px_pack_command *c)
+{
+    struct only only = {.name = c->module, .size = sizeof c->module};
+    if (px_own_scripts(own, take_only, &only) != 0 || only.count != 1)
+        return false;
+    c->words[0] = c->module;
+    return true;
+}
+
+void px_pack_command(const char *name, const struct px_worktree *files, const json_t *own,
+                     struct px_pack_command *ret_command)
 {
     static const char *const programs[] = {"main.py", "app.py", "__main__.py"};
     struct px_pack_command *c = ret_command;
     char module[sizeof c->module - 4];
     *c = (struct px_pack_command){.words = {"python"}};
-    if (module_of(name, module, sizeof module) && (has(files, module, "__main__.py") || has(files, module, "cli.py"))) {
-        (void)px_fmt(c->module, sizeof c->module, "%s%s", module, has(files, module, "__main__.py") ? "" : ".cli");
-        c->words[1] = "-m";
-        c->words[2] = c->module;
+    if ((module_of(name, module, sizeof module) && find_module(module, files, own, c)) || find_script(own, c))
         return;
-    }
     for (size_t i = 0; !c->words[1] && i < PX_COUNT_OF(programs); i++)
         if (has(files, "", programs[i]))
             c->words[1] = programs[i];

@@ -36,7 +36,7 @@ struct px_program {
     size_t count;
 };
 
-#define PX_PROGRAM_APP "/app"
+#define PX_PROGRAM_APP PX_INSIDE_APP
 #define PX_PROGRAM_ENV PX_INSIDE_ENV
 
 /* PX003, PX030, PX031. */

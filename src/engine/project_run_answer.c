@@ -142,7 +142,13 @@ static json_t *words_json(char *const *words, size_t count)
 static json_t *paths_json(const struct px_launch *l, const struct px_env *env)
 {
     json_t *list = json_array();
+    const json_t *own;
     const char *store = l->p->sandbox ? px_store_path(l->p->sandbox->store) : "";
+    size_t k;
+    json_array_foreach(json_object_get(env->project, "paths"), k, own) {
+        const char *path = json_string_value(own), *root = l->sandbox ? PX_PROGRAM_APP : l->p->site.root;
+        json_array_append_new(list, px_equal(path, ".") ? json_string(root) : json_sprintf("%s/%s", root, path));
+    }
     for (size_t i = 0; list && i < env->count; i++)
         json_array_append_new(
             list, l->sandbox ? json_sprintf(PX_INSIDE_PACKAGES "/%s/site-packages", env->packages[i].tree.hex)

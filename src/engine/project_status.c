@@ -71,6 +71,7 @@ static void add_env_reason(json_t *list, const char *reason)
         {"runtime_mismatch", "the environment was made for another Python"},
         {"invalid_state", ".px holds a state that cannot be read"},
         {"invalid_env", "the environment's files are not what they were"},
+        {"project_changed", "the project's scripts, version or layout were changed since the environment was made"},
     };
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
         if (px_equal(rows[i].reason, reason))
@@ -130,9 +131,9 @@ static json_t *next_action(const struct px_site *site, const struct px_look *l)
     return json_pack("{s:s, s:s}", "kind", site->workspace ? "sync_workspace" : "sync", "command", "px sync");
 }
 
-static json_t *warnings(const struct px_site *site)
+static json_t *warnings(const struct px_site *site, const struct px_look *l)
 {
-    json_t *list = json_array();
+    json_t *list = l->own.limits ? json_copy(l->own.limits) : json_array();
     for (size_t i = 0; i < site->member_count; i++)
         if (site->members[i].manifest.sandbox_defined)
             json_array_append_new(
@@ -152,7 +153,7 @@ int px_project_status(struct px_project *p, char **ret_json, bool *ret_consisten
     json_t *details =
         json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "context", context(site), "project", project(p, &l),
                   "workspace", workspace(site, &l), "runtime", runtime(&l), "lock", lock(&l), "env", env(&l),
-                  "next_action", next_action(site, &l), "warnings", warnings(site));
+                  "next_action", next_action(site, &l), "warnings", warnings(site, &l));
     int r = px_answer("status", consistent ? "ok" : "user-error", px_state_label(l.state, site->workspace), details,
                       true, ret_json, e);
     px_look_done(&l);

@@ -169,23 +169,30 @@ static int label(struct px_building *b, struct px_image_text *list)
 
 static const struct variable {
     const char *name, *value;
+    bool replaced;              /* by what [tool.px.env] says */
 } env_variables[] = {
-    {"PATH", PX_INSIDE_ENV "/bin:" SYSTEM_PATH},
-    {"LANG", "C.UTF-8"},
-    {"PX_SANDBOX", "1"},
-    {"PYTHONDONTWRITEBYTECODE", "1"},           /* the same files, however often it ran */
-    {"PYTHONUNBUFFERED", "1"},
-    {"VIRTUAL_ENV", PX_INSIDE_ENV},
+    {"PATH", PX_INSIDE_ENV "/bin:" SYSTEM_PATH, false},
+    {"LANG", "C.UTF-8", true},
+    {"PX_SANDBOX", "1", false},
+    {"PYTHONDONTWRITEBYTECODE", "1", false},    /* the same files, however often it ran */
+    {"PYTHONUNBUFFERED", "1", true},
+    {"VIRTUAL_ENV", PX_INSIDE_ENV, false},
 };
 
-/* Ours, then the project's own, which do not change ours. */
+static const char *value_of(const struct px_building *b, const struct variable *v)
+{
+    const char *said = v->replaced ? px_document_text(b->env->variables, v->name) : NULL;
+    return said ? said : v->value;
+}
+
+/* Ours, then the others of the project. */
 static int set_variables(struct px_building *b, struct px_image_text *list)
 {
     const char *name;
     json_t *value;
     int r = 0;
     for (size_t i = 0; r == 0 && i < PX_COUNT_OF(env_variables); i++)
-        r = put(list, env_variables[i].name, env_variables[i].value);
+        r = put(list, env_variables[i].name, value_of(b, &env_variables[i]));
     json_object_foreach(b->env->variables, name, value) {
         bool ours = px_equal(name, "PX_SANDBOX_ID");
         for (size_t i = 0; i < PX_COUNT_OF(env_variables); i++)
@@ -216,7 +223,7 @@ static int configure(struct px_building *b, struct px_err *e)
     r = r < 0 ? r : set_command(b, &c->cmd);
     r = r < 0 ? r : label(b, &c->labels);
     r = r < 0 ? r : label(b, &b->image.annotations);
-    c->workdir = r < 0 ? NULL : strdup(b->env ? "/app" : "/");
+    c->workdir = r < 0 ? NULL : strdup(b->env ? PX_INSIDE_APP : "/");
     return r < 0 || !c->workdir ? no_memory(e) : 0;
 }
 

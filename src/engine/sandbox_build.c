@@ -212,9 +212,11 @@ static int not_ours(const struct px_building *b, const char *what, const char *e
     return px_detail(e, "found", found ? found : "");
 }
 
-/* With an environment: the trees that a box needs. 0, 1: one is lost, -1. */
+/* With an environment: the trees that a box needs. 0, 1: one is lost, -1; OLDER: another px laid out the environment. */
+enum { OLDER = 2 };
 static int take_trees(struct px_building *b, const json_t *record, struct px_err *e)
 {
+    struct px_oid today;
     const char *profile = px_document_text(record, "profile_oid"), *base = px_document_text(record, "base_os_oid");
     if (!px_equal(profile, b->profile.hex))
         return not_ours(b, "profile_oid", b->profile.hex, profile, e);
@@ -223,6 +225,10 @@ static int take_trees(struct px_building *b, const json_t *record, struct px_err
     if (px_oid_parse(px_document_text(record, "root"), false, &b->root) < 0 ||
         px_oid_parse(px_document_text(record, "inside"), false, &b->part.tree) < 0)
         return not_ours(b, "its trees", "root and inside", NULL, e);
+    if (px_env_part_name(b->env, &today, e) < 0)
+        return -1;
+    if (!px_oid_equal(&today, &b->part.tree))
+        return OLDER;
     return px_tree_has(b->s->store, &b->root) && px_tree_has(b->s->store, &b->part.tree) ? 0 : 1;
 }
 
@@ -249,7 +255,7 @@ static int look(struct px_building *b, struct px_err *e)
     int lost = b->env ? take_trees(b, record, e) : 0;
     if (lost < 0)
         return -1;
-    if (b->compression != PX_COMPRESS_GZIP)
+    if (b->compression != PX_COMPRESS_GZIP || lost == OLDER)
         return 0;
     if (!b->how->force && lost == 0 && px_image_load(b->s->store, &manifest, &b->image, e) == 0)
         return 1;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "harness/test.h"
 #include "image/oci.h"
 #include "image/worktree.h"
@@ -64,13 +65,44 @@ static void expect(const char *name, const char *files, size_t size, const char 
     ASSERT(text);
     memcpy(text, files, size);
     ASSERT_PX(px_worktree_read(text, size, &w, &e), e);
-    px_pack_command(name, &w, &c);
+    px_pack_command(name, &w, NULL, &c);
     ASSERT_STR(c.words[0], "python");
     ASSERT_STR(c.words[1], one);
     ASSERT_STR(c.words[1] ? c.words[2] : NULL, two);
     px_worktree_done(&w);
 }
 #define EXPECT(name, files, one, two) expect(name, files, sizeof files, one, two)
+
+/* In the directories of the project's own packages, too; or its only script. */
+TEST(what_an_image_of_a_package_runs)
+{
+    static const struct {
+        const char *entries, *files;
+        const char *words[4];
+    } rows[] = {
+        {"", "Fsrc/demo/__main__.py", {"python", "-m", "demo"}},
+        {"[console_scripts]\\none = demo:main\\n", "Fsrc/demo/__main__.py", {"python", "-m", "demo"}},
+        {"[console_scripts]\\none = demo:main\\n", "Fmain.py", {"one"}},
+        {"[console_scripts]\\none = demo:main\\ntwo = demo:main\\n", "Fmain.py", {"python", "main.py"}},
+        {"[other]\\none = demo:main\\n", "Fdemo.py", {"python"}},
+    };
+    for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
+        char text[256];
+        struct px_worktree w;
+        struct px_pack_command c;
+        struct px_err e = {0};
+        ASSERT_OK(px_fmt(text, sizeof text, "{\"packages\":[{\"entry_points\":\"%s\"}],\"paths\":[\"src\"]}", rows[i].entries));
+        json_t *own = json_loads(text, 0, NULL);
+        char *files = strdup(rows[i].files);
+        ASSERT(own && files);
+        ASSERT_PX(px_worktree_read(files, strlen(files) + 1, &w, &e), e);
+        px_pack_command("demo", &w, own, &c);
+        for (size_t k = 0; k < 4; k++)
+            ASSERT_STR(c.words[k], rows[i].words[k]);
+        px_worktree_done(&w);
+        json_decref(own);
+    }
+}
 
 TEST(what_an_image_runs)
 {

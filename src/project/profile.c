@@ -72,7 +72,10 @@ int px_profile_payload(const struct px_profile *profile, struct px_buf *out)
     px_auto(px_document) json_t *payload =
         json_pack("{sssososO}", "runtime_oid", profile->runtime, "packages", packages_json(profile), "sys_path_order",
                   order_json(profile), "env_vars", env);
-    return payload ? px_canonical(payload, out) : -ENOMEM;
+    px_auto(px_document) json_t *own = profile->project ? json_deep_copy(profile->project) : NULL;
+    if (!payload || (profile->project && json_object_set(payload, "project", own) < 0))
+        return -ENOMEM;
+    return px_canonical(payload, out);
 }
 
 int px_profile_put(struct px_store *store, const struct px_profile *profile, struct px_oid *ret_oid, struct px_err *e)

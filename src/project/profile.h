@@ -13,7 +13,8 @@
  * reference's profile header inside; the same fields in the reference's own wrapping give its golden id, which a
  * test keeps. LD_LIBRARY_PATH is no part of it: it would name a path of this machine, and wheels that bundle
  * libraries find them by RUNPATH. packages are sorted by name, version and oid; sys_path_order is the order of
- * names, which is the order of px.lock, whatever lock they came from. */
+ * names, which is the order of px.lock, whatever lock they came from. A project with packages of its own also has
+ * "project" (project/own.h), and one without has nothing of the kind. */
 #pragma once
 
 #include <jansson.h>
@@ -36,6 +37,7 @@ struct px_profile {
     const struct px_profile_package *packages;  /* in the order of sys.path */
     size_t count;
     const json_t *env;          /* NULL: none */
+    const json_t *project;      /* the project's own packages (project/own.h); NULL: none, and nothing of it is in the id */
 };
 
 /* The payload as canonical JSON. 0, -ENOMEM, -EINVAL. */

@@ -74,6 +74,7 @@ static int refuse_env(const struct px_guard *g, struct px_err *e)
         {"runtime_mismatch", "It was made for another Python."},
         {"invalid_state", "The project's .px/state.json cannot be read."},
         {"invalid_env", "Its files are not what they were."},
+        {"project_changed", "The project's scripts, version or layout were changed since it was made."},
     };
     const char *reason = g->env_reason ? g->env_reason : "missing_env", *why = NULL;
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)

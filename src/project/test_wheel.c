@@ -205,6 +205,16 @@ TEST(record_is_rewritten)
     (void)px_fd_close(root);
 }
 
+/* As maturin writes it: one Tag with all that the file name has. */
+TEST(tags_in_one_line)
+{
+    static const struct file wheel = {INFO "WHEEL",
+                                      "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py2.py3-none-linux_x86_64.any\n"};
+    struct px_err e = {0};
+    px_auto_fd int root = px_test_dir();
+    ASSERT_PX(install_in(root, INFO "WHEEL", &wheel, "", &e), e);
+}
+
 TEST(wheels_that_are_refused)
 {
     static const struct {

@@ -142,13 +142,26 @@ static bool has_word(const char *words, size_t length, const char *word, size_t 
     return false;
 }
 
+/* Whether both have a word in common: some tools write in a Tag what they write in the file name,
+ * "manylinux_2_17_x86_64.manylinux2014_x86_64". */
+static bool has_one_of(const char *words, size_t length, const char *list, size_t list_length)
+{
+    for (size_t at = 0, n; at <= list_length; at += n + 1) {
+        const char *dot = memchr(list + at, '.', list_length - at);
+        n = dot ? (size_t)(dot - list) - at : list_length - at;
+        if (has_word(words, length, list + at, n))
+            return true;
+    }
+    return false;
+}
+
 static bool is_tag_of_name(const struct installing *w, const char *tag)
 {
     const struct px_wheel_name *p = &w->parts;
     const char *first = strchr(tag, '-'), *second = first ? strchr(first + 1, '-') : NULL;
-    return second && has_word(p->python, p->python_length, tag, (size_t)(first - tag)) &&
-           has_word(p->abi, p->abi_length, first + 1, (size_t)(second - first - 1)) &&
-           has_word(p->platform, p->platform_length, second + 1, strlen(second + 1));
+    return second && has_one_of(p->python, p->python_length, tag, (size_t)(first - tag)) &&
+           has_one_of(p->abi, p->abi_length, first + 1, (size_t)(second - first - 1)) &&
+           has_one_of(p->platform, p->platform_length, second + 1, strlen(second + 1));
 }
 
 /* Wheels get more tags after they are made, in their file names; what both say must have something in common. */

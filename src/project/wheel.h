@@ -63,6 +63,8 @@ struct px_script {
 typedef int px_script_seen(void *user, const struct px_script *script);
 int px_wheel_scripts(const char *text, size_t length, px_script_seen *seen, void *user, size_t *ret_line);
 void px_wheel_script_write(struct px_buf *out, const struct px_script *script);
+/* What would stand in for the interpreter itself: "python", "python3", "python3.11". */
+bool px_wheel_is_python(const char *name);
 /* What stands before a Python script so that the python beside it runs it. */
 extern const char px_wheel_shebang[];
 

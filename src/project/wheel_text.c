@@ -281,6 +281,11 @@ int px_wheel_scripts(const char *text, size_t length, px_script_seen *seen, void
     return r;
 }
 
+bool px_wheel_is_python(const char *name)
+{
+    return px_starts_with(name, "python") && name[6 + strspn(name + 6, "0123456789.")] == '\0';
+}
+
 /* A shell and Python both read it: the shell as a command, Python as a string. The interpreter is the one beside the
  * name by which the script was called, so that one script serves every environment that links it. */
 const char px_wheel_shebang[] = "#!/bin/sh\n'''exec' \"${0%/*}/python\" \"$0\" \"$@\"\n' '''\n";

@@ -6,10 +6,12 @@ Projects are git repositories made here, on the base and with the wheels of proj
 """
 
 import hashlib
+import io
 import json
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -103,6 +105,22 @@ def without_git_everything_is_clean(w):
     done = pack(project.synced())
     check("commit" not in done, f"{done.get('commit')}")
     equal(sorted(packed_files(project)), [".gitignore", ".ignore", "keep.log", "main.py", "pyproject.toml", "requirements.txt"], "files")
+
+
+@test
+def the_own_package_is_in_the_image(w):
+    project = make(w, {"src/demo/__init__.py": b"import alpha\ndef main():\n    print('own', __file__)\n"}, more='[project.scripts]\nmycli = "demo:main"\n')
+    out = project.dir.parent / "image.tar"
+    pack(project, "--out", str(out))
+    made = Archive(out)
+    equal(made.config["config"]["Cmd"], ["mycli"], "what it runs")
+    root = project.dir.parent / "rootfs"
+    for descriptor in made.manifest["layers"]:
+        with tarfile.open(fileobj=io.BytesIO(made.blob(descriptor))) as tar:
+            tar.extractall(root, members=[m for m in tar if not m.isdev()])
+    words = [word for line in made.config["config"]["Env"] for word in ("-e", line)]
+    done = project.run("exec", "--rootfs", str(root), *words, "-w", "/app", "--", *made.config["config"]["Cmd"])
+    equal(done.stdout, "own /app/src/demo/__init__.py\n", "the image runs it")
 
 
 # ---- bytes ------------------------------------------------------------------------------------------------------------

@@ -388,6 +388,22 @@ def p16_p17_records_of_something_else(w):
 
 
 @test
+def records_of_another_layout(w):
+    """What an older px laid out differently is made again, under the same names."""
+    project = w.project(ALPHA).synced()
+    first = project.build()
+    state = json.loads((project.dir / ".px/state.json").read_text())["current_env"]
+    env, image = project.home / "sandbox/envs" / state["profile_oid"] / "manifest.json", project.record(first)
+    record = json.loads(env.read_text())
+    env.write_text(json.dumps({key: value for key, value in record.items() if key != "layout"}))
+    image.write_text(json.dumps(json.loads(image.read_text()) | {"inside": "0" * 64}))
+    equal(project.ask("status", status=1)["env"]["reason"], "invalid_env", "the environment")
+    equal(project.ask("sync", "--frozen")["details"]["profile_oid"], state["profile_oid"], "its name")
+    again = project.build()
+    equal((again["cached"], again["sbx_id"], again["image_digest"]), (False, first["sbx_id"], first["image_digest"]), "the image")
+
+
+@test
 def p37_many_at_once(w):
     project = w.project(ALPHA).synced()
     project.run("sandbox", "add", "yaml")
