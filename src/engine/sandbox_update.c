@@ -133,7 +133,8 @@ int px_sandbox_update(struct px_sandbox *s, char **ret_json, struct px_err *e)
     e = e ? e : &own;
     if (!rows || !kept)
         return no_memory(e);
-    if (px_notes_drop(s->store, e) < 0 || update_bases(s, rows, e) < 0 || update_images(s, rows, kept, e) < 0)
+    /* An archive that does not answer changes nothing: what it said before is forgotten once it has said something new. */
+    if (update_bases(s, rows, e) < 0 || px_notes_drop(s->store, e) < 0 || update_images(s, rows, kept, e) < 0)
         return -1;
     px_auto(px_document) json_t *out = json_pack("{sOsisO}", "kept", kept, "schema", 1, "updated", rows);
     if (!out || px_canonical(out, &text) < 0 || !(*ret_json = px_buf_take(&text)))

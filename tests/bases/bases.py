@@ -311,6 +311,9 @@ def one_id_is_one_image(w):
     check(len({image["sbx_id"] for image in seen}) == 3 and len({image["image_digest"] for image in seen}) == 3, f"{seen}")
     # What the archive said holds until it is asked again, and then the image is the one that others have.
     check(w.ask(home, *words, **newer)["image_digest"] == seen[0]["image_digest"], "another image without a word")
+    nowhere = dict(PX_APT_MIRROR="[trusted=yes] file:///nowhere", PX_APT_SECURITY_MIRROR="[trusted=yes] file:///nowhere")
+    w.refused(home, "PX903", "sandbox", "update", **nowhere)
+    check(w.ask(home, *words, **nowhere)["image_digest"] == seen[0]["image_digest"], "forgotten without an answer")
     for image, day in ((seen[1], newer), (seen[2], other), (seen[0], {})):
         w.run(home, "sandbox", "update", **day)
         again = w.ask(home, *words, **day)
