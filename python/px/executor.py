@@ -24,6 +24,7 @@ from ._errors import SandboxError
 from ._folders import absolute
 from ._policy import Setting, Value, environment, policy_of, seconds, settings_of
 from ._streams import step_out_async
+from ._words import EXECUTOR, spoken
 
 __all__ = ["ExecutionResult", "SandboxConfig", "SandboxError", "SandboxExecutor"]
 
@@ -34,12 +35,19 @@ DEFAULT_TIMEOUT = 60
 CANNOT_START, GONE = 19, 40  # codes of px-errors(7)
 
 
+def checked_bound(timeout: int | None) -> int | None:
+    """Seconds, or 0 for those of whoever is asked next."""
+    if timeout is not None and not timeout >= 0:
+        raise ValueError(f"timeout: {timeout!r} seconds are less than 0")
+    return timeout
+
+
 @dataclass
 class SandboxConfig:
     """What a command may use.
 
     image:            "host" for the host's own programs, or a base or image of px's store
-    timeout:          seconds; 0 means 60
+    timeout:          seconds; 0 means 60, less is an error
     memory_limit, cpu_limit, pids_limit: of all processes together
     runtime:          "native", or an OCI runtime for the same policy: then each command has a box of its own
     network_mode:     "none", or "bridge" for the way out: the open network, but nothing private or of the host
@@ -62,6 +70,9 @@ class SandboxConfig:
     http_proxy: str | None = None
     limits: Literal["require", "try"] = "require"
     policy: Mapping[str, Value] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        checked_bound(self.timeout)
 
     def settings(self) -> list[Setting]:
         """The same as fields of a policy."""
@@ -142,7 +153,7 @@ class SandboxExecutor:
         self._settings, self._root = settings, root
 
     def _policy(self, timeout: int | None, variables: Mapping[str, str] | None) -> _px.Policy:
-        bound = timeout or self.config.timeout or DEFAULT_TIMEOUT
+        bound = checked_bound(timeout) or checked_bound(self.config.timeout) or DEFAULT_TIMEOUT
         self._settle()
         return policy_of(
             PRESET,
@@ -184,7 +195,7 @@ class SandboxExecutor:
     ) -> ExecutionResult:
         """Runs `bash -c command`. SandboxError if there can be no box; everything else is in the result.
 
-        timeout:         seconds; None or 0 means the config's
+        timeout:         seconds; None or 0 means the config's, less is an error
         reuse_container: False for a box of its own, which is gone afterwards
         environment:     variables of this command, before those of the constructor
         """
@@ -241,11 +252,12 @@ class SandboxExecutor:
         data: bytes | None,
     ) -> tuple[ExecutionResult, bytes]:
         """Runs it to its end; its output is kept by the engine, no longer than the policy allows."""
-        policy = self._policy(timeout, variables)
         source = memory_file(data) if data is not None else -1
         try:
-            alone = not reuse or self.config.runtime != "native"
-            box = _px.start(policy, argv, source) if alone else self._exec(policy, argv, source)
+            with spoken(EXECUTOR):
+                policy = self._policy(timeout, variables)
+                alone = not reuse or self.config.runtime != "native"
+                box = _px.start(policy, argv, source) if alone else self._exec(policy, argv, source)
         finally:
             if source >= 0:
                 os.close(source)

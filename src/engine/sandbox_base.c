@@ -42,7 +42,8 @@ static int find_row(const char *name, const struct px_base_row **ret_row, struct
     const struct px_base_row *row = px_base_row_find(name);
     if (!row) {
         (void)px_fail(e, PX_E_BASE, 0, "px knows no base '%.128s'", name);
-        return px_fix(e, "Build debian-12, or bring your own: px sandbox base import %.128s SOURCE", name);
+        return px_fix(e, "Build debian-12, or bring your own: px sandbox base import NAME SOURCE.\n"
+                         "SOURCE is docker://IMAGE (docker://ubuntu:24.04), a directory or an archive.");
     }
     if (!row->suite) {
         (void)px_fail(e, PX_E_BASE, 0, "px cannot build the base '%s'", name);

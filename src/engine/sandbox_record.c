@@ -254,7 +254,7 @@ int px_base_need(struct px_store *store, const char *name, struct px_base *ret_b
     (void)px_fail(e, PX_E_BASE, 0, "there is no base '%.128s' in the store", name);
     if (!row)
         return px_fix(e, "`px sandbox base list` shows those there are.\n"
-                         "Bring one: px sandbox base import NAME SOURCE. SOURCE is docker://REGISTRY/IMAGE:TAG, a directory or an archive.");
+                         "Bring one: px sandbox base import NAME SOURCE. SOURCE is docker://IMAGE (docker://ubuntu:24.04), a directory or an archive.");
     (void)px_why(e, row->suite ? "It was not built yet." : "It was not imported yet.");
     return row->suite
                ? px_fix(e, "Build it: px sandbox base build %s", name)

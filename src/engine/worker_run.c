@@ -111,6 +111,38 @@ static int take_attachments(const struct px_worker_run *how, struct open_files *
     return 0;
 }
 
+/* A setting for each item of a list, or for each NAME=VALUE of a map. */
+static int set_each(struct px_policy *policy, const char *field, const struct px_yaml *list, struct px_err *e)
+{
+    for (const struct px_yaml *n = list ? list->first : NULL; n; n = n->next) {
+        px_auto_buf struct px_buf word = PX_BUF(PX_YAML_BYTES);
+        px_buf_printf(&word, "%s%s%s", n->key ? n->key : "", n->key ? "=" : "", n->text);
+        if (word.err < 0)
+            return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+        if (px_policy_set(policy, field, px_buf_text(&word), e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int set_box(const struct px_worker *w, struct px_policy *policy, struct px_err *e)
+{
+    if ((w->memory && px_policy_set(policy, "memory", w->memory, e) < 0) ||
+        (w->box_base && px_policy_set(policy, "base", w->box_base, e) < 0))
+        return -1;
+    if (set_each(policy, "allow-net", w->allow_net, e) < 0 || set_each(policy, "deny-net", w->deny_net, e) < 0)
+        return -1;
+    return set_each(policy, "env", w->env, e);
+}
+
+/* What of the network can be had: without an OS sandbox all of the host's, so nothing that ends at names. */
+static const char *network_of(const struct px_worker *w, bool full)
+{
+    if (!w->network)
+        return "none";
+    return full || w->allow_net || w->deny_net ? "outbound" : "host";
+}
+
 /* Without an OS sandbox the host's directories are where they are: then the roots lie below the directory that they were given
  * relative to, and that is the working directory. */
 static int set_fields(const struct px_worker *w, unsigned timeout_s, bool full, struct px_policy *policy,
@@ -121,11 +153,13 @@ static int set_fields(const struct px_worker *w, unsigned timeout_s, bool full, 
     const char *const rows[][2] = {{"workdir", full ? "/workspace" : w->base},
                                    {"timeout", timeout},
                                    {"output-limit", "25k"},     /* from the beginning, and as much from the end */
-                                   {"net", !w->network ? "none" : full ? "outbound" : "host"},
+                                   {"net", network_of(w, full)},
                                    {"require", full ? "full" : "landlock"}};
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
         if (px_policy_set(policy, rows[i][0], rows[i][1], e) < 0)
             return -1;
+    if (set_box(w, policy, e) < 0)
+        return -1;
     return px_files_bind(w->files, full ? "/workspace" : NULL, policy, e);
 }
 

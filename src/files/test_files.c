@@ -355,6 +355,14 @@ TEST(an_edit_needs_exactly_one_match)
     put(s.one, "a.md", "x\ny x\nx");
     ASSERT_EQ(edit_path(&s, "portfolio/a.md", "z\n\tz", "", &e), -1);
     expect_message(&s, &e, "EditError", "Cannot edit 'portfolio/a.md': text not found.\nSearched for: 'z\\n\\x09z'");
+    put(s.one, "w.md", "x\r\ny\r\n");
+    ASSERT_EQ(edit_path(&s, "portfolio/w.md", "x\ny", "", &e), -1);
+    expect_message(&s, &e, "EditError",
+                   "Cannot edit 'portfolio/w.md': text not found. The lines of the file end in \\r\\n, those of the text in \\n.\nSearched for: 'x\\ny'");
+    ASSERT_EQ(edit_path(&s, "portfolio/w.md", "z", "", &e), -1);
+    expect_message(&s, &e, "EditError", "Cannot edit 'portfolio/w.md': text not found.\nSearched for: 'z'");
+    ASSERT_EQ(edit_path(&s, "portfolio/a.md", "x\r\ny", "", &e), -1);
+    ASSERT(strstr(e.what, "The lines of the text end in \\r\\n, those of the file do not."));
     ASSERT_EQ(edit_path(&s, "portfolio/a.md", "x", "", &e), -1);
     expect_message(&s, &e, "EditError",
                    "Cannot edit 'portfolio/a.md': text found 3 times, it must be unique.\nSearched for: 'x'");
@@ -643,6 +651,14 @@ TEST(a_child_can_only_do_less)
     ASSERT_PX(px_files_derive(some, &(struct px_files_narrow){.write = (const char *const[]){"portfolio/sub/in", NULL}},
                               &less, &e),
               e);
+    struct px_files *made = NULL;
+    ASSERT_PX(px_files_derive(some, &(struct px_files_narrow){.write = (const char *const[]){"portfolio/sub/new/task", NULL}}, &made, &e), e);
+    ASSERT(px_files_can_write(made, "portfolio/sub/new/task/x.md") && faccessat(s.one, "sub/new/task", F_OK, 0) == 0);
+    px_files_free(made);
+    ASSERT_EQ(px_files_derive(some, &(struct px_files_narrow){.read_only = true, .write = (const char *const[]){"portfolio/sub/none", NULL}},
+                              &made, &e), -1);
+    ASSERT_EQ(px_files_derive(some, &(struct px_files_narrow){.write = (const char *const[]){"portfolio/none", NULL}}, &made, &e), -1);
+    ASSERT(faccessat(s.one, "sub/none", F_OK, 0) < 0 && faccessat(s.one, "none", F_OK, 0) < 0);
     ASSERT(px_files_can_write(less, "portfolio/sub/in/x.md") && !px_files_can_read(less, "portfolio/sub/a.md"));
     LISTS("portfolio/sub/a.md", some, .path = "portfolio/sub");
     LISTS("", less, .path = "portfolio");
