@@ -187,12 +187,12 @@ struct rooted {
     struct px_root_lease *lease;
 };
 
-static int find_root(const struct px_policy *policy, struct rooted *ret, struct px_err *e)
+static int find_root(const struct px_policy *policy, bool ahead, struct rooted *ret, struct px_err *e)
 {
     *ret = (struct rooted){.policy = *policy};
     if (!px_stay_root_is_stored(policy))
         return 0;
-    if (px_beyond_root(policy, &ret->dir, &ret->lease, e) < 0)
+    if (px_beyond_root(policy, ahead, &ret->dir, &ret->lease, e) < 0)
         return -1;
     ret->policy.rootfs = ret->dir;
     return 0;
@@ -213,7 +213,7 @@ static void done_root(struct rooted *r, struct px_box *box)
 PX_API int px_policy_prepare(const struct px_policy *policy, struct px_err *e)
 {
     struct rooted rooted;
-    if (find_root(policy, &rooted, e) < 0)
+    if (find_root(policy, true, &rooted, e) < 0)
         return -1;
     done_root(&rooted, NULL);
     return 0;
@@ -239,7 +239,7 @@ static int plan_with(const struct px_policy *policy, const char *const argv[], c
 PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[], char **ret_json, struct px_err *e)
 {
     struct rooted rooted;
-    if (find_root(policy, &rooted, e) < 0)
+    if (find_root(policy, false, &rooted, e) < 0)
         return -1;
     int r = plan_with(&rooted.policy, argv, ret_json, e);
     done_root(&rooted, NULL);
@@ -342,7 +342,7 @@ PX_API int px_box_start(const struct px_policy *policy, const char *const argv[]
         px_fail(e, PX_E_USAGE, 0, "a detached command needs a box that stays");
         return px_fix(e, "Use px_keeper_new() and px_living_detach() of px/living.h, or px exec -d.");
     }
-    if (find_root(policy, &rooted, e) < 0)
+    if (find_root(policy, false, &rooted, e) < 0)
         return -1;
     int r = start_rooted(&rooted.policy, argv, io, ret_box, e);
     done_root(&rooted, r < 0 ? NULL : *ret_box);
@@ -386,7 +386,7 @@ static int stay_rooted(const struct px_policy *policy, bool bound, const int *im
 int px_stay_with(const struct px_policy *policy, bool bound, const int *image, struct px_box **ret_home, struct px_err *e)
 {
     struct rooted rooted;
-    if (find_root(policy, &rooted, e) < 0)
+    if (find_root(policy, false, &rooted, e) < 0)
         return -1;
     int r = stay_rooted(&rooted.policy, bound, image, ret_home, e);
     done_root(&rooted, r < 0 ? NULL : *ret_home);

@@ -172,14 +172,18 @@ static bool same_minor(const char *version, const char *minor)
     return version && px_starts_with(version, minor) && (version[n] == '\0' || version[n] == '.');
 }
 
-/* Its record, its directory and all that they need are in the store, and the project's own packages are those of today. */
-static const char *judge_files(struct px_project *p, const struct px_look *l)
+/* Its record, its directory and all that they need are in the store, the project's own packages are those of today, and
+ * what was built here would be built so now. */
+static const char *judge_store(struct px_project *p, const struct px_look *l)
 {
+    const struct px_env_ask ask = {.manifest = &p->site.manifest, .pins = &l->pins, .project = l->own.facts,
+                                   .python = px_project_python(p)};
     struct px_sandbox *s = NULL;
     struct px_err ignored = {0};
-    int r = !l->env.profile_oid || px_project_sandbox(p, &s, &ignored) < 0
-                ? 0 : px_env_check(s, l->env.profile_oid, l->own.facts, &ignored);
-    return r == 1 ? NULL : r == 2 ? "project_changed" : "invalid_env";
+    int r = l->env.profile_oid && px_project_sandbox(p, &s, &ignored) == 0
+                ? px_env_check(s, l->env.profile_oid, &ask, p->by_image, &ignored)
+                : 0;
+    return r == 1 ? NULL : r == 2 ? "env_outdated" : r == 3 ? "project_changed" : "invalid_env";
 }
 
 static const char *judge_env(struct px_project *p, const struct px_look *l)
@@ -192,7 +196,7 @@ static const char *judge_env(struct px_project *p, const struct px_look *l)
     if (!same_minor(env->runtime_version, l->target.minor) || !px_equal(env->runtime_platform, l->target.platform) ||
         px_project_misses(p))
         return "runtime_mismatch";
-    return judge_files(p, l);
+    return judge_store(p, l);
 }
 
 static void look_at_env(struct px_project *p, struct px_look *l)

@@ -26,6 +26,7 @@ struct px_project {
     char *base;                 /* the place of a base that is named by it; NULL: what the manifest says is a name */
     struct px_base_python *python;              /* of a base that px does not know; NULL: it does, or it is not there */
     struct px_progress_to progress;
+    bool by_image;              /* the environment is used as a part of its image: its files are looked at there */
     char *said;                 /* by uv or pip, when they failed */
 };
 

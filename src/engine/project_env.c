@@ -71,12 +71,40 @@ struct build {
     struct px_look *look;
     struct px_sandbox *s;
     struct links links;
+    struct px_env_root root;
     bool frozen;
     const struct px_env *compare;       /* only whether this is what comes out; NULL: make it */
 };
 
+static int find_packages(void *user, const struct px_names *requirements, struct px_pins *ret_pins, struct px_err *e)
+{
+    struct build *b = user;
+    return px_resolve_names(b->s, b->p->site.root, &b->look->target, requirements, ret_pins, e);
+}
+
+/* The same, and the lock has it then. */
+struct recording {
+    struct build *b;
+    struct px_pins *lock;
+};
+
+static int find_and_record(void *user, const struct px_names *requirements, struct px_pins *ret_pins, struct px_err *e)
+{
+    struct recording *r = user;
+    const struct px_pins *known = px_pins_build_find(r->lock, requirements->items, requirements->count);
+    if (known)
+        return px_pins_copy(known, ret_pins, e);
+    if (find_packages(r->b, requirements, ret_pins, e) < 0)
+        return -1;
+    if (px_pins_build_add(r->lock, requirements->items, requirements->count, ret_pins, e) == 0)
+        return 0;
+    px_pins_done(ret_pins);
+    return -1;
+}
+
 static int build_once(struct build *b, struct px_env *ret_env, struct px_err *e)
 {
+    const struct px_env_finder finder = {find_packages, b};
     const struct px_env_ask ask = {
         .manifest = &b->p->site.manifest,
         .pins = &b->look->pins,
@@ -86,6 +114,9 @@ static int build_once(struct build *b, struct px_env *ret_env, struct px_err *e)
         .python = px_project_python(b->p),
         .find_links = (const char *const *)b->links.items,
         .frozen = b->frozen,
+        .finder = &finder,
+        .builds = &b->look->pins,
+        .root = &b->root,
     };
     return b->compare ? px_env_compare_builds(b->s, &ask, b->compare, e) : px_env_build(b->s, &ask, ret_env, e);
 }
@@ -144,7 +175,7 @@ static int build_somehow(struct build *b, struct px_env *ret_env, struct px_err 
     int r = find_links(&b->links, b->p->site.root, e);
     if (r == 0) {
         r = build_once(b, ret_env, e);
-        if (r < 0 && e->code == PX_E_BUILD)
+        if (r < 0 && e->code == PX_E_BUILD && !strstr(e->details, PX_ENV_BUILD_FAILED))
             r = build_with_downloads(b, ret_env, e);
     }
     links_done(&b->links);
@@ -161,6 +192,30 @@ int px_project_env_compare(struct px_project *p, struct px_look *look, const str
 {
     struct build b = {.p = p, .look = look, .frozen = true, .compare = env};
     return build_somehow(&b, NULL, e);
+}
+
+int px_project_env_ask_builds(struct px_project *p, struct px_look *look, struct px_pins *lock, struct px_err *e)
+{
+    struct build b = {.p = p, .look = look};
+    struct recording recording = {&b, lock};
+    const struct px_env_finder finder = {find_and_record, &recording};
+    if (px_project_sandbox(p, &b.s, e) < 0)
+        return -1;
+    int r = find_links(&b.links, p->site.root, e);
+    const struct px_env_ask ask = {
+        .manifest = &p->site.manifest,
+        .pins = lock,
+        .project_dir = p->site.root,
+        .base = px_project_base(p),
+        .python = px_project_python(p),
+        .find_links = (const char *const *)b.links.items,
+        .finder = &finder,
+        .root = &b.root,
+    };
+    if (r == 0)
+        r = px_env_ask_builds(b.s, &ask, e);
+    links_done(&b.links);
+    return r;
 }
 
 /* ---- what is known of it afterwards ---- */

@@ -9,6 +9,9 @@
 
 struct px_env;
 
+/* What the builds of a new lock's source archives are given goes into it. */
+struct px_pins;
+int px_project_env_ask_builds(struct px_project *p, struct px_look *look, struct px_pins *lock, struct px_err *e);
 /* Makes the environment of the lock that was looked at, or finds that it is there, and writes .px; the look then
  * knows it. */
 int px_project_env_sync(struct px_project *p, struct px_look *look, bool frozen, bool *ret_built, struct px_err *e);

@@ -16,6 +16,7 @@
 #include "store/document.h"
 
 #define DEFAULT_BASE "debian-12"
+enum { TRIES = 4 };
 
 static int no_memory(struct px_err *e)
 {
@@ -82,8 +83,10 @@ static int infer(const struct px_project *p, struct px_project_image *image, con
 static int look_and_load(struct px_project *p, const struct px_project_image_ask *ask, struct px_project_image *image,
                          struct px_err *e)
 {
-    if (take_base(p, ask->plan, image, e) < 0 || px_look_at(p, &image->look, e) < 0 ||
-        (!ask->renew && px_pinned_read(p, &image->look, &image->pinned, e) < 0))
+    p->by_image = true;
+    int r = take_base(p, ask->plan, image, e) < 0 ? -1 : px_look_at(p, &image->look, e);
+    p->by_image = false;
+    if (r < 0 || (!ask->renew && px_pinned_read(p, &image->look, &image->pinned, e) < 0))
         return -1;
     if (ask->plan)
         return image->look.env_reason ? 0 : px_project_env_recall(p, &image->look, &image->env, e) < 0 ? -1 : 0;
@@ -204,17 +207,32 @@ static int find_or_build(struct px_project *p, const struct px_project_image_ask
     return r;
 }
 
-int px_project_image_make(struct px_project *p, const struct px_project_image_ask *ask, struct px_project_image *ret_image,
-                          struct px_err *e)
+static int make_once(struct px_project *p, const struct px_project_image_ask *ask, struct px_project_image *ret_image,
+                     struct px_err *e)
 {
-    struct px_err own = {0};
-    e = e ? e : &own;
     *ret_image = (struct px_project_image){0};
     if (look_and_load(p, ask, ret_image, e) == 0 && infer(p, ret_image, ask->extra, e) == 0 &&
         find_or_build(p, ask, ret_image, e) == 0)
         return 0;
     px_project_image_done(ret_image);
     return -1;
+}
+
+/* A tree that is found damaged on the way is not there any more when everything is looked at again, and is made anew; what
+ * it was made of may be damaged too. */
+int px_project_image_make(struct px_project *p, const struct px_project_image_ask *ask, struct px_project_image *ret_image,
+                          struct px_err *e)
+{
+    struct px_err own = {0};
+    int r = -1;
+    e = e ? e : &own;
+    for (int tries = 0; tries < TRIES && r < 0; tries++) {
+        unsigned before = p->sandbox ? px_store_asides(p->sandbox->store) : 0;
+        r = make_once(p, ask, ret_image, e);
+        if (!p->sandbox || px_store_asides(p->sandbox->store) == before)
+            break;
+    }
+    return r;
 }
 
 /* ---- with the project itself ---- */

@@ -96,7 +96,10 @@ static int write_lock(struct px_project *p, struct px_look *l, const struct px_n
         return -1;
     if (px_resolve(s, &p->site, &l->target, keep, &pins, &done->tool, &said, e) < 0)
         return log_failure(p, &said, done->tool, e);
-    int r = px_resolved_write(&p->site, &pins, &out, e) < 0 || check_answer(p, l, &pins, e) < 0 ? -1 : 0;
+    int r = px_project_env_ask_builds(p, l, &pins, e) < 0 || px_resolved_write(&p->site, &pins, &out, e) < 0 ||
+                    check_answer(p, l, &pins, e) < 0
+                ? -1
+                : 0;
     px_pins_put_system(&l->pins.system, &out);          /* what is pinned of the system stays */
     if (r == 0 && out.err < 0)
         r = px_fail(e, PX_E_LIMIT, out.err, "the lock is too long");

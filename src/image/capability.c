@@ -116,6 +116,14 @@ int px_capability_set_make(const char *const *names, struct px_capability_set *r
     return 0;
 }
 
+bool px_capability_set_has(const struct px_capability_set *set, const char *name)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (px_equal(set->items[i]->name, name))
+            return true;
+    return false;
+}
+
 static int cannot(const char *capability, const struct px_base_row *base, struct px_err *e)
 {
     (void)px_fail(e, PX_E_CAPABILITY, 0, "px cannot satisfy capability '%s' on base '%s'", capability, base->name);

@@ -43,5 +43,8 @@ struct px_capability_set {
 };
 /* names: NULL-terminated, may be NULL. PX901 for one that is not known, with the nearest name that is. */
 int px_capability_set_make(const char *const *names, struct px_capability_set *ret_set, struct px_err *e);
+/* The name of the capability that brings the development packages of the others. */
+#define PX_CAPABILITY_HEADERS "headers"
+bool px_capability_set_has(const struct px_capability_set *set, const char *name);
 /* PX901 if one of them has no packages on the base. */
 int px_capability_set_check(const struct px_capability_set *set, const struct px_base_row *base, struct px_err *e);

@@ -22,6 +22,7 @@ static const struct {
     {"Package ", " was not found in the pkg-config search path", MODULE},
     {"No package '", "' found", MODULE},
     {"Package '", "' not found", MODULE},
+    {"Dependency \"", "\" not found", MODULE},
     {"Error: ", " executable not found", PROGRAM},
     {"error: ", " executable not found", PROGRAM},
     {"", ": command not found", PROGRAM},
@@ -51,6 +52,12 @@ static const char *capability_of(enum kind kind, const char *name)
     return NULL;
 }
 
+/* Libraries and programs that are run come with a capability itself, everything else with its development packages. */
+static bool is_for_building(enum kind kind, const char *name)
+{
+    return kind == PROGRAM ? px_probe_capability(PX_PROBE_TOOL, name) != NULL : kind != LIBRARY;
+}
+
 /* The name between `from` and `to`: the last word where nothing stands before it ("sh: 1: pg_config: not found"). */
 static bool take_name(const char *from, const char *to, bool last_word, char *out, size_t size)
 {
@@ -76,7 +83,7 @@ static bool match_line(const char *line, size_t length, size_t pattern, struct p
     if (!capability || !*capability)
         return false;
     ret->capability = capability;
-    ret->build = patterns[pattern].kind != LIBRARY;
+    ret->build = is_for_building(patterns[pattern].kind, ret->what);
     return true;
 }
 

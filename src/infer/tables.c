@@ -79,7 +79,8 @@ const char *px_header_capability(const char *header)
 const char *px_probe_capability(enum px_probe_kind kind, const char *name)
 {
     for (size_t i = 0; i < PX_COUNT_OF(probes); i++)
-        if (probes[i].kind == kind && px_equal(probes[i].row.name, name))
+        if ((probes[i].kind == kind || (probes[i].kind == PX_PROBE_TOOL && kind == PX_PROBE_PROGRAM)) &&
+            px_equal(probes[i].row.name, name))
             return probes[i].row.capability;
     return NULL;
 }

@@ -20,7 +20,7 @@ struct px_soname {
     const char *name, *capability;              /* "": known, and needs nothing */
     bool in_base;
 };
-enum px_probe_kind { PX_PROBE_PROGRAM, PX_PROBE_PKG_CONFIG };
+enum px_probe_kind { PX_PROBE_PROGRAM, PX_PROBE_PKG_CONFIG, PX_PROBE_TOOL };
 
 /* NULL: not known. */
 const struct px_dist *px_dist_find(const char *canonical_name);
@@ -29,4 +29,5 @@ const struct px_soname *px_soname_find(const char *soname);
 /* What -lpq would find. */
 const struct px_soname *px_soname_of_flag(const char *name);
 const char *px_header_capability(const char *header);
+/* A tool is a program, too. */
 const char *px_probe_capability(enum px_probe_kind kind, const char *name);

@@ -373,6 +373,51 @@ def damaged_layer_is_made_again(w):
         check(again["image_digest"] == image["image_digest"] and blob.exists(), "the layer is not back")
 
 
+@test
+def a_base_that_was_changed_is_unpacked_again(w):
+    """One that was built, one that was imported, an archive as a root: none is used as somebody else left it."""
+    home = w.copy_home("changed")
+    nowhere = dict(PX_APT_MIRROR="[trusted=yes] file:///nowhere", PX_APT_SECURITY_MIRROR="[trusted=yes] file:///nowhere")
+    base = w.ask(home, "sandbox", "base", "list")["bases"][0]
+    archive = w.top / "changed.tar"
+    subprocess.run(["tar", "-C", str(tree_of(home, base)), "-cf", str(archive), "."], check=True)
+    imported = w.ask(home, "sandbox", "base", "import", "mine", str(archive))
+    for words in (("--base", "debian-12"), ("--base", "mine"), ("--rootfs", str(archive))):
+        run = ("exec", *words, "-c", "cat /etc/fixture")
+        check(w.run(home, *run).stdout == "of the base\n", f"{words}")
+        for path in home.glob("store/trees/*/root/etc/fixture"):
+            path.chmod(0o644)
+            path.write_text("of somebody else\n")
+        done = w.run(home, *run, **nowhere)
+        check(done.stdout == "of the base\n", f"{words}: {done.stdout}")
+        check(os.listdir(home / "store/corrupt"), "it is not in corrupt")
+        w.run(home, "sandbox", "clean", **nowhere)
+    # Without its layer it cannot be made again.
+    (home / "store/blobs/sha256" / imported["layer"]["digest"]).unlink()
+    (tree_of(home, imported) / "etc/fixture").write_text("of somebody else\n")
+    answer = w.refused(home, "PX800", "exec", "--base", "mine", "-c", "true")
+    check("base remove mine" in " ".join(answer["details"]["fix"]), f"{answer}")
+    w.run(home, "sandbox", "base", "remove", "mine")
+
+
+@test
+def a_base_with_a_record_of_another_px(w):
+    home = w.copy_home("another-px")
+    base = w.ask(home, "sandbox", "base", "list")["bases"][0]
+    path = home / "sandbox/bases" / base["base_os_oid"] / "manifest.json"
+    good = path.read_text()
+    for text, code in ((json.dumps(json.loads(good) | {"sbx_version": 999}), "PX904"), ("not JSON", "PX811")):
+        path.write_text(text)
+        answer = w.refused(home, code, "exec", "--base", "debian-12", "-c", "true")
+        check(f"px sandbox delete {base['base_os_oid']}" in " ".join(answer["details"]["fix"]), f"{answer}")
+        again = w.ask(home, "sandbox", "base", "build", "--force")
+        check(again["base_os_oid"] == base["base_os_oid"] and json.loads(path.read_text())["sbx_version"] == 1, f"{again}")
+    path.write_text("not JSON")
+    w.run(home, "sandbox", "delete", "debian-12")
+    check(not path.exists() and not w.ask(home, "sandbox", "base", "list")["bases"], "it is there after delete")
+    check(w.ask(home, "sandbox", "base", "build")["base_os_oid"] == base["base_os_oid"], "built again")
+
+
 # ---- kills, full disks, many at once --------------------------------------------------------------------------------
 
 

@@ -369,6 +369,81 @@ def p15_what_is_lost_is_built_again(w):
     equal(json.loads(project.record(first).read_text()), record, "the record")
 
 
+def change(path):
+    """A line more at the end of a file of the store."""
+    mode = path.stat().st_mode
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes() + b"\n# changed\n")
+    path.chmod(mode)
+
+
+@test
+def what_was_changed_is_set_aside_and_built_again(w):
+    """In the environment's part of the sandbox, in a package (its files are the part's), in the base, and in base and capabilities as one."""
+    project = w.project(ALPHA).synced()
+    for capability in (None, "postgres"):
+        if capability:
+            project.run("sandbox", "add", capability)
+        first = project.build()
+        record = json.loads(project.record(first).read_text())
+        trees = project.home / "store/trees"
+        for pattern in (f"{record['inside']}/root/env/pyvenv.cfg", f"{record['inside']}/root/store/pkg-builds/*/site-packages/alpha.py",
+                        f"{record['root']}/root/usr/bin/sed"):
+            (path,) = trees.glob(pattern)
+            before, corrupt = path.read_bytes(), len(list((project.home / "store/corrupt").iterdir()))
+            change(path)
+            check(project.run("status", status=None).returncode in (0, 1), "status")
+            done = project.run("sandbox", "build", **NOWHERE)
+            check(first["image_digest"] in done.stdout, f"after a change of {pattern}: {done.stdout}")
+            equal(path.read_bytes(), before, pattern)
+            check("is not what px stored" in done.stderr, f"it was not said: {done.stderr}")
+            check(len(list((project.home / "store/corrupt").iterdir())) > corrupt, "it is not in corrupt")
+            equal(project.build(**NOWHERE)["cached"], True, "and then it is as it was")
+    project.run("sandbox", "status", "--verify")
+
+
+@test
+def names_and_what_they_name_can_be_removed(w):
+    project, other = w.project(ALPHA).synced(), None
+    first = project.build()
+    tagged = project.build("--tag", "kept:1")
+    equal(tagged["sbx_id"], first["sbx_id"], "one image with two names")
+    names = {name: row["id"] for kind in ("bases", "images", "envs") for row in project.ask("sandbox", "list")[kind] for name in row["names"]}
+    check({"kept:1", str(project.dir), "debian-12"} <= set(names), f"{names}")
+
+    def left(kind):
+        return [(row["id"], row["names"]) for row in project.ask("sandbox", "list")[kind]]
+
+    for word in ("nosuch", "abc", "0" * 64, "sha256:" + "0" * 64):
+        answer = json.loads(project.run("--json", "sandbox", "delete", "kept:1", word, status=1).stdout)
+        equal((answer["details"]["code"], word in answer["message"]), ("PX002", True), f"{answer}")
+    check(len(left("images")) == 1 and "kept:1" in left("images")[0][1], "of several words one is wrong: all of it stays")
+    equal(project.ask("sandbox", "delete", "kept:1")["removed"],
+          [{"kind": "image", "id": first["sbx_id"], "name": "kept:1", "last": False}], "a name of two")
+    said = project.run("sandbox", "delete", str(project.dir)).stdout
+    check("removed image" in said and "removed env" in said and "px sandbox gc" in said, said)
+    equal((left("images"), left("envs")), ([], []), "a project's image and environment")
+    project.run("sandbox", "gc")
+    again = project.build()
+    equal(again["image_digest"], first["image_digest"], "built again")
+    project.run("sandbox", "delete", first["image_digest"])
+    equal(left("images"), [], "by its digest")
+    project.run("sync")
+    project.build()
+    # A project that is gone keeps nothing.
+    other = Project(w, w.top / f"gone-{next(w.number)}" / "demo", project.home).write(ALPHA).synced()
+    other.run("sandbox", "add", "yaml")
+    other.build()
+    subprocess.run(["rm", "-rf", "--", str(other.dir)], check=True)
+    check(f"{other.dir} (gone)" in project.run("sandbox", "list").stdout, "the list")
+    would = project.ask("sandbox", "clean", "--dry-run")["removed"]
+    check({"kind": "name", "id": str(other.dir), "bytes": 0} in would, f"{would}")
+    check(any(str(other.dir) in names for _, names in left("images")), "a dry run")
+    check(f"{other.dir}: the directory is gone" in project.run("sandbox", "clean").stdout, "what it says")
+    equal([names for _, names in left("images")], [[str(project.dir)]], "what is left")
+    equal(project.build(**NOWHERE)["cached"], True, "the other project's")
+
+
 @test
 def p16_p17_records_of_something_else(w):
     project = w.project(ALPHA).synced()
@@ -378,13 +453,27 @@ def p16_p17_records_of_something_else(w):
     path.write_text(json.dumps(json.loads(good) | {"sbx_version": 999}))
     details = project.refused("PX904", "sandbox", "build")
     equal((details["expected"], details["found"]), ("1", "999"), "details")
-    equal(details["fix"], ["Rebuild sandbox images with this px version.", "Or clear the sandbox store and rerun."], "fix")
+    equal(details["fix"], ["Rebuild sandbox images with this px version: px sandbox build --force.",
+                           f"Or clear the sandbox store and rerun: px sandbox delete {first['sbx_id']}."], "fix")
+    check(first["sbx_id"] in project.run("sandbox", "build", status=1).stderr, "the error names the image")
     for text in ("not JSON", "[]", "{}", good[:100], json.dumps(json.loads(good) | {"profile_oid": "0" * 64}),
                  json.dumps(json.loads(good) | {"base_os_oid": "0" * 64}), json.dumps(json.loads(good) | {"inside": 7})):
         path.write_text(text)
-        equal(project.refused("PX904", "sandbox", "build")["sbx_id"], first["sbx_id"], f"details with {text[:20]}")
+        details = project.refused("PX904", "sandbox", "build")
+        equal(details["sbx_id"], first["sbx_id"], f"details with {text[:20]}")
+        check("--force" in details["fix"][0] and ("expected" in details or first["sbx_id"] in details["file"]), f"{details}")
+        again = project.build("--force")
+        equal((again["image_digest"], json.loads(path.read_text())), (first["image_digest"], json.loads(good)), f"--force after {text[:20]}")
     path.write_text(good)
     equal(project.build()["cached"], True, "as it was")
+    # One that nobody can read is a row of the list, and goes by itself or by its id.
+    for words in (("clean",), ("delete", first["sbx_id"][:12])):
+        path.write_text("not JSON")
+        check("(cannot be read)" in project.run("sandbox", "list").stdout, "the list")
+        equal([row["readable"] for row in project.ask("sandbox", "list")["images"]], [False], "the list for machines")
+        project.run("sandbox", *words)
+        check(not path.exists(), f"it is there after {words}")
+        equal(project.build()["image_digest"], first["image_digest"], f"after {words}")
 
 
 @test
