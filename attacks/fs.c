@@ -27,7 +27,7 @@ int a1_root_list(void)
     static const char *const etc[] = {"alternatives", "group",         "hostname",   "hosts",  "ld.so.cache",
                                       "localtime",    "nsswitch.conf", "os-release", "passwd", "resolv.conf",
                                       "services",     "protocols",     "mime.types", "fonts",  "maven",
-                                      "R",            "java-*"};
+                                      "R",            "px",            "java-*"};
     static const char *const home[] = {"sandbox"};
     static const char *const var[] = {"tmp"};
     return only("/", names, COUNT(names)) || only("/etc", etc, COUNT(etc)) || only("/home", home, 1) ||

@@ -125,7 +125,8 @@ static void print_records(const json_t *records, const char *kind)
               size_text(count(row, "bytes"), size));
         json_array_foreach(names, k, name)
             print(" %s%s", json_string_value(name), has(gone, name) ? " (gone)" : "");
-        print("%s%s\n", json_array_size(names) ? "" : " -",
+        print("%s%s%s\n", json_array_size(names) ? "" : " -",
+              json_is_true(json_object_get(row, "in_use")) ? " (in use)" : "",
               json_is_false(json_object_get(row, "readable")) ? " (cannot be read)" : "");
     }
 }

@@ -390,6 +390,18 @@ def F29_the_root_of_a_container_without_an_os_sandbox(w):
 
 
 @test
+def F29_the_hosts_root_without_an_os_sandbox(w):
+    """As in a container that takes what mounting needs: Landlock does not hold uid 0, so nothing runs."""
+    if os.geteuid():
+        raise Skip("only for root")
+    bare = ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-all")
+    for more, words in (("", "OS sandbox unavailable, and no weaker one"), ("  require_os_sandbox: true\n", "OS sandbox required but unavailable")):
+        status, _, said = w.shell(w.worker(BOTH + more + ANY), "touch", "portfolio/ran", before=bare)
+        check(status == 125 and words in said and "PX323" in said, f"{status} {said}")
+    check(not (w.portfolio / "ran").exists(), "it ran")
+
+
+@test
 def F29_network_off_without_an_os_sandbox(w):
     """No socket of IPv4 or IPv6 can be made, so that the host's services cannot be reached."""
     closed = without_namespaces(1300)
@@ -423,6 +435,10 @@ def fall_back(w, closed):
     weaker = w.worker(text + ANY)
     status, answer, said = w.shell(weaker, "cat", "portfolio/a.md", before=closed)
     check(status == 0 and answer["stdout"] == "hello" and said.count("px: warning: ") == 1, f"{status} {said}")
+    status, answer, said = w.shell(weaker, "cat portfolio/a.md | cat > portfolio/copy && cat portfolio/copy; cat < pipeline/b.txt", before=closed)
+    check(status == 0 and answer["stdout"] == "hellob", f"a line: {status} {said}")
+    status, answer, said = w.shell(weaker, "echo a > pipeline/x", before=closed)
+    check(status != 0 and "writable paths are: portfolio" in answer["note"], f"{status} {said}")
     status, answer, said = w.shell(weaker, "touch", "pipeline/x", before=closed)
     check(status == 1 and "writable paths are: portfolio" in answer["note"], f"{status} {said}")
     (w.top / "portfolio" / ".git").mkdir()

@@ -607,6 +607,8 @@ def what_a_box_uses_is_not_removed(w):
     code = "import sys; print('ready', flush=True); sys.stdin.read()"
     child = subprocess.Popen([w.px, "run", *BOX, "python", "-c", code], cwd=w.dir, env=w.variables(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     equal(child.stdout.readline(), "ready\n", "its first word")
+    listed = w.out("sandbox", "list")
+    check(any(str(w.dir) in line and line.endswith(" (in use)") for line in listed.splitlines() if line.startswith("image")), listed)
     done = w.run("sandbox", "delete", str(w.dir), status=1)
     check("PX813" in done.stderr and "in use" in done.stderr and str(w.dir) in done.stderr, done.stderr)
     equal((child.communicate(timeout=LIMIT_S)[0], child.returncode), ("", 0), "the box")
@@ -838,7 +840,7 @@ BACKEND = b"""import os
 HEADER = "/usr/include/postgresql/libpq-fe.h"
 
 def prepare_metadata_for_build_wheel(directory, config_settings=None):
-    if not os.path.exists(HEADER) or open(HEADER).read() != "of libpq-dev\\n":
+    if open("NAME").read() == "lost" or not os.path.exists(HEADER) or open(HEADER).read() != "of libpq-dev\\n":
         print("x.c:1:10: fatal error: libpq-fe.h: No such file or directory")
         raise SystemExit(1)
     name = open("NAME").read()
@@ -898,6 +900,10 @@ def what_a_source_needs_is_learned_on_the_base(w):
     w.run("sandbox", "add", "postgres", status=0)
     w.run("sync", status=0)
     equal(w.out("run", "python", "-c", "import rare; print(rare.name)"), "rare\n", "with the capability")
+    source(w.wheels, "lost")
+    w.manifest([Wheel("lost", "1.0")], more="[tool.px.sandbox.capabilities]\npostgres = true\n")
+    why = " ".join(w.refused("sync", code="PX120", reason="resolve_failed")["details"]["why"])
+    check("libpq-fe.h" in why and "px sandbox add" not in why, f"a circle: {why}")
 
 
 # ---- running them ----------------------------------------------------------------------------------------------------

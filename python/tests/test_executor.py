@@ -51,7 +51,8 @@ async def test_A33_A34_timeout():
         assert time.monotonic() - begin >= 0.9
         assert result.timed_out
         assert result.stdout == "part\n"
-        assert result.exit_code == 124
+        assert (result.exit_code, result.stderr) == (-1, "Command timed out after 1 seconds\n")
+        assert (await box.execute("printf x >&2; sleep 60", timeout=1)).stderr == "x\nCommand timed out after 1 seconds\n"
         until(lambda: running(mark) == 0, "the end of what ran too long")
         assert (await box.execute("echo 'timed out' >&2; exit 1")).timed_out is False
 
@@ -87,6 +88,45 @@ async def test_A37_workspace(tmp_path):
     assert (tmp_path / "w" / "made").read_text() == "rw\n"
     async with executor(workspace_path=tmp_path / "w", workspace_access="none") as box:
         assert (await box.execute("cat /workspace/f")).exit_code != 0
+
+
+@looped
+async def test_a_workspace_of_its_own():
+    async with executor() as box:
+        assert (await box.execute("ls -A /workspace; echo 1 > /workspace/a")).stdout == ""
+        assert (await box.execute("cat /workspace/a; stat -f -c %T /workspace")).stdout == "1\ntmpfs\n"
+    async with executor(workspace_access="none") as box:
+        assert (await box.execute("ls /workspace")).exit_code != 0
+
+
+FORKS = """
+import os, time
+count = 0
+try:
+    while count < 300:
+        if os.fork() == 0:
+            time.sleep(60)
+            os._exit(0)
+        count += 1
+except OSError:
+    pass
+print(count)
+"""
+
+
+@looped
+async def test_limits_of_one_call():
+    async with executor() as box:
+        await box.execute("echo 1 > /tmp/a")
+        assert "No such file" in (await box.execute("cat /tmp/a", pids_limit=17)).stderr
+        few = await box.execute(f"python3 -c '{FORKS}'", pids_limit=5)
+        many = await box.execute(f"python3 -c '{FORKS}'", pids_limit=150)
+        assert 0 < int(few.stdout) < int(many.stdout), (few, many)
+        assert (await box.execute("cat /tmp/a")).stdout == "1\n"
+        result = await box.execute("exit 3", memory_limit="64m", cpu_limit=0.5)
+        assert result.exit_code == 3
+        with pytest.raises(SandboxError):
+            await box.execute("true", memory_limit="lots")
 
 
 @looped

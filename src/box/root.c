@@ -48,9 +48,9 @@ static void add_merged(struct px_plan *plan)
     }
 }
 
-/* Debian has python3 and no python, which is what most people and models write. Below /root, which nobody may enter, lies what
- * is seen in /usr where the host's has nothing. */
-static const char added[] = "/root/usr", added_python[] = "/root/usr/bin/python";
+/* Debian has python3 and no python, which is what most people and models write. What lies
+ * here is seen in /usr where the host's has nothing. A box of a template has no rights over it but those of everybody. */
+static const char added[] = "/etc/px/usr", added_python[] = "/etc/px/usr/bin/python";
 
 /* Over the binds, which a template's boxes share: each box has inodes of its own. Links alone need none. */
 static void add_own_inodes(struct px_plan *plan)
@@ -71,7 +71,7 @@ static void add_python(struct px_plan *plan)
     static const char *const places[] = {"/usr/local/bin/python", "/usr/bin/python", "/bin/python"};
     struct stat st;
     for (size_t i = 0; i < PX_COUNT_OF(places); i++)
-        if (lstat(places[i], &st) == 0)
+        if (stat(places[i], &st) == 0)
             return;
     if (stat("/usr/bin/python3", &st) < 0)
         return;

@@ -1277,10 +1277,10 @@ TEST(python_has_its_short_name)
     bool short_name = access("/usr/bin/python", F_OK) == 0 || access("/usr/local/bin/python", F_OK) == 0 || access("/bin/python", F_OK) == 0;
     bool wanted = !short_name && access("/usr/bin/python3", F_OK) == 0;
     struct px_plan *plan = make_plan("default", NULL, &full_host);
-    uint32_t link = find(plan, PX_OP_SYMLINK, "/root/usr/bin/python"), own = find(plan, PX_OP_OWN_INODES, "/usr");
+    uint32_t link = find(plan, PX_OP_SYMLINK, "/etc/px/usr/bin/python"), own = find(plan, PX_OP_OWN_INODES, "/usr");
     ASSERT_EQ(link != NOWHERE, wanted);
     ASSERT(own != NOWHERE && (!wanted || link < own));
-    ASSERT_STR(px_plan_text(plan, plan->steps[own].src), wanted ? "/root/usr" : "");
+    ASSERT_STR(px_plan_text(plan, plan->steps[own].src), wanted ? "/etc/px/usr" : "");
     px_plan_free(plan);
 }
 

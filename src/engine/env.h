@@ -105,9 +105,11 @@ int px_env_ask_builds(struct px_sandbox *s, const struct px_env_ask *ask, struct
 
 /* Where the code of source archives is run before anything is known of them but their names: the base with a compiler and the
  * development packages of the project's capabilities and of those that these requirements are known for. The path of its root,
- * and a hold on it; 1: there are no such capabilities. */
+ * these capabilities, separated by blanks, and a hold on it; 1: there are no such capabilities. */
 int px_env_build_root(struct px_sandbox *s, const struct px_env_ask *ask, const struct px_names *requirements, char *path,
-                      size_t size, struct px_lease **ret_lease, struct px_err *e);
+                      size_t size, char **ret_capabilities, struct px_lease **ret_lease, struct px_err *e);
+/* Whether a list of words has this one; NULL has none. */
+bool px_env_has_word(const char *words, const char *word);
 
 /* PX121: the lock has no hash for the file of this package. */
 struct px_chosen;

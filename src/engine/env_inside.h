@@ -77,4 +77,3 @@ int px_env_sdist(struct px_env_work *w, const struct px_env_package *p, const st
                  char *file_name, size_t size, struct px_err *e);
 /* Makes an error of a build one of this package, with its fix; others stay as they are. Returns -1. */
 int px_sdist_failed(const struct px_env_package *p, struct px_err *e);
-bool px_sdist_has(const char *words, const char *word);

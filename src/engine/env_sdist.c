@@ -118,7 +118,7 @@ static int offer(struct px_env_work *w, const struct px_env_package *p, int scra
     return 0;
 }
 
-bool px_sdist_has(const char *words, const char *word)
+bool px_env_has_word(const char *words, const char *word)
 {
     size_t n = strlen(word);
     for (const char *at = words ? words : ""; *at; at += strspn(at, " ")) {
@@ -151,7 +151,7 @@ int px_sdist_failed(const struct px_env_package *p, struct px_err *e)
     (void)px_fail(e, PX_E_BUILD, 0, "cannot build %s %s from its source", p->name, p->version);
     (void)px_why(e, "%s", why);
     (void)px_detail(e, "reason", PX_ENV_BUILD_FAILED);
-    if (px_message_missing(why, strlen(why), &missing) && !px_sdist_has(p->capabilities, missing.capability))
+    if (px_message_missing(why, strlen(why), &missing) && !px_env_has_word(p->capabilities, missing.capability))
         return lacks(&missing, e);
     return px_fix(
         e,

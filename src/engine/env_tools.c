@@ -110,7 +110,7 @@ static int check_rust(const struct px_env_package *p, const json_t *list, struct
     size_t i;
     json_array_foreach(list, i, item) {
         const char *text = json_string_value(item);
-        if ((!is_package(text, "maturin") && !is_package(text, "setuptools-rust")) || px_sdist_has(p->capabilities, "rust"))
+        if ((!is_package(text, "maturin") && !is_package(text, "setuptools-rust")) || px_env_has_word(p->capabilities, "rust"))
             continue;
         (void)px_fail(e, PX_E_BUILD, 0, "cannot build %s %s from its source: it needs Rust", p->name, p->version);
         (void)px_detail(e, "reason", PX_ENV_BUILD_FAILED);
@@ -313,7 +313,7 @@ int px_env_ask_builds(struct px_sandbox *s, const struct px_env_ask *ask, struct
 }
 
 int px_env_build_root(struct px_sandbox *s, const struct px_env_ask *ask, const struct px_names *requirements, char *path,
-                      size_t size, struct px_lease **ret_lease, struct px_err *e)
+                      size_t size, char **ret_capabilities, struct px_lease **ret_lease, struct px_err *e)
 {
     struct px_env_work w = {.s = s, .ask = ask};
     struct px_env_package p = {.name = (char *)"a package", .version = (char *)""};
@@ -325,8 +325,10 @@ int px_env_build_root(struct px_sandbox *s, const struct px_env_ask *ask, const 
         return 1;
     if (px_sdist_root(&w, &p, &tree, &packages, e) < 0)
         return -1;
-    return px_lease_take(s->store, &tree, 1, NULL, 0, ret_lease, e) < 0 ? -1
-                                                                        : px_tree_path(s->store, &tree, path, size, e);
+    if (px_tree_path(s->store, &tree, path, size, e) < 0 || px_lease_take(s->store, &tree, 1, NULL, 0, ret_lease, e) < 0)
+        return -1;
+    *ret_capabilities = px_take(&words);
+    return 0;
 }
 
 /* ---- what it was ---- */

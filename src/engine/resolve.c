@@ -56,8 +56,22 @@ static int missing(const char *python, struct px_err *e)
     return px_fix(e, "Install one of them: apt install python3-pip, or uv.");
 }
 
+/* What would help the code of a package that failed, as one line more. had: the capabilities that it had; NULL: none. */
+static void add_hint(char *why, size_t size, const char *said, const char *had)
+{
+    static const char rust[] = "\nIt is built with Rust, for which px has no crates: take a version that has a wheel.";
+    struct px_missing m;
+    size_t n = strlen(why);
+    if (px_message_missing(why, n, &m) && !px_env_has_word(had, m.capability))
+        (void)px_fmt(why + n, size - n, "\n%s comes with the capability '%s': px sandbox add %s.", m.what, m.capability,
+                     m.capability);
+    else if (strstr(said, "metadata-generation-failed") && strstr(said, "maturin"))
+        (void)px_fmt(why + n, size - n, "%s", rust);
+}
+
 /* what: "resolve the project's requirements". */
-static int failed(const char *python, const char *tool, const char *what, struct px_err *e)
+static int failed(const char *python, const char *tool, const char *what, const struct px_buf *said, const char *had,
+                  struct px_err *e)
 {
     char why[sizeof e->why];
     if (e->code == PX_E_NETWORK)
@@ -67,11 +81,8 @@ static int failed(const char *python, const char *tool, const char *what, struct
         return -1;
     if (strstr(e->why, "No module named pip"))
         return missing(python, e);
-    struct px_missing m;
-    int n = px_fmt(why, sizeof why, "%s", e->why);
-    if (n >= 0 && px_message_missing(why, strlen(why), &m))
-        (void)px_fmt(why + strlen(why), sizeof why - strlen(why), "\n%s comes with the capability '%s': px sandbox add %s.",
-                     m.what, m.capability, m.capability);
+    (void)px_fmt(why, sizeof why, "%s", e->why);
+    add_hint(why, sizeof why, said ? px_buf_text(said) : "", had);
     px_fail(e, PX_E_LOCK, 0, "%s cannot %s", tool, what);
     (void)px_detail(e, "reason", "resolve_failed");
     (void)px_detail(e, "resolver", tool);
@@ -115,6 +126,7 @@ struct question {
     const struct px_names *keep;        /* "name==version" of what is not to move; NULL: anything may */
     const struct px_env_ask *env;               /* of the project; NULL: none */
     const char *system;         /* see make_box */
+    const char *had;            /* the capabilities whose development packages that has */
     struct px_resolver_python python;
     int scratch;
     struct px_buf *said;
@@ -137,7 +149,7 @@ static int ask(const struct question *q, const char *tool, const char *doing, co
     box.said = keep_said;
     box.said_user = q->said;
     if (r == 0 && px_build_box_run(&box, w->items, e) < 0)
-        r = failed(q->python.path, tool, q->what, e);
+        r = failed(q->python.path, tool, q->what, q->said, q->had, e);
     px_build_box_done(&box);
     return r;
 }
@@ -260,10 +272,12 @@ static int try_on_base(const struct question *q, const char *uv, struct px_buf *
     struct question again = *q;
     struct px_lease *lease = NULL;
     struct px_err ignored = {0};
+    px_auto_free char *had = NULL;
     char system[PATH_MAX];
     if (!q->env || !build_failed(q->said) ||
-        px_env_build_root(q->sandbox, q->env, q->asked, system, sizeof system, &lease, &ignored) != 0)
+        px_env_build_root(q->sandbox, q->env, q->asked, system, sizeof system, &had, &lease, &ignored) != 0)
         return -1;
+    again.had = had;
     q->said->len = 0;
     again.system = system;
     again.python.minor = runtime->minor;
@@ -392,7 +406,7 @@ static int run_download(const char *root, const char *python, const struct words
                 : 0;
     box.quote = px_resolve_words;
     if (r == 0 && px_build_box_run(&box, w->items, e) < 0)
-        r = failed(python, "pip", "find files that the lock names", e);
+        r = failed(python, "pip", "find files that the lock names", NULL, NULL, e);
     px_build_box_done(&box);
     return r;
 }

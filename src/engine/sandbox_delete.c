@@ -134,23 +134,25 @@ static int is_other(void *user, enum px_record_kind kind, const char *name, cons
     return 1;
 }
 
-/* What everybody who uses it has a lease of. */
-static int object_of(struct px_sandbox *s, const struct target *t, struct px_oid *ret_object)
+/* By what everybody who uses it has a lease of. */
+int px_record_in_use(struct px_sandbox *s, enum px_record_kind kind, const struct px_oid *id, struct px_err *e)
 {
-    px_auto(px_document) json_t *record = record_of(s, t->kind, &t->id);
-    bool image = t->kind == PX_RECORD_IMAGE;
-    return px_oid_parse(px_document_text(record, image ? "image_digest" : "tree"), image, ret_object);
+    px_auto(px_document) json_t *record = record_of(s, kind, id);
+    bool image = kind == PX_RECORD_IMAGE;
+    struct px_oid object;
+    if (px_oid_parse(px_document_text(record, image ? "image_digest" : "tree"), image, &object) < 0)
+        return 0;
+    return px_store_in_use(s->store, &object, e);
 }
 
 static int check_free(struct deletion *d, struct target *t)
 {
-    struct px_oid object;
     d->of = t;
     int others = t->name ? px_name_each(d->s->store, is_other, d, d->e) : 0;
     if (others != 0)
         return others < 0 ? -1 : 0;
     t->last = true;
-    int used = object_of(d->s, t, &object) < 0 ? 0 : px_store_in_use(d->s->store, &object, d->e);
+    int used = px_record_in_use(d->s, t->kind, &t->id, d->e);
     if (used <= 0)
         return used;
     (void)px_fail(d->e, PX_E_STORE_BUSY, 0, "%s %.16s%s%.200s is in use", kinds[t->kind], t->id.hex,

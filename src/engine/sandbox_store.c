@@ -145,10 +145,14 @@ static int add_record(void *user, enum px_record_kind kind, const struct px_oid 
     int size = px_record_size(l->s->store, kind, id, &bytes, l->e);
     if (size < 0 && l->e->code != PX_E_RECORD)
         return -1;
+    int used = px_record_in_use(l->s, kind, id, l->e);
+    if (used < 0 && l->e->code != PX_E_RECORD)         /* a lease that cannot be read may be of this */
+        return -1;
     px_json_object(l->j, NULL);
     px_json_text(l->j, "id", id->hex);
     int r = add_names(l, "names", false) < 0 || add_names(l, "gone", true) < 0 ? -1 : 0;
     px_json_uint(l->j, "bytes", bytes);
+    px_json_bool(l->j, "in_use", used != 0);
     px_json_bool(l->j, "readable", size >= 0);
     px_json_end(l->j);
     return r;

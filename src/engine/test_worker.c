@@ -55,7 +55,7 @@ static void refused(const char *text, const char *words)
 
 TEST(a_file_that_is_wrong_is_refused_with_its_line)
 {
-    refused("", "line 1: there is no value");
+    refused("", "line 1: this has no sandbox with paths");
     refused("[1]", "must be a map");
     refused("sandbox: {}\n", "no sandbox with paths");
     refused("sandbox:\n  paths:\n    a: {root: x}\n  color: red\n", "line 4: 'color' is no key");

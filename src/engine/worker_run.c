@@ -181,10 +181,23 @@ static int start(const struct px_worker *w, const char *const argv[], const stru
     return r;
 }
 
-/* Host codes of data/errors.def: the machine cannot give the isolation. */
+/* Host codes of data/errors.def: the machine cannot give the isolation. Root of a container may bind nothing, not even what it holds open. */
 static bool is_missing(const struct px_err *e)
 {
-    return e->code >= PX_E_USERNS && e->code <= PX_E_TIER;
+    return (e->code >= PX_E_USERNS && e->code <= PX_E_TIER) || (e->code == PX_E_BIND && e->sys == EPERM && geteuid() == 0);
+}
+
+static int tell_cause(const struct px_err *cause, struct px_err *e)
+{
+    return px_why(e, "%s", cause->code == PX_E_BIND ? "This root may mount nothing: it lacks CAP_SYS_ADMIN, as in a container." : cause->what);
+}
+
+static int no_weaker_box(const struct px_err *cause, struct px_err *e)
+{
+    (void)px_fail(e, PX_E_OS_SANDBOX, 0, "OS sandbox unavailable, and no weaker one can be had here");
+    (void)tell_cause(cause, e);
+    return px_fix(e, "Run px as an ordinary user: the host's root gets no weaker sandbox.\n"
+                     "Run `px doctor` to see what is missing.");
 }
 
 /* An attachment has no place of its own without a sandbox to show it in. */
@@ -195,15 +208,22 @@ int px_worker_start(const struct px_worker *w, const char *const argv[], const s
     int r = start(w, argv, how, true, ret_box, &cause);
     bool weaker = r < 0 && is_missing(&cause);
     bool attached = how->attachments && how->attachments[0];
-    if (weaker && !w->require_os_sandbox && !attached)
-        return start(w, argv, how, false, ret_box, e);
+    if (weaker && !w->require_os_sandbox && !attached) {
+        struct px_err again = {0};
+        r = start(w, argv, how, false, ret_box, &again);
+        if (r < 0 && is_missing(&again) && geteuid() == 0)
+            return no_weaker_box(&cause, e);
+        if (r < 0 && e)
+            *e = again;
+        return r;
+    }
     if (r < 0 && e)
         *e = cause;
     if (!weaker)
         return r;
     (void)px_fail(e, PX_E_OS_SANDBOX, 0, w->require_os_sandbox ? "OS sandbox required but unavailable"
                                                                 : "attachments need the OS sandbox, which is unavailable");
-    return px_why(e, "%s", cause.what);
+    return tell_cause(&cause, e);
 }
 
 /* The names of the specification; everything else that px knows is beside them. */

@@ -339,13 +339,40 @@ TEST(a_huge_file_is_refused_by_its_size)
     px_files_entries_done(&list);
 }
 
-/* ---- edits, moves ---- */
-
 static int edit_path(const struct site *s, const char *path, const char *old, const char *new, struct px_err *e)
 {
     struct px_files_edit edit = {old, new, strlen(old), strlen(new)};
     return px_files_edit(s->files, path, &edit, 1, false, NULL, e);
 }
+
+/* What a box with that directory could not write otherwise. */
+TEST(what_root_makes_belongs_to_the_owner_of_the_directory)
+{
+    enum { OWNER = 1300 };
+    static const char *const made[] = {"new.md", "deep", "deep/er", "deep/er/f.md", "dir", "copy.md"};
+    auto_site struct site s = make();
+    struct px_err e = {0};
+    struct stat st;
+    if (geteuid() != 0)
+        SKIP("only root can give files away");
+    put(s.one, "mine.md", "x");
+    ASSERT_EQ(fchown(s.one, OWNER, OWNER), 0);
+    ASSERT_PX(px_files_write(s.files, "portfolio/new.md", "x", 1, NULL, &e), e);
+    ASSERT_PX(px_files_write(s.files, "portfolio/deep/er/f.md", "x", 1, NULL, &e), e);
+    ASSERT_PX(px_files_make_directory(s.files, "portfolio/dir", &e), e);
+    ASSERT_PX(px_files_copy(s.files, "portfolio/mine.md", "portfolio/copy.md", &e), e);
+    ASSERT_PX(edit_path(&s, "portfolio/mine.md", "x", "y", &e), e);
+    for (size_t i = 0; i < PX_COUNT_OF(made); i++) {
+        ASSERT_EQ(fstatat(s.one, made[i], &st, AT_SYMLINK_NOFOLLOW), 0);
+        if (st.st_uid != OWNER || st.st_gid != OWNER)
+            FAIL("%s belongs to %u:%u", made[i], st.st_uid, st.st_gid);
+    }
+    ASSERT_EQ(fstatat(s.one, "mine.md", &st, 0), 0);
+    ASSERT_EQ(st.st_uid, 0);
+    ASSERT_EQ(fchown(s.one, 0, 0), 0);
+}
+
+/* ---- edits, moves ---- */
 
 TEST(an_edit_needs_exactly_one_match)
 {

@@ -66,6 +66,7 @@ TOLERATED = [
     ("openat", "payload", lambda a, text: a[2] & 0x200000, "O_PATH: a Landlock rule that is not added grants nothing"),
     ("stat|newfstatat|fstat", "px", lambda a, text: re.match(r"/(s?bin|lib|etc)", text), "a link or file of the base is left out"),
     ("stat|newfstatat|fstat", "px", lambda a, text: re.match(r"/(bin|lib|usr)", text), "the same"),
+    ("open|openat", "px", lambda a, text: text == "/etc", "which settings of Java there are: they are left out"),
     ("close_range", "px", lambda a, text: a[2] != 0, "marks what px inherited; the box closes all of its own again"),
     ("prctl", "helper", lambda a, text: a[0] == PR_SET_PDEATHSIG, "a process that holds a namespace for a moment and sees nothing"),
     ("fcntl", "px", lambda a, text: a[1] in (F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC), "px's own descriptors"),

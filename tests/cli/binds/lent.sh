@@ -32,6 +32,9 @@ echo "-- a box that stays"
 [ "$(stat -c %u d)" != 0 ] && echo "it is lent"
 says "$PX" exec -v "$PWD/d:/x" -- true
 "$PX" box exec lent -c 'echo from the box >box'
+"$PX" -q file write --root "x=$PWD/d:rw" x/in/made --content 'by the file tools
+' >/dev/null
+"$PX" box exec lent -c 'echo and the box >>in/made; touch in/beside; cat in/made'
 "$PX" -q box stop lent
 stat -c '%u %n' d d/box
 echo "-- px is killed"
