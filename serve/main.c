@@ -319,7 +319,7 @@ static void serve(struct server *s)
             on = hear_runner(s);
         if (on == 0 && fds[0].revents & (READY | POLLNVAL))
             on = hear_client(s);
-        on = on == 0 ? mcp_tick(s->mcp) : on; /* last: an answer that has arrived counts */
+        on = on == 0 ? mcp_tick(s->mcp) : on;
     }
 }
 

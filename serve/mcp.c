@@ -35,6 +35,8 @@ int mcp_runner_gone(struct mcp *m)
         if (m->pending[i].number == 0 || !(m->pending[i].tool->flags & TOOL_SHELL))
             continue;
         struct request r = mcp_pending_take(m, &m->pending[i]);
+        if (!r.id)
+            continue;
         (void)px_fail(&e, PX_E_GONE, 0, "the process that runs commands has ended");
         mcp_tool_error(m, &r, &e);
     }
@@ -50,7 +52,7 @@ static void cancelled(struct mcp *m, const json_t *params)
     px_auto_free char *text = id ? json_dumps(id, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
     for (size_t i = 0; text && i < PENDING_MAX; i++) {
         struct pending *p = &m->pending[i];
-        if (p->number == 0 || strcmp(p->request.id, text) != 0)
+        if (!p->request.id || strcmp(p->request.id, text) != 0)
             continue;
         struct wire_ask ask = {.op = WIRE_CANCEL, .number = p->number};
         if (!p->asking)
@@ -68,6 +70,7 @@ static int check_version(struct mcp *m, struct request *r, const json_t *params)
     const json_t *meta = json_object_get(params, "_meta"),
                  *wanted = json_object_get(meta, META "protocolVersion");
     r->modern = wanted != NULL;
+    r->elicits = m->elicits;
     if (!r->modern)
         return 0;
     if (!json_is_string(wanted) || !json_is_object(json_object_get(meta, META "clientCapabilities"))) {
@@ -75,7 +78,9 @@ static int check_version(struct mcp *m, struct request *r, const json_t *params)
                    "_meta needs the text " META "protocolVersion and the object " META "clientCapabilities");
         return -1;
     }
-    if (mcp_find_version(json_string_value(wanted), true))
+    const struct version *version = mcp_find_version(json_string_value(wanted), true);
+    r->elicits = version && mcp_can_elicit(version, json_object_get(meta, META "clientCapabilities"));
+    if (version)
         return 0;
     px_auto_buf struct px_buf out = PX_BUF(1 << 20);
     struct px_json j = {.out = &out};
@@ -118,7 +123,7 @@ static char *take_id(const json_t *id)
 static bool is_pending(const struct mcp *m, const char *id)
 {
     for (size_t i = 0; i < PENDING_MAX; i++)
-        if (m->pending[i].number && strcmp(m->pending[i].request.id, id) == 0)
+        if (m->pending[i].request.id && strcmp(m->pending[i].request.id, id) == 0)
             return true;
     return false;
 }

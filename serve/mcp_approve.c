@@ -1,4 +1,6 @@
-/* Approval: a question to the person at the client (elicitation/create), and what counts as a yes. */
+/* Approval: a question to the person at the client (elicitation/create), and what counts as a yes. To a client that
+ * began with `initialize` it is a request; to a modern one it is the result of the call, which comes again with the
+ * answer. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +9,11 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "serve/mcp_inside.h"
 
 enum { SECOND = 1000 };
+static const char too_late[] = "nobody answered the question in time";
 
 static int64_t now_msec(void)
 {
@@ -19,9 +23,9 @@ static int64_t now_msec(void)
 }
 
 /* An empty object means forms, since 2025-11-25 beside other modes that have names; before, whatever is in it. */
-bool mcp_can_elicit(const struct version *version, const json_t *params)
+bool mcp_can_elicit(const struct version *version, const json_t *capabilities)
 {
-    const json_t *found = json_object_get(json_object_get(params, "capabilities"), "elicitation");
+    const json_t *found = json_object_get(capabilities, "elicitation");
     if (!version->elicits || !json_is_object(found))
         return false;
     return json_object_size(found) == 0 || json_object_get(found, "form") || strcmp(version->name, "2025-06-18") == 0;
@@ -78,30 +82,74 @@ static int refused(const char *why, struct px_err *e)
     return px_fix(e, "Use what needs no approval, or tell the person whom you work for what is needed.");
 }
 
-int mcp_ask_person(struct mcp *m, struct pending *p, struct px_err *e)
+static void add_params(struct px_json *j, const char *words)
 {
     static const char schema[] =
         "{\"type\":\"object\",\"properties\":{\"approve\":{\"type\":\"boolean\",\"title\":\"Allow it\","
         "\"description\":\"Whether this may be done, once.\",\"default\":false}},\"required\":[\"approve\"]}";
-    px_auto_buf struct px_buf out = PX_BUF(ANSWER_MAX), words = PX_BUF(QUESTION_MAX);
+    px_json_object(j, "params");
+    px_json_text(j, "message", words);
+    px_json_value(j, "requestedSchema", schema);
+    px_json_end(j);
+}
+
+static void send_question(struct mcp *m, const struct pending *p, const char *words)
+{
+    px_auto_buf struct px_buf out = PX_BUF(ANSWER_MAX);
     struct px_json j = {.out = &out};
-    if (p->request.modern)
-        return refused("it can be asked for in the revisions 2025-06-18 and 2025-11-25 of the protocol alone", e);
-    if (!m->elicits)
+    begin_message(&j, "elicitation/create");
+    px_json_uint(&j, "id", p->number);
+    add_params(&j, words);
+    px_json_end(&j);
+    mcp_send(m, &out);
+}
+
+/* A modern server sends no requests: the question is the answer, and the call comes again with what was said. */
+static void answer_with_question(struct mcp *m, struct pending *p, const char *words)
+{
+    px_auto_buf struct px_buf out = PX_BUF(ANSWER_MAX);
+    struct px_json j = {.out = &out};
+    char state[16];
+    (void)px_fmt(state, sizeof state, "%u", p->number);
+    mcp_begin_result_as(&j, &p->request, "input_required");
+    px_json_object(&j, "inputRequests");
+    px_json_object(&j, "approve");
+    px_json_text(&j, "method", "elicitation/create");
+    add_params(&j, words);
+    px_json_end(&j);
+    px_json_end(&j);
+    px_json_text(&j, "requestState", state);
+    mcp_end_result(m, &p->request, &j);
+    p->request = (struct request){0};
+}
+
+int mcp_ask_person(struct mcp *m, struct pending *p, struct px_err *e)
+{
+    px_auto_buf struct px_buf words = PX_BUF(QUESTION_MAX);
+    if (!p->request.elicits)
         return refused("the client did not declare the capability elicitation, so that nobody can be asked", e);
     if (make_words(p, &words, e) < 0)
         return -1;
-    begin_message(&j, "elicitation/create");
-    px_json_uint(&j, "id", p->number);
-    px_json_object(&j, "params");
-    px_json_text(&j, "message", px_buf_text(&words));
-    px_json_value(&j, "requestedSchema", schema);
-    px_json_end(&j);
-    px_json_end(&j);
-    mcp_send(m, &out);
+    if (p->request.modern)
+        answer_with_question(m, p, px_buf_text(&words));
+    else
+        send_question(m, p, px_buf_text(&words));
     p->asking = true;
     p->until = now_msec() + (int64_t)m->config.approval_s * SECOND;
     return 0;
+}
+
+struct pending *mcp_forget_question(struct mcp *m)
+{
+    struct pending *oldest = NULL;
+    for (size_t i = 0; i < PENDING_MAX; i++) {
+        struct pending *p = &m->pending[i];
+        if (p->number && !p->request.id && (!oldest || p->until < oldest->until))
+            oldest = p;
+    }
+    if (oldest)
+        (void)mcp_pending_take(m, oldest);
+    return oldest;
 }
 
 void mcp_withdraw(struct mcp *m, const struct pending *p)
@@ -126,12 +174,10 @@ static bool is_word(const json_t *value, const char *word)
 }
 
 /* Why it is no; NULL: it is a yes. */
-static const char *why_not(const json_t *doc)
+static const char *why_not(const json_t *result)
 {
-    const json_t *result = json_object_get(doc, "result"), *action = json_object_get(result, "action"),
+    const json_t *action = json_object_get(result, "action"),
                  *approve = json_object_get(json_object_get(result, "content"), "approve");
-    if (json_object_get(doc, "error"))
-        return "the client answered the question with an error";
     if (is_word(action, "decline") || (is_word(action, "accept") && json_is_false(approve)))
         return "the person said no";
     if (is_word(action, "cancel"))
@@ -141,26 +187,55 @@ static const char *why_not(const json_t *doc)
     return "the client's answer is not of the kind that was asked for";
 }
 
+/* Nobody waits for the end of a question that was an answer. */
 static void refuse(struct mcp *m, struct pending *p, const char *why)
 {
     struct px_err e = {0};
     struct request r = mcp_pending_take(m, p);
     (void)refused(why, &e);
-    mcp_tool_error(m, &r, &e);
+    if (r.id)
+        mcp_tool_error(m, &r, &e);
+}
+
+static void settle(struct mcp *m, struct pending *p, const char *why)
+{
+    p->asking = false;
+    if (p->until <= now_msec())
+        refuse(m, p, too_late);
+    else if (why)
+        refuse(m, p, why);
+    else
+        mcp_approved(m, p);
 }
 
 void mcp_hear_person(struct mcp *m, const json_t *doc)
 {
     json_int_t id = json_integer_value(json_object_get(doc, "id"));
     struct pending *p = id > 0 && id <= UINT32_MAX ? mcp_find_pending(m, (uint32_t)id) : NULL;
-    if (!p || !p->asking)
+    if (!p || !p->asking || !p->request.id)
         return;
-    const char *why = why_not(doc);
-    p->asking = false;
-    if (why)
-        refuse(m, p, why);
-    else
-        mcp_approved(m, p);
+    settle(m, p,
+           json_object_get(doc, "error") ? "the client answered the question with an error"
+                                         : why_not(json_object_get(doc, "result")));
+}
+
+/* An answer holds for the call that was asked about, not for another one. */
+void mcp_hear_again(struct mcp *m, struct request *r, const struct tool *tool, const json_t *args,
+                    const json_t *params)
+{
+    const char *state = json_string_value(json_object_get(params, "requestState"));
+    uint64_t number = 0;
+    struct px_err e = {0};
+    struct pending *p = NULL;
+    if (state && px_parse_u64(state, UINT32_MAX, &number) == 0 && number)
+        p = mcp_find_pending(m, (uint32_t)number);
+    if (p && p->asking && !p->request.id && p->tool == tool && json_equal(p->args, args)) {
+        p->request = *r;
+        settle(m, p, why_not(json_object_get(json_object_get(params, "inputResponses"), "approve")));
+        return;
+    }
+    (void)refused("the answer is to no open question about this call", &e);
+    mcp_tool_error(m, r, &e);
 }
 
 /* ---- silence ---- */
@@ -182,6 +257,6 @@ int mcp_tick(struct mcp *m)
     int64_t now = now_msec();
     for (size_t i = 0; i < PENDING_MAX; i++)
         if (m->pending[i].asking && m->pending[i].until <= now)
-            refuse(m, &m->pending[i], "nobody answered the question in time");
+            refuse(m, &m->pending[i], too_late);
     return m->failed ? -1 : 0;
 }

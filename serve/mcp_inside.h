@@ -38,7 +38,7 @@ enum {
 struct version {
     const char *name;
     bool modern, batch;
-    bool elicits; /* has requests of the server to the person at the client */
+    bool elicits; /* has questions of the server to the person at the client */
 };
 
 /* Answers to the requests of one array, which go out together. */
@@ -50,12 +50,13 @@ struct batch {
 struct request {
     char *id; /* as JSON; NULL: a notification */
     bool modern;
+    bool elicits; /* the client can ask a person */
     struct batch *batch;
 };
 
 struct pending {
     uint32_t number; /* for the runner, and the id of a question to the client; 0: free */
-    struct request request;
+    struct request request; /* without id: it was answered by the question, and must come again */
     const struct tool *tool;
     json_t *args;  /* held, for what is done once a person agreed */
     bool asking;   /* the client has the question */
@@ -68,7 +69,7 @@ struct mcp {
     struct session session;
     struct serve_lines lines;
     const struct version *legacy; /* agreed upon by `initialize`; NULL: not yet */
-    bool elicits;                 /* and its client can ask a person */
+    bool elicits;                 /* and by it the client can ask a person */
     bool runner_gone;
     bool failed; /* the client is gone, or there is no memory */
     uint32_t last;
@@ -83,6 +84,7 @@ void mcp_send(struct mcp *m, struct px_buf *out); /* one message, and the newlin
 void mcp_refuse(struct mcp *m, struct request *r, int code, const char *words);
 void mcp_refuse_with(struct mcp *m, struct request *r, int code, const char *words, const char *data);
 void mcp_begin_result(struct px_json *j, const struct request *r);
+void mcp_begin_result_as(struct px_json *j, const struct request *r, const char *type);
 void mcp_end_result(struct mcp *m, struct request *r, struct px_json *j);
 void mcp_server_info(struct px_json *j, const char *name);
 void mcp_tool_answer(struct mcp *m, struct request *r, const char *text, size_t len, const char *json,
@@ -111,10 +113,15 @@ void mcp_approved(struct mcp *m, struct pending *p);
 
 /* ---- mcp_approve.c ---- */
 
-/* Whether the client, by what it said in `initialize`, can ask a person. */
-bool mcp_can_elicit(const struct version *version, const json_t *params);
+/* Whether a client with these capabilities can ask a person. */
+bool mcp_can_elicit(const struct version *version, const json_t *capabilities);
 /* Sends the question; -1 with an error if it cannot be put. */
 int mcp_ask_person(struct mcp *m, struct pending *p, struct px_err *e);
+/* The place of the oldest question that a modern client has not come back with; NULL: there is none. */
+struct pending *mcp_forget_question(struct mcp *m);
 void mcp_withdraw(struct mcp *m, const struct pending *p);
 /* An answer of the client, if it is one to a question of ours. */
 void mcp_hear_person(struct mcp *m, const json_t *doc);
+/* The same, of a modern client: the call again, with the answer in its params. */
+void mcp_hear_again(struct mcp *m, struct request *r, const struct tool *tool, const json_t *args,
+                    const json_t *params);

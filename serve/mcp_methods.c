@@ -11,7 +11,7 @@
 
 /* The newest first. */
 static const struct version versions[] = {
-    {"2026-07-28", true, false, false}, {"2025-11-25", false, false, true}, {"2025-06-18", false, false, true},
+    {"2026-07-28", true, false, true}, {"2025-11-25", false, false, true}, {"2025-06-18", false, false, true},
     {"2025-03-26", false, true, false}, {"2024-11-05", false, true, false},
 };
 
@@ -72,7 +72,7 @@ static void do_initialize(struct mcp *m, struct request *r, const json_t *params
     const struct version *v = mcp_find_version(json_string_value(wanted), false);
     m->legacy =
         v ? v : &versions[1]; /* the client decides whether it can live with the newest of that kind */
-    m->elicits = mcp_can_elicit(m->legacy, params);
+    m->elicits = mcp_can_elicit(m->legacy, json_object_get(params, "capabilities"));
     mcp_begin_result(&j, r);
     px_json_text(&j, "protocolVersion", m->legacy->name);
     add_capabilities(&j);
@@ -140,7 +140,7 @@ struct pending *mcp_find_pending(struct mcp *m, uint32_t number)
 struct request mcp_pending_take(struct mcp *m, struct pending *p)
 {
     struct request r = p->request;
-    if (p->asking)
+    if (p->asking && r.id)
         mcp_withdraw(m, p);
     json_decref(p->args);
     *p = (struct pending){0};
@@ -193,7 +193,7 @@ static int wait_for_other(struct mcp *m, const struct request *r, const struct t
                           struct px_err *e)
 {
     struct pending *p = mcp_find_pending(m, 0);
-    if (!p) {
+    if (!p && !(p = mcp_forget_question(m))) {
         (void)px_fail(e, PX_E_LIMIT, 0, "%d commands are running or wait for approval already", PENDING_MAX);
         return px_fix(e, "Wait for one of them.");
     }
@@ -251,7 +251,9 @@ static void do_call(struct mcp *m, struct request *r, const json_t *params)
     }
     if (!args)
         none = json_object();
-    if (args || none)
+    if ((args || none) && m->config.worker && r->modern && json_object_get(params, "requestState"))
+        mcp_hear_again(m, r, tool, args ? args : none, params);
+    else if (args || none)
         call_tool(m, r, tool, args ? args : none);
     else
         mcp_refuse(m, r, RPC_INTERNAL, "out of memory");

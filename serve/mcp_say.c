@@ -107,11 +107,16 @@ void mcp_server_info(struct px_json *j, const char *name)
 
 void mcp_begin_result(struct px_json *j, const struct request *r)
 {
+    mcp_begin_result_as(j, r, "complete");
+}
+
+void mcp_begin_result_as(struct px_json *j, const struct request *r, const char *type)
+{
     begin_answer(j, r);
     px_json_object(j, "result");
     if (!r->modern)
         return;
-    px_json_text(j, "resultType", "complete");
+    px_json_text(j, "resultType", type);
     px_json_object(j, "_meta");
     mcp_server_info(j, META "serverInfo");
     px_json_end(j);

@@ -943,9 +943,52 @@ def nobody_who_can_be_asked(world):
             for name, arguments in (("execute", {"command": "touch in/made"}), ("write_file", {"path": "in/made", "content": "x"})):
                 text = client.bad(name, **arguments)
                 check("did not declare the capability elicitation" in text and not made.exists(), f"{version} {capabilities}: {text}")
-            meta = {**META, "io.modelcontextprotocol/clientCapabilities": ASKS}
-            result = client.ask("tools/call", _meta=meta, name="execute", arguments={"command": "touch in/made"})["result"]
-            check(result["isError"] and "2025-11-25" in result["content"][0]["text"] and not made.exists(), f"{result}")
+            result = client.ask("tools/call", _meta=META, name="execute", arguments={"command": "touch in/made"})["result"]
+            check(result["isError"] and "did not declare" in result["content"][0]["text"] and not made.exists(), f"{result}")
+
+
+@test
+def a_person_is_asked_by_a_result(world):
+    """In the revision without requests of the server the question is a result, and the call comes again with the answer."""
+    made = world.inside / "made"
+    meta = {**META, "io.modelcontextprotocol/clientCapabilities": ASKS}
+    yes = {"approve": {"action": "accept", "content": {"approve": True}}}
+
+    def call(client, name="execute", command="touch in/made", **more):
+        arguments = {"command": command} if name == "execute" else {"path": "in/made", "content": command}
+        return client.ask("tools/call", _meta=meta, name=name, arguments=arguments, **more)["result"]
+
+    def question(client, **more):
+        result = call(client, **more)
+        check(result["resultType"] == "input_required" and list(result["inputRequests"]) == ["approve"], f"{result}")
+        asked = result["inputRequests"]["approve"]
+        check(asked["method"] == "elicitation/create" and asked["params"]["requestedSchema"]["required"] == ["approve"], f"{asked}")
+        return result["requestState"], asked["params"]["message"]
+    with world.client(world.worker("tool_rules:\n  write_file: {approval_required: true}\n"), roots=()) as client:
+        for name in ("execute", "write_file"):
+            state, seen = question(client, name=name)
+            check("touch in/made" in seen and not made.exists(), f"{seen}")
+            client.send({"jsonrpc": "2.0", "id": int(state), "result": yes["approve"]})      # no answer to a request: there was none
+            for wrong in ({"requestState": "99"}, {"requestState": 7}, {"requestState": state, "command": "touch in/other"}):
+                result = call(client, **{"name": name, "inputResponses": yes, **wrong})
+                check(result["isError"] and "no open question" in result["content"][0]["text"] and not made.exists(), f"{wrong}: {result}")
+            result = call(client, name=name, requestState=state, inputResponses=yes)
+            check(result["resultType"] == "complete" and not result["isError"] and made.exists(), f"{result}")
+            made.unlink()
+            check(call(client, name=name, requestState=state, inputResponses=yes)["isError"] and not made.exists(), "the same answer twice")
+        for answer in (None, [], {}, {"approve": None}, {"approve": {"action": "decline"}}, {"approve": {"action": "accept", "content": {"approve": "true"}}}, {"other": yes["approve"]}):
+            state, _ = question(client)
+            check("was not approved" in call(client, requestState=state, inputResponses=answer)["content"][0]["text"] and not made.exists(), f"{answer}")
+        state, _ = question(client)
+        check(call(client, requestState=state)["isError"] and not made.exists(), "no answer at all")
+        states = [question(client, command=f"touch in/made{i}")[0] for i in range(40)]    # who does not come back is forgotten
+        check(call(client, command="touch in/made0", requestState=states[0], inputResponses=yes)["isError"], "the first is forgotten")
+        check(not call(client, command="touch in/made39", requestState=states[39], inputResponses=yes)["isError"], "the last is not")
+        check({path.name for path in world.inside.glob("made*")} == {"made39"}, "which ran")
+    with world.client(world.worker(), "--approval-timeout=1", roots=()) as client:
+        state, _ = question(client)
+        time.sleep(1.1)
+        check(call(client, requestState=state, inputResponses=yes)["isError"] and not made.exists(), "an answer that came too late")
 
 
 @test
@@ -1078,9 +1121,16 @@ def the_official_client(world):
         guarded = StdioServerParameters(command=str(world.px), args=["mcp", world.worker()], env=world.env)
         async with stdio_client(guarded) as (read, write), ClientSession(read, write, elicitation_callback=agree) as session:
             await session.initialize()
-            result = await session.call_tool("execute", {"command": "touch in/agreed"})
-            check(not is_error(result) and seen == ["The worker wants to run: touch in/agreed"], f"{result} {seen}")
-            check((world.inside / "agreed").exists(), "it was approved")
+            await agreed_to(session, seen)
+        async with Client(guarded, elicitation_callback=agree) as client:
+            await agreed_to(client, seen)
+            check(client.protocol_version == MODERN, f"it chose {client.protocol_version}")
+
+    async def agreed_to(session, seen):
+        seen.clear()
+        result = await session.call_tool("execute", {"command": "touch in/agreed"})
+        check(not is_error(result) and seen == ["The worker wants to run: touch in/agreed"], f"{result} {seen}")
+        (world.inside / "agreed").unlink()
     asyncio.run(asyncio.wait_for(without_handshake(), LIMIT_S))
     asyncio.run(asyncio.wait_for(with_approval(), LIMIT_S))
 
