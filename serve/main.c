@@ -14,23 +14,32 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/text.h"
 #include "cli.h"
 #include "serve/mcp.h"
 #include "serve/runner.h"
 
-enum { ROOTS_MAX = PX_FILES_ROOTS_MAX + 1, MEMORY_MAX = 2048 }; /* MiB of address space */
+enum {
+    ROOTS_MAX = PX_FILES_ROOTS_MAX + 1,
+    MEMORY_MAX = 2048, /* MiB of address space */
+    APPROVAL_S = 300,  /* for a person to answer */
+    APPROVAL_MAX_S = 3600,
+};
 
 struct words {
     const char *roots[ROOTS_MAX + 1];
     size_t roots_count;
-    const char *preset;
+    const char *preset, *worker_file, *approval_timeout;
+    unsigned approval_s;
     bool read_only, no_execute, git_writable, help;
     char **rest; /* for the policy; its texts are the command line's, or `made` */
     int rest_count;
     char **made;
     int made_count;
     struct cli *cli;
-    struct px_files *files;
+    struct px_files *made_files;
+    struct px_worker *worker;     /* or: */
+    const struct px_files *files; /* its, or made_files */
 };
 
 /* ---- the command line ---- */
@@ -76,6 +85,10 @@ static int take_word(struct words *w, int argc, char **argv, int *at, struct px_
         w->help = true;
     else if ((value = value_of("--root", argc, argv, at, e)) && w->roots_count < ROOTS_MAX)
         w->roots[w->roots_count++] = value;
+    else if ((value = value_of("--worker", argc, argv, at, e)))
+        w->worker_file = value;
+    else if ((value = value_of("--approval-timeout", argc, argv, at, e)))
+        w->approval_timeout = value;
     else if ((value = value_of("--preset", argc, argv, at, e)))
         w->preset = value;
     else if ((value = value_of("--env", argc, argv, at, e)) || (value = value_of("-e", argc, argv, at, e)))
@@ -103,7 +116,8 @@ static void words_done(struct words *w)
         free(w->made[i]);
     free(w->made);
     free(w->rest);
-    px_files_free(w->files);
+    px_files_free(w->made_files);
+    px_worker_free(w->worker);
 }
 
 /* Every command's, and the box's that they run in. Same paths as the file tools have, below one directory. The limit of output
@@ -113,6 +127,8 @@ static int make_policy(void *user, struct px_policy **ret_policy, struct px_err 
     const struct words *w = user;
     struct px_policy *policy = NULL;
     struct options o;
+    if (w->worker)
+        return px_worker_policy(w->worker, ret_policy, e);
     if (px_policy_new(w->preset ? w->preset : "worker", &policy, e) < 0 ||
         (!w->preset && px_policy_set(policy, "output-limit", "25k", e) < 0) ||
         parse_options_onto(w->cli, w->rest_count, w->rest, policy, NULL, &o, e) < 0)
@@ -132,15 +148,47 @@ static int make_policy(void *user, struct px_policy **ret_policy, struct px_err 
     return r;
 }
 
+static int approval_seconds(struct words *w, struct px_err *e)
+{
+    const char *text = w->approval_timeout;
+    uint64_t value = APPROVAL_S;
+    if (text && (px_parse_u64(text, APPROVAL_MAX_S, &value) < 0 || value == 0))
+        return make_error(e, 2, "Write a number of seconds from 1 to 3600.", "'%.32s' is no approval timeout",
+                          text);
+    w->approval_s = (unsigned)value;
+    return 0;
+}
+
+/* Everything is in the file: nothing on the command line may say otherwise. A worker without the shell tool has no second
+ * process. */
+static int open_worker(struct words *w, struct px_err *e)
+{
+    if (w->roots_count || w->read_only || w->git_writable || w->preset || w->rest_count)
+        return make_error(e, 1, "Say it in the worker's file, see px-worker(1), or leave --worker out.",
+                          "--worker goes with --no-execute and --approval-timeout alone");
+    if (approval_seconds(w, e) < 0 || px_worker_load(w->worker_file, NULL, &w->worker, e) < 0)
+        return -1;
+    w->files = px_worker_files(w->worker);
+    w->no_execute = w->no_execute || px_worker_tool(w->worker, "shell", NULL) == PX_BLOCKED;
+    return 0;
+}
+
 static int open_files(struct words *w, struct px_err *e)
 {
     struct px_files *all = NULL;
     const struct px_files_narrow narrow = {.inherit = true, .read_only = w->read_only};
+    if (w->worker_file)
+        return open_worker(w, e);
+    if (w->approval_timeout)
+        return make_error(e, 1, "Name a worker's file by --worker.",
+                          "--approval-timeout is for the rules of a worker");
     if (w->roots_count == 0)
-        return make_error(e, 1, "Write px mcp --root NAME=DIR[:rw].", "px mcp needs a directory to serve");
+        return make_error(e, 1, "Write px mcp --root NAME=DIR[:rw], or px mcp --worker FILE.",
+                          "px mcp needs a directory to serve");
     if (px_files_parse(w->roots, w->roots_count, w->git_writable, &all, e) < 0)
         return -1;
-    int r = px_files_derive(all, &narrow, &w->files, e);
+    int r = px_files_derive(all, &narrow, &w->made_files, e);
+    w->files = w->made_files;
     px_files_free(all);
     return r;
 }
@@ -265,12 +313,13 @@ static void serve(struct server *s)
     enum { READY = POLLIN | POLLHUP | POLLERR };
     for (int on = 0; on == 0;) {
         struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = s->runner, .events = POLLIN}};
-        if (poll(fds, 2, -1) < 0 && errno != EINTR)
+        if (poll(fds, 2, mcp_wait_msec(s->mcp)) < 0 && errno != EINTR)
             return;
         if (s->runner >= 0 && fds[1].revents & READY)
             on = hear_runner(s);
         if (on == 0 && fds[0].revents & (READY | POLLNVAL))
             on = hear_client(s);
+        on = on == 0 ? mcp_tick(s->mcp) : on;
     }
 }
 
@@ -292,7 +341,7 @@ static int give_up_rights(const struct cli *cli, const struct words *w, struct p
 static int run_server(const struct cli *cli, struct words *w, bool network, struct px_err *e)
 {
     const struct runner_config runner = {
-        .files = w->files, .network = network, .user = w, .policy = make_policy};
+        .files = w->files, .worker = w->worker, .network = network, .user = w, .policy = make_policy};
     struct server s = {.runner = -EBADF};
     pid_t pid = 0;
     if (!w->no_execute && start_runner(&runner, &s.runner, &pid, e) < 0)
@@ -302,6 +351,8 @@ static int run_server(const struct cli *cli, struct words *w, bool network, stru
         const struct mcp_config config = {.files = w->files,
                                           .read_only = w->read_only,
                                           .shell = !w->no_execute,
+                                          .worker = w->worker,
+                                          .approval_s = w->approval_s,
                                           .user = &s,
                                           .send = to_client,
                                           .ask = to_runner};

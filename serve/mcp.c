@@ -16,9 +16,14 @@ int mcp_answer(struct mcp *m, const struct wire_answer *head, const char *text, 
     struct pending *p = head->number ? mcp_find_pending(m, head->number) : NULL;
     if (!p)
         return m->failed ? -1 : 0; /* it was cancelled */
-    struct request r = p->request;
-    *p = (struct pending){0};
-    mcp_tool_answer(m, &r, text, head->text_len, json, head->is_error);
+    struct px_err e = {0};
+    if (head->needs_approval && mcp_ask_person(m, p, &e) == 0)
+        return m->failed ? -1 : 0;
+    struct request r = mcp_pending_take(m, p);
+    if (head->needs_approval)
+        mcp_tool_error(m, &r, &e);
+    else
+        mcp_tool_answer(m, &r, text, head->text_len, json, head->is_error);
     return m->failed ? -1 : 0;
 }
 
@@ -27,10 +32,11 @@ int mcp_runner_gone(struct mcp *m)
     struct px_err e = {0};
     m->runner_gone = true;
     for (size_t i = 0; i < PENDING_MAX; i++) {
-        struct request r = m->pending[i].request;
-        if (m->pending[i].number == 0)
+        if (m->pending[i].number == 0 || !(m->pending[i].tool->flags & TOOL_SHELL))
             continue;
-        m->pending[i] = (struct pending){0};
+        struct request r = mcp_pending_take(m, &m->pending[i]);
+        if (!r.id)
+            continue;
         (void)px_fail(&e, PX_E_GONE, 0, "the process that runs commands has ended");
         mcp_tool_error(m, &r, &e);
     }
@@ -39,22 +45,22 @@ int mcp_runner_gone(struct mcp *m)
 
 /* ---- requests ---- */
 
-/* Not answered; what it ran is ended. */
+/* Not answered; what it ran is ended, and nobody is asked any more. */
 static void cancelled(struct mcp *m, const json_t *params)
 {
     const json_t *id = json_object_get(params, "requestId");
     px_auto_free char *text = id ? json_dumps(id, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
     for (size_t i = 0; text && i < PENDING_MAX; i++) {
         struct pending *p = &m->pending[i];
-        if (p->number == 0 || strcmp(p->request.id, text) != 0)
+        if (!p->request.id || strcmp(p->request.id, text) != 0)
             continue;
         struct wire_ask ask = {.op = WIRE_CANCEL, .number = p->number};
-        struct batch *b = p->request.batch;
-        (void)m->config.ask(m->config.user, &ask, NULL);
-        mcp_request_done(&p->request);
-        *p = (struct pending){0};
-        if (b)
-            mcp_batch_end(m, b);
+        if (!p->asking)
+            (void)m->config.ask(m->config.user, &ask, NULL);
+        struct request r = mcp_pending_take(m, p);
+        mcp_request_done(&r);
+        if (r.batch)
+            mcp_batch_end(m, r.batch);
     }
 }
 
@@ -64,6 +70,7 @@ static int check_version(struct mcp *m, struct request *r, const json_t *params)
     const json_t *meta = json_object_get(params, "_meta"),
                  *wanted = json_object_get(meta, META "protocolVersion");
     r->modern = wanted != NULL;
+    r->elicits = m->elicits;
     if (!r->modern)
         return 0;
     if (!json_is_string(wanted) || !json_is_object(json_object_get(meta, META "clientCapabilities"))) {
@@ -71,7 +78,9 @@ static int check_version(struct mcp *m, struct request *r, const json_t *params)
                    "_meta needs the text " META "protocolVersion and the object " META "clientCapabilities");
         return -1;
     }
-    if (mcp_find_version(json_string_value(wanted), true))
+    const struct version *version = mcp_find_version(json_string_value(wanted), true);
+    r->elicits = version && mcp_can_elicit(version, json_object_get(meta, META "clientCapabilities"));
+    if (version)
         return 0;
     px_auto_buf struct px_buf out = PX_BUF(1 << 20);
     struct px_json j = {.out = &out};
@@ -114,7 +123,7 @@ static char *take_id(const json_t *id)
 static bool is_pending(const struct mcp *m, const char *id)
 {
     for (size_t i = 0; i < PENDING_MAX; i++)
-        if (m->pending[i].number && strcmp(m->pending[i].request.id, id) == 0)
+        if (m->pending[i].request.id && strcmp(m->pending[i].request.id, id) == 0)
             return true;
     return false;
 }
@@ -125,8 +134,10 @@ static void message(struct mcp *m, const json_t *doc, struct batch *batch)
     const json_t *method = json_object_get(doc, "method"), *id = json_object_get(doc, "id"),
                  *version = json_object_get(doc, "jsonrpc"), *params = json_object_get(doc, "params");
     bool ours = json_is_string(version) && strcmp(json_string_value(version), "2.0") == 0;
-    if (ours && !method && (json_object_get(doc, "result") || json_object_get(doc, "error")))
-        return; /* an answer, and we never ask */
+    if (ours && !method && (json_object_get(doc, "result") || json_object_get(doc, "error"))) {
+        mcp_hear_person(m, doc);
+        return;
+    }
     if (ours && json_is_string(method) && !id) {
         if (strcmp(json_string_value(method), "notifications/cancelled") == 0)
             cancelled(m, params);
@@ -199,7 +210,7 @@ struct mcp *mcp_new(const struct mcp_config *config)
     if (!m)
         return NULL;
     m->config = *config;
-    m->set = (struct tool_set){.read_only = config->read_only, .shell = config->shell};
+    m->set = (struct tool_set){.read_only = config->read_only, .shell = config->shell, .worker = config->worker};
     serve_lines_init(&m->lines);
     return m;
 }
@@ -211,6 +222,7 @@ void mcp_free(struct mcp *m)
     for (size_t i = 0; i < PENDING_MAX; i++) {
         struct batch *b = m->pending[i].number ? m->pending[i].request.batch : NULL;
         mcp_request_done(&m->pending[i].request);
+        json_decref(m->pending[i].args);
         if (b && --b->waiting == 0) {
             px_buf_done(&b->out);
             free(b);

@@ -11,8 +11,8 @@
 
 /* The newest first. */
 static const struct version versions[] = {
-    {"2026-07-28", true, false}, {"2025-11-25", false, false}, {"2025-06-18", false, false},
-    {"2025-03-26", false, true}, {"2024-11-05", false, true},
+    {"2026-07-28", true, false, true}, {"2025-11-25", false, false, true}, {"2025-06-18", false, false, true},
+    {"2025-03-26", false, true, false}, {"2024-11-05", false, true, false},
 };
 
 /* The list of tools is that of the command line: the same for everybody and for as long as the server lives. */
@@ -47,6 +47,8 @@ static void add_instructions(const struct mcp *m, struct px_json *j)
         px_buf_puts(
             &text,
             " Commands run in a sandbox where the same paths, relative to the working directory, are the same files.");
+    if (m->config.worker)
+        px_buf_puts(&text, " Some commands and tools are refused, and some wait until a person has agreed.");
     px_json_text(j, "instructions", px_buf_text(&text));
 }
 
@@ -70,6 +72,7 @@ static void do_initialize(struct mcp *m, struct request *r, const json_t *params
     const struct version *v = mcp_find_version(json_string_value(wanted), false);
     m->legacy =
         v ? v : &versions[1]; /* the client decides whether it can live with the newest of that kind */
+    m->elicits = mcp_can_elicit(m->legacy, json_object_get(params, "capabilities"));
     mcp_begin_result(&j, r);
     px_json_text(&j, "protocolVersion", m->legacy->name);
     add_capabilities(&j);
@@ -134,44 +137,101 @@ struct pending *mcp_find_pending(struct mcp *m, uint32_t number)
     return NULL;
 }
 
-/* The request waits for the runner. */
-static int hand_on(struct mcp *m, struct request *r, struct tool_call *call, struct px_err *e)
+struct request mcp_pending_take(struct mcp *m, struct pending *p)
 {
-    struct pending *p = mcp_find_pending(m, 0);
-    if (!p) {
-        (void)px_fail(e, PX_E_LIMIT, 0, "%d commands are running already", PENDING_MAX);
-        return px_fix(e, "Wait for one of them.");
-    }
-    m->last += m->last == UINT32_MAX ? 2 : 1; /* 0 stands for none */
-    call->ask.number = m->last;
-    if (m->runner_gone || m->config.ask(m->config.user, &call->ask, call->command) < 0) {
-        (void)px_fail(e, PX_E_GONE, 0, "the process that runs commands has ended");
-        return px_fix(e, "Start the server again.");
-    }
-    *p = (struct pending){.number = m->last, .request = *r};
+    struct request r = p->request;
+    if (p->asking && r.id)
+        mcp_withdraw(m, p);
+    json_decref(p->args);
+    *p = (struct pending){0};
+    return r;
+}
+
+/* Does it, or fills call->ask. */
+static int do_tool(struct mcp *m, const struct tool *tool, struct tool_call *call, struct px_err *e)
+{
+    if (tool->flags & (TOOL_WRITES | TOOL_DESTROYS) && session_begin(&m->session, m->config.files, e) < 0)
+        return -1;
+    if (tools_run(tool, call, e) < 0)
+        return -1;
+    if (call->text.err < 0 || call->json.err < 0)
+        return mcp_too_large(call->text.err == -ENOMEM || call->json.err == -ENOMEM, e);
     return 0;
 }
 
-static void call_tool(struct mcp *m, struct request *r, const struct tool *tool, const json_t *args)
+static void answer_tool(struct mcp *m, struct request *r, const struct tool *tool, const json_t *args)
 {
-    struct tool_call call = {
-        .files = m->config.files, .session = &m->session, .args = args, .text = PX_BUF(ANSWER_MAX), .json = PX_BUF(ANSWER_MAX)};
+    struct tool_call call = {.files = m->config.files,
+                             .session = &m->session,
+                             .args = args,
+                             .text = PX_BUF(ANSWER_MAX),
+                             .json = PX_BUF(ANSWER_MAX)};
     struct px_err e = {0};
-    int done = tools_check(tool, args, &e);
-    if (done >= 0 && tool->flags & (TOOL_WRITES | TOOL_DESTROYS))
-        done = session_begin(&m->session, m->config.files, &e);
-    if (done >= 0)
-        done = tools_run(tool, &call, &e);
-    if (done >= 0 && tool->flags & TOOL_SHELL)
-        done = hand_on(m, r, &call, &e);
-    else if (done >= 0 && (call.text.err < 0 || call.json.err < 0))
-        done = mcp_too_large(call.text.err == -ENOMEM || call.json.err == -ENOMEM, &e);
-    else if (done >= 0)
-        mcp_tool_answer(m, r, px_buf_text(&call.text), call.text.len, px_buf_text(&call.json), false);
-    if (done < 0)
+    if (do_tool(m, tool, &call, &e) < 0)
         mcp_tool_error(m, r, &e);
+    else
+        mcp_tool_answer(m, r, px_buf_text(&call.text), call.text.len, px_buf_text(&call.json), false);
     px_buf_done(&call.text);
     px_buf_done(&call.json);
+}
+
+static int hand_on(struct mcp *m, const struct pending *p, bool approved, struct px_err *e)
+{
+    struct tool_call call = {.files = m->config.files, .session = &m->session, .args = p->args};
+    if (do_tool(m, p->tool, &call, e) < 0)
+        return -1;
+    call.ask.number = p->number;
+    call.ask.approved = approved;
+    if (!m->runner_gone && m->config.ask(m->config.user, &call.ask, call.command) == 0)
+        return 0;
+    (void)px_fail(e, PX_E_GONE, 0, "the process that runs commands has ended");
+    return px_fix(e, "Start the server again.");
+}
+
+/* The request waits for the runner, or for a person. */
+static int wait_for_other(struct mcp *m, const struct request *r, const struct tool *tool, json_t *args,
+                          struct px_err *e)
+{
+    struct pending *p = mcp_find_pending(m, 0);
+    if (!p && !(p = mcp_forget_question(m))) {
+        (void)px_fail(e, PX_E_LIMIT, 0, "%d commands are running or wait for approval already", PENDING_MAX);
+        return px_fix(e, "Wait for one of them.");
+    }
+    m->last += m->last == UINT32_MAX ? 2 : 1; /* 0 stands for none */
+    *p = (struct pending){.number = m->last, .request = *r, .tool = tool, .args = json_incref(args)};
+    int done = tool->flags & TOOL_SHELL ? hand_on(m, p, false, e) : mcp_ask_person(m, p, e);
+    if (done < 0)
+        (void)mcp_pending_take(m, p);
+    return done;
+}
+
+/* Files are this process's own; a command is judged and run by the runner. */
+void mcp_approved(struct mcp *m, struct pending *p)
+{
+    struct px_err e = {0};
+    const struct tool *tool = p->tool;
+    if (tool->flags & TOOL_SHELL && hand_on(m, p, true, &e) == 0)
+        return;
+    json_t *args = json_incref(p->args);
+    struct request r = mcp_pending_take(m, p);
+    if (tool->flags & TOOL_SHELL)
+        mcp_tool_error(m, &r, &e);
+    else
+        answer_tool(m, &r, tool, args);
+    json_decref(args);
+}
+
+static void call_tool(struct mcp *m, struct request *r, const struct tool *tool, json_t *args)
+{
+    struct px_err e = {0};
+    bool waits = tool->flags & TOOL_SHELL || tools_rule(&m->set, tool) == PX_NEEDS_APPROVAL;
+    int done = tools_check(tool, args, &e);
+    if (done >= 0 && waits)
+        done = wait_for_other(m, r, tool, args, &e);
+    if (done < 0)
+        mcp_tool_error(m, r, &e);
+    else if (!waits)
+        answer_tool(m, r, tool, args);
 }
 
 static void do_call(struct mcp *m, struct request *r, const json_t *params)
@@ -191,7 +251,9 @@ static void do_call(struct mcp *m, struct request *r, const json_t *params)
     }
     if (!args)
         none = json_object();
-    if (args || none)
+    if ((args || none) && m->config.worker && r->modern && json_object_get(params, "requestState"))
+        mcp_hear_again(m, r, tool, args ? args : none, params);
+    else if (args || none)
         call_tool(m, r, tool, args ? args : none);
     else
         mcp_refuse(m, r, RPC_INTERNAL, "out of memory");

@@ -15,7 +15,7 @@ void mcp_request_done(struct request *r)
     r->id = NULL;
 }
 
-static void send_text(struct mcp *m, struct px_buf *out)
+void mcp_send(struct mcp *m, struct px_buf *out)
 {
     px_buf_putc(out, '\n');
     if (out->err < 0 || m->config.send(m->config.user, out->data, out->len) < 0)
@@ -28,7 +28,7 @@ void mcp_batch_end(struct mcp *m, struct batch *b)
         return;
     if (b->out.len > 0) { /* notifications alone are not answered */
         px_buf_putc(&b->out, ']');
-        send_text(m, &b->out);
+        mcp_send(m, &b->out);
     }
     px_buf_done(&b->out);
     free(b);
@@ -74,7 +74,7 @@ static void answer(struct mcp *m, struct request *r, struct px_buf *out)
         if (out->err < 0)
             m->failed = true;
     } else {
-        send_text(m, out);
+        mcp_send(m, out);
     }
     mcp_request_done(r);
     if (b)
@@ -107,11 +107,16 @@ void mcp_server_info(struct px_json *j, const char *name)
 
 void mcp_begin_result(struct px_json *j, const struct request *r)
 {
+    mcp_begin_result_as(j, r, "complete");
+}
+
+void mcp_begin_result_as(struct px_json *j, const struct request *r, const char *type)
+{
     begin_answer(j, r);
     px_json_object(j, "result");
     if (!r->modern)
         return;
-    px_json_text(j, "resultType", "complete");
+    px_json_text(j, "resultType", type);
     px_json_object(j, "_meta");
     mcp_server_info(j, META "serverInfo");
     px_json_end(j);

@@ -9,8 +9,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <px/worker.h>
-
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
@@ -50,7 +48,8 @@ struct runner {
 static void send_answer(struct runner *r, uint32_t number, bool is_error, const char *text, size_t len,
                         const char *json)
 {
-    struct wire_answer head = {number, is_error, (uint32_t)len, (uint32_t)strlen(json)};
+    struct wire_answer head = {
+        .number = number, .is_error = is_error, .text_len = (uint32_t)len, .json_len = (uint32_t)strlen(json)};
     px_buf_add(&r->queue, &head, sizeof head);
     px_buf_add(&r->queue, text, len);
     px_buf_add(&r->queue, json, head.json_len);
@@ -61,6 +60,12 @@ static void send_error(struct runner *r, uint32_t number, const struct px_err *e
     px_auto_free char *words = NULL, *json = NULL;
     if (serve_error(r->config->files, e, &words, &json) == 0)
         send_answer(r, number, true, words, strlen(words), json);
+}
+
+static void send_question(struct runner *r, uint32_t number)
+{
+    struct wire_answer head = {.number = number, .needs_approval = true};
+    px_buf_add(&r->queue, &head, sizeof head);
 }
 
 /* ---- jobs ---- */
@@ -221,10 +226,9 @@ static int home_open(struct runner *r, struct px_err *e)
     return done;
 }
 
-static int start(struct runner *r, struct job *j, const struct wire_ask *ask, const char *command,
+static int start(struct runner *r, struct job *j, const struct wire_ask *ask, const char *const argv[],
                  struct px_err *e)
 {
-    const char *argv[] = {"/bin/sh", "-c", command, NULL};
     struct px_policy *policy = NULL;
     struct px_io io = {.use_out = true, .use_err = true, .out = j->out.write, .err = j->err.write};
     char timeout[32];
@@ -240,7 +244,7 @@ static int start(struct runner *r, struct job *j, const struct wire_ask *ask, co
     return done;
 }
 
-static void do_execute(struct runner *r, const struct wire_ask *ask, const char *command)
+static void run_words(struct runner *r, const struct wire_ask *ask, const char *const argv[])
 {
     struct px_err e = {0};
     struct job *j = job_new(r);
@@ -254,7 +258,7 @@ static void do_execute(struct runner *r, const struct wire_ask *ask, const char 
     j->background = ask->background;
     if ((j->background && (stream_open(&j->out) < 0 || stream_open(&j->err) < 0) &&
          px_fail(&e, PX_E_MEMORY, 0, "px ran out of memory or descriptors") < 0) ||
-        start(r, j, ask, command, &e) < 0) {
+        start(r, j, ask, argv, &e) < 0) {
         send_error(r, ask->number, &e);
         job_done(j);
         return;
@@ -270,6 +274,30 @@ static void do_execute(struct runner *r, const struct wire_ask *ask, const char 
                  j->number);
     (void)px_fmt(json, sizeof json, "{\"ok\":true,\"process\":%u,\"running\":true}", j->number);
     send_answer(r, ask->number, false, text, strlen(text), json);
+}
+
+/* Of a worker: judged each time, also after a person agreed, and run as the words that were judged. */
+static void run_judged(struct runner *r, const struct wire_ask *ask, const char *command)
+{
+    struct px_err e = {0};
+    char **words = NULL;
+    enum px_approval found = px_worker_judge(r->config->worker, command, &words, &e);
+    if (found == PX_BLOCKED)
+        send_error(r, ask->number, &e);
+    else if (found == PX_NEEDS_APPROVAL && !ask->approved)
+        send_question(r, ask->number);
+    else
+        run_words(r, ask, (const char *const *)words);
+    px_words_free(words);
+}
+
+static void do_execute(struct runner *r, const struct wire_ask *ask, const char *command)
+{
+    const char *const argv[] = {"/bin/sh", "-c", command, NULL};
+    if (r->config->worker)
+        run_judged(r, ask, command);
+    else
+        run_words(r, ask, argv);
 }
 
 static void add_state(const struct job *j, struct px_json *o, struct px_buf *text)

@@ -99,9 +99,19 @@ const struct tool tools[] = {
 };
 /* clang-format on */
 
+/* The rules are about operations of px/files.h and the shell; the list of roots, and processes that run already, have none. */
+enum px_approval tools_rule(const struct tool_set *set, const struct tool *tool)
+{
+    const char *name = tool->run == tool_execute ? "shell" : tool->op;
+    if (!set->worker || !name || tool->run == tool_roots)
+        return PX_PRE_APPROVED;
+    return px_worker_tool(set->worker, name, NULL);
+}
+
 static bool is_there(const struct tool_set *set, const struct tool *tool)
 {
-    return !(set->read_only && tool->flags & TOOL_WRITES) && (set->shell || !(tool->flags & TOOL_SHELL));
+    return !(set->read_only && tool->flags & TOOL_WRITES) && (set->shell || !(tool->flags & TOOL_SHELL)) &&
+           tools_rule(set, tool) != PX_BLOCKED;
 }
 
 const struct tool *tools_find(const struct tool_set *set, const char *name)

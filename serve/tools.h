@@ -6,7 +6,7 @@
 #pragma once
 
 #include <jansson.h>
-#include <px/files.h>
+#include <px/worker.h>
 #include <stdbool.h>
 
 #include "base/buf.h"
@@ -57,7 +57,10 @@ extern const struct tool tools[]; /* ends with a NULL name */
 /* Which tools there are. */
 struct tool_set {
     bool read_only, shell;
+    const struct px_worker *worker; /* whose tool_rules hold; NULL: none */
 };
+/* What the worker's tool_rules say of it. A tool that is blocked is not there. Commands are judged by the runner as well. */
+enum px_approval tools_rule(const struct tool_set *set, const struct tool *tool);
 const struct tool *tools_find(const struct tool_set *set, const char *name);
 /* {"tools":[...] without the brace that would close it, for what a version adds. */
 struct px_json;

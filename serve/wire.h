@@ -21,12 +21,14 @@ struct wire_ask {
     uint32_t process;
     uint32_t timeout_msec; /* 0: none */
     uint32_t background;
+    uint32_t approved; /* a person agreed; what is blocked stays blocked */
     uint32_t len; /* of the text behind it */
 };
 
 struct wire_answer {
     uint32_t number;
     uint32_t is_error;
+    uint32_t needs_approval; /* nothing was run: a person must agree first; no text and no JSON */
     uint32_t text_len; /* words for a model, then one JSON object */
     uint32_t json_len;
 };

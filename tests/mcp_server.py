@@ -48,7 +48,7 @@ class Client:
     """A server and the two ends of its streams."""
 
     def __init__(self, world, *options, roots=None, env=None):
-        roots = roots or (f"in={world.inside}:rw", f"ro={world.ro}")
+        roots = (f"in={world.inside}:rw", f"ro={world.ro}") if roots is None else roots
         self.world, self.next, self.ended, self.own_words = world, 0, None, False
         self.process = subprocess.Popen([world.px, "mcp", *(f"--root={root}" for root in roots), *options], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/", env=env or world.env)
@@ -106,8 +106,8 @@ class Client:
         check(answer.get("error", {}).get("code") == code, f"{method}: {answer}, not error {code}")
         return answer["error"]
 
-    def start(self, version="2025-11-25"):
-        answer = self.ask("initialize", protocolVersion=version, capabilities={}, clientInfo={"name": "test", "version": "1"})
+    def start(self, version="2025-11-25", capabilities=None):
+        answer = self.ask("initialize", protocolVersion=version, capabilities=capabilities or {}, clientInfo={"name": "test", "version": "1"})
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return answer["result"]
 
@@ -133,6 +133,24 @@ class Client:
         result = self.call(name, **arguments)
         check(result["isError"], f"{name} {arguments} was allowed: {result['content'][0]['text'][:300]}")
         return result["content"][0]["text"]
+
+    def question(self, name, **arguments):
+        """Calls a tool that needs approval: the number of the call and what the server asks."""
+        number = self.request("tools/call", name=name, arguments=arguments)
+        asked = self.line()
+        check(asked.get("method") == "elicitation/create" and isinstance(asked.get("id"), int), f"no question: {asked}")
+        schema = asked["params"]["requestedSchema"]
+        check(schema["type"] == "object" and schema["required"] == list(schema["properties"]) == ["approve"], f"{schema}")
+        check(schema["properties"]["approve"]["type"] == "boolean", f"{schema}")
+        return number, asked
+
+    def reply(self, asked, action, **content):
+        self.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": action, **({"content": content} if content else {})}})
+
+    def result(self, number):
+        answer = self.line()
+        check(answer.get("id") == number and "result" in answer, f"not an answer to {number}: {answer}")
+        return answer["result"]
 
     def status(self, pid=None):
         text = Path(f"/proc/{pid or self.server()}/status").read_text()
@@ -161,6 +179,13 @@ class World:
 
     def client(self, *options, **more):
         return Client(self, *options, **more)
+
+    def worker(self, rules=""):
+        """A client of the rules of a worker: echo is approved, touch and sleep are asked for, everything else is blocked."""
+        path = self.top / "worker.yaml"
+        path.write_text(f"sandbox:\n  paths:\n    in: {{root: {self.inside}, mode: rw}}\n    ro: {{root: {self.ro}}}\n"
+                        "shell_rules:\n- {pattern: echo, approval_required: false}\n- {pattern: touch}\n- {pattern: sleep}\n" + rules)
+        return f"--worker={path}"
 
     def marker(self):
         """A number of seconds that nobody else sleeps."""
@@ -832,6 +857,216 @@ def a_box_that_dies(world):
         wait_for(lambda: not client.call("execute", command="echo again")["isError"], "no new box")
 
 
+# ---- a worker's rules ------------------------------------------------------------------------------------------------
+
+
+ASKS = {"elicitation": {}}
+
+
+@test
+def the_rules_of_a_worker(world):
+    """Blocked tools are not there, blocked commands are refused, and a file is all that can be named."""
+    rules = "tool_rules:\n  delete_file: {allowed: false}\n  list_files: {allowed: false}\n"
+    with world.client(world.worker(rules), roots=()) as client:
+        check("in (read and write), ro (read only)" in client.start()["instructions"], "the roots of the file")
+        names = {tool["name"] for tool in client.ask("tools/list")["result"]["tools"]}
+        check(names == (READING | WRITING | SHELL) - {"delete_file", "list_directory", "directory_tree", "search_files"}, f"{names}")
+        client.error(-32602, "tools/call", name="delete_file", arguments={"path": "in/x"})
+        check(client.text("execute", command="echo one && echo 'two  x' > in/two").startswith("one\n"), "what is approved")
+        check(client.text("read_text_file", path="in/two") == "two  x\n", "what it wrote")
+        for command in ("cat in/two", "echo a; rm in/two", "echo $(rm in/two)", "echo $HOME", "rm in/two # echo"):
+            check("shell rule" in client.bad("execute", command=command), command)
+        check((world.inside / "two").exists(), "a blocked command ran")
+        client.bad("write_file", path="ro/x", content="x")
+        number = client.good("execute", command="echo behind", background=True)["process"]
+        wait_for(lambda: not client.good("process_output", process=number)["running"], "it does not end")
+    with world.client(world.worker("tool_rules:\n  shell: {allowed: false}\n"), roots=()) as client:
+        client.start(capabilities=ASKS)
+        check({tool["name"] for tool in client.ask("tools/list")["result"]["tools"]} == READING | WRITING, "no shell tool")
+        check(not Path(f"/proc/{client.server()}/task/{client.server()}/children").read_text(), "a second process for nothing")
+    file = world.worker()
+    for words in ((file, f"--root=in={world.inside}"), (file, "--read-only"), (file, "--git-writable"), (file, "--net=host"), (file, "-e", "A=1"), (file, "--preset=agent"),
+                  (file, "--approval-timeout=0"), (file, "--approval-timeout=1x"), (file, "--approval-timeout", "3601"), ("--worker=/no/such",),
+                  (f"--root=in={world.inside}", "--approval-timeout=5")):
+        done = subprocess.run([world.px, "mcp", *words], capture_output=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S, check=False, env=world.env)
+        check(done.returncode in (1, 2) and done.stderr.startswith(b"PX") and not done.stdout, f"{words}: {done}")
+
+
+@test
+def a_person_is_asked(world):
+    """Only accept with a boolean that is true runs the command, once."""
+    made = world.inside / "made"
+    for version, capabilities in (("2025-06-18", ASKS), ("2025-11-25", ASKS), ("2025-11-25", {"elicitation": {"form": {}, "url": {}}})):
+        with world.client(world.worker(), roots=()) as client:
+            client.start(version, capabilities)
+            number, asked = client.question("execute", command="touch in/made")
+            check(asked["params"]["message"] == "The worker wants to run: touch in/made", f"{asked}")
+            check(client.text("execute", command="echo meanwhile").startswith("meanwhile\n") and not made.exists(), "before the answer")
+            client.send({"jsonrpc": "2.0", "id": str(asked["id"]), "result": {"action": "accept", "content": {"approve": True}}})
+            client.send({"jsonrpc": "2.0", "id": asked["id"] + 1000, "result": {"action": "accept", "content": {"approve": True}}})
+            client.send({"jsonrpc": "1.0", "id": asked["id"], "result": {"action": "accept", "content": {"approve": True}}})
+            check(client.line()["error"]["code"] == -32600 and client.ask("ping")["result"] == {} and not made.exists(), "the id of nothing")
+            client.reply(asked, "accept", approve=True)
+            check(not client.result(number)["isError"] and made.exists(), "it was approved")
+            made.unlink()
+            client.reply(asked, "accept", approve=True)
+            check(client.ask("ping")["result"] == {} and not made.exists(), "the same answer twice")
+
+
+@test
+def a_person_who_does_not_agree(world):
+    made = world.inside / "made"
+    answers = [{"result": {"action": "decline"}}, {"result": {"action": "cancel"}}, {"error": {"code": -32603, "message": "no"}},
+               {"result": {"action": "accept", "content": {"approve": True}}, "error": {"code": 1, "message": "both"}}]
+    answers += [{"result": {"action": "accept", "content": content}} for content in
+                ({"approve": False}, {"approve": "true"}, {"approve": 1}, {"approve": [True]}, {"approve": None}, {}, [True], True, None, {"Approve": True})]
+    answers += [{"result": result} for result in
+                (None, [], "accept", 7, {}, {"action": True}, {"action": "accept"}, {"action": "Accept", "content": {"approve": True}},
+                 {"action": "accept\0", "content": {"approve": True}}, {"action": "decline", "content": {"approve": True}}, {"approve": True})]
+    with world.client(world.worker(), roots=()) as client:
+        client.start(capabilities=ASKS)
+        for answer in answers:
+            number, asked = client.question("execute", command="touch in/made")
+            client.send({"jsonrpc": "2.0", "id": asked["id"], **answer})
+            result = client.result(number)
+            check(result["isError"] and "was not approved" in result["content"][0]["text"] and not made.exists(), f"{answer}: {result}")
+        check(client.text("execute", command="echo on").startswith("on\n"), "the next command")
+
+
+@test
+def nobody_who_can_be_asked(world):
+    made = world.inside / "made"
+    rows = (("2025-11-25", {}), ("2025-06-18", {"elicitation": True}), ("2025-11-25", {"elicitation": {"url": {}}}), ("2025-03-26", ASKS), ("2024-11-05", ASKS))
+    for version, capabilities in rows:
+        with world.client(world.worker("tool_rules:\n  write_file: {approval_required: true}\n"), roots=()) as client:
+            client.start(version, capabilities)
+            for name, arguments in (("execute", {"command": "touch in/made"}), ("write_file", {"path": "in/made", "content": "x"})):
+                text = client.bad(name, **arguments)
+                check("did not declare the capability elicitation" in text and not made.exists(), f"{version} {capabilities}: {text}")
+            result = client.ask("tools/call", _meta=META, name="execute", arguments={"command": "touch in/made"})["result"]
+            check(result["isError"] and "did not declare" in result["content"][0]["text"] and not made.exists(), f"{result}")
+
+
+@test
+def a_person_is_asked_by_a_result(world):
+    """In the revision without requests of the server the question is a result, and the call comes again with the answer."""
+    made = world.inside / "made"
+    meta = {**META, "io.modelcontextprotocol/clientCapabilities": ASKS}
+    yes = {"approve": {"action": "accept", "content": {"approve": True}}}
+
+    def call(client, name="execute", command="touch in/made", **more):
+        arguments = {"command": command} if name == "execute" else {"path": "in/made", "content": command}
+        return client.ask("tools/call", _meta=meta, name=name, arguments=arguments, **more)["result"]
+
+    def question(client, **more):
+        result = call(client, **more)
+        check(result["resultType"] == "input_required" and list(result["inputRequests"]) == ["approve"], f"{result}")
+        asked = result["inputRequests"]["approve"]
+        check(asked["method"] == "elicitation/create" and asked["params"]["requestedSchema"]["required"] == ["approve"], f"{asked}")
+        return result["requestState"], asked["params"]["message"]
+    with world.client(world.worker("tool_rules:\n  write_file: {approval_required: true}\n"), roots=()) as client:
+        for name in ("execute", "write_file"):
+            state, seen = question(client, name=name)
+            check("touch in/made" in seen and not made.exists(), f"{seen}")
+            client.send({"jsonrpc": "2.0", "id": int(state), "result": yes["approve"]})      # no answer to a request: there was none
+            for wrong in ({"requestState": "99"}, {"requestState": 7}, {"requestState": state, "command": "touch in/other"}):
+                result = call(client, **{"name": name, "inputResponses": yes, **wrong})
+                check(result["isError"] and "no open question" in result["content"][0]["text"] and not made.exists(), f"{wrong}: {result}")
+            result = call(client, name=name, requestState=state, inputResponses=yes)
+            check(result["resultType"] == "complete" and not result["isError"] and made.exists(), f"{result}")
+            made.unlink()
+            check(call(client, name=name, requestState=state, inputResponses=yes)["isError"] and not made.exists(), "the same answer twice")
+        for answer in (None, [], {}, {"approve": None}, {"approve": {"action": "decline"}}, {"approve": {"action": "accept", "content": {"approve": "true"}}}, {"other": yes["approve"]}):
+            state, _ = question(client)
+            check("was not approved" in call(client, requestState=state, inputResponses=answer)["content"][0]["text"] and not made.exists(), f"{answer}")
+        state, _ = question(client)
+        check(call(client, requestState=state)["isError"] and not made.exists(), "no answer at all")
+        states = [question(client, command=f"touch in/made{i}")[0] for i in range(40)]    # who does not come back is forgotten
+        check(call(client, command="touch in/made0", requestState=states[0], inputResponses=yes)["isError"], "the first is forgotten")
+        check(not call(client, command="touch in/made39", requestState=states[39], inputResponses=yes)["isError"], "the last is not")
+        check({path.name for path in world.inside.glob("made*")} == {"made39"}, "which ran")
+    with world.client(world.worker(), "--approval-timeout=1", roots=()) as client:
+        state, _ = question(client)
+        time.sleep(1.1)
+        check(call(client, requestState=state, inputResponses=yes)["isError"] and not made.exists(), "an answer that came too late")
+
+
+@test
+def what_a_person_sees(world):
+    """Everything, in printable ASCII; what cannot be shown is refused."""
+    with world.client(world.worker("tool_rules:\n  write_file: {approval_required: true}\n"), roots=()) as client:
+        client.start(capabilities=ASKS)
+        number, asked = client.question("execute", command="touch 'in/a\x1b[2K\r\u202e\x7f'\ntouch in/b", background=True)
+        check(asked["params"]["message"] == "The worker wants to run in the background: touch 'in/a\\x1b[2K\\x0d\\xe2\\x80\\xae\\x7f'\\x0atouch in/b", f"{asked}")
+        client.reply(asked, "decline")
+        check(client.result(number)["isError"], "declined")
+        long = "touch " + "\u00e9" * 40000
+        number, asked = client.question("execute", command=long)
+        check(asked["params"]["message"] == "The worker wants to run: touch " + "\\xc3\\xa9" * 40000, "all of a long command")
+        client.reply(asked, "decline")
+        check(client.result(number)["isError"], "declined")
+        number, asked = client.question("write_file", path="in/w", content="a\x1b\x7f\u00e9\n")
+        seen = asked["params"]["message"]
+        check(seen.isascii() and seen.isprintable() and seen.startswith("The worker wants to use write_file: {") and '"in/w"' in seen, f"{seen}")
+        check(not (world.inside / "w").exists(), "before the answer")
+        client.reply(asked, "accept", approve=True)
+        check(not client.result(number)["isError"] and (world.inside / "w").read_text() == "a\x1b\x7f\u00e9\n", "what was approved is what was written")
+        check("too large to be shown" in client.bad("write_file", path="in/v", content="x" * 600000) and not (world.inside / "v").exists(), "too large")
+
+
+@test
+def many_questions(world):
+    """Answered in any order, 32 at a time."""
+    with world.client(world.worker(), roots=()) as client:
+        client.start(capabilities=ASKS)
+        asked = [client.question("execute", command=f"touch in/q{i}") for i in range(32)]
+        check(len({question["id"] for _, question in asked}) == 32, "ids")
+        check("32 commands" in client.bad("execute", command="touch in/more"), "one more")
+        for i, (number, question) in reversed(list(enumerate(asked))):
+            client.reply(question, *(("decline",) if i % 4 else ("accept",)), **({} if i % 4 else {"approve": True}))
+            check(client.result(number)["isError"] == bool(i % 4), f"question {i}")
+        check({path.name for path in world.inside.glob("q*")} == {f"q{i}" for i in range(0, 32, 4)}, "which ran")
+        check(client.text("execute", command="echo on").startswith("on\n"), "the next command")
+
+
+@test
+def questions_without_an_answer(world):
+    made, marker = world.inside / "made", world.marker()
+    with world.client(world.worker(), "--approval-timeout=1", roots=()) as client:
+        client.start(capabilities=ASKS)
+        number, asked = client.question("execute", command="touch in/made")
+        withdrawn = client.line()
+        check(withdrawn["method"] == "notifications/cancelled" and withdrawn["params"]["requestId"] == asked["id"], f"{withdrawn}")
+        check("in time" in client.result(number)["content"][0]["text"], "a timeout")
+        client.reply(asked, "accept", approve=True)
+        check(client.ask("ping")["result"] == {} and not made.exists(), "an answer that came too late")
+    with world.client(world.worker(), roots=()) as client:
+        client.start(capabilities=ASKS)
+        number, asked = client.question("execute", command="touch in/made")
+        client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+        withdrawn = client.line()
+        check(withdrawn["method"] == "notifications/cancelled" and withdrawn["params"]["requestId"] == asked["id"], f"{withdrawn}")
+        client.reply(asked, "accept", approve=True)
+        check(client.text("execute", command="echo on").startswith("on\n") and not made.exists(), "a call that was cancelled")
+        number, asked = client.question("execute", command=f"sleep {marker}", timeout=300)
+        client.reply(asked, "accept", approve=True)
+        wait_for(lambda: sleeping(marker), "the approved command did not start")
+        client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+        wait_for(lambda: not sleeping(marker), "the cancelled command still runs")
+        client.question("execute", command="touch in/made")
+        runner = client.runner()
+        os.kill(runner, signal.SIGKILL)
+        check(client.line()["method"] == "notifications/cancelled" and client.line()["result"]["isError"], "the runner ended")
+        check(not made.exists(), "nothing was run")
+    with world.client(world.worker(), roots=()) as client:      # it ends with a question open
+        client.start(capabilities=ASKS)
+        client.question("execute", command="touch in/made")
+        server, runner = client.server(), client.runner()
+        check(client.close() == (0, b""), "an end without words")
+    everything_gone((server, runner), marker)
+    check(not made.exists(), "nobody agreed")
+
+
 def is_error(result):
     return getattr(result, "isError", None) or getattr(result, "is_error", None)
 
@@ -863,6 +1098,7 @@ def the_official_client(world):
     sys.path.insert(0, os.environ["PX_TEST_SDK"])
     from mcp import Client, ClientSession, StdioServerParameters
     from mcp.client.stdio import stdio_client
+    from mcp.types import ElicitResult
     server = StdioServerParameters(command=str(world.px), args=["mcp", f"--root=in={world.inside}:rw"], env=world.env)
 
     async def with_handshake():
@@ -875,7 +1111,28 @@ def the_official_client(world):
             await work_with(world, client)
             check(client.protocol_version == MODERN, f"it chose {client.protocol_version}")
     asyncio.run(asyncio.wait_for(with_handshake(), LIMIT_S))
+
+    async def with_approval():
+        seen = []
+
+        async def agree(_context, params):
+            seen.append(params.message)
+            return ElicitResult(action="accept", content={"approve": True})
+        guarded = StdioServerParameters(command=str(world.px), args=["mcp", world.worker()], env=world.env)
+        async with stdio_client(guarded) as (read, write), ClientSession(read, write, elicitation_callback=agree) as session:
+            await session.initialize()
+            await agreed_to(session, seen)
+        async with Client(guarded, elicitation_callback=agree) as client:
+            await agreed_to(client, seen)
+            check(client.protocol_version == MODERN, f"it chose {client.protocol_version}")
+
+    async def agreed_to(session, seen):
+        seen.clear()
+        result = await session.call_tool("execute", {"command": "touch in/agreed"})
+        check(not is_error(result) and seen == ["The worker wants to run: touch in/agreed"], f"{result} {seen}")
+        (world.inside / "agreed").unlink()
     asyncio.run(asyncio.wait_for(without_handshake(), LIMIT_S))
+    asyncio.run(asyncio.wait_for(with_approval(), LIMIT_S))
 
 
 # ---- running --------------------------------------------------------------------------------------------------------

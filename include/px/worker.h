@@ -65,6 +65,9 @@ struct px_worker_run {
 };
 PX_API int px_worker_start(const struct px_worker *worker, const char *const argv[],
                            const struct px_worker_run *how, struct px_box **ret_box, struct px_err *e);
+/* The box of the shell tool, for a caller that makes it itself (px_box_stay): with the roots at /workspace, the OS sandbox required whatever
+ * the file says of it, and 30 seconds. px_policy_free() it, before the worker. */
+PX_API int px_worker_policy(const struct px_worker *worker, struct px_policy **ret_policy, struct px_err *e);
 /* What a model is told of a command that ended: {"ok", "stdout", "stderr", "exit_code", "truncated", "note"}; free() it. */
 PX_API int px_worker_result(const struct px_worker *worker, const struct px_box *box, unsigned timeout_s,
                             char **ret_json, struct px_err *e);

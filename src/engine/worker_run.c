@@ -163,6 +163,22 @@ static int set_fields(const struct px_worker *w, unsigned timeout_s, bool full, 
     return px_files_bind(w->files, full ? "/workspace" : NULL, policy, e);
 }
 
+static int make_policy(const struct px_worker *w, unsigned timeout_s, bool full, struct px_policy **ret_policy, struct px_err *e)
+{
+    if (px_policy_new("worker", ret_policy, e) < 0)
+        return -1;
+    if (set_fields(w, timeout_s, full, *ret_policy, e) == 0)
+        return 0;
+    px_policy_free(*ret_policy);
+    *ret_policy = NULL;
+    return -1;
+}
+
+int px_worker_policy(const struct px_worker *w, struct px_policy **ret_policy, struct px_err *e)
+{
+    return make_policy(w, TIMEOUT_S, true, ret_policy, e);
+}
+
 static int start(const struct px_worker *w, const char *const argv[], const struct px_worker_run *how, bool full,
                  struct px_box **ret_box, struct px_err *e)
 {
@@ -171,8 +187,7 @@ static int start(const struct px_worker *w, const char *const argv[], const stru
     unsigned timeout_s = how->timeout_s ? how->timeout_s : TIMEOUT_S;
     if (timeout_s > TIMEOUT_MAX_S)
         timeout_s = TIMEOUT_MAX_S;
-    int r = px_policy_new("worker", &policy, e);
-    r = r < 0 ? r : set_fields(w, timeout_s, full, policy, e);
+    int r = make_policy(w, timeout_s, full, &policy, e);
     r = r < 0 ? r : take_attachments(how, &o, policy, e);
     r = r < 0 ? r : px_box_start(policy, argv, NULL, ret_box, e);
     for (size_t i = 0; i < o.count; i++)
