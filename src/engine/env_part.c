@@ -20,7 +20,7 @@
 #include "store/canonical.h"
 #include "store/document.h"
 
-enum { TEXT_MAX = 1 << 16, LAYOUT = 1 };
+enum { TEXT_MAX = 1 << 16, LAYOUT = 2 };
 
 static int no_memory(struct px_err *e)
 {

@@ -89,6 +89,56 @@ static int look_and_load(struct px_project *p, const struct px_project_image_ask
                : 0;
 }
 
+/* ---- what of it is shipped ---- */
+
+static int add_names(struct px_names *list, const struct px_names *more)
+{
+    if (more->count == 0)
+        return 0;
+    const char **items = realloc(list->items, (list->count + more->count) * sizeof *items);
+    if (!items)
+        return -ENOMEM;
+    memcpy(items + list->count, more->items, more->count * sizeof *items);
+    list->items = items;
+    list->count += more->count;
+    return 0;
+}
+
+static bool is_named(const struct px_names *names, const char *name)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (px_equal(names->items[i], name))
+            return true;
+    return false;
+}
+
+/* A group that the manifest names in include-groups is the project's; without that key groups are for development. */
+static int sort_requirements(const struct px_manifest *m, struct px_names *needed, struct px_names *development)
+{
+    int r = add_names(needed, &m->dependencies);
+    for (size_t i = 0; r == 0 && i < m->group_count; i++)
+        r = add_names(is_named(&m->active_groups, m->groups[i].name) ? needed : development, &m->groups[i].requirements);
+    return r;
+}
+
+static int leave_out_groups(struct px_project *p, struct px_project_image *image, struct px_err *e)
+{
+    struct px_names needed = {0}, development = {0};
+    struct px_sandbox *s = NULL;
+    const struct px_site *site = &p->site;
+    int r = px_project_sandbox(p, &s, e);
+    if (r == 0 && sort_requirements(&site->manifest, &needed, &development) < 0)
+        r = no_memory(e);
+    for (size_t i = 0; r == 0 && i < site->member_count; i++)
+        if (sort_requirements(&site->members[i].manifest, &needed, &development) < 0)
+            r = no_memory(e);
+    if (r == 0 && development.count)
+        r = px_env_ship(s, &needed, &development, &image->look.target.env, &image->env, e);
+    free(needed.items);
+    free(development.items);
+    return r;
+}
+
 /* ---- building ---- */
 
 /* The paths of what a box needs, and a hold on everything. */
@@ -110,14 +160,19 @@ static int hold(struct px_building *b, struct px_project_image *image, struct px
     return image->root && image->inside ? 0 : no_memory(e);
 }
 
-/* Named by its project, it stays when unnamed ones are cleaned away. */
-static int keep_name(const struct px_project *p, const struct px_building *b, struct px_err *e)
+/* Named by its project, it stays when unnamed ones are cleaned away. One that is shipped and is another has a name of its own. */
+static int keep_name(const struct px_project *p, const struct px_project_image *image, const struct px_building *b, struct px_err *e)
 {
+    px_auto_buf struct px_buf name = PX_BUF(PATH_MAX + 16);
     struct px_oid now;
-    int r = px_name_get(b->s->store, PX_RECORD_IMAGE, p->site.root, &now, e);
+    bool other = !px_equal(image->look.env.profile_oid, b->profile.hex);
+    px_buf_printf(&name, "%s%s", p->site.root, other ? " (packed)" : "");
+    if (name.err < 0)
+        return no_memory(e);
+    int r = px_name_get(b->s->store, PX_RECORD_IMAGE, px_buf_text(&name), &now, e);
     if (r < 0 || (r == 0 && px_oid_equal(&now, &b->id)))
         return r;
-    return px_name_put(b->s->store, PX_RECORD_IMAGE, p->site.root, &b->id, e);
+    return px_name_put(b->s->store, PX_RECORD_IMAGE, px_buf_text(&name), &b->id, e);
 }
 
 static void take_ids(const struct px_building *b, struct px_project_image *image)
@@ -142,7 +197,7 @@ static int plan(struct px_building *b, struct px_project_image *image, struct px
 
 static int build(const struct px_project *p, struct px_building *b, struct px_project_image *image, struct px_err *e)
 {
-    if (px_building_find(b, false, e) < 0 || px_building_make(b, e) < 0 || keep_name(p, b, e) < 0 || hold(b, image, e) < 0)
+    if (px_building_find(b, false, e) < 0 || px_building_make(b, e) < 0 || keep_name(p, image, b, e) < 0 || hold(b, image, e) < 0)
         return -1;
     take_ids(b, image);
     image->cached = b->cached;
@@ -170,7 +225,7 @@ int px_project_image_make(struct px_project *p, const struct px_project_image_as
     struct px_err own = {0};
     e = e ? e : &own;
     *ret_image = (struct px_project_image){0};
-    if (look_and_load(p, ask, ret_image, e) == 0 && infer(p, ret_image, ask->extra, e) == 0 &&
+    if (look_and_load(p, ask, ret_image, e) == 0 && (!ask->shipped || leave_out_groups(p, ret_image, e) == 0) && infer(p, ret_image, ask->extra, e) == 0 &&
         find_or_build(p, ask, ret_image, e) == 0)
         return 0;
     px_project_image_done(ret_image);

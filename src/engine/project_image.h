@@ -28,6 +28,7 @@ struct px_project_image_ask {
     const struct px_ready *ready;               /* the guard that is asked first; with `plan`: not asked */
     const char *const *extra;                   /* capabilities for this time alone, NULL-terminated; NULL: none */
     bool force;                                 /* build again, and compare */
+    bool shipped;                               /* without the groups of development */
     bool plan;                                  /* only say what it would be: nothing is built or written (explain) */
 };
 

@@ -182,7 +182,7 @@ static int verify(struct px_packing *k, struct px_err *e)
 
 static int make_sandbox(struct px_packing *k, struct px_err *e)
 {
-    const struct px_project_image_ask ask = {.ready = &k->ready};
+    const struct px_project_image_ask ask = {.ready = &k->ready, .shipped = true};
     return px_project_sandbox(k->p, &k->s, e) < 0 || px_project_image_make(k->p, &ask, &k->sandbox, e) < 0 ? -1 : verify(k, e);
 }
 

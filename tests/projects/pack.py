@@ -19,7 +19,7 @@ sys.path[:0] = [str(HERE), *(str(HERE.parent / name) for name in ("envs", "bases
 sys.dont_write_bytecode = True
 import leaks  # noqa: E402
 from cases import TESTS, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
-from projects import ALPHA, LIMIT_S, World, equal, tree  # noqa: E402
+from projects import ALPHA, LIMIT_S, Wheel, World, equal, tree  # noqa: E402
 from pack_place import CLEAN, MAIN, Archive, commit, git, make, pack, packed_files  # noqa: E402
 import bad_input  # noqa: E402,F401
 import pack_files  # noqa: E402,F401
@@ -106,6 +106,14 @@ def without_git_everything_is_clean(w):
     equal(sorted(packed_files(project)), [".gitignore", ".ignore", "keep.log", "main.py", "pyproject.toml", "requirements.txt"], "files")
 
 
+def unpacked(made, root):
+    """The files of an archive's layers, as a root."""
+    for descriptor in made.manifest["layers"]:
+        with tarfile.open(fileobj=io.BytesIO(made.blob(descriptor))) as tar:
+            tar.extractall(root, members=[m for m in tar if not m.isdev()])
+    return root
+
+
 @test
 def the_own_package_is_in_the_image(w):
     project = make(w, {"src/demo/__init__.py": b"import alpha\ndef main():\n    print('own', __file__)\n"}, more='[project.scripts]\nmycli = "demo:main"\n')
@@ -113,13 +121,65 @@ def the_own_package_is_in_the_image(w):
     pack(project, "--out", str(out))
     made = Archive(out)
     equal(made.config["config"]["Cmd"], ["mycli"], "what it runs")
-    root = project.dir.parent / "rootfs"
-    for descriptor in made.manifest["layers"]:
-        with tarfile.open(fileobj=io.BytesIO(made.blob(descriptor))) as tar:
-            tar.extractall(root, members=[m for m in tar if not m.isdev()])
+    root = unpacked(made, project.dir.parent / "rootfs")
     words = [word for line in made.config["config"]["Env"] for word in ("-e", line)]
     done = project.run("exec", "--rootfs", str(root), *words, "-w", "/app", "--", *made.config["config"]["Cmd"])
     equal(done.stdout, "own /app/src/demo/__init__.py\n", "the image runs it")
+
+
+@test
+def the_image_runs_as_the_sandbox_does(w):
+    project = make(w, more='[tool.px.env]\nPX_PYTHON = "mine"\nGREETING = "hello"\n')
+    said = "import json, os; print(json.dumps([os.getuid(), os.getgid(), os.getcwd(), dict(os.environ)]))"
+    uid, gid, cwd, inside = json.loads(project.run("run", "--sandbox", "python", "-c", said).stdout)
+    out = project.dir.parent / "image.tar"
+    pack(project, "--out", str(out))
+    made = Archive(out)
+    config = made.config["config"]
+    equal((config["User"], config["WorkingDir"]), (f"{uid}:{gid}", cwd), "user and directory")
+    variables = dict(line.split("=", 1) for line in config["Env"])
+    for name in ("HOME", "PATH", "VIRTUAL_ENV", "PX_PROJECT_ROOT", "PX_SANDBOX", "PX_SANDBOX_ID", "PYTHONDONTWRITEBYTECODE", "GREETING", "LANG"):
+        equal(variables[name], inside[name], name)
+    equal(variables["PX_PYTHON"], "/px/env/bin/python3.11", "PX_PYTHON, which is px's to say")
+    with tarfile.open(fileobj=io.BytesIO(made.blob(made.manifest["layers"][-2]))) as tar:
+        equal((tar.getmember("home/sandbox").mode, tar.getmember("home").mode), (0o1777, 0o755), "its home")
+
+
+def names_in(made):
+    """The names of the packages in the environment of an image."""
+    for descriptor in made.manifest["layers"]:
+        with tarfile.open(fileobj=io.BytesIO(made.blob(descriptor))) as tar:
+            if "px/env/manifest.json" in tar.getnames():
+                return [p["name"] for p in json.load(tar.extractfile("px/env/manifest.json"))["packages"]]
+    return None
+
+
+@test
+def what_development_needs_is_not_shipped(w):
+    wheels = (ALPHA, Wheel("base-lib", "1"), Wheel("fast", "1"), Wheel("checker", "1", metadata="Requires-Dist: base-lib\nRequires-Dist: colours>=1\n"),
+              Wheel("colours", "1"), Wheel("listed", "1"), Wheel("web", "1", metadata='Requires-Dist: base-lib\nRequires-Dist: fast ; extra == "quick"\n'
+                                                               'Requires-Dist: colours ; sys_platform == "win32"\n'))
+    project = w.project(*wheels)
+    manifest = project.dir / "pyproject.toml"
+    text = '[project]\nname = "demo"\nversion = "1"\ndependencies = ["alpha", "Web[quick]"]\n\n[dependency-groups]\ndev = ["checker"]\n\n[tool.px]\n'
+    manifest.write_text(text)
+    (project.dir / "main.py").write_bytes(MAIN)
+    project.synced()
+    commit(project.dir)
+    project.run("run", "python", "-c", "import checker, colours")
+    project.run("run", "--sandbox", "python", "-c", "import checker, colours")
+    out = project.dir.parent / "image.tar"
+    first = pack(project, "--out", str(out), "--check-repro")
+    equal(names_in(Archive(out)), ["alpha", "base-lib", "fast", "listed", "web"], "what is shipped")
+    check(first["profile_oid"] != project.explain()["profile_oid"], "the profile of development")
+    project.run("run", "--sandbox", "python", "-c", "import checker, colours")
+    check(pack(project)["cached"] and project.explain()["built"], "one image took the place of the other")
+    manifest.write_text(text + '[tool.px.dependencies]\ninclude-groups = ["dev"]\n')
+    project.synced()
+    commit(project.dir)
+    pack(project, "--out", str(out))
+    equal(names_in(Archive(out)), sorted(wheel.name for wheel in wheels), "a group that is named is the project's")
+    equal(pack(project)["profile_oid"], project.explain()["profile_oid"], "one profile")
 
 
 # ---- bytes ------------------------------------------------------------------------------------------------------------
