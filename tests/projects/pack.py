@@ -330,7 +330,7 @@ def a_workspace_is_packed_as_a_whole(w):
     project.run("sync")
     commit(project.dir)
     done = pack(project, cwd=core)
-    equal((done["workspace_root"], done["tag"]), (str(project.dir), f"px.local/all-of-it:{done['profile_oid'][:32]}"), "details")
+    equal((done["workspace_root"], done["tag"]), (str(project.dir), f"px.local/all-of-it:{done['commit']}"), "details")
     check("libs/core/core.py" in packed_files(project), "files")
 
 
@@ -357,12 +357,19 @@ def p31_names(w):
     check(not done["pushed"] and "out" not in done and done["system_deps"] == [] and done["store"] == str(project.home / "store"), f"{done}")
     manifest = project.dir / "pyproject.toml"
     for line, expected in (('name = "My App!"\nversion = "1.0+Local"', "px.local/my-app:1.0-local"),
-                           ('name = "a..b__c_-d."', f"px.local/a-b__c-d:{done['profile_oid'][:32]}"), ('name = "!!!"', f"px.local/px:{done['profile_oid'][:32]}")):
+                           ('name = "a..b__c_-d."', "px.local/a-b__c-d:COMMIT"), ('name = "!!!"', "px.local/px:COMMIT")):
         text = manifest.read_text()
         manifest.write_text(line.join(["[project]\n", "\ndependencies" + text.split("\ndependencies")[1]]))
         project.synced()
         commit(project.dir)
-        equal(pack(project)["tag"], expected, line)
+        now = git(project.dir, "rev-parse", "HEAD").strip()
+        equal(pack(project)["tag"], expected.replace("COMMIT", now), line)
+    (project.dir / "main.py").write_bytes(MAIN + b"#\n")
+    equal(pack(project, "--allow-dirty")["tag"], f"px.local/px:{now}-dirty", "code that no commit has")
+    commit(project.dir)
+    subprocess.run(["mv", str(project.dir / ".git"), str(project.dir.parent / "git")], check=True)
+    equal(pack(project)["tag"], f"px.local/px:{done['profile_oid'][:32]}", "without a repository")
+    subprocess.run(["mv", str(project.dir.parent / "git"), str(project.dir / ".git")], check=True)
     equal(pack(project, "--tag", "demo:7")["tag"], "demo:7", "a tag of one's own")
     check("demo:7" in json.dumps(project.ask("sandbox", "list")), "the list of images")
     project.refused("PX002", "pack", "image", "--tag", "Not A Name")
