@@ -583,6 +583,7 @@ def P34_nothing_of_the_project_is_written(w):
     w.project(tool(), fake_pytest())
     (w.dir / "lib.py").write_text("value = 1\n")
     (w.dir / "app.py").write_text("import lib, demo_tool\n")
+    w.out("run", *BOX, "python", "-c", "")      # makes the image, with the byte code of packages
     store = sorted(str(p) for p in w.home.rglob("*.pyc"))
     before = tree(w.dir)
     for where in (HOST, BOX):

@@ -81,7 +81,7 @@ static int add_env(struct px_building *b, struct px_err *e)
 {
     if (!b->env)
         return 0;
-    if (make_root(b, e) < 0 || px_env_part_make(b->s, b->env, b->compression, b->how->force, &b->part, e) < 0)
+    if (make_root(b, e) < 0 || px_env_part_make(b->s, b->env, &b->base, b->compression, b->how->force, &b->part, e) < 0)
         return -1;
     return add_layer(b, &b->part.layer, "environment");
 }

@@ -145,6 +145,39 @@ def the_image_runs_as_the_sandbox_does(w):
         equal((tar.getmember("home/sandbox").mode, tar.getmember("home").mode), (0o1777, 0o755), "its home")
 
 
+SEEN = """import compiled.deep.module as m, importlib.util, json, os
+data = open(m.__cached__, "rb").read()
+source = open(m.__file__, "rb").read()
+print(json.dumps([m.__file__, m.__cached__, int.from_bytes(data[4:8], "little"), data[8:16] == importlib.util.source_hash(source), m.name.__code__.co_filename,
+                  sorted(os.listdir(os.path.dirname(m.__cached__)))]))
+"""
+
+
+@test
+def packages_have_byte_code(w):
+    """Made once, by the base's Python, without times: the same in the sandbox, in the image, and in another store."""
+    wheel = Wheel("compiled", "1", {"compiled/__init__.py": b"", "compiled/deep/__init__.py": b"", "compiled/deep/module.py": b"def name(x):\n    return x in {None, 'a', 'b', 1.5}\n",
+                                    "compiled/deep/broken.py": b"this is no Python\n", "compiled/deep/zero.py": b"x = '\0'\n", "compiled/data.txt": b"",
+                                    "compiled/deep/__pycache__/module.cpython-311.pyc": b"of another time"})
+    digests = []
+    for _ in range(2):
+        project = w.project(wheel)
+        project.synced()
+        commit(project.dir)
+        source, cached, flags, same, name, names = json.loads(project.run("run", "--sandbox", "python", "-c", SEEN).stdout)
+        check(source.startswith("/px/store/pkg-builds/") and cached.startswith(os.path.dirname(source)), f"{source} {cached}")
+        equal((flags, same, name), (1, True, source), "an unchecked hash, and the path in the sandbox")
+        equal(names, ["__init__.cpython-311.pyc", "module.cpython-311.pyc"], "what could be compiled")
+        out = project.dir.parent / "image.tar"
+        digests.append(pack(project, "--out", str(out), "--check-repro")["layers"][1]["digest"])
+        made = Archive(out)
+        with tarfile.open(fileobj=io.BytesIO(made.blob(made.manifest["layers"][1]))) as tar:
+            equal(tar.getmember(cached.lstrip("/")).mode, 0o644, "in the image")
+        project.run("run", "python", "-c", "import compiled.deep.module")
+        check(not [p for p in (project.home / "store/trees").glob("*/root/site-packages/compiled/__pycache__")], "the package's own tree was changed")
+    equal(digests[0], digests[1], "in two stores")
+
+
 def names_in(made):
     """The names of the packages in the environment of an image."""
     for descriptor in made.manifest["layers"]:
@@ -286,7 +319,7 @@ def check_repro_finds_what_differs(w):
     project = make(w)
     equal(pack(project, "--check-repro")["checked"], True, "checked")
     trees = project.home / "store/trees"
-    for pattern, layer in (("*/root/store/pkg-builds/*/site-packages/alpha.py", "environment"), ("*/root/usr/bin/sed", "base")):
+    for pattern, layer in (("*/root/store/pkg-builds/*/site-packages/*.dist-info/METADATA", "environment"), ("*/root/usr/bin/sed", "base")):
         path = next(iter(trees.glob(pattern)))
         before, mode = path.read_bytes(), path.stat().st_mode
         path.chmod(0o644)
