@@ -317,6 +317,27 @@ def a_lock_has_nothing_of_this_machine(w):
 
 
 @test
+def extras_are_selected_by_name(w):
+    w.stock()
+    make_wheel(w.wheels, "delta", "1")
+    lists = '\n[project.optional-dependencies]\nWeb_App = ["alpha<2"]\nfast = ["delta"]\nall = ["demo[web-app, fast]"]\n'
+    w.manifest(more=lists)
+    w.ask("sync")
+    check("[[dependencies]]" not in w.lock(), "extras that nobody selects")
+    for selected, names in (('"web.app"', {"alpha", "beta"}), ('"fast"', {"delta"}), ('"all"', {"alpha", "beta", "delta"})):
+        w.manifest(more=lists + f"[tool.px.dependencies]\nextras = [{selected}]\n")
+        equal(w.state(), "NeedsLock", f"state with {selected}")
+        w.ask("sync")
+        equal({line.split('"')[1] for line in w.lock().split("\n") if line.startswith("name = ")} - {"demo"}, names, f"the lock with {selected}")
+        equal(w.state(), "Consistent", f"state after sync with {selected}")
+    for more, fix in ((lists + '[tool.px.dependencies]\nextras = ["fats"]\n', "Write fast."),
+                      (lists + '[tool.px.dependencies]\nextra = ["fast"]\n', "Write extras."),
+                      ('\n[dependency-groups]\ndev = []\n[tool.px.dependencies]\ninclude-groups = ["dve"]\n', "Write dev.")):
+        w.manifest(more=more)
+        equal(w.refused("sync", code="PX102")["details"]["fix"], [fix], "the name that was meant")
+
+
+@test
 def wheels_in_the_project_are_named_by_their_path(w):
     w.stock()
     (w.dir / "my wheels").mkdir()

@@ -94,6 +94,7 @@ struct px_project_run {
     const char *const *argv;    /* run: the target and its arguments; test: arguments of the tests. Ends with a NULL */
     bool frozen, terminal;      /* as in px_ready */
     bool sandbox;               /* in a box on the project's image, with the working tree at /app */
+    bool read_only;             /* ... which it cannot write in; [tool.px.sandbox] working-tree can say so, too */
     const struct px_policy *policy;             /* of the box; NULL: px_project_policy */
     const char *const *extra;   /* capabilities for this time alone, ends with a NULL; NULL: none */
     bool capture;               /* its output is an answer's: at most PX_MAX_CAPTURE_BYTES (1 MiB) of each stream */

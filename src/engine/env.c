@@ -85,6 +85,7 @@ int px_env_select(const struct px_env_work *w, struct px_chosen **ret_list, size
         .python_full_version = w->runtime->version,
         .python_version = python,
         .sys_platform = "linux",
+        .extras = w->ask->manifest ? w->ask->manifest->extras.items : NULL,
     };
     if (list_groups(w->ask->manifest, &groups, e) < 0)
         return -1;

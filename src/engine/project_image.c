@@ -116,6 +116,8 @@ static bool is_named(const struct px_names *names, const char *name)
 static int sort_requirements(const struct px_manifest *m, struct px_names *needed, struct px_names *development)
 {
     int r = add_names(needed, &m->dependencies);
+    if (r == 0)
+        r = add_names(needed, &m->extra_requirements);
     for (size_t i = 0; r == 0 && i < m->group_count; i++)
         r = add_names(is_named(&m->active_groups, m->groups[i].name) ? needed : development, &m->groups[i].requirements);
     return r;
