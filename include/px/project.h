@@ -68,6 +68,19 @@ PX_API int px_project_sandbox_explain(struct px_project *project, char **ret_jso
 PX_API int px_project_sandbox_edit(struct px_project *project, bool adding, const char *const *names, char **ret_json,
                                    struct px_err *e);
 
+/* ---- its dependencies ---- */
+
+struct px_depend {
+    bool adding;                /* else they are taken away */
+    const char *const *requirements;            /* "six", "six>=1.2"; to take away, names alone. Ends with a NULL */
+    const char *group;          /* of [dependency-groups]; NULL: [project] dependencies */
+};
+/* Changes pyproject.toml in place, of a workspace that of the member that the project was opened in, and syncs. What is
+ * of the same name is replaced. If anything fails, manifest and lock are as they were. PX002, PX102, and what
+ * px_project_sync says. */
+PX_API int px_project_depend(struct px_project *project, const struct px_depend *how, char **ret_json,
+                             struct px_err *e);
+
 /* ---- handed on ---- */
 
 struct px_project_pack {

@@ -226,10 +226,11 @@ static int read_group(const struct reading *r, uint32_t table, uint32_t node, in
 
 static int unknown_name(const struct reading *r, uint32_t node, const char *where, const struct px_near *near)
 {
-    px_fail(r->e, PX_E_MANIFEST, 0, "%s: '%s' names '%.100s', which %s does not have", r->shown, px_toml_key(r->m->toml, node),
-            near->written, where);
+    px_fail(r->e, PX_E_MANIFEST, 0, "%s: '%s' names '%.100s', which %s does not have", r->shown,
+            px_toml_key(r->m->toml, node), near->written, where);
     (void)px_detail(r->e, "reason", "unknown_name");
-    return near->found ? px_fix(r->e, "Write %s.", near->found) : px_fix(r->e, "Add it to %s, or remove it here.", where);
+    return near->found ? px_fix(r->e, "Write %s.", near->found)
+                       : px_fix(r->e, "Add it to %s, or remove it here.", where);
 }
 
 static int check_group(const struct reading *r, uint32_t node, const char *name)
@@ -271,7 +272,8 @@ static int read_groups(const struct reading *r)
 static bool is_same_name(const char *a, size_t length, const char *b)
 {
     char x[NAME_MAX_BYTES], y[NAME_MAX_BYTES];
-    return b && px_package_name(a, length, x, sizeof x) == 0 && px_package_name(b, strlen(b), y, sizeof y) == 0 && px_equal(x, y);
+    return b && px_package_name(a, length, x, sizeof x) == 0 && px_package_name(b, strlen(b), y, sizeof y) == 0 &&
+           px_equal(x, y);
 }
 
 /* The list of one extra. NONE: the project has none of that name, and ret_near may know which was meant. */
@@ -335,7 +337,8 @@ static int read_extras(const struct reading *r)
 {
     struct px_names asked = {0};
     uint32_t node = find(r, "tool", "px", "dependencies", "extras");
-    int status = check_table(r, find(r, "project", "optional-dependencies", NULL, NULL)) < 0 ? -1 : read_names(r, node, &asked);
+    int status = check_table(r, find(r, "project", "optional-dependencies", NULL, NULL)) < 0
+                     ? -1 : read_names(r, node, &asked);
     for (size_t i = 0; status == 0 && i < asked.count; i++)
         status = select_extra(r, node, asked.items[i]);
     free(asked.items);
