@@ -25,7 +25,9 @@ int a1_root_list(void)
     static const char *const names[] = {"bin",  "dev", "etc",  "home", "lib", "lib32", "lib64", "libx32", "proc",
                                         "root", "run", "sbin", "sys",  "tmp", "usr",   "var",   "attack"};
     static const char *const etc[] = {"alternatives", "group",         "hostname",   "hosts",  "ld.so.cache",
-                                      "localtime",    "nsswitch.conf", "os-release", "passwd", "resolv.conf"};
+                                      "localtime",    "nsswitch.conf", "os-release", "passwd", "resolv.conf",
+                                      "services",     "protocols",     "mime.types", "fonts",  "maven",
+                                      "R",            "px",            "java-*"};
     static const char *const home[] = {"sandbox"};
     static const char *const var[] = {"tmp"};
     return only("/", names, COUNT(names)) || only("/etc", etc, COUNT(etc)) || only("/home", home, 1) ||
@@ -307,7 +309,7 @@ static int no_host_path(const struct seen_mount *m)
                                         "/sys",   "/irq",      "/bus",       "/fs",               "/pressure",
                                         "/null",  "/zero",     "/full",      "/random",           "/urandom",
                                         "/tty",   "/dev/null", "/dev/zero",  "/dev/full",         "/dev/random",
-                                        "/dev",   "/dev/tty",  "/dev/urandom"};
+                                        "/dev",   "/dev/tty",  "/dev/urandom", "/etc/fonts",      "/etc/java-*"};
     bool ours = strcmp(m->target, here()) == 0 || granted(m->target);
     size_t n = strncmp(m->root, beginning, strlen(beginning)) == 0 ? strlen(beginning) : 0;
     const char *root = m->root[n] ? m->root + n : "/";

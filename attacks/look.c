@@ -5,9 +5,11 @@
 
 bool listed(const char *name, const char *const list[], size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(name, list[i]) == 0)
+    for (size_t i = 0; i < count; i++) {
+        size_t n = strcspn(list[i], "*");
+        if (list[i][n] ? strncmp(name, list[i], n) == 0 : strcmp(name, list[i]) == 0)
             return true;
+    }
     return false;
 }
 

@@ -244,8 +244,22 @@ static int call_input(const struct words *w, const struct px_files *files, const
     return r;
 }
 
+/* Nobody is asked here: what needs approval is for a front that can ask. */
+static int check_tool(const struct px_worker *worker, const char *op, struct px_err *e)
+{
+    static const char *const questions[] = {"can_read", "can_write", "resolve", "roots"};
+    for (size_t i = 0; i < sizeof questions / sizeof questions[0]; i++)
+        if (strcmp(op, questions[i]) == 0)
+            return 0;
+    enum px_approval found = px_worker_tool(worker, op, e);
+    if (found == PX_NEEDS_APPROVAL)
+        return make_error(e, 322, "Call it from a program that asks somebody: px.worker in Python.",
+                          "the worker's tool for '%s' needs approval", op);
+    return found == PX_BLOCKED ? -1 : 0;
+}
+
 /* Narrowed by --allow-read and --allow-write if there are any; and then this process can reach nothing else. */
-static int open_files(struct words *w, struct px_files **ret, struct px_err *e)
+static int open_files(struct words *w, const char *op, struct px_files **ret, struct px_err *e)
 {
     struct px_files *all = NULL;
     struct px_worker *worker = NULL;
@@ -259,7 +273,8 @@ static int open_files(struct words *w, struct px_files **ret, struct px_err *e)
     if (w->worker ? px_worker_load(w->worker, w->base, &worker, e) < 0
                   : px_files_parse(w->roots.items, w->roots.count, w->git_writable, &all, e) < 0)
         return -1;
-    int r = px_files_derive(worker ? px_worker_files(worker) : all, &narrow, ret, e);
+    int r = worker ? check_tool(worker, op, e) : 0;
+    r = r < 0 ? r : px_files_derive(worker ? px_worker_files(worker) : all, &narrow, ret, e);
     px_worker_free(worker);
     px_files_free(all);
     if (r >= 0 && px_files_confine(*ret, e) < 0) {
@@ -306,7 +321,7 @@ static int run_op(const struct cli *cli, struct words *w, const struct px_files_
     struct px_files *files = NULL;
     struct px_files_answer a = {0};
     struct px_err e = {0};
-    int r = open_files(w, &files, &e);
+    int r = open_files(w, op->name, &files, &e);
     w->ask.query.names_only = !cli->json;       /* people are shown names */
     if (r >= 0)
         r = w->input ? call_input(w, files, op, &a, &e) : call_words(w, files, op, &a, &e);

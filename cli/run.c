@@ -313,6 +313,16 @@ static void choose_io(const struct cli *cli, const struct options *o, const stru
     terminal_size(&io->rows, &io->cols);
 }
 
+/* Those that nobody knows yet. */
+static void say_ports(const struct px_box *box)
+{
+    const struct px_port *p;
+    for (size_t i = 0; (p = px_box_port(box, i)); i++)
+        if (p->chosen)
+            say(strchr(p->address, ':') ? "px: [%s]:%u is port %u of the box%s" : "px: %s:%u is port %u of the box%s", p->address,
+                p->host, p->box, p->udp ? " (udp)" : "");
+}
+
 int run_on_streams(struct cli *cli, const struct options *o, const struct run *how)
 {
     struct px_err e = {0};
@@ -333,6 +343,7 @@ int run_on_streams(struct cli *cli, const struct options *o, const struct run *h
         return say_error(cli, &e, status_for(&e));
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     release_stack();
+    say_ports(run.box);
     if (o->tty)
         terminal_raw(&terminal);
     int r = watch(&run, &e);

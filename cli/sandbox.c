@@ -65,6 +65,7 @@ static const struct {
     {"status", sandbox_status},
     {"gc", sandbox_gc},
     {"clean", sandbox_clean},
+    {"delete", sandbox_delete},
     {"base", sandbox_base},
     {"build", sandbox_build},
     {"capabilities", sandbox_capabilities},
@@ -76,7 +77,7 @@ static const struct {
 int cmd_sandbox(struct cli *cli, int argc, char **argv)
 {
     static const char write[] =
-        "Write px sandbox add, remove, explain, base, build, capabilities, list, status, gc, clean or verify.\npx sandbox --help says more.";
+        "Write px sandbox add, remove, explain, base, build, capabilities, list, status, delete, gc, clean or verify.\npx sandbox --help says more.";
     for (size_t i = 0; argc > 0 && i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(verbs[i].name, argv[0]) == 0)
             return verbs[i].run(cli, argc - 1, argv + 1);

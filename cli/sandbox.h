@@ -30,6 +30,7 @@ int sandbox_verify(struct cli *cli, int argc, char **argv);
 
 /* cli/sandbox_store.c */
 int sandbox_gc(struct cli *cli, int argc, char **argv);
+int sandbox_delete(struct cli *cli, int argc, char **argv);
 int sandbox_clean(struct cli *cli, int argc, char **argv);
 int sandbox_list(struct cli *cli, int argc, char **argv);
 int sandbox_status(struct cli *cli, int argc, char **argv);

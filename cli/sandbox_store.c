@@ -3,6 +3,7 @@
 #include "sandbox_project.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static uint64_t count(const json_t *object, const char *name)
 {
@@ -23,6 +24,9 @@ static int show_gc(const json_t *answer, bool quiet)
     json_array_foreach(dry ? removed : NULL, i, row)
         print("%-6s %s  %s\n", json_string_value(json_object_get(row, "kind")),
               json_string_value(json_object_get(row, "id")), size_text(count(row, "bytes"), size));
+    json_array_foreach(dry ? NULL : removed, i, row)
+        if (strcmp(json_string_value(json_object_get(row, "kind")), "name") == 0)
+            print("%-6s %s: the directory is gone\n", "name", json_string_value(json_object_get(row, "id")));
     print("%s %llu records, %llu trees, %llu blobs: %s\n", dry ? "would remove" : "removed",
           (unsigned long long)count(answer, "records"), (unsigned long long)count(answer, "trees"),
           (unsigned long long)count(answer, "blobs"), size_text(count(answer, "bytes"), size));
@@ -64,7 +68,51 @@ int sandbox_clean(struct cli *cli, int argc, char **argv)
     return sandbox_end(&call, r, show_gc);
 }
 
+/* ---- delete ---- */
+
+static int show_deleted(const json_t *answer, bool quiet)
+{
+    size_t i;
+    json_t *row;
+    if (quiet)
+        return 0;
+    json_array_foreach(json_object_get(answer, "removed"), i, row) {
+        const char *name = json_string_value(json_object_get(row, "name"));
+        bool last = json_is_true(json_object_get(row, "last"));
+        print("removed %s%s %.16s%s%s%s\n", last ? "" : "a name of ", json_string_value(json_object_get(row, "kind")),
+              json_string_value(json_object_get(row, "id")), name ? ", " : "", name ? name : "",
+              last ? "; `px sandbox gc` frees its space" : "");
+    }
+    return 0;
+}
+
+int sandbox_delete(struct cli *cli, int argc, char **argv)
+{
+    static const char usage[] = "Write px sandbox delete NAME|ID... `px sandbox list` shows names and ids.";
+    int status = 0, left = take_words(cli, "sandbox", usage, NULL, argc, argv, &status);
+    if (left < 0)
+        return status;
+    if (left == 0)
+        return usage_error(cli, USAGE_STATUS, usage, "px sandbox delete needs a name or an id");
+    argv[left] = NULL;
+    struct sandbox_call call;
+    int r = sandbox_begin(cli, &call);
+    if (r >= 0)
+        r = px_sandbox_delete(call.sandbox, (const char *const *)argv, &call.json, &call.e);
+    return sandbox_end(&call, r, show_deleted);
+}
+
 /* ---- list, status ---- */
+
+static bool has(const json_t *names, const json_t *name)
+{
+    size_t i;
+    json_t *other;
+    json_array_foreach(names, i, other)
+        if (json_equal(other, name))
+            return true;
+    return false;
+}
 
 static void print_records(const json_t *records, const char *kind)
 {
@@ -72,12 +120,14 @@ static void print_records(const json_t *records, const char *kind)
     json_t *row, *name;
     char size[32];
     json_array_foreach(records, i, row) {
-        const json_t *names = json_object_get(row, "names");
+        const json_t *names = json_object_get(row, "names"), *gone = json_object_get(row, "gone");
         print("%-6s %.16s  %-12s", kind, json_string_value(json_object_get(row, "id")),
               size_text(count(row, "bytes"), size));
         json_array_foreach(names, k, name)
-            print(" %s", json_string_value(name));
-        print("%s\n", json_array_size(names) ? "" : " -");
+            print(" %s%s", json_string_value(name), has(gone, name) ? " (gone)" : "");
+        print("%s%s%s\n", json_array_size(names) ? "" : " -",
+              json_is_true(json_object_get(row, "in_use")) ? " (in use)" : "",
+              json_is_false(json_object_get(row, "readable")) ? " (cannot be read)" : "");
     }
 }
 

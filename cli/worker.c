@@ -187,7 +187,8 @@ static int tell(const struct cli *cli, const struct px_worker *worker, const str
         return say_error(cli, e, 1);
     }
     if (strcmp(r->tier, "full") != 0 && cli->verbose >= 0)
-        say("px: warning: no OS sandbox on this host; the command ran with the tier %s and the host's network", r->tier);
+        say("px: warning: OS sandbox unavailable on this host; the command ran with the tier %s and %s", r->tier,
+            px_worker_network(worker) ? "the host's network" : "no network");
     if (cli->json) {
         (void)print_text(json);
     } else {
@@ -270,13 +271,25 @@ static int check_attachments(const struct words *w, const struct px_worker *call
     return 0;
 }
 
+/* The caller's tool_rules, before anything of the child is read. */
+static int may_call(const struct words *w, const struct px_worker *caller, struct px_err *e)
+{
+    char text[512];
+    enum px_approval found = px_worker_tool(caller, "worker_call", e);
+    if (found == PX_BLOCKED || found == PX_PRE_APPROVED || w->approve_all)
+        return found == PX_BLOCKED ? -1 : 0;
+    (void)snprintf(text, sizeof text, "worker_call %.200s", w->child);
+    return w->strict ? make_error(e, 322, "Leave --strict out to be asked.", "calling another worker needs approval")
+                     : ask_person(text, e);
+}
+
 /* The child has its own boundaries; what is attached is looked up in the caller's. */
 static int call(const struct cli *cli, const struct words *w, const struct px_worker *caller)
 {
     struct px_err e = {0};
     struct px_worker *child = NULL;
     char *path = NULL;
-    int status = px_worker_child(caller, w->child, &path, &e) < 0 || check_attachments(w, caller, &e) < 0 ||
+    int status = may_call(w, caller, &e) < 0 || px_worker_child(caller, w->child, &path, &e) < 0 || check_attachments(w, caller, &e) < 0 ||
                          px_worker_load(path, w->base, &child, &e) < 0
                      ? say_error(cli, &e, START_STATUS)
                      : run(cli, w, child, caller);

@@ -36,8 +36,9 @@ static void try_ref(const char *text)
 {
     struct px_image_ref ref;
     struct px_err e = {0};
-    if (px_image_ref_parse(text, &ref, &e) < 0) {
-        CHECK(e.code == PX_E_VALUE);
+    bool whole = px_image_ref_parse(text, &ref, &e) == 0;
+    if (px_image_ref_typed(text, &ref, &e) < 0) {
+        CHECK(e.code == PX_E_VALUE && !whole);
         return;
     }
     CHECK(*ref.registry && *ref.repository && (*ref.tag || *ref.digest.hex));

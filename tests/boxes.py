@@ -668,7 +668,7 @@ def hostile_archives(world):
     harmless = archive(top, ("t/l", tarfile.SYMTYPE, link, b""), ("t/l/evil", tarfile.REGTYPE, {}, b"x"), ("t/dev", tarfile.CHRTYPE, {}, b""),
                        ("t/pipe", tarfile.FIFOTYPE, {}, b""), ("t/suid", tarfile.REGTYPE, {}, b"x"))
     world.box("start", "--name", "h", "-e", "PATH=/tmp/bin:/usr/bin:/bin")
-    world.out("h", "mkdir /tmp/bin; printf '#!/bin/sh\ncat /tmp/evil\n' >/tmp/bin/tar; chmod 755 /tmp/bin/tar")
+    world.out("h", "mkdir /tmp/bin /tmp/t; printf '#!/bin/sh\ncat /tmp/evil\n' >/tmp/bin/tar; chmod 755 /tmp/bin/tar")
     (world.top / "place").mkdir()
     before = sorted(os.listdir(world.top))
     for name, data in [*refused.items(), ("harmless", harmless)]:

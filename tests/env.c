@@ -116,7 +116,7 @@ static int do_build(int argc, char **argv)
     int r = px_sandbox_open(argv[0], &s, &e);
     if (r == 0)
         r = px_env_build(s, &ask, &env, &e);
-    if (r == 0 && px_env_check(s, env.profile.hex, NULL, &e) != 1)
+    if (r == 0 && px_env_check(s, env.profile.hex, &ask, false, &e) != 1)
         return 3;
     if (r == 0 && (r = px_env_infer(ask.manifest, &pins, NULL, &env, &inferred, &e)) == 0) {
         print_env(&env, &inferred);
@@ -184,7 +184,7 @@ static int do_check(int argc, char **argv)
     (void)argc;
     int r = px_sandbox_open(argv[0], &s, &e);
     if (r == 0)
-        r = px_env_check(s, argv[1], NULL, &e);
+        r = px_env_check(s, argv[1], NULL, false, &e);
     px_sandbox_close(s);
     if (r < 0)
         return said(&e);

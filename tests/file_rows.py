@@ -7,6 +7,7 @@ where any user can reach them. Prints `ok NAME`, `not ok NAME: why`, `skip NAME:
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -347,6 +348,14 @@ def F27_the_network_is_off(w):
 
 
 @test
+def F27_the_network_ends_at_names(w):
+    file = w.worker(BOTH + "  network: {allow: [good.test]}\n" + ANY)
+    ended = "import socket\nif not socket.create_connection(('198.51.100.1', 80), 60).recv(1):\n    exit(1)"     # or it is reset
+    status, answer, said = w.shell(file, "python3", "-c", ended)
+    check(status == 1 and "Denied by the sandbox: connect 198.51.100.1:80 (allow-net)" in (answer["note"] or ""), f"{said}")
+
+
+@test
 def F28_no_note_for_a_command_that_succeeded(w):
     text = "import sys\nsys.stderr.write('Permission denied Network is unreachable')"
     status, answer, _ = w.shell(w.worker(BOTH + ANY), "python3", "-c", text)
@@ -355,13 +364,66 @@ def F28_no_note_for_a_command_that_succeeded(w):
     check("Note:" in answer["stderr"], f"the twin: {answer}")
 
 
-@test
-def F29_a_host_without_an_os_sandbox(w):
-    """In a user namespace that allows no more of them px is an ordinary caller on such a host."""
-    closed = ("unshare", "--user", "--map-user=1300", "--map-group=1300", "--keep-caps", "bash", "-c",
+def without_namespaces(uid, before=()):
+    """In a user namespace that allows no more of them px is an ordinary caller on such a host; uid 0 is the root of a container."""
+    closed = (*before, "unshare", "--user", f"--map-user={uid}", f"--map-group={uid}", "--keep-caps", "bash", "-c",
               "echo 0 >/proc/sys/user/max_user_namespaces || exit 77; exec setpriv --inh-caps=-all --ambient-caps=-all --bounding-set=-all \"$@\"", "sh")
     if subprocess.run([*closed, "true"], capture_output=True, check=False).returncode:
         raise Skip("user namespaces cannot be closed here")
+    return closed
+
+
+@test
+def F29_a_host_without_an_os_sandbox(w):
+    fall_back(w, without_namespaces(1300))
+
+
+@test
+def F29_the_root_of_a_container_without_an_os_sandbox(w):
+    """Not the host's own root: Landlock does not hold that one."""
+    drop = ()
+    if os.geteuid() == 0:
+        (w.top / "tmp").mkdir()
+        drop = ("env", f"HOME={w.top}", f"TMPDIR={w.top}/tmp", "setpriv", "--reuid=1300", "--regid=1300", "--clear-groups")
+        subprocess.run(["chown", "-R", "1300:1300", w.top], check=True)
+    fall_back(w, without_namespaces(0, drop))
+
+
+@test
+def F29_the_hosts_root_without_an_os_sandbox(w):
+    """As in a container that takes what mounting needs: Landlock does not hold uid 0, so nothing runs."""
+    if os.geteuid():
+        raise Skip("only for root")
+    bare = ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-all")
+    for more, words in (("", "OS sandbox unavailable, and no weaker one"), ("  require_os_sandbox: true\n", "OS sandbox required but unavailable")):
+        status, _, said = w.shell(w.worker(BOTH + more + ANY), "touch", "portfolio/ran", before=bare)
+        check(status == 125 and words in said and "PX323" in said, f"{status} {said}")
+    check(not (w.portfolio / "ran").exists(), "it ran")
+
+
+@test
+def F29_network_off_without_an_os_sandbox(w):
+    """No socket of IPv4 or IPv6 can be made, so that the host's services cannot be reached."""
+    closed = without_namespaces(1300)
+    server = socket.create_server(("127.0.0.1", 0))
+    port = server.getsockname()[1]
+    reach = f"import socket\nsocket.create_connection(('127.0.0.1', {port}), 60)\nprint('reached')"
+    send = f"import socket\nsocket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', {port}))\nprint('reached')"
+    with server:
+        status, answer, said = w.shell(w.worker(BOTH + "  network: true\n" + ANY), "python3", "-c", reach, before=closed)
+        check(status == 0 and answer["stdout"] == "reached\n" and "the host's network" in said, f"the twin: {status} {said}")
+        for program in (reach, send, reach.replace("127.0.0.1", "::1")):
+            status, answer, said = w.shell(w.worker(BOTH + ANY), "python3", "-c", program, before=closed)
+            check(status == 1 and "reached" not in answer["stdout"] and "Network access is disabled" in answer["note"], f"{status} {said}")
+            check("no network" in said and not any(word.startswith("net") for word in answer["result"]["isolation"]["missing"]), f"{said}")
+        local = "import socket\na, b = socket.socketpair()\nsocket.socket(socket.AF_UNIX)\nprint('local')"
+        status, answer, said = w.shell(w.worker(BOTH + ANY), "python3", "-c", local, before=closed)
+        check(status == 0 and answer["stdout"] == "local\n", f"the twin: {status} {said}")
+        status, answer, said = w.shell(w.worker(BOTH + "  network: {allow: [good.test]}\n" + ANY), "true", before=closed)
+        check(status == 125 and "PX018" in said, f"names without a network of its own: {status} {said}")
+
+
+def fall_back(w, closed):
     for path in (w.portfolio, w.pipeline):
         path.chmod(0o755)
     text = BOTH.replace("./p1", "./portfolio").replace("./p2", "./pipeline")
@@ -373,6 +435,10 @@ def F29_a_host_without_an_os_sandbox(w):
     weaker = w.worker(text + ANY)
     status, answer, said = w.shell(weaker, "cat", "portfolio/a.md", before=closed)
     check(status == 0 and answer["stdout"] == "hello" and said.count("px: warning: ") == 1, f"{status} {said}")
+    status, answer, said = w.shell(weaker, "cat portfolio/a.md | cat > portfolio/copy && cat portfolio/copy; cat < pipeline/b.txt", before=closed)
+    check(status == 0 and answer["stdout"] == "hellob", f"a line: {status} {said}")
+    status, answer, said = w.shell(weaker, "echo a > pipeline/x", before=closed)
+    check(status != 0 and "writable paths are: portfolio" in answer["note"], f"{status} {said}")
     status, answer, said = w.shell(weaker, "touch", "pipeline/x", before=closed)
     check(status == 1 and "writable paths are: portfolio" in answer["note"], f"{status} {said}")
     (w.top / "portfolio" / ".git").mkdir()
@@ -382,6 +448,30 @@ def F29_a_host_without_an_os_sandbox(w):
     weaker = w.worker(text + ANY)
     status, answer, said = w.shell(weaker, "cat", str(w.top / "secret.md"), before=closed)
     check(status == 1 and SECRET not in said, f"{status} {said}")
+
+
+@test
+def F29_the_root_of_a_container_without_an_os_sandbox(w):
+    """The same where the caller's id is 0 and yet not the host's: what a container's root is."""
+    become = ("setpriv", "--reuid=1300", "--regid=1300", "--clear-groups") if os.geteuid() == 0 else ()
+    home = w.top / "state"
+    home.mkdir(0o700)
+    closed = (*become, "env", f"PX_HOME={home}", f"TMPDIR={home}", "unshare", "--user", "--map-root-user", "bash", "-c", "echo 0 >/proc/sys/user/max_user_namespaces || exit 77; exec \"$@\"", "sh")
+    if subprocess.run([*closed, "true"], capture_output=True, check=False).returncode:
+        raise Skip("user namespaces cannot be closed here")
+    w.top.chmod(0o755)
+    for path in (w.portfolio, w.pipeline):
+        path.chmod(0o755)
+    for path in (w.portfolio, home):
+        if become:
+            os.chown(path, 1300, 1300)
+    status, answer, said = w.shell(w.worker(BOTH + "  require_os_sandbox: true\n" + ANY), "touch", "portfolio/ran", before=closed)
+    check(status == 125 and "OS sandbox required but unavailable" in said and "PX323" in said, f"{status} {said}")
+    check(not (w.portfolio / "ran").exists(), "it ran")
+    status, answer, said = w.shell(w.worker(BOTH + ANY), "cat", str(w.portfolio / "a.md"), before=closed)
+    check(status == 0 and answer["stdout"] == "hello" and said.count("px: warning: ") == 1, f"{status} {said}")
+    status, answer, said = w.shell(w.worker(BOTH + ANY), "touch", str(w.portfolio / "ran"), before=closed)
+    check(status == 0 and (w.portfolio / "ran").exists(), f"the twin: {status} {said}")
 
 
 @test
@@ -398,13 +488,22 @@ def F30_rules_of_the_shell(w):
 
 @test
 def F31_more_than_a_plain_command(w):
-    file = w.worker(BOTH + ANY)
-    for text in ("echo a | cat", "echo a > portfolio/x", "cat < portfolio/a.md", "echo a; id", "echo a & id", "echo `id`", "echo $(id)", "echo ${HOME}", "echo 'a",
-                 "echo \"a", "", "   "):
-        status, _, said = w.shell(file, text)
+    """Lines whose commands are allowed run; what no rule can judge is blocked, unless every command may run."""
+    rules = w.worker(BOTH + "shell_rules: [{pattern: echo, approval_required: false}, {pattern: cat, approval_required: false}]\n", "rules.yaml")
+    for text in ("echo a; id", "echo a & id", "echo a | id", "echo a && id", "echo a\nid", "echo `id`", "echo $(id)", "echo ${HOME}", "echo \"$HOME\"",
+                 "X=1 echo a", "echo a > /etc/x", "(echo a)", "cat << E\nx\nE", "sh -c id", "echo 'a", "echo \"a", "", "   ", "echo |", "| echo"):
+        status, _, said = w.shell(rules, text)
         check(status == 125 and "PX321" in said, f"{text!r}: {said}")
-    status, answer, _ = w.shell(file, "echo 'a  b' \"c\" d\\ e")
-    check(answer["stdout"] == "a  b c d e\n", f"the twin: {answer}")
+    for text, out in (("echo 'a  b' \"c\" d\\ e", "a  b c d e\n"), ("echo 'a | b; c > d' $ | cat -", "a | b; c > d $\n"),
+                      ("echo one > portfolio/x && cat < portfolio/x || echo never; cat portfolio/none 2> /dev/null || echo none", "one\nnone\n"),
+                      ("cd portfolio && echo *.m? 'x*'", "a.md x*\n"), ("bash -lc 'echo a | cat'", "a\n"), ("cat portfolio/none 2>&1 | cat > /dev/null", ""),
+                      ("echo a # b\n", "a\n"), ("echo a; exit 3", "a\n"), ("false", "")):
+        status, answer, said = w.shell(rules, text)
+        check(answer.get("stdout") == out and status == (3 if "exit" in text else int(text == "false")), f"{text!r}: {status} {said}")
+    status, answer, said = w.shell(rules, "echo", "a | b", "$HOME", "c; d", "it's")
+    check(answer.get("stdout") == "a | b $HOME c; d it's\n", f"words: {said}")
+    status, answer, said = w.shell(w.worker(BOTH + ANY), "for x in 1 2; do echo $x; done; echo $(( 1 + 2 ))")
+    check(answer.get("stdout") == "1\n2\n3\n", f"the twin: {said}")
 
 
 @test
@@ -429,4 +528,4 @@ def call(w, caller, attached):
 
 
 if __name__ == "__main__":
-    sys.exit(drive("file_rows.py", World))
+    sys.exit(drive("file_rows.py", World, ("px", "px-main", "px-net")))

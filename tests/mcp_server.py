@@ -307,6 +307,7 @@ def the_list_of_tools(world):
             client.error(-32602, "tools/call", name="read_text_file", arguments=[])
             client.error(-32602, "tools/call", arguments={})
             check("needs 'path'" in client.bad("read_text_file"), "a missing argument")
+            check(client.call("read_text_file")["structuredContent"]["error"]["retryable"], "which can be given")
             check("Its arguments are: path" in client.bad("get_file_info", path="ro/r.md", follow=True), "an unknown argument")
             check("whole number" in client.bad("read_text_file", path="ro/r.md", head="3"), "an argument of another type")
 

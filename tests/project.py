@@ -28,6 +28,7 @@ from wheels import make_wheel  # noqa: E402
 LIMIT_S = 300
 PROGRAMS = ("px", "px-main", "px-layer", "px-fetch", "px-net")
 HASH = "0123456789abcdef" * 4
+PYTHON = "/usr/bin/python3.11"
 
 
 def equal(got, expected, what):
@@ -238,9 +239,29 @@ def P19_sandbox_settings_are_not_in_the_lock(w):
 
 
 @test
-def P2_an_unknown_base_is_px900(w):
-    w.manifest(more='[tool.px.sandbox]\nbase = "does-not-exist"\n')
-    w.refused("sync", code="PX900")
+def P2_P19_the_base_is_the_sandboxs_alone(w):
+    """Whatever [tool.px.sandbox] says, this machine's environment is what it was; who needs the base is told what is wrong with it."""
+    if not Path(PYTHON).exists():
+        raise Skip(f"there is no {PYTHON} here")
+    w.stock()
+    w.manifest(["alpha"])
+    w.ask("sync")
+    kept = w.lock(), (w.dir / ".px/state.json").read_bytes()
+    for base in ("alpine-3.20", "debian-13", "does-not-exist", "./nowhere", "../outside", "127.0.0.1:1/team/base:1", "debain-12"):
+        w.manifest(["alpha"], more=f'[tool.px.sandbox]\nbase = "{base}"\n')
+        equal(w.state(), "Consistent", f"state with {base}")
+        for words in (("sync",), ("sync", "--frozen")):
+            equal(w.ask(*words)["details"]["action"], "noop", f"{words} with {base}")
+        equal(w.run("run", "--frozen", "python", "-c", "import alpha; print(alpha.__name__)").stdout, "alpha\n", f"run with {base}")
+        equal((w.lock(), (w.dir / ".px/state.json").read_bytes()), kept, f"lock and state with {base}")
+    answer = w.refused("run", "--sandbox", "python", code="PX900", reason="unknown_base")
+    check('Is it "debian-12"?' in answer["details"]["fix"][0], f"{answer['details']['fix']}")
+    check("px knows debian-12, debian-13, alpine-3.20;" in answer["details"]["fix"][2], f"{answer['details']['fix']}")
+    for directory in (".px", "px.lock"):
+        path = w.dir / directory
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    w.ask("sync")
+    equal((w.lock(), w.state()), (kept[0], "Consistent"), "made anew with a base that does not exist")
 
 
 def python_refused(w, words, code="PX900"):
@@ -260,7 +281,7 @@ def the_base_has_the_python_that_is_asked_for(w):
 
     ways = (("sync",), ("sync", "--dry-run"), ("run", "python", "-V"), ("run", "--sandbox", "python", "-V"), ("pack", "image"),
             ("sandbox", "build"), ("explain", "run", "python"))
-    for range_, more, asked in ((">=3.12", "", ">=3.12"), (">=4", "", ">=4"), ("<3.11", "", "<3.11"), (">=3.11", 'python = "3.12"\n', "3.12")):
+    for range_, more, asked in ((">=4", "", ">=4"), ("<3.8", "", "<3.8"), (">=3.11", 'python = "3.39"\n', "3.39")):
         manifest(range_, more)
         for words in ways:
             said = python_refused(w, words)
@@ -268,6 +289,17 @@ def the_base_has_the_python_that_is_asked_for(w):
         status = w.ask("status", status=1)
         check(f"the base 'debian-12' has Python 3.11.2, and the project asks for {asked}" in status["project"]["reasons"], f"{status}")
     equal(sorted(path.name for path in w.dir.iterdir()), ["pyproject.toml"], "files")
+    boxed = [words for words in ways if "--sandbox" in words or words[0] == "sandbox"]
+    for range_, more, asked in ((">=3.12", "", ">=3.12"), (">=3.11", 'python = "3.13"\n', "3.13")):
+        manifest(range_, more)
+        for words in boxed:
+            said = python_refused(w, words)
+            check(said.endswith(f"the base 'debian-12' has Python 3.11.2, and the project asks for {asked}"), f"{words}: {said}")
+        fix = json.loads(w.run("--json", *boxed[0]).stdout)["details"]["fix"]
+        equal(fix[0], 'Write base = "debian-13" in [tool.px.sandbox]: it has Python 3.13.5.', "the base that fits")
+        status = w.ask("status", status=1)
+        check(any("--sandbox needs another base" in line for line in status["warnings"]), f"{status['warnings']}")
+        equal(status["runtime"]["version"].rpartition(".")[0], "3.13", "what the lock would be for")
     manifest("banana")
     for words in (*ways, ("status",)):
         said = python_refused(w, words, code="PX102")
@@ -287,7 +319,7 @@ def an_environment_for_another_python_is_not_clean(w):
     w.ask("sync")
     equal(w.state(), "Consistent", "state")
     path = w.dir / "pyproject.toml"
-    path.write_text(path.read_text().replace(">=3.11", ">=3.12"))
+    path.write_text(path.read_text().replace(">=3.11", ">=4"))
     before = tree(w.dir)
     status = w.ask("status", status=1)
     equal((status["project"]["state"], status["env"]["reason"]), ("NeedsEnv", "runtime_mismatch"), "state")
@@ -431,19 +463,83 @@ def pips_own_settings_count(w):
 
 
 @test
-def a_base_has_its_own_python(w):
+def the_manifest_chooses_the_python(w):
+    """Its own words first; and a base where neither this machine nor another base has such a Python."""
     w.stock()
-    for tag in ("cp311-cp311-manylinux_2_17_x86_64", "cp312-cp312-musllinux_1_2_x86_64", "cp310-cp310-manylinux_2_17_x86_64"):
+    tags = {"3.11": "cp311-cp311-manylinux_2_17_x86_64", "3.12": "cp312-cp312-musllinux_1_2_x86_64", "3.13": "cp313-cp313-manylinux_2_17_x86_64"}
+    for tag in (*tags.values(), "cp310-cp310-manylinux_2_17_x86_64"):
         make_wheel(w.wheels, "epsilon", "1", tag=tag)
-    for base, tag in (("debian-12", "cp311-cp311-manylinux_2_17_x86_64"), ("alpine-3.20", "cp312-cp312-musllinux_1_2_x86_64")):
+    asked = ["epsilon", "beta; python_version >= '3.12'"]
+    alpine = '[tool.px.sandbox]\nbase = "alpine-3.20"\n'
+    for more, python in (("", "3.11"), (alpine, "3.11"), ('python = "3.13"\n', "3.13"), (f'python = "3.13"\n{alpine}', "3.13"),
+                         (f'python = "3.12"\n{alpine}', "3.12")):
         (w.dir / "px.lock").unlink(missing_ok=True)
-        w.manifest(["epsilon", "beta; python_version >= '3.12'"], more=f'[tool.px.sandbox]\nbase = "{base}"\n')
+        w.manifest(asked, more=more)
+        if python == "3.12" and shutil.which("python3.12", path="/usr/bin:/usr/local/bin"):
+            continue
         w.ask("sync")
-        check(f'filename = "epsilon-1-{tag}.whl"' in w.lock(), f"{base}: {w.lock()}")
-        equal('name = "beta"' in w.lock(), base == "alpine-3.20", f"what is only for 3.12, on {base}")
-        equal(w.state(), "Consistent", f"state on {base}")
-    w.manifest(["epsilon", "beta; python_version >= '3.12'"])
-    equal(w.ask("status", status=1)["env"]["reason"], "runtime_mismatch", "back on the other base")
+        check(f'filename = "epsilon-1-{tags[python]}.whl"' in w.lock(), f"{more}: {w.lock()}")
+        equal('name = "beta"' in w.lock(), python != "3.11", f"what is not for 3.11, with {more}")
+        equal(w.state(), "Consistent", f"state with {more}")
+    w.manifest(asked)
+    w.ask("sync")
+    w.manifest(asked, more=alpine)
+    answer = w.refused("run", "--sandbox", "python", code="PX900", reason="lock_python")
+    equal(answer["message"], "px run: px.lock has no file of epsilon 1 for Python 3.12 of the base alpine-3.20", "a lock for another Python")
+    check('python = "3.12" in [tool.px]' in answer["details"]["fix"][0], f"{answer}")
+
+
+def put_python(w, directory, minor=12):
+    """An interpreter of this machine under another name: what it says of itself is not read by running it."""
+    directory.mkdir(parents=True)
+    shutil.copy2(PYTHON, directory / f"python3.{minor}")
+    return directory
+
+
+@test
+def interpreters_of_this_machine(w):
+    """On PATH, by a link, of uv; not one of the project, not one that others write, not one without the interpreter's lock, not a script."""
+    if not Path(PYTHON).exists() or any(shutil.which("python3.12", path=place) for place in ("/usr/bin", "/usr/local/bin")):
+        raise Skip(f"{PYTHON} is not here, or Python 3.12 is")
+    w.manifest(more='python = "3.12"\n')
+    uv = w.top / "user/.local/share/uv/python"
+    put_python(w, uv / "cpython-3.12.4+freethreaded-linux-x86_64-gnu/bin")
+    put_python(w, w.dir / "bin")
+    (w.top / "shims").mkdir()
+    (w.top / "shims/python3.12").write_text("#!/bin/sh\nexit 1\n")
+    (w.top / "shims/python3.12").chmod(0o755)
+    inside = f"{w.dir}/bin:bin:{w.top}/shims:/usr/bin:/bin"
+    python_refused(w, ("sync",))
+    equal(json.loads(w.run("--json", "sync", PATH=inside).stdout)["details"]["reason"], "python_version", "one of the project")
+    put_python(w, w.top / "opt/bin")
+    (w.top / "links").mkdir()
+    (w.top / "links/python3.12").symlink_to("../opt/bin/python3.12")
+    put_python(w, uv / "cpython-3.12.9-linux-x86_64-gnu/bin")
+    newest = put_python(w, uv / "cpython-3.12.10-linux-x86_64-gnu/bin")
+    other = put_python(w, w.top / "managed/cpython-3.12.1-linux-x86_64-gnu/bin")
+    seen = set()
+    for variables, directory in (({}, newest), ({"UV_PYTHON_INSTALL_DIR": str(w.top / "managed")}, other),
+                                 ({"PATH": f"{w.top}/links:/usr/bin:/bin"}, w.top / "opt/bin")):
+        w.ask("sync", **variables)
+        status = w.ask("status", **variables)
+        equal((status["project"]["state"], status["runtime"]["path"], status["runtime"]["base"]),
+              ("InitializedEmpty", str(directory / "python3.12"), "host"), f"{variables}")
+        equal(w.run("run", "--frozen", "python", "-c", "import sys; print(len(sys.prefix) > 9)", **variables).stdout, "True\n", f"run, {variables}")
+        seen.add(status["env"]["profile_oid"])
+    equal(len(seen), 3, "environments: which interpreter it is for is part of what one is")
+    w.refused("run", "--frozen", "python", code="PX201", reason="runtime_mismatch")
+    if not Path("/usr/bin/python3.13").exists():
+        path = w.dir / "pyproject.toml"
+        before = path.read_text()
+        path.write_text('[project]\nname = "demo"\nrequires-python = ">=3.12"\n[tool.px]\n')
+        w.ask("sync")
+        fix = w.refused("run", "python", code="PX201", reason="runtime_missing")["details"]["fix"]
+        check("--sandbox" in fix[0] and "`uv python install 3.13`" in fix[1] and 'python = "3.12" in [tool.px]' in fix[2], f"where only a base has it: {fix}")
+        path.write_text(before)
+        w.ask("sync")
+    shutil.rmtree(uv)
+    (w.top / "opt/bin/python3.12").chmod(0o757)
+    equal(json.loads(w.run("--json", "run", "python", PATH=f"{w.top}/links:/usr/bin:/bin").stdout)["details"]["reason"], "python_version", "one that others write")
 
 
 @test

@@ -7,6 +7,7 @@ Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last "N passed, N fa
 """
 
 import importlib.util
+import io
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 import time
@@ -599,6 +601,41 @@ def P25_an_edit_is_seen_without_a_build(w):
 
 
 @test
+def files_that_were_changed_are_never_run(w):
+    """A package of the environment, on the host and in the sandbox: set aside and made again, or an error where nothing may be made."""
+    w.project(Wheel("changed-here", "1", {"changed_here.py": b"print('as it was')\n"}))
+    words = ("python", "-c", "import changed_here")
+    for where in (HOST, BOX, BOX):
+        equal(w.out("run", *where, *words), "as it was\n", "at first")
+        for path in w.home.glob("store/trees/*/root/**/changed_here.py"):
+            path.write_bytes(b"print('as it was')\nprint('CHANGED')\n")
+        refused = w.ask("run", "--frozen", *where, *words, status=1)["details"]
+        equal((refused["code"], "px sync" in " ".join(refused["fix"])), ("PX201", True), f"{where}: {refused}")
+        done = w.run("run", *where, *words, status=0)
+        equal(done.stdout, "as it was\n", f"{where}, after a change")
+    for path in w.home.glob("store/trees/*/root/**/changed_here.py"):
+        path.write_bytes(b"print('as it was')\nprint('CHANGED')\n")
+    check("not what they were" in w.run("status", status=1).stdout, "px status")
+    w.run("sync", status=0)
+    for where in (HOST, BOX):
+        equal(w.out("run", *where, *words), "as it was\n", "after px sync")
+
+
+@test
+def what_a_box_uses_is_not_removed(w):
+    w.project(Wheel("kept-by-a-box", "1"))
+    code = "import sys; print('ready', flush=True); sys.stdin.read()"
+    child = subprocess.Popen([w.px, "run", *BOX, "python", "-c", code], cwd=w.dir, env=w.variables(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    equal(child.stdout.readline(), "ready\n", "its first word")
+    listed = w.out("sandbox", "list")
+    check(any(str(w.dir) in line and line.endswith(" (in use)") for line in listed.splitlines() if line.startswith("image")), listed)
+    done = w.run("sandbox", "delete", str(w.dir), status=1)
+    check("PX813" in done.stderr and "in use" in done.stderr and str(w.dir) in done.stderr, done.stderr)
+    equal((child.communicate(timeout=LIMIT_S)[0], child.returncode), ("", 0), "the box")
+    check("removed image" in w.out("sandbox", "delete", str(w.dir)), "afterwards it goes")
+
+
+@test
 def P34_nothing_of_the_project_is_written(w):
     w.project(tool(), fake_pytest())
     (w.dir / "lib.py").write_text("value = 1\n")
@@ -815,6 +852,79 @@ def the_tutorial_works(w):
                               timeout=LIMIT_S, stdin=subprocess.DEVNULL, env=w.variables(PATH=f"{w.top}/bin:/usr/bin:/bin", **who))
         check((done.returncode != 0) == bool(code) and (not code or code in done.stderr), f"{command}: exit {done.returncode}: {done.stdout[-300:]} {done.stderr[-600:]}")
         place = Path((w.top / "where").read_text().strip())
+
+
+# ---- what a source archive needs ---------------------------------------------------------------------------------------
+
+# A backend in the archive, which says nothing before it has seen the header of libpq-dev.
+BACKEND = b"""import os
+HEADER = "/usr/include/postgresql/libpq-fe.h"
+
+def prepare_metadata_for_build_wheel(directory, config_settings=None):
+    if open("NAME").read() == "lost" or not os.path.exists(HEADER) or open(HEADER).read() != "of libpq-dev\\n":
+        print("x.c:1:10: fatal error: libpq-fe.h: No such file or directory")
+        raise SystemExit(1)
+    name = open("NAME").read()
+    info = f"{name}-1.0.dist-info"
+    os.mkdir(os.path.join(directory, info))
+    with open(os.path.join(directory, info, "METADATA"), "w") as file:
+        file.write(f"Metadata-Version: 2.1\\nName: {name}\\nVersion: 1.0\\nRequires-Dist: demo-tool\\n")
+    return info
+
+def build_wheel(directory, config_settings=None, metadata_directory=None):
+    name = open("NAME").read()
+    with open("wheel", "rb") as wheel, open(os.path.join(directory, f"{name}-1.0-py3-none-any.whl"), "wb") as file:
+        file.write(wheel.read())
+    return f"{name}-1.0-py3-none-any.whl"
+"""
+
+
+def source(folder, name):
+    files = {"pyproject.toml": b'[build-system]\nrequires = []\nbuild-backend = "back"\nbackend-path = ["."]\n', "back.py": BACKEND, "NAME": name.encode(),
+             "wheel": Wheel(name, "1.0", metadata="Requires-Dist: demo-tool\n").bytes()}
+    with tarfile.open(folder / f"{name}-1.0.tar.gz", "w:gz") as archive:
+        for path, data in files.items():
+            info = tarfile.TarInfo(f"{name}-1.0/{path}")
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+
+
+def add_pip(archive):
+    """This machine's pip and a libpq-dev as packages of the tiny distribution; the compiler by name."""
+    top = Path("/usr/lib/python3/dist-packages")
+    if not (top / "pip/__main__.py").exists():
+        raise Skip("pip is not installed (python3-pip)")
+    files = {str(path.relative_to("/")): path.read_bytes() for path in (top / "pip").rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    archive.put("python3-pip", files)
+    for name in ("python3-setuptools", "python3-wheel", "python3-dev", "gcc", "g++", "libc6-dev", "make", "pkg-config"):
+        archive.put(name, {})
+    archive.put("libpq-dev", {"usr/include/postgresql/libpq-fe.h": b"of libpq-dev\n"})
+    archive.publish()
+
+
+@test
+def what_a_source_needs_is_learned_on_the_base(w):
+    """psycopg2 is known to need postgres; of the other one px learns it from the manifest."""
+    w.shared.base()
+    add_pip(w.shared.archive)
+    tool().write(w.wheels)
+    source(w.wheels, "psycopg2")
+    source(w.wheels, "rare")
+    w.manifest([Wheel("psycopg2", "1.0")])
+    equal(w.ask("sync")["details"]["resolver"], "pip", "who resolved")
+    lock = (w.dir / "px.lock").read_text()
+    check('filename = "psycopg2-1.0.tar.gz"' in lock and 'name = "demo-tool"' in lock, lock)
+    equal(w.out("run", "python", "-c", "import psycopg2; print(psycopg2.name)"), "psycopg2\n", "what was built")
+    w.manifest([Wheel("rare", "1.0")])
+    answer = w.refused("sync", code="PX120", reason="resolve_failed")
+    check("px sandbox add postgres" in " ".join(answer["details"]["why"]), f"{answer}")
+    w.run("sandbox", "add", "postgres", status=0)
+    w.run("sync", status=0)
+    equal(w.out("run", "python", "-c", "import rare; print(rare.name)"), "rare\n", "with the capability")
+    source(w.wheels, "lost")
+    w.manifest([Wheel("lost", "1.0")], more="[tool.px.sandbox.capabilities]\npostgres = true\n")
+    why = " ".join(w.refused("sync", code="PX120", reason="resolve_failed")["details"]["why"])
+    check("libpq-fe.h" in why and "px sandbox add" not in why, f"a circle: {why}")
 
 
 # ---- running them ----------------------------------------------------------------------------------------------------

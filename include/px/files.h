@@ -57,7 +57,8 @@ PX_API int px_files_new(const struct px_files_root *roots, size_t count, struct 
 PX_API int px_files_parse(const char *const *words, size_t count, bool git_writable, struct px_files **ret_files,
                           struct px_err *e);
 
-/* A child that can do less. Nothing is allowed but what is named; a path is a directory of the parent. */
+/* A child that can do less. Nothing is allowed but what is named; a path is a directory of the parent. One to write is made if it is
+ * not there, unless the child is read-only. */
 struct px_files_narrow {
     const char *const *read;    /* NULL-terminated, or NULL */
     const char *const *write;   /* may also be read */
@@ -69,7 +70,7 @@ PX_API int px_files_derive(const struct px_files *parent, const struct px_files_
                            struct px_files **ret_files, struct px_err *e);
 PX_API void px_files_free(struct px_files *files);              /* NULL is fine */
 
-/* One root, borrowed, without its place on the host; -1 past the end. */
+/* One root, borrowed: its directory by its descriptor, not by its name on the host; -1 past the end. */
 PX_API int px_files_root_at(const struct px_files *files, size_t index, struct px_files_root *ret_root);
 /* Restricts the calling thread, for good, to these roots: a second layer below this one, for a program that does
  * nothing else. 1 if it is in force, 0 if the kernel has no Landlock. */

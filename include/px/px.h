@@ -139,6 +139,15 @@ PX_API int px_box_exec(struct px_box *home, const struct px_policy *command, con
  * a box that stays or that has one already. Of a command it is its home that is changed. */
 PX_API int px_box_network(struct px_box *box, const char *field, const char *value, struct px_err *e);
 
+/* A port of the host that leads to one of the box, in the order in which they were published; NULL past the end. */
+struct px_port {
+    char address[48];           /* of the host */
+    uint16_t host, box;
+    bool udp;
+    bool chosen;                /* the policy said 0 for the host's: it is one that was free */
+};
+PX_API const struct px_port *px_box_port(const struct px_box *box, size_t index);
+
 /* For event loops: poll this descriptor for reading; whenever it is ready call px_box_step, which never blocks and returns
  * 1 while the box lives, 0 when it is gone and the result final, -1 with an error. */
 PX_API int px_box_fd(const struct px_box *box);
@@ -155,6 +164,15 @@ PX_API int px_box_kill(struct px_box *box, struct px_err *e);
 PX_API int px_box_resize(struct px_box *box, unsigned short rows, unsigned short cols, struct px_err *e);
 /* Kills what still runs. NULL is fine. */
 PX_API void px_box_free(struct px_box *box);
+
+/* ---- scratch: directories that live as long as who has made them ---- */
+
+/* A new directory of the caller's alone below `tmp`, locked (flock) by *ret_lock as long as that is open. One that no process holds
+ * any more, because whoever has made it was killed, goes with the next call that sweeps. What a box gets to write is to be a directory
+ * in it: the mode of its own must stay. */
+PX_API int px_scratch_make(const char *tmp, bool sweep, char **ret_path, int *ret_lock, struct px_err *e);
+/* Removes it with all that is in it; what holds the lock is the caller's to close. */
+PX_API void px_scratch_drop(const char *path);
 
 /* ---- result ---- */
 

@@ -70,6 +70,10 @@ struct px_gc_request {
 PX_API int px_sandbox_gc(struct px_sandbox *s, const struct px_gc_request *how, char **ret_json, struct px_err *e);
 PX_API int px_sandbox_clean(struct px_sandbox *s, bool dry_run, char **ret_json, struct px_err *e);
 PX_API int px_sandbox_list(struct px_sandbox *s, char **ret_json, struct px_err *e);
+/* Names, ids (their first digits) or digests of images, NULL-terminated: a name goes, and with its last name the base, image or
+ * environment; an id goes with all its names. All of them, or an error and none: PX002 for what is not there or not clear, PX813 for
+ * what is in use. Files that nothing needs any more are for px_sandbox_gc. */
+PX_API int px_sandbox_delete(struct px_sandbox *s, const char *const *words, char **ret_json, struct px_err *e);
 /* What is there and how much it takes; with `verify`, every byte is hashed again. */
 PX_API int px_sandbox_status(struct px_sandbox *s, bool verify, char **ret_json, struct px_err *e);
 

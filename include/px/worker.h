@@ -4,12 +4,17 @@
  *       paths:
  *         portfolio: {root: ./portfolio, mode: rw, suffixes: [.md, .pdf], max_file_bytes: 10000000}
  *         pipeline: {root: ./pipeline}
- *       network: false
+ *       network: {allow: [pypi.org]}
  *       require_os_sandbox: false
+ *       memory: 512m
+ *       env: {LANG: C.UTF-8}
+ *       base: debian-12
+ *     tool_rules:
+ *       write_file: {approval_required: true}
  *     shell_rules:
  *       - {pattern: git status, approval_required: false}
  *
- * The shell tool runs one plain command in a box that shows the roots of the worker and read-only system directories, nothing
+ * The shell tool runs a command line in a box that shows the roots of the worker and read-only system directories, nothing
  * else. A command that failed is explained: first what the engine itself stopped, then what its own words hint at. */
 #pragma once
 
@@ -34,8 +39,13 @@ PX_API int px_worker_describe(const struct px_worker *worker, char **ret_text, c
 
 enum px_approval { PX_BLOCKED, PX_NEEDS_APPROVAL, PX_PRE_APPROVED };
 PX_API const char *px_approval_name(enum px_approval approval);
-/* One command, split as a shell would split it but without a shell; argv is the caller's to free by px_words_free. Never fails but
- * for memory: what cannot be run is PX_BLOCKED, and *e says why. */
+/* What the worker's tool_rules say of a tool: "shell", "worker_call", or one for files, by its name ("read_file") or by that of its operation
+ * in px_files_call ("read"). PX_BLOCKED: the worker does not have it, and *e says so; also if there is no such tool. */
+PX_API enum px_approval px_worker_tool(const struct px_worker *worker, const char *tool, struct px_err *e);
+/* A line of commands: each is judged by the rules, and the strictest answer counts. argv is what to run, the caller's to free by
+ * px_words_free: the words of a single command, or a shell with a text that was made of what was judged. A line that cannot be judged (variables,
+ * substitutions, loops) gets the strictest answer that any command can get, and then is run as it is. Never fails but for memory: what cannot be
+ * run is PX_BLOCKED, and *e says why. */
 PX_API enum px_approval px_worker_judge(const struct px_worker *worker, const char *command, char ***ret_argv,
                                         struct px_err *e);
 PX_API void px_words_free(char **words);

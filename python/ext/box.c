@@ -271,6 +271,25 @@ static PyObject *box_network(PyObject *object, PyObject *args)
     return leave(self, r, &e);
 }
 
+static PyObject *box_ports(PyObject *object, PyObject *none)
+{
+    struct py_box *self = (struct py_box *)object;
+    PyObject *list;
+    const struct px_port *p;
+    (void)none;
+    if (enter(self) < 0)
+        return NULL;
+    list = PyList_New(0);
+    for (size_t i = 0; list && (p = px_box_port(self->box, i)); i++) {
+        PyObject *row = Py_BuildValue("siis", p->address, (int)p->host, (int)p->box, p->udp ? "udp" : "tcp");
+        if (!row || PyList_Append(list, row) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    PyThread_release_lock(lock_of(self));
+    return list;
+}
+
 /* ---- the end ---- */
 
 /* The result of a box that runs says that all is well, because nothing has gone wrong so far. */
@@ -398,6 +417,7 @@ static PyMethodDef methods[] = {
     {"resize", box_resize, METH_VARARGS, "resize(rows, cols) of its terminal."},
     {"network", box_network, METH_VARARGS,
      "network(field, value): one more rule (allow-net, deny-net) or port (publish) of its network; value None forgets all rules."},
+    {"ports", box_ports, METH_NOARGS, "[(address, port of the host, port of the box, 'tcp' or 'udp')] that were published."},
     {"result", box_result, METH_NOARGS, "(status, reason, exit code, signal, stdout, stderr) once step() said False."},
     {"output", box_output, METH_NOARGS, "(stdout, stderr) to be read: a line stands where bytes were left out."},
     {"json", box_json, METH_NOARGS, "The whole result as a JSON text."},

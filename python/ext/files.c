@@ -1,7 +1,9 @@
 /* Files: a file sandbox. It never changes, so that several threads may use one at once. */
 #include "ext.h"
 
+#include <limits.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <px/files.h>
 
@@ -40,7 +42,7 @@ struct roots {
 };
 
 /* (name, directory, writable, suffixes or None, the largest file or 0, whether git directories can be written); missing
- * directories are made. */
+ * directories are made if they are writable. */
 static int add_root(struct roots *roots, PyObject *row)
 {
     const char *name;
@@ -62,7 +64,7 @@ static int add_root(struct roots *roots, PyObject *row)
     roots->count++;
     if (py_words_init(&roots->suffixes[i], suffixes) < 0)
         return -1;
-    roots->items[i] = (struct px_files_root){.name = name, .dir = PyBytes_AsString(roots->dirs[i]), .writable = writable, .create = true,
+    roots->items[i] = (struct px_files_root){.name = name, .dir = PyBytes_AsString(roots->dirs[i]), .writable = writable, .create = writable,
                                              .git_writable = git_writable, .suffixes = roots->suffixes[i].items,
                                              .max_file_bytes = max};
     return 0;
@@ -206,6 +208,24 @@ static PyObject *files_roots(PyObject *object, PyObject *none)
     return list;
 }
 
+/* By the descriptors that are held: a directory that was renamed is where it is now. */
+static PyObject *files_places(PyObject *object, PyObject *none)
+{
+    PyObject *places = PyDict_New();
+    struct px_files_root root;
+    (void)none;
+    for (size_t i = 0; places && px_files_root_at(((struct py_files *)object)->files, i, &root) == 0; i++) {
+        char link[64], path[PATH_MAX];
+        PyOS_snprintf(link, sizeof link, "/proc/self/fd/%d", root.fd);
+        ssize_t n = readlink(link, path, sizeof path);
+        PyObject *place = n < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyUnicode_DecodeFSDefaultAndSize(path, n);
+        if (!place || PyDict_SetItemString(places, root.name, place) < 0)
+            Py_CLEAR(places);
+        Py_XDECREF(place);
+    }
+    return places;
+}
+
 static PyMethodDef methods[] = {
     {"call", files_call, METH_VARARGS, "call(operation, json): the answer as a JSON text."},
     {"can_read", files_can_read, METH_VARARGS, "can_read(path): whether the rules allow it."},
@@ -213,6 +233,7 @@ static PyMethodDef methods[] = {
     {"open", files_open, METH_VARARGS, "open(path): a descriptor of the file, for reading."},
     {"derive", files_derive, METH_VARARGS, "derive(read, write, inherit, read_only): one that can do less."},
     {"roots", files_roots, METH_NOARGS, "[(name, writable)]"},
+    {"places", files_places, METH_NOARGS, "{name: where its directory is on the host}"},
     {NULL, NULL, 0, NULL},
 };
 

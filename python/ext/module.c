@@ -94,6 +94,40 @@ static PyObject *fields(PyObject *module, PyObject *none)
     return listed(field_at);
 }
 
+static PyObject *scratch(PyObject *module, PyObject *args)
+{
+    PyObject *tmp, *found;
+    int sweep, lock = -1, r;
+    char *path = NULL;
+    struct px_err e = {0};
+    if (!PyArg_ParseTuple(args, "O&p:scratch", PyUnicode_FSConverter, &tmp, &sweep))
+        return NULL;
+    const char *text = PyBytes_AsString(tmp);
+    Py_BEGIN_ALLOW_THREADS
+    r = px_scratch_make(text, sweep, &path, &lock, &e);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(tmp);
+    if (r < 0)
+        return py_error_raise(PyModule_GetState(module), &e);
+    found = Py_BuildValue("Ni", PyUnicode_DecodeFSDefault(path), lock);
+    free(path);
+    return found;
+}
+
+static PyObject *drop_scratch(PyObject *module, PyObject *args)
+{
+    PyObject *path;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O&:drop_scratch", PyUnicode_FSConverter, &path))
+        return NULL;
+    const char *text = PyBytes_AsString(path);
+    Py_BEGIN_ALLOW_THREADS
+    px_scratch_drop(text);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(path);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"start", (PyCFunction)(void (*)(void))py_box_start, METH_VARARGS | METH_KEYWORDS,
      "start(policy, argv, stdin=-1, stdout=-1, stderr=-1, rows=0, cols=0): a command in a box of its own. A descriptor that is not "
@@ -102,6 +136,9 @@ static PyMethodDef methods[] = {
     {"stored_root", stored_root, METH_VARARGS,
      "stored_root(archive, function, named=False): what function says of the directory that the archive is unpacked to, in px's store; "
      "named: that the name of a base or an image stands for."},
+    {"scratch", scratch, METH_VARARGS,
+     "scratch(tmp, sweep): (path, descriptor of its lock) of a new directory; sweep: those of processes that were killed go."},
+    {"drop_scratch", drop_scratch, METH_VARARGS, "drop_scratch(path): removes it."},
     {"version", version, METH_NOARGS, "Of the engine."},
     {"explain", explain, METH_VARARGS, "explain(code): (name, what, why, fix), or None."},
     {"presets", presets, METH_NOARGS, "Names of the presets."},

@@ -8,8 +8,11 @@ from typing import Literal, Self, Unpack, overload
 
 from . import _px
 from ._core import Command, CommandOptions, SandboxBase
+from ._export import MAX_BYTES, export
+from ._folders import StrPath
 from ._hosted import Commands, Files, Part, Pty
 from ._loop import Loop, running
+from ._policy import TIMEOUT
 from ._process import Home, Pipes
 from ._streams import CHUNK, HIGH, Lines, Pieces, ProcessInput, ProcessOutput, Watch
 from ._talk import Piece, Stream, Talk
@@ -119,14 +122,15 @@ class Sandbox(SandboxBase[SandboxedProcess]):
     async def run(
         self,
         command: Command,
-        timeout: float | None = 10.0,
+        timeout: float | None = TIMEOUT,
         use_pty: bool = False,
         ns_pid_override: int | None = None,
         **options: Unpack[CommandOptions],
     ) -> SandboxedProcess:
         """Starts a command: a text for `bash -c`, or a list of words.
 
-        timeout: seconds that wait(), communicate(), stream() and stream_lines() give it; None: no bound
+        timeout: seconds that wait() and communicate() give it, and stream() and stream_lines() if it is named here;
+                 None: no bound
         use_pty: on a terminal of its own
         env, cwd: variables and working directory of this command
         """
@@ -135,7 +139,7 @@ class Sandbox(SandboxBase[SandboxedProcess]):
     async def run_script(
         self,
         code: str,
-        timeout: float | None = 10.0,
+        timeout: float | None = TIMEOUT,
         run_command: str = "python",
         extension: str = "py",
         ns_pid_override: int | None = None,
@@ -144,6 +148,14 @@ class Sandbox(SandboxBase[SandboxedProcess]):
         """Writes the code to a file in the sandbox's /tmp and runs it with run_command."""
         command = self._write_script(code, run_command, extension)
         return await self.run(command, timeout, ns_pid_override=ns_pid_override, **options)
+
+    async def export(self, path: StrPath, timeout: float | None = None, max_bytes: int = MAX_BYTES) -> None:
+        """Writes the root, with the changes of an overlay, to a new file: a tar that rootfs= and px sandbox base import take.
+
+        The sandbox's own tar makes it. The home, /tmp, binds and other mounts are left out.
+        timeout: seconds; None: no bound
+        """
+        await export(self, path, timeout, max_bytes)
 
     def _loop(self) -> Loop:
         """It follows the box itself, too, which has work now and then: bounds on its disk, processes that outlived."""

@@ -14,16 +14,19 @@ from typing import Any, Generic, Self, TypedDict, TypeVar
 
 from . import _px
 from ._errors import SandboxError
-from ._folders import StrPath, absolute, remove_tree, temporary, unpack, write_new
+from ._folders import Scratch, StrPath, absolute, unpack, write_new
 from ._loop import Loop
-from ._policy import Setting, Value, environment, policy_of, settings_of
+from ._policy import Setting, Value, checked_timeout, environment, policy_of, settings_of
 from ._process import Home, Pipes
 from ._streams import step_out
 from ._talk import Talk
+from ._words import SANDBOX, spoken
 
 Command = str | Sequence[str]
 Process = TypeVar("Process", bound="Talk")
 PRESET = "session"
+BASE = "debian-12"
+NO_BASE = 900  # PX900
 HOME = "/home/sandbox"
 LOOPBACK = "127.0.0.1"
 ROWS, COLS = 24, 80
@@ -56,10 +59,11 @@ def kill_all(processes: Iterable[Talk]) -> None:
 
 def release(
     box: _px.Box | None,
-    folders: Sequence[Path],
+    scratch: Scratch,
     owner: int,
     watchers: list[Callable[[], None]],
     apart: Iterable[Talk] = (),
+    ports: Sequence[_px.Box] = (),
 ) -> None:
     """What is left of a sandbox goes; in a forked child it is not ours. No loop may watch a closed descriptor."""
     if owner != os.getpid():
@@ -68,16 +72,25 @@ def release(
         watchers.pop()()
     kill_all(apart)
     try:
-        if box is not None:
-            end_box(box)
+        for one in (*ports, *([] if box is None else [box])):
+            end_box(one)
     finally:
-        for folder in folders:
-            remove_tree(folder)
+        scratch.close()
 
 
 def of_process(pid: int) -> str:
     """The network of the box with this process, as a policy says it."""
     return f"pid:{int(pid)}"
+
+
+def default_base() -> str | None:
+    """What an overlay is laid over if nothing was named: the base that `px sandbox base build` makes, if it is there."""
+    try:
+        return BASE if _px.stored_root(BASE, bool, True) else None
+    except SandboxError as error:
+        if error.code != NO_BASE:
+            raise
+    return None
 
 
 class SandboxNetwork:
@@ -141,7 +154,8 @@ class SandboxBase(Generic[Process]):
         if ns_pid_override is not None and (enable_outbound or not enable_network):
             raise ValueError("ns_pid_override is the network of another sandbox, which says whether it is outbound")
         self._rootfs = self._find_root(rootfs, rootfs_path)
-        self._outbound = enable_outbound
+        if rootfs_overlay and self._rootfs is None and base is None and not {"base", "rootfs"} & set(policy or {}):
+            base = default_base()
         net = "outbound" if enable_outbound else "loopback" if enable_network else "none"
         net = net if ns_pid_override is None else of_process(ns_pid_override)
         self._settings: list[Setting] = [
@@ -170,8 +184,9 @@ class SandboxBase(Generic[Process]):
         self._commands: dict[bool, _px.Policy] = {}
         self._processes: weakref.WeakSet[Process] = weakref.WeakSet()
         self._apart: weakref.WeakSet[Process] = weakref.WeakSet()  # those of them with another network
+        self._ports: list[_px.Box] = []  # that of forward_port(), if the box has none itself
         self._start(work_dir)
-        self.network = SandboxNetwork(net, self) if enable_network else None
+        self.network = SandboxNetwork(self._net(), self) if enable_network else None
         if persist_overlayfs:
             warnings.warn(f"the overlay in {rootfs_overlay_path} stays after close()", stacklevel=2)
 
@@ -185,24 +200,23 @@ class SandboxBase(Generic[Process]):
         return absolute(rootfs_path)
 
     def _start(self, work_dir: StrPath | None) -> None:
-        folders: list[Path] = []
+        scratch = Scratch()
         try:
-            self.tmp_dir = temporary("tmp")
-            folders.append(self.tmp_dir)
+            self.tmp_dir = scratch.folder("tmp")
             if work_dir is None:
-                self.work_dir = temporary("work")
-                folders.append(self.work_dir)
+                self.work_dir = scratch.folder("work")
             else:
                 self.work_dir = absolute(work_dir)
                 self.work_dir.mkdir(parents=True, exist_ok=True)  # follow: the caller's own path
             self._places: list[Setting] = [("work-dir", str(self.work_dir)), ("bind", f"{self.tmp_dir}:/tmp:rw")]
-            self._home: _px.Box | None = _px.stay(policy_of(PRESET, self._settings, self._places))
+            with spoken(SANDBOX):
+                self._home: _px.Box | None = _px.stay(policy_of(PRESET, self._settings, self._places))
         except BaseException:
-            release(None, folders, os.getpid(), [])
+            release(None, scratch, os.getpid(), [])
             raise
         self._owner = os.getpid()
         self._watchers: list[Callable[[], None]] = []
-        self._release = weakref.finalize(self, release, self._home, folders, self._owner, self._watchers, self._apart)
+        self._release = weakref.finalize(self, release, self._home, scratch, self._owner, self._watchers, self._apart, self._ports)
 
     def _home_pid(self) -> int:
         return self._alive().pid()
@@ -244,14 +258,17 @@ class SandboxBase(Generic[Process]):
     ) -> Process:
         """run(), which begins without waiting."""
         home = self._alive()
+        checked_timeout(timeout)
         loop = self._loop()
         argv = ["bash", "-c", command] if isinstance(command, str) else list(command)
         pipes = Pipes(use_pty)
         try:
-            if ns_pid_override is None:
-                box = home.exec(self._command(use_pty, env, cwd), argv, *pipes.theirs(), rows, cols)
-            else:
-                box = _px.start(self._elsewhere(ns_pid_override, use_pty, env, cwd), argv, *pipes.theirs(), rows, cols)
+            with spoken(SANDBOX):
+                if ns_pid_override is None:
+                    box = home.exec(self._command(use_pty, env, cwd), argv, *pipes.theirs(), rows, cols)
+                else:
+                    policy = self._elsewhere(ns_pid_override, use_pty, env, cwd)
+                    box = _px.start(policy, argv, *pipes.theirs(), rows, cols)
         except BaseException:
             pipes.close()
             raise
@@ -293,27 +310,48 @@ class SandboxBase(Generic[Process]):
 
     @property
     def rootfs_dir(self) -> Path | None:
-        """The directory that is the root of the box; None if that is made of the host's programs or of a base."""
+        """The directory that is the root of the box; None if there is none.
+
+        That is so for the host's programs, for a base, and for an overlay, whose files export() gives.
+        """
+        if any(field == "overlay" for field, _ in self._settings):
+            return None
         if self._rootfs is None or self._rootfs.is_dir():
             return self._rootfs
         return Path(_px.stored_root(self._rootfs, lambda found: found))
 
-    def forward_port(self, sandbox_port: int, host_port: int, proto: str = "tcp") -> dict[str, Any]:
-        """Makes a port of the sandbox reachable at the host's loopback. Needs enable_outbound.
+    def _net(self) -> str:
+        """As the policy says it, where policy= has the last word."""
+        return [value or "" for field, value in self._settings if field == "net"][-1]
+
+    def _is_carried(self) -> bool:
+        """Whether px-net serves the network of the box: of the outbound one, and of one with ports."""
+        return self._net().startswith("outbound") or any(field == "publish" for field, _ in self._settings)
+
+    def forward_port(self, sandbox_port: int, host_port: int = 0, proto: str = "tcp") -> dict[str, Any]:
+        """Makes a port of the sandbox reachable at the host's loopback. host_port 0: one that is free; the answer names it.
 
         The host listens at once and until close(); who comes before something listens in the sandbox is hung up on.
         """
         home = self._alive()
-        if self.network is None:
-            raise SandboxError("forward_port needs a network", fix="Make the sandbox with enable_network=True.")
-        if not self._outbound:
+        if self.network is None or self.network.mode.startswith(("pid:", "box:")):
             raise SandboxError(
-                "forward_port needs the outbound network", fix="Make the sandbox with enable_outbound=True."
+                "forward_port needs a network of this sandbox's own",
+                fix="Make the sandbox with enable_network=True, or ask the one that has made the network.",
             )
         if proto not in ("tcp", "udp"):
             raise ValueError(f"proto: '{proto}' is neither tcp nor udp")
-        home.network("publish", f"{host_port}:{sandbox_port}/{proto}")
-        return {"proto": proto, "host_addr": LOOPBACK, "host_port": host_port, "guest_port": sandbox_port}
+        publish = f"{host_port}:{sandbox_port}/{proto}"
+        with spoken(SANDBOX):
+            if self._is_carried() or self._ports:
+                carrier = home if self._is_carried() else self._ports[0]
+                carrier.network("publish", publish)
+            else:  # one more box in the same network, which has nothing but the ports
+                own = [("net", of_process(home.pid())), ("publish", publish), ("timeout", "unlimited")]
+                carrier = _px.stay(policy_of(PRESET, own))
+                self._ports.append(carrier)
+        address, port, guest, kind = carrier.ports()[-1]
+        return {"proto": kind, "host_addr": address, "host_port": port, "guest_port": guest}
 
     def close(self) -> None:
         """Ends every command and removes what is temporary. May be called again."""

@@ -16,9 +16,28 @@ FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
-def temporary(kind: str) -> Path:
-    """A directory of our own below the host's temporary directory."""
-    return Path(tempfile.mkdtemp(prefix=f"px-{kind}-"))
+class Scratch:
+    """A directory of our own below the host's temporary directory, locked as long as this process lives.
+
+    The first one of a process removes those of processes that were killed.
+    """
+
+    _sweeps = True
+
+    def __init__(self) -> None:
+        path, self._lock = _px.scratch(tempfile.gettempdir(), Scratch._sweeps)
+        self.path = Path(path)
+        Scratch._sweeps = False
+
+    def folder(self, name: str) -> Path:
+        """A new directory in it, for a box to write."""
+        os.mkdir(name, 0o700, dir_fd=self._lock)
+        return self.path / name
+
+    def close(self) -> None:
+        """It goes with all that is in it; the box must be gone."""
+        _px.drop_scratch(self.path)
+        os.close(self._lock)
 
 
 def absolute(path: StrPath) -> Path:
@@ -81,18 +100,6 @@ def remove_at(parent: int, name: str) -> None:
     finally:
         os.close(top)
     os.rmdir(name, dir_fd=parent)
-
-
-def remove_tree(path: Path) -> None:
-    """The same by its path; fine if it is not there."""
-    parent = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
-    try:
-        remove_at(parent, path.name)
-    except FileNotFoundError:
-        if os.path.lexists(path):
-            raise
-    finally:
-        os.close(parent)
 
 
 # ---- copying ----

@@ -31,6 +31,9 @@ def settings_of(fields: Mapping[str, Value]) -> list[Setting]:
 
 def environment(env: Mapping[str, str] | None) -> list[Setting]:
     """Variables as settings."""
+    for name in env or {}:
+        if not isinstance(name, str) or not name or "=" in name:
+            raise ValueError(f"env: {name!r} is no name of a variable: it has at least one character, and no '='")
     return [("env", f"{name}={value}") for name, value in (env or {}).items()]
 
 
@@ -41,6 +44,20 @@ def policy_of(preset: str, *groups: Iterable[Setting]) -> _px.Policy:
         for field, value in group:
             policy.set(field, value)
     return policy
+
+
+class Unasked(float):
+    """The timeout of a command whose caller has named none."""
+
+
+TIMEOUT = Unasked(10.0)
+
+
+def checked_timeout(value: float | None) -> float | None:
+    """Seconds that a command can be given; None: no bound."""
+    if value is not None and not value > 0:
+        raise ValueError(f"timeout: {value!r} seconds are not more than 0; None stands for no bound")
+    return value
 
 
 def seconds(value: float | None) -> str:

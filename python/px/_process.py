@@ -136,7 +136,7 @@ class ProcessBase:
 
     @property
     def master_fd(self) -> int | None:
-        """In PTY mode the descriptor of the terminal's other side, not blocking; None otherwise and at its end."""
+        """In PTY mode a socket to the terminal, not blocking and no terminal itself; None otherwise and at its end."""
         return self._pipes.stdout if self._pipes.pty and self._pipes.stdout >= 0 else None
 
     def terminate(self) -> None:

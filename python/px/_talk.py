@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from . import _px
 from ._errors import SandboxTimeout
 from ._loop import Change, Loop, is_here, shielded
+from ._policy import Unasked, checked_timeout
 from ._process import Home, Pipes, ProcessBase
 from ._streams import Cutter, ProcessInput, ProcessOutput, Watch, step_out
 
@@ -69,8 +70,12 @@ class Talk(ProcessBase):
     # ---- its end ----
 
     def _end_of(self, timeout: float | None) -> tuple[float | None, float]:
-        seconds = self._timeout if timeout is None else timeout
+        seconds = self._timeout if timeout is None else checked_timeout(timeout)
         return (None, 0.0) if seconds is None else (self._loop.time() + seconds, seconds)
+
+    def _end_of_stream(self) -> tuple[float | None, float]:
+        """Who reads output as it comes may do so for long: only a timeout that was asked for bounds it."""
+        return (None, 0.0) if isinstance(self._timeout, Unasked) else self._end_of(None)
 
     async def _within(self, done: Callable[[], bool], end: float | None, seconds: float) -> None:
         """Until it is done, or the command is ended: by its time, or because whoever waits was cancelled."""
@@ -167,7 +172,7 @@ class Stream:
         return self
 
     async def __anext__(self) -> Piece:
-        self._bound = self._bound or self._process._end_of(None)
+        self._bound = self._bound or self._process._end_of_stream()
         while not self._ready and not self._ended:
             found = await self._process._more(self._size, self._bound)
             for name, data in found:

@@ -24,6 +24,7 @@ from ._errors import SandboxError
 from ._folders import absolute
 from ._policy import Setting, Value, environment, policy_of, seconds, settings_of
 from ._streams import step_out_async
+from ._words import EXECUTOR, spoken
 
 __all__ = ["ExecutionResult", "SandboxConfig", "SandboxError", "SandboxExecutor"]
 
@@ -34,17 +35,25 @@ DEFAULT_TIMEOUT = 60
 CANNOT_START, GONE = 19, 40  # codes of px-errors(7)
 
 
+def checked_bound(timeout: int | None) -> int | None:
+    """Seconds, or 0 for those of whoever is asked next."""
+    if timeout is not None and not timeout >= 0:
+        raise ValueError(f"timeout: {timeout!r} seconds are less than 0")
+    return timeout
+
+
 @dataclass
 class SandboxConfig:
     """What a command may use.
 
     image:            "host" for the host's own programs, or a base or image of px's store
-    timeout:          seconds; 0 means 60
+    timeout:          seconds; 0 means 60, less is an error
     memory_limit, cpu_limit, pids_limit: of all processes together
     runtime:          "native", or an OCI runtime for the same policy: then each command has a box of its own
     network_mode:     "none", or "bridge" for the way out: the open network, but nothing private or of the host
     dns_servers:      addresses of those that "bridge" asks for names; those of the host unless told
-    workspace_access: what the command may do with workspace_path, which it sees at /workspace
+    workspace_access: what the command may do with workspace_path, which it sees at /workspace; with "rw" and no
+                      path /workspace is an empty directory in the box's memory, 64 MiB at most
     limits:           "try" runs without a limit that this host cannot hold; the result lists it
     policy:           any other field of px-policy(5)
     """
@@ -62,6 +71,9 @@ class SandboxConfig:
     http_proxy: str | None = None
     limits: Literal["require", "try"] = "require"
     policy: Mapping[str, Value] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        checked_bound(self.timeout)
 
     def settings(self) -> list[Setting]:
         """The same as fields of a policy."""
@@ -84,6 +96,8 @@ class SandboxConfig:
         if self.workspace_path is not None and self.workspace_access != "none":
             found.append(("bind", f"{absolute(self.workspace_path)}:{WORKSPACE}:{self.workspace_access}"))
             found.append(("workdir", WORKSPACE))
+        elif self.workspace_access == "rw":
+            found.append(("tmpfs", f"{WORKSPACE}:size=64m,noexec"))
         if self.http_proxy:
             found += environment(dict.fromkeys(PROXIES, self.http_proxy))
         return found + settings_of(self.policy)
@@ -95,7 +109,8 @@ class ExecutionResult:
 
     stdout, stderr: of what is longer than the output limit, the beginning and the end; between them a line
                `[... 1234 bytes left out ...]`
-    exit_code: the command's own; 124 after a timeout; 128 + N if signal N ended it
+    exit_code: the command's own; -1 after a timeout; 128 + N if signal N ended it
+    stderr:    after a timeout its last line says so
     timed_out: whether the timeout ended it; said by the engine, not guessed from a text
     status:    "ok", "nonzero", "signalled", "timeout", "memory", "output", "disk"
     details:   all that is known of the run
@@ -141,14 +156,18 @@ class SandboxExecutor:
             self._home = None  # commands that run in it have it until they end
         self._settings, self._root = settings, root
 
-    def _policy(self, timeout: int | None, variables: Mapping[str, str] | None) -> _px.Policy:
-        bound = timeout or self.config.timeout or DEFAULT_TIMEOUT
+    def _bound(self, timeout: int | None) -> int:
+        return checked_bound(timeout) or checked_bound(self.config.timeout) or DEFAULT_TIMEOUT
+
+    def _policy(
+        self, bound: int, variables: Mapping[str, str] | None, limits: Sequence[Setting]
+    ) -> _px.Policy:
         self._settle()
         return policy_of(
             PRESET,
             self._settings,
             environment({**self.environment, **(variables or {})}),
-            [("timeout", seconds(bound))],
+            [("timeout", seconds(bound)), *limits],
         )
 
     def _exec(self, policy: _px.Policy, argv: Sequence[str], source: int) -> _px.Box:
@@ -181,14 +200,23 @@ class SandboxExecutor:
         timeout: int | None = None,
         reuse_container: bool = True,
         environment: Mapping[str, str] | None = None,
+        *,
+        memory_limit: str | None = None,
+        cpu_limit: float | None = None,
+        pids_limit: int | None = None,
     ) -> ExecutionResult:
         """Runs `bash -c command`. SandboxError if there can be no box; everything else is in the result.
 
-        timeout:         seconds; None or 0 means the config's
+        timeout:         seconds; None or 0 means the config's, less is an error
         reuse_container: False for a box of its own, which is gone afterwards
         environment:     variables of this command, before those of the constructor
+        memory_limit, cpu_limit, pids_limit: of this command instead of the config's. They are limits of a box, so a command
+                         with one of them has a box of its own, as with reuse_container=False
         """
-        return await self._run(["bash", "-c", command], timeout, reuse_container, environment)
+        given = {"memory": memory_limit, "cpus": cpu_limit, "pids": pids_limit}
+        limits = settings_of({name: value for name, value in given.items() if value is not None})
+        reuse = reuse_container and not limits
+        return (await self._finish(["bash", "-c", command], timeout, reuse, environment, None, limits))[0]
 
     async def execute_script(
         self,
@@ -239,19 +267,22 @@ class SandboxExecutor:
         reuse: bool,
         variables: Mapping[str, str] | None,
         data: bytes | None,
+        limits: Sequence[Setting] = (),
     ) -> tuple[ExecutionResult, bytes]:
         """Runs it to its end; its output is kept by the engine, no longer than the policy allows."""
-        policy = self._policy(timeout, variables)
+        bound = self._bound(timeout)
         source = memory_file(data) if data is not None else -1
         try:
-            alone = not reuse or self.config.runtime != "native"
-            box = _px.start(policy, argv, source) if alone else self._exec(policy, argv, source)
+            with spoken(EXECUTOR):
+                policy = self._policy(bound, variables, limits)
+                alone = not reuse or self.config.runtime != "native"
+                box = _px.start(policy, argv, source) if alone else self._exec(policy, argv, source)
         finally:
             if source >= 0:
                 os.close(source)
         try:
             await step_out_async(box)
-            return told(box)
+            return told(box, bound)
         except BaseException:  # who waits was cancelled: the command goes with it
             box.kill()
             raise
@@ -287,16 +318,20 @@ def memory_file(data: bytes) -> int:
     return fd
 
 
-def told(box: _px.Box) -> tuple[ExecutionResult, bytes]:
+def told(box: _px.Box, bound: int) -> tuple[ExecutionResult, bytes]:
     """The result of a command that has ended, and its exact output."""
     status, _, exit_code, _, exact, _ = box.result()
     stdout, stderr = box.output()
     details = json.loads(box.json())
+    timed_out = status == "timeout"
+    errors = stderr.decode("utf-8", "replace")
+    if timed_out:
+        errors += "\n" * bool(errors and errors[-1] != "\n") + f"Command timed out after {bound} seconds\n"
     result = ExecutionResult(
-        exit_code,
+        -1 if timed_out else exit_code,
         stdout.decode("utf-8", "replace"),
-        stderr.decode("utf-8", "replace"),
-        status == "timeout",
+        errors,
+        timed_out,
         status,
         details,
         details["truncated"]["stdout"] or details["truncated"]["stderr"],

@@ -15,8 +15,9 @@ appears between the question and the access. One sandbox may be used by several 
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -59,6 +60,7 @@ __all__ = [
 ]
 
 MAX_CHARS = 200_000
+Approval = Literal["blocked", "needs_approval", "pre_approved"]
 
 
 # ---- the configuration ----
@@ -66,7 +68,7 @@ MAX_CHARS = 200_000
 
 @dataclass
 class PathConfig:
-    """One directory of the sandbox. It is made if it is not there."""
+    """One directory of the sandbox. With mode "rw" it is made if it is not there; with "ro" that is an error."""
 
     root: StrPath
     mode: Literal["ro", "rw"] = "ro"
@@ -145,15 +147,16 @@ class FileSandboxProtocol(Protocol):
 class FileSandbox:
     """Files of named directories and nothing else."""
 
+    _tools: Mapping[str, Approval] | None = None  # by tool_rules of a worker
+
     def __init__(self, config: FileSandboxConfig, base_path: StrPath | None = None) -> None:
         """Relative roots are below base_path (None: the working directory)."""
         base = absolute(base_path or ".")
-        self._places = {name: base / path.root for name, path in config.paths.items()}
         self._files = _px.Files(
             [
                 (
                     name,
-                    self._places[name],
+                    base / path.root,
                     path.mode == "rw",
                     path.suffixes,
                     path.max_file_bytes or 0,
@@ -183,9 +186,13 @@ class FileSandbox:
 
         To read a file use open(): a name can change its meaning.
         """
-        found = str(self._call("resolve", path=path)["path"])
-        name = max((name for name in self._places if found == name or found.startswith(name + "/")), key=len)
-        return self._places[name] / found[len(name) + 1 :]
+        found, places = str(self._call("resolve", path=path)["path"]), self._files.places()
+        name = max((name for name in places if found == name or found.startswith(name + "/")), key=len)
+        return Path(places[name]) / found[len(name) + 1 :]
+
+    def tool_approval(self, tool: str) -> Approval:
+        """What the tool_rules of a worker say of a tool: shell, worker_call, read_file and others of px-worker(1)."""
+        return "pre_approved" if self._tools is None else self._tools.get(tool, "blocked")
 
     def stat(self, path: str) -> dict[str, Any]:
         """kind, readable, writable, size, mode, modified, accessed, created."""
@@ -284,18 +291,18 @@ class FileSandbox:
         readonly: bool = False,
         inherit: bool = False,
     ) -> FileSandbox:
-        """One that can do less: the named directories of this one, or (inherit) all of them; never more."""
+        """One that can do less: the named directories of this one, or (inherit) all of them; never more.
+
+        A directory of allow_write is made if it is not there, unless readonly is set.
+        """
         child = FileSandbox.__new__(FileSandbox)
-        child._places = dict(self._places)
+        child._tools = self._tools
         child._files = self._files.derive(
             None if allow_read is None else list(allow_read),
             None if allow_write is None else list(allow_write),
             inherit,
             readonly,
         )
-        for name in child.readable_roots:
-            if name not in child._places:
-                child._places[name] = self.resolve(name + "/")
         return child
 
 
@@ -321,27 +328,46 @@ class FileSandboxToolset:
 
     TOOLS = ("read_file", "write_file", "list_files", "edit_file")
 
-    def __init__(self, sandbox: FileSandboxProtocol) -> None:
+    def __init__(
+        self, sandbox: FileSandboxProtocol, approve: Callable[[str], bool | Awaitable[bool]] | None = None
+    ) -> None:
+        """approve: asked for a tool that needs approval by the tool_rules of a worker; True approves, nothing else."""
         self.sandbox = sandbox
+        self.approve = approve
+
+    async def _allow(self, tool: str, path: str) -> None:
+        """By the tool_rules, if the sandbox is that of a worker."""
+        verdict = self.sandbox.tool_approval(tool) if isinstance(self.sandbox, FileSandbox) else "pre_approved"
+        if verdict == "needs_approval":
+            answer = self.approve(f"{tool} {path}") if self.approve else False
+            if (await answer if inspect.isawaitable(answer) else answer) is True:
+                return
+            raise FileSandboxError(f"the tool '{tool}' needs approval, which was not given: {shown(path)}")
+        if verdict != "pre_approved":
+            raise FileSandboxError(f"this worker does not have the tool '{tool}'")
 
     async def read_file(self, ctx: Any, path: str, max_chars: int = MAX_CHARS) -> str:
         """Read a text file from the sandbox.
 
         For binary files, use attachments instead.
         """
+        await self._allow("read_file", path)
         return self.sandbox.read(path, max_chars=max_chars)
 
     async def write_file(self, ctx: Any, path: str, content: str) -> str:
         """Write a text file to the sandbox."""
+        await self._allow("write_file", path)
         self.sandbox.write(path, content)
         return f"Written {len(content)} characters to {path}"
 
     async def list_files(self, ctx: Any, path: str = ".", pattern: str = "**/*") -> list[str]:
         """List files in the sandbox matching a glob pattern."""
+        await self._allow("list_files", path)
         return self.sandbox.list_files(path, pattern)
 
     async def edit_file(self, ctx: Any, path: str, old_text: str, new_text: str) -> str:
         """Replace a text that occurs exactly once in a file of the sandbox."""
+        await self._allow("edit_file", path)
         if not isinstance(self.sandbox, FileSandbox):
             raise FileSandboxError("this sandbox cannot edit files")
         return self.sandbox.edit(path, old_text, new_text)

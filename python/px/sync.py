@@ -19,6 +19,7 @@ from . import _async, _hosted
 from ._core import Command, CommandOptions, SandboxBase
 from ._hosted import MAX_BYTES, CommandResult, Part, RunOptions
 from ._loop import PlainLoop, now, plain
+from ._policy import TIMEOUT
 from ._streams import CHUNK, Lines, Pieces
 from ._talk import Piece, Stream, Talk
 
@@ -166,13 +167,15 @@ class Sandbox(SandboxBase[SandboxedProcess]):
     commands, files, pty = Part(Commands), Part(Files), Part(Pty)
     _kind = SandboxedProcess
 
+    export = plain(_async.Sandbox.export)
+
     def _loop(self) -> PlainLoop:
         return PlainLoop()
 
     def run(
         self,
         command: Command,
-        timeout: float | None = 10.0,
+        timeout: float | None = TIMEOUT,
         use_pty: bool = False,
         ns_pid_override: int | None = None,
         **options: Unpack[CommandOptions],
@@ -183,7 +186,7 @@ class Sandbox(SandboxBase[SandboxedProcess]):
     def run_script(
         self,
         code: str,
-        timeout: float | None = 10.0,
+        timeout: float | None = TIMEOUT,
         run_command: str = "python",
         extension: str = "py",
         ns_pid_override: int | None = None,

@@ -9,12 +9,14 @@ import functools
 import gc
 import io
 import itertools
+import json
 import os
 import re
 import shutil
 import socket
 import stat
 import struct
+import subprocess
 import tarfile
 import threading
 import time
@@ -233,6 +235,15 @@ def connect(port):
 # ---- roots ----
 
 
+def px_program(*words):
+    """px itself, whose store bases and images are in."""
+    if "PX" not in os.environ:
+        pytest.skip("PX does not say where px is")
+    done = subprocess.run([os.environ["PX"], "--json", *words], capture_output=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
 def make_tree(path, extra=None):
     """A root with one program, which is also its bash."""
     busybox = shutil.which("busybox")
@@ -241,7 +252,7 @@ def make_tree(path, extra=None):
     for name in ("bin", "etc", "tmp", "home/sandbox", "dev", "proc"):
         (path / name).mkdir(parents=True)
     shutil.copy(busybox, path / "bin" / "busybox")
-    for name in ("sh", "cat", "ls", "touch", "echo"):
+    for name in ("sh", "cat", "ls", "touch", "echo", "tar", "find", "rm", "chmod", "mkdir"):
         (path / "bin" / name).symlink_to("busybox")
     (path / "bin" / "bash").write_text('#!/bin/busybox sh\nexec /bin/busybox sh "$@"\n')
     (path / "bin" / "bash").chmod(0o755)

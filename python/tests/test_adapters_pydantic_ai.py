@@ -7,16 +7,17 @@ from conftest import cancelled, looped, word
 
 from px import Sandbox
 from px.files import FileSandbox, FileSandboxConfig, PathConfig
+from px.worker import load_worker
 
 pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
 
-from pydantic_ai import Agent
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.toolsets import AbstractToolset
 
-from px.adapters.pydantic_ai import FileSandboxToolset, SandboxToolset
+from px.adapters.pydantic_ai import FileSandboxToolset, SandboxToolset, WorkerToolset
 
 
 async def called(toolset, *calls):
@@ -38,6 +39,7 @@ def files(tmp_path):
     (tmp_path / "notes" / "a.md").write_text("héllo\n")
     (tmp_path / "secret").write_text("secret\n")
     (tmp_path / "notes" / "out").symlink_to(tmp_path / "secret")
+    (tmp_path / "old").mkdir()
     paths = {"notes": PathConfig(tmp_path / "notes", "rw"), "old": PathConfig(tmp_path / "old")}
     return FileSandbox(FileSandboxConfig(paths))
 
@@ -112,3 +114,68 @@ async def test_a_run_that_is_cancelled_ends_its_command():
     seconds = word()
     with Sandbox() as sandbox:
         await cancelled(called(SandboxToolset(sandbox), ("run_command", {"command": f"sleep {seconds}"})), seconds)
+
+
+WORKER = """
+sandbox:
+  paths:
+    repo: {root: repo, mode: rw}
+tool_rules:
+  edit_file: {allowed: false}
+  write_file: {approval_required: true}
+shell_rules:
+  - {pattern: "cat ", approval_required: false}
+  - {pattern: "touch ", approval_required: true}
+"""
+
+
+@pytest.fixture
+def worker(tmp_path):
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "repo" / "a").write_text("one\n")
+    (tmp_path / "w.yaml").write_text(WORKER)
+    return load_worker(tmp_path / "w.yaml", tmp_path)
+
+
+@looped
+async def test_a_worker_with_an_approver(worker, tmp_path):
+    asked = []
+
+    async def ask(what):
+        asked.append(what)
+        return "no" not in what
+
+    found, tools = await called(
+        WorkerToolset(worker, approve=ask, id="w"),
+        ("shell", {"command": "cat repo/a | cat"}),
+        ("shell", {"command": "touch repo/b && cat repo/a"}),
+        ("shell", {"command": "touch repo/no"}),
+        ("shell", {"command": "rm repo/a"}),
+        ("read_file", {"path": "repo/a"}),
+        ("write_file", {"path": "repo/c", "content": "new"}),
+        ("write_file", {"path": "repo/no", "content": "new"}),
+    )
+    assert set(tools) == {"shell", "read_file", "write_file", "list_files"}
+    assert [one["stdout"] for one in found[:2]] == ["one\n", "one\n"]
+    assert [one["ok"] for one in (found[2], found[3], found[6])] == [False] * 3
+    assert found[4:6] == ["one\n", "Written 3 characters to repo/c"]
+    assert asked == ["touch repo/b && cat repo/a", "touch repo/no", "write_file repo/c", "write_file repo/no"]
+    assert sorted(path.name for path in (tmp_path / "repo").iterdir()) == ["a", "b", "c"]
+
+
+@looped
+async def test_a_worker_whose_calls_are_deferred(worker, tmp_path):
+    left = [("shell", {"command": "touch repo/b"}, "1"), ("shell", {"command": "touch repo/d"}, "2")]
+
+    async def model(messages, info):
+        return ModelResponse([ToolCallPart(*left.pop(0))] if left else [TextPart("done")])
+
+    agent = Agent(FunctionModel(model), toolsets=[WorkerToolset(worker)], output_type=[str, DeferredToolRequests])
+    result = await agent.run("go")
+    for number, answer in (("1", True), ("2", False)):
+        assert [call.tool_call_id for call in result.output.approvals] == [number]
+        result = await agent.run(
+            message_history=result.all_messages(), deferred_tool_results=DeferredToolResults(approvals={number: answer})
+        )
+    assert result.output == "done"
+    assert sorted(path.name for path in (tmp_path / "repo").iterdir()) == ["a", "b"]

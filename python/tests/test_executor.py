@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import subprocess
 import time
 
 import pytest
-from conftest import PATIENCE_S, Greeter, NameServer, looped, make_tree, running, until, word
+from conftest import Greeter, NameServer, looped, make_tree, px_program, running, until, word
 
+from px import _px
+from px._errors import from_engine
+from px._words import EXECUTOR, spoken
 from px.executor import ExecutionResult, SandboxConfig, SandboxError, SandboxExecutor
 
 # An ordinary user has no cgroup to hold memory and processors, unless one was delegated.
@@ -50,7 +51,8 @@ async def test_A33_A34_timeout():
         assert time.monotonic() - begin >= 0.9
         assert result.timed_out
         assert result.stdout == "part\n"
-        assert result.exit_code == 124
+        assert (result.exit_code, result.stderr) == (-1, "Command timed out after 1 seconds\n")
+        assert (await box.execute("printf x >&2; sleep 60", timeout=1)).stderr == "x\nCommand timed out after 1 seconds\n"
         until(lambda: running(mark) == 0, "the end of what ran too long")
         assert (await box.execute("echo 'timed out' >&2; exit 1")).timed_out is False
 
@@ -86,6 +88,45 @@ async def test_A37_workspace(tmp_path):
     assert (tmp_path / "w" / "made").read_text() == "rw\n"
     async with executor(workspace_path=tmp_path / "w", workspace_access="none") as box:
         assert (await box.execute("cat /workspace/f")).exit_code != 0
+
+
+@looped
+async def test_a_workspace_of_its_own():
+    async with executor() as box:
+        assert (await box.execute("ls -A /workspace; echo 1 > /workspace/a")).stdout == ""
+        assert (await box.execute("cat /workspace/a; stat -f -c %T /workspace")).stdout == "1\ntmpfs\n"
+    async with executor(workspace_access="none") as box:
+        assert (await box.execute("ls /workspace")).exit_code != 0
+
+
+FORKS = """
+import os, time
+count = 0
+try:
+    while count < 300:
+        if os.fork() == 0:
+            time.sleep(60)
+            os._exit(0)
+        count += 1
+except OSError:
+    pass
+print(count)
+"""
+
+
+@looped
+async def test_limits_of_one_call():
+    async with executor() as box:
+        await box.execute("echo 1 > /tmp/a")
+        assert "No such file" in (await box.execute("cat /tmp/a", pids_limit=17)).stderr
+        few = await box.execute(f"python3 -c '{FORKS}'", pids_limit=5)
+        many = await box.execute(f"python3 -c '{FORKS}'", pids_limit=150)
+        assert 0 < int(few.stdout) < int(many.stdout), (few, many)
+        assert (await box.execute("cat /tmp/a")).stdout == "1\n"
+        result = await box.execute("exit 3", memory_limit="64m", cpu_limit=0.5)
+        assert result.exit_code == 3
+        with pytest.raises(SandboxError):
+            await box.execute("true", memory_limit="lots")
 
 
 @looped
@@ -220,15 +261,6 @@ async def test_A47_missing():
         await executor(runtime="runsc" if not os.path.exists("/usr/bin/runsc") else "youki").execute("true")
 
 
-def px_program(*words):
-    """px itself, whose store the executor's images are in."""
-    if "PX" not in os.environ:
-        pytest.skip("PX does not say where px is")
-    done = subprocess.run([os.environ["PX"], "--json", *words], capture_output=True, timeout=PATIENCE_S, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 @looped
 async def test_A48_images_come_and_go(tmp_path, tree):
     px_program("sandbox", "base", "import", "mine", str(tree))
@@ -329,3 +361,29 @@ async def test_a_runtime():
     except SandboxError as error:
         pytest.skip(f"runc: {error.what}")
     assert (result.stdout, result.exit_code) == ("1000\n", 7)
+
+
+@looped
+async def test_a_timeout_is_no_less_than_nothing():
+    with pytest.raises(ValueError, match="-5"):
+        SandboxConfig(timeout=-5)
+    async with executor() as box:
+        with pytest.raises(ValueError, match="timeout"):
+            await box.execute("true", timeout=-1)
+        box.config.timeout = -1
+        with pytest.raises(ValueError, match="timeout"):
+            await box.execute("true")
+
+
+@looped
+async def test_errors_have_the_names_of_the_config():
+    """PX013, which an ordinary user gets for the limits of the config, names the way to do without."""
+    with pytest.raises(SandboxError, match="memory_limit: 'lots'"):
+        await executor(memory_limit="lots").execute("true")
+    engine = from_engine(13, 0, "--memory needs a cgroup", "", _px.explain(13)[3], "", None, None)
+    with pytest.raises(SandboxError) as caught, spoken(EXECUTOR):
+        raise engine
+    assert caught.value.what == "memory_limit needs a cgroup"
+    assert 'SandboxConfig(limits="try")' in caught.value.fix
+    assert "systemd-run --user --scope -p Delegate=yes" in caught.value.fix
+    assert 'policy["cpu-time"], pids_limit, policy["file-size"] and timeout need no cgroup' in caught.value.fix

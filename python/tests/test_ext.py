@@ -26,6 +26,8 @@ class Clears:
 
 
 def test_a_list_that_changes_while_it_is_read(tmp_path):
+    for name in ("b", "d"):
+        (tmp_path / name).mkdir()
     rows = []
     rows.append(("a" * 5, Clears(rows, str(tmp_path / "a")), True, None, 0, False))
     rows.append(("b", tmp_path / "b", False, None, 0, False))

@@ -309,6 +309,18 @@ def test_F25_derive(sandbox, place):
     writer = sandbox.derive(allow_write=["portfolio"])
     writer.write("portfolio/w.md", "w")
     assert writer.read("portfolio/w.md") == "w"
+    task = sandbox.derive(allow_write=["portfolio/out/task42"])
+    task.write("portfolio/out/task42/r.md", "r")
+    assert (place / "portfolio" / "out" / "task42" / "r.md").read_text() == "r"
+    for names in (
+        {"allow_read": ["portfolio/none"]},
+        {"allow_write": ["portfolio/none"], "readonly": True},
+        {"allow_write": ["pipeline/none"]},
+        {"allow_write": ["portfolio/a.md/none"]},
+    ):
+        with pytest.raises(FileSandboxError):
+            sandbox.derive(**names)
+    assert not (place / "portfolio" / "none").exists()
     with pytest.raises(FileSandboxError):
         reader.derive(allow_write=["portfolio/sub"])
     with pytest.raises(FileSandboxError):
@@ -389,3 +401,13 @@ def test_git_directories(tmp_path):
         assert loose.can_write("r/.git/config") is (yes is True)
     FileSandbox(FileSandboxConfig(config, git_writable=True)).write("r/.git/config", "x")
     sandbox.write("r/.gitignore", "x")
+
+
+def test_a_root_that_is_not_there(tmp_path):
+    """One to be written is made; one to be read is a name that somebody has misspelt."""
+    FileSandbox(FileSandboxConfig(paths={"new": PathConfig(root=tmp_path / "new", mode="rw")})).write("new/a.md", "1")
+    assert (tmp_path / "new" / "a.md").read_text() == "1"
+    with pytest.raises(SandboxError) as caught:
+        FileSandbox(FileSandboxConfig(paths={"typo": PathConfig(root=tmp_path / "typo")}))
+    assert caught.value.name == "PX310"
+    assert not (tmp_path / "typo").exists()

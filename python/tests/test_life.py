@@ -280,9 +280,9 @@ else:
 
 
 @pytest.mark.parametrize("kind", ["sync", "async", "trio"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_the_end_of_the_program(kind, number, tmp_path):
-    """Ctrl-C leaves nothing; after SIGKILL nobody is there to remove directories, but nothing runs."""
+    """Ctrl-C leaves nothing. After SIGTERM and SIGKILL nobody is there to remove directories: the next program does it."""
     if kind == "trio":
         pytest.importorskip("trio", reason="python3-trio is not installed")
     mark = word()
@@ -303,8 +303,13 @@ def test_the_end_of_the_program(kind, number, tmp_path):
         finally:
             program.kill()
     until(lambda: running(mark) == 0, "the end of the box")
-    if number == signal.SIGINT:
-        assert list(temporary.iterdir()) == []
+    if number != signal.SIGINT:
+        left = [folder for homes in temporary.iterdir() for folder in homes.iterdir() if folder.is_dir()]
+        assert left
+        code = "from px.sync import Sandbox\nwith Sandbox() as s: assert not __import__('os').path.exists(__import__('sys').argv[1])"
+        words = [sys.executable, "-c", code, str(left[0])]
+        subprocess.run(words, check=True, timeout=PATIENCE_S, env={**os.environ, "TMPDIR": str(temporary)})
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_program_that_just_ends(tmp_path):

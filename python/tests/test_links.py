@@ -9,7 +9,7 @@ import time
 import pytest
 
 from px import SandboxError
-from px._folders import copy_tree, remove_tree
+from px._folders import copy_tree, remove_at
 from px.sync import Sandbox
 
 RACE_S = 1.0
@@ -96,6 +96,14 @@ def test_a_tree_of_any_depth_goes():
         place = sandbox.tmp_dir
         assert sandbox.run(["python3", "-c", make], None, cwd="/tmp").communicate()[1] == b""
     assert not place.exists()
+
+
+def remove_tree(path):
+    parent = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    try:
+        remove_at(parent, path.name)
+    finally:
+        os.close(parent)
 
 
 def test_a_link_in_the_place_of_the_tree_stays(tmp_path):

@@ -8,6 +8,7 @@ import re
 import shutil
 import socket
 import subprocess
+import tarfile
 import time
 import warnings
 
@@ -21,6 +22,7 @@ from conftest import (
     looped,
     make_tree,
     pack,
+    px_program,
     running,
     until,
     word,
@@ -206,6 +208,52 @@ async def test_B14_B15_persist(archive, tmp_path):
         Sandbox(rootfs_overlay=True, persist_overlayfs=True)
     with pytest.raises(ValueError, match="rootfs_overlay"):
         Sandbox(persist_overlayfs=True, rootfs_overlay_path=place)
+
+
+@looped
+async def test_B14_export(archive, tmp_path):
+    """The root with its changes is an archive that is a root again; nothing of the host's directories is in it."""
+    place = tmp_path / "new.tar"
+    with Sandbox(rootfs=archive, rootfs_overlay=True, policy={"tmpfs": "/a [b]*"}) as sandbox:
+        assert sandbox.rootfs_dir is None
+        line = "mkdir /home/other; echo 5 > /home/other/kept; echo kept > /etc/new; rm /etc/marker; echo 1 > /tmp/x; echo 2 > x; echo 3 > '/a [b]*/y'; echo 4 > '/etc/a\nb'"
+        assert await said(sandbox, line) == (0, b"", b"")
+        await sandbox.export(place, timeout=60)
+        with pytest.raises(FileExistsError):
+            await sandbox.export(place)
+        with pytest.raises(SandboxError, match="1000 bytes"):
+            await sandbox.export(tmp_path / "large.tar", max_bytes=1000)
+        assert (await said(sandbox, "rm -f /bin/tar; echo '#!/bin/sh' > /bin/tar; echo 'exit 3' >> /bin/tar; chmod 755 /bin/tar"))[0] == 0
+        with pytest.raises(SandboxError, match="cannot be exported"):
+            await sandbox.export(tmp_path / "broken.tar", timeout=60)
+    assert sorted(path.name for path in tmp_path.glob("*.tar")) == ["new.tar"]
+    with tarfile.open(place) as tar:
+        names = {name.removeprefix("./") for name in tar.getnames()}
+    assert {"etc/new", "etc/a\nb", "bin/busybox", "home/other/kept"} <= names
+    assert not {"etc/marker", "home/sandbox", "a [b]*"} & names
+    assert not [name for name in names if name.split("/")[0] in ("tmp", "proc", "dev")]
+    with px.sync.Sandbox(rootfs=place, rootfs_overlay=True) as again:
+        assert again.run("cat /etc/new; ls /etc/marker", timeout=60).communicate()[0] == b"kept\n"
+        again.export(tmp_path / "again.tar", timeout=60)
+    with tarfile.open(tmp_path / "again.tar") as tar:
+        assert {name.removeprefix("./") for name in tar.getnames()} == names
+    with Sandbox() as sandbox, pytest.raises(SandboxError, match="nothing to export"):
+        await sandbox.export(tmp_path / "host.tar")
+
+
+@looped
+async def test_an_overlay_without_a_root(tree):
+    """It is laid over the base that px builds, if that is there; the error says how to get one, in Python's names."""
+    with pytest.raises(SandboxError) as caught:
+        Sandbox(rootfs_overlay=True)
+    assert caught.value.name == "PX034"
+    assert caught.value.what == "rootfs_overlay=True needs a root of its own"
+    assert 'base="debian-12"' in caught.value.fix
+    assert "px sandbox base build debian-12" in caught.value.fix
+    assert "rootfs=DIR" in caught.value.fix
+    px_program("sandbox", "base", "import", "debian-12", str(tree))
+    with Sandbox(rootfs_overlay=True) as sandbox:
+        assert await said(sandbox, "echo new > /etc/x && cat /etc/x /etc/marker") == (0, b"new\nof the archive\n", b"")
 
 
 @looped
@@ -465,10 +513,32 @@ async def test_B29_ports():
         sandbox.forward_port(8080, first)
 
 
+@looped
+async def test_B29_without_outbound():
+    """A port of a sandbox that has its loopback alone; the host's is chosen, and the network stays closed."""
+    with Sandbox() as sandbox:
+        servers = [await sandbox.run(LISTENER + f"{port} 'port {port}'", timeout=None) for port in (8080, 8081)]
+        for server in servers:
+            assert await server.stdout.readline() == b"ready\n"
+        first, second = sandbox.forward_port(8080, 0), sandbox.forward_port(8081)
+        assert first == {**first, "proto": "tcp", "host_addr": "127.0.0.1", "guest_port": 8080}
+        assert 0 < first["host_port"] != second["host_port"] > 0
+        assert await asyncio.to_thread(connect, first["host_port"]) == "port 8080"
+        assert await asyncio.to_thread(connect, second["host_port"]) == "port 8081"
+        client = "import socket; socket.create_connection(('192.0.2.1', 80), 5)"
+        _, _, stderr = await said(sandbox, ["python3", "-c", client])
+        assert b"unreachable" in stderr
+    assert connect(first["host_port"]) == ""
+    with Sandbox(policy={"net": "outbound"}) as sandbox:
+        assert sandbox.network.mode == "outbound"
+        assert sandbox.forward_port(8080)["host_port"] > 0
+    with Sandbox(policy={"publish": ["0:8080"]}) as sandbox:
+        server = await sandbox.run(LISTENER + "8080 given", timeout=None)
+        assert await server.stdout.readline() == b"ready\n"
+        assert await asyncio.to_thread(connect, sandbox.forward_port(8080)["host_port"]) == "given"
+
+
 def test_B29_refusals():
-    with Sandbox() as sandbox, pytest.raises(RuntimeError, match="outbound") as caught:
-        sandbox.forward_port(8080, 18080)
-    assert "enable_outbound" in caught.value.fix
     with Sandbox(enable_network=False) as sandbox, pytest.raises(RuntimeError, match="network"):
         sandbox.forward_port(8080, 18080)
     with outbound() as sandbox:
@@ -624,6 +694,53 @@ async def test_one_expression():
     """The sandbox lives as long as its command, also if nobody else keeps it."""
     for number in range(50):  # descriptors are used again: none may be watched that is closed
         assert await (await Sandbox().run(f"echo {number}")).communicate() == (f"{number}\n".encode(), b"")
+
+
+@looped
+async def test_arguments_are_checked():
+    for name in ("A=B", "", 7):
+        with pytest.raises(ValueError, match="env"):
+            Sandbox(env={name: "x"})
+    with Sandbox() as sandbox:
+        with pytest.raises(ValueError, match="A=B"):
+            await sandbox.run("true", env={"A=B": "x"})
+        for timeout in (0, -1, -0.5, float("nan")):
+            with pytest.raises(ValueError, match="timeout"):
+                await sandbox.run("true", timeout=timeout)
+        process = await sandbox.run("true")
+        with pytest.raises(ValueError, match="timeout"):
+            await process.wait(timeout=-1)
+        assert await process.wait(timeout=60) == 0
+
+
+@looped
+async def test_errors_have_pythons_names():
+    for options, words in (
+        ({"policy": {"allow-net": ["example.org"]}}, ('policy["allow-net"] needs enable_outbound=True', "enable_outbound=True")),
+        ({"memory": "lots"}, ("memory: 'lots'", "512m")),
+        ({"rootfs": "/", "rootfs_overlay": True, "policy": {"persist": True}}, ("persist_overlayfs=True", "rootfs_overlay_path=DIR")),
+    ):
+        with pytest.raises(SandboxError) as caught:
+            Sandbox(**options)
+        assert words[0] in caught.value.what
+        assert words[1] in caught.value.fix
+        assert "--" not in str(caught.value)
+
+
+@looped
+async def test_streams_have_no_bound_of_their_own():
+    """The timeout of a call that names none is for wait() and communicate(); a session is read as long as it says something."""
+    with Sandbox() as sandbox:
+        for options in ({}, {"use_pty": True}):
+            process = await sandbox.run("echo begin; sleep 0.2; echo end", **options)
+            assert process._end_of_stream() == (None, 0.0)
+            assert process._end_of(None)[1] == 10.0
+            assert [line.strip() async for line in process.stream_lines()] == ["begin", "end"]
+            assert await process.wait(timeout=60) == 0
+            process.close_pty()
+        process = await sandbox.run("true", timeout=7)
+        assert process._end_of_stream()[1] == 7
+        assert await process.wait(timeout=60) == 0
 
 
 @looped

@@ -28,7 +28,7 @@ struct px_plan;
 
 enum { PX_GO_WAIT, PX_GO, PX_GO_AWAY };
 
-enum { PX_LACKS_NO_MEMFD = 1 << 0, PX_LACKS_OWN_INODES = 1 << 1 };
+enum { PX_LACKS_NO_MEMFD = 1 << 0, PX_LACKS_OWN_INODES = 1 << 1, PX_LACKS_HOSTNAME = 1 << 2 };
 
 struct px_child_report {
     uint32_t step;              /* index in the plan */

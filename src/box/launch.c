@@ -68,6 +68,10 @@ int px_launch_bind_failed(const struct px_plan *plan, const struct px_step *s, i
         px_why(e, "The place does not exist in the box, and px makes no directory in a tree that is not its own.");
         return px_fix(e, "Create '%s' in the tree that is bound around it, or choose a place of its own, such as /workspace.", target);
     }
+    if (err == -EACCES && s->op == PX_OP_BIND && s->flags & PX_STEP_UNMAPPED) {
+        px_why(e, "px may not mount here (a container without CAP_SYS_ADMIN), and a directory above is closed to the box's ids.");
+        return px_fix(e, "Open the directories above it: chmod o+x. Or run px as an ordinary user, or give the container CAP_SYS_ADMIN.");
+    }
     if (err == -ELOOP)
         px_why(e, "A part of the place is a symbolic link, and px follows none when it mounts.");
     if (err == -ESTALE)
@@ -102,6 +106,17 @@ static int overlay_failed(const struct px_plan *plan, const struct px_step *s, i
     return -1;
 }
 
+/* What the kernel itself would not answer so: px runs in a container, in a box of px or in another sandbox. */
+static int blame_filter(int err, struct px_err *e)
+{
+    if ((err != -EPERM && err != -ENOSYS) || px_sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) <= 0)
+        return -1;
+    px_why(e, "px runs under a system call filter, of a container, of a box or of another sandbox, which refuses it.");
+    return px_fix(e, "Run `px doctor`: it says what is refused here.\n"
+                     "Run px outside, or start the container with --security-opt seccomp=unconfined (docker, podman).\n"
+                     "Or accept the weaker tier by name: --require landlock.");
+}
+
 static int explain_step(const struct px_plan *plan, const struct px_child_report *r, struct px_err *e)
 {
     const struct px_step *s = &plan->steps[r->step];
@@ -129,11 +144,16 @@ static int explain_step(const struct px_plan *plan, const struct px_child_report
         break;
     }
     px_fail(e, px_op_code(s->op), r->err, "step '%s'%s%s of the box failed", px_op_word(s->op), *target ? " on " : "", target);
-    if (s->op == PX_OP_PROC && r->err == -EPERM) {
+    (void)blame_filter(r->err, e);
+    if (s->op == PX_OP_PROC && r->err == -EPERM)
         px_why(e, "The kernel lets a user namespace mount /proc only where the outer /proc is not covered, as it is in most containers.");
-        px_fix(e, "Start the outer container with an unmasked /proc (podman: --security-opt unmask=/proc/*).");
-    }
-    return -1;
+    else if (r->err == -EROFS)
+        px_why(e, "The outer /proc/sys is read-only, as it is in most containers, and a box sets its own counts there.");
+    else
+        return -1;
+    return px_fix(e, "Start the container around px with an unmasked /proc (podman: --security-opt unmask=ALL; docker: "
+                     "--security-opt systempaths=unconfined).\n"
+                     "Or accept the weaker tier by name: --require landlock.");
 }
 
 static int explain(const struct px_box *box, const struct px_child_report *r, struct px_err *e)
@@ -182,6 +202,12 @@ static void wait_until_gone(struct px_box *box, struct px_child *child)
         }
 }
 
+int px_launch_no_namespace(int err, struct px_err *e)
+{
+    px_fail(e, PX_E_USERNS, err, "cannot make the namespaces of the box");
+    return blame_filter(err, e);
+}
+
 static int clone_failed(int err, const struct px_plan *plan, struct px_err *e)
 {
     if (plan->tier != PX_TIER_FULL)
@@ -194,7 +220,7 @@ static int clone_failed(int err, const struct px_plan *plan, struct px_err *e)
         return px_fail(e, PX_E_CLONE, err, "cannot start the box");
     if (err == -EACCES)         /* only CLONE_INTO_CGROUP answers so */
         return px_fail(e, PX_E_CGROUP, err, "the box cannot be born in its cgroup");
-    return px_fail(e, PX_E_USERNS, err, "cannot make the namespaces of the box");
+    return px_launch_no_namespace(err, e);
 }
 
 /* Whether the payload is the command itself, and not a partner's program that will make it. */
@@ -439,6 +465,8 @@ static void tell_lacks(struct px_plan *plan, uint32_t lacks)
         px_plan_lacks(plan, "memfd: programs can be written into memory and run there");
     if (lacks & PX_LACKS_OWN_INODES)
         px_plan_lacks(plan, "inotify: it sees who opens which program of the host");
+    if (lacks & PX_LACKS_HOSTNAME)
+        px_plan_lacks(plan, "hostname: the box sees the host's; sethostname is refused");
 }
 
 int px_launch(struct px_box *box, const struct px_policy *policy, const struct px_io *io, struct px_err *e)
@@ -471,9 +499,11 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
     if (l.stacks && !(box->plan->traveller && box->plan->traveller->stacks == l.stacks))
         (void)munmap(l.stacks, (size_t)2 * PX_CHILD_STACK);
     /* The payload's own report is the more exact one: pid 1 only knows that it failed. */
+    /* If pid 1 failed before its ids were mapped, that they could not be mapped is the consequence. */
+    bool first = r < 0 && l.child.report.err != -ECANCELED;
     if (r >= 0 && l.child.payload_report.err < 0)
         r = explain(box, &l.child.payload_report, e);
-    if (r >= 0 && l.child.report.err < 0)
+    if ((r >= 0 || first) && l.child.report.err < 0)
         r = explain(box, &l.child.report, e);
     tell_lacks(box->plan, l.child.lacks);
     if (box->plan->stays)

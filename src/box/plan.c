@@ -258,7 +258,7 @@ static void begin_weaker(struct px_plan *plan, const struct px_policy *policy)
     px_steps_add(plan, PX_OP_PAYLOAD);
     px_steps_add(plan, PX_OP_READY);
     px_plan_has(plan, "no_new_privs");
-    px_plan_weaker(plan);
+    px_plan_weaker(plan, policy);
     if (policy->git_open)
         px_plan_lacks(plan, "git: commands can write the .git of a root");
 }

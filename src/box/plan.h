@@ -50,6 +50,7 @@ enum px_step_flags {
     PX_STEP_LISTEN = 1 << 12,   /* SECCOMP: what it refuses is also told to the parent */
     PX_STEP_COPY = 1 << 12,     /* BIND: the file's content, not the file itself */
     PX_STEP_UPPER = 1 << 13,    /* OVERLAY: writable, by way of the step UPPER; TMPFS: the part that the step left over */
+    PX_STEP_UNMAPPED = 1 << 13, /* BIND: owners could not be mapped; box/lend.h says what the box may do with it */
     PX_STEP_SHARED = 1 << 15,   /* OVERLAY: the memory of the upper layer has other parts, too */
     PX_STEP_VOLATILE = 1 << 14, /* OVERLAY: nobody needs the changes after a power cut */
 };
@@ -126,7 +127,9 @@ int px_plan_command(const struct px_policy *policy, const char *const argv[], st
 /* A box that stays turns out to have one id only: a filter of its own spares pid 1. */
 void px_plan_spare_init(struct px_plan *plan);
 void px_plan_free(struct px_plan *plan);
-/* Opens what needs the privileges of a root caller: id-mapped trees. */
+/* What to do about a file system without id-mapped mounts. */
+#define PX_PLAN_ELSEWHERE "Put it on another file system: a volume of the container, a tmpfs, or a disk with ext4, xfs or btrfs."
+/* Opens what needs the privileges of a root caller: id-mapped trees. A bind without one gets PX_STEP_UNMAPPED. */
 int px_plan_arm(struct px_plan *plan, const struct px_idmap *map, struct px_err *e);
 /* box/without.c: what a test wants to do without. */
 void px_plan_switch_off(struct px_plan *plan, const struct px_policy *policy);

@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "box/plan.h"
+#include "box/supervise.h"
 #include "kernel/abi.h"
 #include "kernel/idmap.h"
 #include "kernel/mount.h"
@@ -32,7 +33,15 @@ static bool is_lower(const struct px_step *s)
     return s->op == PX_OP_CHANGES || s->op == PX_OP_LAYER;
 }
 
-static int idmapped_tree(const char *source, const struct px_step *s, const struct px_idmap *map)
+/* This file system cannot (overlayfs, FUSE), or it belongs to another user namespace than the caller's (a container's). */
+static bool cannot_map(int r)
+{
+    return r == -EINVAL || r == -EPERM;
+}
+
+enum { NO_NAMESPACE = -ECANCELED };     /* and e says why */
+
+static int idmapped_tree(const char *source, struct px_step *s, const struct px_idmap *map, struct px_err *e)
 {
     struct stat st;
     px_auto_fd int fd = open_source(source, s, &st);
@@ -43,12 +52,18 @@ static int idmapped_tree(const char *source, const struct px_step *s, const stru
     bool root = s->op != PX_OP_BIND;
     px_auto_fd int userns = root ? px_idmap_userns_root(map, st.st_uid, st.st_gid)
                                  : px_idmap_userns_owner(map, st.st_uid, st.st_gid);
-    if (userns < 0)
-        return userns;
+    if (userns < 0) {
+        (void)px_launch_no_namespace(userns, e);
+        return NO_NAMESPACE;
+    }
     px_auto_fd int tree = px_mount_clone(fd, "", s->attr | (is_lower(s) ? PX_MOUNT_RDONLY : 0u));
     if (tree < 0)
         return tree;
     int r = px_mount_idmap(tree, userns);
+    if (!root && cannot_map(r)) {
+        s->flags |= PX_STEP_UNMAPPED;
+        r = 0;
+    }
     return r < 0 ? r : px_fd_take(&tree);
 }
 
@@ -61,14 +76,26 @@ static bool needs_tree(const struct px_step *s)
 
 static int tree_failed(const struct px_plan *plan, const struct px_step *s, int err, struct px_err *e)
 {
-    static const char why[] = "Its file system does not support id-mapped mounts, which a root caller's files need.";
     const char *source = px_plan_text(plan, s->src);
-    if (s->op == PX_OP_BIND || is_lower(s))
+    if (is_lower(s) && cannot_map(err))
+        px_fail(e, PX_E_OVERLAY, err, "cannot lay an overlay over '%s'", source);
+    else if (s->op == PX_OP_BIND || is_lower(s))
         px_fail(e, PX_E_BIND, err, "cannot bind '%s'", source);
     else
         px_fail(e, s->op == PX_OP_UPPER ? PX_E_OVERLAY : PX_E_ROOTFS, err, "cannot use '%s' %s", source,
                 s->op == PX_OP_UPPER ? "for changes" : "as a root");
-    return err == -EINVAL ? px_why(e, "%s", why) : -1;
+    if (!cannot_map(err))
+        return -1;
+    px_why(e, "Its file system does not support id-mapped mounts, which a root caller's files need here.");
+    return px_fix(e, PX_PLAN_ELSEWHERE);
+}
+
+/* A root that may not mount (a container's): the box finds its own way there. */
+static bool finds_way(struct px_step *s)
+{
+    if (s->op == PX_OP_BIND)
+        s->flags |= PX_STEP_UNMAPPED;
+    return s->op == PX_OP_BIND || is_read_only_root(s);
 }
 
 /* The caller's /proc/sys, in which the box's child opens the settings of its new network: when that is made, pid 1 may have
@@ -82,15 +109,21 @@ static void arm_network(struct px_plan *plan)
 
 int px_plan_arm(struct px_plan *plan, const struct px_idmap *map, struct px_err *e)
 {
+    struct px_idmap shown = *map;       /* who the payload is; a runtime with a kernel of its own is somebody else around it */
     arm_network(plan);
     if (map->kind != PX_IDMAP_RANGE)
         return 0;
+    shown.uid = plan->owner.uid;
+    shown.gid = plan->owner.gid;
+    map = &shown;
     for (uint32_t i = 0; i < plan->count; i++) {
         struct px_step *s = &plan->steps[i];
         if (!needs_tree(s))
             continue;
-        int tree = idmapped_tree(px_plan_text(plan, s->src), s, map);
-        if (tree == -EPERM && is_read_only_root(s))     /* a root that may not mount: the box finds its own way there */
+        int tree = idmapped_tree(px_plan_text(plan, s->src), s, map, e);
+        if (tree == NO_NAMESPACE)
+            return -1;
+        if (tree == -EPERM && finds_way(s))
             continue;
         if (tree < 0)
             return tree_failed(plan, s, tree, e);

@@ -48,6 +48,8 @@ void px_plan_add_filter(struct px_plan *plan, const struct px_policy *policy, co
     plan->notify = !px_policy_limited(policy->nofile) || policy->nofile > 3;   /* the listener is number 3 for a moment */
     if (plan->tier == PX_TIER_LANDLOCK)         /* the caller's processes have the id of the box's */
         px_steps_add(plan, PX_OP_SECCOMP)->num = PX_FILTER_SELF;
+    if (px_plan_cuts_network(plan, policy))
+        px_steps_add(plan, PX_OP_SECCOMP)->num = PX_FILTER_OFFLINE;
     if (plan->own_filter) {
         uint16_t length = 0;
         const struct sock_filter *program = px_seccomp_program(filter, &length);

@@ -33,7 +33,12 @@ void px_plan_landlock(struct px_plan *plan, const struct px_policy *policy)
         px_plan_lacks(plan, "landlock: ABI %d does not hold truncation", plan->landlock_abi);
 }
 
-void px_plan_weaker(struct px_plan *plan)
+bool px_plan_cuts_network(const struct px_plan *plan, const struct px_policy *policy)
+{
+    return plan->tier == PX_TIER_LANDLOCK && policy->net == PX_NET_NONE && !px_policy_without(policy, PX_WITHOUT_SECCOMP);
+}
+
+void px_plan_weaker(struct px_plan *plan, const struct px_policy *policy)
 {
     enum { LANDLOCK = 1 << PX_TIER_LANDLOCK, RLIMITS = 1 << PX_TIER_RLIMITS, BOTH = LANDLOCK | RLIMITS };
     static const struct {
@@ -47,9 +52,18 @@ void px_plan_weaker(struct px_plan *plan)
     };
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
         bool held = plan->tier == PX_TIER_LANDLOCK && rows[i].until > 0 && plan->landlock_abi >= rows[i].until;
+        held = held || (px_plan_cuts_network(plan, policy) && px_starts_with(rows[i].text, "net:"));
         if (rows[i].tiers & (1u << plan->tier) && !held)
             px_plan_lacks(plan, "%s", rows[i].text);
     }
+    if (px_plan_cuts_network(plan, policy))
+        px_plan_has(plan, "net=no internet sockets");
+}
+
+static void allow_reading(struct px_plan *plan, const struct px_policy *policy, const char *path)
+{
+    (void)policy;
+    allow(plan, path, px_landlock_read(), PX_STEP_MAYBE);
 }
 
 void px_plan_host_paths(struct px_plan *plan, const struct px_policy *policy)
@@ -60,8 +74,9 @@ void px_plan_host_paths(struct px_plan *plan, const struct px_policy *policy)
     allow(plan, px_plan_text(plan, plan->scratch), px_landlock_write(), 0);
     for (size_t i = 0; i < PX_COUNT_OF(readable); i++)
         allow(plan, readable[i], px_landlock_read(), PX_STEP_MAYBE);
-    for (size_t i = 0; px_root_wants_bundle(policy) && px_root_bundle(i); i++)
-        allow(plan, px_root_bundle(i), px_landlock_read(), PX_STEP_MAYBE);
+    for (size_t i = 0; px_etc_wants_bundle(policy) && px_etc_bundle(i); i++)
+        allow(plan, px_etc_bundle(i), px_landlock_read(), PX_STEP_MAYBE);
+    px_etc_each(allow_reading, plan, policy);
     for (size_t i = 0; px_root_device(i); i++)
         allow(plan, px_root_device(i), px_landlock_device(), 0);
     if (policy->tty)            /* its own terminal, which it has as standard input by now; the others are the caller's */

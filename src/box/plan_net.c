@@ -113,8 +113,23 @@ static void add_pasta(struct px_plan *plan, const struct px_policy *policy)
     px_plan_lacks(plan, "denials: pasta tells neither refusals nor traffic");
 }
 
+/* For a box that stays, ports can be published later. */
+static void add_ports(struct px_plan *plan, const struct px_policy *policy)
+{
+    for (int i = 0; (plan->stays || publishes(policy, false)) && i < PX_NET_INSIDE_MAX; i++)
+        add_socket(plan, PX_NET_INSIDE, AF_INET, SOCK_STREAM, 0);
+    for (int i = 0; (plan->stays || publishes(policy, true)) && i < PX_NET_VISITORS_MAX; i++)
+        add_socket(plan, PX_NET_INSIDE_UDP, AF_INET, SOCK_DGRAM, 0);
+    if (policy->publish.count > 0)
+        px_plan_has(plan, "ports=%zu published", policy->publish.count);
+}
+
 void px_plan_network(struct px_plan *plan, const struct px_policy *policy)
 {
+    if (plan->joins && policy->publish.count > 0) {
+        plan->carried = true;
+        add_ports(plan, policy);
+    }
     if (!plan->own_net)
         return;
     px_steps_add(plan, PX_OP_NETNS)->num = policy->net != PX_NET_NONE;        /* with one, low ports are of use */
@@ -129,15 +144,9 @@ void px_plan_network(struct px_plan *plan, const struct px_policy *policy)
     }
     if (policy->net == PX_NET_OUTBOUND)
         add_outbound(plan, policy);
-    /* For a box that stays, ports can be published later. */
-    for (int i = 0; (plan->stays || publishes(policy, false)) && i < PX_NET_INSIDE_MAX; i++)
-        add_socket(plan, PX_NET_INSIDE, AF_INET, SOCK_STREAM, 0);
-    for (int i = 0; (plan->stays || publishes(policy, true)) && i < PX_NET_VISITORS_MAX; i++)
-        add_socket(plan, PX_NET_INSIDE_UDP, AF_INET, SOCK_DGRAM, 0);
     if (policy->net == PX_NET_OUTBOUND)
         px_plan_has(plan, "net=relay%s", policy->allow_net.count || policy->own_net ? ", allow-list" : "");
-    if (policy->publish.count > 0)
-        px_plan_has(plan, "ports=%zu published", policy->publish.count);
+    add_ports(plan, policy);
 }
 
 /* /etc/resolv.conf. Whoever is asked, the question comes to our resolver, which asks the same servers; or pasta hands on what is for

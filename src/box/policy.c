@@ -286,7 +286,8 @@ int px_policy_check_overlay(const struct px_policy *policy, struct px_err *e)
         px_fail(e, PX_E_ROOTFS, 0, "--overlay needs a root of its own");
         px_why(e, "The files of the host base belong to the host's root, who does not exist in a box: "
                   "nobody there could change them.");
-        return px_fix(e, "Add --rootfs DIR, or --base NAME.");
+        return px_fix(e, "Name a base: --base debian-12. If there is none yet, make it: px sandbox base build debian-12.\n"
+                         "Or name a directory or an archive: --rootfs DIR.");
     }
     if (policy->overlay && !px_policy_native(policy))
         return px_fail(e, PX_E_NOT_BUILT, 0, "--overlay is not part of this build for --runtime %s", policy->runtime);

@@ -138,7 +138,7 @@ int px_policy_parse_publish(const char *text, struct px_publish *ret_publish)
         if (px_address_parse(copy + brackets, &p.address) < 0 || brackets == px_address_is_v4(&p.address))
             return -EINVAL;
     }
-    if (parse_number(host ? host : copy, false, &p.host) < 0 || parse_number(box, false, &p.box) < 0)
+    if (parse_number(host ? host : copy, true, &p.host) < 0 || parse_number(box, false, &p.box) < 0)
         return -EINVAL;
     *ret_publish = p;
     return 0;
@@ -151,7 +151,7 @@ static int parse_publish(void *at, const struct px_field *field, const char *tex
         return add_text(at, PX_NET_PORTS_MAX, field, text, e);
     px_fail(e, PX_E_VALUE, 0, "--%s: '%.100s' names no two ports", field->name, text);
     return px_fix(e, "Write HOST:BOX, such as 18080:80, or with an address of the host: 192.0.2.1:18080:80, [::1]:18080:80. "
-                     "A UDP port ends with /udp: 18053:53/udp.");
+                     "A UDP port ends with /udp: 18053:53/udp. 0 for HOST is a free one.");
 }
 
 const struct px_field_type px_policy_publish_type = {"ports", parse_publish, px_policy_print_texts, px_policy_done_texts};
@@ -277,7 +277,9 @@ int px_policy_check_network(const struct px_policy *policy, struct px_err *e)
     } options[] = {{"allow-net", policy->allow_net.count > 0, false}, {"deny-net", policy->deny_net.count > 0, false},
                    {"allow-host-loopback", policy->allow_host_loopback, true}, {"host-port", policy->host_ports.count > 0, false},
                    {"dns", policy->dns.count > 0, true}, {"publish", policy->publish.count > 0, true}};
-    for (size_t i = 0; i < PX_COUNT_OF(options) && policy->net == PX_NET_BOX; i++)
+    /* A program that knows its pid may publish a port of it: only a library does. */
+    size_t owners = PX_COUNT_OF(options) - (policy->net == PX_NET_BOX && px_starts_with(policy->net_box, "pid:"));
+    for (size_t i = 0; i < owners && policy->net == PX_NET_BOX; i++)
         if (options[i].given)
             return belongs_to_owner(policy, options[i].name, e);
     for (size_t i = 0; i < PX_COUNT_OF(options) - 1 && policy->net != PX_NET_OUTBOUND; i++)

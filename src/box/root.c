@@ -18,9 +18,7 @@ enum {
     RO = PX_STEPS_RO,
     RW = PX_STEPS_RW,
     PROC_ATTR = PX_MOUNT_NOSUID | PX_MOUNT_NODEV | PX_MOUNT_NOEXEC,
-    ROOT_BYTES = 4 << 20,       /* of the skeleton: directories and a few small files */
-    COPY_BYTES = 2 << 20,       /* a file of the host's that is copied into it */
-    BUNDLE_BYTES = 1 << 20,     /* the same for its certificates */
+    ROOT_BYTES = 8 << 20,       /* of the skeleton: directories and a few small files */
     ROOT_INODES = 4096,
     PTYS = 64,
 };
@@ -29,110 +27,8 @@ const char px_root_home[] = "/home/sandbox";
 
 /* ---- the base ---- */
 
-/* Files of the host's /etc that programs of /usr cannot do without. */
-static const char *const etc_binds[] = {"/etc/alternatives", "/etc/ld.so.cache"};
-
-/* Where programs look for the certificates of the authorities that the host trusts. The first is its place in every box. */
-static const char *const bundles[] = {
-    "/etc/ssl/certs/ca-certificates.crt",                       /* Debian, Alpine, Arch, Gentoo */
-    "/etc/ssl/cert.pem",                                        /* Alpine, Arch */
-    "/etc/pki/tls/certs/ca-bundle.crt",                         /* Fedora and its relatives */
-    "/etc/pki/tls/cert.pem",
-    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-    "/etc/ssl/ca-bundle.pem",                                   /* openSUSE */
-};
-
 /* Directories of the host's programs, as far as they are no links. */
 static const char *const base_dirs[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32"};
-
-static void add_etc(struct px_plan *plan, const struct px_policy *policy)
-{
-    char text[512];
-    px_auto_buf struct px_buf servers = PX_BUF(512);
-    uint32_t uid = policy->user.uid, gid = policy->user.gid;
-
-    px_steps_dirs(plan, "/etc", true, 0);
-    (void)px_fmt(text, sizeof text,
-                 "root:x:0:0:root:/root:/usr/sbin/nologin\nsandbox:x:%u:%u:sandbox:%s:/bin/bash\n"
-                 "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n", uid, gid, px_root_home);
-    px_steps_file(plan, "/etc/passwd", text);
-    (void)px_fmt(text, sizeof text, "root:x:0:\ntty:x:5:\nsandbox:x:%u:\nnogroup:x:65534:\n", gid);
-    px_steps_file(plan, "/etc/group", text);
-    (void)px_fmt(text, sizeof text, "127.0.0.1 localhost\n::1 localhost ip6-localhost\n127.0.1.1 %s\n", policy->hostname);
-    px_steps_file(plan, "/etc/hosts", text);
-    (void)px_fmt(text, sizeof text, "%s\n", policy->hostname);
-    px_steps_file(plan, "/etc/hostname", text);
-    px_plan_resolv(policy, &servers);
-    px_steps_file(plan, "/etc/resolv.conf", px_buf_text(&servers));
-    px_steps_file(plan, "/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n");
-}
-
-const char *px_root_bundle(size_t index)
-{
-    return index < PX_COUNT_OF(bundles) ? bundles[index] : NULL;
-}
-
-bool px_root_wants_bundle(const struct px_policy *policy)
-{
-    return policy->net != PX_NET_NONE && policy->net != PX_NET_LOOPBACK;
-}
-
-/* The caller shows something there: it stands for itself. */
-static bool is_taken(const struct px_policy *policy, const char *path)
-{
-    bool work = policy->work_dir || policy->changes;
-    if (work && (px_path_within(policy->work_target, path) || px_path_within(path, policy->work_target)))
-        return true;
-    for (size_t i = 0; i < policy->binds.count; i++)
-        if (px_path_within(policy->binds.items[i].target, path) || px_path_within(path, policy->binds.items[i].target))
-            return true;
-    for (size_t i = 0; i < policy->tmpfs.count; i++)
-        if (px_path_within(policy->tmpfs.items[i].target, path) || px_path_within(path, policy->tmpfs.items[i].target))
-            return true;
-    return false;
-}
-
-/* What a bundle is, without links, if everybody can get there and read it: the child that copies it is nobody on the host. */
-static bool find_bundle(const char *path, char real[PATH_MAX], struct stat *st)
-{
-    char above[PATH_MAX];
-    struct stat dir;
-    if (!realpath(path, real) || stat(real, st) < 0 || !S_ISREG(st->st_mode) || !(st->st_mode & S_IROTH) ||
-        st->st_size > BUNDLE_BYTES)
-        return false;
-    (void)px_fmt(above, sizeof above, "%s", real);
-    for (char *end = strrchr(above, '/'); end && end > above; end = strrchr(above, '/')) {
-        *end = '\0';
-        if (stat(above, &dir) < 0 || !(dir.st_mode & S_IXOTH))
-            return false;
-    }
-    return true;
-}
-
-/* The authorities by which https knows its servers. A copy: by a watch on the host's own file a box would see when others
- * connect. One that not everybody may read is left out. */
-static void add_bundle(struct px_plan *plan, const struct px_policy *policy)
-{
-    const char *place = bundles[0];
-    char real[PATH_MAX];
-    struct stat st;
-    if (!px_root_wants_bundle(policy) || is_taken(policy, "/etc/ssl") || is_taken(policy, "/etc/pki"))
-        return;
-    for (size_t i = 0; i < PX_COUNT_OF(bundles); i++) {
-        if (!find_bundle(bundles[i], real, &st))
-            continue;
-        px_steps_dirs(plan, bundles[i], false, 0);
-        if (!px_steps_has(plan, PX_OP_BIND, place)) {
-            px_steps_dirs(plan, place, false, 0);
-            px_steps_file(plan, place, "");
-            px_steps_bind(plan, real, place, RO, &st)->flags |= PX_STEP_COPY;
-        }
-        if (i > 0)
-            px_steps_link(plan, place, bundles[i]);
-    }
-    if (px_steps_has(plan, PX_OP_BIND, place) && !px_steps_has(plan, PX_OP_SYMLINK, bundles[1]))
-        px_steps_link(plan, place, bundles[1]);
-}
 
 /* /bin, /lib and friends: links where the host has merged them into /usr, binds where it has not. */
 static void add_merged(struct px_plan *plan)
@@ -152,45 +48,48 @@ static void add_merged(struct px_plan *plan)
     }
 }
 
-/* Over the binds, which a template's boxes share: each box has inodes of its own. */
+/* Debian has python3 and no python, which is what most people and models write. What lies
+ * here is seen in /usr where the host's has nothing. A box of a template has no rights over it but those of everybody. */
+static const char added[] = "/etc/px/usr", added_python[] = "/etc/px/usr/bin/python";
+
+/* Over the binds, which a template's boxes share: each box has inodes of its own. Links alone need none. */
 static void add_own_inodes(struct px_plan *plan)
 {
-    for (size_t i = 0; i < PX_COUNT_OF(base_dirs); i++)
-        if (px_steps_has(plan, PX_OP_BIND, base_dirs[i]))
-            px_steps_at(plan, PX_OP_OWN_INODES, base_dirs[i])->attr = RO;
+    for (uint32_t i = 0, count = plan->count; i < count; i++) {
+        const char *path = px_plan_text(plan, plan->steps[i].dst);
+        if (plan->steps[i].op != PX_OP_BIND || plan->steps[i].flags & PX_STEP_FILE || px_equal(path, "/etc/alternatives"))
+            continue;
+        bool adds = px_equal(path, "/usr") && px_steps_has(plan, PX_OP_SYMLINK, added_python);
+        struct px_step *s = px_steps_at(plan, PX_OP_OWN_INODES, path);
+        s->attr = RO;
+        s->src = adds ? px_steps_text(plan, added) : 0;         /* path is gone with it: the arena may move */
+    }
+}
+
+static void add_python(struct px_plan *plan)
+{
+    static const char *const places[] = {"/usr/local/bin/python", "/usr/bin/python", "/bin/python"};
+    struct stat st;
+    for (size_t i = 0; i < PX_COUNT_OF(places); i++)
+        if (stat(places[i], &st) == 0)
+            return;
+    if (stat("/usr/bin/python3", &st) < 0)
+        return;
+    px_steps_dirs(plan, added_python, false, 0);
+    px_steps_link(plan, "python3", added_python);
 }
 
 static int add_host_base(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
 {
     struct stat st;
-    char zone[PATH_MAX];
 
     px_steps_dirs(plan, "/usr", true, 0);
     if (stat("/usr", &st) < 0)
         return px_fail(e, PX_E_MOUNT, errno, "the host has no /usr");
     px_steps_bind(plan, "/usr", "/usr", RO, &st);
     add_merged(plan);
-    add_etc(plan, policy);
-    for (size_t i = 0; i < PX_COUNT_OF(etc_binds); i++) {
-        if (stat(etc_binds[i], &st) < 0)
-            continue;
-        if (S_ISDIR(st.st_mode))
-            px_steps_dir(plan, etc_binds[i], 0755, 0);
-        else
-            px_steps_file(plan, etc_binds[i], "");
-        px_steps_bind(plan, etc_binds[i], etc_binds[i], RO, &st);
-        /* Every program opens it: a watch on the host's own would show when one starts. */
-        if (S_ISREG(st.st_mode) && st.st_mode & S_IROTH && st.st_size <= COPY_BYTES)
-            plan->steps[plan->count - 1].flags |= PX_STEP_COPY;
-    }
-    add_bundle(plan, policy);
-    px_steps_link(plan, "../usr/lib/os-release", "/etc/os-release");
-    ssize_t n = readlink("/etc/localtime", zone, sizeof zone - 1);
-    if (n > 0) {
-        zone[n] = '\0';
-        if (px_starts_with(zone, "/usr/"))
-            px_steps_link(plan, zone, "/etc/localtime");
-    }
+    px_etc_made(plan, policy);
+    px_etc_host(plan, policy);
     return 0;
 }
 
@@ -214,7 +113,7 @@ static int add_root(struct px_plan *plan, const struct px_policy *policy, struct
     }
     plan->root_dir = true;
     if (!policy->build)         /* there the accounts of the root itself are what is worked on */
-        add_etc(plan, policy);
+        px_etc_made(plan, policy);
     return 0;
 }
 
@@ -350,6 +249,8 @@ static int plan_with(struct px_plan *plan, const struct px_policy *policy, const
     px_steps_dir(plan, "/sys", 0555, 0);
     if (!policy->overlay)
         px_steps_dir(plan, "/root", 0, 0);
+    if (!dir)
+        add_python(plan);
     add_dev_skeleton(plan);
     px_places_skeleton(plan, places);
     if (!dir && !px_steps_has(plan, PX_OP_MKDIR, "/var/tmp")) {

@@ -38,11 +38,17 @@ bool px_steps_has(const struct px_plan *plan, enum px_op op, const char *dst);
 int px_root_plan(struct px_plan *plan, const struct px_policy *policy, struct px_err *e);
 /* The devices of every box, by path; NULL past the end. */
 const char *px_root_device(size_t index);
-/* The same for where the host's certificates of authorities may lie; and whether a box has use for them. */
-const char *px_root_bundle(size_t index);
-bool px_root_wants_bundle(const struct px_policy *policy);
-
 extern const char px_root_home[];
+
+/* box/etc.c: the files that px makes up; then those of the host for its programs. */
+void px_etc_made(struct px_plan *plan, const struct px_policy *policy);
+void px_etc_host(struct px_plan *plan, const struct px_policy *policy);
+/* Where the host's certificates of authorities may lie, by path, NULL past the end; and whether a box has use for them. */
+const char *px_etc_bundle(size_t index);
+bool px_etc_wants_bundle(const struct px_policy *policy);
+/* Calls for each file that programs read, and each directory, with a slash at its end. */
+typedef void px_etc_function(struct px_plan *plan, const struct px_policy *policy, const char *path);
+void px_etc_each(px_etc_function *function, struct px_plan *plan, const struct px_policy *policy);
 
 /* box/plan_env.c: the variables, as offsets of texts (the caller's to free), 0 or -ENOMEM; and every place where the command may
  * be, in the box's PATH, one text after the other. */
@@ -55,4 +61,7 @@ uint32_t px_plan_stay_filters(struct px_plan *plan, const struct px_policy *poli
 /* box/plan_landlock.c: the second layer says what the mounts say, once more; without mounts, it alone says what is granted. */
 void px_plan_landlock(struct px_plan *plan, const struct px_policy *policy);
 void px_plan_host_paths(struct px_plan *plan, const struct px_policy *policy);
-void px_plan_weaker(struct px_plan *plan);      /* names what a tier without namespaces lacks */
+/* Names what a tier without namespaces lacks. */
+void px_plan_weaker(struct px_plan *plan, const struct px_policy *policy);
+/* Whether the filter has to hold a policy without a network, because there is no namespace that does. */
+bool px_plan_cuts_network(const struct px_plan *plan, const struct px_policy *policy);

@@ -19,6 +19,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "box/lend.h"
 #include "kernel/notify.h"
 #include "kernel/pidfd.h"
 #include "kernel/tree.h"
@@ -431,6 +432,8 @@ static int finish(struct px_box *box, struct px_err *e)
         box->disk.over = px_disk_over(&box->disk, box->writable, box->writable_count, 0, px_now_nsec());
     if (box->disk.on && box->disk.unread_before)
         add_hint(box, "a part of a writable bind could not be read: what was written there is not counted by --disk");
+    if (!px_lend_back(box))
+        add_hint(box, "a part of a writable bind could not be given back: files in it have ids of the box");
     px_report_make(box);
     for (int i = 0; i < PX_FLOW_COUNT; i++)     /* whoever reads what we hand on sees the end now */
         px_flow_close(box, i);

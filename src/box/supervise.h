@@ -21,6 +21,7 @@
 #include "kernel/cgroup.h"
 #include "kernel/idmap.h"
 #include "kernel/init.h"
+#include "net/wire.h"
 
 enum { PX_CHUNK = 4096, PX_FLOW_COUNT = 3 };
 
@@ -78,6 +79,8 @@ struct px_carrier {
     int pid;                    /* the same: it works for the box, so that the limits of the box hold it */
     unsigned processes;         /* that it will be */
     int record;                 /* what `mark` and `tell` read, also in another process that uses the box */
+    struct px_port ports[PX_NET_PORTS_MAX];     /* px_box_port */
+    size_t ports_count;
     void (*end)(struct px_carrier *carrier);    /* the box is gone: deliver what is on its way, then go */
     void (*kill)(struct px_carrier *carrier);
     int (*failed)(struct px_carrier *carrier, struct px_err *e);       /* the step DRIVER failed: its words. NULL: it has no such step */
@@ -103,6 +106,8 @@ struct px_box {
     char **argv;                /* of the payload, for the result; one allocation */
     int *writable;              /* what the box may write of the caller's files, opened before it could move them */
     size_t writable_count;
+    struct px_loan *loans;      /* which of them have the box's ids while it runs */
+    size_t loans_count;
     int stripped;               /* files in kept changes that lost their privileges before the start */
     struct px_disk disk;        /* the bound on them */
     struct px_upper upper[PX_UPPERS];           /* directories of the caller's that take changes: of the root, of a directory */
@@ -203,7 +208,8 @@ int px_launch_receive_fd(int control, void *data, size_t size);
 /* The sealed image of px-init, for a caller that makes many boxes: they can share it (plan.image). A descriptor or -errno. */
 int px_launch_image(void);
 int px_launch(struct px_box *box, const struct px_policy *policy, const struct px_io *io, struct px_err *e);
-/* The words for two failures that a partner may see before or after. */
+/* The words for failures that a partner may see before or after. */
+int px_launch_no_namespace(int err, struct px_err *e);
 int px_launch_exec_failed(int err, bool found, const char *command, struct px_err *e);
 int px_launch_bind_failed(const struct px_plan *plan, const struct px_step *s, int err, struct px_err *e);
 /* box/flow.c: moving bytes. */

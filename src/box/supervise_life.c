@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "box/lend.h"
 #include "box/supervise.h"
 
 static int make_id(char out[20])
@@ -196,6 +197,7 @@ void px_supervise_free(struct px_box *box)
         box->after->done(box->after);
     for (int i = 0; i < PX_UPPERS; i++)
         px_upper_done(&box->upper[i]);
+    (void)px_lend_back(box);    /* while the ids are still the box's own */
     px_idmap_done(&box->ids);
     for (size_t i = 0; i < PX_COUNT_OF(descriptors); i++)
         *descriptor(box, i) = px_fd_close(*descriptor(box, i));

@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "box/lend.h"
 #include "box/places.h"
 #include "box/supervise.h"
 #include "kernel/abi.h"
@@ -139,7 +140,7 @@ static int choose_ids(struct px_box *box, const struct px_policy *policy, struct
         if (px_sys(SYS_getgroups, 0, 0) > 0)
             px_plan_lacks(plan, "groups: the caller's groups are kept");
     }
-    return px_plan_arm(plan, &box->ids, e);
+    return px_plan_arm(plan, &box->ids, e) < 0 ? -1 : px_lend(box, e);
 }
 
 /* A file that has privileges already (set-id bits, capabilities) keeps them when it is written through a mapping, and

@@ -142,19 +142,9 @@ static bool builds(enum px_op op)
 
 static bool is_base(const char *path)
 {
-    static const char *const base[] = {"/usr",
-                                       "/bin",
-                                       "/sbin",
-                                       "/lib",
-                                       "/lib64",
-                                       "/lib32",
-                                       "/libx32",
-                                       "/etc/alternatives",
-                                       "/etc/ld.so.cache",
-                                       "/etc/ssl/certs/ca-certificates.crt"};
-
+    static const char *const base[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/etc"};
     for (size_t i = 0; i < PX_COUNT_OF(base); i++)
-        if (strcmp(path, base[i]) == 0)
+        if (px_path_within(path, base[i]))
             return true;
     return false;
 }
@@ -305,7 +295,7 @@ static void check_launch(const struct px_plan *plan, bool tty)
         PX_OP_BOUND,   PX_OP_PAYLOAD, PX_OP_IDS,  PX_OP_CHDIR, PX_OP_LANDLOCK, PX_OP_ENFORCE, PX_OP_CLOSE,
         PX_OP_SECCOMP, PX_OP_EXEC,    PX_OP_INIT, PX_OP_WAIT,  PX_OP_JOIN,     PX_OP_READY};
     /* Where the caller's processes are around the box, a second one goes before. */
-    int filters = plan->tier == PX_TIER_LANDLOCK ? 2 : 1;
+    int filters = plan->tier == PX_TIER_LANDLOCK ? 3 : 1;       /* of plans without a network */
     uint32_t seccomp = find(plan, PX_OP_SECCOMP, NULL) + (uint32_t)filters - 1;
 
     for (size_t i = 0; i < PX_COUNT_OF(pairs); i++)
@@ -508,8 +498,18 @@ TEST(the_network_of_another_box_is_named)
     ASSERT(!has_word(plan->mechanisms, plan->mechanisms_count, "namespaces=user"));
     px_plan_free(plan);
     refuse_plan("default", PAIRS("net", "box:web", "publish", "1:2/udp"), &full_host, PX_E_USAGE);
+    refuse_plan("default", PAIRS("net", "pid:77", "allow-net", "good.test"), &full_host, PX_E_USAGE);
     refuse_plan("default", PAIRS("net", "box:web", "runtime", "crun"), &full_host, PX_E_NOT_BUILT);
     refuse_plan("default", PAIRS("net", "box:web", "require", "landlock"), &landlock, PX_E_TIER);
+}
+
+/* A library's sandbox publishes ports of its network by one more box in it. */
+TEST(a_port_of_the_network_of_another_process)
+{
+    struct px_plan *plan = make_plan("default", PAIRS("net", "pid:77", "publish", "0:80"), &full_host);
+    ASSERT(plan->joins && plan->carried && !plan->own_net);
+    ASSERT(find(plan, PX_OP_NETNS, NULL) == NOWHERE && find(plan, PX_OP_NETLINK, NULL) == NOWHERE && step(plan, PX_OP_SOCKET, NULL));
+    px_plan_free(plan);
 }
 
 TEST(a_shared_network_is_named)
@@ -938,7 +938,8 @@ TEST(landlock_tier)
     ASSERT_STR(px_plan_text(plan, step(plan, PX_OP_CHDIR, NULL)->dst), "/tmp/px-scratch");
     ASSERT(has_word(plan->missing, plan->missing_count, "namespaces"));
     ASSERT(has_word(plan->missing, plan->missing_count, "root"));
-    ASSERT(has_word(plan->missing, plan->missing_count, "net"));
+    ASSERT(!has_word(plan->missing, plan->missing_count, "net"));
+    ASSERT(has_word(plan->mechanisms, plan->mechanisms_count, "net=no internet sockets"));
     ASSERT(!has_word(plan->missing, plan->missing_count, "signals"));
     ASSERT_EQ(step(plan, PX_OP_SECCOMP, NULL)->num, PX_FILTER_SELF);
     ASSERT_EQ(find(plan, PX_OP_ALLOW, "/dev/pts"), NOWHERE);
@@ -948,6 +949,10 @@ TEST(landlock_tier)
     ASSERT_EQ(find(plan, PX_OP_ALLOW, "/dev/pts"), NOWHERE);
     check_before(plan, PX_OP_TERMINAL, PX_OP_LANDLOCK);
     ASSERT_EQ(step(plan, PX_OP_ALLOW, "/proc/self/fd/0")->num, px_landlock_device());
+    px_plan_free(plan);
+    plan = make_plan("default", PAIRS("require", "landlock", "net", "host"), &bare_host);
+    ASSERT(has_word(plan->missing, plan->missing_count, "net"));
+    ASSERT_EQ(count_of(plan, PX_OP_SECCOMP), 2);
     px_plan_free(plan);
     struct px_host older = bare_host;
     older.landlock_abi = 5;
@@ -1266,6 +1271,19 @@ TEST(the_base_has_inodes_of_the_boxes_own)
     px_plan_free(plan);
 }
 
+/* A host that has python3 alone. */
+TEST(python_has_its_short_name)
+{
+    bool short_name = access("/usr/bin/python", F_OK) == 0 || access("/usr/local/bin/python", F_OK) == 0 || access("/bin/python", F_OK) == 0;
+    bool wanted = !short_name && access("/usr/bin/python3", F_OK) == 0;
+    struct px_plan *plan = make_plan("default", NULL, &full_host);
+    uint32_t link = find(plan, PX_OP_SYMLINK, "/etc/px/usr/bin/python"), own = find(plan, PX_OP_OWN_INODES, "/usr");
+    ASSERT_EQ(link != NOWHERE, wanted);
+    ASSERT(own != NOWHERE && (!wanted || link < own));
+    ASSERT_STR(px_plan_text(plan, plan->steps[own].src), wanted ? "/etc/px/usr" : "");
+    px_plan_free(plan);
+}
+
 /* The host's own file would show when others connect; a box without a network has no use for it. */
 TEST(certificates_are_a_copy_and_for_the_network)
 {
@@ -1282,6 +1300,24 @@ TEST(certificates_are_a_copy_and_for_the_network)
     }
     struct px_plan *plan = make_plan("default", PAIRS("net", "host", "tmpfs", "/etc/ssl"), &full_host);
     ASSERT(find(plan, PX_OP_BIND, place) == NOWHERE);
+    px_plan_free(plan);
+}
+
+/* What ordinary programs read: files as copies, directories with inodes of the box's own; nothing where the caller has something. */
+TEST(etc_has_what_programs_read)
+{
+    struct px_plan *plan = make_plan("default", NULL, &full_host);
+    uint32_t services = find(plan, PX_OP_BIND, "/etc/services"), fonts = find(plan, PX_OP_BIND, "/etc/fonts");
+    ASSERT_EQ(services != NOWHERE, access("/etc/services", R_OK) == 0);
+    ASSERT(services == NOWHERE || plan->steps[services].flags & PX_STEP_COPY);
+    ASSERT_EQ(fonts != NOWHERE, access("/etc/fonts", X_OK) == 0);
+    ASSERT_EQ(find(plan, PX_OP_OWN_INODES, "/etc/fonts") != NOWHERE, fonts != NOWHERE);
+    ASSERT(find(plan, PX_OP_BIND, "/etc/ssl/certs/java/cacerts") == NOWHERE);
+    ASSERT(find(plan, PX_OP_OWN_INODES, "/etc/alternatives") == NOWHERE);
+    px_plan_free(plan);
+    plan = make_plan("default", PAIRS("tmpfs", "/etc/services", "tmpfs", "/etc/fonts/conf.d"), &full_host);
+    ASSERT(find(plan, PX_OP_BIND, "/etc/services") == NOWHERE);
+    ASSERT(find(plan, PX_OP_BIND, "/etc/fonts") == NOWHERE);
     px_plan_free(plan);
 }
 

@@ -214,12 +214,14 @@ TEST(the_network_of_another_box)
 
 TEST(published_ports_are_read_strictly)
 {
-    static const char *const bad[] = {"", "80", ":80", "80:", "0:80", "80:0", "65536:80", "a:80", "1.2.3:1:2", "::1:1:2", "[1.2.3.4]:1:2",
+    static const char *const bad[] = {"", "80", ":80", "80:", "80:0", "65536:80", "a:80", "1.2.3:1:2", "::1:1:2", "[1.2.3.4]:1:2",
                                       "[::1:1:2", "1:2:3:4", "1:2/sctp", "1:2/", "-1:2", " 1:2"};
     struct px_publish p;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         if (px_policy_parse_publish(bad[i], &p) != -EINVAL)
             FAIL("'%s' is taken", bad[i]);
+    ASSERT_EQ(px_policy_parse_publish("0:80", &p), 0);          /* one that is free */
+    ASSERT(p.host == 0 && p.box == 80);
     ASSERT_EQ(px_policy_parse_publish("1:2/udp", &p), 0);
     ASSERT(p.udp && p.host == 1 && p.box == 2);
     ASSERT_EQ(px_policy_parse_publish("[::1]:18080:80/tcp", &p), 0);

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "infer/elf.h"
 
-enum { MINOR_MIN = 8, MINOR_MAX = 40, FILE_MAX = 48 << 20 };
+enum { FILE_MAX = 48 << 20 };
 
 /* ---- numbers in files ---- */
 
@@ -141,10 +141,11 @@ static int look_into(int root, int fd, struct px_base_python *f)
 
 /* ---- */
 
-static int try_one(int root, const char *place, unsigned minor, struct px_base_python *f)
+int px_base_python_at(int root, const char *base, const char *program, unsigned minor, struct px_base_python *f)
 {
     f->python = (struct px_python){.base = f->base, .version = f->version, .minor = minor, .machine = f->machine, .program = f->program};
-    (void)px_fmt(f->program, sizeof f->program, "/%s/python3.%u", place, minor);
+    if (px_fmt(f->base, sizeof f->base, "%s", base) < 0 || px_fmt(f->program, sizeof f->program, "%s", program) < 0)
+        return -ENAMETOOLONG;
     (void)px_fmt(f->machine, sizeof f->machine, "x86_64");
     px_auto_fd int fd = px_open_beneath(root, f->program + 1, O_RDONLY | O_NONBLOCK, 0);
     return fd < 0 ? 1 : look_into(root, fd, f);
@@ -153,11 +154,11 @@ static int try_one(int root, const char *place, unsigned minor, struct px_base_p
 int px_base_python_find(int root, const char *base, struct px_base_python *ret_found)
 {
     static const char *const places[] = {"usr/local/bin", "usr/bin"};
-    if (px_fmt(ret_found->base, sizeof ret_found->base, "%s", base) < 0)
-        return -ENAMETOOLONG;
+    char program[64];
     for (size_t i = 0; i < PX_COUNT_OF(places); i++)
-        for (unsigned minor = MINOR_MAX; minor >= MINOR_MIN; minor--) {
-            int r = try_one(root, places[i], minor, ret_found);
+        for (unsigned minor = PX_PYTHON_MINOR_MAX; minor >= PX_PYTHON_MINOR_MIN; minor--) {
+            (void)px_fmt(program, sizeof program, "/%s/python3.%u", places[i], minor);
+            int r = px_base_python_at(root, base, program, minor, ret_found);
             if (r <= 0)
                 return r;
         }

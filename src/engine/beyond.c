@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "engine/join.h"
+#include "engine/sandbox.h"
 #include "engine/network.h"
 #include "runtime/run.h"
 #include "seccomp/print.h"
@@ -54,11 +55,12 @@ int px_beyond_warnings(const struct px_policy *policy, char **ret_text, struct p
     return 0;
 }
 
-int px_beyond_root(const struct px_policy *policy, char **ret_dir, struct px_root_lease **ret_lease, struct px_err *e)
+int px_beyond_root(const struct px_policy *policy, bool ahead, char **ret_dir, struct px_root_lease **ret_lease, struct px_err *e)
 {
     struct px_sandbox *sandbox = NULL;
     if (px_sandbox_open(NULL, &sandbox, e) < 0)
         return -1;
+    px_store_look_only(sandbox->store, ahead);
     int r = px_sandbox_root(sandbox, policy->base, policy->rootfs, ret_dir, ret_lease, e);
     px_sandbox_close(sandbox);
     return r;

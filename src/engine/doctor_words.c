@@ -162,7 +162,7 @@ static const struct {
     {ROW(OVERLAY, OTHER), "As root: modprobe overlay (and a line `overlay` in /etc/modules-load.d to keep it)"},
     {ROW(OVERLAY, ALPINE), "As root: modprobe overlay (and a line `overlay` in /etc/modules to keep it)"},
     {ROW(IDMAPPED, OTHER),
-     "Keep what root's boxes bind on ext4, xfs or btrfs, or use a newer kernel (tmpfs: 6.3, overlayfs: 5.19)"},
+     "Keep what root's boxes bind on ext4, xfs, btrfs or tmpfs (from Linux 6.3); elsewhere it is lent to them (px-exec(1), bind)"},
     {ROW(LANDLOCK, OTHER), "Boot a kernel that has Landlock (5.13) with landlock in its lsm= parameter"},
     {ROW(LANDLOCK, DEBIAN), "Put landlock into lsm= of GRUB_CMDLINE_LINUX in /etc/default/grub, run update-grub, reboot"},
     {ROW(LANDLOCK, UBUNTU), "Put landlock into lsm= of GRUB_CMDLINE_LINUX in /etc/default/grub, run update-grub, reboot"},

@@ -131,8 +131,8 @@ static int put_profile(struct px_sandbox *s, struct px_env *env, struct px_err *
 
 static int name_profile(struct px_env_work *w, struct px_env *env, struct px_err *e)
 {
-    if (px_profile_env(w->ask->manifest ? &w->ask->manifest->env : NULL, getenv("PX_PROFILE_ENV_VARS"), &env->variables,
-                       e) < 0 ||
+    const char *more = w->ask->depth ? NULL : getenv("PX_PROFILE_ENV_VARS");
+    if (px_profile_env(w->ask->manifest ? &w->ask->manifest->env : NULL, more, &env->variables, e) < 0 ||
         px_python_put(w->s->store, w->runtime, &env->runtime_oid, e) < 0)
         return -1;
     env->project = json_incref(w->ask->project);
@@ -191,6 +191,18 @@ static int add_oid(json_t *list, const struct px_oid *oid)
     return json_array_append_new(list, json_string(oid->hex));
 }
 
+/* What a package was built with stays as long as it does: --check-repro builds it again. */
+static int add_tools(json_t *trees, const json_t *tools)
+{
+    const json_t *item;
+    size_t i;
+    json_array_foreach(json_object_get(tools, "packages"), i, item) {
+        if (json_array_append(trees, json_object_get(item, "tree")) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* All that the environment needs, in its record; the archives themselves are not. */
 static int make_record(struct px_env_work *w, const struct px_env *env, struct px_err *e)
 {
@@ -204,7 +216,7 @@ static int make_record(struct px_env_work *w, const struct px_env *env, struct p
         record ? add_oid(blobs, &env->profile) + add_oid(blobs, &env->runtime_oid) + add_oid(trees, &env->tree) : -1;
     for (size_t i = 0; r == 0 && i < env->count; i++)
         r = add_oid(blobs, &env->packages[i].source) + add_oid(blobs, &env->packages[i].build) +
-            add_oid(trees, &env->packages[i].tree) +
+            add_oid(trees, &env->packages[i].tree) + add_tools(trees, env->packages[i].tools) +
             json_array_append_new(packages, px_env_package_json(&env->packages[i]));
     if (r < 0 || px_canonical(record, &text) < 0)
         return no_memory(e);
@@ -267,7 +279,7 @@ static int hold(struct px_env_work *w, struct px_env *env, struct px_err *e)
 /* ---- looking ---- */
 
 /* 1: it is as this px makes them, and every tree that the record names is there. */
-static int has_all(struct px_sandbox *s, const json_t *record)
+static int has_all(struct px_sandbox *s, const json_t *record, bool known)
 {
     const json_t *list = json_object_get(json_object_get(record, "refs"), "trees"), *item;
     uint64_t layout = 0;
@@ -276,7 +288,8 @@ static int has_all(struct px_sandbox *s, const json_t *record)
         return 0;
     json_array_foreach(list, i, item) {
         struct px_oid id;
-        if (px_oid_parse(json_string_value(item), false, &id) < 0 || !px_tree_has(s->store, &id))
+        if (px_oid_parse(json_string_value(item), false, &id) < 0 ||
+            !(known ? px_tree_known(s->store, &id) : px_tree_has(s->store, &id)))
             return 0;
     }
     return 1;
@@ -288,7 +301,25 @@ static bool is_for(const json_t *record, const json_t *project)
     return made && project ? json_equal(made, project) : !made && !project;
 }
 
-int px_env_check(struct px_sandbox *s, const char *profile, const json_t *project, struct px_err *e)
+/* Each source archive was built with the capabilities that it would be built with now. */
+static int builds_fit(const json_t *record, const struct px_env_ask *ask, struct px_err *e)
+{
+    const json_t *item;
+    size_t i;
+    json_array_foreach(json_object_get(record, "packages"), i, item) {
+        const char *name = px_document_text(item, "name"), *had = px_document_text(item, "capabilities");
+        px_auto_free char *now = NULL;
+        if (json_is_true(json_object_get(item, "wheel")))
+            continue;
+        if (!name || px_env_needs(ask, name, &now, e) < 0)
+            return -1;
+        if (!had || !px_equal(had, now))
+            return 2;
+    }
+    return 1;
+}
+
+int px_env_check(struct px_sandbox *s, const char *profile, const struct px_env_ask *ask, bool known, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     px_auto(px_document) json_t *record = NULL;
@@ -307,7 +338,9 @@ int px_env_check(struct px_sandbox *s, const char *profile, const json_t *projec
     if (px_document_read(px_buf_text(&text), text.len, "the record of an environment", PX_E_RECORD, &record, &damaged) <
         0)
         return 0;
-    return !has_all(s, record) ? 0 : is_for(record, project) ? 1 : 2;
+    if (!has_all(s, record, known))
+        return 0;
+    return !ask ? 1 : !is_for(record, ask->project) ? 3 : builds_fit(record, ask, e);
 }
 
 /* ---- reading it back ---- */

@@ -27,7 +27,22 @@ struct px_pins;
 struct px_sandbox;
 
 #define PX_ENV_OTHER_FILE "other_file"          /* the reason where a file was found that the lock does not name */
+#define PX_ENV_BUILD_FAILED "sdist_build_failed"        /* the reason where a source archive does not become a wheel */
 enum { PX_ENV_LAYOUT = 2 };     /* of the directory; part of its tree's id, not of the profile's */
+
+/* Who finds packages for requirements: what the build of a source archive asks for is known only when it is unpacked. */
+struct px_names;
+struct px_env_finder {
+    int (*find)(void *user, const struct px_names *requirements, struct px_pins *ret_pins, struct px_err *e);
+    void *user;
+};
+
+/* The root that source archives were last built on, so that the distribution is asked for its packages once: for the same
+ * capabilities it is the same. */
+struct px_env_root {
+    char capabilities[2048];
+    struct px_oid tree, packages;
+};
 
 struct px_env_ask {
     const struct px_manifest *manifest;         /* for its variables and groups; NULL: none */
@@ -39,6 +54,11 @@ struct px_env_ask {
     const char *const *find_links;              /* directories with archives, NULL-terminated; NULL: none */
     bool frozen;                /* every file has to have a hash in the lock */
     bool offline;               /* nothing is fetched */
+    const struct px_env_finder *finder;         /* NULL: none */
+    const struct px_pins *builds;               /* the lock that says what builds are given; NULL: none does */
+    const char *capabilities;   /* for source archives, separated by blanks; NULL: what the manifest and the pins ask for */
+    struct px_env_root *root;   /* kept by the caller, empty at first; NULL: none */
+    unsigned depth;             /* 0: of a project; 1: of what it builds; and so on */
 };
 
 struct px_env_package {
@@ -47,6 +67,8 @@ struct px_env_package {
     struct px_oid sha256;       /* of the archive */
     struct px_oid source, build;                /* objects: source_oid, pkg_build_oid */
     struct px_oid options;      /* what a source was built with: base and packages; "" for a wheel */
+    char *capabilities;         /* whose development packages these were, separated by blanks; NULL for a wheel */
+    json_t *tools;              /* the environment of a source's build: {"profile_oid", "packages"}; NULL: none of its own */
     struct px_oid tree;         /* the files */
     char **needed;              /* libraries that it needs and does not bring */
     size_t needed_count;
@@ -72,9 +94,22 @@ struct px_env {
 int px_env_build(struct px_sandbox *s, const struct px_env_ask *ask, struct px_env *ret_env, struct px_err *e);
 void px_env_done(struct px_env *env);
 /* Whether the environment of that name can be used as it is: its record, its link, and every tree that it needs are
- * there. 1, 0, -1; 2: it is whole, and made for other packages of the project's own than these (NULL: none). Does not
- * hash anything; `px sandbox status --verify` does. */
-int px_env_check(struct px_sandbox *s, const char *profile, const json_t *project, struct px_err *e);
+ * there. 1, 0, -1; 2: all is there, and a source archive would be built with other capabilities now; 3: it is made for
+ * other packages of the project's own (ask NULL: neither is looked at). The trees are what was stored, unless that
+ * they are `known` is enough. */
+int px_env_check(struct px_sandbox *s, const char *profile, const struct px_env_ask *ask, bool known, struct px_err *e);
+
+/* Finds out what the builds of the pins' source archives ask for, so that a lock can say it: every question goes to the
+ * finder. An archive that is not to be had yet is passed over. */
+int px_env_ask_builds(struct px_sandbox *s, const struct px_env_ask *ask, struct px_err *e);
+
+/* Where the code of source archives is run before anything is known of them but their names: the base with a compiler and the
+ * development packages of the project's capabilities and of those that these requirements are known for. The path of its root,
+ * these capabilities, separated by blanks, and a hold on it; 1: there are no such capabilities. */
+int px_env_build_root(struct px_sandbox *s, const struct px_env_ask *ask, const struct px_names *requirements, char *path,
+                      size_t size, char **ret_capabilities, struct px_lease **ret_lease, struct px_err *e);
+/* Whether a list of words has this one; NULL has none. */
+bool px_env_has_word(const char *words, const char *word);
 
 /* PX121: the lock has no hash for the file of this package. */
 struct px_chosen;

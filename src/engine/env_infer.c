@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/json.h"
@@ -10,7 +11,9 @@
 #include "engine/env_inside.h"
 #include "image/capability.h"
 #include "infer/infer.h"
+#include "infer/tables.h"
 #include "project/manifest.h"
+#include "project/marker.h"
 
 static int no_memory(struct px_err *e)
 {
@@ -77,7 +80,7 @@ int px_env_infer(const struct px_manifest *manifest, const struct px_pins *pins,
     const struct px_env_ask lock = {.manifest = manifest, .pins = pins, .python = python};
     px_auto_free struct px_infer_wish *wishes = NULL;
     px_auto_free struct px_infer_package *packages = NULL;
-    struct px_infer_ask ask = {.automatic = !manifest || manifest->sandbox_auto};
+    struct px_infer_ask ask = {.automatic = !manifest || manifest->sandbox_auto, .base = python ? python->base : NULL};
     if (take_wishes(manifest, &wishes, &ask.wish_count, e) < 0)
         return -1;
     if (env && !(packages = from_env(env)))
@@ -91,6 +94,86 @@ int px_env_infer(const struct px_manifest *manifest, const struct px_pins *pins,
     return r < 0 ? px_fail(e, r == -ENOMEM ? PX_E_MEMORY : PX_E_LIMIT, r,
                            "cannot say which capabilities the environment needs")
                  : 0;
+}
+
+/* ---- for building ---- */
+
+struct names {
+    const char *items[PX_CAPABILITIES_MAX + 1];
+    size_t count;
+};
+
+/* Names of the table, each once; what is not in it is left out. */
+static void add_words(struct names *n, const char *words)
+{
+    char name[64];
+    for (const char *at = words; *(at += strspn(at, " ")); at += strcspn(at, " ")) {
+        const struct px_capability *c = px_fmt(name, sizeof name, "%.*s", (int)strcspn(at, " "), at) < 0
+                                            ? NULL
+                                            : px_capability_find(name);
+        size_t i = 0;
+        while (c && i < n->count && n->items[i] != c->name)
+            i++;
+        if (c && i == n->count && n->count < PX_CAPABILITIES_MAX)
+            n->items[n->count++] = c->name;
+    }
+}
+
+static void add_known(struct names *n, const char *package)
+{
+    const struct px_dist *dist = px_dist_find(package);
+    add_words(n, dist ? dist->capabilities : "");
+}
+
+static int add_inferred(struct names *n, const struct px_env_ask *ask, const struct px_pins *pins, struct px_err *e)
+{
+    struct px_inferred inferred = {0};
+    if (px_env_infer(ask->manifest, pins, ask->python, NULL, &inferred, e) < 0)
+        return -1;
+    for (size_t i = 0; i < inferred.effective_count; i++)
+        add_words(n, inferred.effective[i]);
+    px_inferred_done(&inferred);
+    return 0;
+}
+
+static int join(const struct names *n, char **ret_words, struct px_err *e)
+{
+    px_auto_buf struct px_buf text = PX_BUF(1 << 14);
+    struct px_capability_set set;
+    if (px_capability_set_make(n->items, &set, e) < 0)
+        return -1;
+    for (size_t i = 0; i < set.count; i++)
+        px_buf_printf(&text, "%s%s", i ? " " : "", set.items[i]->name);
+    *ret_words = text.err < 0 ? NULL : strdup(px_buf_text(&text));
+    return *ret_words ? 0 : no_memory(e);
+}
+
+int px_env_needs(const struct px_env_ask *ask, const char *name, char **ret_words, struct px_err *e)
+{
+    struct names names = {.count = 0};
+    if (ask->capabilities)
+        add_words(&names, ask->capabilities);
+    else if (add_inferred(&names, ask, ask->pins, e) < 0)
+        return -1;
+    add_known(&names, name);
+    return join(&names, ret_words, e);
+}
+
+int px_env_needs_of(const struct px_env_ask *ask, const struct px_names *requirements, char **ret_words,
+                    struct px_err *e)
+{
+    const struct px_pins none = {0};
+    struct names names = {.count = 0};
+    if (add_inferred(&names, ask, &none, e) < 0)
+        return -1;
+    for (size_t i = 0; i < requirements->count; i++) {
+        struct px_requirement q;
+        char name[256];
+        if (px_requirement_parse(requirements->items[i], &q) == 0 &&
+            px_package_name(q.name, q.name_length, name, sizeof name) == 0)
+            add_known(&names, name);
+    }
+    return join(&names, ret_words, e);
 }
 
 void px_env_explain(const struct px_inferred *inferred, struct px_json *j, const char *name)

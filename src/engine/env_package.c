@@ -20,7 +20,7 @@
 #include "store/document.h"
 
 enum { TEXT_MAX = 4 << 20, FILE_NAME_MAX = 256 };
-#define SDIST_BUILDER "px-sdist-2+" PX_WHEEL_BUILDER
+#define SDIST_BUILDER "px-sdist-3+" PX_WHEEL_BUILDER
 
 static int no_memory(struct px_err *e)
 {
@@ -39,6 +39,8 @@ void px_env_package_done(struct px_env_package *p)
     free(p->name);
     free(p->version);
     free(p->file);
+    free(p->capabilities);
+    json_decref(p->tools);
     free_texts(p->needed, p->needed_count);
     free_texts(p->scripts, p->script_count);
     *p = (struct px_env_package){0};
@@ -80,12 +82,24 @@ static int put_build(struct px_env_work *w, struct px_env_package *p, const stru
                       &p->build, e);
 }
 
+/* What a source archive becomes hangs on what it is built with, as far as that is known before. */
+static int key_of_build(struct px_env_work *w, const struct px_env_package *p, json_t *key)
+{
+    const struct px_pins *lock = w->ask->builds;
+    struct px_oid builds;
+    if (json_object_set_new(key, "capabilities", json_string(p->capabilities)) < 0)
+        return -1;
+    if (!lock || lock->build_count == 0)
+        return 0;
+    return px_pins_builds_id(lock, &builds) < 0 ? -1 : json_object_set_new(key, "builds", json_string(builds.hex));
+}
+
 static int key_of(struct px_env_work *w, const struct px_env_package *p, struct px_oid *ret_key, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     px_auto(px_document) json_t *key = json_pack("{ssssssss}", "kind", "pkg-build key", "builder_id", builder_of(p),
                                                  "runtime_abi", w->abi, "source_oid", p->source.hex);
-    if (!key || px_canonical(key, &text) < 0 || px_hash_bytes(text.data, text.len, ret_key) < 0)
+    if (!key || (!p->wheel && key_of_build(w, p, key) < 0) || px_canonical(key, &text) < 0 || px_hash_bytes(text.data, text.len, ret_key) < 0)
         return no_memory(e);
     return 0;
 }
@@ -122,9 +136,10 @@ static int texts_from(const json_t *array, char ***ret_list, size_t *ret_count)
 static int write_about(const struct px_env_package *p, struct px_buf *out)
 {
     px_auto(px_document) json_t *about =
-        json_pack("{s:s,s:s,s:s,s:o,s:o,s:b,s:s}", "kind", "pkg-build", "build_options_hash", p->options.hex,
+        json_pack("{s:s,s:s,s:s,s:o,s:o,s:b,s:s,s:O*}", "kind", "pkg-build", "build_options_hash", p->options.hex,
                   "pkg_build_oid", p->build.hex, "needed", texts_json(p->needed, p->needed_count), "scripts",
-                  texts_json(p->scripts, p->script_count), "pth", (int)p->has_pth, "source_oid", p->source.hex);
+                  texts_json(p->scripts, p->script_count), "pth", (int)p->has_pth, "source_oid", p->source.hex,
+                  "tools", p->tools);
     return about ? px_canonical(about, out) : -ENOMEM;
 }
 
@@ -139,6 +154,7 @@ static int recall(struct px_env_work *w, struct px_env_package *p, struct px_err
     if (options && options[0] && px_oid_parse(options, false, &p->options) < 0)
         return px_fail(e, PX_E_RECORD, 0, "the record of the package %s is not what px writes", p->name);
     p->has_pth = json_is_true(json_object_get(about, "pth"));
+    p->tools = json_incref(json_object_get(about, "tools"));
     if (px_oid_parse(px_document_text(about, "pkg_build_oid"), false, &p->build) < 0 ||
         texts_from(json_object_get(about, "needed"), &p->needed, &p->needed_count) < 0 ||
         texts_from(json_object_get(about, "scripts"), &p->scripts, &p->script_count) < 0)
@@ -148,11 +164,11 @@ static int recall(struct px_env_work *w, struct px_env_package *p, struct px_err
 
 json_t *px_env_package_json(const struct px_env_package *p)
 {
-    return json_pack("{ss ss ss sb ss ss ss ss ss so so sb}", "name", p->name, "version", p->version, "file", p->file, "wheel",
+    return json_pack("{ss ss ss sb ss ss ss ss ss so so sb ss* sO*}", "name", p->name, "version", p->version, "file", p->file, "wheel",
                      (int)p->wheel, "sha256", p->sha256.hex, "source_oid", p->source.hex, "pkg_build_oid", p->build.hex,
                      "build_options_hash", p->options.hex, "tree", p->tree.hex, "needed",
                      texts_json(p->needed, p->needed_count), "scripts", texts_json(p->scripts, p->script_count), "pth",
-                     (int)p->has_pth);
+                     (int)p->has_pth, "capabilities", p->capabilities, "tools", p->tools);
 }
 
 static char *copy_text(const json_t *object, const char *name)
@@ -166,10 +182,12 @@ int px_env_package_read(const json_t *object, struct px_env_package *ret_package
     struct px_env_package p = {.name = copy_text(object, "name"),
                                .version = copy_text(object, "version"),
                                .file = copy_text(object, "file"),
+                               .capabilities = copy_text(object, "capabilities"),
+                               .tools = json_incref(json_object_get(object, "tools")),
                                .wheel = json_is_true(json_object_get(object, "wheel")),
                                .has_pth = json_is_true(json_object_get(object, "pth"))};
     const char *options = px_document_text(object, "build_options_hash");
-    if (!p.name || !p.version || !p.file || !options || (*options && px_oid_parse(options, false, &p.options) < 0) ||
+    if (!p.name || !p.version || !p.file || !p.wheel == !p.capabilities || !options || (*options && px_oid_parse(options, false, &p.options) < 0) ||
         px_oid_parse(px_document_text(object, "sha256"), false, &p.sha256) < 0 ||
         px_oid_parse(px_document_text(object, "source_oid"), false, &p.source) < 0 ||
         px_oid_parse(px_document_text(object, "pkg_build_oid"), false, &p.build) < 0 ||
@@ -259,45 +277,80 @@ static int unpack_wheel(struct px_env_work *w, const struct px_env_package *p, i
     return px_wheel_install(root, &ask, e);
 }
 
-static int install(struct px_env_work *w, struct px_env_package *p, int root, struct px_err *e)
+/* t NULL: it is a wheel. */
+static int install(struct px_env_work *w, const struct px_env_package *p, const struct px_tools *t, int root,
+                   struct px_err *e)
 {
     px_auto_fd int fd = -EBADF;
     uint64_t size = 0;
     char name[FILE_NAME_MAX];
-    if (p->wheel)
+    if (!t)
         return px_blob_open(w->s->store, &p->sha256, &fd, &size, e) < 0
                    ? -1
                    : unpack_wheel(w, p, fd, size, p->file, &p->sha256, root, e);
-    if (px_env_sdist(w, p, &fd, name, sizeof name, e) < 0)
+    if (px_env_sdist(w, p, t, &fd, name, sizeof name, e) < 0)
         return -1;
     off_t end = lseek(fd, 0, SEEK_END);
     return end < 0 ? px_fail(e, PX_E_IO, errno, "cannot read the wheel of %s", p->name)
                    : unpack_wheel(w, p, fd, (uint64_t)end, name, NULL, root, e);
 }
 
-static int build(struct px_env_work *w, struct px_env_package *p, struct px_tree_build *tree, struct px_err *e)
+static int note_tools(struct px_env_package *p, const struct px_tools *t, struct px_err *e)
+{
+    if (t && px_env_tools_name(t, &p->options) < 0)
+        return no_memory(e);
+    p->tools = t && t->own ? px_env_tools_json(t) : NULL;
+    return t && t->own && !p->tools ? no_memory(e) : 0;
+}
+
+static int build(struct px_env_work *w, struct px_env_package *p, const struct px_tools *t, struct px_tree_build *tree,
+                 struct px_err *e)
 {
     px_auto_buf struct px_buf about = PX_BUF(TEXT_MAX);
     struct px_listing listing;
     int root = px_tree_build_fd(tree);
-    if (install(w, p, root, e) < 0 || look_for_libraries(p, root, e) < 0 || look_for_names(p, root, e) < 0 ||
-        px_tree_list(root, NULL, &listing, e) < 0 || put_build(w, p, &listing, e) < 0 ||
-        (write_about(p, &about) < 0 && no_memory(e) < 0)) {
+    if (note_tools(p, t, e) < 0 || install(w, p, t, root, e) < 0 || look_for_libraries(p, root, e) < 0 ||
+        look_for_names(p, root, e) < 0 || px_tree_list(root, NULL, &listing, e) < 0 ||
+        put_build(w, p, &listing, e) < 0 || (write_about(p, &about) < 0 && no_memory(e) < 0)) {
         px_tree_drop(tree);
         return -1;
     }
     return px_tree_commit(tree, px_buf_text(&about), e);
 }
 
-int px_env_package(struct px_env_work *w, struct px_env_package *p, struct px_err *e)
+static int make(struct px_env_work *w, struct px_env_package *p, const struct px_tools *t, struct px_err *e)
 {
     struct px_tree_build *tree = NULL;
-    if (put_source(w, p, e) < 0 || key_of(w, p, &p->tree, e) < 0)
-        return -1;
     int r = px_tree_begin(w->s->store, &p->tree, &tree, e);
     if (r < 0)
         return -1;
-    return r == 0 ? build(w, p, tree, e) : recall(w, p, e) < 0 ? -1 : keep_object(w, p, e);
+    return r == 0 ? build(w, p, t, tree, e) : recall(w, p, e) < 0 ? -1 : keep_object(w, p, e);
+}
+
+/* What it is built with may have to be built itself: that comes before the tree of this one is begun, so that nobody waits for
+ * another with a tree half made. */
+static int make_source(struct px_env_work *w, struct px_env_package *p, struct px_err *e)
+{
+    struct px_tools tools;
+    if (px_env_tools(w, p, &tools, e) < 0)
+        return -1;
+    int r = make(w, p, &tools, e);
+    px_env_tools_done(&tools);
+    return r;
+}
+
+int px_env_package_begin(struct px_env_work *w, struct px_env_package *p, struct px_err *e)
+{
+    if (!p->wheel && px_env_needs(w->ask, p->name, &p->capabilities, e) < 0)
+        return -1;
+    return put_source(w, p, e);
+}
+
+int px_env_package(struct px_env_work *w, struct px_env_package *p, struct px_err *e)
+{
+    if (px_env_package_begin(w, p, e) < 0 || key_of(w, p, &p->tree, e) < 0)
+        return -1;
+    return p->wheel || px_tree_has(w->s->store, &p->tree) ? make(w, p, NULL, e) : make_source(w, p, e);
 }
 
 /* ---- once more ---- */
@@ -305,17 +358,22 @@ int px_env_package(struct px_env_work *w, struct px_env_package *p, struct px_er
 static int build_aside(struct px_env_work *w, const struct px_env_package *p, struct px_listing *ret_listing, struct px_err *e)
 {
     struct px_tree_build *room = NULL;
-    struct px_env_package again = *p;           /* what it points to stays the first one's: installing only sets `options` */
+    struct px_tools tools;
     struct px_oid id;
     char words[128];
     (void)px_fmt(words, sizeof words, "build again %s", p->tree.hex);
     if (px_hash_bytes(words, strlen(words), &id) < 0)
         return no_memory(e);
-    if (px_tree_begin(w->s->store, &id, &room, e) < 0)
+    if (px_env_tools_again(w, p, &tools, e) < 0)
         return -1;
+    if (px_tree_begin(w->s->store, &id, &room, e) < 0) {
+        px_env_tools_done(&tools);
+        return -1;
+    }
     int root = px_tree_build_fd(room);
-    int r = install(w, &again, root, e) < 0 || px_tree_list(root, NULL, ret_listing, e) < 0 ? -1 : 0;
+    int r = install(w, p, &tools, root, e) < 0 || px_tree_list(root, NULL, ret_listing, e) < 0 ? -1 : 0;
     px_tree_drop(room);
+    px_env_tools_done(&tools);
     return r;
 }
 
@@ -335,7 +393,8 @@ static int compare_build(struct px_env_work *w, const struct px_env_package *p, 
 
 int px_env_compare_builds(struct px_sandbox *s, const struct px_env *env, struct px_err *e)
 {
-    const struct px_env_ask ask = {.python = env->runtime};
+    struct px_env_root root = {0};
+    const struct px_env_ask ask = {.python = env->runtime, .root = &root};
     struct px_env_work w = {.s = s, .ask = &ask};
     if (px_env_runtime(&w, e) < 0)
         return -1;

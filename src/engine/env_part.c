@@ -33,7 +33,7 @@ int px_env_part_name(const struct px_env *env, const struct px_base *base, struc
     px_auto(px_document) json_t *key =
         json_pack("{sssisisssssiss}", "kind", "env-part", "env_layout", PX_ENV_LAYOUT, "layout", LAYOUT, "profile_oid",
                   env->profile.hex, "program", env->runtime->program, "minor", (int)env->runtime->minor, "base_os_oid",
-                  base->oid.hex);
+                  base ? base->oid.hex : "");
     if (!key || px_canonical(key, &text) < 0 || px_hash_bytes(text.data, text.len, ret_tree) < 0)
         return no_memory(e);
     return 0;
@@ -104,7 +104,7 @@ static int fill(struct px_sandbox *s, const struct px_env *env, const struct px_
     for (size_t i = 0; i < env->count; i++)
         if (add_package(s, &env->packages[i], root, e) < 0)
             return -1;
-    return px_env_compile(s, env, &base->tree, root, e);
+    return base ? px_env_compile(s, env, &base->tree, root, e) : 0;
 }
 
 /* ---- its layer ---- */

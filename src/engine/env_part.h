@@ -23,7 +23,8 @@ struct px_env_part {
     struct px_oid tree;
     struct px_layer layer;      /* its names begin with px/ */
 };
-/* What its tree is called; another version of px may call it differently, and lay it out differently. */
+/* What its tree is called; another version of px may call it differently, and lay it out differently. base: whose
+ * Python compiles the packages; NULL: they are not compiled. */
 int px_env_part_name(const struct px_env *env, const struct px_base *base, struct px_oid *ret_tree, struct px_err *e);
 /* Files of packages are links to those of their own trees. force: pack it again, and compare. */
 int px_env_part_make(struct px_sandbox *s, const struct px_env *env, const struct px_base *base,

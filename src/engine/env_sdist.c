@@ -1,6 +1,6 @@
-/* Source archives: what they run when they are built runs in a box without a network, on the base with a compiler,
- * pip's usual backends and the development packages of the capabilities that the package is known for. Only the
- * wheel comes out, and is looked at like any other. */
+/* Source archives: what they run when they are built runs in a box without a network, on the base with a compiler, the
+ * development packages of the project's capabilities, and what the archive's own [build-system] asks for (env_tools.c).
+ * Only the wheel comes out, and is looked at like any other. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,12 +17,12 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "engine/env_inside.h"
+#include "engine/env_part.h"
 #include "engine/sandbox_box.h"
 #include "engine/sandbox_layer.h"
 #include "engine/sdist_script.inc"
 #include "image/oci.h"
 #include "infer/messages.h"
-#include "infer/tables.h"
 #include "kernel/copy.h"
 
 enum { NAME_LINE_MAX = 256 };
@@ -31,27 +31,24 @@ static const char toolchain[] =
 
 /* ---- the root that it is built on ---- */
 
-/* The capabilities that the package is known to need. */
-static int known_needs(const struct px_env_package *p, struct px_capability_set *ret_set, struct px_err *e)
+static int take_set(const struct px_env_package *p, struct px_capability_set *ret_set, struct px_err *e)
 {
-    const struct px_dist *dist = px_dist_find(p->name);
     const char *names[PX_CAPABILITIES_MAX + 1] = {NULL};
-    char words[512];
     size_t count = 0;
-    (void)px_fmt(words, sizeof words, "%s", dist ? dist->capabilities : "");
+    px_auto_free char *words = strdup(p->capabilities ? p->capabilities : "");
+    if (!words)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "building %s", p->name);
     for (char *at = words; *at && count < PX_CAPABILITIES_MAX;) {
-        at += strspn(at, " ");
-        size_t n = strcspn(at, " ");
-        if (n)
-            names[count++] = at;
-        at += n;
+        names[count++] = at;
+        at += strcspn(at, " ");
         if (*at)
             *at++ = '\0';
     }
     return px_capability_set_make(names, ret_set, e);
 }
 
-static int make_root(struct px_env_work *w, struct px_env_package *p, struct px_oid *ret_tree, struct px_err *e)
+static int make_root(struct px_env_work *w, const struct px_env_package *p, struct px_oid *ret_tree,
+                     struct px_oid *ret_packages, struct px_err *e)
 {
     struct px_base base = {0};
     struct px_capability_set set = {0};
@@ -62,7 +59,7 @@ static int make_root(struct px_env_work *w, struct px_env_package *p, struct px_
                       p->name, p->version, w->runtime->base);
         return px_fix(e, "Give a wheel of it by --find-links, or use base = \"debian-12\".");
     }
-    if (known_needs(p, &set, e) < 0 || px_base_need(w->s->store, w->runtime->base, &base, e) < 0)
+    if (take_set(p, &set, e) < 0 || px_base_need(w->s->store, w->runtime->base, &base, e) < 0)
         return -1;
     const struct px_capability_ask ask = {
         .base = &base, .row = row, .set = &set, .compression = PX_COMPRESS_ZSTD, .build = toolchain};
@@ -74,13 +71,31 @@ static int make_root(struct px_env_work *w, struct px_env_package *p, struct px_
         image->layers[image->layer_count++] = base.layer;
         if (layer.any)
             image->layers[image->layer_count++] = layer.layer;
-        p->options = layer.any ? layer.key : base.oid;
+        *ret_packages = layer.any ? layer.key : base.oid;
         r = px_image_tree(w->s->store, image, w->s->progress, ret_tree, e);
     }
     free(image);
     px_capability_layer_done(&layer);
     px_base_done(&base);
     return r;
+}
+
+int px_sdist_root(struct px_env_work *w, const struct px_env_package *p, struct px_oid *ret_tree,
+                  struct px_oid *ret_packages, struct px_err *e)
+{
+    struct px_env_root *root = w->ask->root;
+    if (root && *root->tree.hex && px_equal(root->capabilities, p->capabilities) && px_tree_has(w->s->store, &root->tree)) {
+        *ret_tree = root->tree;
+        *ret_packages = root->packages;
+        return 0;
+    }
+    if (make_root(w, p, ret_tree, ret_packages, e) < 0)
+        return -1;
+    if (root && px_fmt(root->capabilities, sizeof root->capabilities, "%s", p->capabilities) >= 0) {
+        root->tree = *ret_tree;
+        root->packages = *ret_packages;
+    }
+    return 0;
 }
 
 /* ---- the box ---- */
@@ -103,7 +118,30 @@ static int offer(struct px_env_work *w, const struct px_env_package *p, int scra
     return 0;
 }
 
-static int failed(const struct px_env_package *p, struct px_err *e)
+bool px_env_has_word(const char *words, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = words ? words : ""; *at; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+        if (length == n && memcmp(at, word, n) == 0)
+            return true;
+        at += length;
+    }
+    return false;
+}
+
+static int lacks(const struct px_missing *missing, struct px_err *e)
+{
+    (void)px_detail(e, "capability", missing->capability);
+    (void)px_detail(e, "missing", missing->what);
+    return px_fix(e,
+                  "Its build misses %s, which the capability '%s' brings.\n"
+                  "Run `px sandbox add %s`: builds get the development packages of the project's capabilities.\n"
+                  "Or take a wheel of it, by --find-links or another version.",
+                  missing->what, missing->capability, missing->capability);
+}
+
+int px_sdist_failed(const struct px_env_package *p, struct px_err *e)
 {
     struct px_missing missing;
     char why[sizeof e->why];
@@ -112,43 +150,105 @@ static int failed(const struct px_env_package *p, struct px_err *e)
     (void)px_fmt(why, sizeof why, "%s", e->why);
     (void)px_fail(e, PX_E_BUILD, 0, "cannot build %s %s from its source", p->name, p->version);
     (void)px_why(e, "%s", why);
-    (void)px_detail(e, "reason", "sdist_build_failed");
-    if (px_message_missing(why, strlen(why), &missing))
-        return px_fix(e,
-                      "Its build misses %s, which the capability '%s' brings.\n"
-                      "Take a wheel of it, by --find-links or another version.",
-                      missing.what, missing.capability);
+    (void)px_detail(e, "reason", PX_ENV_BUILD_FAILED);
+    if (px_message_missing(why, strlen(why), &missing) && !px_env_has_word(p->capabilities, missing.capability))
+        return lacks(&missing, e);
     return px_fix(
         e,
         "Take a wheel of it: another version, or one built elsewhere (`pip wheel %s==%s`) and given by --find-links.",
         p->name, p->version);
 }
 
-static int run_box(struct px_env_work *w, const struct px_env_package *p, const struct px_oid *tree, int scratch,
-                   int out, struct px_err *e)
+/* Everything that a build could write down of the moment and the machine is the same each time. */
+static int set_variables(struct px_build_box *box, struct px_err *e)
 {
-    char script[sizeof sdist_script + 1] = {0}, root[PATH_MAX], changes[PATH_MAX], in[PATH_MAX];
+    static const struct {
+        const char *name, *value;
+    } rows[] = {{"PATH", PX_INSIDE_ENV "/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+                {"LC_ALL", "C.UTF-8"},
+                {"TZ", "UTC"},
+                {"HOME", "/root"},
+                {"SOURCE_DATE_EPOCH", "315532800"},
+                {"PYTHONHASHSEED", "0"},
+                {"PYTHONDONTWRITEBYTECODE", "1"}};
+    for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
+        if (px_build_box_env(box, rows[i].name, rows[i].value, e) < 0)
+            return -1;
+    return 0;
+}
+
+/* Packages are written by anybody: what one can take of the disk is bounded, in one file and in all. */
+static int set_bounds(struct px_build_box *box, bool to_file, struct px_err *e)
+{
+    return (to_file && px_policy_set(box->policy, "output-limit", "unlimited", e) < 0) ||
+                   px_policy_set(box->policy, "file-size", "2g", e) < 0 || px_policy_set(box->policy, "disk", "8g", e) < 0
+               ? -1
+               : 0;
+}
+
+static int show_places(struct px_build_box *box, const struct px_tools *t, int scratch, struct px_err *e)
+{
+    char in[PATH_MAX], env[PATH_MAX], store[PATH_MAX];
+    if (px_build_path(scratch, "in", in, sizeof in, e) < 0 || px_build_box_show(box, in, "/px/in", false, e) < 0)
+        return -1;
+    if (!t->own)
+        return 0;
+    if (px_fmt(env, sizeof env, "%s/env", t->inside) < 0 || px_fmt(store, sizeof store, "%s/store", t->inside) < 0)
+        return px_fail(e, PX_E_IO, ENAMETOOLONG, "the path of the store is too long");
+    return px_build_box_show(box, env, PX_INSIDE_ENV, false, e) < 0 ||
+                   px_build_box_show(box, store, PX_INSIDE "/store", false, e) < 0
+               ? -1
+               : 0;
+}
+
+static int run_box(struct px_env_work *w, const struct px_env_package *p, const struct px_tools *t, const char *stage,
+                   int scratch, struct px_buf *out, int out_fd, struct px_err *e)
+{
+    char script[sizeof sdist_script + 1] = {0}, root[PATH_MAX], changes[PATH_MAX], python[64];
     memcpy(script, sdist_script, sizeof sdist_script);
-    const char *const argv[] = {"/bin/sh", "-c", script, "px-sdist", p->file, NULL};
+    (void)px_fmt(python, sizeof python, "%s", t->own ? PX_INSIDE_ENV "/bin/python" : w->runtime->program);
+    const char *const argv[] = {python, "-I", "-c", script, stage, p->file, NULL};
     struct px_build_box box = {.out_fd = -EBADF};
     char what[128];
-    if (px_tree_path(w->s->store, tree, root, sizeof root, e) < 0 ||
-        px_build_path(scratch, "changes", changes, sizeof changes, e) < 0 ||
-        px_build_path(scratch, "in", in, sizeof in, e) < 0)
+    if (px_tree_path(w->s->store, &t->root, root, sizeof root, e) < 0 ||
+        px_build_path(scratch, "changes", changes, sizeof changes, e) < 0)
         return -1;
     (void)px_fmt(what, sizeof what, "building %.60s %.40s", p->name, p->version);
     if (w->s->progress.tell)
         w->s->progress.tell(w->s->progress.user, what, 0, 0);
     int r = px_build_box_setup(&box, "building a package", root, changes, e);
-    r = r < 0 ? r : px_build_box_show(&box, in, "/px/in", false, e);
-    /* Packages are written by anybody: what one can take of the disk is bounded, in one file and in all. */
-    r = r < 0 ? r : px_policy_set(box.policy, "output-limit", "unlimited", e);
-    r = r < 0 ? r : px_policy_set(box.policy, "file-size", "2g", e);
-    r = r < 0 ? r : px_policy_set(box.policy, "disk", "8g", e);
-    box.out_fd = out;
+    r = r < 0 ? r : show_places(&box, t, scratch, e);
+    r = r < 0 ? r : set_variables(&box, e);
+    r = r < 0 ? r : set_bounds(&box, out_fd >= 0, e);
+    box.out = out;
+    box.out_fd = out_fd;
     r = r < 0 ? r : px_build_box_run(&box, argv, e);
     px_build_box_done(&box);
-    return r < 0 ? failed(p, e) : 0;
+    return r < 0 ? px_sdist_failed(p, e) : 0;
+}
+
+/* The stage has a place of its own, which goes with it: no two of one archive at a time. */
+static int begin_stage(struct px_env_work *w, const struct px_env_package *p, struct px_tree_build **ret_room,
+                       struct px_err *e)
+{
+    struct px_oid id;
+    char words[128];
+    (void)px_fmt(words, sizeof words, "build sdist %s", p->source.hex);
+    if (px_hash_bytes(words, strlen(words), &id) < 0)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "building %s", p->name);
+    return px_tree_begin(w->s->store, &id, ret_room, e);
+}
+
+int px_sdist_ask(struct px_env_work *w, const struct px_env_package *p, const struct px_tools *t, const char *stage,
+                 struct px_buf *out, struct px_err *e)
+{
+    struct px_tree_build *room = NULL;
+    if (begin_stage(w, p, &room, e) < 0)
+        return -1;
+    int scratch = px_tree_build_fd(room);
+    int r = offer(w, p, scratch, e) < 0 ? -1 : run_box(w, p, t, stage, scratch, out, -EBADF, e);
+    px_tree_drop(room);
+    return r;
 }
 
 /* ---- what came out ---- */
@@ -175,21 +275,16 @@ static int take_wheel(const struct px_env_work *w, const struct px_env_package *
     return 0;
 }
 
-int px_env_sdist(struct px_env_work *w, struct px_env_package *p, int *ret_wheel, char *file_name, size_t size,
-                 struct px_err *e)
+int px_env_sdist(struct px_env_work *w, const struct px_env_package *p, const struct px_tools *t, int *ret_wheel,
+                 char *file_name, size_t size, struct px_err *e)
 {
     struct px_tree_build *room = NULL;
-    struct px_oid tree, id;
-    char words[128];
-    (void)px_fmt(words, sizeof words, "build sdist %s", p->source.hex);
-    if (px_hash_bytes(words, strlen(words), &id) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "building %s", p->name);
-    if (make_root(w, p, &tree, e) < 0 || px_tree_begin(w->s->store, &id, &room, e) < 0)
+    if (begin_stage(w, p, &room, e) < 0)
         return -1;
     int scratch = px_tree_build_fd(room);
     px_auto_fd int out = openat(scratch, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
     int r = out < 0 ? px_fail(e, PX_E_STORE_WRITE, errno, "cannot make a file in the store") : offer(w, p, scratch, e);
-    r = r < 0 ? r : run_box(w, p, &tree, scratch, out, e);
+    r = r < 0 ? r : run_box(w, p, t, "wheel", scratch, NULL, out, e);
     r = r < 0 ? r : take_wheel(w, p, scratch, out, ret_wheel, file_name, size, e);
     px_tree_drop(room);
     return r;

@@ -187,12 +187,12 @@ struct rooted {
     struct px_root_lease *lease;
 };
 
-static int find_root(const struct px_policy *policy, struct rooted *ret, struct px_err *e)
+static int find_root(const struct px_policy *policy, bool ahead, struct rooted *ret, struct px_err *e)
 {
     *ret = (struct rooted){.policy = *policy};
     if (!px_stay_root_is_stored(policy))
         return 0;
-    if (px_beyond_root(policy, &ret->dir, &ret->lease, e) < 0)
+    if (px_beyond_root(policy, ahead, &ret->dir, &ret->lease, e) < 0)
         return -1;
     ret->policy.rootfs = ret->dir;
     return 0;
@@ -213,7 +213,7 @@ static void done_root(struct rooted *r, struct px_box *box)
 PX_API int px_policy_prepare(const struct px_policy *policy, struct px_err *e)
 {
     struct rooted rooted;
-    if (find_root(policy, &rooted, e) < 0)
+    if (find_root(policy, true, &rooted, e) < 0)
         return -1;
     done_root(&rooted, NULL);
     return 0;
@@ -239,7 +239,7 @@ static int plan_with(const struct px_policy *policy, const char *const argv[], c
 PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[], char **ret_json, struct px_err *e)
 {
     struct rooted rooted;
-    if (find_root(policy, &rooted, e) < 0)
+    if (find_root(policy, false, &rooted, e) < 0)
         return -1;
     int r = plan_with(&rooted.policy, argv, ret_json, e);
     done_root(&rooted, NULL);
@@ -250,8 +250,8 @@ PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[]
 
 int px_stay_connect(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
 {
-    if (plan->joins)
-        return (plan->join = px_beyond_join(policy, e)) < 0 ? -1 : 0;
+    if (plan->joins && (plan->join = px_beyond_join(policy, e)) < 0)
+        return -1;
     if (!plan->carried)
         return 0;
     return (policy->net == PX_NET_PASTA ? px_beyond_pasta : px_network_start)(policy, &plan->carrier, e);
@@ -280,14 +280,15 @@ static int start(const struct px_policy *policy, const char *const argv[], const
 /* Namespaces can be refused at the clone, or later by a security module that lets one be made but takes its privileges away. */
 static bool no_namespaces(const struct px_err *e)
 {
-    return e->code == PX_E_USERNS || ((e->code == PX_E_MOUNT || e->code == PX_E_NAMESPACE) && (e->sys == EPERM || e->sys == EACCES));
+    bool refused = e->sys == EPERM || e->sys == EACCES || e->sys == EROFS;      /* EROFS: a container's /proc/sys */
+    return e->code == PX_E_USERNS || ((e->code == PX_E_MOUNT || e->code == PX_E_NAMESPACE) && refused);
 }
 
 /* Home of the weaker tiers: a directory that exists as long as the box. */
 static int make_scratch(char *out, size_t size, int *ret_lock, struct px_err *e)
 {
     const char *tmp = getenv("TMPDIR");
-    return px_homes_make(tmp && *tmp == '/' ? tmp : "/tmp", out, size, ret_lock, e);
+    return px_homes_make(tmp && *tmp == '/' ? tmp : "/tmp", true, out, size, ret_lock, e);
 }
 
 static int start_weaker(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_host *host,
@@ -341,7 +342,7 @@ PX_API int px_box_start(const struct px_policy *policy, const char *const argv[]
         px_fail(e, PX_E_USAGE, 0, "a detached command needs a box that stays");
         return px_fix(e, "Use px_keeper_new() and px_living_detach() of px/living.h, or px exec -d.");
     }
-    if (find_root(policy, &rooted, e) < 0)
+    if (find_root(policy, false, &rooted, e) < 0)
         return -1;
     int r = start_rooted(&rooted.policy, argv, io, ret_box, e);
     done_root(&rooted, r < 0 ? NULL : *ret_box);
@@ -373,13 +374,19 @@ static int stay_rooted(const struct px_policy *policy, bool bound, const int *im
         px_plan_free(plan);
         return -1;
     }
-    return px_supervise_start(plan, policy, &nothing, ret_home, e);
+    if (px_supervise_start(plan, policy, &nothing, ret_home, e) == 0)
+        return 0;
+    if (e && policy->require == PX_TIER_LANDLOCK && no_namespaces(e)) {
+        px_why(e, "A box that stays has no weaker tier, and the full one cannot be had here.");
+        px_fix(e, "Run `px doctor`: it says what is refused here.\nOr run each command in a box of its own: px exec --require landlock.");
+    }
+    return -1;
 }
 
 int px_stay_with(const struct px_policy *policy, bool bound, const int *image, struct px_box **ret_home, struct px_err *e)
 {
     struct rooted rooted;
-    if (find_root(policy, &rooted, e) < 0)
+    if (find_root(policy, false, &rooted, e) < 0)
         return -1;
     int r = stay_rooted(&rooted.policy, bound, image, ret_home, e);
     done_root(&rooted, r < 0 ? NULL : *ret_home);
@@ -412,6 +419,12 @@ PX_API int px_box_network(struct px_box *box, const char *field, const char *val
         return carrier->change(carrier, field, value, e);
     px_fail(e, PX_E_USAGE, 0, "the box has no network that could be changed");
     return px_fix(e, "Start it with --net outbound, or with a port: --publish HOST:BOX.");
+}
+
+PX_API const struct px_port *px_box_port(const struct px_box *box, size_t index)
+{
+    const struct px_carrier *carrier = box->home ? box->home->carrier : box->carrier;
+    return carrier && index < carrier->ports_count ? &carrier->ports[index] : NULL;
 }
 
 PX_API int px_box_fd(const struct px_box *box)

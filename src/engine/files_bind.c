@@ -14,18 +14,27 @@
 #include "base/text.h"
 #include "box/policy.h"
 #include "files/files.h"
+#include "kernel/mount.h"
+
+/* Whether px can copy a mount itself. A container's root may lack the privilege. */
+static bool may_mount(int fd)
+{
+    px_auto_fd int tree = geteuid() == 0 ? px_mount_clone(fd, "", 0) : -EPERM;
+    return tree >= 0;
+}
 
 /* Root's boxes take the descriptor itself: whoever renames things meanwhile, the box gets what the file tools hold open. An
  * ordinary user's box is put together in a process of its own, to which our descriptors mean nothing; it gets the name that the
- * directory has now, and is refused if that leads elsewhere by the time the box is planned. */
-static int source_of(const struct px_root *root, char out[PATH_MAX])
+ * directory has now, and is refused if that leads elsewhere by the time the box is planned. Without a place of its own in the box the
+ * directory keeps that name. */
+static int source_of(const struct px_root *root, bool own_place, char out[PATH_MAX])
 {
     char link[64];
     struct stat st;
     if (fstat(root->fd, &st) < 0 || st.st_nlink == 0)
         return -ENOENT;
     (void)px_fmt(link, sizeof link, "/proc/self/fd/%d", root->fd);
-    if (geteuid() == 0)
+    if (own_place && may_mount(root->fd))
         return px_fmt(out, PATH_MAX, "%s", link);
     ssize_t n = readlink(link, out, PATH_MAX - 1);
     if (n < 0)
@@ -151,7 +160,7 @@ int px_files_bind(const struct px_files *files, const char *target, struct px_po
         const struct px_root *root = &files->roots[i];
         if (target && check_place(files, root, e) < 0)
             return -1;
-        int r = source_of(root, source);
+        int r = source_of(root, target != NULL, source);
         if (r < 0) {
             (void)px_fail(e, PX_E_ROOT, r, "root '%s' cannot be had in a box", root->name);
             return px_fix(e, "Check that its directory is still there, under a name without a colon.");

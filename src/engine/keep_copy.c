@@ -224,7 +224,7 @@ static int take_answer(void *user, const char *data, size_t size, struct px_err 
 
 int px_keep_there(struct px_living *l, const char *path, struct px_keep_there *ret, struct px_err *e)
 {
-    static const char script[] = "[ -e \"$1\" ] && printf e; [ -d \"$1\" ] && printf d; [ -f \"$1\" ] && printf f\n"
+    static const char script[] = "{ [ -e \"$1\" ] || [ -L \"$1\" ]; } && printf e; [ -d \"$1\" ] && printf d; [ -f \"$1\" ] && printf f\n"
                                  "IFS=:; for d in $PATH; do [ -x \"$d/tar\" ] && printf t && break; done; exit 0";
     const char *const argv[] = {"sh", "-c", script, "sh", path, NULL};
     struct answer a = {.length = 0};
@@ -321,6 +321,14 @@ static int refuse_link(const char *path, struct px_err *e)
     return px_fix(e, "Name what it leads to, if that is meant.");
 }
 
+static int cannot_read(const char *path, int err, struct px_err *e)
+{
+    px_fail(e, PX_E_IO, err, "cannot read '%s'", path);
+    if (err != -ENOENT && err != -ENOTDIR)
+        return px_fix(e, "Check the path and its permissions.");
+    return px_fix(e, "Check the path: SOURCE is a file or a directory of this machine. What is in a box is written NAME:PATH.");
+}
+
 PX_API int px_living_copy_in(struct px_living *living, const char *host_path, const char *box_path, struct px_err *e)
 {
     char path[PX_TAR_NAME_MAX];
@@ -330,7 +338,7 @@ PX_API int px_living_copy_in(struct px_living *living, const char *host_path, co
     if (fd == -ELOOP)
         return refuse_link(host_path, e);
     if (fd < 0 || fstat(fd, &st) < 0)
-        return px_fail(e, PX_E_IO, fd < 0 ? fd : errno, "cannot read '%s'", host_path);
+        return cannot_read(host_path, fd < 0 ? fd : -errno, e);
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
         return px_fail(e, PX_E_IO, 0, "'%s' is neither a file nor a directory", host_path);
     if (choose_target(living, host_path, box_path, path, sizeof path, &there, e) < 0)

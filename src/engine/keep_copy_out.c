@@ -271,13 +271,19 @@ static int receive_file(struct px_living *l, struct place *p, const char *path, 
     return status ? px_keep_copy_failed("reading", path, status, said, e) : end(p, e);
 }
 
+static int not_there(const char *path, struct px_err *e)
+{
+    px_fail(e, PX_E_IO, ENOENT, "there is no '%s' in the box", path);
+    return px_fix(e, "Check the path: a relative one begins at the box's working directory. `px box exec NAME -- ls DIR` shows what is there.");
+}
+
 static int receive(struct px_living *l, struct place *p, const char *path, const char *dir, struct px_err *e)
 {
     struct px_keep_there there = {0};
     if (px_keep_there(l, path, &there, e) < 0)
         return -1;
-    if (!there.exists && !there.tar)    /* with tar, a link that leads nowhere is told apart by it */
-        return px_fail(e, PX_E_IO, ENOENT, "there is no '%s' in the box", path);
+    if (!there.exists)
+        return not_there(path, e);
     if (there.tar)
         return receive_tree(l, p, dir, path, e);
     if (there.file)

@@ -116,11 +116,28 @@ static void print_denials(const struct px_keeper *k, struct px_json *j)
     px_report_print_denials(j, &r);
 }
 
+enum { PORT_TEXT = sizeof(struct px_port) + 32 };
+
+/* With the numbers of the host's ports that were chosen. */
+static void show_ports(const struct px_keeper *k, char texts[][PORT_TEXT], char *items[])
+{
+    for (size_t i = 0; i < k->policy->publish.count; i++) {
+        const struct px_port *p = px_box_port(k->home, i);
+        items[i] = p && p->chosen ? texts[i] : k->policy->publish.items[i];
+        if (items[i] == texts[i])
+            (void)px_fmt(texts[i], PORT_TEXT, strchr(p->address, ':') ? "[%s]:%u:%u%s" : "%s:%u:%u%s", p->address, p->host, p->box,
+                         p->udp ? "/udp" : "");
+    }
+}
+
 /* Values of variables are often secrets, and whoever asks has no need of them. */
 static void print_policy(const struct px_keeper *k, struct px_json *j)
 {
     struct px_policy shown = *k->policy;
+    char texts[PX_NET_PORTS_MAX][PORT_TEXT], *items[PX_NET_PORTS_MAX];
+    show_ports(k, texts, items);
     shown.env = (struct px_text_list){0};
+    shown.publish.items = items;
     px_json_object(j, "policy");
     px_field_print(px_policy_fields, &shown, j);
     px_json_array(j, "env_names");

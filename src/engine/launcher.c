@@ -23,9 +23,10 @@ int px_beyond_warnings(const struct px_policy *policy, char **ret_text, struct p
     return 0;
 }
 
-int px_beyond_root(const struct px_policy *policy, char **ret_dir, struct px_root_lease **ret_lease, struct px_err *e)
+int px_beyond_root(const struct px_policy *policy, bool ahead, char **ret_dir, struct px_root_lease **ret_lease, struct px_err *e)
 {
     (void)policy;
+    (void)ahead;
     (void)ret_dir;
     (void)ret_lease;
     return refuse(e);

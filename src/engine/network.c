@@ -147,8 +147,26 @@ static int send_resolver(struct px_network *n, const struct px_policy *policy, s
 
 /* ---- ports ---- */
 
+/* The port that the kernel has chosen, or the one that was asked for. */
+static int tell_port(int fd, const struct px_publish *p, struct px_port *ret_port, struct px_err *e)
+{
+    struct sockaddr_storage at = {0};
+    struct px_address address;
+    socklen_t len = sizeof at;
+    int err = 0;
+    *ret_port = (struct px_port){.host = p->host, .box = p->box, .udp = p->udp, .chosen = p->host == 0};
+    px_address_print(&p->address, ret_port->address);
+    if (!ret_port->chosen)
+        return 0;
+    if (getsockname(fd, (struct sockaddr *)&at, &len) < 0)
+        err = errno;
+    else if (px_address_from_socket(&at, &address, &ret_port->host) < 0)
+        err = EPROTO;
+    return err ? px_fail(e, PX_E_PORT, err, "--publish: the port of the host that was chosen cannot be seen") : 0;
+}
+
 /* A socket that listens, or (UDP) is bound, for the order it fills. */
-int px_network_listen(const char *text, struct px_net_order *o, struct px_err *e)
+int px_network_listen(const char *text, struct px_net_order *o, struct px_port *ret_port, struct px_err *e)
 {
     static const int on = 1;
     struct px_publish p;
@@ -168,18 +186,28 @@ int px_network_listen(const char *text, struct px_net_order *o, struct px_err *e
                                            : "Choose another port of the host: -p %u:%u%s.",
                       p.host < 1024 ? p.host + 18000u : p.host + 1u, p.box, p.udp ? "/udp" : "");
     }
+    if (tell_port(fd, &p, ret_port, e) < 0)
+        return -1;
     o->kind = p.udp ? PX_ORDER_PUBLISH_UDP : PX_ORDER_PUBLISH;
     o->port = p.box;
     return px_fd_take(&fd);
+}
+
+static void add_port(struct px_network *n, const struct px_port *port)
+{
+    if (n->carrier.ports_count < PX_NET_PORTS_MAX)
+        n->carrier.ports[n->carrier.ports_count++] = *port;
 }
 
 static int send_published(struct px_network *n, const struct px_policy *policy, struct px_err *e)
 {
     for (size_t i = 0; i < policy->publish.count; i++) {
         struct px_net_order o = {0};
-        px_auto_fd int fd = px_network_listen(policy->publish.items[i], &o, e);
+        struct px_port port;
+        px_auto_fd int fd = px_network_listen(policy->publish.items[i], &o, &port, e);
         if (fd < 0 || order(n, &o, fd, e) < 0)
             return -1;
+        add_port(n, &port);
     }
     return 0;
 }
@@ -303,6 +331,7 @@ static int change(struct px_carrier *carrier, const char *field, const char *val
 {
     struct px_network *n = (struct px_network *)carrier;
     struct px_net_order o = {0};
+    struct px_port port = {0};
     px_auto_fd int fd = -EBADF;
     int32_t answer = -EPROTO;
     bool deny = px_equal(field, "deny-net"), publish = px_equal(field, "publish");
@@ -312,13 +341,15 @@ static int change(struct px_carrier *carrier, const char *field, const char *val
         return px_fail(e, PX_E_USAGE, 0, "'%.40s' cannot be changed while a box runs", field);
     if (publish && !value)
         return px_fail(e, PX_E_USAGE, 0, "a published port stays until its box is gone");
-    if (publish ? (fd = px_network_listen(value, &o, e)) < 0 : make_rule(field, value, deny, &o, e) < 0)
+    if (publish ? (fd = px_network_listen(value, &o, &port, e)) < 0 : make_rule(field, value, deny, &o, e) < 0)
         return -1;
     if (order(n, &o, fd, e) < 0)
         return -1;
     long r = px_helper_receive(&n->helper, &answer, sizeof answer, NULL, ANSWER_MSEC);
     if (r != sizeof answer || answer < 0)
         return px_fail(e, answer == -E2BIG ? PX_E_LIMIT : PX_E_NETWORK, r < 0 ? (int)r : answer, "the network of the box cannot be changed");
+    if (publish)
+        add_port(n, &port);
     return 0;
 }
 

@@ -22,7 +22,7 @@ void px_network_free(struct px_network *n);
 int px_network_launch(struct px_network *n, const char *name, const char *const *args, int fd, struct px_err *e);
 /* A port of the host, as --publish says it, listened on; the descriptor. */
 struct px_net_order;
-int px_network_listen(const char *text, struct px_net_order *o, struct px_err *e);
+int px_network_listen(const char *text, struct px_net_order *o, struct px_port *ret_port, struct px_err *e);
 
 /* For a home that another process made: what is read of its record. NULL if there is no memory. */
 struct px_carrier *px_network_guest(int *record);

@@ -17,6 +17,7 @@ struct arguments {
     const char *items[ARGS_MAX];
     size_t count;
     char ports[PX_NET_PORTS_MAX][PX_ADDRESS_TEXT + 32];
+    struct px_port published[PX_NET_PORTS_MAX];
 };
 
 static void add(struct arguments *a, const char *option, const char *value)
@@ -30,14 +31,13 @@ static void add(struct arguments *a, const char *option, const char *value)
 static int add_ports(struct arguments *a, const struct px_policy *policy, struct px_err *e)
 {
     for (size_t i = 0; i < policy->publish.count; i++) {
-        struct px_publish p;
-        char address[PX_ADDRESS_TEXT];
         struct px_net_order o;
-        px_auto_fd int fd = px_network_listen(policy->publish.items[i], &o, e);
-        if (fd < 0 || px_policy_parse_publish(policy->publish.items[i], &p) < 0)
+        struct px_port p;
+        px_auto_fd int fd = px_network_listen(policy->publish.items[i], &o, &p, e);
+        if (fd < 0)
             return -1;
-        px_address_print(&p.address, address);
-        (void)px_fmt(a->ports[i], sizeof a->ports[i], "%s/%u:%u", address, p.host, p.box);
+        (void)px_fmt(a->ports[i], sizeof a->ports[i], "%s/%u:%u", p.address, p.host, p.box);
+        a->published[i] = p;
         add(a, "-t", a->ports[i]);
     }
     if (policy->publish.count == 0)
@@ -135,6 +135,8 @@ int px_pasta_start(const struct px_policy *policy, struct px_carrier **ret_carri
         px_network_free(n);
         return -1;
     }
+    memcpy(n->carrier.ports, a->published, sizeof a->published);
+    n->carrier.ports_count = policy->publish.count;
     *ret_carrier = &n->carrier;
     return 0;
 }

@@ -48,6 +48,7 @@ void px_project_close(struct px_project *project)
     free(project->home);
     free(project->base);
     free(project->python);
+    free(project->here);
     free(project->said);
     free(project);
 }
@@ -172,14 +173,18 @@ static bool same_minor(const char *version, const char *minor)
     return version && px_starts_with(version, minor) && (version[n] == '\0' || version[n] == '.');
 }
 
-/* Its record, its directory and all that they need are in the store, and the project's own packages are those of today. */
-static const char *judge_files(struct px_project *p, const struct px_look *l)
+/* Its record, its directory and all that they need are in the store, the project's own packages are those of today, and
+ * what was built here would be built so now. */
+static const char *judge_store(struct px_project *p, const struct px_look *l)
 {
+    const struct px_env_ask ask = {.manifest = &p->site.manifest, .pins = &l->pins, .project = l->own.facts,
+                                   .python = l->target.runtime};
     struct px_sandbox *s = NULL;
     struct px_err ignored = {0};
-    int r = !l->env.profile_oid || px_project_sandbox(p, &s, &ignored) < 0
-                ? 0 : px_env_check(s, l->env.profile_oid, l->own.facts, &ignored);
-    return r == 1 ? NULL : r == 2 ? "project_changed" : "invalid_env";
+    int r = l->env.profile_oid && px_project_sandbox(p, &s, &ignored) == 0
+                ? px_env_check(s, l->env.profile_oid, &ask, p->by_image, &ignored)
+                : 0;
+    return r == 1 ? NULL : r == 2 ? "env_outdated" : r == 3 ? "project_changed" : "invalid_env";
 }
 
 static const char *judge_env(struct px_project *p, const struct px_look *l)
@@ -190,9 +195,9 @@ static const char *judge_env(struct px_project *p, const struct px_look *l)
     if (!l->lock_read || !px_equal(env->lock_id, px_pins_id(&l->pins)))
         return "env_outdated";
     if (!same_minor(env->runtime_version, l->target.minor) || !px_equal(env->runtime_platform, l->target.platform) ||
-        px_project_misses(p))
+        !px_equal(env->runtime_path, l->target.runtime->program) || px_site_misses(&p->site, l->target.runtime->version))
         return "runtime_mismatch";
-    return judge_files(p, l);
+    return judge_store(p, l);
 }
 
 static void look_at_env(struct px_project *p, struct px_look *l)
@@ -210,8 +215,7 @@ static void look_at_env(struct px_project *p, struct px_look *l)
 int px_look_at(struct px_project *p, struct px_look *ret_look, struct px_err *e)
 {
     *ret_look = (struct px_look){0};
-    px_project_base_look(p);
-    px_target_for(px_project_python(p), &ret_look->target);
+    px_target_for(px_project_own(p), &ret_look->target);
     ret_look->target.env.extras = p->site.manifest.extras.items;
     ret_look->flags.manifest_exists = p->site.manifest_exists;
     ret_look->lock_file = px_site_lock_file(&p->site);

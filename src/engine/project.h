@@ -25,7 +25,10 @@ struct px_project {
     struct px_sandbox *sandbox; /* opened when it is needed */
     char *base;                 /* the place of a base that is named by it; NULL: what the manifest says is a name */
     struct px_base_python *python;              /* of a base that px does not know; NULL: it does, or it is not there */
+    struct px_base_python *here;                /* what was found on this machine */
+    const struct px_python *own;                /* px_project_own; NULL: not asked for yet */
     struct px_progress_to progress;
+    bool by_image;              /* the environment is used as a part of its image: its files are looked at there */
     char *said;                 /* by uv or pip, when they failed */
 };
 
@@ -60,12 +63,24 @@ int px_look_decide(const struct px_project *p, const struct px_look *look, enum 
 /* Nothing may be resolved or written but what the lock says: asked for, or CI is set. */
 bool px_project_frozen(bool asked);
 int px_look_ready(struct px_project *p, struct px_look *look, const struct px_ready *how, struct px_err *e);
+/* The same for who needs the sandbox's: where that is another, this machine's is not made. */
+int px_look_box_ready(struct px_project *p, struct px_look *look, const struct px_ready *how, struct px_err *e);
 
+/* The Python that the lock and the environment on this machine are for, whatever the base is. Never NULL; one that
+ * does not fit where none does. */
+const struct px_python *px_project_own(struct px_project *p);
+/* It fits; where none of this machine does, the base is brought, and has to. PX900. */
+int px_project_own_need(struct px_project *p, bool plan, struct px_err *e);
+/* The minor version of another one of this machine that would fit; 0: there is none. */
+unsigned px_project_other(const struct px_project *p);
+/* Whether the base has that very Python, so that one environment is for both. */
+bool px_project_shares(struct px_project *p);
+
+/* What the manifest says of its base, or the default one; one that px knows by the name that px has for it. */
+const char *px_project_base_said(const struct px_project *p);
 /* What its base is called in the store, and its Python; NULL: not known. */
 const char *px_project_base(const struct px_project *p);
 const struct px_python *px_project_python(const struct px_project *p);
-/* The range of the manifest that this Python does not fit; NULL: it fits, or is not known. */
-const char *px_project_misses(const struct px_project *p);
 /* Looks for a base in the store that px does not know; what is not there is not brought. */
 void px_project_base_look(struct px_project *p);
 /* The same, and one that is named by its place is imported, once. With `plan` nothing is. PX900. */

@@ -17,12 +17,27 @@
 #include "engine/project.h"
 #include "engine/sandbox_import.h"
 #include "engine/sandbox_record.h"
+#include "image/capability.h"
 
 #define DEFAULT_BASE "debian-12"
 
+/* debian-12, also by the names that tell its Python: debian-12-py311, px/base:debian-12-py311. */
+static const char *known_name(const char *text)
+{
+    static const char prefix[] = "px/base:";
+    const char *name = px_starts_with(text, prefix) ? text + strlen(prefix) : text;
+    const struct px_python *row;
+    char full[64];
+    for (size_t i = 0; (row = px_python_at(i)); i++)
+        if (px_equal(name, row->base) ||
+            (px_fmt(full, sizeof full, "%s-py3%u", row->base, row->minor) >= 0 && px_equal(name, full)))
+            return row->base;
+    return *name ? name : text;
+}
+
 static const char *said(const struct px_project *p)
 {
-    return p->site.manifest.sandbox_base ? p->site.manifest.sandbox_base : DEFAULT_BASE;
+    return p->site.manifest.sandbox_base ? known_name(p->site.manifest.sandbox_base) : DEFAULT_BASE;
 }
 
 /* ---- where it is ---- */
@@ -90,6 +105,11 @@ static bool is_place(const char *text)
     return strpbrk(text, "/:") != NULL;
 }
 
+const char *px_project_base_said(const struct px_project *p)
+{
+    return said(p);
+}
+
 const char *px_project_base(const struct px_project *p)
 {
     return p->base ? p->base : said(p);
@@ -98,12 +118,6 @@ const char *px_project_base(const struct px_project *p)
 const struct px_python *px_project_python(const struct px_project *p)
 {
     return p->python ? &p->python->python : px_python_find(said(p));
-}
-
-const char *px_project_misses(const struct px_project *p)
-{
-    const struct px_python *python = px_project_python(p);
-    return python ? px_site_misses(&p->site, python->version) : NULL;
 }
 
 /* ---- its Python ---- */
@@ -123,7 +137,7 @@ static int take_python(struct px_project *p, const struct px_base *base, struct 
     px_auto_free struct px_base_python *found = calloc(1, sizeof *found);
     if (!found)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "the Python of a base");
-    if (px_tree_open(p->sandbox->store, &base->tree, &root, e) < 0)
+    if (px_base_whole(p->sandbox, base, e) < 0 || px_tree_open(p->sandbox->store, &base->tree, &root, e) < 0)
         return -1;
     int r = px_base_python_find(root, px_project_base(p), found);
     if (r < 0)
@@ -167,10 +181,17 @@ void px_project_base_look(struct px_project *p)
 
 static int unknown(const struct px_project *p, struct px_err *e)
 {
+    px_auto_buf struct px_buf names = PX_BUF(256);
+    const char *near = px_base_row_names(false, said(p), &names);
     (void)px_fail(e, PX_E_BASE, 0, "there is no sandbox base '%.100s'", said(p));
     (void)px_detail(e, "base", said(p));
     (void)px_detail(e, "reason", "unknown_base");
-    return px_why(e, "Requested sandbox base '%.100s' is unknown or incompatible with this platform/px version.", said(p));
+    (void)px_why(e, "Requested sandbox base '%.100s' is unknown or incompatible with this platform/px version.", said(p));
+    return px_fix(e,
+                  "Remove or change [tool.px.sandbox].base.%s%s%s\n"
+                  "Upgrade px to a version that supports this base.\n"
+                  "px knows %s; `px sandbox base list` has those of this machine, too.",
+                  near ? " Is it \"" : "", near ? near : "", near ? "\"?" : "", px_buf_text(&names));
 }
 
 /* What is wrong with the place, as PX900: that it is a base is what the manifest says. */
@@ -194,10 +215,22 @@ static int cannot_bring(const struct px_project *p, struct px_err *e)
     return px_fix(e, "Correct [tool.px.sandbox].base: a root as a directory or an archive, an OCI layout or archive, or an image's reference.");
 }
 
+/* A base that px can build, and whose Python fits. */
+static const struct px_python *fitting(const struct px_project *p)
+{
+    const struct px_python *python;
+    for (size_t i = 0; (python = px_python_at(i)); i++) {
+        const struct px_base_row *row = px_base_row_find(python->base);
+        if (row && row->suite && !px_site_misses(&p->site, python->version))
+            return python;
+    }
+    return NULL;
+}
+
 static int check_range(const struct px_project *p, struct px_err *e)
 {
     const struct px_python *python = px_project_python(p);
-    const char *range = px_project_misses(p);
+    const char *range = python ? px_site_misses(&p->site, python->version) : NULL;
     if (!range)
         return 0;
     (void)px_fail(e, PX_E_BASE, 0, "the base '%.100s' has Python %s, and the project asks for %.60s", said(p),
@@ -206,6 +239,12 @@ static int check_range(const struct px_project *p, struct px_err *e)
     (void)px_detail(e, "reason", "python_version");
     (void)px_detail(e, "python", python->version);
     (void)px_why(e, "An environment for the one does not run with the other.");
+    const struct px_python *other = fitting(p);
+    if (other)
+        return px_fix(e,
+                      "Write base = \"%s\" in [tool.px.sandbox]: it has Python %s.\n"
+                      "Or change requires-python, or [tool.px].python, and run `px sync`.",
+                      other->base, other->version);
     return px_fix(e, "Change [tool.px.sandbox].base to one with that Python: `px sandbox base import` takes any image.\n"
                      "Or change requires-python, or [tool.px].python, and run `px sync`.");
 }

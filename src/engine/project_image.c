@@ -13,7 +13,7 @@
 #include "engine/sandbox_build.h"
 #include "store/document.h"
 
-#define DEFAULT_BASE "debian-12"
+enum { TRIES = 4 };
 
 static int no_memory(struct px_err *e)
 {
@@ -38,8 +38,7 @@ void px_project_image_done(struct px_project_image *image)
 /* Before anything is looked for: an environment for a base that px does not know would be for another one. */
 static int take_base(struct px_project *p, bool plan, struct px_project_image *image, struct px_err *e)
 {
-    const char *said = p->site.manifest.sandbox_base;
-    image->base = strdup(said ? said : DEFAULT_BASE);
+    image->base = strdup(px_project_base_said(p));
     return image->base ? px_project_base_bring(p, plan, e) : no_memory(e);
 }
 
@@ -79,12 +78,15 @@ static int infer(const struct px_project *p, struct px_project_image *image, con
 static int look_and_load(struct px_project *p, const struct px_project_image_ask *ask, struct px_project_image *image,
                          struct px_err *e)
 {
-    if (take_base(p, ask->plan, image, e) < 0 || px_look_at(p, &image->look, e) < 0)
+    p->by_image = true;
+    int r = take_base(p, ask->plan, image, e) < 0 ? -1 : px_look_at(p, &image->look, e);
+    p->by_image = false;
+    if (r < 0)
         return -1;
     if (ask->plan)
-        return image->look.env_reason ? 0 : px_project_env_recall(p, &image->look, &image->env, e) < 0 ? -1 : 0;
-    return px_look_ready(p, &image->look, ask->ready, e) < 0 ||
-                   px_project_env_need(p, &image->look, ask->ready->frozen, &image->env, e) < 0
+        return px_project_env_box_recall(p, &image->look, &image->env, e) < 0 ? -1 : 0;
+    return px_look_box_ready(p, &image->look, ask->ready, e) < 0 ||
+                   px_project_env_box_need(p, &image->look, ask->ready->frozen, &image->env, e) < 0
                ? -1
                : 0;
 }
@@ -126,6 +128,7 @@ static int sort_requirements(const struct px_manifest *m, struct px_names *neede
 static int leave_out_groups(struct px_project *p, struct px_project_image *image, struct px_err *e)
 {
     struct px_names needed = {0}, development = {0};
+    struct px_target target;
     struct px_sandbox *s = NULL;
     const struct px_site *site = &p->site;
     int r = px_project_sandbox(p, &s, e);
@@ -134,8 +137,12 @@ static int leave_out_groups(struct px_project *p, struct px_project_image *image
     for (size_t i = 0; r == 0 && i < site->member_count; i++)
         if (sort_requirements(&site->members[i].manifest, &needed, &development) < 0)
             r = no_memory(e);
-    if (r == 0 && development.count)
-        r = px_env_ship(s, &needed, &development, &image->look.target.env, &image->env, e);
+    if (r == 0 && development.count) {
+        size_t before = image->env.count;
+        px_target_for(image->env.runtime, &target);
+        r = px_env_ship(s, &needed, &development, &target.env, &image->env, e);
+        image->narrowed = image->env.count != before;
+    }
     free(needed.items);
     free(development.items);
     return r;
@@ -167,8 +174,7 @@ static int keep_name(const struct px_project *p, const struct px_project_image *
 {
     px_auto_buf struct px_buf name = PX_BUF(PATH_MAX + 16);
     struct px_oid now;
-    bool other = !px_equal(image->look.env.profile_oid, b->profile.hex);
-    px_buf_printf(&name, "%s%s", p->site.root, other ? " (packed)" : "");
+    px_buf_printf(&name, "%s%s", p->site.root, image->narrowed ? " (packed)" : "");
     if (name.err < 0)
         return no_memory(e);
     int r = px_name_get(b->s->store, PX_RECORD_IMAGE, px_buf_text(&name), &now, e);
@@ -221,17 +227,32 @@ static int find_or_build(struct px_project *p, const struct px_project_image_ask
     return r;
 }
 
-int px_project_image_make(struct px_project *p, const struct px_project_image_ask *ask, struct px_project_image *ret_image,
-                          struct px_err *e)
+static int make_once(struct px_project *p, const struct px_project_image_ask *ask, struct px_project_image *ret_image,
+                     struct px_err *e)
 {
-    struct px_err own = {0};
-    e = e ? e : &own;
     *ret_image = (struct px_project_image){0};
     if (look_and_load(p, ask, ret_image, e) == 0 && (!ask->shipped || leave_out_groups(p, ret_image, e) == 0) && infer(p, ret_image, ask->extra, e) == 0 &&
         find_or_build(p, ask, ret_image, e) == 0)
         return 0;
     px_project_image_done(ret_image);
     return -1;
+}
+
+/* A tree that is found damaged on the way is not there any more when everything is looked at again, and is made anew; what
+ * it was made of may be damaged too. */
+int px_project_image_make(struct px_project *p, const struct px_project_image_ask *ask, struct px_project_image *ret_image,
+                          struct px_err *e)
+{
+    struct px_err own = {0};
+    int r = -1;
+    e = e ? e : &own;
+    for (int tries = 0; tries < TRIES && r < 0; tries++) {
+        unsigned before = p->sandbox ? px_store_asides(p->sandbox->store) : 0;
+        r = make_once(p, ask, ret_image, e);
+        if (!p->sandbox || px_store_asides(p->sandbox->store) == before)
+            break;
+    }
+    return r;
 }
 
 /* ---- with the project itself ---- */

@@ -40,6 +40,7 @@ struct px_project_image {
     struct px_oid base_os_oid, sbx_id;          /* plan: "" where the base or the environment is not there yet */
     const char *capabilities[PX_CAPABILITIES_MAX + 1];          /* sorted, NULL-terminated; what was said and inferred, and extra */
     struct px_image image;                      /* base, capabilities, environment as layers; sealed */
+    bool narrowed;                              /* shipped: packages of development were left out of the environment */
     bool cached;                                /* nothing had to be built; plan: it is there */
     char *root;                                 /* the base with its capabilities, a directory that never changes */
     char *inside;                               /* what is at /px in the box: one directory of the store, to be bound read-only */

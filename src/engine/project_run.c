@@ -78,7 +78,7 @@ static int hold_env(struct px_launch *l, struct px_sandbox *s, struct px_err *e)
 /* One that was recorded by an older px says too little: it is made again, which finds everything there. */
 static int load_env(struct px_launch *l, struct px_sandbox *s, struct px_err *e)
 {
-    const struct px_python *python = px_project_python(l->p);
+    const struct px_python *python = px_project_own(l->p);
     bool built = false;
     int r = px_env_load(s, l->look.env.profile_oid, python, &l->environment, e);
     if (r > 0 && !l->plan && px_project_env_rebuild(l->p, &l->look, &built, e) < 0)
@@ -102,8 +102,16 @@ static int check_python(const struct px_launch *l, struct px_err *e)
     px_fail(e, PX_E_ENV, 0, "this machine has no %s, which the project's environment is for", runtime->program);
     (void)px_detail(e, "reason", "runtime_missing");
     (void)px_why(e, "Without --sandbox the program runs on this machine, with its Python.");
-    return px_fix(e, "Run it with --sandbox: the base has that Python.\nOr install it: apt install python3.%u.",
-                  runtime->minor);
+    unsigned other = px_project_other(l->p);
+    return other ? px_fix(e,
+                          "Run it with --sandbox, on a base that has that Python.\n"
+                          "Or install it: apt install python3.%u, or `uv python install 3.%u`.\n"
+                          "Or take the one that is here: python = \"3.%u\" in [tool.px], then `px sync`.",
+                          runtime->minor, runtime->minor, other)
+                 : px_fix(e,
+                          "Run it with --sandbox, on a base that has that Python.\n"
+                          "Or install it: apt install python3.%u, or `uv python install 3.%u`.",
+                          runtime->minor, runtime->minor);
 }
 
 static const char *action_of(enum px_act act)
@@ -124,7 +132,7 @@ static int decide_only(struct px_launch *l, const struct px_look *look, const st
 static int ready_on_host(struct px_launch *l, const struct px_ready *ready, struct px_err *e)
 {
     struct px_sandbox *s = NULL;
-    if (px_project_base_bring(l->p, l->plan, e) < 0 || px_look_at(l->p, &l->look, e) < 0)
+    if (px_project_own_need(l->p, l->plan, e) < 0 || px_look_at(l->p, &l->look, e) < 0)
         return -1;
     l->looked = true;
     if (l->plan ? decide_only(l, &l->look, ready, e) < 0 : px_look_ready(l->p, &l->look, ready, e) < 0)

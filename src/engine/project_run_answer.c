@@ -6,11 +6,12 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "engine/project_run.h"
+#include "image/capability.h"
 #include "infer/messages.h"
 #include "store/document.h"
 
 #define FIX \
-    "Run 'px sandbox add %s' or set [tool.px.sandbox.capabilities].%s = true.\n" \
+    "Run 'px sandbox add %s%s%s' or set [tool.px.sandbox.capabilities].%s%s%s = true.\n" \
     "Re-run 'px %s --sandbox' or 'px pack image'."
 #define MARKER "\n[...truncated...]\n"
 
@@ -33,28 +34,59 @@ static bool has_capability(const struct px_launch *l, const char *capability)
     return false;
 }
 
+/* What has to be added: its capability, and `headers` for what that has in its development packages. */
+struct lacking {
+    const char *first, *second; /* second NULL: one is enough */
+};
+
+static bool is_of_headers(const struct px_missing *m)
+{
+    const struct px_capability *c = px_capability_find(m->capability);
+    return m->build && c && *c->packages[PX_BASE_DEBIAN12].build;
+}
+
+static bool find_lacking(const struct px_launch *l, const struct px_missing *m, struct lacking *ret)
+{
+    bool headers = is_of_headers(m) && !has_capability(l, PX_CAPABILITY_HEADERS);
+    bool own = !has_capability(l, m->capability);
+    *ret = (struct lacking){own ? m->capability : headers ? PX_CAPABILITY_HEADERS : NULL,
+                            own && headers ? PX_CAPABILITY_HEADERS : NULL};
+    return ret->first != NULL;
+}
+
 /* On a terminal both streams are one. */
-static bool find_missing(const struct px_launch *l, const struct px_launch_end *end, struct px_missing *ret)
+static bool find_missing(const struct px_launch *l, const struct px_launch_end *end, struct px_missing *ret,
+                         struct lacking *ret_lacking)
 {
     const struct px_bytes *text = end->err.len ? &end->err : &end->out;
     return l->has_image && end->code != 0 && text->len && px_message_missing(text->data, text->len, ret) &&
-           !has_capability(l, ret->capability);
+           find_lacking(l, ret, ret_lacking);
+}
+
+static int explain_missing(const struct px_missing *m, struct px_err *e)
+{
+    if (!is_of_headers(m))
+        return px_why(e, "A system library needed by your env (%s) is missing from the sandbox image.", m->what);
+    return px_why(e, "%s is in the development packages of '%s'; an image has them with the capability '%s'.", m->what,
+                  m->capability, PX_CAPABILITY_HEADERS);
 }
 
 bool px_launch_missing(const struct px_launch *l, const struct px_launch_end *end, const char **ret_capability,
                        struct px_err *ret_error)
 {
     struct px_missing m;
-    if (!find_missing(l, end, &m))
+    struct lacking lacking;
+    if (!find_missing(l, end, &m, &lacking))
         return false;
-    bool open = l->p->site.manifest.sandbox_auto && !wish_of(l, m.capability) && !l->strict;
-    *ret_capability = open ? m.capability : NULL;
+    bool open = l->p->site.manifest.sandbox_auto && !wish_of(l, lacking.first) && !l->strict;
+    const char *second = lacking.second ? lacking.second : "";
+    *ret_capability = open ? lacking.first : NULL;
     px_fail(ret_error, PX_E_SYSTEM_LIBRARY, 0, "%s is missing in the sandbox of this project", m.what);
-    (void)px_detail(ret_error, "capability", m.capability);
+    (void)px_detail(ret_error, "capability", lacking.first);
     (void)px_detail(ret_error, "missing", m.what);
-    (void)px_why(ret_error, "A system library needed by your env (%s) is missing from the sandbox image.", m.what);
-    (void)px_fix(ret_error, open ? FIX "\nOr let px add it for one run: --auto-add." : FIX, m.capability, m.capability,
-                 l->command);
+    (void)explain_missing(&m, ret_error);
+    (void)px_fix(ret_error, open ? FIX "\nOr let px add it for one run: --auto-add." : FIX, lacking.first,
+                 *second ? " " : "", second, lacking.first, *second ? " = true and ." : "", second, l->command);
     return true;
 }
 
@@ -92,11 +124,15 @@ static json_t *recommendation_json(const struct px_launch *l, const struct px_la
 {
     struct px_err why = {0};
     struct px_missing m;
+    struct lacking lacking;
     const char *capability = NULL;
-    if (!find_missing(l, end, &m) || !px_launch_missing(l, end, &capability, &why))
+    if (!find_missing(l, end, &m, &lacking) || !px_launch_missing(l, end, &capability, &why))
         return NULL;
-    return json_pack("{s:s, s:s, s:s, s:s+, s:s}", "code", "PX902", "capability", m.capability, "missing", m.what,
-                     "command", "px sandbox add ", m.capability, "hint", why.fix);
+    char command[256];
+    (void)px_fmt(command, sizeof command, "px sandbox add %s%s%s", lacking.first, lacking.second ? " " : "",
+                 lacking.second ? lacking.second : "");
+    return json_pack("{s:s, s:s, s:s, s:s, s:s}", "code", "PX902", "capability", lacking.first, "missing", m.what,
+                     "command", command, "hint", why.fix);
 }
 
 static json_t *details_json(const struct px_launch *l, const struct px_launch_end *end)

@@ -44,10 +44,11 @@ static json_t *flags(const struct px_flags *f)
 static json_t *reasons(const struct px_project *p, const struct px_look *l)
 {
     json_t *list = json_array();
-    const char *range = px_project_misses(p);
+    const struct px_python *python = l->target.runtime;
+    const char *range = px_site_misses(&p->site, python->version);
     if (range)
         json_array_append_new(list, json_sprintf("the base '%s' has Python %s, and the project asks for %s",
-                                                 px_project_base(p), px_project_python(p)->version, range));
+                                                 python->base, python->version, range));
     if (l->state == PX_STATE_UNINITIALIZED)
         json_array_append_new(list, json_string("there is a lock and no pyproject.toml"));
     else if (!l->flags.lock_exists)
@@ -131,9 +132,22 @@ static json_t *next_action(const struct px_site *site, const struct px_look *l)
     return json_pack("{s:s, s:s}", "kind", site->workspace ? "sync_workspace" : "sync", "command", "px sync");
 }
 
-static json_t *warnings(const struct px_site *site, const struct px_look *l)
+/* What this machine has may fit, and the base not: then its sandbox is refused. */
+static void add_base_warning(const struct px_project *p, const struct px_look *l, json_t *list)
 {
+    const struct px_python *python = px_project_python(p);
+    const char *range = python ? px_site_misses(&p->site, python->version) : NULL;
+    if (range && !px_site_misses(&p->site, l->target.runtime->version))
+        json_array_append_new(
+            list, json_sprintf("--sandbox needs another base: '%s' has Python %s, and the project asks for %s",
+                               px_project_base(p), python->version, range));
+}
+
+static json_t *warnings(const struct px_project *p, const struct px_look *l)
+{
+    const struct px_site *site = &p->site;
     json_t *list = l->own.limits ? json_copy(l->own.limits) : json_array();
+    add_base_warning(p, l, list);
     for (size_t i = 0; i < site->member_count; i++)
         if (site->members[i].manifest.sandbox_defined)
             json_array_append_new(
@@ -153,7 +167,7 @@ int px_project_status(struct px_project *p, char **ret_json, bool *ret_consisten
     json_t *details =
         json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "context", context(site), "project", project(p, &l),
                   "workspace", workspace(site, &l), "runtime", runtime(&l), "lock", lock(&l), "env", env(&l),
-                  "next_action", next_action(site, &l), "warnings", warnings(site, &l));
+                  "next_action", next_action(site, &l), "warnings", warnings(p, &l));
     int r = px_answer("status", consistent ? "ok" : "user-error", px_state_label(l.state, site->workspace), details,
                       true, ret_json, e);
     px_look_done(&l);

@@ -94,7 +94,10 @@ static int write_lock(struct px_project *p, struct px_look *l, struct done *done
         return -1;
     if (px_resolve(s, &p->site, &l->target, &pins, &done->tool, &said, e) < 0)
         return log_failure(p, &said, done->tool, e);
-    int r = px_resolved_write(&p->site, &pins, &out, e) < 0 || check_answer(p, l, &pins, e) < 0 ? -1 : 0;
+    int r = px_project_env_ask_builds(p, l, &pins, e) < 0 || px_resolved_write(&p->site, &pins, &out, e) < 0 ||
+                    check_answer(p, l, &pins, e) < 0
+                ? -1
+                : 0;
     px_pins_done(&pins);
     if (r < 0)
         return -1;
@@ -207,7 +210,7 @@ int px_project_sync(struct px_project *p, const struct px_sync *how, char **ret_
 {
     const struct px_sync asked = {.frozen = px_project_frozen(how->frozen), .dry_run = how->dry_run};
     struct px_look l;
-    if (px_project_base_bring(p, how->dry_run, e) < 0 || px_look_at(p, &l, e) < 0)
+    if (px_project_own_need(p, how->dry_run, e) < 0 || px_look_at(p, &l, e) < 0)
         return -1;
     int r = sync_looked(p, &l, &asked, ret_json, e);
     px_look_done(&l);
@@ -231,7 +234,7 @@ static int find_asker(const char *command, enum px_asker *ret_asker, struct px_e
 }
 
 /* What the guard asks for, done. */
-static int get_ready(struct px_project *p, struct px_look *l, const struct px_ready *how, struct done *done,
+static int get_ready(struct px_project *p, struct px_look *l, const struct px_ready *how, bool own, struct done *done,
                      const char **ret_action, struct px_err *e)
 {
     enum px_asker asker = PX_ASKER_RUN;
@@ -241,7 +244,7 @@ static int get_ready(struct px_project *p, struct px_look *l, const struct px_re
         return -1;
     if (act == PX_ACT_SYNC && (bring_lock(p, l, done, e) < 0 || px_project_env_sync(p, l, false, &done->built_env, e) < 0))
         return -1;
-    if (act == PX_ACT_REBUILD && px_project_env_rebuild(p, l, &done->built_env, e) < 0)
+    if (act == PX_ACT_REBUILD && own && px_project_env_rebuild(p, l, &done->built_env, e) < 0)
         return -1;
     *ret_action = act == PX_ACT_SYNC ? "resolve_lock" : act == PX_ACT_REBUILD ? "sync_env" : "noop";
     return 0;
@@ -251,7 +254,14 @@ int px_look_ready(struct px_project *p, struct px_look *look, const struct px_re
 {
     struct done done = {0};
     const char *action;
-    return get_ready(p, look, how, &done, &action, e);
+    return get_ready(p, look, how, true, &done, &action, e);
+}
+
+int px_look_box_ready(struct px_project *p, struct px_look *look, const struct px_ready *how, struct px_err *e)
+{
+    struct done done = {0};
+    const char *action;
+    return get_ready(p, look, how, px_project_shares(p), &done, &action, e);
 }
 
 static int make_ready(struct px_project *p, struct px_look *l, const struct px_ready *how, char **ret_json,
@@ -259,7 +269,7 @@ static int make_ready(struct px_project *p, struct px_look *l, const struct px_r
 {
     struct done done = {0};
     const char *action = NULL;
-    if (get_ready(p, l, how, &done, &action, e) < 0)
+    if (get_ready(p, l, how, true, &done, &action, e) < 0)
         return -1;
     return px_answer(how->command, "ok", "ready", sync_details(p, l, &done, action, false), false, ret_json, e);
 }

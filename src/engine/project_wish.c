@@ -72,8 +72,7 @@ static bool is_refused(const struct px_manifest *m, const char *name)
 static int check_names(const struct px_project *p, const char *const *names, struct px_err *e)
 {
     struct px_capability_set set;
-    const char *base = p->site.manifest.sandbox_base ? p->site.manifest.sandbox_base : "debian-12";
-    const struct px_base_row *row = px_base_row_find(base);
+    const struct px_base_row *row = px_base_row_find(px_project_base_said(p));
     return px_capability_set_make(names, &set, e) < 0 || (row && px_capability_set_check(&set, row, e) < 0) ? -1 : 0;
 }
 
@@ -138,11 +137,11 @@ static int take_away(struct edit *w, const char *const *names)
     struct px_look look;
     struct px_env env = {0};
     struct px_err ignored = {0};
+    px_project_base_look(w->p);
     int r = px_look_at(w->p, &look, w->e);
     if (r < 0)
         return -1;
-    if (!look.env_reason)
-        (void)px_project_env_recall(w->p, &look, &env, &ignored);
+    (void)px_project_env_box_recall(w->p, &look, &env, &ignored);
     for (; r >= 0 && *names; names++)
         r = remove_one(w, &look, env.runtime ? &env : NULL, *names);
     px_env_done(&env);

@@ -12,12 +12,14 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "engine/doctor.h"
+#include "engine/env.h"
 #include "engine/resolve_settings.h"
 #include "engine/resolve_words.h"
 #include "engine/sandbox_box.h"
+#include "infer/messages.h"
 #include "project/resolved.h"
 
-enum { ANSWER_MAX = 16 << 20, WORDS_MAX = 4096 + 32, ARGUMENTS_MAX = 1 << 20 };
+enum { ANSWER_MAX = 16 << 20, SAID_MAX = 1 << 20, WORDS_MAX = 4096 + 32, ARGUMENTS_MAX = 1 << 20 };
 
 #define SCRATCH_DIR "/px/tmp"
 #define TARGET_DIR "/px/tmp/target"
@@ -52,8 +54,22 @@ static int missing(const char *python, struct px_err *e)
     return px_fix(e, "Install one of them: apt install python3-pip, or uv.");
 }
 
+/* What would help the code of a package that failed, as one line more. had: the capabilities that it had; NULL: none. */
+static void add_hint(char *why, size_t size, const char *said, const char *had)
+{
+    static const char rust[] = "\nIt is built with Rust, for which px has no crates: take a version that has a wheel.";
+    struct px_missing m;
+    size_t n = strlen(why);
+    if (px_message_missing(why, n, &m) && !px_env_has_word(had, m.capability))
+        (void)px_fmt(why + n, size - n, "\n%s comes with the capability '%s': px sandbox add %s.", m.what, m.capability,
+                     m.capability);
+    else if (strstr(said, "metadata-generation-failed") && strstr(said, "maturin"))
+        (void)px_fmt(why + n, size - n, "%s", rust);
+}
+
 /* what: "resolve the project's requirements". */
-static int failed(const char *python, const char *tool, const char *what, struct px_err *e)
+static int failed(const char *python, const char *tool, const char *what, const struct px_buf *said, const char *had,
+                  struct px_err *e)
 {
     char why[sizeof e->why];
     if (e->code == PX_E_NETWORK)
@@ -64,6 +80,7 @@ static int failed(const char *python, const char *tool, const char *what, struct
     if (strstr(e->why, "No module named pip"))
         return missing(python, e);
     (void)px_fmt(why, sizeof why, "%s", e->why);
+    add_hint(why, sizeof why, said ? px_buf_text(said) : "", had);
     px_fail(e, PX_E_LOCK, 0, "%s cannot %s", tool, what);
     (void)px_detail(e, "reason", "resolve_failed");
     (void)px_detail(e, "resolver", tool);
@@ -73,10 +90,16 @@ static int failed(const char *python, const char *tool, const char *what, struct
 
 /* ---- the box ---- */
 
-static int make_box(const char *root, const char *doing, int scratch, struct px_build_box *box, struct px_err *e)
+/* system: the root that it sees instead of this machine's programs, with changes that go with it; NULL: those. */
+static int make_box(const char *root, const char *system, const char *doing, int scratch, struct px_build_box *box,
+                    struct px_err *e)
 {
     char path[PATH_MAX];
-    if (px_build_box_index(box, doing, e) < 0 || px_settings_show(box, root, e) < 0)
+    if (px_build_box_index(box, doing, e) < 0)
+        return -1;
+    if (system && (px_policy_set(box->policy, "rootfs", system, e) < 0 || px_policy_set(box->policy, "overlay", "", e) < 0))
+        return -1;
+    if (px_settings_show(box, root, e) < 0)
         return -1;
     if (scratch >= 0 &&
         (px_build_path(scratch, "", path, sizeof path, e) < 0 ||
@@ -85,16 +108,22 @@ static int make_box(const char *root, const char *doing, int scratch, struct px_
     return px_policy_set(box->policy, "workdir", root, e);
 }
 
-static int show_program(struct px_build_box *box, const char *path, struct px_err *e)
+static int show_program(struct px_build_box *box, const char *path, bool always, struct px_err *e)
 {
-    return px_path_within(path, "/usr") || px_path_within(path, "/bin") ? 0
-                                                                        : px_build_box_show(box, path, path, false, e);
+    return !always && (px_path_within(path, "/usr") || px_path_within(path, "/bin"))
+               ? 0
+               : px_build_box_show(box, path, path, false, e);
 }
 
 struct question {
-    const struct px_site *site;
+    struct px_sandbox *sandbox;
+    const char *root;           /* of the project */
+    const char *what;           /* "resolve the project's requirements" */
     const struct px_target *target;
     const struct px_names *asked;
+    const struct px_env_ask *env;               /* of the project; NULL: none */
+    const char *system;         /* see make_box */
+    const char *had;            /* the capabilities whose development packages that has */
     struct px_resolver_python python;
     int scratch;
     struct px_buf *said;
@@ -109,15 +138,15 @@ static int ask(const struct question *q, const char *tool, const char *doing, co
                struct px_buf *out, struct px_err *e)
 {
     struct px_build_box box = {.out_fd = -EBADF};
-    int r = make_box(q->site->root, doing, q->scratch, &box, e);
+    int r = make_box(q->root, q->system, doing, q->scratch, &box, e);
     if (r == 0 && uv)
-        r = show_program(&box, uv, e);
+        r = show_program(&box, uv, q->system != NULL, e);
     box.out = out;
     box.quote = px_resolve_words;
     box.said = keep_said;
     box.said_user = q->said;
     if (r == 0 && px_build_box_run(&box, w->items, e) < 0)
-        r = failed(q->python.path, tool, "resolve the project's requirements", e);
+        r = failed(q->python.path, tool, q->what, q->said, q->had, e);
     px_build_box_done(&box);
     return r;
 }
@@ -220,14 +249,50 @@ static int run_uv(const struct question *q, const char *uv, struct px_buf *out, 
 
 /* ---- both ---- */
 
+/* A source archive could not say what it needs. */
+static bool build_failed(const struct px_buf *said)
+{
+    static const char *const marks[] = {"subprocess-exited-with-error", "metadata-generation-failed", "Failed to build",
+                                        "Failed to download and build", "build backend"};
+    for (size_t i = 0; i < PX_COUNT_OF(marks); i++)
+        if (said->len && strstr(px_buf_text(said), marks[i]))
+            return true;
+    return false;
+}
+
+/* The code of packages asks this machine for headers and programs, which has none of them, or others. Once more with those of
+ * the project's capabilities, on its base. Where there is no such root, the first answer stands. */
+static int try_on_base(const struct question *q, const char *uv, struct px_buf *out, struct px_err *e)
+{
+    const struct px_python *runtime = q->target->runtime;
+    struct question again = *q;
+    struct px_lease *lease = NULL;
+    struct px_err ignored = {0};
+    px_auto_free char *had = NULL;
+    char system[PATH_MAX];
+    if (!q->env || !build_failed(q->said) ||
+        px_env_build_root(q->sandbox, q->env, q->asked, system, sizeof system, &had, &lease, &ignored) != 0)
+        return -1;
+    again.had = had;
+    q->said->len = 0;
+    again.system = system;
+    again.python.minor = runtime->minor;
+    (void)px_fmt(again.python.path, sizeof again.python.path, "%s", runtime->program);
+    *e = (struct px_err){0};
+    int r = uv ? run_uv(&again, uv, out, e) : run_pip(&again, out, e);
+    px_lease_drop(lease);
+    return r;
+}
+
 static int resolve_in(const struct question *q, struct px_pins *ret_pins, const char **ret_tool, struct px_err *e)
 {
-    const struct px_resolved_for what = {.root = q->site->root, .env = &q->target->env, .tags = &q->target->tags};
+    const struct px_resolved_for what = {.root = q->root, .env = &q->target->env, .tags = &q->target->tags};
     px_auto_buf struct px_buf out = PX_BUF(ANSWER_MAX);
     char uv[PATH_MAX];
     bool with_uv = px_tool_find("uv", uv, sizeof uv);
     *ret_tool = with_uv ? "uv" : "pip";
-    if ((with_uv ? run_uv(q, uv, &out, e) : run_pip(q, &out, e)) < 0)
+    if ((with_uv ? run_uv(q, uv, &out, e) : run_pip(q, &out, e)) < 0 &&
+        try_on_base(q, with_uv ? uv : NULL, &out, e) < 0)
         return -1;
     return (with_uv ? px_resolved_from_pylock : px_resolved_from_pip)(px_buf_text(&out), out.len, &what, ret_pins, e);
 }
@@ -243,24 +308,53 @@ static int scratch_begin(struct px_sandbox *s, const char *root, struct px_tree_
     return px_tree_begin(s->store, &id, ret_scratch, e);
 }
 
+static int resolve(struct px_sandbox *s, struct question *q, struct px_pins *ret_pins, const char **ret_tool,
+                   struct px_err *e)
+{
+    struct px_tree_build *scratch = NULL;
+    *ret_tool = NULL;
+    if (q->asked->count == 0)
+        return px_resolved_empty(ret_pins, e);
+    if (px_target_resolver(&q->python, e) < 0 || scratch_begin(s, q->root, &scratch, e) < 0)
+        return -1;
+    q->scratch = px_tree_build_fd(scratch);
+    int r = resolve_in(q, ret_pins, ret_tool, e);
+    px_tree_drop(scratch);
+    return r;
+}
+
 int px_resolve(struct px_sandbox *s, const struct px_site *site, const struct px_target *target,
                struct px_pins *ret_pins, const char **ret_tool, struct px_buf *said, struct px_err *e)
 {
-    struct px_tree_build *scratch = NULL;
     struct px_names asked;
     if (px_site_requirements(site, &asked, e) < 0)
         return -1;
     px_auto_free const char **list = asked.items;
-    *ret_tool = NULL;
-    if (asked.count == 0)
-        return px_resolved_empty(ret_pins, e);
-    struct question q = {.site = site, .target = target, .asked = &asked, .scratch = -EBADF, .said = said};
-    if (px_target_resolver(&q.python, e) < 0 || scratch_begin(s, site->root, &scratch, e) < 0)
-        return -1;
-    q.scratch = px_tree_build_fd(scratch);
-    int r = resolve_in(&q, ret_pins, ret_tool, e);
-    px_tree_drop(scratch);
-    return r;
+    const struct px_env_ask env = {
+        .manifest = &site->manifest, .base = target->runtime->base, .python = target->runtime};
+    struct question q = {.sandbox = s,
+                         .env = &env,
+                         .root = site->root,
+                         .what = "resolve the project's requirements",
+                         .target = target,
+                         .asked = &asked,
+                         .scratch = -EBADF,
+                         .said = said};
+    return resolve(s, &q, ret_pins, ret_tool, e);
+}
+
+int px_resolve_names(struct px_sandbox *s, const char *root, const struct px_target *target,
+                     const struct px_names *asked, struct px_pins *ret_pins, struct px_err *e)
+{
+    px_auto_buf struct px_buf said = PX_BUF(SAID_MAX);
+    const char *tool;
+    struct question q = {.root = root,
+                         .what = "find what a build needs",
+                         .target = target,
+                         .asked = asked,
+                         .scratch = -EBADF,
+                         .said = &said};
+    return resolve(s, &q, ret_pins, &tool, e);
 }
 
 /* ---- files by name ---- */
@@ -286,7 +380,7 @@ static int run_download(const char *root, const char *python, const struct words
 {
     struct px_build_box box = {.out_fd = -EBADF};
     char path[PATH_MAX];
-    int r = make_box(root, "downloading with pip", -EBADF, &box, e) < 0 ||
+    int r = make_box(root, NULL, "downloading with pip", -EBADF, &box, e) < 0 ||
                     px_build_path(dir, "", path, sizeof path, e) < 0 ||
                     px_build_box_show(&box, path, SCRATCH_DIR, true, e) < 0 ||
                     px_build_box_env(&box, "TMPDIR", SCRATCH_DIR, e) < 0
@@ -294,7 +388,7 @@ static int run_download(const char *root, const char *python, const struct words
                 : 0;
     box.quote = px_resolve_words;
     if (r == 0 && px_build_box_run(&box, w->items, e) < 0)
-        r = failed(python, "pip", "find files that the lock names", e);
+        r = failed(python, "pip", "find files that the lock names", NULL, NULL, e);
     px_build_box_done(&box);
     return r;
 }

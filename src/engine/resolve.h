@@ -21,6 +21,10 @@ struct px_err;
 int px_resolve(struct px_sandbox *s, const struct px_site *site, const struct px_target *target,
                struct px_pins *ret_pins, const char **ret_tool, struct px_buf *said, struct px_err *e);
 
+/* The same for a list, of which nothing else is known: what the build of a source archive asks for. */
+int px_resolve_names(struct px_sandbox *s, const char *root, const struct px_target *target,
+                     const struct px_names *asked, struct px_pins *ret_pins, struct px_err *e);
+
 /* The files of pins whose place the lock does not say, by `pip download`, into an open directory. Their hashes are
  * not looked at. */
 int px_resolve_download(const char *root, const struct px_target *target, const struct px_chosen *list, size_t count,

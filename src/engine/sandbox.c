@@ -7,6 +7,13 @@
 #include "base/err.h"
 #include "engine/sandbox.h"
 
+static void on_aside(void *user, const char *line)
+{
+    const struct px_sandbox *s = user;
+    if (s->progress.tell)
+        s->progress.tell(s->progress.user, line, 0, 0);
+}
+
 int px_sandbox_open(const char *home, struct px_sandbox **ret_sandbox, struct px_err *e)
 {
     struct px_sandbox *s = calloc(1, sizeof *s);
@@ -16,6 +23,7 @@ int px_sandbox_open(const char *home, struct px_sandbox **ret_sandbox, struct px
         free(s);
         return -1;
     }
+    px_store_on_aside(s->store, (struct px_store_aside){on_aside, s});
     *ret_sandbox = s;
     return 0;
 }

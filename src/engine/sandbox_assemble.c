@@ -252,7 +252,7 @@ static int configure(struct px_building *b, struct px_err *e)
 
 int px_building_assemble(struct px_building *b, struct px_err *e)
 {
-    if (add_base(b, e) < 0 || add_capabilities(b, e) < 0 || add_env(b, e) < 0 || add_sbom(b, e) < 0 ||
+    if (px_base_whole(b->s, &b->base, e) < 0 || add_base(b, e) < 0 || add_capabilities(b, e) < 0 || add_env(b, e) < 0 || add_sbom(b, e) < 0 ||
         (b->app && add_layer(b, &b->app->layer, "application") < 0) || configure(b, e) < 0)
         return -1;
     return px_image_seal(b->s->store, &b->image, e);

@@ -38,8 +38,14 @@ static int find_row(const char *name, const struct px_base_row **ret_row, struct
 {
     const struct px_base_row *row = px_base_row_find(name);
     if (!row) {
+        px_auto_buf struct px_buf names = PX_BUF(256);
+        const char *near = px_base_row_names(true, name, &names);
         (void)px_fail(e, PX_E_BASE, 0, "px knows no base '%.128s'", name);
-        return px_fix(e, "Build debian-12, or bring your own: px sandbox base import %.128s SOURCE", name);
+        return px_fix(e,
+                      "%s%s%sBuild one that it knows: %s.\n"
+                      "Or bring your own: px sandbox base import NAME SOURCE.\n"
+                      "SOURCE is docker://IMAGE (docker://ubuntu:24.04), a directory or an archive.",
+                      near ? "Is it " : "", near ? near : "", near ? "? " : "", px_buf_text(&names));
     }
     if (!row->suite) {
         (void)px_fail(e, PX_E_BASE, 0, "px cannot build the base '%s'", name);
@@ -197,6 +203,8 @@ static int done_already(struct build *b, const struct px_base_build *how, char *
 {
     struct px_base base = {0};
     int r = px_base_find(b->s->store, b->row->name, &base, e);
+    if (r < 0 && how->force && e && (e->code == PX_E_RECORD || e->code == PX_E_SANDBOX_FORMAT))
+        return 0;               /* nobody can read it: it is built from today's packages, and the name leads there */
     if (r != 0)
         return r < 0 ? -1 : 0;
     if (how->force && !how->lock)

@@ -188,7 +188,9 @@ static int not_ours(const struct px_building *b, const char *what, const char *e
     (void)px_fail(e, PX_E_SANDBOX_FORMAT, 0, "the record of image %s is not what px writes: %s", b->id.hex, what);
     (void)px_detail(e, "sbx_id", b->sbx_id.hex);
     (void)px_detail(e, "expected", expected);
-    return px_detail(e, "found", found ? found : "");
+    (void)px_detail(e, "found", found ? found : "");
+    return px_fix(e, "Rebuild sandbox images with this px version: px sandbox build --force.\n"
+                     "Or clear the sandbox store and rerun: px sandbox delete %s.", b->id.hex);
 }
 
 /* With an environment: the trees that a box needs. 0, 1: one is lost, -1; OLDER: another px laid out the environment. */
@@ -219,8 +221,16 @@ static int find_record(struct px_building *b, json_t **ret_record, struct px_oid
         return r;
     struct px_err said = *e;
     (void)px_fail(e, PX_E_SANDBOX_FORMAT, said.sys, "%s", said.what);
+    memcpy(e->fix, said.fix, sizeof e->fix);
+    memcpy(e->details, said.details, sizeof e->details);
     (void)px_detail(e, "sbx_id", b->sbx_id.hex);
     return px_why(e, "%s", said.why);
+}
+
+/* A record that is none of ours is written anew by --force, as if there were none. */
+static bool is_replaced(const struct px_building *b, const struct px_err *e)
+{
+    return b->how->force && (e->code == PX_E_RECORD || e->code == PX_E_SANDBOX_FORMAT);
 }
 
 /* An image with an application has the packages of the sandbox that it was made from, not today's. */
@@ -241,10 +251,12 @@ static int look(struct px_building *b, struct px_err *e)
     struct px_oid manifest;
     int r = find_record(b, &record, &manifest, e);
     if (r != 0)
-        return r < 0 ? -1 : 0;
+        return r < 0 && !is_replaced(b, e) ? -1 : 0;
     int lost = b->env ? take_trees(b, record, e) : 0;
-    if (lost < 0 || take_lock(b, record, e) < 0)
-        return -1;
+    if (lost < 0)
+        return is_replaced(b, e) ? 0 : -1;
+    if (take_lock(b, record, e) < 0)
+        return is_replaced(b, e) ? 0 : -1;
     if (b->compression != PX_COMPRESS_GZIP || lost == OLDER)
         return 0;
     if (!b->how->force && lost == 0 && px_image_load(b->s->store, &manifest, &b->image, e) == 0)

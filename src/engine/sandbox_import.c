@@ -137,7 +137,7 @@ static int from_path(struct px_sandbox *s, const char *name, const char *source,
     px_auto_fd int fd = open_source(within, path);
     if (fd < 0 || fstat(fd, &st) < 0) {
         (void)px_fail(e, PX_E_IO, fd < 0 ? fd : errno, "cannot open '%s'", path);
-        return px_fix(e, "Check the path. An image of a registry is written docker://REGISTRY/IMAGE:TAG.");
+        return px_fix(e, "SOURCE is a directory, an archive, or docker://IMAGE for an image of a registry: docker://%.128s.", path);
     }
     if (S_ISDIR(st.st_mode))
         return from_directory(s, name, source, fd, which, ret_json, e);
@@ -157,7 +157,7 @@ static int from_registry(struct px_sandbox *s, const char *name, const char *sou
     px_auto_free struct px_image *image = calloc(1, sizeof *image);
     if (!image)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "importing a base");
-    if (px_image_ref_parse(reference, &ref, e) < 0)
+    if ((found ? px_image_ref_parse : px_image_ref_typed)(reference, &ref, e) < 0)
         return -1;
     ref.found = found;
     if (px_registry_pull(s->store, &ref, s->progress, image, e) < 0)

@@ -36,9 +36,10 @@ static int no_memory(struct px_err *e)
 static int collect(const struct px_capability_ask *ask, struct px_buf *text, const char **wants)
 {
     size_t count = 0;
+    bool build = ask->build || px_capability_set_has(ask->set, PX_CAPABILITY_HEADERS);
     for (size_t i = 0; i < ask->set->count; i++)
         px_buf_printf(text, "%s ", ask->set->items[i]->packages[ask->row->column].run);
-    for (size_t i = 0; ask->build && i < ask->set->count; i++)
+    for (size_t i = 0; build && i < ask->set->count; i++)
         px_buf_printf(text, "%s ", ask->set->items[i]->packages[ask->row->column].build);
     px_buf_printf(text, "%s%s", ask->build ? ask->build : "", ask->build ? " " : "");
     if (text->err < 0)
@@ -222,7 +223,7 @@ int px_capability_layer_make(struct px_sandbox *s, const struct px_capability_as
         *ret_layer = l;
         return 0;
     }
-    if (scratch_begin(s, ask, &scratch, e) < 0)
+    if (px_base_whole(s, ask->base, e) < 0 || scratch_begin(s, ask, &scratch, e) < 0)
         return -1;
     int r = make_in(s, ask, px_tree_build_fd(scratch), &l, e);
     px_tree_drop(scratch);

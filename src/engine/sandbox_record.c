@@ -206,7 +206,7 @@ void px_base_done(struct px_base *base)
 static int damaged(const struct px_oid *oid, struct px_err *e)
 {
     (void)px_fail(e, PX_E_RECORD, 0, "the record of base %s is not what px writes", oid->hex);
-    return px_fix(e, "Remove sandbox/bases/%s in PX_HOME and build or import the base again.", oid->hex);
+    return px_fix(e, "Remove it: px sandbox delete %s.\nThen build or import the base again.", oid->hex);
 }
 
 static int read_record(struct px_store *store, const struct px_oid *oid, struct px_base *base, struct px_err *e)
@@ -216,16 +216,18 @@ static int read_record(struct px_store *store, const struct px_oid *oid, struct 
     if (r != 0)
         return r;
     if (px_document_read(px_buf_text(&text), text.len, "the record of a base", PX_E_RECORD, &base->record, e) < 0)
-        return -1;
+        return e && e->code == PX_E_RECORD ? damaged(oid, e) : -1;
     const char *name = px_document_text(base->record, "name"), *tree = px_document_text(base->record, "tree");
     uint64_t version = 0;
     if (!name || !tree || px_oid_parse(tree, false, &base->tree) < 0 ||
         px_layer_from_json(json_object_get(base->record, "layer"), &base->layer) < 0 ||
         px_document_number(base->record, "sbx_version", UINT32_MAX, &version) != 1)
         return damaged(oid, e);
-    if (version != PX_SBX_VERSION)
-        return px_fail(e, PX_E_SANDBOX_FORMAT, 0, "the base '%s' has sandbox version %u, and this px knows %d", name,
-                       (unsigned)version, PX_SBX_VERSION);
+    if (version != PX_SBX_VERSION) {
+        (void)px_fail(e, PX_E_SANDBOX_FORMAT, 0, "the base '%s' has sandbox version %u, and this px knows %d", name,
+                      (unsigned)version, PX_SBX_VERSION);
+        return px_fix(e, "Remove it: px sandbox delete %s.\nThen build or import the base again.", oid->hex);
+    }
     base->oid = *oid;
     base->name = strdup(name);
     return base->name ? 0 : no_memory(e);
@@ -254,16 +256,73 @@ int px_base_need(struct px_store *store, const char *name, struct px_base *ret_b
     (void)px_fail(e, PX_E_BASE, 0, "there is no base '%.128s' in the store", name);
     if (!row)
         return px_fix(e, "`px sandbox base list` shows those there are.\n"
-                         "Bring one: px sandbox base import NAME SOURCE. SOURCE is docker://REGISTRY/IMAGE:TAG, a directory or an archive.");
+                         "Bring one: px sandbox base import NAME SOURCE. SOURCE is docker://IMAGE (docker://ubuntu:24.04), a directory or an archive.");
     (void)px_why(e, row->suite ? "It was not built yet." : "It was not imported yet.");
     return row->suite
                ? px_fix(e, "Build it: px sandbox base build %s", name)
                : px_fix(e, "Import it: px sandbox base import %s docker://REFERENCE, or an archive of its files", name);
 }
 
+/* ---- its tree ---- */
+
+static int unpack(struct px_sandbox *s, const struct px_base *base, int dir, struct px_err *e)
+{
+    px_auto_fd int fd = -EBADF;
+    struct px_unpacked done;
+    uint64_t size;
+    if (px_blob_open(s->store, &base->layer.digest, &fd, &size, e) < 0 ||
+        px_layer_unpack(fd, size, dir, false, &px_unpack_limits_default, s->progress, &done, e) < 0)
+        return -1;
+    return px_oid_equal(&done.packed, &base->layer.digest) && px_oid_equal(&done.diff_id, &base->layer.diff_id)
+               ? 0 : px_fail(e, PX_E_OBJECT, 0, "layer sha256:%s is not what it is called", base->layer.digest.hex);
+}
+
+static int beyond_repair(const struct px_base *base, struct px_err *e)
+{
+    struct px_err said = *e;
+    (void)px_fail(e, PX_E_OBJECT, said.sys, "the files of base '%s' are not what px stored, and its layer cannot be unpacked again",
+                  base->name);
+    (void)px_why(e, "%s", said.what);
+    return px_fix(e, "Remove it: px sandbox base remove %s.\nThen build it or import it again.", base->name);
+}
+
+int px_base_whole(struct px_sandbox *s, const struct px_base *base, struct px_err *e)
+{
+    struct px_tree_build *build = NULL;
+    struct px_err own = {0};
+    e = e ? e : &own;
+    int r = px_tree_has(s->store, &base->tree) ? 1 : px_tree_begin(s->store, &base->tree, &build, e);
+    if (r != 0)
+        return r < 0 ? -1 : 0;
+    if (unpack(s, base, px_tree_build_fd(build), e) == 0)
+        return px_tree_commit(build, "{\"kind\":\"base\"}", e);
+    px_tree_drop(build);
+    return beyond_repair(base, e);
+}
+
 /* ---- images ---- */
 
-static int other_version(const struct px_oid *id, unsigned version, struct px_err *e)
+/* Which file it is, and what helps. */
+static int name_record(const struct px_store *store, const struct px_oid *id, struct px_err *e)
+{
+    const char *path = px_store_path(store);
+    char file[256];             /* a longer one would leave no room for other details */
+    if (px_fmt(file, sizeof file, "%.*s/sandbox/images/%s/manifest.json", (int)(strlen(path) - strlen("/store")), path, id->hex) >= 0)
+        (void)px_detail(e, "file", file);
+    return px_fix(e, "Rebuild sandbox images with this px version: px sandbox build --force.\n"
+                     "Or clear the sandbox store and rerun: px sandbox delete %s.", id->hex);
+}
+
+static int not_written_by_px(const struct px_store *store, const struct px_oid *id, const char *why, struct px_err *e)
+{
+    (void)px_fail(e, PX_E_RECORD, 0, "the record of image %s is not what px writes: sandbox/images/%s/manifest.json in PX_HOME", id->hex,
+                  id->hex);
+    if (why)
+        (void)px_why(e, "%s", why);
+    return name_record(store, id, e);
+}
+
+static int other_version(const struct px_store *store, const struct px_oid *id, unsigned version, struct px_err *e)
 {
     char expected[16], found[16];
     (void)px_fmt(expected, sizeof expected, "%d", PX_SBX_VERSION);
@@ -271,7 +330,8 @@ static int other_version(const struct px_oid *id, unsigned version, struct px_er
     (void)px_fail(e, PX_E_SANDBOX_FORMAT, 0, "the image %s has sandbox version %s, and this px knows %s", id->hex, found,
                   expected);
     (void)px_detail(e, "expected", expected);
-    return px_detail(e, "found", found);
+    (void)px_detail(e, "found", found);
+    return name_record(store, id, e);
 }
 
 int px_image_find(struct px_store *store, const char *name, json_t **ret_record, struct px_oid *ret_manifest,
@@ -285,13 +345,19 @@ int px_image_find(struct px_store *store, const char *name, json_t **ret_record,
     r = r != 0 ? r : px_record_get(store, PX_RECORD_IMAGE, &id, &text, e);
     if (r != 0)
         return r;
-    if (px_document_read(px_buf_text(&text), text.len, "the record of an image", PX_E_RECORD, &record, e) < 0)
+    struct px_err damaged = {0};
+    if (px_document_read(px_buf_text(&text), text.len, "the record of an image", PX_E_RECORD, &record, &damaged) < 0) {
+        if (damaged.code == PX_E_RECORD)
+            return not_written_by_px(store, &id, damaged.why, e);
+        if (e)
+            *e = damaged;
         return -1;
+    }
     const char *digest = px_document_text(record, "image_digest");
     if (px_document_number(record, "sbx_version", UINT32_MAX, &version) == 1 && version != PX_SBX_VERSION)
-        return other_version(&id, (unsigned)version, e);
+        return other_version(store, &id, (unsigned)version, e);
     if (!digest || px_oid_parse(digest, true, ret_manifest) < 0)
-        return px_fail(e, PX_E_RECORD, 0, "the record of image %s is not what px writes", id.hex);
+        return not_written_by_px(store, &id, NULL, e);
     *ret_record = px_take(&record);
     return 0;
 }

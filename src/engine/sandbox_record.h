@@ -41,6 +41,10 @@ int px_base_find(struct px_store *store, const char *name, struct px_base *ret_b
 /* The same, but none is PX900, and says how to get it. */
 int px_base_need(struct px_store *store, const char *name, struct px_base *ret_base, struct px_err *e);
 
+/* Its tree, in the store and as it was stored; if it is not, it is unpacked again from the base's layer. */
+struct px_sandbox;
+int px_base_whole(struct px_sandbox *s, const struct px_base *base, struct px_err *e);
+
 /* An image by its tag or its sbx_id: its record (the caller's) and its manifest. 0, 1 if there is none, -1. */
 int px_image_find(struct px_store *store, const char *name, json_t **ret_record, struct px_oid *ret_manifest,
                   struct px_err *e);

@@ -33,16 +33,16 @@ void px_root_lease_free(struct px_root_lease *lease)
     free(lease);
 }
 
-/* The directory of a tree, and a hold on it. */
-static int lend(struct px_sandbox *s, const struct px_oid *tree, char **ret_dir, struct px_root_lease **ret_lease,
-                struct px_err *e)
+/* The directory of a tree, and a hold on it and on the manifest of the image that it is (NULL: none). */
+static int lend(struct px_sandbox *s, const struct px_oid *tree, const struct px_oid *image, char **ret_dir,
+                struct px_root_lease **ret_lease, struct px_err *e)
 {
     char path[4096];
     struct px_root_lease *lease = calloc(1, sizeof *lease);
     if (!lease)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "the lease of a root");
     char *copy = NULL;
-    int r = px_lease_take(s->store, tree, 1, NULL, 0, &lease->lease, e);
+    int r = px_lease_take(s->store, tree, 1, image, image != NULL, &lease->lease, e);
     if (r == 0)
         r = px_tree_path(s->store, tree, path, sizeof path, e);
     if (r == 0 && !(copy = strdup(path)))
@@ -142,7 +142,7 @@ static int root_of_file(struct px_sandbox *s, const char *path, char **ret_dir, 
         return px_fail(e, PX_E_ROOTFS, 0, "cannot use '%s' as a root: it is neither a directory nor an archive", path);
     if (unpack_once(s, path, fd, &tree, e) < 0)
         return -1;
-    return lend(s, &tree, ret_dir, ret_lease, e);
+    return lend(s, &tree, NULL, ret_dir, ret_lease, e);
 }
 
 /* ---- bases and images ---- */
@@ -164,7 +164,7 @@ static int root_of_image(struct px_sandbox *s, const char *name, char **ret_dir,
         r = px_image_tree(s->store, image, s->progress, &tree, e);
         px_image_done(image);
     }
-    return r < 0 ? -1 : lend(s, &tree, ret_dir, ret_lease, e);
+    return r < 0 ? -1 : lend(s, &tree, &manifest, ret_dir, ret_lease, e);
 }
 
 static int root_of_base(struct px_sandbox *s, const char *name, char **ret_dir, struct px_root_lease **ret_lease,
@@ -175,7 +175,7 @@ static int root_of_base(struct px_sandbox *s, const char *name, char **ret_dir, 
     if (r > 0)
         r = root_of_image(s, name, ret_dir, ret_lease, e);
     else if (r == 0) {
-        r = lend(s, &base.tree, ret_dir, ret_lease, e);
+        r = px_base_whole(s, &base, e) < 0 ? -1 : lend(s, &base.tree, NULL, ret_dir, ret_lease, e);
         px_base_done(&base);
     }
     return r > 0 ? px_base_need(s->store, name, &base, e) : r;

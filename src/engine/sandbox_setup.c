@@ -95,15 +95,24 @@ static int merge(int from, int to, int depth)
     return r;
 }
 
-/* Packages of this release still bring files in /bin and /lib; the system's rule is that these are links into /usr.
- * dpkg follows
- * links that are there, and keeps them. */
+static bool is_link_to(int root, const char *name, const char *target)
+{
+    char now[64];
+    ssize_t n = readlinkat(root, name, now, sizeof now - 1);
+    now[n > 0 ? n : 0] = '\0';
+    return px_equal(now, target);
+}
+
+/* Packages of Debian 12 still bring files in /bin and /lib; the system's rule is that these are links into /usr. dpkg
+ * follows links that are there, and keeps them. Debian 13 has them in a package. */
 static int merge_usr(int root, struct px_err *e)
 {
     static const char *const dirs[][2] = {
         {"bin", "usr/bin"}, {"sbin", "usr/sbin"}, {"lib", "usr/lib"}, {"lib64", "usr/lib64"}};
     for (size_t i = 0; i < PX_COUNT_OF(dirs); i++) {
         const char *name = dirs[i][0], *in_usr = dirs[i][1];
+        if (is_link_to(root, name, in_usr))
+            continue;
         int r = mkdirat(root, in_usr, 0755) == 0 ? px_node_chmod_at(root, in_usr, S_IFDIR, 0755)
                 : errno == EEXIST                ? 0
                                                  : -errno;

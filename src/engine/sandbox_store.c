@@ -1,6 +1,7 @@
 /* engine/sandbox_store.c - the store's own care: what is there, what can go, whether it is what it was. */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <px/sandbox.h>
 
@@ -83,9 +84,16 @@ int px_sandbox_gc(struct px_sandbox *s, const struct px_gc_request *how, char **
     return read_bounds(how, &gc, e) < 0 ? -1 : collect(s, &gc, ret_json, e);
 }
 
+/* Images and environments of a project have the name of its directory. One that cannot be looked at may be there. */
+static bool is_gone(enum px_record_kind kind, const char *name)
+{
+    struct stat st;
+    return kind != PX_RECORD_BASE && *name == '/' && lstat(name, &st) < 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 int px_sandbox_clean(struct px_sandbox *s, bool dry_run, char **ret_json, struct px_err *e)
 {
-    struct px_gc gc = {.dry_run = dry_run, .unnamed = true};
+    struct px_gc gc = {.dry_run = dry_run, .unnamed = true, .gone = is_gone};
 
     return collect(s, &gc, ret_json, e);
 }
@@ -96,6 +104,7 @@ struct listed {
     struct px_sandbox *s;
     struct px_json *j;
     struct px_oid id;           /* of the record whose names are looked for */
+    bool gone;                  /* only those that clean would drop */
     struct px_err *e;
 };
 
@@ -103,26 +112,39 @@ static int add_name(void *user, enum px_record_kind kind, const char *name, cons
 {
     struct listed *l = user;
 
-    (void)kind;
-    if (px_oid_equal(id, &l->id))
+    if (px_oid_equal(id, &l->id) && (!l->gone || is_gone(kind, name)))
         px_json_text(l->j, NULL, name);
     return 0;
 }
 
+static int add_names(struct listed *l, const char *member, bool gone)
+{
+    l->gone = gone;
+    px_json_array(l->j, member);
+    int r = px_name_each(l->s->store, add_name, l, l->e);
+    px_json_end(l->j);
+    return r;
+}
+
+/* One that cannot be read is a row as well: it can be removed. */
 static int add_record(void *user, enum px_record_kind kind, const struct px_oid *id)
 {
     struct listed *l = user;
     uint64_t bytes = 0;
 
     l->id = *id;
-    if (px_record_size(l->s->store, kind, id, &bytes, l->e) < 0)
+    int size = px_record_size(l->s->store, kind, id, &bytes, l->e);
+    if (size < 0 && l->e->code != PX_E_RECORD)
+        return -1;
+    int used = px_record_in_use(l->s, kind, id, l->e);
+    if (used < 0 && l->e->code != PX_E_RECORD)         /* a lease that cannot be read may be of this */
         return -1;
     px_json_object(l->j, NULL);
     px_json_text(l->j, "id", id->hex);
-    px_json_array(l->j, "names");
-    int r = px_name_each(l->s->store, add_name, l, l->e);
-    px_json_end(l->j);
+    int r = add_names(l, "names", false) < 0 || add_names(l, "gone", true) < 0 ? -1 : 0;
     px_json_uint(l->j, "bytes", bytes);
+    px_json_bool(l->j, "in_use", used != 0);
+    px_json_bool(l->j, "readable", size >= 0);
     px_json_end(l->j);
     return r;
 }
@@ -132,13 +154,14 @@ int px_sandbox_list(struct px_sandbox *s, char **ret_json, struct px_err *e)
     static const char *const words[PX_RECORD_KINDS] = {"bases", "images", "envs"};
     px_auto_buf struct px_buf text = PX_BUF(ANSWER_MAX);
     struct px_json j = {.out = &text};
-    struct listed listed = {.s = s, .j = &j, .e = e};
+    struct px_err own = {0};
+    struct listed listed = {.s = s, .j = &j, .e = e ? e : &own};
 
     px_json_object(&j, NULL);
     px_json_int(&j, "schema", 1);
     for (int kind = 0; kind < PX_RECORD_KINDS; kind++) {
         px_json_array(&j, words[kind]);
-        if (px_record_each(s->store, (enum px_record_kind)kind, add_record, &listed, e) < 0)
+        if (px_record_each(s->store, (enum px_record_kind)kind, add_record, &listed, listed.e) < 0)
             return -1;
         px_json_end(&j);
     }

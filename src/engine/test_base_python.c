@@ -61,6 +61,22 @@ TEST(python_of_this_machine)
     ASSERT_STR(found.python.program, "/usr/local/bin/python3.11");      /* as PATH would have it */
 }
 
+TEST(an_interpreter_by_its_path)
+{
+    px_auto_fd int root = px_test_dir();
+    static struct px_base_python found;
+    if (access(HOST, R_OK) < 0 || access(HOST_LIBRARY, R_OK) < 0)
+        SKIP("there is no " HOST " here");
+    make_directories(root);
+    copy(root, HOST, "usr/local/python3.11", SIZE_MAX);
+    copy(root, HOST_LIBRARY, "usr/lib64/libc.so.6", SIZE_MAX);
+    ASSERT_OK(px_base_python_at(root, "somewhere", "/usr/local/python3.11", 11, &found));
+    ASSERT_STR(found.python.program, "/usr/local/python3.11");
+    ASSERT(px_starts_with(found.python.version, "3.11."));
+    ASSERT_EQ(px_base_python_at(root, "somewhere", "/usr/local/python3.12", 12, &found), 1);
+    ASSERT_EQ(px_base_python_at(root, "somewhere", "/usr/lib64/libc.so.6", 11, &found), 1);
+}
+
 TEST(what_is_cut_off_is_none)
 {
     static struct px_base_python found;

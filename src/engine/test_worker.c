@@ -30,6 +30,8 @@ static int load(struct world *w, const char *text, struct px_err *e)
         ASSERT_OK(dir);
     }
     (void)snprintf(w->dir, sizeof w->dir, "%s", px_test_dir_path());
+    (void)snprintf(w->path, sizeof w->path, "%s/pipeline", w->dir);
+    (void)mkdir(w->path, 0755);         /* read-only, so it must be there */
     (void)snprintf(w->path, sizeof w->path, "%s/w.yaml", w->dir);
     px_auto_fd int fd = open(w->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     ASSERT(fd >= 0 && px_write_full(fd, text, strlen(text)) == 0);
@@ -53,7 +55,7 @@ static void refused(const char *text, const char *words)
 
 TEST(a_file_that_is_wrong_is_refused_with_its_line)
 {
-    refused("", "line 1: there is no value");
+    refused("", "line 1: this has no sandbox with paths");
     refused("[1]", "must be a map");
     refused("sandbox: {}\n", "no sandbox with paths");
     refused("sandbox:\n  paths:\n    a: {root: x}\n  color: red\n", "line 4: 'color' is no key");
@@ -67,6 +69,18 @@ TEST(a_file_that_is_wrong_is_refused_with_its_line)
     refused("name: \"a\\0b\"\n", "line 1: a text has a NUL in it");
     refused("name: [\n", "w.yaml, line");
     refused("sandbox: [a]\n", "line 1: 'sandbox' must be a map");
+    refused("sandbox:\n  paths:\n    typo: {root: ./pipelin}\n", "the directory of root 'typo' cannot be opened");
+    refused("sandbox:\n  network: {}\n", "line 2: 'network' must name a host");
+    refused("sandbox:\n  network: {allow: []}\n", "line 2: 'network' must name a host");
+    refused("sandbox:\n  network: {open: [a]}\n", "line 2: 'open' is no key");
+    refused("sandbox:\n  network: [a]\n", "line 2: 'network' must be a single value");
+    refused("sandbox:\n  memory: lots\n", "line 2: 'memory' must be a size");
+    refused("sandbox:\n  env: {'A=B': c}\n", "line 2: 'A=B' must be a name and its value");
+    refused("sandbox:\n  env: {A: [b]}\n", "line 2: 'A' must be a name and its value");
+    refused("sandbox:\n  base: ./x\n", "line 2: 'base' must be the name of a base");
+    refused("tool_rules: {shel: {allowed: false}}\n", "line 1: 'shel' is no tool");
+    refused("tool_rules: {shell: false}\n", "line 1: 'shell' is no tool with a map");
+    refused("tool_rules: {shell: {allowed: no}}\n", "line 1: 'allowed' must be true or false");
     refused("shell_rules:\n  - {approval_required: false}\n", "line 2: this needs a pattern");
     refused("shell_rules:\n  - {pattern: \"a 'b\"}\n", "quote that is not closed");
 }
@@ -163,6 +177,167 @@ TEST(a_rule_with_paths_judges_every_word)
     done(&w);
 }
 
+static void plans(const struct px_worker *w, const char *command, enum px_approval wanted, const char *plan)
+{
+    struct px_err e = {0};
+    char **argv = NULL;
+    enum px_approval got = px_worker_judge(w, command, &argv, &e);
+    if (got != wanted)
+        FAIL("'%s' is %s, not %s (%s)", command, px_approval_name(got), px_approval_name(wanted), e.what);
+    if (got == PX_BLOCKED)
+        return;
+    size_t n = 0;
+    while (argv[n])
+        n++;
+    if (plan && (strcmp(argv[0], "/bin/sh") != 0 || n != (*plan == '$' ? 5 : 3) || strcmp(argv[n - 1], *plan == '$' ? command : plan) != 0))
+        FAIL("'%s' runs '%s'", command, argv[n - 1]);
+    if (!plan && strcmp(argv[0], "/bin/sh") == 0)
+        FAIL("'%s' runs a shell", command);
+    px_words_free(argv);
+}
+
+/* Each command of a line is judged; a shell gets the text that was made of what was judged, never the line itself. */
+TEST(every_command_of_a_line_is_judged)
+{
+    struct world w = {0};
+    struct px_err e = {0};
+    char text[2048];
+    (void)snprintf(text, sizeof text, "%s%s", sandbox,
+                   "shell_rules:\n  - {pattern: git push}\n  - {pattern: git, approval_required: false}\n"
+                   "  - {pattern: cat, approval_required: false, sandbox_paths: [pipeline]}\n  - {pattern: cat}\n"
+                   "  - {pattern: env, approval_required: false}\n  - {pattern: xargs git, approval_required: false}\n"
+                   "  - {pattern: find . -exec git, approval_required: false}\n  - {pattern: find ., approval_required: false}\n"
+                   "  - {pattern: printf, approval_required: false}\n  - {pattern: cd secret}\n  - {pattern: head, sandbox_paths: [portfolio]}\n  - {pattern: head, approval_required: false}\n");
+    ASSERT_EQ(load(&w, text, &e), 0);
+    static const struct {
+        const char *command;
+        enum px_approval wanted;
+        const char *plan;       /* of the shell; NULL: no shell */
+    } rows[] = {
+        {"git commit -m 'a | b; c & $(d) > `e`'", PX_PRE_APPROVED, NULL},
+        {"git log | cat", PX_PRE_APPROVED, "'git' 'log' | 'cat'"},
+        {"git a && git push || true", PX_NEEDS_APPROVAL, "'git' 'a' && 'git' 'push' || 'true'"},
+        {"git a; rm b", PX_BLOCKED, NULL},
+        {"rm | git a", PX_BLOCKED, NULL},
+        {"git a > portfolio/x 2>&1", PX_PRE_APPROVED, "'git' 'a' 1>'portfolio/x' 2>&1"},
+        {"git a &> /dev/null", PX_PRE_APPROVED, "'git' 'a' 1>'/dev/null' 2>&1"},
+        {"git a > /tmp/x", PX_PRE_APPROVED, "'git' 'a' 1>'/tmp/x'"},
+        {"git a > /tmp/../etc/x", PX_BLOCKED, NULL},
+        {"git a > /etc/x", PX_BLOCKED, NULL},
+        {"git a > x", PX_BLOCKED, NULL},
+        {"git a < portfolio/../x", PX_BLOCKED, NULL},
+        {"> portfolio/x", PX_PRE_APPROVED, " 1>'portfolio/x'"},
+        {"cat pipeline/a > pipeline/b", PX_PRE_APPROVED, "'cat' 'pipeline/a' 1>'pipeline/b'"},
+        {"cat pipeline/a > portfolio/b", PX_NEEDS_APPROVAL, "'cat' 'pipeline/a' 1>'portfolio/b'"},
+        {"cat < portfolio/b", PX_NEEDS_APPROVAL, "'cat' 0<'portfolio/b'"},
+        {"git add *.md", PX_PRE_APPROVED, "'git' 'add' *'.md'"},
+        {"git p?sh", PX_NEEDS_APPROVAL, "'git' 'p'?'sh'"},
+        {"cat pipeline/*", PX_NEEDS_APPROVAL, "'cat' 'pipeline/'*"},
+        {"g* a", PX_BLOCKED, NULL},
+        {"cd pipeline && cat a", PX_PRE_APPROVED, "'cd' 'pipeline' && 'cat' 'a'"},
+        {"cd /workspace/pipeline && cat a > b", PX_PRE_APPROVED, "'cd' '/workspace/pipeline' && 'cat' 'a' 1>'b'"},
+        {"cd pipeline/x && cat a && git a | cat b", PX_PRE_APPROVED, "'cd' 'pipeline/x' && 'cat' 'a' && 'git' 'a' | 'cat' 'b'"},
+        {"cd portfolio && cat pipeline/a", PX_NEEDS_APPROVAL, "'cd' 'portfolio' && 'cat' 'pipeline/a'"},
+        {"cd portfolio && cat -n", PX_NEEDS_APPROVAL, "'cd' 'portfolio' && 'cat' '-n'"},
+        {"cd pipeline; cat pipeline/a", PX_NEEDS_APPROVAL, "'cd' 'pipeline'; 'cat' 'pipeline/a'"},
+        {"git a || cd pipeline && cat a", PX_NEEDS_APPROVAL, "'git' 'a' || 'cd' 'pipeline' && 'cat' 'a'"},
+        {"cd pipeline && cat a; cat a", PX_NEEDS_APPROVAL, "'cd' 'pipeline' && 'cat' 'a'; 'cat' 'a'"},
+        {"cd pipeline/.. && cat pipeline/a", PX_NEEDS_APPROVAL, "'cd' 'pipeline/..' && 'cat' 'pipeline/a'"},
+        {"cd / && cat pipeline/a", PX_NEEDS_APPROVAL, "'cd' '/' && 'cat' 'pipeline/a'"},
+        {"cd portfolio; git a > x", PX_BLOCKED, NULL},
+        {"env git push", PX_NEEDS_APPROVAL, NULL},
+        {"/usr/bin/env git a", PX_BLOCKED, NULL},
+        {"git a | xargs git push", PX_PRE_APPROVED, "'git' 'a' | 'xargs' 'git' 'push'"},
+        {"git a | xargs rm", PX_BLOCKED, NULL},
+        {"find . -name x", PX_PRE_APPROVED, NULL},
+        {"find . -name *.md", PX_PRE_APPROVED, "'find' '.' '-name' *'.md'"},
+        {"find . -exec rm {} +", PX_NEEDS_APPROVAL, NULL},
+        {"find . -exec git a {} +", PX_PRE_APPROVED, NULL},
+        {"printf x", PX_PRE_APPROVED, NULL},
+        {"printf -v PATH x; git a", PX_NEEDS_APPROVAL, "'printf' '-v' 'PATH' 'x'; 'git' 'a'"},
+        {"cd s*", PX_NEEDS_APPROVAL, "'cd' 's'*"},
+        {"head pipeline/a", PX_PRE_APPROVED, NULL},
+        {"head portfolio/a.md", PX_NEEDS_APPROVAL, NULL},
+        {"head p*/a.md", PX_NEEDS_APPROVAL, "'head' 'p'*'/a.md'"},
+        {"cd portfolio; head a.md", PX_NEEDS_APPROVAL, "'cd' 'portfolio'; 'head' 'a.md'"},
+        {"find . -ex*", PX_NEEDS_APPROVAL, "'find' '.' '-ex'*"},
+        {"bash -lc 'git a | cat'", PX_PRE_APPROVED, "( 'git' 'a' | 'cat' )"},
+        {"sh -c 'cd pipeline && cat a' > portfolio/x", PX_PRE_APPROVED, "( 'cd' 'pipeline' && 'cat' 'a' ) 1>'portfolio/x'"},
+        {"bash -c 'git push'", PX_NEEDS_APPROVAL, "( 'git' 'push' )"},
+        {"bash -c 'rm x'", PX_BLOCKED, NULL},
+        {"bash -c 'git $X'", PX_BLOCKED, NULL},
+        {"bash -c 'git a' rm", PX_BLOCKED, NULL},
+        {"sh -c \"sh -c 'git a'\"", PX_PRE_APPROVED, "( ( 'git' 'a' ) )"},
+        {"git $(ls)", PX_BLOCKED, NULL},
+        {"PATH=x git a", PX_BLOCKED, NULL},
+        {"export PATH=x; git a", PX_BLOCKED, NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        plans(w.worker, rows[i].command, rows[i].wanted, rows[i].plan);
+    done(&w);
+}
+
+TEST(tool_rules_say_which_tools_there_are)
+{
+    struct world w = {0};
+    struct px_err e = {0};
+    char text[1024];
+    (void)snprintf(text, sizeof text, "%s%s", sandbox,
+                   "tool_rules:\n  write_file: {approval_required: true}\n  read_file: {allowed: false}\n  delete_file: {allowed: true}\n"
+                   "shell_default: {approval_required: false}\n");
+    ASSERT_EQ(load(&w, text, &e), 0);
+    static const struct {
+        const char *tool;
+        enum px_approval wanted;
+    } rows[] = {{"write_file", PX_NEEDS_APPROVAL}, {"write", PX_NEEDS_APPROVAL}, {"read", PX_BLOCKED},     {"delete_file", PX_PRE_APPROVED},
+                {"edit_file", PX_PRE_APPROVED},    {"shell", PX_PRE_APPROVED},   {"nonsense", PX_BLOCKED}, {"worker_call", PX_PRE_APPROVED}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (px_worker_tool(w.worker, rows[i].tool, &e) != rows[i].wanted)
+            FAIL("%s", rows[i].tool);
+    judged(w.worker, "ls | cat", PX_PRE_APPROVED, "/bin/sh");
+    judged(w.worker, "ls > portfolio/x", PX_NEEDS_APPROVAL, "/bin/sh");
+    judged(w.worker, "ls > /dev/null", PX_PRE_APPROVED, "/bin/sh");
+    judged(w.worker, "ls < portfolio/x", PX_BLOCKED, NULL);
+    judged(w.worker, "ls $X", PX_BLOCKED, NULL);
+    done(&w);
+    static const char *const shells[] = {"tool_rules: {shell: {allowed: false}}\n", "tool_rules: {shell: {approval_required: true}}\n"};
+    for (size_t i = 0; i < 2; i++) {
+        w = (struct world){0};
+        (void)snprintf(text, sizeof text, "%s%s%s", sandbox, "shell_default: {approval_required: false}\n", shells[i]);
+        ASSERT_EQ(load(&w, text, &e), 0);
+        judged(w.worker, "ls", i ? PX_NEEDS_APPROVAL : PX_BLOCKED, "ls");
+        judged(w.worker, "ls $X", i ? PX_NEEDS_APPROVAL : PX_BLOCKED, "/bin/sh");
+        done(&w);
+    }
+}
+
+/* What cannot be judged gets the strictest answer that a command of this worker can get, and then runs as it was written. */
+TEST(what_cannot_be_judged_is_the_strictest)
+{
+    static const char *const opaque[] = {"git $(ls)", "git $X", "for x in a; do git b; done", "git a &", "A=b git c", "git ${x}", "git <<E\nx\nE"};
+    static const struct {
+        const char *rules;
+        enum px_approval wanted;
+    } rows[] = {
+        {"shell_default: {approval_required: false}\n", PX_PRE_APPROVED},
+        {"shell_default: {approval_required: true}\n", PX_NEEDS_APPROVAL},
+        {"shell_rules: [{pattern: git push}]\nshell_default: {approval_required: false}\n", PX_NEEDS_APPROVAL},
+        {"shell_rules: [{pattern: git, approval_required: false}]\n", PX_BLOCKED},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct world w = {0};
+        struct px_err e = {0};
+        char text[1024];
+        (void)snprintf(text, sizeof text, "%s%s", sandbox, rows[i].rules);
+        ASSERT_EQ(load(&w, text, &e), 0);
+        for (size_t k = 0; k < sizeof opaque / sizeof opaque[0]; k++)
+            plans(w.worker, opaque[k], rows[i].wanted, "$");
+        plans(w.worker, "export A=b; git c", rows[i].wanted, "'export' 'A=b'; 'git' 'c'");
+        plans(w.worker, "git a > /etc/x", rows[i].wanted, "'git' 'a' 1>'/etc/x'");
+        done(&w);
+    }
+}
+
 /* Runs it and gives what the model is told. */
 static char *run(const struct world *w, const char *const argv[], struct px_err *e)
 {
@@ -204,6 +379,26 @@ TEST(a_command_sees_the_paths_and_is_told_what_it_may)
     told(&w, "seq 1 100000", "\\n[... 537695 bytes left out ...]\\n", NULL);
     told(&w, "seq 1 100000 >&2", "\\n[... 537695 bytes left out ...]\\n", NULL);
     told(&w, "exit 7", "\"exit_code\":7", "Note:");
+    done(&w);
+}
+
+TEST(a_command_has_the_variables_of_the_file)
+{
+    struct world w = {0};
+    struct px_err e = {0};
+    char text[1024];
+    (void)snprintf(text, sizeof text, "%s%s", sandbox, "  env: {GREETING: \"hello you\", NUMBER: 7, HOME: /tmp}\n  base: host\n");
+    ASSERT_EQ(load(&w, text, &e), 0);
+    told(&w, "echo $GREETING $NUMBER $HOME", "\"stdout\":\"hello you 7 /tmp\\n\"", NULL);
+    done(&w);
+    w = (struct world){0};
+    (void)snprintf(text, sizeof text, "%s%s", sandbox, "  base: no-such-base\n");
+    ASSERT_EQ(load(&w, text, &e), 0);
+    const char *const argv[] = {"/bin/true", NULL};
+    struct px_worker_run how = {0};
+    struct px_box *box = NULL;
+    ASSERT_EQ(px_worker_start(w.worker, argv, &how, &box, &e), -1);
+    ASSERT(strstr(e.what, "no-such-base"));
     done(&w);
 }
 

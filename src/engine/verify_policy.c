@@ -146,6 +146,8 @@ int px_verify_policy(struct px_verify_run *run, struct px_slot *slot, struct px_
     if (set_all(run, slot, row->options, e) < 0 || set_all(run, slot, row->sides[slot->side].options, e) < 0 ||
         set_all(run, slot, t->more, e) < 0)
         return -1;
+    if (run->s.in == PX_IN_GVISOR && !strstr(row->options, "pids="))   /* which it cannot hold for who requires limits */
+        slot->policy->pids = PX_UNLIMITED;
     slot->policy->without |= t->without;
     return 0;
 }

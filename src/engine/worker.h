@@ -9,12 +9,16 @@
 
 #include "engine/yaml.h"
 
-enum { PX_WORKER_RULES = 256, PX_WORKER_PREFIX = 16, PX_WORKER_ATTACHMENTS = 64 };
+enum { PX_WORKER_RULES = 256, PX_WORKER_PREFIX = 16, PX_WORKER_ATTACHMENTS = 64, PX_WORKER_TOOLS = 16 };
 
 struct px_rule {
     char **prefix; /* the first words of a command; NULL-terminated */
     bool approval;
     const struct px_yaml *paths; /* names of roots in which every argument must lie; NULL: anywhere */
+};
+
+struct px_tool_rule {
+    bool denied, approval;
 };
 
 struct px_worker {
@@ -23,6 +27,9 @@ struct px_worker {
     char *base;         /* what its roots are relative to, as the host calls it */
     struct px_files *files;
     bool network, require_os_sandbox, git_writable;
+    const struct px_yaml *allow_net, *deny_net, *env;   /* lists of texts and a map of them; NULL: none */
+    const char *memory, *box_base;
+    struct px_tool_rule tools[PX_WORKER_TOOLS]; /* by px_worker_tool_at */
     struct px_rule rules[PX_WORKER_RULES];
     size_t rules_count;
     bool has_default, default_approval;
@@ -32,5 +39,5 @@ struct px_worker {
 
 /* The table [tool.px.worker] of a pyproject.toml, as a worker's own file; `name` is for errors. */
 int px_worker_toml(const char *name, const char *data, size_t len, struct px_yaml **ret_root, struct px_err *e);
-/* Words as a POSIX shell would make them of quotes and backslashes; 0, or why not. */
-const char *px_worker_split(const char *text, char ***ret_words);
+/* The tools that a worker can have, by their number: NULL past the end. */
+const char *px_worker_tool_at(size_t index);

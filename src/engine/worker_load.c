@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "engine/shell_line.h"
 #include "engine/worker.h"
 
 struct reader {
@@ -26,6 +27,7 @@ struct field {
     int (*read)(struct reader *r, const struct px_yaml *n, void *out,
                 struct px_err *e); /* NULL: a text for others */
     size_t at;
+    bool or_map;        /* a map will do as well */
 };
 
 static int wrong(const struct reader *r, const struct px_yaml *n, const char *what, struct px_err *e)
@@ -43,7 +45,7 @@ static int read_map(struct reader *r, const struct px_yaml *map, const struct fi
             f++;
         if (!f->key)
             return wrong(r, n, "is no key that is known here", e);
-        if (n->kind != f->kind)
+        if (n->kind != f->kind && !(f->or_map && n->kind == PX_YAML_MAP))
             return wrong(r, n,
                          f->kind == PX_YAML_MAP    ? "must be a map"
                          : f->kind == PX_YAML_LIST ? "must be a list"
@@ -135,20 +137,73 @@ static int read_paths(struct reader *r, const struct px_yaml *map, void *out, st
             return wrong(r, n, "is one path too many", e);
         if (n->kind != PX_YAML_MAP)
             return wrong(r, n, "must be a map with a root", e);
-        *root = (struct px_files_root){.name = n->key, .create = true};
+        *root = (struct px_files_root){.name = n->key};
         if (read_map(r, n, path_fields, root, e) < 0)
             return -1;
         if (!root->dir)
             return wrong(r, n, "needs a root", e);
+        root->create = root->writable;
         r->count++;
     }
     return 0;
 }
 
+/* ---- the box ---- */
+
 #define W(member) offsetof(struct px_worker, member)
+static const struct field network_fields[] = {
+    {"allow", PX_YAML_LIST, read_texts, W(allow_net)},
+    {"deny", PX_YAML_LIST, read_texts, W(deny_net)},
+    {0},
+};
+
+/* true, false, or names: then the network is on, and ends at those. */
+static int read_network(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
+{
+    (void)out;
+    if (n->kind != PX_YAML_MAP)
+        return read_bool(r, n, &r->w->network, e);
+    r->w->network = true;
+    if (read_map(r, n, network_fields, r->w, e) < 0)
+        return -1;
+    if (!n->first || (r->w->allow_net && !r->w->allow_net->first))
+        return wrong(r, n, "must name a host: {allow: [pypi.org]}", e);
+    return 0;
+}
+
+static int read_memory(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
+{
+    uint64_t bytes;
+    if (px_parse_bytes(n->text, &bytes) < 0 || bytes == 0)
+        return wrong(r, n, "must be a size: 512m", e);
+    *(const char **)out = n->text;
+    return 0;
+}
+
+static int read_env(struct reader *r, const struct px_yaml *map, void *out, struct px_err *e)
+{
+    for (const struct px_yaml *n = map->first; n; n = n->next)
+        if (n->kind != PX_YAML_TEXT || *n->key == '\0' || strchr(n->key, '='))
+            return wrong(r, n, "must be a name and its value", e);
+    *(const struct px_yaml **)out = map;
+    return 0;
+}
+
+/* A relative directory would be another one wherever px is started. */
+static int read_base(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
+{
+    if (*n->text == '\0' || (*n->text != '/' && strchr(n->text, '/')))
+        return wrong(r, n, "must be the name of a base, or a directory by its whole path", e);
+    *(const char **)out = n->text;
+    return 0;
+}
+
 static const struct field sandbox_fields[] = {
     {"paths", PX_YAML_MAP, read_paths, 0},
-    {"network", PX_YAML_TEXT, read_bool, W(network)},
+    {"network", PX_YAML_TEXT, read_network, 0, true},
+    {"memory", PX_YAML_TEXT, read_memory, W(memory)},
+    {"env", PX_YAML_MAP, read_env, W(env)},
+    {"base", PX_YAML_TEXT, read_base, W(box_base)},
     {"require_os_sandbox", PX_YAML_TEXT, read_bool, W(require_os_sandbox)},
     {"git_writable", PX_YAML_TEXT, read_bool, W(git_writable)},
     {0},
@@ -165,7 +220,7 @@ static int read_sandbox(struct reader *r, const struct px_yaml *n, void *out, st
 static int read_pattern(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
 {
     struct px_rule *rule = out;
-    const char *why = px_worker_split(n->text, &rule->prefix);
+    const char *why = px_line_split(n->text, &rule->prefix);
     if (!why && (!rule->prefix || !rule->prefix[0]))
         why = "must have a word";
     return why ? wrong(r, n, why, e) : 0;
@@ -207,6 +262,37 @@ static int read_default(struct reader *r, const struct px_yaml *n, void *out, st
     return read_map(r, n, default_fields, r->w, e);
 }
 
+/* ---- tools ---- */
+
+static int read_allowed(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
+{
+    bool yes = false;
+    int done = read_bool(r, n, &yes, e);
+    *(bool *)out = !yes;
+    return done;
+}
+
+static const struct field tool_fields[] = {
+    {"allowed", PX_YAML_TEXT, read_allowed, offsetof(struct px_tool_rule, denied)},
+    {"approval_required", PX_YAML_TEXT, read_bool, offsetof(struct px_tool_rule, approval)},
+    {0},
+};
+
+static int read_tools(struct reader *r, const struct px_yaml *map, void *out, struct px_err *e)
+{
+    (void)out;
+    for (const struct px_yaml *n = map->first; n; n = n->next) {
+        size_t i = 0;
+        while (px_worker_tool_at(i) && strcmp(px_worker_tool_at(i), n->key) != 0)
+            i++;
+        if (!px_worker_tool_at(i) || n->kind != PX_YAML_MAP)
+            return wrong(r, n, "is no tool with a map of rules: see px-worker(1)", e);
+        if (read_map(r, n, tool_fields, &r->w->tools[i], e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static const struct field attachment_fields[] = {
     {"max_attachments", PX_YAML_TEXT, read_count, W(max_attachments)},
     {"max_total_bytes", PX_YAML_TEXT, read_count, W(max_attachment_bytes)},
@@ -226,6 +312,7 @@ static const struct field worker_fields[] = {
     {"instructions", PX_YAML_TEXT, NULL, 0},
     {"model", PX_YAML_TEXT, NULL, 0},
     {"sandbox", PX_YAML_MAP, read_sandbox, 0},
+    {"tool_rules", PX_YAML_MAP, read_tools, 0},
     {"shell_rules", PX_YAML_LIST, read_rules, 0},
     {"shell_default", PX_YAML_MAP, read_default, 0},
     {"attachment_policy", PX_YAML_MAP, read_attachments, 0},

@@ -1,92 +1,59 @@
-/* Whether a worker may run a command: one plain command, and the first rule that fits it. */
-#include <stdlib.h>
+/* What the rules of a worker say of one command, one redirection and one tool. */
+#include <ctype.h>
+#include <fnmatch.h>
+#include <limits.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "engine/worker.h"
+#include "engine/worker_rules.h"
 #include "files/files.h"
 
-enum { WORDS_MAX = 1024, TEXT_MAX = 96 << 10 };
+/* ---- tools ---- */
 
-void px_words_free(char **words)
+static const char *const tool_names[][2] = {    /* and what px_files_call calls it */
+    {"shell", NULL},          {"worker_call", NULL},       {"read_file", "read"},     {"write_file", "write"},
+    {"edit_file", "edit"},    {"list_files", "list"},      {"search_files", "search"}, {"diff_file", "diff"},
+    {"stat_file", "stat"},    {"move_file", "move"},       {"copy_file", "copy"},     {"delete_file", "delete"},
+    {"make_directory", "make_directory"},
+};
+_Static_assert(PX_COUNT_OF(tool_names) <= PX_WORKER_TOOLS, "each tool has its rule");
+
+const char *px_worker_tool_at(size_t index)
 {
-    for (size_t i = 0; words && words[i]; i++)
-        free(words[i]);
-    free(words);
+    return index < PX_COUNT_OF(tool_names) ? tool_names[index][0] : NULL;
 }
 
-static const char blanks[] = " \t\r\n";
-
-/* One word from *at on. 0, or why not. */
-static const char *take_word(const char **at, struct px_buf *word)
+/* Operations that are no tools (can_read, resolve, roots) tell what the rules are and nothing else. */
+enum px_approval px_worker_tool(const struct px_worker *w, const char *tool, struct px_err *e)
 {
-    char quote = 0;
-    for (; **at && (quote || !strchr(blanks, **at)); (*at)++) {
-        char c = **at;
-        if (c == quote) {
-            quote = 0;
-        } else if (!quote && (c == '\'' || c == '"')) {
-            quote = c;
-        } else if (c == '\\' && quote != '\'' && (*at)[1] && (!quote || strchr("\"\\$`", (*at)[1]))) {
-            (void)px_buf_putc(word, *++*at);
-        } else if (c == '\\' && !quote && !(*at)[1]) {
-            return "ends with a backslash";
-        } else {
-            (void)px_buf_putc(word, c);
-        }
+    for (size_t i = 0; i < PX_COUNT_OF(tool_names); i++) {
+        if (strcmp(tool, tool_names[i][0]) != 0 && !px_equal(tool, tool_names[i][1]))
+            continue;
+        if (!w->tools[i].denied)
+            return w->tools[i].approval ? PX_NEEDS_APPROVAL : PX_PRE_APPROVED;
+        (void)px_fail(e, PX_E_BLOCKED, 0, "the worker does not have the tool '%s'", tool_names[i][0]);
+        (void)px_why(e, "Its file says so: tool_rules, allowed: false.");
+        (void)px_fix(e, "Use another tool; `px worker check FILE` prints which there are.");
+        return PX_BLOCKED;
     }
-    return quote ? "has a quote that is not closed" : NULL;
+    (void)px_fail(e, PX_E_BLOCKED, 0, "there is no tool '%.60s' that a worker could have", tool);
+    return PX_BLOCKED;
 }
 
-const char *px_worker_split(const char *text, char ***ret_words)
-{
-    char **words = calloc(WORDS_MAX + 1, sizeof *words);
-    const char *why = words ? NULL : "is too long";
-    for (size_t n = 0; !why && *(text += strspn(text, blanks));) {
-        struct px_buf word = PX_BUF(TEXT_MAX);
-        if (n == WORDS_MAX)
-            why = "has too many words";
-        else
-            why = take_word(&text, &word);
-        if (!why) {
-            (void)px_buf_add(&word, "", 0);
-            words[n] = word.data ? px_buf_take(&word) : strdup("");
-            why = words[n++] ? NULL : "is too long";
-        }
-        px_buf_done(&word);
-    }
-    if (why)
-        px_words_free(words);
-    else
-        *ret_words = words;
-    return why;
-}
-
-/* What a shell would make more than one plain command of. There is no shell; who writes it expects one. */
-static const char *find_meta(const char *text)
-{
-    static const char *const metas[] = {"|", ">", "<", ";", "&", "`", "$(", "${", NULL};
-    for (const char *const *m = metas; *m; m++)
-        if (strstr(text, *m))
-            return *m;
-    return NULL;
-}
-
-static bool has_prefix(char *const *argv, char *const *prefix)
-{
-    for (; *prefix; argv++, prefix++)
-        if (!*argv || strcmp(*argv, *prefix) != 0)
-            return false;
-    return true;
-}
+/* ---- places ---- */
 
 /* The argument as a path of the worker's files: relative ones are below the working directory, where the roots lie. One
  * with ".." is not judged: the kernel goes up from where a link leads, the file sandbox from where it lies. */
-static bool lies_in(const struct px_worker *w, const struct px_yaml *roots, const char *argument)
+static bool lies_in(const struct px_worker *w, const struct px_yaml *roots, const char *cwd, const char *argument)
 {
     struct px_place place;
+    char joined[PATH_MAX];
+    if (*cwd && *argument != '/') {
+        if (px_fmt(joined, sizeof joined, "%s/%s", cwd, argument) < 0)
+            return false;
+        argument = joined;
+    }
     if (px_resolve_goes_up(argument) || !px_files_can_read(w->files, argument) ||
         px_resolve_split(w->files, argument, &place) < 0)
         return false;
@@ -104,11 +71,11 @@ static bool ends_with(const char *text, const char *end)
 
 /* What an option means is the program's affair. One that can hold a path must have it behind its only equals sign, inside;
  * everything else that has a slash, or ends with a dot or a root's name, can be a path as well. */
-static bool option_lies_in(const struct px_worker *w, const struct px_yaml *roots, const char *option)
+static bool option_lies_in(const struct px_worker *w, const struct px_yaml *roots, const char *cwd, const char *option)
 {
     const char *value = strchr(option, '=');
     struct px_files_root root;
-    if (value && !strchr(value + 1, '=') && !strchr(value, ':') && lies_in(w, roots, value + 1))
+    if (value && !strchr(value + 1, '=') && !strchr(value, ':') && lies_in(w, roots, cwd, value + 1))
         return true;
     for (size_t i = 0; px_files_root_at(w->files, i, &root) == 0; i++)
         if (ends_with(option, root.name))
@@ -116,56 +83,199 @@ static bool option_lies_in(const struct px_worker *w, const struct px_yaml *root
     return !strchr(option, '/') && !ends_with(option, ".");
 }
 
-static bool fits(const struct px_worker *w, const struct px_rule *rule, char *const *argv)
+/* What is no file of anybody. */
+static bool is_sink(const char *path)
 {
-    if (!has_prefix(argv, rule->prefix))
-        return false;
-    size_t words = 0;
-    while (rule->prefix[words])
-        words++;
-    bool options = true;        /* until "--" */
-    for (size_t i = words; rule->paths && argv[i]; i++) {
-        if (options && argv[i][0] == '-' ? !option_lies_in(w, rule->paths, argv[i]) : !lies_in(w, rule->paths, argv[i]))
-            return false;
-        options = options && strcmp(argv[i], "--") != 0;
+    static const char *const names[] = {"/dev/null", "/dev/stdout", "/dev/stderr"};
+    for (size_t i = 0; i < PX_COUNT_OF(names); i++)
+        if (strcmp(path, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* ---- words that are more than a program's name ---- */
+
+enum {
+    FREE = PX_RULES_FREE,
+    WRAPS = PX_RULES_WRAPS,
+    BUILTIN = PX_RULES_BUILTIN,
+    SHELL = PX_RULES_SHELL,
+    IF_EXEC = 16,               /* WRAPS if it has an argument -exec or the like */
+    IF_OPTION = 32,             /* WRAPS if its first argument is an option: printf -v sets a variable, PATH for one */
+};
+
+static const struct special {
+    const char *name;
+    unsigned flags;
+} specials[] = {
+    {"cd", FREE | BUILTIN}, {"exit", FREE | BUILTIN}, {"true", FREE}, {"false", FREE}, {":", FREE | BUILTIN},
+    {"sh", WRAPS | SHELL}, {"bash", WRAPS | SHELL}, {"dash", WRAPS | SHELL}, {"ash", WRAPS}, {"zsh", WRAPS}, {"ksh", WRAPS},
+    {"mksh", WRAPS}, {"fish", WRAPS}, {"busybox", WRAPS}, {"toybox", WRAPS}, {"env", WRAPS}, {"xargs", WRAPS}, {"parallel", WRAPS},
+    {"nice", WRAPS}, {"nohup", WRAPS}, {"timeout", WRAPS}, {"time", WRAPS}, {"setsid", WRAPS}, {"stdbuf", WRAPS}, {"ionice", WRAPS},
+    {"chrt", WRAPS}, {"taskset", WRAPS}, {"setarch", WRAPS}, {"setpriv", WRAPS}, {"prlimit", WRAPS}, {"flock", WRAPS},
+    {"watch", WRAPS}, {"script", WRAPS}, {"strace", WRAPS}, {"ltrace", WRAPS}, {"gdb", WRAPS}, {"chroot", WRAPS}, {"unshare", WRAPS},
+    {"nsenter", WRAPS}, {"sudo", WRAPS}, {"su", WRAPS}, {"runuser", WRAPS}, {"find", WRAPS | IF_EXEC},
+    {"eval", WRAPS | BUILTIN}, {".", WRAPS | BUILTIN}, {"source", WRAPS | BUILTIN}, {"exec", WRAPS | BUILTIN},
+    {"command", WRAPS | BUILTIN}, {"builtin", WRAPS | BUILTIN}, {"trap", WRAPS | BUILTIN}, {"export", WRAPS | BUILTIN},
+    {"readonly", WRAPS | BUILTIN}, {"declare", WRAPS | BUILTIN}, {"typeset", WRAPS | BUILTIN}, {"local", WRAPS | BUILTIN},
+    {"set", WRAPS | BUILTIN}, {"unset", WRAPS | BUILTIN}, {"alias", WRAPS | BUILTIN}, {"hash", WRAPS | BUILTIN},
+    {"shopt", WRAPS | BUILTIN}, {"enable", WRAPS | BUILTIN}, {"pushd", WRAPS | BUILTIN}, {"popd", WRAPS | BUILTIN},
+    {"read", WRAPS | BUILTIN}, {"chdir", WRAPS | BUILTIN}, {"getopts", WRAPS | BUILTIN}, {"let", WRAPS | BUILTIN},
+    {"mapfile", WRAPS | BUILTIN}, {"readarray", WRAPS | BUILTIN}, {"printf", WRAPS | IF_OPTION}, {"type", BUILTIN}, {"umask", BUILTIN}, {"ulimit", BUILTIN}, {"wait", BUILTIN},
+};
+
+/* Of find: what a program's name follows. */
+static bool is_exec(const char *text, bool open)
+{
+    static const char *const names[] = {"-exec", "-execdir", "-ok", "-okdir"};
+    for (size_t i = 0; i < PX_COUNT_OF(names); i++)
+        if (open ? fnmatch(text, names[i], 0) == 0 : strcmp(text, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Whether the condition holds; also by a pattern, for there may be a file of that name. */
+static bool wraps(const struct px_line_command *c, unsigned flags)
+{
+    if (flags & IF_OPTION)
+        return c->count > 1 && (c->words[1].open || c->words[1].text[0] == '-');
+    for (size_t i = 1; i < c->count; i++)
+        if (is_exec(c->words[i].text, c->words[i].open))
+            return true;
+    return false;
+}
+
+/* By the last part of its name: /bin/sh is sh. */
+unsigned px_rules_flags(const struct px_line_command *c)
+{
+    if (c->count == 0)
+        return FREE;
+    const char *slash = strrchr(c->words[0].text, '/'), *name = slash ? slash + 1 : c->words[0].text;
+    for (size_t i = 0; !c->words[0].open && i < PX_COUNT_OF(specials); i++)
+        if (strcmp(name, specials[i].name) == 0 && !(slash && specials[i].flags & (FREE | BUILTIN)))
+            return specials[i].flags & (IF_EXEC | IF_OPTION) && !wraps(c, specials[i].flags) ? 0 : specials[i].flags;
+    return 0;
+}
+
+/* ---- one command ---- */
+
+/* A rule may fit, or, if the shell makes the words of a pattern, one cannot know. */
+enum fit { NO, MAYBE, YES };
+
+static enum fit fits_words(const struct px_line_command *c, char *const *prefix)
+{
+    for (size_t i = 0; prefix[i]; i++) {
+        if (i < c->count && c->words[i].open)
+            return MAYBE;
+        if (i == c->count || strcmp(c->words[i].text, prefix[i]) != 0)
+            return NO;
     }
-    return true;
+    return YES;
 }
 
-static enum px_approval blocked(char **argv, const char *why, struct px_err *e)
+/* cwd: where the command runs, below the worker's roots, or NULL if that is not known. */
+static enum fit fits_paths(const struct px_worker *w, const struct px_rule *rule, const struct px_line_command *c, const char *cwd)
 {
-    px_words_free(argv);
-    (void)px_fail(e, PX_E_BLOCKED, 0, "the command %s", why);
-    return PX_BLOCKED;
+    size_t i = 0;
+    enum fit fit = YES;
+    bool options = true;        /* until "--" */
+    if (!cwd)
+        return MAYBE;
+    if (*cwd && !lies_in(w, rule->paths, "", cwd))
+        return NO;
+    while (rule->prefix[i])
+        i++;
+    for (; i < c->count; i++) {
+        const char *text = c->words[i].text;
+        if (c->words[i].open)
+            fit = MAYBE;
+        else if (options && text[0] == '-' ? !option_lies_in(w, rule->paths, cwd, text) : !lies_in(w, rule->paths, cwd, text))
+            return NO;
+        options = options && strcmp(text, "--") != 0;
+    }
+    for (i = 0; i < c->redirects_count; i++) {
+        const struct px_line_redirect *r = &c->redirects[i];
+        if (r->way != PX_LINE_SAME && !is_sink(r->target.text) && (r->target.open || !lies_in(w, rule->paths, cwd, r->target.text)))
+            return NO;
+    }
+    return fit;
 }
 
-enum px_approval px_worker_judge(const struct px_worker *w, const char *command, char ***ret_argv,
-                                 struct px_err *e)
+static enum fit fits(const struct px_worker *w, const struct px_rule *rule, const struct px_line_command *c, const char *cwd)
 {
-    char **argv = NULL, words[64];
-    const char *meta = find_meta(command);
-    const char *why = meta ? NULL : px_worker_split(command, &argv);
-    if (meta)
-        (void)px_fmt(words, sizeof words, "has '%s' in it, and there is no shell", meta);
-    if (meta || why)
-        return blocked(argv, meta ? words : why, e);
-    if (!argv[0])
-        return blocked(argv, "is empty", e);
-    bool approval = w->default_approval, found = w->has_default;
-    for (size_t i = 0; i < w->rules_count; i++)
-        if (fits(w, &w->rules[i], argv)) {
-            approval = w->rules[i].approval;
-            found = true;
-            break;
-        }
-    if (!found)
-        return blocked(argv, "fits no shell rule of the worker, which has no default", e);
-    *ret_argv = argv;
+    enum fit words = fits_words(c, rule->prefix);
+    enum fit paths = words != NO && rule->paths ? fits_paths(w, rule, c, cwd) : YES;
+    return words < paths ? words : paths;
+}
+
+enum px_approval px_rules_stricter(enum px_approval a, enum px_approval b)
+{
+    return a < b ? a : b;
+}
+
+static enum px_approval verdict_of(bool approval)
+{
     return approval ? PX_NEEDS_APPROVAL : PX_PRE_APPROVED;
 }
 
-const char *px_approval_name(enum px_approval approval)
+/* What becomes of a command that nothing is known of: the strictest that any command can get. */
+enum px_approval px_rules_unknown(const struct px_worker *w)
 {
-    static const char *const names[] = {"blocked", "needs_approval", "pre_approved"};
-    return names[approval];
+    enum px_approval least = w->has_default ? verdict_of(w->default_approval) : PX_BLOCKED;
+    for (size_t i = 0; i < w->rules_count; i++)
+        least = px_rules_stricter(least, verdict_of(w->rules[i].approval));
+    least = px_rules_stricter(least, px_worker_tool(w, "read_file", NULL));
+    return px_rules_stricter(least, px_worker_tool(w, "write_file", NULL));
+}
+
+/* Whether the rule names what the wrapper shall run: its last word is no option, number or NAME=VALUE; of find, it follows -exec. */
+static bool names_program(const struct px_rule *rule, unsigned flags)
+{
+    size_t n = 0;
+    while (rule->prefix[n])
+        n++;
+    const char *last = rule->prefix[n - 1];
+    if (flags & IF_EXEC && (n < 2 || !is_exec(rule->prefix[n - 2], false)))
+        return false;
+    return n > 1 && last[0] != '-' && !isdigit((unsigned char)last[0]) && !strchr(last, '=');
+}
+
+/* By the rules. Those that only may fit count as well: the strictest of them and of what surely fits. */
+enum px_approval px_rules_command(const struct px_worker *w, const struct px_line_command *c, const char *cwd, unsigned flags)
+{
+    enum px_approval least = PX_PRE_APPROVED, found = w->has_default ? verdict_of(w->default_approval) : PX_BLOCKED;
+    const struct px_rule *rule = NULL;
+    for (size_t i = 0; i < w->rules_count && !rule; i++) {
+        enum fit fit = fits(w, &w->rules[i], c, cwd);
+        if (fit != NO)
+            least = px_rules_stricter(least, verdict_of(w->rules[i].approval));
+        rule = fit == YES ? &w->rules[i] : NULL;
+    }
+    if (rule)
+        found = verdict_of(rule->approval);
+    else if (flags & FREE)
+        found = PX_PRE_APPROVED;
+    found = px_rules_stricter(found, least);
+    if (!(flags & WRAPS) || (rule && names_program(rule, flags)) || px_rules_unknown(w) == PX_PRE_APPROVED)
+        return found;
+    return px_rules_stricter(found, PX_NEEDS_APPROVAL);
+}
+
+/* Reading or writing a file of a root as the tool for that does; a file of the box's own /tmp, or none at all. Everything else is as
+ * unknown as a command can be. */
+enum px_approval px_rules_redirect(const struct px_worker *w, const struct px_line_redirect *r, const char *cwd)
+{
+    struct px_place place;
+    char path[PATH_MAX];
+    const char *target = r->target.text;
+    if (r->way == PX_LINE_SAME || (!r->target.open && is_sink(target)))
+        return PX_PRE_APPROVED;
+    if (r->target.open || px_resolve_goes_up(target))
+        return px_rules_unknown(w);
+    if (px_starts_with(target, "/tmp/"))
+        return PX_PRE_APPROVED;
+    if (*target == '/' || !cwd || px_fmt(path, sizeof path, "%s%s%s", cwd, *cwd ? "/" : "", target) < 0 ||
+        px_resolve_split(w->files, path, &place) < 0)
+        return px_rules_unknown(w);
+    return px_worker_tool(w, r->way == PX_LINE_READ ? "read_file" : "write_file", NULL);
 }

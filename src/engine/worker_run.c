@@ -111,6 +111,38 @@ static int take_attachments(const struct px_worker_run *how, struct open_files *
     return 0;
 }
 
+/* A setting for each item of a list, or for each NAME=VALUE of a map. */
+static int set_each(struct px_policy *policy, const char *field, const struct px_yaml *list, struct px_err *e)
+{
+    for (const struct px_yaml *n = list ? list->first : NULL; n; n = n->next) {
+        px_auto_buf struct px_buf word = PX_BUF(PX_YAML_BYTES);
+        px_buf_printf(&word, "%s%s%s", n->key ? n->key : "", n->key ? "=" : "", n->text);
+        if (word.err < 0)
+            return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+        if (px_policy_set(policy, field, px_buf_text(&word), e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int set_box(const struct px_worker *w, struct px_policy *policy, struct px_err *e)
+{
+    if ((w->memory && px_policy_set(policy, "memory", w->memory, e) < 0) ||
+        (w->box_base && px_policy_set(policy, "base", w->box_base, e) < 0))
+        return -1;
+    if (set_each(policy, "allow-net", w->allow_net, e) < 0 || set_each(policy, "deny-net", w->deny_net, e) < 0)
+        return -1;
+    return set_each(policy, "env", w->env, e);
+}
+
+/* What of the network can be had: without an OS sandbox all of the host's, so nothing that ends at names. */
+static const char *network_of(const struct px_worker *w, bool full)
+{
+    if (!w->network)
+        return "none";
+    return full || w->allow_net || w->deny_net ? "outbound" : "host";
+}
+
 /* Without an OS sandbox the host's directories are where they are: then the roots lie below the directory that they were given
  * relative to, and that is the working directory. */
 static int set_fields(const struct px_worker *w, unsigned timeout_s, bool full, struct px_policy *policy,
@@ -121,11 +153,13 @@ static int set_fields(const struct px_worker *w, unsigned timeout_s, bool full, 
     const char *const rows[][2] = {{"workdir", full ? "/workspace" : w->base},
                                    {"timeout", timeout},
                                    {"output-limit", "25k"},     /* from the beginning, and as much from the end */
-                                   {"net", !w->network ? "none" : full ? "outbound" : "host"},
+                                   {"net", network_of(w, full)},
                                    {"require", full ? "full" : "landlock"}};
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
         if (px_policy_set(policy, rows[i][0], rows[i][1], e) < 0)
             return -1;
+    if (set_box(w, policy, e) < 0)
+        return -1;
     return px_files_bind(w->files, full ? "/workspace" : NULL, policy, e);
 }
 
@@ -147,10 +181,23 @@ static int start(const struct px_worker *w, const char *const argv[], const stru
     return r;
 }
 
-/* Host codes of data/errors.def: the machine cannot give the isolation. */
+/* Host codes of data/errors.def: the machine cannot give the isolation. Root of a container may bind nothing, not even what it holds open. */
 static bool is_missing(const struct px_err *e)
 {
-    return e->code >= PX_E_USERNS && e->code <= PX_E_TIER;
+    return (e->code >= PX_E_USERNS && e->code <= PX_E_TIER) || (e->code == PX_E_BIND && e->sys == EPERM && geteuid() == 0);
+}
+
+static int tell_cause(const struct px_err *cause, struct px_err *e)
+{
+    return px_why(e, "%s", cause->code == PX_E_BIND ? "This root may mount nothing: it lacks CAP_SYS_ADMIN, as in a container." : cause->what);
+}
+
+static int no_weaker_box(const struct px_err *cause, struct px_err *e)
+{
+    (void)px_fail(e, PX_E_OS_SANDBOX, 0, "OS sandbox unavailable, and no weaker one can be had here");
+    (void)tell_cause(cause, e);
+    return px_fix(e, "Run px as an ordinary user: the host's root gets no weaker sandbox.\n"
+                     "Run `px doctor` to see what is missing.");
 }
 
 /* An attachment has no place of its own without a sandbox to show it in. */
@@ -161,15 +208,22 @@ int px_worker_start(const struct px_worker *w, const char *const argv[], const s
     int r = start(w, argv, how, true, ret_box, &cause);
     bool weaker = r < 0 && is_missing(&cause);
     bool attached = how->attachments && how->attachments[0];
-    if (weaker && !w->require_os_sandbox && !attached)
-        return start(w, argv, how, false, ret_box, e);
+    if (weaker && !w->require_os_sandbox && !attached) {
+        struct px_err again = {0};
+        r = start(w, argv, how, false, ret_box, &again);
+        if (r < 0 && is_missing(&again) && geteuid() == 0)
+            return no_weaker_box(&cause, e);
+        if (r < 0 && e)
+            *e = again;
+        return r;
+    }
     if (r < 0 && e)
         *e = cause;
     if (!weaker)
         return r;
     (void)px_fail(e, PX_E_OS_SANDBOX, 0, w->require_os_sandbox ? "OS sandbox required but unavailable"
                                                                 : "attachments need the OS sandbox, which is unavailable");
-    return px_why(e, "%s", cause.what);
+    return tell_cause(&cause, e);
 }
 
 /* The names of the specification; everything else that px knows is beside them. */

@@ -99,6 +99,58 @@ static void describe_roots(const struct px_worker *w, struct px_buf *text, struc
     px_json_end(j);
 }
 
+static void describe_list(const struct px_yaml *list, const char *key, const char *words, struct px_buf *text, struct px_json *j)
+{
+    if (!list) {
+        px_json_text(j, key, NULL);
+        return;
+    }
+    px_json_array(j, key);
+    for (const struct px_yaml *n = list->first; n; n = n->next) {
+        const char *name = n->key ? n->key : n->text;
+        px_json_text(j, NULL, name);
+        px_buf_puts(text, n == list->first ? words : ", ");
+        px_buf_quote(text, name, strlen(name));
+    }
+    px_json_end(j);
+}
+
+static void describe_text(const char *value, const char *key, const char *words, struct px_buf *text, struct px_json *j)
+{
+    px_json_text(j, key, value);
+    if (!value)
+        return;
+    px_buf_puts(text, words);
+    px_buf_quote(text, value, strlen(value));
+}
+
+/* Of variables the names: their values can be secrets. */
+static void describe_box(const struct px_worker *w, struct px_buf *text, struct px_json *j)
+{
+    px_json_bool(j, "network", w->network);
+    px_buf_printf(text, "network %s", w->network ? "allowed" : "off");
+    describe_list(w->allow_net, "network_allow", " to nothing but ", text, j);
+    describe_list(w->deny_net, "network_deny", ", never to ", text, j);
+    px_json_bool(j, "require_os_sandbox", w->require_os_sandbox);
+    px_buf_printf(text, "; OS sandbox %s", w->require_os_sandbox ? "required" : "required in full, or with a warning by Landlock alone");
+    describe_text(w->memory, "memory", "; memory ", text, j);
+    describe_text(w->box_base, "base", "; base ", text, j);
+    describe_list(w->env, "env", "; variables ", text, j);
+    px_buf_putc(text, '\n');
+}
+
+static void describe_tools(const struct px_worker *w, struct px_buf *text, struct px_json *j)
+{
+    px_json_object(j, "tools");
+    for (size_t i = 0; px_worker_tool_at(i); i++) {
+        const char *name = px_worker_tool_at(i), *verdict = px_approval_name(px_worker_tool(w, name, NULL));
+        px_json_text(j, name, verdict);
+        if (w->tools[i].denied || w->tools[i].approval)
+            px_buf_printf(text, "%-14s tool %s\n", verdict, name);
+    }
+    px_json_end(j);
+}
+
 static void describe_rules(const struct px_worker *w, struct px_buf *text, struct px_json *j)
 {
     px_json_array(j, "shell_rules");
@@ -132,11 +184,8 @@ int px_worker_describe(const struct px_worker *w, char **ret_text, char **ret_js
     px_json_object(&j, NULL);
     px_json_bool(&j, "ok", true);
     describe_roots(w, &text, &j);
-    px_json_bool(&j, "network", w->network);
-    px_json_bool(&j, "require_os_sandbox", w->require_os_sandbox);
-    px_buf_printf(&text, "network %s; OS sandbox %s\n", w->network ? "allowed" : "off",
-                  w->require_os_sandbox ? "required"
-                                        : "required in full, or with a warning by Landlock alone");
+    describe_box(w, &text, &j);
+    describe_tools(w, &text, &j);
     describe_rules(w, &text, &j);
     px_json_uint(&j, "max_attachments", w->max_attachments);
     px_json_uint(&j, "max_attachment_bytes", w->max_attachment_bytes);

@@ -56,14 +56,23 @@ static const char *shown(const struct px_files_edit *edit, char out[PX_WORDS_SHO
     return px_words_short(lines, b.len, PX_WORDS_SHORT, out);
 }
 
-static int no_match(const char *path, const struct px_files_edit *edit, uint64_t n, struct px_err *e)
+/* What may be why: a model writes \n whatever the file has. */
+static const char *line_ends(const struct px_buf *file, const struct px_files_edit *edit)
+{
+    bool theirs = memmem(file->data, file->len, "\r\n", 2), ours = memmem(edit->old_text, edit->old_len, "\r\n", 2);
+    if (theirs == ours || !memchr(edit->old_text, '\n', edit->old_len))
+        return "";
+    return theirs ? " The lines of the file end in \\r\\n, those of the text in \\n." : " The lines of the text end in \\r\\n, those of the file do not.";
+}
+
+static int no_match(const char *path, const struct px_buf *file, const struct px_files_edit *edit, uint64_t n, struct px_err *e)
 {
     char name[PX_WORDS_SHORT], text[PX_WORDS_SHORT];
     px_words_short(path, strlen(path), PX_WORDS_SHORT, name);
     if (edit->old_len == 0)
         (void)px_fail(e, PX_E_EDIT, 0, "Cannot edit '%s': the text to replace is empty.", name);
     else if (n == 0)
-        (void)px_fail(e, PX_E_EDIT, 0, "Cannot edit '%s': text not found.", name);
+        (void)px_fail(e, PX_E_EDIT, 0, "Cannot edit '%s': text not found.%s", name, line_ends(file, edit));
     else
         (void)px_fail(e, PX_E_EDIT, 0, "Cannot edit '%s': text found %ju times, it must be unique.", name,
                       (uintmax_t)n);
@@ -105,7 +114,7 @@ static int apply_one(const char *path, const struct px_files_edit *edit, struct 
     w->done.new_chars += window.total;
     uint64_t n = px_edit_apply(px_buf_text(from), from->len, edit, &out);
     if (n != 1)
-        return no_match(path, edit, n, e);
+        return no_match(path, from, edit, n, e);
     (void)px_window_find(edit->old_text, edit->old_len, 0, 0, &window);
     w->done.old_chars += window.total;
     if (out.err == -E2BIG)

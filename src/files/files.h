@@ -94,6 +94,8 @@ void px_spot_done(struct px_spot *spot);
 #define px_auto_spot __attribute__((cleanup(px_spot_done)))
 /* The directory of a place, made if need be; 0 or -errno. */
 int px_spot_open(const struct px_place *place, bool make, struct px_spot *ret);
+/* A directory, unless it is there; 0 or -errno. */
+int px_spot_make_dir(int dir, const char *name);
 /* Whether the rules let a place be written, whatever lies there. */
 bool px_spot_writable(const struct px_place *place);
 /* All checks of a place that shall be written; fills e. */

@@ -207,6 +207,6 @@ int px_files_make_directory(const struct px_files *files, const char *path, stru
     if (r >= 0 && spot.exists)
         r = S_ISDIR(spot.st.st_mode) ? 0 : -EEXIST;
     else if (r >= 0)
-        r = mkdirat(spot.dir, spot.name, 0777) < 0 && errno != EEXIST ? -errno : 0;
+        r = px_spot_make_dir(spot.dir, spot.name);
     return r < 0 ? px_words_sys(files, "write", path, r == -ENOTDIR ? -EEXIST : r, e) : 0;
 }

@@ -1,4 +1,5 @@
 /* A name in a directory that is held open, and a file that takes its place when it is complete. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -37,6 +38,39 @@ static int open_existing(int root_fd, const char *rel, size_t dir_len, size_t *r
     }
 }
 
+/* What root makes in a directory of another owner belongs to that one, as a command in a box with that directory would expect. */
+static int take_owner(int dir, int fd)
+{
+    struct stat around, st;
+    if (geteuid() != 0)
+        return 0;
+    if (fstat(dir, &around) < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    bool kept = st.st_uid != 0 || around.st_uid == 0 || fchown(fd, around.st_uid, around.st_gid) == 0 || errno == EPERM;
+    return kept ? 0 : -errno;
+}
+
+static bool is_empty(int dir)
+{
+    char room[1024] __attribute__((aligned(8)));
+    long n = px_sys(SYS_getdents64, dir, room, sizeof room);
+    for (long at = 0; at < n; at += ((struct dirent *)(room + at))->d_reclen) {
+        const char *name = ((struct dirent *)(room + at))->d_name;
+        if (!px_equal(name, ".") && !px_equal(name, ".."))
+            return false;
+    }
+    return n >= 0;
+}
+
+/* Whoever owns the directory can put another in the place of the new one: only one with nothing in it is given away. */
+int px_spot_make_dir(int dir, const char *name)
+{
+    if (mkdirat(dir, name, 0777) < 0)
+        return errno == EEXIST ? 0 : -errno;
+    px_auto_fd int fd = geteuid() == 0 ? px_open_in_root(dir, name, O_RDONLY | O_DIRECTORY, 0) : -EBADF;
+    return fd < 0 || !is_empty(fd) ? 0 : take_owner(dir, fd);
+}
+
 /* Each directory is made in the one that is held, and opened without following anything: a link that somebody puts
  * there is an error, not a way out. */
 static int make_directories(int fd, const char *rel, size_t from, size_t to)
@@ -49,7 +83,7 @@ static int make_directories(int fd, const char *rel, size_t from, size_t to)
         if (next == 0) {
             memcpy(part, rel + from, n);
             part[n] = '\0';
-            next = mkdirat(fd, part, 0777) < 0 && errno != EEXIST ? -errno : 0;
+            next = px_spot_make_dir(fd, part);
             next = next < 0 ? next : px_open_in_root(fd, part, O_PATH | O_DIRECTORY, 0);
         }
         (void)px_fd_close(fd);
@@ -116,8 +150,12 @@ int px_temp_open(const struct px_spot *spot, mode_t mode, struct px_temp *ret)
     temp.fd = (int)px_sys(SYS_openat, spot->dir, temp.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (temp.fd < 0)
         return temp.fd;
-    *ret = temp;
-    return 0;
+    int r = take_owner(spot->dir, temp.fd);
+    if (r < 0)
+        px_temp_drop(&temp, spot);
+    else
+        *ret = temp;
+    return r;
 }
 
 void px_temp_drop(struct px_temp *temp, const struct px_spot *spot)

@@ -111,7 +111,7 @@ int px_files_root_at(const struct px_files *files, size_t index, struct px_files
         return -1;
     const struct px_root *r = &files->roots[index];
     *ret_root = (struct px_files_root){.name = r->name, .writable = r->writable, .git_writable = !r->protect_git,
-                                       .max_file_bytes = r->max_bytes, .suffixes = (const char *const *)r->suffixes};
+                                       .max_file_bytes = r->max_bytes, .suffixes = (const char *const *)r->suffixes, .use_fd = true, .fd = r->fd};
     return 0;
 }
 
@@ -176,9 +176,10 @@ static int open_root(const struct px_files_root *root, struct px_err *e)
             return px_fail(e, PX_E_ROOT, errno, "the directory of root '%s' cannot be made", root->name);
         fd = root->dir ? px_sys(SYS_openat, AT_FDCWD, root->dir, flags) : -ENOENT;
     }
-    if (fd < 0)
-        return px_fail(e, PX_E_ROOT, (int)fd, "the directory of root '%s' cannot be opened", root->name);
-    return (int)fd;
+    if (fd >= 0)
+        return (int)fd;
+    (void)px_fail(e, PX_E_ROOT, (int)fd, "the directory of root '%s' cannot be opened", root->name);
+    return fd == -ENOENT ? px_fix(e, "Make the directory, or correct its name.") : -1;
 }
 
 /* Whether the directory is, or lies somewhere below, the other. Up by "..", which no name can mislead. */
@@ -254,7 +255,8 @@ int px_files_new(const struct px_files_root *roots, size_t count, struct px_file
 
 /* ---- less than a parent ---- */
 
-static int grant(const struct px_files *parent, struct px_files *f, const char *path, bool write, struct px_err *e)
+/* A directory that shall be written may be one that is still to be made: it is made now, so that it can be held open. */
+static int grant(const struct px_files *parent, struct px_files *f, const char *path, bool write, bool make, struct px_err *e)
 {
     struct px_place place;
     int r = px_resolve_goes_up(path) ? -EXDEV : px_resolve_place(parent, path, 0, &place);
@@ -263,6 +265,11 @@ static int grant(const struct px_files *parent, struct px_files *f, const char *
     if (write && !px_spot_writable(&place))
         return px_words_not_writable(parent, &place, path, e);
     int fd = px_open_in_root(place.root->fd, px_resolve_rel(&place), O_PATH | O_DIRECTORY, 0);
+    if (fd == -ENOENT && make) {
+        if (px_files_make_directory(parent, path, e) < 0)
+            return -1;
+        fd = px_open_in_root(place.root->fd, px_resolve_rel(&place), O_PATH | O_DIRECTORY, 0);
+    }
     if (fd == -ENOTDIR) {
         (void)px_fail(e, PX_E_ROOT, 0, "'%s' is not a directory", path);
         return px_why(e, "What a child may use is named by directories.");
@@ -298,13 +305,13 @@ static int check_nesting(const struct px_files *f, struct px_err *e)
     return 0;
 }
 
-static int grant_all(const struct px_files *parent, struct px_files *f, const char *const *paths, bool write,
+static int grant_all(const struct px_files *parent, struct px_files *f, const char *const *paths, bool write, bool make,
                      struct px_err *e)
 {
     for (size_t i = 0; paths && paths[i]; i++) {
         if (f->count >= PX_FILES_ROOTS_MAX)
             return px_fail(e, PX_E_LIMIT, 0, "a file sandbox has at most %d roots", PX_FILES_ROOTS_MAX);
-        if (grant(parent, f, paths[i], write, e) < 0)
+        if (grant(parent, f, paths[i], write, make, e) < 0)
             return -1;
     }
     return 0;
@@ -328,8 +335,8 @@ int px_files_derive(const struct px_files *parent, const struct px_files_narrow 
     px_auto(px_files) struct px_files *f = calloc(1, sizeof *f);
     if (!f)
         return px_words_memory(e);
-    if ((narrow->inherit && inherit(parent, f, e) < 0) || grant_all(parent, f, narrow->read, false, e) < 0 ||
-        grant_all(parent, f, narrow->write, true, e) < 0)
+    if ((narrow->inherit && inherit(parent, f, e) < 0) || grant_all(parent, f, narrow->read, false, false, e) < 0 ||
+        grant_all(parent, f, narrow->write, true, !narrow->read_only, e) < 0)
         return -1;
     for (size_t i = 0; i < f->count; i++) {
         f->roots[i].writable = f->roots[i].writable && !narrow->read_only;

@@ -339,13 +339,40 @@ TEST(a_huge_file_is_refused_by_its_size)
     px_files_entries_done(&list);
 }
 
-/* ---- edits, moves ---- */
-
 static int edit_path(const struct site *s, const char *path, const char *old, const char *new, struct px_err *e)
 {
     struct px_files_edit edit = {old, new, strlen(old), strlen(new)};
     return px_files_edit(s->files, path, &edit, 1, false, NULL, e);
 }
+
+/* What a box with that directory could not write otherwise. */
+TEST(what_root_makes_belongs_to_the_owner_of_the_directory)
+{
+    enum { OWNER = 1300 };
+    static const char *const made[] = {"new.md", "deep", "deep/er", "deep/er/f.md", "dir", "copy.md"};
+    auto_site struct site s = make();
+    struct px_err e = {0};
+    struct stat st;
+    if (geteuid() != 0)
+        SKIP("only root can give files away");
+    put(s.one, "mine.md", "x");
+    ASSERT_EQ(fchown(s.one, OWNER, OWNER), 0);
+    ASSERT_PX(px_files_write(s.files, "portfolio/new.md", "x", 1, NULL, &e), e);
+    ASSERT_PX(px_files_write(s.files, "portfolio/deep/er/f.md", "x", 1, NULL, &e), e);
+    ASSERT_PX(px_files_make_directory(s.files, "portfolio/dir", &e), e);
+    ASSERT_PX(px_files_copy(s.files, "portfolio/mine.md", "portfolio/copy.md", &e), e);
+    ASSERT_PX(edit_path(&s, "portfolio/mine.md", "x", "y", &e), e);
+    for (size_t i = 0; i < PX_COUNT_OF(made); i++) {
+        ASSERT_EQ(fstatat(s.one, made[i], &st, AT_SYMLINK_NOFOLLOW), 0);
+        if (st.st_uid != OWNER || st.st_gid != OWNER)
+            FAIL("%s belongs to %u:%u", made[i], st.st_uid, st.st_gid);
+    }
+    ASSERT_EQ(fstatat(s.one, "mine.md", &st, 0), 0);
+    ASSERT_EQ(st.st_uid, 0);
+    ASSERT_EQ(fchown(s.one, 0, 0), 0);
+}
+
+/* ---- edits, moves ---- */
 
 TEST(an_edit_needs_exactly_one_match)
 {
@@ -355,6 +382,14 @@ TEST(an_edit_needs_exactly_one_match)
     put(s.one, "a.md", "x\ny x\nx");
     ASSERT_EQ(edit_path(&s, "portfolio/a.md", "z\n\tz", "", &e), -1);
     expect_message(&s, &e, "EditError", "Cannot edit 'portfolio/a.md': text not found.\nSearched for: 'z\\n\\x09z'");
+    put(s.one, "w.md", "x\r\ny\r\n");
+    ASSERT_EQ(edit_path(&s, "portfolio/w.md", "x\ny", "", &e), -1);
+    expect_message(&s, &e, "EditError",
+                   "Cannot edit 'portfolio/w.md': text not found. The lines of the file end in \\r\\n, those of the text in \\n.\nSearched for: 'x\\ny'");
+    ASSERT_EQ(edit_path(&s, "portfolio/w.md", "z", "", &e), -1);
+    expect_message(&s, &e, "EditError", "Cannot edit 'portfolio/w.md': text not found.\nSearched for: 'z'");
+    ASSERT_EQ(edit_path(&s, "portfolio/a.md", "x\r\ny", "", &e), -1);
+    ASSERT(strstr(e.what, "The lines of the text end in \\r\\n, those of the file do not."));
     ASSERT_EQ(edit_path(&s, "portfolio/a.md", "x", "", &e), -1);
     expect_message(&s, &e, "EditError",
                    "Cannot edit 'portfolio/a.md': text found 3 times, it must be unique.\nSearched for: 'x'");
@@ -643,6 +678,14 @@ TEST(a_child_can_only_do_less)
     ASSERT_PX(px_files_derive(some, &(struct px_files_narrow){.write = (const char *const[]){"portfolio/sub/in", NULL}},
                               &less, &e),
               e);
+    struct px_files *made = NULL;
+    ASSERT_PX(px_files_derive(some, &(struct px_files_narrow){.write = (const char *const[]){"portfolio/sub/new/task", NULL}}, &made, &e), e);
+    ASSERT(px_files_can_write(made, "portfolio/sub/new/task/x.md") && faccessat(s.one, "sub/new/task", F_OK, 0) == 0);
+    px_files_free(made);
+    ASSERT_EQ(px_files_derive(some, &(struct px_files_narrow){.read_only = true, .write = (const char *const[]){"portfolio/sub/none", NULL}},
+                              &made, &e), -1);
+    ASSERT_EQ(px_files_derive(some, &(struct px_files_narrow){.write = (const char *const[]){"portfolio/none", NULL}}, &made, &e), -1);
+    ASSERT(faccessat(s.one, "sub/none", F_OK, 0) < 0 && faccessat(s.one, "none", F_OK, 0) < 0);
     ASSERT(px_files_can_write(less, "portfolio/sub/in/x.md") && !px_files_can_read(less, "portfolio/sub/a.md"));
     LISTS("portfolio/sub/a.md", some, .path = "portfolio/sub");
     LISTS("", less, .path = "portfolio");

@@ -96,7 +96,7 @@ static void json_class(struct px_json *j, const struct px_files *f, const struct
     px_json_object(j, "error");
     px_json_text(j, "class", c ? c->name : "FileSandboxError");
     px_json_text(j, "message", message);
-    px_json_bool(j, "retryable", c && c->retryable);
+    px_json_bool(j, "retryable", c ? c->retryable : error->code == PX_E_VALUE);         /* an argument that is missing or wrong */
     json_names(j, "readable_roots", f, false);
     json_names(j, "writable_roots", f, true);
     px_json_end(j);

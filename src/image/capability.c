@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
 
@@ -12,12 +13,16 @@ static const struct px_base_row bases[] = {
 };
 
 static const struct px_capability capabilities[] = {
-#define PX_CAPABILITY(name, summary, debian_run, debian_build, alpine_run, alpine_build) \
+#define PX_CAPABILITY(name, summary, run, build, ...) \
+    PX_CAPABILITY_13(name, summary, run, build, run, build, __VA_ARGS__)
+#define PX_CAPABILITY_13(name, summary, run_12, build_12, run_13, build_13, alpine_run, alpine_build) \
     {name, \
      summary, \
-     {[PX_BASE_DEBIAN12] = {debian_run, debian_build}, [PX_BASE_ALPINE320] = {alpine_run, alpine_build}}},
+     {[PX_BASE_DEBIAN12] = {run_12, build_12}, [PX_BASE_DEBIAN13] = {run_13, build_13}, \
+      [PX_BASE_ALPINE320] = {alpine_run, alpine_build}}},
 #include "capabilities.def"
 #undef PX_CAPABILITY
+#undef PX_CAPABILITY_13
 };
 
 const struct px_base_row *px_base_row_at(size_t index)
@@ -31,6 +36,17 @@ const struct px_base_row *px_base_row_find(const char *name)
         if (px_equal(bases[i].name, name))
             return &bases[i];
     return NULL;
+}
+
+const char *px_base_row_names(bool built, const char *written, struct px_buf *out)
+{
+    struct px_near near = {.written = written};
+    for (size_t i = 0; i < PX_COUNT_OF(bases); i++)
+        if (!built || bases[i].suite) {
+            px_near_try(&near, bases[i].name);
+            px_buf_printf(out, "%s%s", out->len ? ", " : "", bases[i].name);
+        }
+    return near.found;
 }
 
 /* "3.20.3" is a point release of "3.20". */
@@ -114,6 +130,14 @@ int px_capability_set_make(const char *const *names, struct px_capability_set *r
     }
     *ret_set = set;
     return 0;
+}
+
+bool px_capability_set_has(const struct px_capability_set *set, const char *name)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (px_equal(set->items[i]->name, name))
+            return true;
+    return false;
 }
 
 static int cannot(const char *capability, const struct px_base_row *base, struct px_err *e)

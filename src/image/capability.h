@@ -8,9 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct px_buf;
 struct px_err;
 
-enum px_base_column { PX_BASE_DEBIAN12, PX_BASE_ALPINE320, PX_BASE_COLUMNS };
+enum px_base_column { PX_BASE_DEBIAN12, PX_BASE_DEBIAN13, PX_BASE_ALPINE320, PX_BASE_COLUMNS };
 
 struct px_base_row {            /* data/bases.def */
     enum px_base_column column;
@@ -23,6 +24,8 @@ struct px_base_row {            /* data/bases.def */
 };
 const struct px_base_row *px_base_row_at(size_t index);                 /* NULL past the end */
 const struct px_base_row *px_base_row_find(const char *name);
+/* "debian-12, debian-13": all, or those that px builds; and the one that is nearest to what was written, or NULL. */
+const char *px_base_row_names(bool built, const char *written, struct px_buf *out);
 /* The row whose packages fit a system that says this in its os-release; NULL: none. */
 const struct px_base_row *px_base_row_for(const char *os_id, const char *os_release);
 
@@ -43,5 +46,8 @@ struct px_capability_set {
 };
 /* names: NULL-terminated, may be NULL. PX901 for one that is not known, with the nearest name that is. */
 int px_capability_set_make(const char *const *names, struct px_capability_set *ret_set, struct px_err *e);
+/* The name of the capability that brings the development packages of the others. */
+#define PX_CAPABILITY_HEADERS "headers"
+bool px_capability_set_has(const struct px_capability_set *set, const char *name);
 /* PX901 if one of them has no packages on the base. */
 int px_capability_set_check(const struct px_capability_set *set, const struct px_base_row *base, struct px_err *e);

@@ -78,9 +78,11 @@ int px_login_decode(const char *text, char *user, size_t user_size, char *passwo
 
 /* ---- where they are ---- */
 
-/* Keys are registries; older files have "https://HOST/v1/". */
+/* Keys are registries; older files have "https://HOST/v1/", and for Docker Hub newer ones too. */
 static bool is_for(const char *key, const char *registry)
 {
+    if (px_equal(registry, "docker.io") && px_equal(key, "https://index.docker.io/v1/"))
+        return true;
     if (px_starts_with(key, "https://"))
         key += 8;
     size_t n = strcspn(key, "/");

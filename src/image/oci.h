@@ -65,7 +65,12 @@ struct px_image_ref {
     struct px_oid digest;       /* "" if none */
     bool found;                 /* a file that px found names it: it gets no credentials, and is on the open network */
 };
+/* A name without a registry is refused: whose image it means differs from machine to machine, and a file that px found may hold it. */
 int px_image_ref_parse(const char *text, struct px_image_ref *ret_ref, struct px_err *e);
+/* The same for what somebody has typed behind docker://: without a registry it is of Docker Hub, as for docker and skopeo. */
+int px_image_ref_typed(const char *text, struct px_image_ref *ret_ref, struct px_err *e);
+/* HOST[:PORT] of the registry. */
+const char *px_image_ref_address(const struct px_image_ref *ref);
 
 /* Credentials: PX_REGISTRY_USERNAME and PX_REGISTRY_PASSWORD (where PX_REGISTRY is set, for that registry alone), else
  * what docker and podman keep for that registry (auth.json, config.json: "auths" only). Plain http only for loopback. */

@@ -1,4 +1,4 @@
-/* REGISTRY[:PORT]/REPOSITORY[:TAG][@sha256:HEX]: the grammar of references (SECURITY J19). */
+/* REGISTRY[:PORT]/REPOSITORY[:TAG][@sha256:HEX]: the grammar of references (SECURITY J19), and the names of Docker Hub. */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -83,6 +83,23 @@ static const char *split_registry(const char *name, char *out, size_t size)
     return !registry || px_fmt(out, size, "%.*s", (int)n, name) < 0 ? NULL : name + n + 1;
 }
 
+static const char hub[] = "docker.io";
+
+/* The name of Docker Hub is not its address, and its own images are written without the repository that they are in. */
+static const char *split_hub(const char *rest, struct px_image_ref *ref, char *room, size_t size)
+{
+    if (px_equal(ref->registry, "index.docker.io"))
+        (void)px_fmt(ref->registry, sizeof ref->registry, hub);
+    if (!px_equal(ref->registry, hub) || strchr(rest, '/'))
+        return rest;
+    return px_fmt(room, size, "library/%s", rest) < 0 ? NULL : room;
+}
+
+const char *px_image_ref_address(const struct px_image_ref *ref)
+{
+    return px_equal(ref->registry, hub) ? "registry-1.docker.io" : ref->registry;
+}
+
 static int split(const char *text, struct px_image_ref *ref)
 {
     char name[sizeof ref->registry + sizeof ref->repository + sizeof ref->tag];
@@ -98,6 +115,10 @@ static int split(const char *text, struct px_image_ref *ref)
     const char *rest = split_registry(name, ref->registry, sizeof ref->registry);
     if (!rest || !good_registry(ref->registry) || !good_repository(rest))
         return -EINVAL;
+    char room[sizeof ref->repository];
+    rest = split_hub(rest, ref, room, sizeof room);
+    if (!rest)
+        return -EINVAL;
     if (px_fmt(ref->repository, sizeof ref->repository, "%s", rest) < 0)
         return -EINVAL;
     if (!colon && !at)
@@ -111,8 +132,18 @@ int px_image_ref_parse(const char *text, struct px_image_ref *ret_ref, struct px
     if (strlen(text) > 512 || split(text, &ref) < 0) {
         (void)px_fail(e, PX_E_VALUE, 0, "'%.200s' is not a reference of an image", text);
         return px_fix(e, "Write REGISTRY[:PORT]/REPOSITORY[:TAG][@sha256:DIGEST], in small letters: "
-                         "registry.example:5000/team/app:1.2.");
+                         "registry.example:5000/team/app:1.2, or docker.io/library/debian:12.");
     }
     *ret_ref = ref;
     return 0;
+}
+
+int px_image_ref_typed(const char *text, struct px_image_ref *ret_ref, struct px_err *e)
+{
+    char registry[sizeof ret_ref->registry], whole[640];
+    struct px_err ignored = {0};
+    bool named = strlen(text) > 512 || split_registry(text, registry, sizeof registry);
+    if (!named && px_fmt(whole, sizeof whole, "%s/%s", hub, text) >= 0 && px_image_ref_parse(whole, ret_ref, &ignored) == 0)
+        return 0;
+    return px_image_ref_parse(text, ret_ref, e);        /* an error is about what was typed */
 }

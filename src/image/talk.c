@@ -125,7 +125,7 @@ static int ping(struct px_talk *s, const char *scheme, struct px_err *e)
     const struct px_fetch_request request = {
         .method = PX_FETCH_GET, .source = -1, .sink = -1, .answer_max = PX_FETCH_BODY_MAX};
     char url[sizeof s->base + 8];
-    if (px_fmt(s->base, sizeof s->base, "%s://%s", scheme, s->ref->registry) < 0 ||
+    if (px_fmt(s->base, sizeof s->base, "%s://%s", scheme, px_image_ref_address(s->ref)) < 0 ||
         px_fetch_place(s->base, &s->place) < 0 || px_fmt(url, sizeof url, "%s/v2/", s->base) < 0)
         return px_fail(e, PX_E_REGISTRY, 0, "'%s' is not the address of a registry", s->ref->registry);
     return send_one(s, &request, url, &s->place, e);
@@ -136,7 +136,7 @@ static int find_registry(struct px_talk *s, struct px_err *e)
     char url[sizeof s->base];
     struct px_fetch_place place;
     struct px_err ignored = {0};
-    bool local = px_fmt(url, sizeof url, "https://%s", s->ref->registry) >= 0 && px_fetch_place(url, &place) == 0 &&
+    bool local = px_fmt(url, sizeof url, "https://%s", px_image_ref_address(s->ref)) >= 0 && px_fetch_place(url, &place) == 0 &&
                  place.loopback;
     /* On this machine either will do. No credentials go out with the question; a server that wants TLS says 400 or
      * nothing. */

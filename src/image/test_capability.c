@@ -50,6 +50,7 @@ TEST(table_of_capabilities_is_sorted_and_well_formed)
             check_list(c->name, c->packages[column].build);
         }
         ASSERT(*c->packages[PX_BASE_DEBIAN12].run);     /* the default base can do everything */
+        ASSERT(*c->packages[PX_BASE_DEBIAN13].run || px_equal(c->name, "htmltopdf"));   /* Debian 13 has no wkhtmltopdf */
     }
     ASSERT(px_capability_count() >= 90 && px_capability_count() <= PX_CAPABILITIES_MAX);
     for (const char *const *name =
@@ -68,6 +69,7 @@ TEST(table_of_bases)
         ASSERT(!row->suite || (row->wants && row->mirror && row->security && row->keyring));
     }
     ASSERT_STR(px_base_row_for("alpine", "3.20.3")->name, "alpine-3.20");
+    ASSERT_STR(px_base_row_for("debian", "13")->name, "debian-13");
     ASSERT(!px_base_row_for("alpine", "3.2") && !px_base_row_for("alpine", "3.201") &&
            !px_base_row_for("ubuntu", "12"));
     ASSERT(!px_base_row_for("debian", NULL) && !px_base_row_for(NULL, NULL) && !px_base_row_find("debian"));

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "base/text.h"
 #include "harness/test.h"
+#include "image/oci.h"
 #include "image/talk.h"
 
 TEST(challenges_of_registries)
@@ -148,4 +150,46 @@ TEST(base64_of_credentials)
         if (px_login_decode(wrong[i], user, sizeof user, password, sizeof password) != -EINVAL)
             FAIL("'%s' was understood", wrong[i]);
     ASSERT_EQ(px_login_encode("alice", "secret", text, 16), -EINVAL);
+}
+
+/* What is asked when somebody types a name of Docker Hub, and what is asked of others. */
+TEST(references_and_addresses)
+{
+    static const struct {
+        const char *text, *address, *repository, *tag;
+    } rows[] = {
+        {"ubuntu:24.04", "registry-1.docker.io", "library/ubuntu", "24.04"},
+        {"ubuntu", "registry-1.docker.io", "library/ubuntu", "latest"},
+        {"team/app:1", "registry-1.docker.io", "team/app", "1"},
+        {"docker.io/library/ubuntu:24.04", "registry-1.docker.io", "library/ubuntu", "24.04"},
+        {"docker.io/alpine:3.20", "registry-1.docker.io", "library/alpine", "3.20"},
+        {"index.docker.io/alpine:3.20", "registry-1.docker.io", "library/alpine", "3.20"},
+        {"registry.example/alpine", "registry.example", "alpine", "latest"},
+        {"localhost/app:1", "localhost", "app", "1"},
+        {"127.0.0.1:5000/a/b:1", "127.0.0.1:5000", "a/b", "1"},
+    };
+    struct px_image_ref ref;
+    struct px_err e = {0};
+    for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
+        ASSERT_PX(px_image_ref_typed(rows[i].text, &ref, &e), e);
+        ASSERT_STR(px_image_ref_address(&ref), rows[i].address);
+        ASSERT_STR(ref.repository, rows[i].repository);
+        ASSERT_STR(ref.tag, rows[i].tag);
+    }
+    ASSERT_PX(px_image_ref_typed("debian@sha256:0123456789012345678901234567890123456789012345678901234567890123", &ref, &e), e);
+    ASSERT_STR(ref.repository, "library/debian");
+    ASSERT_STR(ref.tag, "");
+}
+
+TEST(names_that_are_no_references)
+{
+    static const char *const rows[] = {"", "Ubuntu", "a//b", "/a", "../a", "a:b:c", "ubuntu:", "ubuntu@sha256:12", "docker.io/", "docker.io/A", "-a"};
+    struct px_image_ref ref;
+    for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
+        struct px_err e = {0};
+        ASSERT_EQ(px_image_ref_typed(rows[i], &ref, &e), -1);
+        ASSERT_EQ(e.code, PX_E_VALUE);
+    }
+    struct px_err e = {0};
+    ASSERT_EQ(px_image_ref_parse("ubuntu:24.04", &ref, &e), -1);        /* of a file that px found */
 }

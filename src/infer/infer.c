@@ -118,7 +118,7 @@ static int look_at_libraries(struct making *m, const struct px_infer_package *p)
     int r = 0;
     for (size_t i = 0; r == 0 && p->needed && i < p->needed_count; i++) {
         const struct px_soname *row = px_soname_find(p->needed[i]);
-        if (row && !row->in_base)
+        if (row && !px_soname_in(row, m->ask->base))
             r = add_words(m, row->capability, PX_INFER_CAS, p->name, p->needed[i]);
     }
     return r;

@@ -30,6 +30,7 @@ struct px_infer_ask {
     bool automatic;
     const struct px_infer_package *packages;
     size_t package_count;
+    const char *base;           /* NULL: not one that px knows */
 };
 
 struct px_reason {

@@ -22,6 +22,7 @@ static const struct {
     {"Package ", " was not found in the pkg-config search path", MODULE},
     {"No package '", "' found", MODULE},
     {"Package '", "' not found", MODULE},
+    {"Dependency \"", "\" not found", MODULE},
     {"Error: ", " executable not found", PROGRAM},
     {"error: ", " executable not found", PROGRAM},
     {"", ": command not found", PROGRAM},
@@ -40,7 +41,7 @@ static const char *capability_of(enum kind kind, const char *name)
     switch (kind) {
     case LIBRARY:
         row = px_soname_find(name);
-        return row && !row->in_base ? row->capability : NULL;
+        return row && !px_soname_in(row, "debian-13") ? row->capability : NULL;       /* the one with fewer */
     case FLAG:
         row = px_soname_of_flag(name);
         return row ? row->capability : NULL;
@@ -49,6 +50,12 @@ static const char *capability_of(enum kind kind, const char *name)
     case MODULE: return px_probe_capability(PX_PROBE_PKG_CONFIG, name);
     }
     return NULL;
+}
+
+/* Libraries and programs that are run come with a capability itself, everything else with its development packages. */
+static bool is_for_building(enum kind kind, const char *name)
+{
+    return kind == PROGRAM ? px_probe_capability(PX_PROBE_TOOL, name) != NULL : kind != LIBRARY;
 }
 
 /* The name between `from` and `to`: the last word where nothing stands before it ("sh: 1: pg_config: not found"). */
@@ -76,7 +83,7 @@ static bool match_line(const char *line, size_t length, size_t pattern, struct p
     if (!capability || !*capability)
         return false;
     ret->capability = capability;
-    ret->build = patterns[pattern].kind != LIBRARY;
+    ret->build = is_for_building(patterns[pattern].kind, ret->what);
     return true;
 }
 

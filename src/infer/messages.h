@@ -12,7 +12,7 @@ enum { PX_MESSAGE_BYTES_MAX = 1 << 20, PX_MESSAGE_NAME_MAX = 128 };
 struct px_missing {
     char what[PX_MESSAGE_NAME_MAX];             /* "libpq.so.5", "libpq-fe.h", "pg_config" */
     const char *capability;                     /* that brings it */
-    bool build;                                 /* it was a build that missed it */
+    bool build;                                 /* its development packages have it: a header, pg_config */
 };
 
 /* The first known thing that is missing, from the start of the text's last part; false if there is none. */

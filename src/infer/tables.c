@@ -64,6 +64,11 @@ const struct px_soname *px_soname_find(const char *soname)
     return row;
 }
 
+bool px_soname_in(const struct px_soname *row, const char *base)
+{
+    return row->in_base == PX_IN_DEBIAN12 ? !px_equal(base, "debian-13") : row->in_base;
+}
+
 const struct px_soname *px_soname_of_flag(const char *name)
 {
     char stem[256];
@@ -79,7 +84,8 @@ const char *px_header_capability(const char *header)
 const char *px_probe_capability(enum px_probe_kind kind, const char *name)
 {
     for (size_t i = 0; i < PX_COUNT_OF(probes); i++)
-        if (probes[i].kind == kind && px_equal(probes[i].row.name, name))
+        if ((probes[i].kind == kind || (probes[i].kind == PX_PROBE_TOOL && kind == PX_PROBE_PROGRAM)) &&
+            px_equal(probes[i].row.name, name))
             return probes[i].row.capability;
     return NULL;
 }

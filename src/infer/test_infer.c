@@ -48,6 +48,18 @@ TEST(what_was_said_wins)
     ASSERT_STR(effective(&(struct px_infer_ask){.automatic = true}), "");
 }
 
+TEST(a_library_that_one_base_has_and_another_has_not)
+{
+    static const char *const needed[] = {"libkrb5.so.3", "libssl.so.3"};
+    static const struct px_infer_package package = {.name = "thing", .needed = needed, .needed_count = 2};
+    struct px_infer_ask ask = {.automatic = true, .packages = &package, .package_count = 1};
+    ASSERT_STR(effective(&ask), "");
+    ask.base = "debian-12";
+    ASSERT_STR(effective(&ask), "");
+    ask.base = "debian-13";
+    ASSERT_STR(effective(&ask), "kerberos");
+}
+
 TEST(names_count_whole_and_by_the_file_that_is_selected)
 {
     static const struct {

@@ -282,6 +282,17 @@ static int find_extent(pid_t pid, const char *kind, uint32_t id, uint64_t ret_ex
     return more < 0 ? more : -ENOENT;
 }
 
+int px_idmap_of_box(const struct px_idmap *map, uint32_t uid)
+{
+    uint32_t index = (uid - (uint32_t)BLOCK_FIRST) / RANGE;
+    if (uid < (uint32_t)BLOCK_FIRST || index >= BLOCK_RANGES)
+        return uid >= map->uid_base && uid - map->uid_base < map->count;        /* a container's, which nobody locks */
+    px_auto_fd int fd = open_ranges();
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = index, .l_len = 1};
+    int r = fd < 0 ? fd : (int)px_sys(SYS_fcntl, fd, F_OFD_GETLK, &lock);
+    return r < 0 ? r : lock.l_type == F_UNLCK ? 1 : -EBUSY;
+}
+
 /* As long as who has it lives, nobody else can be in it; then it is ours, too. */
 static int share_range(struct px_idmap *map)
 {

@@ -51,6 +51,9 @@ int px_idmap_apply(const struct px_idmap *map, pid_t pid);
 uint32_t px_idmap_host_uid(const struct px_idmap *map);
 uint32_t px_idmap_host_gid(const struct px_idmap *map);
 
+/* Whether a user's id is one of those that boxes get: 0, 1 if no box has it now (or nobody knows), -EBUSY if one has, -errno. */
+int px_idmap_of_box(const struct px_idmap *map, uint32_t uid);
+
 /* A user namespace that maps one owner of files to host ids, for px_mount_idmap. The descriptor, or -errno. */
 int px_idmap_userns(uint32_t file_uid, uint32_t file_gid, uint32_t host_uid, uint32_t host_gid);
 /* The same for a bind: its owner is shown as the payload. Only for PX_IDMAP_RANGE. */

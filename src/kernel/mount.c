@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/stat.h>
 #include <sys/mount.h>
 
 #include "base/path.h"
@@ -79,6 +80,16 @@ int px_mount_idmap(int tree_fd, int userns_fd)
     struct px_mount_attr attr = {.attr_set = PX_MOUNT_IDMAP, .userns_fd = (uint64_t)userns_fd};
     long r = px_sys(SYS_mount_setattr, tree_fd, "", PX_AT_EMPTY_PATH | PX_AT_RECURSIVE, &attr, sizeof attr);
     return r == -EINVAL ? (int)px_sys(SYS_mount_setattr, tree_fd, "", PX_AT_EMPTY_PATH, &attr, sizeof attr) : (int)r;
+}
+
+int px_mount_of(int fd, uint64_t *ret_mount)
+{
+    struct statx st;
+    long r = px_sys(SYS_statx, fd, "", PX_AT_EMPTY_PATH, STATX_MNT_ID, &st);
+    if (r < 0 || !(st.stx_mask & STATX_MNT_ID))
+        return r < 0 ? (int)r : -EOPNOTSUPP;
+    *ret_mount = st.stx_mnt_id;
+    return 0;
 }
 
 int px_mount_clone(int dirfd, const char *path, unsigned attributes)

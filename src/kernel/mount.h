@@ -25,6 +25,8 @@ int px_mount_clone(int dirfd, const char *path, unsigned attributes);
 int px_mount_restrict(int fd, unsigned attributes, int recursive);
 /* Maps the tree's owners through a user namespace (detached trees only). */
 int px_mount_idmap(int tree_fd, int userns_fd);
+/* Which mount the descriptor lies on. */
+int px_mount_of(int fd, uint64_t *ret_mount);
 /* The file system at path itself, so that no mount of it can be written through any more. */
 int px_mount_close_for_writing(const char *path);
 /* Attaches a detached tree at a target resolved below dirfd without following links. */

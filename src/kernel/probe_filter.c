@@ -28,7 +28,7 @@
 static void inside_privileges(struct px_probe_ctx *c)
 {
     const struct px_idmap *map = &c->host->map;
-    if (!px_probe_works(c, px_sys(SYS_sethostname, "px", 2), "setting the name of its own namespace, with privileges,"))
+    if (!px_probe_works(c, px_sys(SYS_unshare, PX_CLONE_NEWUTS), "making a namespace of names, with privileges,"))
         return;
     int r = px_privs_bound();
     if (r >= 0)
@@ -38,13 +38,13 @@ static void inside_privileges(struct px_probe_ctx *c)
         return;
     }
     px_probe_say(c->row->found, "no_new_privs, every set of capabilities empty");
-    if (px_probe_refused(c, px_sys(SYS_sethostname, "px", 2), EPERM, 0, "the same without privileges"))
+    if (px_probe_refused(c, px_sys(SYS_unshare, PX_CLONE_NEWUTS), EPERM, 0, "the same without privileges"))
         c->row->state = PX_PROBE_ENFORCED;
 }
 
 void px_probe_privileges(struct px_probe_ctx *c)
 {
-    const struct px_probe_job job = {.namespaces = PX_CLONE_NEWUSER | PX_CLONE_NEWUTS, .inside = inside_privileges};
+    const struct px_probe_job job = {.namespaces = PX_CLONE_NEWUSER, .inside = inside_privileges};
     (void)px_probe_child(c, &job);
 }
 

@@ -32,8 +32,8 @@ struct program {
         return px_filter_##name;                \
     } while (0)
 
-enum { LOAD = 0x20, EQUAL = 0x15, RETURN = 0x06, NUMBER = 0, FIRST = 16, SECOND = 24 };
-enum { REFUSE = 0x00050001 /* EPERM */, ALLOW = 0x7fff0000 };
+enum { LOAD = 0x20, AND = 0x54, EQUAL = 0x15, RETURN = 0x06, NUMBER = 0, FIRST = 16, SECOND = 24 };
+enum { REFUSE = 0x00050001 /* EPERM */, UNREACHABLE = 0x00050065 /* ENETUNREACH */, ALLOW = 0x7fff0000 };
 
 /* A filter knows no numbers of processes, so its own is refused as well: glibc asks for a thread's scheduler and processors by number
  * (pthread_setaffinity_np) and reports the refusal; nice, taskset and Python with 0 ask for the caller itself. */
@@ -64,6 +64,27 @@ static const struct sock_filter *only_itself(uint16_t *ret_len)
     return code;
 }
 
+/* Of what the other filter lets through. That one refuses other types, other families and io_uring, and tells of it, which a refusal here
+ * would hide. The error is the one that programs know of a machine without a network. */
+static const struct sock_filter *no_internet(uint16_t *ret_len)
+{
+    static const struct sock_filter code[] = {
+        {LOAD, 0, 0, NUMBER},
+        {EQUAL, 0, 8, SYS_socket},
+        {LOAD, 0, 0, FIRST},
+        {EQUAL, 1, 0, 2 /* AF_INET */},
+        {EQUAL, 0, 5, 10 /* AF_INET6 */},
+        {LOAD, 0, 0, SECOND},
+        {AND, 0, 0, 15 /* without SOCK_CLOEXEC and SOCK_NONBLOCK */},
+        {EQUAL, 1, 0, 1 /* SOCK_STREAM */},
+        {EQUAL, 0, 1, 2 /* SOCK_DGRAM */},
+        {RETURN, 0, 0, UNREACHABLE},
+        {RETURN, 0, 0, ALLOW},
+    };
+    *ret_len = COUNT_OF(code);
+    return code;
+}
+
 /* Not a table: that would need a relocation, and so writable memory at start. */
 const struct sock_filter *px_seccomp_program(enum px_filter filter, uint16_t *ret_len)
 {
@@ -82,6 +103,8 @@ const struct sock_filter *px_seccomp_program(enum px_filter filter, uint16_t *re
         PROGRAM(build);
     case PX_FILTER_SELF:
         return only_itself(ret_len);
+    case PX_FILTER_OFFLINE:
+        return no_internet(ret_len);
     case PX_FILTER_WORKSPACE:
         break;
     }

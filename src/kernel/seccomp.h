@@ -21,6 +21,7 @@ enum px_filter {
     PX_FILTER_BUILD,            /* for package managers: the default one, changed by data/build.def */
     PX_FILTER_SELF,             /* a second one for a box with the caller's id and processes around it: it may change
                                    priority, scheduler and processors of itself alone, and only by the number 0 */
+    PX_FILTER_OFFLINE,          /* another one for a box in the host's network that shall have none: no IPv4, no IPv6 */
 };
 
 /* Never NULL. */

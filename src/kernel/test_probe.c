@@ -288,7 +288,7 @@ static const struct pretence pretences[] = {
     { "kernel",     "close_range",       436,              0,      "using a descriptor of the range worked, and must not" },
     { "kernel",     "openat2",           437,              ENOSYS, "opening a directory below another failed with ENOSYS" },
     { "namespaces", "user",              SYS_sethostname,  0,      "setting the host's name from a new user namespace worked" },
-    { "namespaces", "uts",               SYS_sethostname,  EPERM,  "setting its own name failed with EPERM" },
+    { "namespaces", "uts",               SYS_sethostname,  EINVAL, "setting its own name failed with EINVAL" },
     { "files",      "read-only mounts",  442,              0,      "writing to its read-only copy worked, and must not" },
     { "files",      "own root",          SYS_pivot_root,   EPERM,  "changing the root failed with EPERM" },
     { "privileges", "no privileges",     SYS_capset,       0,      "privileges cannot be given up" },
@@ -331,6 +331,30 @@ static void check_filtered(const void *arg)
 TEST(a_filter_around_us_is_named)
 {
     in_child(check_filtered, NULL);
+}
+
+/* Most containers refuse it, and a box can do without. */
+static void check_nameless(const void *arg)
+{
+    static const char *const rows[][2] = {{"namespaces", "user"}, {"namespaces", "uts"}, {"privileges", "no privileges"}};
+    struct px_probe_host host;
+    (void)arg;
+    for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
+        if (run_one(find(rows[i][0], rows[i][1]), &host).state != PX_PROBE_ENFORCED)
+            return;
+    fake_call(SYS_sethostname, EPERM);
+    for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
+        struct px_probe_row row = run_one(find(rows[i][0], rows[i][1]), &host);
+        if (row.state != PX_PROBE_ENFORCED)
+            FAIL("%s %s: %s", rows[i][0], rows[i][1], row.why);
+        if (i == 1)
+            ASSERT(strstr(row.permitted, "sethostname is refused"));
+    }
+}
+
+TEST(a_namespace_whose_name_cannot_be_set_is_one)
+{
+    in_child(check_nameless, NULL);
 }
 
 static void check_closed(const void *arg)

@@ -90,8 +90,7 @@ static bool is_refused(uint32_t nr)
     case SYS_ioperm: case SYS_syslog: case SYS_reboot: case SYS_kexec_load: case SYS_kexec_file_load:
     case SYS_create_module: case SYS_init_module: case SYS_finit_module: case SYS_delete_module: case SYS_query_module:
     /* memory placement */
-    case SYS_mbind: case SYS_move_pages: case SYS_migrate_pages: case SYS_set_mempolicy:
-    case SYS_set_mempolicy_home_node:
+    case SYS_mbind: case SYS_move_pages: case SYS_migrate_pages: case SYS_set_mempolicy_home_node:
     /* never in any container's list */
     case SYS_uselib: case SYS_ustat: case SYS_sysfs: case SYS__sysctl: case SYS_get_kernel_syms: case SYS_nfsservctl:
     case SYS_getpmsg: case SYS_putpmsg: case SYS_afs_syscall: case SYS_tuxcall: case SYS_security: case SYS_vserver:
@@ -107,8 +106,7 @@ static bool is_open_to_profiles(uint32_t nr)
     switch (nr) {
     case SYS_ptrace: case SYS_process_vm_readv: case SYS_process_vm_writev: case SYS_process_madvise:
     case SYS_process_mrelease: case SYS_name_to_handle_at:
-    case SYS_mbind: case SYS_move_pages: case SYS_migrate_pages: case SYS_set_mempolicy:
-    case SYS_set_mempolicy_home_node:
+    case SYS_mbind: case SYS_move_pages: case SYS_migrate_pages: case SYS_set_mempolicy_home_node:
         return true;
     default:
         return false;
@@ -213,6 +211,8 @@ static uint32_t model_number(enum px_filter filter, uint32_t nr)
 {
     if (is_refused(nr) && !(is_floor(filter) && is_open_to_profiles(nr)))
         return NO_PERMISSION;
+    if (nr == SYS_set_mempolicy && !is_floor(filter))           /* libnuma asks in every program that has it */
+        return NO_SUCH_CALL;
     return is_strict(filter) ? model_taken_by_strict(nr) : SECCOMP_RET_ALLOW;
 }
 
@@ -327,6 +327,29 @@ TEST(only_the_caller_itself_can_be_slowed_down)
         ASSERT(!out.broken);
         if ((out.action == SECCOMP_RET_ALLOW) != rows[i].allowed)
             FAIL("row %zu: call %u with %llu and %llu", i, rows[i].nr, (unsigned long long)rows[i].first, (unsigned long long)rows[i].second);
+    }
+}
+
+/* What is not refused here goes on to the filter of every box, which refuses other types and families. */
+TEST(no_socket_of_the_internet_can_be_made)
+{
+    static const struct {
+        uint32_t nr;
+        uint64_t family, type;
+        bool allowed;
+    } rows[] = {{SYS_socket, AF_UNIX, SOCK_STREAM, true},           {SYS_socket, AF_INET, SOCK_STREAM, false},
+                {SYS_socket, AF_INET6, SOCK_STREAM, false},         {SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, false},
+                {SYS_socket, AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK, false}, {SYS_socket, AF_INET, SOCK_RAW, true},
+                {SYS_socket, AF_INET, SOCK_RAW | SOCK_CLOEXEC, true}, {SYS_socket, AF_INET, 6, true},
+                {SYS_socket, AF_NETLINK, SOCK_RAW, true},           {SYS_socket, 1ull << 32 | AF_INET, SOCK_STREAM, false},
+                {SYS_socket, AF_INET, 1ull << 32 | SOCK_STREAM, false}, {SYS_socketpair, AF_INET, SOCK_STREAM, true},
+                {SYS_connect, AF_INET, SOCK_STREAM, true},          {SYS_read, AF_INET, SOCK_STREAM, true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct seccomp_data data = {.nr = (int)rows[i].nr, .args = {rows[i].family, rows[i].type}};
+        struct px_bpf_outcome out = interpret(PX_FILTER_OFFLINE, &data);
+        ASSERT(!out.broken);
+        if (out.action != (rows[i].allowed ? (uint32_t)SECCOMP_RET_ALLOW : (uint32_t)SECCOMP_RET_ERRNO | ENETUNREACH))
+            FAIL("row %zu", i);
     }
 }
 

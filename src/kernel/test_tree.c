@@ -695,3 +695,78 @@ TEST(empty_of_something_else)
     ASSERT_EQ(px_tree_empty(null), -ENOTDIR);
     ASSERT_EQ(px_tree_empty(-1), -EBADF);
 }
+
+/* ---- giving ---- */
+
+enum { BOX = 1300, BOX_GROUP = 1301 };
+
+static void check_owner(int dir, const char *name, uint32_t uid, uint32_t gid)
+{
+    struct stat st;
+    ASSERT_EQ(fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW), 0);
+    ASSERT_EQ(st.st_uid, uid);
+    ASSERT_EQ(st.st_gid, gid);
+}
+
+/* Whose things are given, whose are not, and what lies behind a link stays as it is. */
+TEST(a_tree_is_given)
+{
+    const struct px_tree_ids mine[2] = {{0, 0}, {0, 0}}, box[2] = {{BOX, BOX_GROUP}, {BOX, BOX_GROUP}};
+    px_auto_fd int top = px_test_dir(), outside = make_dir(top, "outside"), dir = make_dir(top, "dir");
+    px_auto_fd int deep = make_deep(dir, 100);
+    if (geteuid() != 0)
+        SKIP("only root can change owners");
+    make_file(outside, "f", 0644);
+    make_file(dir, "closed", 0);
+    make_file(dir, "set", 0644);
+    make_file(deep, "f", 0600);
+    make_file(dir, "other", 0600);
+    ASSERT_EQ(fchownat(dir, "other", NOBODY, NOBODY, 0), 0);
+    ASSERT_EQ(symlinkat("../outside", dir, "link"), 0);
+    ASSERT_EQ(symlinkat("../outside/f", dir, "file"), 0);
+
+    ASSERT_OK(px_tree_give(dir, mine, &box[0]));
+    check_owner(top, "dir", 0, 0);              /* the top is the caller's business */
+    check_owner(dir, "closed", BOX, BOX_GROUP);
+    check_owner(dir, "link", BOX, BOX_GROUP);
+    check_owner(dir, "file", BOX, BOX_GROUP);
+    check_owner(deep, "f", BOX, BOX_GROUP);
+    check_owner(dir, "other", NOBODY, NOBODY);
+    check_owner(top, "outside", 0, 0);
+    check_owner(outside, "f", 0, 0);
+
+    ASSERT_EQ(fchmodat(dir, "set", 06755, 0), 0);
+    ASSERT_EQ(fchmodat(dir, "d", 0, 0), 0);
+    ASSERT_OK(px_tree_give(dir, box, &mine[0]));
+    check_owner(deep, "f", 0, 0);
+    check_owner(dir, "link", 0, 0);
+    check_owner(dir, "set", 0, 0);
+    ASSERT_EQ(mode_of(dir, "set"), 0755);
+    ASSERT_EQ(mode_of(dir, "d"), 0);
+    check_owner(dir, "other", NOBODY, NOBODY);
+    ASSERT_EQ(fchmodat(dir, "d", 0755, 0), 0);
+
+    ASSERT_OK(px_tree_give_one(dir, mine, &box[0]));
+    check_owner(top, "dir", BOX, BOX_GROUP);
+    check_owner(dir, "set", 0, 0);
+    ASSERT_OK(px_tree_give_one(dir, box, &mine[0]));
+    ASSERT_OK(px_tree_empty(top));
+}
+
+/* The user and the group each for itself; two owners may be meant. */
+TEST(either_owner_is_given)
+{
+    const struct px_tree_ids from[2] = {{0, 0}, {NOBODY, NOBODY}}, to = {BOX, BOX_GROUP};
+    px_auto_fd int dir = px_test_dir();
+    if (geteuid() != 0)
+        SKIP("only root can change owners");
+    make_file(dir, "a", 0600);
+    make_file(dir, "b", 0600);
+    make_file(dir, "c", 0600);
+    ASSERT_EQ(fchownat(dir, "b", NOBODY, 7, 0), 0);
+    ASSERT_EQ(fchownat(dir, "c", 7, NOBODY, 0), 0);
+    ASSERT_OK(px_tree_give(dir, from, &to));
+    check_owner(dir, "a", BOX, BOX_GROUP);
+    check_owner(dir, "b", BOX, 7);
+    check_owner(dir, "c", 7, BOX_GROUP);
+}

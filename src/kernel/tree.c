@@ -16,6 +16,7 @@
 #include "base/node.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "kernel/mount.h"
 
 /* One descriptor at a time, whatever the depth: down by name, up by "..", checked against what was left. The names of
  * directories still to be visited wait in memory, up to a bound. */
@@ -38,7 +39,7 @@ struct level {
     char own[];                 /* its name in the level above */
 };
 
-enum purpose { STRIP, EMPTY, FIND, MEASURE };
+enum purpose { STRIP, EMPTY, FIND, MEASURE, GIVE };
 
 struct walk {
     enum purpose purpose;
@@ -50,6 +51,8 @@ struct walk {
     struct px_tree_search *search;      /* FIND */
     uid_t owner;                /* of the top */
     struct px_tree_size *size;  /* MEASURE */
+    const struct px_tree_ids *from, *to;        /* GIVE */
+    uint64_t mount;             /* GIVE: the one that is not left */
     int err;                    /* the first thing that went wrong */
 };
 
@@ -184,6 +187,21 @@ static void strip_entry(struct walk *w, const char *name, const struct stat *st)
         w->changed += r;
 }
 
+static uint32_t given(uint32_t id, uint32_t first, uint32_t second, uint32_t to)
+{
+    return id != to && (id == first || id == second) ? to : (uint32_t)-1;       /* -1: as it is */
+}
+
+int px_tree_give_one(int fd, const struct px_tree_ids from[2], const struct px_tree_ids *to)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    uint32_t uid = given(st.st_uid, from[0].uid, from[1].uid, to->uid), gid = given(st.st_gid, from[0].gid, from[1].gid, to->gid);
+    bool same = uid == (uint32_t)-1 && gid == (uint32_t)-1;
+    return same ? 0 : (int)px_sys(SYS_fchownat, fd, "", uid, gid, AT_EMPTY_PATH);
+}
+
 /* A file with several names is counted once for each, as if it were as many: never too little. */
 static void add_size(struct px_tree_size *size, const struct stat *st)
 {
@@ -205,9 +223,29 @@ static void remember(struct walk *w, const char *name)
     w->level->todo = item;
 }
 
+static void give_entry(struct walk *w, const char *name)
+{
+    px_auto_fd int fd = (int)px_sys(SYS_openat, w->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+    uint64_t mount;
+    int r = fd < 0 ? fd : px_mount_of(fd, &mount);
+    if (r == 0 && mount != w->mount)
+        return;
+    if (r == 0)
+        r = px_tree_give_one(fd, w->from, w->to);
+    if (r == 0 && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+        remember(w, name);
+    if (r < 0 && r != -ENOENT)
+        failed(w, r);
+}
+
 static void visit_entry(struct walk *w, const char *name)
 {
     struct stat st;
+    if (w->purpose == GIVE) {
+        give_entry(w, name);
+        return;
+    }
     if (fstatat(w->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
         refused(w, -errno, w->level->uid, w->level->own);
         return;
@@ -407,6 +445,13 @@ int px_tree_strip(int dirfd, int64_t since_sec)
     struct walk w = {.purpose = STRIP, .since_sec = since_sec};
     int r = run_walk(&w, dirfd);
     return r < 0 ? r : w.changed;
+}
+
+int px_tree_give(int dirfd, const struct px_tree_ids from[2], const struct px_tree_ids *to)
+{
+    struct walk w = {.purpose = GIVE, .from = from, .to = to};
+    int r = px_mount_of(dirfd, &w.mount);
+    return r < 0 ? r : run_walk(&w, dirfd);
 }
 
 int px_tree_empty(int dirfd)

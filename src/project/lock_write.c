@@ -55,6 +55,7 @@ static int settle(const struct px_site *site, struct px_pins *pins, struct px_er
     free(requirements.items);
     if (pins->count)
         qsort(pins->items, pins->count, sizeof *pins->items, compare_pins);
+    px_pins_builds_sort(pins);
     const char *name = site->workspace ? site->manifest.workspace_name : site->manifest.name;
     pins->project = name ? px_pins_keep(&r, name, strlen(name)) : NULL;
     pins->python = px_pins_keep(&r, px_site_python(site), strlen(px_site_python(site)));

@@ -233,6 +233,11 @@ void px_pins_done(struct px_pins *pins)
         free(pins->items[i].needs);
     }
     free(pins->items);
+    for (size_t i = 0; i < pins->build_count; i++) {
+        free(pins->builds[i].requires);
+        px_pins_done(&pins->builds[i].pins);
+    }
+    free(pins->builds);
     for (struct block *block = pins->arena, *next; block; block = next) {
         next = block->next;
         free(block);
@@ -259,7 +264,7 @@ static int compare_texts(const void *a, const void *b)
 }
 
 /* Each of the sorted texts with its NUL. */
-static int hash_sorted(struct px_hash *h, const char *const *list, size_t count)
+int px_pins_hash_texts(struct px_hash *h, const char *const *list, size_t count)
 {
     if (count == 0)
         return 0;
@@ -293,9 +298,9 @@ static int hash_pin(struct px_hash *h, const struct px_pin *pin)
     hash_text(h, pin->name);
     hash_text(h, pin->specifier);
     hash_text(h, pin->marker);
-    int r = hash_sorted(h, pin->extras, pin->extras_count);
+    int r = px_pins_hash_texts(h, pin->extras, pin->extras_count);
     if (r >= 0)
-        r = hash_sorted(h, pin->requires, pin->requires_count);
+        r = px_pins_hash_texts(h, pin->requires, pin->requires_count);
     if (r < 0 || pin->file_count == 0)
         return r;
     const struct px_pin_file *file = &pin->files[0];
@@ -311,14 +316,22 @@ static int hash_pin(struct px_hash *h, const struct px_pin *pin)
     return 0;
 }
 
+int px_pins_hash_list(struct px_hash *h, const struct px_pins *pins)
+{
+    int r = 0;
+    for (size_t i = 0; r >= 0 && i < pins->count; i++)
+        r = hash_pin(h, &pins->items[i]);
+    return r;
+}
+
 int px_pins_compute_id(const struct px_pins *pins, struct px_oid *ret_id)
 {
     struct px_hash h;
-    int r = 0;
     px_hash_begin(&h);
     hash_text(&h, pins->fingerprint);
-    for (size_t i = 0; r >= 0 && i < pins->count; i++)
-        r = hash_pin(&h, &pins->items[i]);
+    int r = px_pins_hash_list(&h, pins);
+    if (r >= 0)
+        r = px_pins_hash_builds(&h, pins);
     if (r < 0) {
         px_hash_drop(&h);
         return r;

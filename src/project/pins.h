@@ -20,7 +20,7 @@ struct px_tags;
 enum px_pins_format { PX_PINS_PX, PX_PINS_UV, PX_PINS_PYLOCK, PX_PINS_POETRY, PX_PINS_REQUIREMENTS, PX_PINS_FORMATS };
 extern const char *const px_pins_files[PX_PINS_FORMATS];        /* "px.lock", "uv.lock", ... in order of preference */
 
-enum { PX_PINS_MAX = 20000, PX_PIN_FILES_MAX = 2000 };
+enum { PX_PINS_MAX = 20000, PX_PIN_FILES_MAX = 2000, PX_PIN_BUILDS_MAX = 2000 };
 
 struct px_pin_file {
     const char *name;           /* "psycopg2-2.9.9-cp311-cp311-linux_x86_64.whl" */
@@ -61,9 +61,18 @@ struct px_pins {
     size_t count;
     int64_t version;            /* of the format */
     const char *mode, *fingerprint, *lock_id, *project, *python;        /* of px.lock; NULL elsewhere */
+    struct px_build_pins *builds;               /* of px.lock: what source archives are built with */
+    size_t build_count;
     bool graph;                 /* which pins count follows from needs (uv) and not from markers alone */
     struct px_oid bytes;        /* sha256 of the file */
     void *arena;                /* what the texts live in */
+};
+
+/* What the build of a source archive asks for, and the packages that were found for it. */
+struct px_build_pins {
+    const char **requires;      /* sorted */
+    size_t requires_count;
+    struct px_pins pins;
 };
 
 /* PX121 with file and line. */
@@ -88,3 +97,15 @@ int px_pins_select(const struct px_pins *pins, const struct px_marker_env *env, 
 
 /* px.lock, version 1, from pins that have everything it needs. */
 int px_pins_write(const struct px_pins *pins, struct px_buf *out);
+
+/* ---- builds (pins_build.c) ---- */
+
+/* The packages for just these requirements, which are sorted; NULL: the lock does not say. */
+const struct px_pins *px_pins_build_find(const struct px_pins *pins, const char *const *requires, size_t count);
+int px_pins_build_add(struct px_pins *pins, const char *const *requires, size_t count, const struct px_pins *found,
+                      struct px_err *e);
+void px_pins_builds_sort(struct px_pins *pins);
+/* A name for all of them. */
+int px_pins_builds_id(const struct px_pins *pins, struct px_oid *ret_id);
+/* Pins of px.lock once more. */
+int px_pins_copy(const struct px_pins *from, struct px_pins *ret_pins, struct px_err *e);

@@ -72,6 +72,27 @@ static int read_dependency(struct px_pins_reading *r, uint32_t node)
     return read_artifact(r, node);
 }
 
+static int read_build(struct px_pins_reading *r, uint32_t node)
+{
+    struct px_build_pins *list =
+        px_pins_grow(r, r->pins->builds, &r->pins->build_count, sizeof *list, PX_PIN_BUILDS_MAX);
+    uint32_t at = 0;
+    if (!list)
+        return -1;
+    r->pins->builds = list;
+    struct px_build_pins *build = &list[r->pins->build_count - 1];
+    struct px_pins_reading own = *r;
+    own.pins = &build->pins;
+    build->pins = (struct px_pins){.format = PX_PINS_PX, .version = 1};
+    if (px_pins_texts(r, node, "requires", &build->requires, &build->requires_count) < 0 ||
+        px_pins_array(r, node, "packages", &at) < 0)
+        return -1;
+    for (; at; at = px_toml_at(r->toml, at)->next)
+        if (read_dependency(&own, at) < 0 || own.lost)
+            return -1;
+    return 0;
+}
+
 int px_pins_read_px(struct px_pins_reading *r)
 {
     struct px_pins *pins = r->pins;
@@ -95,6 +116,11 @@ int px_pins_read_px(struct px_pins_reading *r)
         return -1;
     for (; at; at = px_toml_at(r->toml, at)->next)
         if (read_dependency(r, at) < 0)
+            return -1;
+    if (px_pins_array(r, 0, "build", &at) < 0)
+        return -1;
+    for (; at; at = px_toml_at(r->toml, at)->next)
+        if (read_build(r, at) < 0)
             return -1;
     return 0;
 }
@@ -136,10 +162,10 @@ static void put_texts(struct px_buf *out, const char *key, const char *const *li
     px_buf_puts(out, "]\n");
 }
 
-static void put_file(struct px_buf *out, const struct px_pin *pin)
+static void put_file(struct px_buf *out, const char *table, const struct px_pin *pin)
 {
     const struct px_pin_file *file = &pin->files[0];
-    px_buf_puts(out, "\n[dependencies.artifact]\n");
+    px_buf_printf(out, "\n[%s.artifact]\n", table);
     put_text(out, "filename", file->name);
     put_text(out, "url", file->url);
     put_text(out, "sha256", file->sha256.hex);
@@ -147,9 +173,9 @@ static void put_file(struct px_buf *out, const struct px_pin *pin)
     put_text(out, "build_options_hash", pin->build_options_hash);
 }
 
-static void put_pin(struct px_buf *out, const struct px_pin *pin)
+static void put_pin(struct px_buf *out, const char *table, const struct px_pin *pin)
 {
-    px_buf_puts(out, "\n[[dependencies]]\n");
+    px_buf_printf(out, "\n[[%s]]\n", table);
     put_text(out, "name", pin->name);
     put_text(out, "specifier", pin->specifier);
     put_texts(out, "extras", pin->extras, pin->extras_count);
@@ -158,7 +184,15 @@ static void put_pin(struct px_buf *out, const struct px_pin *pin)
     put_text(out, "source", pin->source);
     put_texts(out, "requires", pin->requires, pin->requires_count);
     if (pin->file_count)
-        put_file(out, pin);
+        put_file(out, table, pin);
+}
+
+static void put_build(struct px_buf *out, const struct px_build_pins *build)
+{
+    px_buf_puts(out, "\n[[build]]\n");
+    put_texts(out, "requires", build->requires, build->requires_count);
+    for (size_t i = 0; i < build->pins.count; i++)
+        put_pin(out, "build.packages", &build->pins.items[i]);
 }
 
 int px_pins_write(const struct px_pins *pins, struct px_buf *out)
@@ -173,6 +207,8 @@ int px_pins_write(const struct px_pins *pins, struct px_buf *out)
     px_buf_puts(out, "\n[python]\n");
     put_text(out, "requirement", pins->python);
     for (size_t i = 0; i < pins->count; i++)
-        put_pin(out, &pins->items[i]);
+        put_pin(out, "dependencies", &pins->items[i]);
+    for (size_t i = 0; i < pins->build_count; i++)
+        put_build(out, &pins->builds[i]);
     return out->err;
 }

@@ -37,6 +37,12 @@ int px_pins_add_file(struct px_pins_reading *r, uint32_t node, const char *name,
 /* What comes behind the last slash, without a query. */
 const char *px_pins_base_name(struct px_pins_reading *r, const char *url);
 
+/* What the lock's id takes of them; nothing where there are none. */
+struct px_hash;
+int px_pins_hash_builds(struct px_hash *h, const struct px_pins *pins);
+int px_pins_hash_list(struct px_hash *h, const struct px_pins *pins);
+int px_pins_hash_texts(struct px_hash *h, const char *const *list, size_t count);
+
 int px_pins_read_px(struct px_pins_reading *r);
 int px_pins_read_uv(struct px_pins_reading *r);
 int px_pins_read_pylock(struct px_pins_reading *r);

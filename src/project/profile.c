@@ -163,6 +163,11 @@ static const struct px_python pythons[] = {
 #undef PX_PYTHON
 };
 
+const struct px_python *px_python_at(size_t index)
+{
+    return index < PX_COUNT_OF(pythons) ? &pythons[index] : NULL;
+}
+
 const struct px_python *px_python_find(const char *base)
 {
     for (size_t i = 0; i < PX_COUNT_OF(pythons); i++)

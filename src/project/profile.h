@@ -59,6 +59,8 @@ struct px_python {
     const char *machine;
     const char *program;        /* in the base: "/usr/bin/python3.11" */
 };
+/* Those of the bases that px knows, the default one's first; NULL past the end. */
+const struct px_python *px_python_at(size_t index);
 /* NULL: px does not know which Python that base has. */
 const struct px_python *px_python_find(const char *base);
 /* "cp311". */

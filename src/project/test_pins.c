@@ -146,6 +146,38 @@ TEST(what_is_written_reads_the_same)
     px_pins_done(&pins);
 }
 
+#define BUILD PX_HEAD "[[dependencies]]\nname = \"a\"\nspecifier = \"a==1\"\n[[build]]\nrequires = [\"flit_core >=3\", \"x\"]\n" \
+    "[[build.packages]]\nname = \"flit-core\"\nspecifier = \"flit-core==3.9\"\n[build.packages.artifact]\n" \
+    "filename = \"flit_core-3.9-py3-none-any.whl\"\nsha256 = \"" HASH "\"\nsize = 1\n[[build]]\nrequires = [\"b\"]\n"
+
+TEST(what_builds_are_given)
+{
+    static const char *const asked[] = {"flit_core >=3", "x"}, *const other[] = {"b"};
+    struct px_oid id, with, builds;
+    struct px_err e = {0};
+    struct px_pins pins = read_pins(PX_PINS_PX, BUILD), copy;
+    ASSERT_EQ(pins.build_count, 2);
+    const struct px_pins *found = px_pins_build_find(&pins, asked, 2);
+    ASSERT(found && found->count == 1);
+    ASSERT_STR(found->items[0].name, "flit-core");
+    ASSERT_STR(found->items[0].files[0].sha256.hex, HASH);
+    ASSERT(px_pins_build_find(&pins, asked, 1) == NULL);
+    ASSERT(px_pins_build_find(&pins, other, 1)->count == 0);
+    px_pins_builds_sort(&pins);
+    ASSERT_STR(pins.builds[0].requires[0], "b");
+    ASSERT_PX(px_pins_copy(&pins, &copy, &e), e);
+    ASSERT_OK(px_pins_compute_id(&pins, &id));
+    ASSERT_OK(px_pins_compute_id(&copy, &with));
+    ASSERT_STR(id.hex, with.hex);
+    ASSERT_OK(px_pins_builds_id(&copy, &builds));
+    ASSERT_PX(px_pins_build_add(&copy, asked, 1, px_pins_build_find(&pins, asked, 2), &e), e);
+    ASSERT(px_pins_build_find(&copy, asked, 1)->count == 1);
+    ASSERT_OK(px_pins_compute_id(&copy, &with));
+    ASSERT(!px_oid_equal(&id, &with));
+    px_pins_done(&pins);
+    px_pins_done(&copy);
+}
+
 /* ---- the others ---- */
 
 TEST(uv_lock_follows_the_graph)

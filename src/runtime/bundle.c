@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "box/plan.h"
 #include "kernel/abi.h"
+#include "runtime/losses.h"
 #include "runtime/start.h"
 #include "seccomp/print.h"
 #include "seccomp/profile.h"
@@ -443,15 +444,8 @@ static void put_root(struct printer *p)
 /* What a config has no words for, so that nobody takes it for held. */
 static void put_annotations(struct printer *p)
 {
-    const struct px_policy *policy = p->b->policy;
-    px_auto_buf struct px_buf text = PX_BUF(1024);
-    px_buf_puts(&text, "landlock");
-    if (px_policy_limited(policy->timeout_msec))
-        px_buf_puts(&text, " timeout");
-    if (px_policy_limited(policy->disk_bytes))
-        px_buf_puts(&text, " disk");
-    if (policy->output_bytes && policy->output_bytes != PX_UNLIMITED)
-        px_buf_puts(&text, " output-limit");
+    px_auto_buf struct px_buf text = PX_BUF(4096);
+    px_losses(p->b->policy, p->b->plan, PX_FORMAT_OCI, " ", &text);
     if (text.err < 0)
         p->j->out->err = text.err;
     px_json_object(p->j, "annotations");

@@ -94,6 +94,8 @@ PX_API int px_policy_export(const struct px_policy *policy, const char *const ar
     }
     if (!px_policy_own_filter(policy))
         plain.seccomp = NULL;   /* a profile is read when it is printed; for the plan any filter will do */
+    if (format && !px_equal(format->name, "oci"))
+        plain.disk_bytes = PX_UNLIMITED;        /* no such bound there: each directory has its own */
     if (!format || px_plan_new(&plain, argv, &host, false, &plan, e) < 0)
         return -1;
     int r = format->print(policy, plan, &out, e);

@@ -12,6 +12,7 @@
 #include "box/policy.h"
 #include "box/steps.h"
 #include "kernel/seccomp.h"
+#include "runtime/losses.h"
 
 /* ---- words of a shell ---- */
 
@@ -53,23 +54,11 @@ static int no_such(const struct px_plan *plan, const char *where, struct px_err 
 }
 
 /* What the other program has no word for. */
-static void missing(struct px_buf *out, const char *comment, const struct px_policy *p, bool has_limits)
+static void missing(struct px_buf *out, const char *comment, const struct px_policy *p, const struct px_plan *plan,
+                    enum px_format format)
 {
-    const struct {
-        const char *name;
-        uint64_t value;
-    } rows[] = {{"memory", has_limits ? 0 : p->memory_bytes},
-                {"cpus", has_limits ? 0 : p->cpus_milli},
-                {"pids", has_limits ? 0 : p->pids},
-                {"cpu-time", p->cpu_time_msec},
-                {"disk", p->disk_bytes},
-                {"file-size", p->file_bytes},
-                {"nofile", p->nofile},
-                {"output-limit", p->output_bytes}};
-    px_buf_printf(out, "%s Not in force there: landlock", comment);
-    for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
-        if (px_policy_limited(rows[i].value))
-            px_buf_printf(out, ", %s", rows[i].name);
+    px_buf_printf(out, "%s Not in force there: ", comment);
+    px_losses(p, plan, format, ", ", out);
     px_buf_puts(out, ".\n");
 }
 
@@ -222,7 +211,7 @@ int px_other_bwrap(const struct px_policy *policy, const struct px_plan *plan, s
     if (!px_policy_own_filter(policy))
         return px_fail(e, PX_E_NOT_BUILT, 0, "a profile of system calls cannot be exported to bwrap");
     px_buf_puts(out, "#!/bin/bash\n# A policy of px for bubblewrap 0.8 or newer.\n");
-    missing(out, "#", policy, false);
+    missing(out, "#", policy, plan, PX_FORMAT_BWRAP);
     px_buf_puts(
         out,
         "# The box can read this command line, with the host's names of what is bound.\n[ \"$(id -u)\" -ne 0 ] || { echo 'Run this as an ordinary user: as root, bwrap would map an id of the box to root.' >&2; exit 125; }\n"
@@ -267,7 +256,10 @@ static void docker_step(struct px_buf *out, const struct px_plan *plan, const st
         px_buf_printf(&text, "type=bind,source=%s,target=%s%s", px_plan_text(plan, s->src), dst,
                       s->attr & PX_MOUNT_RDONLY ? ",readonly" : "");
         option(out, "--mount", px_buf_text(&text), NULL);
-    } else if (s->op == PX_OP_TMPFS && !px_equal(dst, "/dev/shm") && !its_own(dst)) {
+    } else if (s->op == PX_OP_TMPFS && px_equal(dst, "/dev/shm")) {     /* noexec there without a word */
+        px_buf_printf(&text, "%llu", (unsigned long long)s->num);
+        option(out, "--shm-size", px_buf_text(&text), NULL);
+    } else if (s->op == PX_OP_TMPFS && !its_own(dst)) {
         px_buf_printf(&text, "%s:rw,nosuid,nodev,size=%llu%s,mode=1777", dst, (unsigned long long)s->num,
                       s->attr & PX_MOUNT_NOEXEC ? ",noexec" : ",exec");
         option(out, "--tmpfs", px_buf_text(&text), NULL);
@@ -284,7 +276,7 @@ int px_other_docker(const struct px_policy *policy, const struct px_plan *plan, 
     px_buf_puts(
         out,
         "#!/bin/sh\n# A policy of px for docker or podman (DOCKER=podman). IMAGE is the image that has the programs.\n");
-    missing(out, "#", policy, true);
+    missing(out, "#", policy, plan, PX_FORMAT_DOCKER);
     px_buf_puts(
         out,
         "# System calls: px policy show --seccomp >profile.json, and --security-opt seccomp=profile.json.\nexec ");
@@ -327,7 +319,7 @@ int px_other_seatbelt(const struct px_policy *policy, const struct px_plan *plan
         return -1;
     px_buf_puts(
         out, "; A policy of px for Seatbelt: sandbox-exec -f FILE COMMAND. Paths are those of the host.\n");
-    missing(out, ";", policy, false);
+    missing(out, ";", policy, plan, PX_FORMAT_SEATBELT);
     px_buf_puts(
         out,
         "(version 1)\n(deny default)\n(allow process-fork)\n(allow process-exec)\n(allow sysctl-read)\n(allow signal (target same-sandbox))\n"

@@ -130,6 +130,23 @@ static void settle_single(struct px_box *box)
     }
 }
 
+static bool writes_binds(const struct px_policy *policy)
+{
+    for (size_t i = 0; i < policy->binds.count; i++)
+        if (policy->binds.items[i].writable)
+            return true;
+    return policy->work_dir != NULL;
+}
+
+/* Files of the one id that there is belong to uid 0 inside, which the command is not. */
+static int no_owner(const struct px_runtime_kind *kind, struct px_err *e)
+{
+    px_fail(e, PX_E_RUNTIME, 0, "a command under %s could not write to the directories that it is given", kind->name);
+    px_why(e, "You have no subordinate ids, so your files would belong to uid 0 inside.");
+    return px_fix(e, "Install uidmap and give yourself a range in /etc/subuid and /etc/subgid.\n"
+                     "Or bind them read-only, or leave --runtime out.");
+}
+
 static int prepare(struct px_box *box, const struct px_policy *policy, struct px_err *e)
 {
     struct run *run = run_of(box);
@@ -141,8 +158,14 @@ static int prepare(struct px_box *box, const struct px_policy *policy, struct px
     choose_ids(box, policy, kind, &b);
     if (box->ids.kind == PX_IDMAP_SINGLE)
         settle_single(box);
-    else
+    else if (!kind->own_kernel)
         box->plan->owner = policy->user;
+    if (kind->own_kernel && box->ids.kind == PX_IDMAP_SINGLE && writes_binds(policy))
+        return no_owner(kind, e);
+    if (kind->own_kernel) {     /* ids inside are those of its own kernel */
+        b.uid = run->native->owner.uid;
+        b.gid = run->native->owner.gid;
+    }
     struct px_orders given = {.uid = b.uid, .gid = b.gid, .command_uid = b.uid, .command_gid = b.gid, .rows = run->rows,
                               .cols = run->cols, .counted = box->has_cgroup};
     if (box->ids.kind == PX_IDMAP_SINGLE && !kind->own_kernel) {
@@ -404,15 +427,6 @@ static int wait_for_start(struct px_box *box, struct px_err *e)
     return run->failed ? start_failed(run, e) : 0;
 }
 
-static void forget(struct px_plan *plan, const char *mechanism)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < plan->mechanisms_count; i++)
-        if (!px_starts_with(plan->mechanisms[i], mechanism))
-            memmove(plan->mechanisms[kept++], plan->mechanisms[i], PX_NAME_MAX);
-    plan->mechanisms_count = kept;
-}
-
 /* What differs from the native box, beyond what its own plan says. */
 static void add_notes(struct px_plan *plan, const struct px_runtime_kind *kind)
 {
@@ -420,9 +434,7 @@ static void add_notes(struct px_plan *plan, const struct px_runtime_kind *kind)
     px_plan_lacks(plan, "pid 1: it has the command's own id");
     if (!kind->own_kernel)
         return;
-    forget(plan, "pids=");
-    px_plan_lacks(plan, "user: it is uid 0 inside, without privileges");
-    px_plan_lacks(plan, "pids: not held inside");
+    px_plan_lacks(plan, "pids: the limit has room for threads of the runtime");
     px_plan_lacks(plan, "proc: hidepid and masks are the runtime's own");
     px_plan_lacks(plan, "dev: can be written to");
     px_plan_lacks(plan, "denials: not told");
@@ -469,18 +481,34 @@ static struct run *new_run(const struct px_policy *policy, struct px_err *e)
     return run;
 }
 
-/* As the processes around the container see it: ids are others there. The files of a box that runsc makes belong to its root,
- * which is nobody outside; and its threads are not the box's. */
+/* A runtime with a kernel of its own has threads that count as the box's, and hangs if it cannot have them. So the limit around
+ * it has room for them, which the command could use: that is no limit for who requires one. */
+static uint64_t room_for_threads(void)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return 128 + 4 * (uint64_t)(processors > 0 ? processors : 1);
+}
+
+/* As the processes around the container see it: ids are others there. */
 static struct px_policy policy_around(const struct px_policy *policy, const struct px_runtime_kind *kind)
 {
     struct px_policy around = *policy;  /* borrows every text */
     around.user = (struct px_user){policy->user.uid + SHIFT, policy->user.gid + SHIFT};
     if (kind->own_kernel) {
         around.user = (struct px_user){0, 0};
-        around.pids = PX_UNLIMITED;
-        around.pids_counted = false;
+        around.pids = px_policy_limited(policy->pids) ? policy->pids + room_for_threads() : policy->pids;
+        around.pids_counted = px_policy_limited(policy->pids);
     }
     return around;
+}
+
+static int check_limits(const struct px_policy *policy, const struct px_runtime_kind *kind, struct px_err *e)
+{
+    if (!kind->own_kernel || policy->limits == PX_LIMITS_TRY || !px_policy_limited(policy->pids))
+        return 0;
+    px_fail(e, PX_E_RUNTIME, 0, "%s cannot hold the limit of %llu processes", kind->name, (unsigned long long)policy->pids);
+    px_why(e, "It is a kernel of its own, which does not count processes, and its own threads look like those of the box.");
+    return px_fix(e, "Accept a looser bound, which the result names: --limits try.\nOr do without: --pids unlimited.");
 }
 
 int px_runtime_start(const struct px_policy *policy, const char *const argv[], const struct px_host *host,
@@ -490,7 +518,7 @@ int px_runtime_start(const struct px_policy *policy, const char *const argv[], c
     struct px_box *box = NULL;
     if (!run)
         return -1;
-    if (stage(run, policy, argv, host, io->bind_to_thread, e) < 0) {
+    if (stage(run, policy, argv, host, io->bind_to_thread, e) < 0 || check_limits(policy, run->kind, e) < 0) {
         px_plan_free(run->stage.plan);
         done(&run->partner);
         return -1;
@@ -499,6 +527,7 @@ int px_runtime_start(const struct px_policy *policy, const char *const argv[], c
     run->cols = io->cols ? io->cols : 80;
     const struct px_runtime_kind *kind = run->kind;
     const struct px_policy around = policy_around(policy, kind);
+    run->stage.plan->owner = kind->own_kernel ? policy->user : around.user;
     if (px_supervise_start(run->stage.plan, &around, io, &box, e) < 0) {
         if (e && (e->code == PX_E_NOT_FOUND || e->code == PX_E_EXEC))
             px_fail(e, PX_E_RUNTIME, e->sys, "%s cannot be run", kind->name);

@@ -151,13 +151,14 @@ static int make_in(const struct homes *h, char *ret_path, size_t size, int *ret_
     return (int)r;
 }
 
-static int make_marked(struct homes *h, char *ret_path, size_t size, int *ret_lock, struct px_err *e)
+static int make_marked(struct homes *h, bool wanted, char *ret_path, size_t size, int *ret_lock, struct px_err *e)
 {
     int r = 0;
     for (int i = 0; i < TRIES && r == 0; i++) {
         if (open_homes(h, e) < 0)
             return -1;
-        sweep(h->state.fd);
+        if (wanted)
+            sweep(h->state.fd);
         r = make_in(h, ret_path, size, ret_lock);
         h->state.fd = px_fd_close(h->state.fd);
     }
@@ -177,13 +178,13 @@ static int make_alone(const struct homes *h, char *ret_path, size_t size, int *r
     return r < 0 ? r : 0;
 }
 
-int px_homes_make(const char *tmp, char *ret_path, size_t size, int *ret_lock, struct px_err *e)
+int px_homes_make(const char *tmp, bool wanted, char *ret_path, size_t size, int *ret_lock, struct px_err *e)
 {
     struct homes h = {.tmp = tmp, .state = PX_STATE_NONE};
     h.dir = (int)px_sys(SYS_openat, AT_FDCWD, tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (h.dir < 0)
         return px_fail(e, PX_E_IO, h.dir, "cannot make a home for the box in '%s'", tmp);
-    int r = make_marked(&h, ret_path, size, ret_lock, e);
+    int r = make_marked(&h, wanted, ret_path, size, ret_lock, e);
     if (r < 0 && e->code == PX_E_STATE && make_alone(&h, ret_path, size, ret_lock) == 0) {
         *e = (struct px_err){0};
         r = 0;

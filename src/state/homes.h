@@ -1,15 +1,16 @@
-/* state/homes.h - the homes of boxes of the weaker tiers: TMPDIR/px-homes-UID/HOME, there as long as the box.
+/* state/homes.h - directories of the host for boxes: TMPDIR/px-homes-UID/HOME, there as long as the box.
  *
- * Why:     a box without mounts needs a directory of the host for its files, and a px that is killed leaves it.
+ * Why:     a box without mounts, and the sandbox of a library, need one for their files, and a process that is killed leaves it.
  * Owns:    the directory px-homes-UID, which px marks, and what lies in it. A home is locked (flock) while it is used.
  * Mustn't: remove anything that does not lie in a directory with the mark. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct px_err;
 
-/* A new home, and the lock on it; removes those that nobody holds. tmp: TMPDIR. */
-int px_homes_make(const char *tmp, char *ret_path, size_t size, int *ret_lock, struct px_err *e);
+/* A new home, and the lock on it; sweep: removes those that nobody holds. tmp: TMPDIR. */
+int px_homes_make(const char *tmp, bool sweep, char *ret_path, size_t size, int *ret_lock, struct px_err *e);
 /* Removes it, and the directory of homes after the last one. */
 void px_homes_drop(const char *path);

@@ -43,7 +43,7 @@ static int names_in(const char *path)
 static void make(char path[512], int *lock)
 {
     struct px_err e = {0};
-    ASSERT_PX(px_homes_make(tmp, path, 512, lock, &e), e);
+    ASSERT_PX(px_homes_make(tmp, true, path, 512, lock, &e), e);
 }
 
 static void put_file(const char *dir)

@@ -37,12 +37,6 @@ static void count(struct check *c, uint64_t *objects, uint64_t bytes)
 
 /* ---- verify ---- */
 
-/* What is missing here, not there: it says nothing about what is stored. */
-static bool is_ours(const struct px_err *e)
-{
-    return e->code == PX_E_MEMORY || e->sys == ENOMEM || e->sys == EMFILE || e->sys == ENFILE;
-}
-
 static int foreign(struct check *c, enum px_place place, const char *name)
 {
     px_quarantine(c->store, place, name);
@@ -61,7 +55,7 @@ static int verify_blob(void *user, const char *name)
         return foreign(c, PX_PLACE_BLOBS, name);
     (void)px_blob_there(c->store, &oid, &bytes);
     if (px_blob_verify(c->store, &oid, &e) < 0) {
-        if (is_ours(&e))
+        if (px_lacks(&e))
             return e.sys ? -e.sys : -ENOMEM;
         if (e.sys != ENOENT)    /* it was collected while we looked */
             tell(c, "%s %s is not what it is called", "blob", name);
@@ -71,41 +65,22 @@ static int verify_blob(void *user, const char *name)
     return 0;
 }
 
-static int list_tree(const struct px_store *store, const struct px_oid *id, struct px_listing *ret, struct px_err *e)
-{
-    px_auto_fd int tree =
-        (int)px_sys(SYS_openat, store->place[PX_PLACE_TREES], id->hex, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    px_auto_fd int root =
-        tree < 0 ? tree : (int)px_sys(SYS_openat, tree, "root", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-    return root < 0 ? px_fail(e, PX_E_OBJECT, root, "cannot open tree %s", id->hex) : px_tree_list(root, NULL, ret, e);
-}
-
 static int verify_tree(void *user, const char *name)
 {
     struct check *c = user;
-    struct px_tree_complete complete;
-    struct px_listing listing;
     struct px_err e = {0};
+    uint64_t bytes = 0;
     struct px_oid id;
 
     if (px_oid_parse(name, false, &id) < 0)
         return foreign(c, PX_PLACE_TREES, name);
-    int r = px_tree_look(c->store, &id, &complete, NULL);
-    if (r == 1)                 /* removed while we looked */
-        return 0;
-    if (r < 0 && r != -EINVAL)
-        return r;
-    if (r == 0 && list_tree(c->store, &id, &listing, &e) == 0 && px_oid_equal(&listing.oid, &complete.listing)) {
-        count(c, &c->out->trees, listing.bytes);
-        return 0;
-    }
-    if (is_ours(&e))
+    int r = px_tree_read_again(c->store, &id, &bytes, &e);
+    if (r < 0)
         return e.sys ? -e.sys : -ENOMEM;
-    if (px_tree_look(c->store, &id, NULL, NULL) == 1)
-        return 0;
-    px_quarantine(c->store, PX_PLACE_TREES, name);
-    tell(c, "%s %s is not what was stored", "tree", name);
+    if (r == 0)
+        count(c, &c->out->trees, bytes);
+    if (r == 2)                 /* 1: it was removed while we looked */
+        tell(c, "%s %s is not what was stored", "tree", name);
     return 0;
 }
 

@@ -293,7 +293,10 @@ static void tell(struct collection *c)
 {
     struct px_gc *gc = c->gc;
 
+    gc->names = c->roots.gone_count;
     gc->blobs = gc->trees = gc->records = gc->bytes = 0;
+    for (size_t i = 0; gc->tell && i < c->roots.gone_count; i++)
+        gc->tell(gc->user, "name", c->roots.gone[i], 0);
     for (size_t i = 0; i < c->count; i++) {
         const struct victim *v = &c->victims[i];
         gc->blobs += v->what.use == PX_USE_BLOB;
@@ -312,7 +315,7 @@ static int under_guard(struct collection *c, struct px_err *e)
     if (guard < 0)
         return -1;
     px_session_forget(c->store);        /* whoever collects is not in the middle of anything */
-    if (px_gc_roots(c->store, &c->roots, e) < 0)
+    if (px_gc_roots(c->store, c->gc, &c->roots, e) < 0)
         return -1;
     int r = choose(c);
     if (r >= 0 && !c->gc->dry_run)

@@ -15,6 +15,7 @@
 
 struct look {
     struct px_store *store;
+    const struct px_gc *gc;
     struct px_gc_roots *roots;
     struct px_err *e;
 };
@@ -37,6 +38,18 @@ static void *one_more(void *items, size_t count, size_t *room, size_t size)
 
 /* ---- names ---- */
 
+static int add_gone(struct look *l, const char *name)
+{
+    struct px_gc_roots *roots = l->roots;
+    void *grown = one_more(roots->gone, roots->gone_count, &roots->gone_room, sizeof *roots->gone);
+
+    if (!grown)
+        return no_memory(l->e);
+    roots->gone = grown;
+    roots->gone[roots->gone_count] = strdup(name);
+    return roots->gone[roots->gone_count] ? (roots->gone_count++, 0) : no_memory(l->e);
+}
+
 static int look_at_name(void *user, const char *file)
 {
     struct look *l = user;
@@ -52,7 +65,10 @@ static int look_at_name(void *user, const char *file)
     enum px_use use = (enum px_use)(PX_USE_BASE + (int)named.kind);
     bool lost =
         fstatat(px_store_records(l->store, named.kind), named.id.hex, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
-    r = lost ? px_used_add(&l->roots->lost_names, use, &oid) : px_used_add(&l->roots->named, use, &named.id);
+    bool gone = !lost && l->gc->gone && l->gc->gone(named.kind, named.name);
+    if (gone && add_gone(l, named.name) < 0)
+        return -1;
+    r = lost || gone ? px_used_add(&l->roots->lost_names, use, &oid) : px_used_add(&l->roots->named, use, &named.id);
     return r < 0 ? no_memory(l->e) : 0;
 }
 
@@ -93,7 +109,44 @@ static int look_at_lease(void *user, const char *name)
     return px_fix(l->e, "End the process that holds it, or remove that file, then run the command again.");
 }
 
+static int look_in(struct look *l, enum px_place place, px_entry_seen *seen)
+{
+    l->e->code = 0;
+    int r = px_entries(l->store, place, seen, l);
+    if (r < 0 && l->e->code == 0)
+        (void)px_fail(l->e, PX_E_RECORD, r, "cannot read '%s/%s'", l->store->path, px_place_name(place));
+    return r < 0 ? -1 : 0;
+}
+
+int px_store_in_use(struct px_store *store, const struct px_oid *object, struct px_err *e)
+{
+    static const struct px_gc none;
+    struct px_err mine = {0};
+    struct px_gc_roots roots = {0};
+    struct look look = {store, &none, &roots, e ? e : &mine};
+    px_auto_fd int guard = px_guard_take(store, true, look.e);
+
+    if (guard < 0)
+        return -1;
+    px_session_forget(store);
+    int r = look_in(&look, PX_PLACE_LEASES, look_at_lease);
+    bool used = px_used_has(&roots.leased, PX_USE_TREE, object) || px_used_has(&roots.leased, PX_USE_BLOB, object);
+    px_gc_roots_done(&roots);
+    return r < 0 ? -1 : used;
+}
+
 /* ---- records ---- */
+
+/* It is not that something is missing here: nobody can read it, and nobody can use what it stands for. */
+static bool is_none(const struct px_err *e)
+{
+    static const int wrong[] = {0, ENOENT, ENOTDIR, EINVAL, EFBIG, ELOOP};
+    bool found = false;
+
+    for (size_t i = 0; i < PX_COUNT_OF(wrong); i++)
+        found |= e->sys == wrong[i];
+    return found && e->code == PX_E_RECORD;
+}
 
 static void later(int64_t *sec, int dir, const char *path)
 {
@@ -128,9 +181,10 @@ static int look_at_record(void *user, enum px_record_kind kind, const struct px_
         return no_memory(l->e);
     roots->records = grown;
     int r = px_record_refs(l->store, kind, id, &record.refs, l->e);
-    if (r != 0)
+    bool none = r < 0 && l->gc->unnamed && is_none(l->e);
+    if (r != 0 && !none)
         return r < 0 ? -1 : 0;
-    record.held = px_used_has(&roots->named, use, id) || px_used_has(&roots->leased, use, id);
+    record.held = !none && (px_used_has(&roots->named, use, id) || px_used_has(&roots->leased, use, id));
     record.used_sec = used_sec(l->store, &record);
     roots->records[roots->count++] = record;
     return 0;
@@ -147,20 +201,11 @@ static int compare_records(const void *a, const void *b)
 
 /* ---- all of them ---- */
 
-static int look_in(struct look *l, enum px_place place, px_entry_seen *seen)
-{
-    l->e->code = 0;
-    int r = px_entries(l->store, place, seen, l);
-    if (r < 0 && l->e->code == 0)
-        (void)px_fail(l->e, PX_E_RECORD, r, "cannot read '%s/%s'", l->store->path, px_place_name(place));
-    return r < 0 ? -1 : 0;
-}
-
-int px_gc_roots(struct px_store *store, struct px_gc_roots *ret_roots, struct px_err *e)
+int px_gc_roots(struct px_store *store, const struct px_gc *gc, struct px_gc_roots *ret_roots, struct px_err *e)
 {
     struct px_err mine = {0};
     struct px_gc_roots roots = {0};
-    struct look look = {store, &roots, e ? e : &mine};
+    struct look look = {store, gc, &roots, e ? e : &mine};
     int r = look_in(&look, PX_PLACE_NAMES, look_at_name);
 
     if (r >= 0)
@@ -184,6 +229,9 @@ void px_gc_roots_done(struct px_gc_roots *roots)
     px_used_done(&roots->lost_names);
     for (size_t i = 0; i < roots->count; i++)
         px_refs_done(&roots->records[i].refs);
+    for (size_t i = 0; i < roots->gone_count; i++)
+        free(roots->gone[i]);
+    free(roots->gone);
     free(roots->records);
     free(roots->dead_leases);
     *roots = (struct px_gc_roots){0};

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "store/store.h"
 
@@ -46,6 +47,12 @@ struct px_store {
     int root, sandbox;          /* PX_HOME/store, PX_HOME/sandbox */
     int place[PX_PLACES];
     char path[PATH_MAX];        /* of root */
+    /* Trees that were looked at less than a second ago: one command asks for a tree more than once. */
+    struct px_used_list checked;
+    uint64_t checked_nsec;
+    struct px_store_aside aside;
+    unsigned asides;
+    bool look_only;
     /* What this handle has put or found stays until it is closed: a lease of its own, made when it is first needed. */
     int session;                /* -EBADF: none yet */
     char session_name[PX_RANDOM_NAME];
@@ -89,6 +96,9 @@ int px_small_put(const struct px_store *store, enum px_place place, const char *
 int px_small_read(int dir, const char *name, struct px_buf *out);
 /* Opens a regular file that belongs to us; never blocks, follows nothing. -errno, -EINVAL. */
 int px_open_own(int dir, const char *name, int flags);
+
+/* What is missing is here, not there: the error says nothing about what is stored. */
+bool px_lacks(const struct px_err *e);
 
 /* Out of sight, into corrupt/; a line of why for `px sandbox status`. */
 void px_quarantine(const struct px_store *store, enum px_place place, const char *name);
@@ -150,7 +160,25 @@ struct px_named {
 int px_named_parse(const char *text, size_t len, struct px_named *ret_named);
 int px_named_read(const struct px_store *store, const char *file, struct px_named *ret_named, struct px_err *e);
 
+/* Whether the files of a tree are those that were stored; what is not goes to corrupt/. 0, 1: it is not there, 2: it was
+ * set aside now, -1. */
+int px_tree_whole(struct px_store *store, const struct px_oid *id, struct px_err *e);
+/* The same by every byte: 0 and how many they are. */
+int px_tree_read_again(struct px_store *store, const struct px_oid *id, uint64_t *ret_bytes, struct px_err *e);
+int px_tree_lost(const struct px_oid *id, int found, struct px_err *e);        /* the error for 1 and 2 */
+
 /* ---- listing.c ---- */
 
-/* With `settle`, modes on disk are brought to normal form on the way. */
-int px_listing_make(int dirfd, bool settle, struct px_buf *out, struct px_listing *ret_listing, struct px_err *e);
+/* With `settle`, modes on disk are brought to normal form on the way. `paths` gets every directory and file, a NUL behind
+ * each; it and `out` may be NULL. */
+enum { PX_PATHS_MAX = 512 << 20 };
+int px_listing_make(int dirfd, bool settle, struct px_buf *out, struct px_buf *paths, struct px_listing *ret_listing,
+                    struct px_err *e);
+
+/* ---- seal.c ---- */
+
+/* tree is trees/ID, or what becomes that. */
+bool px_seal_holds(int tree);
+/* What was hashed was as it is now: nothing was changed since `hashed`, or (NULL) nobody else has seen it. If it cannot be
+ * written there is none, and the next use reads everything. */
+void px_seal_put(const struct px_store *store, int tree, const struct px_buf *paths, const struct timespec *hashed);

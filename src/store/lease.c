@@ -237,6 +237,18 @@ static int check_there(const struct px_store *store, const struct px_oid *trees,
     return 0;
 }
 
+static int check_whole(struct px_store *store, const struct px_oid *trees, size_t count, struct px_err *e)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        r = px_tree_whole(store, &trees[i], e);
+        if (r > 0)
+            r = px_tree_lost(&trees[i], r, e);
+    }
+    return r;
+}
+
 int px_lease_take(struct px_store *store, const struct px_oid *trees, size_t trees_count, const struct px_oid *blobs,
                   size_t blobs_count, struct px_lease **ret_lease, struct px_err *e)
 {
@@ -256,7 +268,10 @@ int px_lease_take(struct px_store *store, const struct px_oid *trees, size_t tre
     px_auto_fd int guard = px_guard_take(store, false, e);
     int r = guard < 0 ? -1 : new_file(store, text.data, text.len, lease->name, &lease->fd, e);
     lease->dir = fcntl(store->place[PX_PLACE_LEASES], F_DUPFD_CLOEXEC, 3);
-    if (r == 0 && check_there(store, trees, trees_count, blobs, blobs_count, e) == 0) {
+    if (r == 0)
+        r = check_there(store, trees, trees_count, blobs, blobs_count, e);
+    guard = px_fd_close(guard);
+    if (r == 0 && check_whole(store, trees, trees_count, e) == 0) {
         *ret_lease = lease;
         return 0;
     }

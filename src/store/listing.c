@@ -48,7 +48,7 @@ struct walk {
     struct first *firsts;       /* open addressing; room is a power of two */
     size_t first_count, first_room;
     struct px_hash hash;
-    struct px_buf line, *out;
+    struct px_buf line, *out, *paths;
     bool any;
     struct px_listing listing;
     struct px_err *e;
@@ -346,6 +346,8 @@ static int visit(struct walk *w)
     }
     if (make_readable(w, fd, &st) < 0)
         return -1;
+    if (w->paths && !S_ISLNK(st.st_mode))
+        (void)px_buf_add(w->paths, w->path, strlen(w->path) + 1);
     return S_ISREG(st.st_mode) ? add_file(w, &st) : S_ISLNK(st.st_mode) ? add_link(w, fd, &st) : add_dir(w, &st);
 }
 
@@ -386,7 +388,8 @@ static void done(struct walk *w)
     px_buf_done(&w->line);
 }
 
-int px_listing_make(int dirfd, bool settle_modes, struct px_buf *out, struct px_listing *ret_listing, struct px_err *e)
+int px_listing_make(int dirfd, bool settle_modes, struct px_buf *out, struct px_buf *paths,
+                    struct px_listing *ret_listing, struct px_err *e)
 {
     struct walk *w = calloc(1, sizeof *w);
     int r = 0;
@@ -397,9 +400,12 @@ int px_listing_make(int dirfd, bool settle_modes, struct px_buf *out, struct px_
     w->settle = settle_modes;
     w->line.max = LINE_MAX_BYTES;
     w->out = out;
+    w->paths = paths;
     w->e = e;
     px_hash_begin(&w->hash);
     add_bracket(w, "[");
+    if (paths)
+        (void)px_buf_add(paths, ".", sizeof ".");
     r = push(w);
     while (r == 0 && w->level)
         r = step(w);
@@ -417,5 +423,5 @@ int px_listing_make(int dirfd, bool settle_modes, struct px_buf *out, struct px_
 
 int px_tree_list(int dirfd, struct px_buf *out, struct px_listing *ret_listing, struct px_err *e)
 {
-    return px_listing_make(dirfd, false, out, ret_listing, e);
+    return px_listing_make(dirfd, false, out, NULL, ret_listing, e);
 }

@@ -89,6 +89,8 @@ static int unreadable(const struct px_store *store, enum px_record_kind kind, co
 
     (void)px_fail(e, err == -ENOMEM ? PX_E_MEMORY : PX_E_RECORD, err, "cannot read '%.*s/sandbox/%s/%s'", (int)home,
                   store->path, px_place_name(place_of(kind)), id->hex);
+    if (e && e->code == PX_E_RECORD)
+        (void)px_fix(e, "Remove it: px sandbox delete %s.\nWhat it stands for is built again when it is needed.", id->hex);
     return *why ? px_why(e, "%s", why) : -1;
 }
 
@@ -120,7 +122,7 @@ int px_record_refs(const struct px_store *store, enum px_record_kind kind, const
     if (r != 0)
         return r;
     r = px_refs_parse(px_buf_text(&text), text.len, ret_refs, why, sizeof why);
-    return r < 0 ? unreadable(store, kind, id, 0, why, e) : 0;
+    return r < 0 ? unreadable(store, kind, id, r == -ENOMEM ? r : 0, why, e) : 0;
 }
 
 /* ---- putting ---- */

@@ -198,6 +198,7 @@ void px_store_close(struct px_store *store)
     if (!store)
         return;
     px_session_end(store);
+    px_used_done(&store->checked);
     for (int i = 0; i < PX_PLACES; i++)
         (void)px_fd_close(store->place[i]);
     (void)px_fd_close(store->root);

@@ -1,6 +1,6 @@
 /* store/store.h - content by its hash: blobs, trees, records that refer to them, and who uses them now.
  *
- *     PX_HOME/store/      version blobs/sha256/HEX trees/ID/{complete,root/} names/HASH leases/UUID locks/ID seen/HASH
+ *     PX_HOME/store/      version blobs/sha256/HEX trees/ID/{complete,seal,root/} names/HASH leases/UUID locks/ID seen/HASH
  *                         tmp/UUID/ trash/UUID/ corrupt/
  *     PX_HOME/sandbox/    bases/ID/manifest.json  images/ID/manifest.json  envs/ID/manifest.json     ("records")
  *
@@ -26,6 +26,15 @@ struct px_store;
 /* home NULL: PX_HOME, else HOME/.px. Makes what is not there, checks owners and modes, and sweeps what a dead process left. */
 int px_store_open(const char *home, struct px_store **ret_store, struct px_err *e);
 void px_store_close(struct px_store *store);
+/* Told of each tree that was found to be not what was stored, with the sentence that says so. */
+struct px_store_aside {
+    void (*tell)(void *user, const char *line);
+    void *user;
+};
+void px_store_on_aside(struct px_store *store, struct px_store_aside aside);
+unsigned px_store_asides(const struct px_store *store);                 /* how many this handle has found */
+/* Nothing is used through this handle: of trees it asks only whether they are there. */
+void px_store_look_only(struct px_store *store, bool look_only);
 /* Directories of the store for those who put files there by descriptor. Borrowed. */
 const char *px_store_path(const struct px_store *store);                /* "PX_HOME/store"; borrowed */
 
@@ -73,10 +82,13 @@ int px_tree_build_fd(const struct px_tree_build *build);                /* the d
 int px_tree_commit(struct px_tree_build *build, const char *about, struct px_err *e);
 void px_tree_drop(struct px_tree_build *build);                         /* removes it; NULL is fine */
 
+/* Each of these first looks whether the tree is what was stored (seal.c). One that is not goes to corrupt/ and is not there. */
 bool px_tree_has(struct px_store *store, const struct px_oid *id);
 /* The root of a complete tree, O_PATH; and its path, for those who mount it. */
 int px_tree_open(struct px_store *store, const struct px_oid *id, int *ret_fd, struct px_err *e);
 int px_tree_path(struct px_store *store, const struct px_oid *id, char *out, size_t size, struct px_err *e);
+/* Whether there is something complete by this name; its files are not looked at. */
+bool px_tree_known(struct px_store *store, const struct px_oid *id);
 /* What commit kept. */
 int px_tree_about(struct px_store *store, const struct px_oid *id, struct px_buf *out, struct px_err *e);
 
@@ -122,6 +134,8 @@ struct px_lease;
 int px_lease_take(struct px_store *store, const struct px_oid *trees, size_t trees_count, const struct px_oid *blobs,
                   size_t blobs_count, struct px_lease **ret_lease, struct px_err *e);
 void px_lease_drop(struct px_lease *lease);
+/* Whether somebody who lives has a lease of this tree or blob; what this handle itself keeps is forgotten. 1, 0, -1. */
+int px_store_in_use(struct px_store *store, const struct px_oid *object, struct px_err *e);
 
 /* What the file behind fd hashes to, remembered by device, inode, size, mtime and ctime, so that an archive is read once. */
 int px_seen_file(struct px_store *store, int fd, struct px_oid *ret_oid, uint64_t *ret_size, struct px_err *e);
@@ -132,9 +146,13 @@ struct px_gc {
     bool dry_run;
     uint64_t min_age_sec;       /* records without a name that are younger stay; 0: none is too young */
     uint64_t max_bytes;         /* then remove unnamed records, oldest use first, until the store is at most this large; 0: no bound */
-    bool unnamed;               /* remove every record that has no name (px sandbox clean), what is in corrupt/ and in seen/ */
-    /* what it did, or would do: counts, and each by name ("blob", "tree", "base", "image", "env") once nothing is locked any more */
-    uint64_t blobs, trees, records, bytes;
+    /* px sandbox clean: remove every record that has no name, or that cannot be read by anybody, and what is in corrupt/ and in seen/ */
+    bool unnamed;
+    /* Whether a name keeps nothing any more, and goes; may be NULL. */
+    bool (*gone)(enum px_record_kind kind, const char *name);
+    /* what it did, or would do: counts, and each by name ("name", "blob", "tree", "base", "image", "env") once nothing is locked any
+     * more */
+    uint64_t names, blobs, trees, records, bytes;
     void (*tell)(void *user, const char *what, const char *id, uint64_t bytes);         /* may be NULL */
     void *user;
 };

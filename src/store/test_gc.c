@@ -226,10 +226,10 @@ STORE_TEST(a_lease_is_only_of_what_is_there)
 
 /* ---- when in doubt, nothing goes ---- */
 
-static void refuses(void)
+static void refuses(bool unnamed)
 {
     struct px_store *store = open_store();
-    struct px_gc gc = {.unnamed = true};
+    struct px_gc gc = {.unnamed = unnamed};
     struct px_err e;
 
     ASSERT_FAILS(px_store_gc(store, &gc, &e), e, PX_E_RECORD);
@@ -252,25 +252,25 @@ STORE_TEST(what_cannot_be_read_stops_everything)
     ASSERT_OK(px_fmt(path, sizeof path, "sandbox/images/%s/manifest.json", id.hex));
     for (size_t i = 0; i < PX_COUNT_OF(manifests); i++) {
         write_text(home, path, manifests[i]);
-        refuses();
+        refuses(false);
     }
     ASSERT_OK(unlinkat(home, path, 0));
-    refuses();                                  /* a record without a manifest */
+    refuses(false);                             /* a record without a manifest */
     write_text(home, path, "{\"refs\":{}}");
     ASSERT_OK(mkdirat(home, "sandbox/bases/foreign", 0700));
-    refuses();
+    refuses(true);
     ASSERT_OK(unlinkat(home, "sandbox/bases/foreign", AT_REMOVEDIR));
     ASSERT_OK(px_fmt(name, sizeof name, "store/names/%s", id.hex));
     write_text(home, name, "{\"id\":1}");
-    refuses();
+    refuses(true);
     ASSERT_OK(unlinkat(home, name, 0));
     ASSERT_OK(symlinkat("/etc/passwd", home, "store/leases/link"));
-    refuses();
+    refuses(true);
     ASSERT_OK(unlinkat(home, "store/leases/link", 0));
     write_text(home, "store/leases/held", "px-lease 2\n");
     px_auto_fd int held = openat(home, "store/leases/held", O_RDONLY | O_CLOEXEC);
     ASSERT_OK(flock(held, LOCK_SH));
-    refuses();                                  /* of a version to come, and in use */
+    refuses(true);                              /* of a version to come, and in use */
     held = px_fd_close(held);
     ASSERT_EQ(collect_elsewhere((struct px_gc){0}).blobs, 1);
     ASSERT(!is_there("store/leases/held"));
@@ -339,5 +339,97 @@ STORE_TEST(no_memory_removes_nothing_that_is_needed)
         ASSERT_EQ(entries_of("sandbox/bases"), 1);
         ASSERT_EQ(entries_of("store/names"), 1);
     }
+    px_store_close(store);
+}
+
+/* ---- what px sandbox clean takes as well ---- */
+
+static bool gone_project(enum px_record_kind kind, const char *name)
+{
+    return kind == PX_RECORD_IMAGE && strcmp(name, "/gone") == 0;
+}
+
+static void tell_name(void *user, const char *what, const char *id, uint64_t bytes)
+{
+    ASSERT(strcmp(what, "name") != 0 || (strcmp(id, "/gone") == 0 && bytes == 0));
+    *(int *)user += strcmp(what, "name") == 0;
+}
+
+STORE_TEST(a_name_that_is_gone_keeps_nothing)
+{
+    px_auto_fd int home = px_test_dir();
+    struct px_store *store = open_store();
+    struct px_oid one = put_text(store, "one"), two = put_text(store, "two"), a = oid_of("a"), b = oid_of("b"), found;
+    struct px_err e = {0};
+    int told = 0;
+    struct px_gc how = {.unnamed = true, .gone = gone_project, .tell = tell_name, .user = &told, .dry_run = true};
+
+    put_record(store, PX_RECORD_IMAGE, &a, &one, NULL);
+    put_record(store, PX_RECORD_IMAGE, &b, &two, NULL);
+    ASSERT_PX(px_name_put(store, PX_RECORD_IMAGE, "/gone", &a, &e), e);
+    ASSERT_PX(px_name_put(store, PX_RECORD_IMAGE, "/there", &b, &e), e);
+    store = reopen(store);
+    struct px_gc would = collect(store, how);
+    ASSERT_EQ(entries_of("store/names"), 2);
+    how.dry_run = false;
+    struct px_gc did = collect(store, how);
+    ASSERT_EQ(told, 2);
+    ASSERT_EQ(would.names, 1);
+    ASSERT_EQ(did.names, 1);
+    ASSERT_EQ(did.records, would.records);
+    ASSERT_EQ(did.records, 1);
+    ASSERT_EQ(entries_of("store/names"), 1);
+    ASSERT_EQ(px_name_get(store, PX_RECORD_IMAGE, "/gone", &found, &e), 1);
+    ASSERT(!px_blob_has(store, &one) && px_blob_has(store, &two));
+    px_store_close(store);
+}
+
+STORE_TEST(a_record_that_is_none_goes_when_unnamed_ones_do)
+{
+    static const char *const texts[] = {"not JSON", "", "{}", NULL};
+    px_auto_fd int home = px_test_dir();
+    struct px_oid id = oid_of("record");
+    struct px_err e = {0};
+    char path[128];
+
+    ASSERT_OK(px_fmt(path, sizeof path, "sandbox/images/%s/manifest.json", id.hex));
+    for (size_t i = 0; i < PX_COUNT_OF(texts); i++) {
+        struct px_store *store = open_store();
+        struct px_oid blob = put_text(store, "blob");
+        put_record(store, PX_RECORD_IMAGE, &id, &blob, NULL);
+        ASSERT_PX(px_name_put(store, PX_RECORD_IMAGE, "a name", &id, &e), e);
+        store = reopen(store);
+        ASSERT_OK(unlinkat(home, path, 0));
+        if (texts[i])
+            write_text(home, path, texts[i]);
+        struct px_gc how = {0};
+        ASSERT_FAILS(px_store_gc(store, &how, &e), e, PX_E_RECORD);
+        ASSERT(strstr(e.what, id.hex) && strstr(e.fix, "px sandbox delete"));
+        ASSERT_EQ(entries_of("store/blobs/sha256"), 1);
+        struct px_gc did = collect(store, (struct px_gc){.unnamed = true});
+        ASSERT_EQ(did.records, 1);
+        ASSERT_EQ(did.blobs, 1);
+        ASSERT_EQ(entries_of("sandbox/images"), 0);
+        px_store_close(store);
+    }
+}
+
+STORE_TEST(whether_somebody_uses_it_can_be_asked)
+{
+    px_auto_fd int home = px_test_dir();
+    struct px_store *store = open_store(), *other = open_store();
+    struct px_oid tree = oid_of("tree"), blob = put_text(other, "blob");
+    struct px_lease *lease = NULL;
+    struct px_err e = {0};
+
+    put_tree(other, &tree, "text");
+    other = reopen(other);
+    ASSERT_EQ(px_store_in_use(store, &tree, &e), 0);
+    ASSERT_PX(px_lease_take(other, &tree, 1, &blob, 1, &lease, &e), e);
+    ASSERT_EQ(px_store_in_use(store, &tree, &e), 1);
+    ASSERT_EQ(px_store_in_use(store, &blob, &e), 1);
+    px_lease_drop(lease);
+    ASSERT_EQ(px_store_in_use(store, &tree, &e), 0);
+    px_store_close(other);
     px_store_close(store);
 }

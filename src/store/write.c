@@ -138,8 +138,13 @@ int px_small_read(int dir, const char *name, struct px_buf *out)
 
     while (n >= 0 && fd >= 0 && (n = px_read_some(fd, chunk, sizeof chunk)) > 0)
         if (px_buf_add(out, chunk, (size_t)n) < 0)
-            return -EFBIG;
+            return out->err == -ENOMEM ? -ENOMEM : -EFBIG;
     return n < 0 ? (int)n : 0;
+}
+
+bool px_lacks(const struct px_err *e)
+{
+    return e->code == PX_E_MEMORY || e->sys == ENOMEM || e->sys == EMFILE || e->sys == ENFILE;
 }
 
 /* ---- out of sight ---- */

@@ -133,7 +133,7 @@ def base_is_listed_and_cached(w):
     home = w.tiny_base()
     rows = w.ask(home, "sandbox", "base", "list")
     check([row["name"] for row in rows["bases"]] == ["debian-12"] and rows["bases"][0]["base_os_oid"] == w.base["base_os_oid"], f"{rows}")
-    check({row["name"]: row["can_build"] for row in rows["known"]} == {"debian-12": True, "alpine-3.20": False}, f"{rows['known']}")
+    check({row["name"]: row["can_build"] for row in rows["known"]} == {"debian-12": True, "debian-13": True, "alpine-3.20": False}, f"{rows['known']}")
     again = w.ask(home, "sandbox", "base", "build", PX_APT_MIRROR="[trusted=yes] file:///nowhere")
     check(again["cached"] is True and again["base_os_oid"] == w.base["base_os_oid"], "it was built again")
 
@@ -322,6 +322,51 @@ def damaged_layer_is_made_again(w):
         check(again["image_digest"] == image["image_digest"] and blob.exists(), "the layer is not back")
 
 
+@test
+def a_base_that_was_changed_is_unpacked_again(w):
+    """One that was built, one that was imported, an archive as a root: none is used as somebody else left it."""
+    home = w.copy_home("changed")
+    nowhere = dict(PX_APT_MIRROR="[trusted=yes] file:///nowhere", PX_APT_SECURITY_MIRROR="[trusted=yes] file:///nowhere")
+    base = w.ask(home, "sandbox", "base", "list")["bases"][0]
+    archive = w.top / "changed.tar"
+    subprocess.run(["tar", "-C", str(tree_of(home, base)), "-cf", str(archive), "."], check=True)
+    imported = w.ask(home, "sandbox", "base", "import", "mine", str(archive))
+    for words in (("--base", "debian-12"), ("--base", "mine"), ("--rootfs", str(archive))):
+        run = ("exec", *words, "-c", "cat /etc/fixture")
+        check(w.run(home, *run).stdout == "of the base\n", f"{words}")
+        for path in home.glob("store/trees/*/root/etc/fixture"):
+            path.chmod(0o644)
+            path.write_text("of somebody else\n")
+        done = w.run(home, *run, **nowhere)
+        check(done.stdout == "of the base\n", f"{words}: {done.stdout}")
+        check(os.listdir(home / "store/corrupt"), "it is not in corrupt")
+        w.run(home, "sandbox", "clean", **nowhere)
+    # Without its layer it cannot be made again.
+    (home / "store/blobs/sha256" / imported["layer"]["digest"]).unlink()
+    (tree_of(home, imported) / "etc/fixture").write_text("of somebody else\n")
+    answer = w.refused(home, "PX800", "exec", "--base", "mine", "-c", "true")
+    check("base remove mine" in " ".join(answer["details"]["fix"]), f"{answer}")
+    w.run(home, "sandbox", "base", "remove", "mine")
+
+
+@test
+def a_base_with_a_record_of_another_px(w):
+    home = w.copy_home("another-px")
+    base = w.ask(home, "sandbox", "base", "list")["bases"][0]
+    path = home / "sandbox/bases" / base["base_os_oid"] / "manifest.json"
+    good = path.read_text()
+    for text, code in ((json.dumps(json.loads(good) | {"sbx_version": 999}), "PX904"), ("not JSON", "PX811")):
+        path.write_text(text)
+        answer = w.refused(home, code, "exec", "--base", "debian-12", "-c", "true")
+        check(f"px sandbox delete {base['base_os_oid']}" in " ".join(answer["details"]["fix"]), f"{answer}")
+        again = w.ask(home, "sandbox", "base", "build", "--force")
+        check(again["base_os_oid"] == base["base_os_oid"] and json.loads(path.read_text())["sbx_version"] == 1, f"{again}")
+    path.write_text("not JSON")
+    w.run(home, "sandbox", "delete", "debian-12")
+    check(not path.exists() and not w.ask(home, "sandbox", "base", "list")["bases"], "it is there after delete")
+    check(w.ask(home, "sandbox", "base", "build")["base_os_oid"] == base["base_os_oid"], "built again")
+
+
 # ---- kills, full disks, many at once --------------------------------------------------------------------------------
 
 
@@ -455,6 +500,58 @@ def postgres_has_its_library(w):
     check("libpq.so.5: cannot open shared object file" in bare.stderr, bare.stderr[-200:])
     check(w.ask(home, "sandbox", "build", "--with", "postgres", "--force")["image_digest"] == image["image_digest"], "another image")
     check(w.ask(home, "sandbox", "build", "--with", "ffi")["layers"][1:][0]["entries"] < 10, "the base has libffi: no layer of packages")
+
+
+IN_BASE = set("libacl.so.1 libattr.so.1 libbz2.so.1.0 libcap.so.2 libcrypto.so.3 libdb-5.3.so libexpat.so.1 libffi.so.8 libgmp.so.10 liblzma.so.5 libncursesw.so.6 "
+              "libpcre2-8.so.0 libreadline.so.8 libsqlite3.so.0 libssl.so.3 libsystemd.so.0 libtinfo.so.6 libudev.so.1 libz.so.1 libzstd.so.1".split())
+NOT_IN_13 = {"libgssapi_krb5.so.2", "libk5crypto.so.3", "libkrb5.so.3", "liblz4.so.1"}
+
+
+@real
+def debian_13_is_a_base_too(w):
+    """With another Python and other names of packages; what its capabilities ask for is in its archive."""
+    home = w.built()
+    base = w.ask(home, "sandbox", "base", "build", "debian-13")
+    check((base["name"], base["variant"], base["os_release"]["version_id"]) == ("debian-13", "py313", "13"), f"{base}"[:400])
+    text = "import sys, ssl, sqlite3, ctypes, zoneinfo, lzma, bz2; print(sys.version_info[:2], ssl.create_default_context().cert_store_stats()['x509'] > 50)"
+    check(w.run(home, "exec", "--base", "debian-13", "--", "python3.13", "-c", text).stdout == "(3, 13) True\n", "its Python")
+    w.run(home, "exec", "--base", "debian-13", "--", "sh", "-c", "ldd /bin/ls && perl -e 'print 1' && openssl version && dpkg --audit")
+    timed = [str(path) for path in tree_of(home, base).glob("usr/lib/python3*/**/*.pyc") if path.read_bytes()[4:8] != b"\1\0\0\0"]
+    check(not timed, f"byte code that hangs on times: {timed[:3]}")
+    have = {path.name for path in (tree_of(home, base) / "usr/lib/x86_64-linux-gnu").iterdir()}
+    check(IN_BASE <= have and not NOT_IN_13 & have, f"libraries that data/sonames.def has in the base: {sorted(IN_BASE - have)}, {sorted(NOT_IN_13 & have)}")
+    image = w.ask(home, "sandbox", "build", "--base", "debian-13", "--with", "postgres,ldap,tls")
+    text = "import ctypes; print(ctypes.CDLL('libpq.so.5').PQlibVersion() >= 170000, bool(ctypes.CDLL('libldap.so.2')))"
+    check(w.run(home, "exec", "--base", image["sbx_id"], "--", "python3", "-c", text).stdout == "True True\n", "libpq.so.5, libldap.so.2")
+    w.refused(home, "PX901", "sandbox", "build", "--base", "debian-13", "--with", "htmltopdf")
+
+
+@real
+def debian_13_has_the_packages_of_the_table(w):
+    home = w.built()
+    place = w.top / "names"
+    for name in ("lists/partial", "empty", "cache"):
+        (place / name).mkdir(parents=True)
+    (place / "status").touch()
+    mirror = "[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian"
+    (place / "list").write_text(f"deb {os.environ.get('PX_APT_MIRROR') or mirror} trixie main\n")
+    (place / "conf").write_text(
+        f'Dir::Etc::parts "{place}/empty"; Dir::Etc::sourcelist "{place}/list"; Dir::Etc::sourceparts "{place}/empty"; Dir::State "{place}";\n'
+        f'Dir::State::lists "{place}/lists"; Dir::State::status "{place}/status"; Dir::Cache "{place}/cache"; APT::Sandbox::User "";\n'
+        'Acquire::Languages "none"; Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";\n')
+
+    def apt(*words):
+        done = subprocess.run(words, env=os.environ | {"APT_CONFIG": str(place / "conf"), "LC_ALL": "C"}, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        if done.returncode != 0:
+            raise Skip(f"the archive of Debian 13 cannot be looked at: {done.stderr[-200:]}")
+        return done.stdout
+
+    apt("apt-get", "update")
+    there = set(apt("apt-cache", "pkgnames").split())
+    rows = w.ask(home, "sandbox", "capabilities")["capabilities"]
+    asked = {(row["name"], word) for row in rows for words in row["packages"]["debian-13"].values() for word in words.split()}
+    missing = sorted(pair for pair in asked if pair[1] not in there)
+    check(len(asked) > 250 and not missing, f"{len(asked)} names, not there: {missing}")
 
 
 # What the oracle has and px leaves out: devices and mount points, apt's own places, logs and backups, empty directories of examples.

@@ -5,8 +5,10 @@ import io
 import json
 import os
 import shutil
+import socketserver
 import subprocess
 import tarfile
+import threading
 from pathlib import Path
 
 from formats import docker_directory
@@ -104,7 +106,7 @@ def import_refuses(world):
     (world.top / "evil.tar").write_bytes(evil.getvalue())
     os.mkfifo(world.top / "pipe")
     for source, code in (("empty", "PX900"), ("text", "PX814"), ("other", "PX900"), ("evil.tar", "PX814"), ("pipe", "PX900"), ("nowhere", "PX007"),
-                         ("docker://short", "PX002"), ("docker://x.example/A", "PX002"), ("oci:other:none", "PX815"), ("docker://127.0.0.1:1/a", "PX816")):
+                         ("docker://Short", "PX002"), ("docker://x.example/A", "PX002"), ("alpine:3.20", "PX007"), ("oci:other:none", "PX815"), ("docker://127.0.0.1:1/a", "PX816")):
         done = px(world, "sandbox", "base", "import", "demo", source, home="home", status=1)
         check(done.stderr.decode().startswith(code + " "), f"{source}: {done.stderr.decode()[:200]}")
     place, _ = docker_directory(world)
@@ -115,6 +117,38 @@ def import_refuses(world):
     check(not (world.top / "escaped").exists(), "it escaped")
     check(not list((store / "tmp").iterdir()) and not list((store / "names").iterdir()), "something was left")
     check(not list((world.top / "home/sandbox/bases").iterdir()), "a base was left")
+
+
+class Proxy(socketserver.ThreadingTCPServer):
+    """A proxy on loopback that writes down whom it is asked for, and connects to nobody."""
+
+    allow_reuse_address, daemon_threads = True, True
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self):
+            self.server.asked.append(self.rfile.readline(1000).decode().split(" ")[1])
+            self.wfile.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+
+    def __init__(self):
+        self.asked = []
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+@test
+def import_from_docker_hub(world):
+    """Which machine is asked for a name of Docker Hub; nobody is, here. What a SOURCE is stands in the errors."""
+    with Proxy() as proxy:
+        env = {"https_proxy": f"http://127.0.0.1:{proxy.server_address[1]}"}
+        for source in ("docker://ubuntu:24.04", "docker://docker.io/library/ubuntu:24.04", "docker://docker.io/alpine:3.20"):
+            proxy.asked.clear()
+            done = px(world, "sandbox", "base", "import", "u", source, home="home", status=1, env=env)
+            check(done.stderr.startswith(b"PX816 ") and set(proxy.asked) == {"registry-1.docker.io:443"}, f"{source}: {proxy.asked} {done.stderr[:300]}")
+        proxy.shutdown()
+    for words in (("sandbox", "base", "import", "u", "alpine:3.20"), ("exec", "--base", "ubuntu:24.04", "--", "true"),
+                  ("sandbox", "base", "build", "ubuntu:24.04")):
+        done = px(world, *words, home="home", status=125 if words[0] == "exec" else 1)
+        check(b"docker://" in done.stderr and b"SOURCE is" in done.stderr, f"{words}: {done.stderr.decode()}")
 
 
 @test

@@ -149,28 +149,74 @@ def run_by_crun_and_runc(w):
         raise Skip("no runtime can run here: " + "; ".join(why))
 
 
-@test
-def run_by_podman(w):
+def podman_in(top):
+    """The words that every call begins with, a policy file and an environment."""
     images.need("podman")
-    project, path = archive(w)
-    top = project.dir.parent
     policy = top / "policy.json"
     policy.write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
     podman = ["podman", "--root", top / "storage", "--runroot", "/run/podman", "--tmpdir", "/run/podman-tmp", "--storage-driver", "vfs", "--cgroup-manager=cgroupfs", "--events-backend=none"]
-    env = {"PATH": os.environ["PATH"], "HOME": str(top), "XDG_RUNTIME_DIR": str(top), "TMPDIR": str(top)}
+    return podman, policy, {"PATH": os.environ["PATH"], "HOME": str(top), "XDG_RUNTIME_DIR": str(top), "TMPDIR": str(top)}
+
+
+PODMAN_RUN = ("run", "--rm", "--cgroups=disabled", "--network=none", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
+
+
+@test
+def run_by_podman(w):
+    project, path = archive(w)
+    podman, policy, env = podman_in(project.dir.parent)
     done = apart(*podman, "load", "-q", "--signature-policy", policy, "-i", path, env=env)
     if done.returncode != 0:
         raise Skip(f"podman cannot load here: {done.stderr.strip()[-160:]}")
     check("px.local/demo:1.2.3" in done.stdout, done.stdout)
-    limits = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"]
     for before in ((), HIDDEN):
-        done = apart(*before, *podman, "run", "--rm", "--cgroups=disabled", "--network=none", *limits, "px.local/demo:1.2.3", env=env)
+        done = apart(*before, *podman, *PODMAN_RUN, "px.local/demo:1.2.3", env=env)
         if done.returncode == 0:
             break
     apart(*podman, "rmi", "--all", "--force", env=env)
     if done.returncode != 0:
         raise Skip(f"podman cannot run here: {done.stderr.strip()[-160:]}")
     check(done.stdout.startswith(PRINTS), done.stdout)
+
+
+INSIDE = """mkdir d && echo x >d/f
+px exec -v /d:/x -- /bin/sh -c 'cat /x/f; echo y >/x/y' && stat -c %u /d/f /d/y
+px exec -v /d:/x:ro -- /bin/cat /x/y
+px --json exec -- /bin/true"""
+
+
+@test
+def px_in_podman(w):
+    """px as root of a container: boxes start and have binds if /proc is not masked; else the error says what masks it."""
+    images.need("busybox")
+    top = w.top / f"podman{next(w.number)}"
+    root = top / "root"
+    (root / "bin").mkdir(parents=True)
+    for name in ("usr/bin", "lib", "etc", "tmp"):
+        (root / name).mkdir(parents=True)
+    shutil.copy(shutil.which("busybox"), root / "bin/busybox")
+    for name in ("sh", "cat", "mkdir", "stat", "true"):
+        (root / "bin" / name).symlink_to("busybox")
+    for name in ("px", "px-main"):
+        shutil.copy(w.programs / name, root / "usr/bin")
+    check(run("tar", "-C", root, "-cf", top / "root.tar", ".").returncode == 0, "tar")
+    podman, policy, env = podman_in(top)
+    done = apart(*podman, "import", "-q", "--signature-policy", policy, top / "root.tar", "localhost/px:1", env=env)
+    if done.returncode != 0:
+        raise Skip(f"podman cannot import here: {done.stderr.strip()[-160:]}")
+    for before in ((), HIDDEN):
+        done = apart(*before, *podman, *PODMAN_RUN, "localhost/px:1", "/bin/true", env=env)
+        if done.returncode == 0:
+            break
+    else:
+        raise Skip(f"podman cannot run here: {done.stderr.strip()[-160:]}")
+    masked = apart(*before, *podman, *PODMAN_RUN, "localhost/px:1", "px", "exec", "--", "/bin/true", env=env)
+    done = apart(*before, *podman, *PODMAN_RUN, "--security-opt", "unmask=ALL", "localhost/px:1", "/bin/sh", "-c", INSIDE, env=env)
+    apart(*podman, "rmi", "--all", "--force", env=env)
+    check(masked.returncode == 125 and "--security-opt unmask=ALL" in masked.stderr, f"masked: {masked.stderr}")
+    lines = done.stdout.splitlines()
+    equal(lines[:4], ["x", "0", "0", "y"], f"binds: {done.stderr}")
+    equal(json.loads(lines[4])["isolation"]["tier"], "full", "its tier")
 
 
 TESTS[:] = [function for function in TESTS if function.__module__ not in ("registry", "formats", "world")]   # of another part

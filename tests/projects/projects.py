@@ -167,7 +167,8 @@ def p2_unknown_base(w):
         details = project.refused("PX900", *words)
         equal(details["base"], "does-not-exist", "details.base")
         equal(details["why"], ["Requested sandbox base 'does-not-exist' is unknown or incompatible with this platform/px version."], "why")
-        equal(details["fix"], ["Remove or change [tool.px.sandbox].base.", "Upgrade px to a version that supports this base."], "fix")
+        equal(details["fix"], ["Remove or change [tool.px.sandbox].base.", "Upgrade px to a version that supports this base.",
+                               "px knows debian-12, debian-13, alpine-3.20; `px sandbox base list` has those of this machine, too."], "fix")
     check((tree(project.dir), tree(project.home)) == before, "something was written")
     said = project.run("sandbox", "build", status=1).stderr
     check(said.startswith("PX900  ") and "  - Remove or change [tool.px.sandbox].base.\n" in said, said)
@@ -365,6 +366,81 @@ def p15_what_is_lost_is_built_again(w):
     equal(json.loads(project.record(first).read_text()), record, "the record")
 
 
+def change(path):
+    """A line more at the end of a file of the store."""
+    mode = path.stat().st_mode
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes() + b"\n# changed\n")
+    path.chmod(mode)
+
+
+@test
+def what_was_changed_is_set_aside_and_built_again(w):
+    """In the environment's part of the sandbox, in a package (its files are the part's), in the base, and in base and capabilities as one."""
+    project = w.project(ALPHA).synced()
+    for capability in (None, "postgres"):
+        if capability:
+            project.run("sandbox", "add", capability)
+        first = project.build()
+        record = json.loads(project.record(first).read_text())
+        trees = project.home / "store/trees"
+        for pattern in (f"{record['inside']}/root/env/pyvenv.cfg", f"{record['inside']}/root/store/pkg-builds/*/site-packages/alpha.py",
+                        f"{record['root']}/root/usr/bin/sed"):
+            (path,) = trees.glob(pattern)
+            before, corrupt = path.read_bytes(), len(list((project.home / "store/corrupt").iterdir()))
+            change(path)
+            check(project.run("status", status=None).returncode in (0, 1), "status")
+            done = project.run("sandbox", "build", **NOWHERE)
+            check(first["image_digest"] in done.stdout, f"after a change of {pattern}: {done.stdout}")
+            equal(path.read_bytes(), before, pattern)
+            check("is not what px stored" in done.stderr, f"it was not said: {done.stderr}")
+            check(len(list((project.home / "store/corrupt").iterdir())) > corrupt, "it is not in corrupt")
+            equal(project.build(**NOWHERE)["cached"], True, "and then it is as it was")
+    project.run("sandbox", "status", "--verify")
+
+
+@test
+def names_and_what_they_name_can_be_removed(w):
+    project, other = w.project(ALPHA).synced(), None
+    first = project.build()
+    tagged = project.build("--tag", "kept:1")
+    equal(tagged["sbx_id"], first["sbx_id"], "one image with two names")
+    names = {name: row["id"] for kind in ("bases", "images", "envs") for row in project.ask("sandbox", "list")[kind] for name in row["names"]}
+    check({"kept:1", str(project.dir), "debian-12"} <= set(names), f"{names}")
+
+    def left(kind):
+        return [(row["id"], row["names"]) for row in project.ask("sandbox", "list")[kind]]
+
+    for word in ("nosuch", "abc", "0" * 64, "sha256:" + "0" * 64):
+        answer = json.loads(project.run("--json", "sandbox", "delete", "kept:1", word, status=1).stdout)
+        equal((answer["details"]["code"], word in answer["message"]), ("PX002", True), f"{answer}")
+    check(len(left("images")) == 1 and "kept:1" in left("images")[0][1], "of several words one is wrong: all of it stays")
+    equal(project.ask("sandbox", "delete", "kept:1")["removed"],
+          [{"kind": "image", "id": first["sbx_id"], "name": "kept:1", "last": False}], "a name of two")
+    said = project.run("sandbox", "delete", str(project.dir)).stdout
+    check("removed image" in said and "removed env" in said and "px sandbox gc" in said, said)
+    equal((left("images"), left("envs")), ([], []), "a project's image and environment")
+    project.run("sandbox", "gc")
+    again = project.build()
+    equal(again["image_digest"], first["image_digest"], "built again")
+    project.run("sandbox", "delete", first["image_digest"])
+    equal(left("images"), [], "by its digest")
+    project.run("sync")
+    project.build()
+    # A project that is gone keeps nothing.
+    other = Project(w, w.top / f"gone-{next(w.number)}" / "demo", project.home).write(ALPHA).synced()
+    other.run("sandbox", "add", "yaml")
+    other.build()
+    subprocess.run(["rm", "-rf", "--", str(other.dir)], check=True)
+    check(f"{other.dir} (gone)" in project.run("sandbox", "list").stdout, "the list")
+    would = project.ask("sandbox", "clean", "--dry-run")["removed"]
+    check({"kind": "name", "id": str(other.dir), "bytes": 0} in would, f"{would}")
+    check(any(str(other.dir) in names for _, names in left("images")), "a dry run")
+    check(f"{other.dir}: the directory is gone" in project.run("sandbox", "clean").stdout, "what it says")
+    equal([names for _, names in left("images")], [[str(project.dir)]], "what is left")
+    equal(project.build(**NOWHERE)["cached"], True, "the other project's")
+
+
 @test
 def p16_p17_records_of_something_else(w):
     project = w.project(ALPHA).synced()
@@ -374,13 +450,27 @@ def p16_p17_records_of_something_else(w):
     path.write_text(json.dumps(json.loads(good) | {"sbx_version": 999}))
     details = project.refused("PX904", "sandbox", "build")
     equal((details["expected"], details["found"]), ("1", "999"), "details")
-    equal(details["fix"], ["Rebuild sandbox images with this px version.", "Or clear the sandbox store and rerun."], "fix")
+    equal(details["fix"], ["Rebuild sandbox images with this px version: px sandbox build --force.",
+                           f"Or clear the sandbox store and rerun: px sandbox delete {first['sbx_id']}."], "fix")
+    check(first["sbx_id"] in project.run("sandbox", "build", status=1).stderr, "the error names the image")
     for text in ("not JSON", "[]", "{}", good[:100], json.dumps(json.loads(good) | {"profile_oid": "0" * 64}),
                  json.dumps(json.loads(good) | {"base_os_oid": "0" * 64}), json.dumps(json.loads(good) | {"inside": 7})):
         path.write_text(text)
-        equal(project.refused("PX904", "sandbox", "build")["sbx_id"], first["sbx_id"], f"details with {text[:20]}")
+        details = project.refused("PX904", "sandbox", "build")
+        equal(details["sbx_id"], first["sbx_id"], f"details with {text[:20]}")
+        check("--force" in details["fix"][0] and ("expected" in details or first["sbx_id"] in details["file"]), f"{details}")
+        again = project.build("--force")
+        equal((again["image_digest"], json.loads(path.read_text())), (first["image_digest"], json.loads(good)), f"--force after {text[:20]}")
     path.write_text(good)
     equal(project.build()["cached"], True, "as it was")
+    # One that nobody can read is a row of the list, and goes by itself or by its id.
+    for words in (("clean",), ("delete", first["sbx_id"][:12])):
+        path.write_text("not JSON")
+        check("(cannot be read)" in project.run("sandbox", "list").stdout, "the list")
+        equal([row["readable"] for row in project.ask("sandbox", "list")["images"]], [False], "the list for machines")
+        project.run("sandbox", *words)
+        check(not path.exists(), f"it is there after {words}")
+        equal(project.build()["image_digest"], first["image_digest"], f"after {words}")
 
 
 @test
@@ -509,13 +599,14 @@ def a_base_outside_of_the_project(w):
     for place in (f"../{outside.name}", f"../{outside.name}/.", str(outside), f"{project.dir}/../{outside.name}", "./link", "./link/.", f"part/up/{outside.name}", "./archive",
                   f"oci:../{outside.name}", f"oci-archive:{packed}", "docker-archive:archive", "oci:link:name"):
         project.sandbox(f'base = "{place}"\n')
-        for words in (("sync",), ("sandbox", "build"), ("run", "--sandbox", "python", "-c", "print(open('/secret').read())")):
+        equal(project.ask("sync")["details"]["action"], "noop", f"{place}: this machine's environment")
+        for words in (("sandbox", "build"), ("run", "--sandbox", "python", "-c", "print(open('/secret').read())")):
             answer = json.loads(project.run("--json", *words, status=1).stdout)["details"]
             equal((answer["code"], answer["reason"]), ("PX900", "outside_project"), f"{place} {words}: {answer}")
             check("px sandbox base import NAME" in answer["fix"][0], f"{answer}")
     project.run("sandbox", "base", "import", "trusted", str(outside))
     project.sandbox(f'base = "../{outside.name}"\n')
-    equal(json.loads(project.run("--json", "sync", status=1).stdout)["details"]["reason"], "outside_project", "imported, but not named so")
+    equal(project.refused("PX900", "sandbox", "build")["reason"], "outside_project", "imported, but not named so")
     project.sandbox('base = "trusted"\n')
     equal(project.synced().build()["base"], "trusted", "by its name")
 
@@ -547,7 +638,8 @@ def a_registry_of_a_manifest_gets_no_credentials(w):
     try:
         for base in (f"{name}/team/image:1", f"docker://{name}/team/image:1", f"localhost:{server.server_port}/team/image"):
             project.sandbox(f'base = "{base}"\n')
-            answer = json.loads(project.run("--json", "sync", status=1, **secrets).stdout)["details"]
+            project.run("sync", **secrets)
+            answer = json.loads(project.run("--json", "sandbox", "build", status=1, **secrets).stdout)["details"]
             equal((answer["code"], answer["reason"]), ("PX900", "import_failed"), f"{answer}")
             check("px sandbox base import NAME" in " ".join(answer["fix"]), f"{answer}")
         equal(heard, [], "what the registry of the manifest heard")
@@ -572,9 +664,10 @@ def a_base_that_will_not_do(w):
     for place, reason in rows.items():
         project.sandbox(f'base = "{place}"\n')
         before = tree(project.dir)
-        for words in (("sandbox", "build"), ("run", "--sandbox", "python"), ("sync",)):
+        for words in (("sandbox", "build"), ("run", "--sandbox", "python")):
             answer = json.loads(project.run("--json", *words, status=1).stdout)["details"]
             equal((answer["code"], answer["reason"], answer["base"]), ("PX900", reason, place), f"{words}: {answer}")
+        equal(project.ask("sync")["details"]["action"], "noop", f"{place}: this machine's environment")
         check(tree(project.dir) == before, f"{place}: something was written")
     whole = root_with_python(project, "whole")
     path = project.dir / "pyproject.toml"
@@ -583,6 +676,53 @@ def a_base_that_will_not_do(w):
     answer = json.loads(project.run("--json", "sandbox", "build", status=1).stdout)
     equal((answer["details"]["code"], answer["details"]["reason"]), ("PX900", "python_version"), f"{answer}")
     check("has Python 3.11." in answer["message"] and ">=3.12" in answer["message"], f"{answer}")
+
+
+@test
+def a_base_with_another_python(w):
+    """Its environment is made from the same lock, beside this machine's, and kept; what the lock has no file for is refused."""
+    project = w.project(ALPHA).synced()
+    root = root_with_python(project)
+    (root / "usr/bin/python3.11").rename(root / "usr/bin/python3.12")
+    (root / "usr/bin/python3").unlink()
+    own = project.explain()
+    state = (project.dir / ".px/state.json").read_bytes()
+    project.sandbox('base = "./root"\n')
+    equal(project.explain()["sbx_id"], None, "explained before it was brought")
+    first = project.build()
+    check(first["profile_oid"] != own["profile_oid"], "the environment of another Python")
+    shown = project.run("exec", "--base", first["sbx_id"], "--", "/bin/ls", "/px/env/lib", "/px/env/bin").stdout.split()
+    check({"python3.12"} <= set(shown) and "python3.11" not in shown, f"{shown}")
+    equal(project.run("run", "--sandbox", "--frozen", "python", "-c", "print('runs')").stdout, "runs\n", "in it")
+    equal(project.run("run", "--frozen", "alpha").stdout.split()[0], "alpha", "on this machine")
+    for words in (("gc",), ("clean",), ("gc", "--max-size", "1")):
+        project.run("sandbox", *words)
+        again = project.build(PIP_FIND_LINKS="/nowhere", **NOWHERE)
+        equal((again["cached"], again["image_digest"]), (True, first["image_digest"]), f"after {words}")
+        equal(project.explain()["sbx_id"], first["sbx_id"], f"explained after {words}")
+    equal((project.dir / ".px/state.json").read_bytes(), state, "this machine's state")
+    project.write(ALPHA, plain("native"), sandbox='base = "./root"\n')
+    lock = (f'[[packages]]\nname = "{wheel.name}"\nversion = "{wheel.version}"\n[[packages.wheels]]\nname = "{wheel.write(project.wheels).name}"\n'
+            f'path = "../demo-wheels/{wheel.write(project.wheels).name}"\nhashes = {{sha256 = "{wheel.sha256()}"}}\n' for wheel in (ALPHA, plain("native")))
+    (project.dir / "requirements.txt").unlink()
+    (project.dir / "pylock.toml").write_text('lock-version = "1.0"\ncreated-by = "a test"\n' + "".join(lock))
+    project.synced()
+    details = project.refused("PX900", "sandbox", "build")
+    equal(details["reason"], "lock_python", f"{details}")
+    check('python = "3.12" in [tool.px]' in details["fix"][0], f"{details}")
+
+
+@test
+def the_names_of_a_base(w):
+    """Also those that tell its Python, as a registry would have them."""
+    project = w.project(ALPHA, base=False).synced()
+    for said, name in (("debian-12-py311", "debian-12"), ("px/base:debian-12-py311", "debian-12"), ("px/base:debian-13-py313", "debian-13"),
+                       ("px/base:alpine-3.20-py312", "alpine-3.20"), ("debian-13", "debian-13")):
+        project.sandbox(f'base = "{said}"\n')
+        equal(project.explain()["base"], name, said)
+    for said in ("debian-12-py312", "px/base:debian-12-py313"):
+        project.sandbox(f'base = "{said}"\n')
+        equal(project.refused("PX900", "sandbox", "build")["reason"], "unknown_base", said)
 
 
 # ---- commands (P36) -------------------------------------------------------------------------------------------------

@@ -6,8 +6,12 @@ from pathlib import Path
 import debs
 
 PROGRAM = "/usr/bin/python3.11"
-# What an interpreter needs to start, and what tests in a sandbox import.
-MODULES = "encodings.idna, encodings.utf_8, encodings.latin_1, encodings.ascii, site, runpy, json, ctypes, re, importlib.metadata, platform, subprocess, socket"
+# What an interpreter needs to start, what tests in a sandbox import, and what builds of source archives do.
+MODULES = ("encodings.idna, encodings.utf_8, encodings.latin_1, encodings.ascii, site, runpy, json, ctypes, re, importlib.metadata, platform, subprocess, "
+           "socket, shutil, tarfile, gzip, zipfile, tomllib, traceback, base64, hashlib")
+# The compiler and what comes with it, by name: what is built here needs none.
+TOOLCHAIN = ("python3-pip", "python3-setuptools", "python3-wheel", "python3-dev", "gcc", "g++", "libc6-dev", "make", "pkg-config")
+PQ_DEV = {"usr/include/postgresql/libpq-fe.h": b"of libpq-dev\n", "usr/bin/pg_config": (b"#!/bin/sh\necho 15.6\n", 0o755)}
 LIST = f"import sys, {MODULES}\nprint('\\n'.join(m.__file__ for m in list(sys.modules.values()) if getattr(m, '__file__', None)))"
 
 
@@ -33,4 +37,7 @@ def archive(top):
         return None
     have = {name for name in debs.tiny_files()}
     made.put("python3", {name: value for name, value in files.items() if name not in have}, arch=debs.architecture())
+    for name in TOOLCHAIN:
+        made.put(name, {})
+    made.put("libpq-dev", PQ_DEV, depends="libpq5")
     return made.publish()

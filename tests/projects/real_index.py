@@ -6,6 +6,7 @@ pair resolves, the second has its lock and has to come to the same image. What w
 Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last "N passed, N failed, N skipped".
 """
 
+import copy
 import json
 import os
 import shutil
@@ -159,6 +160,24 @@ def a_library_that_is_missing(shop):
     shop.run("sandbox", "add", "postgres")
     check(shop.run("run", "--sandbox", "app.py").stdout == SAID, "with it again")
     (shop.dir / "pyproject.toml").write_text(MANIFEST)
+
+
+@test
+def sources_with_backends_of_their_own(shop):
+    """mysqlclient has no wheel for Linux, and its setup.py asks for the library before there is a lock; idna is built from its source, by flit."""
+    shop.need()
+    other = copy.copy(shop)
+    other.dir = shop.top / "sources"
+    if (shop.shared / "digest").exists():
+        return                  # the first of the pair has done it; sources.py is run by both
+    other.dir.mkdir()
+    (other.dir / "pyproject.toml").write_text('[project]\nname = "sources"\nrequires-python = ">=3.11"\ndependencies = ["mysqlclient", "idna"]\n[tool.px]\n')
+    other.run("sync", PIP_NO_BINARY="idna")
+    lock = (other.dir / "px.lock").read_text()
+    for text in ('filename = "mysqlclient-', 'requires = ["flit_core', 'name = "flit-core"', 'name = "setuptools"'):
+        check(text in lock, f"{text!r} is not in {lock}")
+    said = other.run("run", "--sandbox", "python", "-c", "import MySQLdb, idna; print(MySQLdb.get_client_info()[0], idna.encode('\u00e4.de').decode())").stdout
+    check(said.strip().endswith("xn--4ca.de"), said)
 
 
 @test

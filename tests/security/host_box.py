@@ -140,7 +140,9 @@ def C8_landlock_tier(suite):
     result = suite.result([], "/bin/echo", "RAN")
     check(result["stdout"] == "RAN\n" and result["isolation"]["tier"] == "landlock", shorten(str(result)))
     missing = {word.split(":")[0] for word in result["isolation"]["missing"]}
-    check({"namespaces", "root", "net", "ids", "tmpfs"} <= missing, f"missing: {missing}")
+    check({"namespaces", "root", "ids", "tmpfs"} <= missing and "net" not in missing, f"missing: {missing}")
+    result = suite.result(["--net", "host"], "/bin/echo", "RAN")
+    check(any(word.startswith("net:") for word in result["isolation"]["missing"]), f"missing: {result['isolation']['missing']}")
 
 
 @landlock_only
@@ -195,16 +197,19 @@ STEPS = {
 }
 
 
+TOLD = {"landlock_create_ruleset": "landlock", "sethostname": "hostname: "}
+
+
 @test
 def C9_every_step_fails_closed(suite):
     bad = []
     for name, number in {**STEPS, **({"setgroups": 116, "openat2": 437} if suite.root else {})}.items():
         for error in (1, 12, 22):       # EPERM, ENOMEM, EINVAL
             done = suite.box([], "/bin/echo", "RAN", prefix=(suite.bin / "fault", str(number), str(error)))
-            if b"RAN" in done.stdout and name == "landlock_create_ruleset":     # may be absent, and then is told
+            if b"RAN" in done.stdout and name in TOLD:  # may be absent, and then is told
                 done = suite.box([], "/bin/echo", "RAN", prefix=(suite.bin / "fault", str(number), str(error)),
                                  json_result=True)
-                if any(word.startswith("landlock") for word in json.loads(done.stdout)["isolation"]["missing"]):
+                if any(word.startswith(TOLD[name]) for word in json.loads(done.stdout)["isolation"]["missing"]):
                     continue
             if b"RAN" in done.stdout or done.returncode not in (125, 126):
                 ran = ", payload ran" if b"RAN" in done.stdout else ""

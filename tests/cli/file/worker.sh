@@ -1,5 +1,5 @@
 # The same boundaries from a worker's file and from a project's own.
-mkdir -p notes project/docs && echo one >notes/a.md && echo two >project/docs/b.md && echo no >notes/c.txt
+mkdir -p notes docs project/docs project/notes && echo one >notes/a.md && echo two >project/docs/b.md && echo no >notes/c.txt
 cat >w.yaml <<'YAML'
 sandbox: {paths: {notes: {root: ./notes, suffixes: [.md]}, out: {root: ./out, mode: rw, max_file_bytes: 4}}}
 YAML

@@ -15,3 +15,6 @@ closed mkdir "$TMP/px-backup" "$TMP/px-homes-1300" "$TMP/px-homes-1300/home-0123
 closed touch "$TMP/px-backup/thesis"
 closed "$PX" exec --require landlock -- echo again
 (cd "$TMP" && find px-* | sort)
+# A box that stays has no such tier, and does not send anybody there.
+closed env PX_HOME="$TMP/homes" "$PX" box start --name weak --require landlock 2>err && echo STARTED
+sed -n '1p;/^Why/,$p' err

@@ -1,5 +1,5 @@
 # Rules, approval, paths, notes: the shell tool of a worker.
-mkdir -p notes && echo one >notes/a.md
+mkdir -p notes own && echo one >notes/a.md
 cat >w.yaml <<'YAML'
 sandbox:
   paths:
@@ -20,6 +20,10 @@ YAML
 try "$PX" worker shell w.yaml -- cat notes/a.md
 says "$PX" worker shell w.yaml -- cat /etc/passwd
 says "$PX" worker shell w.yaml -- 'cat notes/a.md; id'
+try "$PX" worker shell w.yaml -- 'cat notes/a.md | cat && cat notes/none 2>/dev/null'
+says "$PX" worker shell w.yaml -- 'cat notes/a.md > out/c.md'
+try "$PX" worker shell w.yaml --approve-all -- 'cp notes/a.md out/c.md 2>out/err; exit 7'
+cat out/c.md
 says "$PX" worker shell w.yaml -- cp notes/a.md out/b.md
 says "$PX" worker shell w.yaml --strict -- cp notes/a.md out/b.md
 try "$PX" worker shell w.yaml --approve-all -- cp notes/a.md out/b.md

@@ -1,0 +1,61 @@
+/* engine/shell_line.h - a command line as a shell reads it, as far as its text alone says what it runs.
+ *
+ * Why:     rules are asked for each command of a line, so the line has to be known in parts; and what is run is printed
+ *          from the same parts, so that no shell reads more into it than was judged.
+ * Owns:    the texts of its words.
+ * Mustn't: expand anything, look at a file, or grow beyond its bounds. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+
+enum { PX_LINE_BYTES = 96 << 10, PX_LINE_WORDS = 1024, PX_LINE_COMMANDS = 128, PX_LINE_REDIRECTS = 128 };
+
+/* What stands behind a command. */
+enum px_line_join { PX_LINE_END, PX_LINE_PIPE, PX_LINE_AND, PX_LINE_OR, PX_LINE_THEN };
+
+struct px_line_word {
+    char *text;                 /* without its quotes */
+    char *sh;                   /* the same for a shell: all of it in quotes but for what is open */
+    bool open;                  /* has a pattern or begins with ~: the shell makes other words of it */
+};
+
+enum px_line_way { PX_LINE_READ, PX_LINE_WRITE, PX_LINE_APPEND, PX_LINE_SAME };
+
+struct px_line_redirect {
+    enum px_line_way way;
+    char fd, from;              /* digits; `from` of PX_LINE_SAME, which has no target */
+    bool both;                  /* standard error goes the same way: &> */
+    struct px_line_word target;
+};
+
+struct px_line_command {
+    struct px_line_word *words; /* none: redirections alone */
+    size_t count;
+    struct px_line_redirect *redirects;
+    size_t redirects_count;
+    enum px_line_join join;
+};
+
+struct px_line {
+    struct px_line_command commands[PX_LINE_COMMANDS];
+    size_t count;
+    const char *opaque;         /* what makes more of it than the commands here, as text for a message; NULL: nothing */
+    struct px_line_word words[PX_LINE_WORDS];
+    size_t words_count;
+    struct px_line_redirect redirects[PX_LINE_REDIRECTS];
+    size_t redirects_count;
+};
+
+/* NULL and a line, or why it is none. If it is opaque, only what stands before that was read. */
+const char *px_line_parse(const char *text, struct px_line **ret_line);
+void px_line_free(struct px_line *line);
+/* Words by quotes and backslashes alone: every other character is itself. NULL and the words, or why not. */
+const char *px_line_split(const char *text, char ***ret_words);
+
+/* A command, its redirections and an operator as a shell's text that means nothing else. */
+void px_line_print(const struct px_line_command *command, struct px_buf *out);
+void px_line_print_redirects(const struct px_line_command *command, struct px_buf *out);
+void px_line_print_join(enum px_line_join join, struct px_buf *out);
