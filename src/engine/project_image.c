@@ -169,12 +169,13 @@ static int hold(struct px_building *b, struct px_project_image *image, struct px
     return image->root && image->inside ? 0 : no_memory(e);
 }
 
-/* Named by its project, it stays when unnamed ones are cleaned away. One that is shipped and is another has a name of its own. */
+/* Named by its project, it stays when unnamed ones are cleaned away. One that is shipped and is another has a name of its
+ * own, which is there as long as the project is. */
 static int keep_name(const struct px_project *p, const struct px_project_image *image, const struct px_building *b, struct px_err *e)
 {
-    px_auto_buf struct px_buf name = PX_BUF(PATH_MAX + 16);
+    px_auto_buf struct px_buf name = PX_BUF(PATH_MAX + 32);
     struct px_oid now;
-    px_buf_printf(&name, "%s%s", p->site.root, image->narrowed ? " (packed)" : "");
+    px_buf_printf(&name, "%s%s", p->site.root, image->narrowed ? "/" PX_MANIFEST_FILE : "");
     if (name.err < 0)
         return no_memory(e);
     int r = px_name_get(b->s->store, PX_RECORD_IMAGE, px_buf_text(&name), &now, e);

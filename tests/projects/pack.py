@@ -207,6 +207,8 @@ def what_development_needs_is_not_shipped(w):
     check(first["profile_oid"] != project.explain()["profile_oid"], "the profile of development")
     project.run("run", "--sandbox", "python", "-c", "import checker, colours")
     check(pack(project)["cached"] and project.explain()["built"], "one image took the place of the other")
+    listed = json.dumps(project.ask("sandbox", "list"))
+    check(f'"{project.dir}/pyproject.toml"' in listed and '"gone": ["' not in listed, listed)
     manifest.write_text(text + '[tool.px.dependencies]\ninclude-groups = ["dev"]\n')
     project.synced()
     commit(project.dir)
