@@ -21,6 +21,8 @@ static int show_image(const json_t *answer, bool quiet)
     print("  env:  profile_oid=%s\n  sbx:  sbx_id=%s\n", text_of(details, "profile_oid"), text_of(details, "sbx_id"));
     json_array_foreach(json_object_get(details, "warnings"), i, warning)
         say_part("px pack: %s\n", json_string_value(warning));
+    if (*text_of(details, "unpinned"))
+        say_part("px pack: %s\n", text_of(details, "unpinned"));
     return 0;
 }
 

@@ -68,6 +68,7 @@ static const struct {
     {"delete", sandbox_delete},
     {"base", sandbox_base},
     {"build", sandbox_build},
+    {"update", sandbox_update},
     {"capabilities", sandbox_capabilities},
     {"add", sandbox_add},
     {"remove", sandbox_remove},
@@ -77,7 +78,7 @@ static const struct {
 int cmd_sandbox(struct cli *cli, int argc, char **argv)
 {
     static const char write[] =
-        "Write px sandbox add, remove, explain, base, build, capabilities, list, status, delete, gc, clean or verify.\npx sandbox --help says more.";
+        "Write px sandbox add, remove, explain, base, build, update, capabilities, list, status, delete, gc, clean or verify.\npx sandbox --help says more.";
     for (size_t i = 0; argc > 0 && i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(verbs[i].name, argv[0]) == 0)
             return verbs[i].run(cli, argc - 1, argv + 1);

@@ -39,3 +39,4 @@ int sandbox_status(struct cli *cli, int argc, char **argv);
 int sandbox_base(struct cli *cli, int argc, char **argv);
 int sandbox_capabilities(struct cli *cli, int argc, char **argv);
 int sandbox_build(struct cli *cli, int argc, char **argv);
+int sandbox_update(struct cli *cli, int argc, char **argv);

@@ -129,3 +129,38 @@ int sandbox_build(struct cli *cli, int argc, char **argv)
     free(with);
     return status;
 }
+
+/* ---- update ---- */
+
+static int show_updated(const json_t *answer, bool quiet)
+{
+    json_t *row;
+    size_t i;
+    if (quiet)
+        return 0;
+    json_array_foreach(json_object_get(answer, "updated"), i, row) {
+        bool changed = json_is_true(json_object_get(row, "changed"));
+        print("%-6s %-24s %.16s%s%.16s\n", text(row, "kind"), text(row, "name"), text(row, "from"),
+              changed ? " -> " : "", changed ? text(row, "to") : ", as it was");
+    }
+    json_array_foreach(json_object_get(answer, "kept"), i, row)
+        print("image  %-24s kept: of a project, or on a base that was imported\n", json_string_value(row));
+    if (json_array_size(json_object_get(answer, "updated")) == 0)
+        print("there is no base that px built, and no image with a tag\n");
+    return 0;
+}
+
+int sandbox_update(struct cli *cli, int argc, char **argv)
+{
+    static const char usage[] = "Write px sandbox update.";
+    struct sandbox_call call;
+    int status = 0, left = take_words(cli, "sandbox", usage, NULL, argc, argv, &status);
+    if (left < 0)
+        return status;
+    if (left > 0)
+        return usage_error(cli, USAGE_STATUS, usage, "px sandbox update takes no words");
+    int r = sandbox_begin(cli, &call);
+    if (r >= 0)
+        r = px_sandbox_update(call.sandbox, &call.json, &call.e);
+    return sandbox_end(&call, r, show_updated);
+}

@@ -97,6 +97,9 @@ static int show_explain(const json_t *answer, bool quiet)
         print(" (base_os_oid=%s)", oid);
     print("\nenv           %s\n", *text(answer, "profile_oid") ? text(answer, "profile_oid") : "not made yet");
     print("sbx_id        %s%s\n", *id ? id : "not known yet", !*id ? "" : built ? " (built)" : " (not built yet)");
+    if (*id)
+        print("packages      %s\n",
+              json_is_true(json_object_get(answer, "pinned")) ? "pinned by px.lock" : "not pinned");
     show_reasons(reasons, true, "capabilities");
     show_reasons(reasons, false, "set aside");
     if (*unknown)

@@ -36,11 +36,14 @@ static void check_writing(const struct px_pins *pins)
     for (size_t i = 0; i < pins->count; i++)
         if (!pins->items[i].specifier)
             return;
-    if (px_pins_write(pins, &out) < 0)
+    (void)px_pins_write(pins, &out);
+    px_pins_put_system(&pins->system, &out);
+    if (out.err < 0)
         return;
     CHECK(px_pins_parse(PX_PINS_PX, px_buf_text(&out), out.len, "px.lock", &again, &e) == 0);
     CHECK(px_pins_compute_id(pins, &first) == 0 && px_pins_compute_id(&again, &second) == 0);
     CHECK(again.count == pins->count && strcmp(first.hex, second.hex) == 0);
+    CHECK(again.system.count == pins->system.count && again.system.base_count == pins->system.base_count);
     px_pins_done(&again);
 }
 

@@ -175,6 +175,33 @@ def states_in_their_order(w):
 
 
 @test
+def update_moves_what_is_named(w):
+    w.stock()
+    w.manifest(["alpha"])
+    w.ask("sync")
+    equal([row for row in ("alpha==2.0", "beta==2.5") if row in w.lock()], ["alpha==2.0", "beta==2.5"], "the lock")
+    equal(w.ask("update")["message"], "px update: nothing is newer than what px.lock has", "at once")
+    make_wheel(w.wheels, "alpha", "2.1", ["beta>=2"])
+    make_wheel(w.wheels, "beta", "2.6")
+    before = w.lock()
+    equal(w.ask("sync")["details"]["action"], "noop", "sync moves nothing")
+    w.refused("update", code="PX120", reason="frozen", CI="1")
+    w.refused("update", "delta", code="PX002")
+    equal(w.run("update", "alpha", "--system").returncode, 2, "both")
+    equal(w.lock(), before, "the lock after what was refused")
+    done = w.ask("update", "Beta")
+    equal(done["details"]["changed"], [{"name": "beta", "from": "2.5", "to": "2.6"}], "what changed")
+    equal(done["message"], "px update: beta 2.5 -> 2.6", "message")
+    check("alpha==2.0" in w.lock() and w.state() == "Consistent", w.lock())
+    equal([row["name"] for row in w.ask("update")["details"]["changed"]], ["alpha"], "the rest")
+    check("alpha==2.1" in w.lock() and w.state() == "Consistent", w.lock())
+    (w.dir / "px.lock").rename(w.dir / "px.lock.away")
+    (w.dir / "requirements.txt").write_text(f"alpha==2.1 --hash=sha256:{HASH}\nbeta==2.6 --hash=sha256:{HASH}\n")
+    w.refused("update", code="PX120", reason="foreign_lock")
+    w.refused("update", "--system", code="PX120", reason="foreign_lock")
+
+
+@test
 def an_empty_project_is_consistent(w):
     w.manifest()
     equal(w.state(), "NeedsLock", "at first")

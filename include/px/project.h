@@ -5,8 +5,8 @@
  *         return complain(&e);
  *
  * Rules as in px/px.h. Answers are JSON objects {"status","message","details"}, yours to free(). Only
- * px_project_init and
- * px_project_sync write files of the project, and each of them whole or not at all. */
+ * px_project_init, px_project_sync and
+ * px_project_update write files of the project, and each of them whole or not at all. */
 #pragma once
 
 #include <px/px.h>
@@ -41,6 +41,15 @@ struct px_sync {
     bool dry_run;               /* say what would be done */
 };
 PX_API int px_project_sync(struct px_project *project, const struct px_sync *how, char **ret_json, struct px_err *e);
+
+struct px_update {
+    const char *const *names;   /* these packages alone, NULL-terminated; NULL: all */
+    bool system;                /* not those of the environment: the packages of the base and of the capabilities */
+};
+/* Moves what px.lock pins to what the index, or the archive, has now. PX120 if that is another tool's lock, or if CI is
+ * set. */
+PX_API int px_project_update(struct px_project *project, const struct px_update *how, char **ret_json,
+                             struct px_err *e);
 
 /* What a command that uses the environment asks first. Anything but consistent is refused, mended or built again, as
  * the table in

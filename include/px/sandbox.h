@@ -54,6 +54,11 @@ struct px_image_build {
 };
 PX_API int px_sandbox_build(struct px_sandbox *s, const struct px_image_build *how, char **ret_json, struct px_err *e);
 
+/* The bases that px builds and the images that have a tag, made again of what the archive has now; their names move
+ * there. Projects keep theirs. {"updated":[{"kind","name","from","to","changed"}],"kept":[TAG]}: kept are images of
+ * projects and on imported bases. */
+PX_API int px_sandbox_update(struct px_sandbox *s, char **ret_json, struct px_err *e);
+
 /* What --base and --rootfs mean: the directory to use as a root. The lease keeps it while a box uses it. */
 struct px_root_lease;
 PX_API int px_sandbox_root(struct px_sandbox *s, const char *base, const char *rootfs, char **ret_dir, struct px_root_lease **ret_lease,

@@ -115,8 +115,10 @@ bool px_env_has_word(const char *words, const char *word);
 struct px_chosen;
 int px_env_need_hash(const struct px_chosen *chosen, struct px_err *e);
 
-/* Each package that came as a source archive is built once more, beside what is there, and compared. PX904: one is another now. */
-int px_env_compare_builds(struct px_sandbox *s, const struct px_env *env, struct px_err *e);
+/* Each package is made from its archive once more, beside what is there, and compared: a wheel is unpacked, a source
+ * archive compiled. An archive that is not in the store any more is fetched, as `ask` says. PX904: one is another now. */
+int px_env_compare_builds(struct px_sandbox *s, const struct px_env_ask *ask, const struct px_env *env,
+                          struct px_err *e);
 
 /* The same environment from its record, nothing looked for and nothing built; it has no lease. 1: there is none, or not one that says
  * everything (written by an older px). */

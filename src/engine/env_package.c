@@ -355,24 +355,32 @@ int px_env_package(struct px_env_work *w, struct px_env_package *p, struct px_er
 
 /* ---- once more ---- */
 
-static int build_aside(struct px_env_work *w, const struct px_env_package *p, struct px_listing *ret_listing, struct px_err *e)
+/* t NULL: it is a wheel. */
+static int list_anew(struct px_env_work *w, const struct px_env_package *p, const struct px_tools *t,
+                     struct px_listing *ret_listing, struct px_err *e)
 {
     struct px_tree_build *room = NULL;
-    struct px_tools tools;
     struct px_oid id;
     char words[128];
     (void)px_fmt(words, sizeof words, "build again %s", p->tree.hex);
     if (px_hash_bytes(words, strlen(words), &id) < 0)
         return no_memory(e);
+    if (px_tree_begin(w->s->store, &id, &room, e) < 0)
+        return -1;
+    int root = px_tree_build_fd(room);
+    int r = install(w, p, t, root, e) < 0 || px_tree_list(root, NULL, ret_listing, e) < 0 ? -1 : 0;
+    px_tree_drop(room);
+    return r;
+}
+
+static int build_aside(struct px_env_work *w, const struct px_env_package *p, struct px_listing *ret_listing, struct px_err *e)
+{
+    struct px_tools tools;
+    if (p->wheel)
+        return list_anew(w, p, NULL, ret_listing, e);
     if (px_env_tools_again(w, p, &tools, e) < 0)
         return -1;
-    if (px_tree_begin(w->s->store, &id, &room, e) < 0) {
-        px_env_tools_done(&tools);
-        return -1;
-    }
-    int root = px_tree_build_fd(room);
-    int r = install(w, p, &tools, root, e) < 0 || px_tree_list(root, NULL, ret_listing, e) < 0 ? -1 : 0;
-    px_tree_drop(room);
+    int r = list_anew(w, p, &tools, ret_listing, e);
     px_env_tools_done(&tools);
     return r;
 }
@@ -384,22 +392,47 @@ static int compare_build(struct px_env_work *w, const struct px_env_package *p, 
         return -1;
     if (px_oid_equal(&first.oid, &second.oid))
         return 0;
-    (void)px_fail(e, PX_E_SANDBOX_FORMAT, 0, "%s %s, built from its source once more, is not what it was", p->name, p->version);
+    (void)px_fail(e, PX_E_SANDBOX_FORMAT, 0, "%s %s, %s once more, is not what it was", p->name, p->version,
+                  p->wheel ? "unpacked" : "built from its source");
     (void)px_detail(e, "reason", "not_reproducible");
     (void)px_detail(e, "package", p->name);
+    if (p->wheel) {
+        (void)px_why(e, "Its files in the store are not those of its archive.");
+        return px_fix(e, "Run `px sandbox status --verify`: it sets aside what is damaged.\n"
+                         "Then run the command again.");
+    }
     (void)px_why(e, "Its build writes times, names of chance or the like, or the compiler was changed since.");
     return px_fix(e, "Take a wheel of it: another version, or one built elsewhere and given by --find-links.");
 }
 
-int px_env_compare_builds(struct px_sandbox *s, const struct px_env *env, struct px_err *e)
+/* Archives go when nothing else needs them; the lock says where they are. */
+static int bring_archive(struct px_env_work *w, const struct px_env_package *p, struct px_err *e)
 {
-    struct px_env_root root = {0};
-    const struct px_env_ask ask = {.python = env->runtime, .root = &root};
-    struct px_env_work w = {.s = s, .ask = &ask};
-    if (px_env_runtime(&w, e) < 0)
+    px_auto_free struct px_chosen *chosen = NULL;
+    struct px_env_package again = {0};
+    size_t count = 0;
+    if (px_blob_has(w->s->store, &p->sha256))
+        return 0;
+    if (px_env_select(w, &chosen, &count, e) < 0)
         return -1;
-    for (size_t i = 0; i < env->count; i++)
-        if (!env->packages[i].wheel && compare_build(&w, &env->packages[i], e) < 0)
-            return -1;
-    return 0;
+    for (size_t i = 0; i < count; i++)
+        if (px_equal(chosen[i].pin->name, p->name) && px_equal(chosen[i].pin->version, p->version)) {
+            int r = px_env_source(w, &chosen[i], &again, e);
+            px_env_package_done(&again);
+            return r < 0 || px_blob_has(w->s->store, &p->sha256)
+                       ? r
+                       : px_fail(e, PX_E_OBJECT, 0, "the lock names another archive of %s than was installed", p->name);
+        }
+    return px_fail(e, PX_E_OBJECT, 0, "the lock does not say where the archive of %s is", p->name);
+}
+
+int px_env_compare_builds(struct px_sandbox *s, const struct px_env_ask *ask, const struct px_env *env,
+                          struct px_err *e)
+{
+    struct px_env_work w = {.s = s, .ask = ask};
+    int r = px_env_runtime(&w, e);
+    for (size_t i = 0; r == 0 && i < env->count; i++)
+        r = bring_archive(&w, &env->packages[i], e) < 0 ? -1 : compare_build(&w, &env->packages[i], e);
+    px_env_source_end(&w);
+    return r;
 }

@@ -78,6 +78,11 @@ bool px_project_shares(struct px_project *p);
 
 /* What the manifest says of its base, or the default one; one that px knows by the name that px has for it. */
 const char *px_project_base_said(const struct px_project *p);
+
+/* Resolves anew and writes px.lock, whether it fits or not; what `keep` names ("name==version") stays; NULL: nothing has
+ * to. The look after it is another. PX120 for the lock of another tool. */
+int px_look_relock(struct px_project *p, struct px_look *look, const struct px_names *keep, struct px_err *e);
+
 /* What its base is called in the store, and its Python; NULL: not known. */
 const char *px_project_base(const struct px_project *p);
 const struct px_python *px_project_python(const struct px_project *p);

@@ -76,6 +76,7 @@ struct build {
     struct links links;
     struct px_env_root root;
     bool frozen;
+    const struct px_env *compare;       /* only whether this is what comes out; NULL: make it */
 };
 
 static int find_packages(void *user, const struct px_names *requirements, struct px_pins *ret_pins, struct px_err *e)
@@ -120,7 +121,7 @@ static int build_once(struct build *b, struct px_env *ret_env, struct px_err *e)
         .builds = &b->look->pins,
         .root = &b->root,
     };
-    return px_env_build(b->s, &ask, ret_env, e);
+    return b->compare ? px_env_compare_builds(b->s, &ask, b->compare, e) : px_env_build(b->s, &ask, ret_env, e);
 }
 
 /* Those of the chosen that the lock gives no place for, moved to the front. */
@@ -221,21 +222,32 @@ static int check_files(const struct build *b, struct px_err *e)
 
 /* ---- */
 
+static int build_somehow(struct build *b, struct px_env *ret_env, struct px_err *e)
+{
+    px_target_for(b->python, &b->target);
+    if (px_project_sandbox(b->p, &b->s, e) < 0 || check_files(b, e) < 0)
+        return -1;
+    int r = find_links(&b->links, b->p->site.root, e);
+    if (r == 0) {
+        r = build_once(b, ret_env, e);
+        if (r < 0 && e->code == PX_E_BUILD && !strstr(e->details, PX_ENV_BUILD_FAILED))
+            r = build_with_downloads(b, ret_env, e);
+    }
+    links_done(&b->links);
+    return r;
+}
+
 static int build(struct px_project *p, const struct px_look *look, const struct px_python *python, bool frozen,
                  struct px_env *ret_env, struct px_err *e)
 {
     struct build b = {.p = p, .look = look, .python = python, .frozen = frozen};
-    px_target_for(python, &b.target);
-    if (px_project_sandbox(p, &b.s, e) < 0 || check_files(&b, e) < 0)
-        return -1;
-    int r = find_links(&b.links, p->site.root, e);
-    if (r == 0) {
-        r = build_once(&b, ret_env, e);
-        if (r < 0 && e->code == PX_E_BUILD && !strstr(e->details, PX_ENV_BUILD_FAILED))
-            r = build_with_downloads(&b, ret_env, e);
-    }
-    links_done(&b.links);
-    return r;
+    return build_somehow(&b, ret_env, e);
+}
+
+int px_project_env_compare(struct px_project *p, const struct px_look *look, const struct px_env *env, struct px_err *e)
+{
+    struct build b = {.p = p, .look = look, .python = env->runtime, .frozen = true, .compare = env};
+    return build_somehow(&b, NULL, e);
 }
 
 int px_project_env_ask_builds(struct px_project *p, struct px_look *look, struct px_pins *lock, struct px_err *e)

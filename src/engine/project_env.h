@@ -25,3 +25,5 @@ int px_project_env_box_recall(struct px_project *p, const struct px_look *look, 
                               struct px_err *e);
 int px_project_env_box_need(struct px_project *p, const struct px_look *look, bool frozen, struct px_env *ret_env,
                             struct px_err *e);
+/* Whether the lock's archives give this environment once more; PX904 if not. Nothing of it is changed. */
+int px_project_env_compare(struct px_project *p, const struct px_look *look, const struct px_env *env, struct px_err *e);

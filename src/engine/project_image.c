@@ -10,6 +10,8 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "engine/project_env.h"
+#include "engine/project_pins.h"
+#include "engine/sandbox_base.h"
 #include "engine/sandbox_build.h"
 #include "store/document.h"
 
@@ -23,6 +25,7 @@ static int no_memory(struct px_err *e)
 void px_project_image_done(struct px_project_image *image)
 {
     px_look_done(&image->look);
+    px_pinned_done(&image->pinned);
     px_env_done(&image->env);
     px_inferred_done(&image->inferred);
     px_image_done(&image->image);
@@ -81,7 +84,7 @@ static int look_and_load(struct px_project *p, const struct px_project_image_ask
     p->by_image = true;
     int r = take_base(p, ask->plan, image, e) < 0 ? -1 : px_look_at(p, &image->look, e);
     p->by_image = false;
-    if (r < 0)
+    if (r < 0 || (!ask->renew && px_pinned_read(p, &image->look, &image->pinned, e) < 0))
         return -1;
     if (ask->plan)
         return px_project_env_box_recall(p, &image->look, &image->env, e) < 0 ? -1 : 0;
@@ -125,6 +128,7 @@ static int sort_requirements(const struct px_manifest *m, struct px_names *neede
     return r;
 }
 
+/* The capabilities stay those of the sandbox, whose packages the lock pins. */
 static int leave_out_groups(struct px_project *p, struct px_project_image *image, struct px_err *e)
 {
     struct px_names needed = {0}, development = {0};
@@ -140,6 +144,7 @@ static int leave_out_groups(struct px_project *p, struct px_project_image *image
     if (r == 0 && development.count) {
         size_t before = image->env.count;
         px_target_for(image->env.runtime, &target);
+        px_inferred_done(&image->inferred);     /* its texts are the packages' */
         r = px_env_ship(s, &needed, &development, &target.env, &image->env, e);
         image->narrowed = image->env.count != before;
     }
@@ -149,6 +154,14 @@ static int leave_out_groups(struct px_project *p, struct px_project_image *image
 }
 
 /* ---- building ---- */
+
+/* What the base is called that the lock pins: by the file that does. */
+static int name_base(const struct px_project *p, char *out, size_t size, struct px_err *e)
+{
+    return px_fmt(out, size, "%s/%s", p->site.root, px_site_lock_file(&p->site)) < 0
+               ? px_fail(e, PX_E_LIMIT, ENAMETOOLONG, "the path of the project is too long")
+               : 0;
+}
 
 /* The paths of what a box needs, and a hold on everything. */
 static int hold(struct px_building *b, struct px_project_image *image, struct px_err *e)
@@ -184,29 +197,51 @@ static int keep_name(const struct px_project *p, const struct px_project_image *
     return px_name_put(b->s->store, PX_RECORD_IMAGE, px_buf_text(&name), &b->id, e);
 }
 
+/* What the lock could say: of a base that was imported, nothing. */
+static int learn(const struct px_building *b, bool whole, struct px_pinned *out, struct px_err *e)
+{
+    if (!out || !b->base.record)
+        return 0;
+    int r = px_base_packages(b->s, &b->base, &out->base, e);
+    if (r != 0 || !whole)
+        return r < 0 ? -1 : 0;
+    for (size_t i = 0; i < b->set.count; i++)
+        out->capabilities[i] = b->set.items[i]->name;
+    out->whole = true;
+    return px_packages_copy(&b->lock, &out->packages) < 0 ? no_memory(e) : 0;
+}
+
 static void take_ids(const struct px_building *b, struct px_project_image *image)
 {
     image->base_os_oid = b->base.oid;
+    image->is_pinned = px_building_is_pinned(b);
+    image->system = b->system;
     if (image->env.runtime)
         image->sbx_id = b->sbx_id;
 }
 
-/* Only what can be said: of a base that is not there, or of an environment, there is no id yet. */
-static int plan(struct px_building *b, struct px_project_image *image, struct px_err *e)
+/* Only what can be said: of a base that is not there, of packages that nobody was asked for, or of an environment, there
+ * is no id yet. */
+static int plan(struct px_building *b, struct px_project_image *image, struct px_pinned *learned, struct px_err *e)
 {
     px_auto(px_document) json_t *record = NULL;
     int r = px_building_find(b, true, e);
-    if (r != 0)
-        return r < 0 ? -1 : 0;
+    if (r < 0 || learn(b, r == 0, learned, e) < 0)
+        return -1;
+    image->base_os_oid = b->base.oid;
+    if (r > 0)
+        return 0;
     take_ids(b, image);
     struct px_err ignored = {0};
     image->cached = image->env.runtime && px_image_find(b->s->store, b->id.hex, &record, &image->image.manifest, &ignored) == 0;
     return 0;
 }
 
-static int build(const struct px_project *p, struct px_building *b, struct px_project_image *image, struct px_err *e)
+static int build(const struct px_project *p, struct px_building *b, struct px_project_image *image,
+                 struct px_pinned *learned, struct px_err *e)
 {
-    if (px_building_find(b, false, e) < 0 || px_building_make(b, e) < 0 || keep_name(p, image, b, e) < 0 || hold(b, image, e) < 0)
+    if (px_building_find(b, false, e) < 0 || px_building_make(b, e) < 0 || keep_name(p, image, b, e) < 0 ||
+        hold(b, image, e) < 0 || learn(b, true, learned, e) < 0)
         return -1;
     take_ids(b, image);
     image->cached = b->cached;
@@ -220,10 +255,16 @@ static int find_or_build(struct px_project *p, const struct px_project_image_ask
 {
     const struct px_image_build how = {.base = px_project_base(p), .capabilities = image->capabilities, .force = ask->force};
     px_auto_free struct px_building *b = calloc(1, sizeof *b);
+    char place[PATH_MAX];
     if (!b)
         return no_memory(e);
-    *b = (struct px_building){.how = &how, .env = image->env.runtime ? &image->env : NULL};
-    int r = px_project_sandbox(p, &b->s, e) < 0 ? -1 : ask->plan ? plan(b, image, e) : build(p, b, image, e);
+    if (name_base(p, place, sizeof place, e) < 0)
+        return -1;
+    *b = (struct px_building){.how = &how, .env = image->env.runtime ? &image->env : NULL, .pinned = &image->pinned,
+                              .place = place, .renew = ask->renew};
+    int r = px_project_sandbox(p, &b->s, e) < 0 ? -1
+            : ask->plan                         ? plan(b, image, ask->learn, e)
+                                                : build(p, b, image, ask->learn, e);
     px_building_done(b);
     return r;
 }
@@ -232,8 +273,8 @@ static int make_once(struct px_project *p, const struct px_project_image_ask *as
                      struct px_err *e)
 {
     *ret_image = (struct px_project_image){0};
-    if (look_and_load(p, ask, ret_image, e) == 0 && (!ask->shipped || leave_out_groups(p, ret_image, e) == 0) && infer(p, ret_image, ask->extra, e) == 0 &&
-        find_or_build(p, ask, ret_image, e) == 0)
+    if (look_and_load(p, ask, ret_image, e) == 0 && infer(p, ret_image, ask->extra, e) == 0 &&
+        (!ask->shipped || leave_out_groups(p, ret_image, e) == 0) && find_or_build(p, ask, ret_image, e) == 0)
         return 0;
     px_project_image_done(ret_image);
     return -1;
@@ -263,11 +304,15 @@ int px_project_image_ship(struct px_project *p, const struct px_project_image *i
 {
     struct px_image_build same = *how;
     px_auto_free struct px_building *b = calloc(1, sizeof *b);
+    char place[PATH_MAX];
     if (!b)
         return no_memory(e);
+    if (name_base(p, place, sizeof place, e) < 0)
+        return -1;
     same.base = px_project_base(p);
     same.capabilities = image->capabilities;
-    *b = (struct px_building){.how = &same, .env = &image->env, .app = app};
+    *b = (struct px_building){
+        .how = &same, .env = &image->env, .app = app, .pinned = &image->pinned, .place = place};
     int r = px_project_sandbox(p, &b->s, e) < 0 || px_building_words(b, e) < 0 || px_building_find(b, false, e) < 0 || px_building_make(b, e) < 0 ||
                     px_building_deliver(b, e) < 0
                 ? -1 : 0;
@@ -293,7 +338,8 @@ json_t *px_project_image_json(const struct px_project_image *image)
         (void)json_array_append_new(names, json_string(image->capabilities[i]));
     if (*image->image.manifest.hex)
         (void)px_fmt(digest, sizeof digest, "sha256:%s", image->image.manifest.hex);
-    return json_pack("{ss* ss ss* so ss* ss*}", "sbx_id", *image->sbx_id.hex ? image->sbx_id.hex : NULL, "base", image->base,
+    return json_pack("{ss* ss* ss ss* so ss* ss*}", "system_oid", *image->system.hex ? image->system.hex : NULL, "sbx_id",
+                     *image->sbx_id.hex ? image->sbx_id.hex : NULL, "base", image->base,
                      "base_os_oid", *image->base_os_oid.hex ? image->base_os_oid.hex : NULL, "capabilities", names,
                      "profile_oid", *image->env.profile.hex ? image->env.profile.hex : NULL, "image_digest",
                      *digest ? digest : NULL);

@@ -17,6 +17,7 @@
 #include "engine/env.h"
 #include "engine/env_part.h"
 #include "engine/project.h"
+#include "engine/sandbox_build.h"
 #include "image/capability.h"
 #include "image/oci.h"
 #include "infer/infer.h"
@@ -30,14 +31,19 @@ struct px_project_image_ask {
     bool force;                                 /* build again, and compare */
     bool shipped;                               /* without the groups of development */
     bool plan;                                  /* only say what it would be: nothing is built or written (explain) */
+    bool renew;                                 /* of today's packages, whatever the lock pins */
+    struct px_pinned *learn;                    /* gets the packages that it is made of, as far as they are known; or NULL */
 };
 
 struct px_project_image {
     struct px_look look;
+    struct px_pinned pinned;                    /* what the lock says of the system's packages */
+    bool is_pinned;                             /* ... and that is all of them */
     struct px_env env;                          /* plan: may be empty (no runtime), when it is not made yet */
     struct px_inferred inferred;
     char *base;                                 /* "debian-12" */
-    struct px_oid base_os_oid, sbx_id;          /* plan: "" where the base or the environment is not there yet */
+    struct px_oid base_os_oid, sbx_id;          /* plan: "" where base, packages or environment are not known yet */
+    struct px_oid system;                       /* what the list of the capabilities' packages is called; "": none */
     const char *capabilities[PX_CAPABILITIES_MAX + 1];          /* sorted, NULL-terminated; what was said and inferred, and extra */
     struct px_image image;                      /* base, capabilities, environment as layers; sealed */
     bool narrowed;                              /* shipped: packages of development were left out of the environment */
@@ -52,7 +58,8 @@ struct px_project_image {
 int px_project_image_make(struct px_project *p, const struct px_project_image_ask *ask, struct px_project_image *ret_image,
                           struct px_err *e);
 void px_project_image_done(struct px_project_image *image);
-/* {"sbx_id","base","base_os_oid","capabilities","profile_oid","image_digest"}: details.sandbox of run and test. */
+/* {"sbx_id","base","base_os_oid","capabilities","system_oid","profile_oid","image_digest"}: details.sandbox of run and
+ * test. */
 json_t *px_project_image_json(const struct px_project_image *image);
 
 /* The image that is shipped: that one with the project's own files as its last layer (NULL: as it is), sealed and, as gzip, recorded in

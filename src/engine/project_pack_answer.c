@@ -42,6 +42,19 @@ static json_t *warnings(const struct px_worktree *files)
     return out;
 }
 
+/* Why the same commit may give another image on another day; NULL: it does not. */
+static const char *unpinned(const struct px_packing *k)
+{
+    const struct px_base_row *row = px_base_row_find(px_project_base(k->p));
+    if (k->sandbox.is_pinned || !row || !row->suite)
+        return NULL;
+    return k->sandbox.look.lock_foreign
+               ? "the packages of the base and of the system libraries are not pinned, so that another day may give "
+                 "another image: only a px.lock can pin them"
+               : "px.lock does not pin the packages of the base and of the system libraries, so that another day may "
+                 "give another image: run `px sync` and commit it";
+}
+
 /* base[, system], env, packages (the list of them), app: one that was found in the store does not say which is which. */
 static const char *name_of(size_t at, size_t count)
 {
@@ -68,6 +81,19 @@ static uint64_t size_of(const struct px_image *image)
     return size;
 }
 
+/* What --check-repro made again from packages: NULL if it was not asked for. */
+static json_t *rebuilt(const struct px_packing *k)
+{
+    json_t *out = k->how->check_repro ? json_array() : NULL;
+    if (out && !k->base_is_given)
+        (void)json_array_append_new(out, json_string("base"));
+    if (out && k->sandbox.capabilities[0])
+        (void)json_array_append_new(out, json_string("system"));
+    if (out)
+        (void)json_array_append_new(out, json_string("env"));
+    return out;
+}
+
 /* The sandbox's own members name the sandbox; the image's digest is that of what was packed. */
 static json_t *details(const struct px_packing *k)
 {
@@ -76,7 +102,8 @@ static json_t *details(const struct px_packing *k)
     (void)px_fmt(digest, sizeof digest, "sha256:%s", k->image.manifest.hex);
     json_t *out = px_project_image_json(&k->sandbox);
     px_auto(px_document) json_t *more = json_pack(
-        "{ss so ss sb sb ss ss* ss* ss* so sI so sb sb}", "image_digest", digest, "system_deps", system_deps(k->record), "store",
+        "{so* ss* ss so ss sb sb ss ss* ss* ss* so sI so sb sb}", "rebuilt", rebuilt(k), "unpinned", unpinned(k),
+        "image_digest", digest, "system_deps", system_deps(k->record), "store",
         px_store_path(k->s->store), "allow_dirty", k->how->allow_dirty, "pushed", k->how->push, "tag", k->build.tag, "out", k->how->out,
         "workspace_root", site->workspace ? site->root : NULL, "commit", *k->files.commit ? k->files.commit : NULL, "layers", layers(&k->image),
         "size", (json_int_t)size_of(&k->image), "warnings", warnings(&k->files), "cached", k->sandbox.cached, "checked",

@@ -1,11 +1,14 @@
 /* engine/project_pack_check.c - the same image once more, to see that it is the same. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "engine/project_env.h"
 #include "engine/project_pack_parts.h"
+#include "engine/sandbox_base.h"
 #include "engine/sandbox_differ.h"
 #include "store/document.h"
 
@@ -14,10 +17,11 @@ static int no_memory(struct px_err *e)
     return px_fail(e, PX_E_MEMORY, ENOMEM, "packing a project");
 }
 
-/* What builds again and compares has its own words for what it found. */
+/* What builds again and compares has its own words for what it found. What could not be fetched has a reason of its
+ * own. */
 static int is_another(struct px_err *e)
 {
-    if (e->code == PX_E_BUILD || e->code == PX_E_OBJECT)
+    if ((e->code == PX_E_BUILD && !strstr(e->details, "\"reason\"")) || e->code == PX_E_OBJECT)
         e->code = PX_E_SANDBOX_FORMAT;
     return e->code == PX_E_SANDBOX_FORMAT ? px_detail(e, "reason", "not_reproducible") : -1;
 }
@@ -40,7 +44,19 @@ static int check_app(struct px_packing *k, struct px_app *first, struct px_err *
     return is_another(e);
 }
 
-/* Base, capabilities and environment are made anew from the packages that the record names, and compared with it. */
+/* From its packages, fetched again where the store has them no more. Of an imported one the files are all there is. */
+static int check_base(struct px_packing *k, struct px_err *e)
+{
+    struct px_base base = {0};
+    if (px_base_need(k->s->store, k->sandbox.base_os_oid.hex, &base, e) < 0)
+        return -1;
+    int r = px_base_again(k->s, &base, e);
+    px_base_done(&base);
+    k->base_is_given = r == 1;
+    return r < 0 && e->code == PX_E_SANDBOX_FORMAT ? is_another(e) : r < 0 ? -1 : 0;
+}
+
+/* Capabilities are installed anew from their packages; the layers are put together anew, and the whole is compared. */
 static int check_image(struct px_packing *k, const struct px_app *app, bool again, struct px_oid *ret_manifest, struct px_err *e)
 {
     const struct px_image_build how = {.force = again};
@@ -55,18 +71,19 @@ static int check_image(struct px_packing *k, const struct px_app *app, bool agai
     return 0;
 }
 
-/* A source archive is compiled once, and what came out is the package from then on: whether others get the same from it is seen only
- * by compiling it again. */
-static int check_sources(struct px_packing *k, struct px_err *e)
+/* An archive is unpacked, or compiled, once, and what came out is the package from then on: whether others get the same
+ * from it is seen only by doing that again. */
+static int check_packages(struct px_packing *k, struct px_err *e)
 {
-    return px_env_compare_builds(k->s, &k->sandbox.env, e);
+    return px_project_env_compare(k->p, &k->sandbox.look, &k->sandbox.env, e);
 }
 
 int px_packing_check(struct px_packing *k, struct px_err *e)
 {
     struct px_app app = {.command = k->app.command};
     struct px_oid first, second;
-    if (check_app(k, &app, e) < 0 || check_sources(k, e) < 0 || check_image(k, &app, false, &first, e) < 0 || check_image(k, &app, true, &second, e) < 0)
+    if (check_app(k, &app, e) < 0 || check_image(k, &app, false, &first, e) < 0 ||
+        check_image(k, &app, true, &second, e) < 0 || check_base(k, e) < 0 || check_packages(k, e) < 0)
         return -1;
     if (px_oid_equal(&first, &second))
         return 0;

@@ -27,6 +27,7 @@ struct px_packing {
     char name[PX_PACK_NAME_SIZE];
     struct px_image image;              /* what was made */
     json_t *record;
+    bool base_is_given;                 /* check_repro: it was imported, and could not be made again */
 };
 
 /* project_pack.c: which files there are, and these as a layer. */

@@ -127,8 +127,11 @@ static const char *unknown_because(const struct px_project_image *image)
         return NULL;
     if (image->look.flags.lock_exists && !image->env.runtime)
         return "The environment is not there as the lock has it: `px sync` makes it. Until then the lock alone is looked at.";
-    return image->env.runtime ? "The base is not in the store yet: `px sandbox build` makes it."
-                              : "There is no lock: `px sync` writes it.";
+    if (!image->env.runtime)
+        return "There is no lock: `px sync` writes it.";
+    return *image->base_os_oid.hex
+               ? "The archive was not asked yet for the capabilities' packages: `px sandbox build` does it."
+               : "The base is not in the store yet: `px sandbox build` makes it.";
 }
 
 static json_t *text_or_null(const char *text)
@@ -140,12 +143,13 @@ static json_t *explain(const struct px_project *p, const struct px_project_image
 {
     const struct px_manifest *m = &p->site.manifest;
     json_t *details = px_project_image_json(image), *names = json_object_get(details, "capabilities");
-    json_t *out = json_pack("{ss sb ss so so so sO so sb sb so so}", "root", p->site.root, "workspace", (int)p->site.workspace, "base",
+    json_t *out = json_pack("{ss sb ss so so so sO so sb sb so so so sb}", "root", p->site.root, "workspace", (int)p->site.workspace, "base",
                      image->base, "base_os_oid", text_or_null(image->base_os_oid.hex), "sbx_id",
                      text_or_null(image->sbx_id.hex), "profile_oid", text_or_null(image->env.profile.hex), "capabilities",
                      names, "image_digest", text_or_null(px_document_text(details, "image_digest")), "auto",
                      (int)m->sandbox_auto, "built", (int)image->cached, "reasons", reasons(p, &image->inferred), "unknown",
-                     text_or_null(unknown_because(image)));
+                     text_or_null(unknown_because(image)), "system_oid", text_or_null(image->system.hex), "pinned",
+                     (int)image->is_pinned);
     json_decref(details);
     return out;
 }

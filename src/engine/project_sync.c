@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "engine/project.h"
 #include "engine/project_env.h"
+#include "engine/project_pins.h"
 #include "engine/resolve.h"
 #include "engine/resolve_words.h"
 #include "project/resolved.h"
@@ -82,7 +83,8 @@ static int log_failure(struct px_project *p, struct px_buf *said, const char *to
                   tool, tool);
 }
 
-static int write_lock(struct px_project *p, struct px_look *l, struct done *done, struct px_err *e)
+static int write_lock(struct px_project *p, struct px_look *l, const struct px_names *keep, struct done *done,
+                      struct px_err *e)
 {
     px_auto_buf struct px_buf out = PX_BUF(LOCK_MAX);
     px_auto_buf struct px_buf said = PX_BUF(LOG_MAX);
@@ -92,12 +94,15 @@ static int write_lock(struct px_project *p, struct px_look *l, struct done *done
     tell(p, "resolving");
     if (px_project_sandbox(p, &s, e) < 0)
         return -1;
-    if (px_resolve(s, &p->site, &l->target, &pins, &done->tool, &said, e) < 0)
+    if (px_resolve(s, &p->site, &l->target, keep, &pins, &done->tool, &said, e) < 0)
         return log_failure(p, &said, done->tool, e);
     int r = px_project_env_ask_builds(p, l, &pins, e) < 0 || px_resolved_write(&p->site, &pins, &out, e) < 0 ||
                     check_answer(p, l, &pins, e) < 0
                 ? -1
                 : 0;
+    px_pins_put_system(&l->pins.system, &out);          /* what is pinned of the system stays */
+    if (r == 0 && out.err < 0)
+        r = px_fail(e, PX_E_LIMIT, out.err, "the lock is too long");
     px_pins_done(&pins);
     if (r < 0)
         return -1;
@@ -109,11 +114,12 @@ static int write_lock(struct px_project *p, struct px_look *l, struct done *done
 }
 
 /* The look after it is another. */
-static int bring_lock(struct px_project *p, struct px_look *l, struct done *done, struct px_err *e)
+static int bring_lock(struct px_project *p, struct px_look *l, const struct px_names *keep, struct done *done,
+                      struct px_err *e)
 {
     if (l->lock_foreign)
         return refuse_foreign(l, e);
-    if (write_lock(p, l, done, e) < 0)
+    if (write_lock(p, l, keep, done, e) < 0)
         return -1;
     px_look_done(l);
     if (px_look_at(p, l, e) < 0) {
@@ -125,6 +131,12 @@ static int bring_lock(struct px_project *p, struct px_look *l, struct done *done
     px_fail(e, PX_E_LOCK, 0, "the lock that was just written does not fit the manifest");
     (void)px_detail(e, "reason", "lock_drift");
     return px_why(e, "%s", px_look_first_issue(l) ? px_look_first_issue(l) : "The manifest was changed meanwhile.");
+}
+
+int px_look_relock(struct px_project *p, struct px_look *look, const struct px_names *keep, struct px_err *e)
+{
+    struct done done = {0};
+    return bring_lock(p, look, keep, &done, e);
 }
 
 /* ---- answers ---- */
@@ -196,13 +208,19 @@ static int sync_looked(struct px_project *p, struct px_look *l, const struct px_
             return -1;
     if (how->dry_run)
         return answer_dry(p, l, ret_json, e);
-    if (l->state == PX_STATE_NEEDS_LOCK && bring_lock(p, l, &done, e) < 0)
+    if (l->state == PX_STATE_NEEDS_LOCK && bring_lock(p, l, NULL, &done, e) < 0)
         return -1;
     if (l->state == PX_STATE_NEEDS_ENV) {
         tell(p, "making the environment");
         if (px_project_env_sync(p, l, how->frozen, &done.built_env, e) < 0)
             return -1;
     }
+    bool pinned = false;
+    if (!how->frozen && px_state_is_consistent(l->state) && px_pinned_settle(p, l, &pinned, e) < 0)
+        return -1;
+    if (pinned && px_equal(action, "noop"))
+        action = "pin_system";
+    done.wrote_lock |= pinned;
     return answer_sync(p, l, &done, how->frozen, action, ret_json, e);
 }
 
@@ -242,7 +260,8 @@ static int get_ready(struct px_project *p, struct px_look *l, const struct px_re
     bool strict = px_project_frozen(how->frozen);
     if (find_asker(how->command, &asker, e) < 0 || px_look_decide(p, l, asker, strict, how->terminal, &act, e) < 0)
         return -1;
-    if (act == PX_ACT_SYNC && (bring_lock(p, l, done, e) < 0 || px_project_env_sync(p, l, false, &done->built_env, e) < 0))
+    if (act == PX_ACT_SYNC &&
+        (bring_lock(p, l, NULL, done, e) < 0 || px_project_env_sync(p, l, false, &done->built_env, e) < 0))
         return -1;
     if (act == PX_ACT_REBUILD && own && px_project_env_rebuild(p, l, &done->built_env, e) < 0)
         return -1;

@@ -24,6 +24,8 @@ enum { ANSWER_MAX = 16 << 20, SAID_MAX = 1 << 20, WORDS_MAX = 4096 + 32, ARGUMEN
 #define SCRATCH_DIR "/px/tmp"
 #define TARGET_DIR "/px/tmp/target"
 #define REPORT_FILE "/px/tmp/report.json"
+#define KEEP_NAME "constraints.txt"
+#define KEEP_FILE SCRATCH_DIR "/" KEEP_NAME
 
 /* ---- words ---- */
 
@@ -121,6 +123,7 @@ struct question {
     const char *what;           /* "resolve the project's requirements" */
     const struct px_target *target;
     const struct px_names *asked;
+    const struct px_names *keep;        /* "name==version" of what is not to move; NULL: anything may */
     const struct px_env_ask *env;               /* of the project; NULL: none */
     const char *system;         /* see make_box */
     const char *had;            /* the capabilities whose development packages that has */
@@ -191,7 +194,7 @@ static int strip_markers(const struct question *q, struct px_names *ret_list, ch
 
 static int ask_pip(const struct question *q, const struct px_names *asked, struct px_buf *out, struct px_err *e)
 {
-    static const char *const end[] = {"--"};
+    static const char *const end[] = {"--"}, *const only[] = {"--constraint", KEEP_FILE};
     static const char script[] = "\"$@\" >&2 && exec cat " REPORT_FILE;
     const char *const head[] = {"/bin/sh",
                                 "-c",
@@ -212,7 +215,8 @@ static int ask_pip(const struct question *q, const struct px_names *asked, struc
                                 "--no-input",
                                 "--no-cache-dir"};
     struct words w = {.count = 0};
-    if (add_words(&w, head, PX_COUNT_OF(head), e) < 0 || add_foreign(q, &w, e) < 0 || add_words(&w, end, 1, e) < 0 ||
+    if (add_words(&w, head, PX_COUNT_OF(head), e) < 0 || add_foreign(q, &w, e) < 0 ||
+        (q->keep && add_words(&w, only, PX_COUNT_OF(only), e) < 0) || add_words(&w, end, 1, e) < 0 ||
         add_words(&w, asked->items, asked->count, e) < 0)
         return -1;
     return ask(q, "pip", "resolving with pip", NULL, &w, out, e);
@@ -236,11 +240,11 @@ static int run_pip(const struct question *q, struct px_buf *out, struct px_err *
 static int run_uv(const struct question *q, const char *uv, struct px_buf *out, struct px_err *e)
 {
     static const char script[] =
-        "uv=$1 python=$2 version=$3 platform=$4; shift 4; printf '%s\\n' \"$@\" | exec \"$uv\" pip compile --quiet"
+        "uv=$1 python=$2 version=$3 platform=$4 only=$5; shift 5; printf '%s\\n' \"$@\" | exec \"$uv\" pip compile --quiet"
         " --no-header --no-annotate --no-cache --no-python-downloads --format pylock.toml --python \"$python\""
-        " --python-version \"$version\" ${platform:+--python-platform \"$platform\"} -";
+        " --python-version \"$version\" ${platform:+--python-platform \"$platform\"} ${only:+--constraint \"$only\"} -";
     const char *const head[] = {"/bin/sh", "-c", script, "sh", uv, q->python.path, q->target->minor,
-                                q->target->runtime->musl ? "x86_64-unknown-linux-musl" : ""};
+                                q->target->runtime->musl ? "x86_64-unknown-linux-musl" : "", q->keep ? KEEP_FILE : ""};
     struct words w = {.count = 0};
     if (add_words(&w, head, PX_COUNT_OF(head), e) < 0 || add_words(&w, q->asked->items, q->asked->count, e) < 0)
         return -1;
@@ -308,6 +312,19 @@ static int scratch_begin(struct px_sandbox *s, const char *root, struct px_tree_
     return px_tree_begin(s->store, &id, ret_scratch, e);
 }
 
+/* For both of them, which read it as pip does. */
+static int write_keep(const struct question *q, struct px_err *e)
+{
+    px_auto_buf struct px_buf text = PX_BUF(ANSWER_MAX);
+    for (size_t i = 0; q->keep && i < q->keep->count; i++)
+        px_buf_printf(&text, "%s\n", q->keep->items[i]);
+    if (!q->keep)
+        return 0;
+    px_auto_fd int fd = openat(q->scratch, KEEP_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    int r = text.err < 0 ? text.err : fd < 0 ? -errno : px_write_full(fd, px_buf_text(&text), text.len);
+    return r < 0 ? px_fail(e, PX_E_STORE_WRITE, r, "cannot write down which packages stay") : 0;
+}
+
 static int resolve(struct px_sandbox *s, struct question *q, struct px_pins *ret_pins, const char **ret_tool,
                    struct px_err *e)
 {
@@ -318,13 +335,13 @@ static int resolve(struct px_sandbox *s, struct question *q, struct px_pins *ret
     if (px_target_resolver(&q->python, e) < 0 || scratch_begin(s, q->root, &scratch, e) < 0)
         return -1;
     q->scratch = px_tree_build_fd(scratch);
-    int r = resolve_in(q, ret_pins, ret_tool, e);
+    int r = write_keep(q, e) < 0 ? -1 : resolve_in(q, ret_pins, ret_tool, e);
     px_tree_drop(scratch);
     return r;
 }
 
 int px_resolve(struct px_sandbox *s, const struct px_site *site, const struct px_target *target,
-               struct px_pins *ret_pins, const char **ret_tool, struct px_buf *said, struct px_err *e)
+               const struct px_names *keep, struct px_pins *ret_pins, const char **ret_tool, struct px_buf *said, struct px_err *e)
 {
     struct px_names asked;
     if (px_site_requirements(site, &asked, e) < 0)
@@ -338,6 +355,7 @@ int px_resolve(struct px_sandbox *s, const struct px_site *site, const struct px
                          .what = "resolve the project's requirements",
                          .target = target,
                          .asked = &asked,
+                         .keep = keep,
                          .scratch = -EBADF,
                          .said = said};
     return resolve(s, &q, ret_pins, ret_tool, e);

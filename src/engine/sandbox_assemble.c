@@ -64,7 +64,7 @@ static int add_base(struct px_building *b, struct px_err *e)
 static int add_capabilities(struct px_building *b, struct px_err *e)
 {
     struct px_capability_ask ask = {.base = &b->base, .row = b->row, .set = &b->set, .compression = b->compression,
-                                    .lock = b->locked ? &b->lock : NULL, .force = b->how->force};
+                                    .lock = &b->lock, .force = b->how->force};
     if (px_capability_layer_make(b->s, &ask, &b->capabilities, e) < 0)
         return -1;
     return b->capabilities.any ? add_layer(b, &b->capabilities.layer, "capabilities") : 0;

@@ -11,6 +11,8 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "engine/sandbox.h"
+#include "engine/sandbox_base.h"
+#include "engine/sandbox_differ.h"
 #include "engine/sandbox_fetch.h"
 #include "engine/sandbox_record.h"
 #include "engine/sandbox_setup.h"
@@ -22,6 +24,7 @@ enum { WANTS_MAX = 32, ANSWER_MAX = 16 << 20 };
 struct build {
     struct px_sandbox *s;
     const struct px_base_row *row;
+    const char *place;                  /* its name; NULL: the row's */
     struct px_packages packages;        /* of a lock, or found */
     bool locked;
     struct px_oid expected;             /* what building it again has to give; "": nothing is expected */
@@ -87,21 +90,91 @@ static int kept_lock(struct px_sandbox *s, const struct px_base *base, struct px
     return px_blob_read(s->store, &oid, PX_LOCK_MAX, out, e);
 }
 
-static int lock_of(struct build *b, const struct px_base *base, struct px_err *e)
+int px_base_packages(struct px_sandbox *s, const struct px_base *base, struct px_packages *ret_list, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(PX_LOCK_MAX);
     px_auto_free char *name = NULL;
     px_auto_free char *arch = NULL;
-    int r = kept_lock(b->s, base, &text, e);
+    int r = kept_lock(s, base, &text, e);
+    return r != 0 ? r : px_packages_read(px_buf_text(&text), text.len, ret_list, &name, &arch, e);
+}
+
+static int lock_of(struct build *b, const struct px_base *base, struct px_err *e)
+{
+    int r = px_base_packages(b->s, base, &b->packages, e);
     if (r < 0)
         return -1;
     if (r > 0)
         return px_fail(e, PX_E_BASE, 0, "the base '%s' was imported: px cannot build it again", base->name);
-    if (px_packages_read(px_buf_text(&text), text.len, &b->packages, &name, &arch, e) < 0)
-        return -1;
     b->locked = true;
     b->expected = base->oid;
     return 0;
+}
+
+/* ---- one that is there ---- */
+
+static char *text_of(json_t *value)
+{
+    px_auto_buf struct px_buf text = PX_BUF(ANSWER_MAX);
+    int r = value ? px_canonical(value, &text) : -ENOMEM;
+    json_decref(value);
+    return r < 0 ? NULL : px_buf_take(&text);
+}
+
+static char *lock_text(const struct px_base_row *row, const struct px_packages *list)
+{
+    return text_of(px_packages_lock(list, row->name, px_fetch_arch()));
+}
+
+/* Whether this px would make it of the packages with this lock. */
+static bool is_made_of(const struct px_base *base, const struct px_base_row *row, const struct px_oid *lock)
+{
+    uint64_t version = 0;
+    return px_equal(px_document_text(base->record, "lock"), lock->hex) && px_equal(base->name, row->name) &&
+           px_document_number(base->record, "px_base_version", INT32_MAX, &version) == 1 &&
+           version == (uint64_t)row->version;
+}
+
+struct sought {
+    struct px_sandbox *s;
+    const struct px_base_row *row;
+    struct px_oid lock;
+    struct px_base base;        /* found */
+};
+
+static int look_at(struct sought *sought, const char *name)
+{
+    struct px_err ignored = {0};
+    struct px_base base = {0};
+    if (px_base_find(sought->s->store, name, &base, &ignored) != 0)
+        return 0;
+    if (!is_made_of(&base, sought->row, &sought->lock) || !px_tree_has(sought->s->store, &base.tree)) {
+        px_base_done(&base);
+        return 0;
+    }
+    sought->base = base;
+    return 1;
+}
+
+static int look_at_record(void *user, enum px_record_kind kind, const struct px_oid *id)
+{
+    (void)kind;
+    return look_at(user, id->hex);
+}
+
+/* By the name that it should have, or wherever it is. 0, 1: there is none. */
+static int find_made_of(struct px_sandbox *s, const struct px_base_row *row, const struct px_packages *list,
+                        const char *place, struct px_base *ret_base, struct px_err *e)
+{
+    px_auto_free char *text = lock_text(row, list);
+    struct sought sought = {.s = s, .row = row};
+    if (!text || px_hash_bytes(text, strlen(text), &sought.lock) < 0)
+        return no_memory(e);
+    int r = look_at(&sought, place);
+    r = r ? r : px_record_each(s->store, PX_RECORD_BASE, look_at_record, &sought, e);
+    if (r > 0)
+        *ret_base = sought.base;
+    return r < 0 ? -1 : !r;
 }
 
 /* ---- building ---- */
@@ -118,19 +191,11 @@ static int fetch(struct build *b, int scratch, struct px_err *e)
     return px_fetch_packages(&f, wants, &b->packages, e);
 }
 
-static char *text_of(json_t *value)
-{
-    px_auto_buf struct px_buf text = PX_BUF(ANSWER_MAX);
-    int r = value ? px_canonical(value, &text) : -ENOMEM;
-    json_decref(value);
-    return r < 0 ? NULL : px_buf_take(&text);
-}
-
 static int record(struct build *b, const struct px_layer *layer, const struct px_oid *tree, char **ret_json,
                   struct px_err *e)
 {
     const struct px_packages *list = &b->packages;
-    px_auto_free char *lock = text_of(px_packages_lock(list, b->row->name, px_fetch_arch()));
+    px_auto_free char *lock = lock_text(b->row, list);
     px_auto_free char *names = text_of(px_packages_names(list));
     px_auto_free struct px_oid *debs = calloc(list->count, sizeof *debs);
     px_auto_free char *json = NULL;
@@ -140,6 +205,7 @@ static int record(struct build *b, const struct px_layer *layer, const struct px
     for (size_t i = 0; i < list->count; i++)
         debs[i] = list->items[i].sha256;
     struct px_base_facts facts = {.name = b->row->name,
+                                  .place = b->place,
                                   .variant = b->row->variant,
                                   .tree = *tree,
                                   .layer = layer,
@@ -150,7 +216,7 @@ static int record(struct build *b, const struct px_layer *layer, const struct px
     if (px_base_record(b->s->store, &facts, &base, &json, e) < 0)
         return -1;
     if (*b->expected.hex && !px_oid_equal(&base, &b->expected)) {
-        (void)px_name_put(b->s->store, PX_RECORD_BASE, b->row->name, &b->expected, NULL);
+        (void)px_name_put(b->s->store, PX_RECORD_BASE, b->place ? b->place : b->row->name, &b->expected, NULL);
         (void)px_fail(e, PX_E_BUILD, 0, "the same packages gave another base: %s instead of %s", base.hex,
                       b->expected.hex);
         return px_why(
@@ -239,6 +305,92 @@ int px_sandbox_base_build(struct px_sandbox *s, const char *name, const struct p
     int r = build(&b, how ? how : &plain, ret_json, e);
     px_packages_done(&b.packages);
     return r;
+}
+
+/* ---- by its packages ---- */
+
+/* Named, unless that is what it is called already. */
+static int call_it(struct px_sandbox *s, const char *place, const struct px_base *base, struct px_err *e)
+{
+    struct px_oid now;
+    int r = px_name_get(s->store, PX_RECORD_BASE, place, &now, e);
+    if (r < 0 || (r == 0 && px_oid_equal(&now, &base->oid)))
+        return r;
+    return px_name_put(s->store, PX_RECORD_BASE, place, &base->oid, e);
+}
+
+/* 0, 1: not here, -1. */
+static int take_known(struct build *b, bool plan, struct px_base *ret_base, struct px_err *e)
+{
+    struct px_base base = {0};
+    int r = find_made_of(b->s, b->row, &b->packages, b->place, &base, e);
+    if (r == 0 && !plan)
+        r = call_it(b->s, b->place, &base, e);
+    if (r == 0)
+        *ret_base = base;
+    else
+        px_base_done(&base);
+    return r;
+}
+
+/* What the archive has now may be what there is. */
+static int make_in(struct build *b, int scratch, struct px_base *ret_base, struct px_err *e)
+{
+    px_auto_free char *json = NULL;
+    if (!b->locked && fetch(b, scratch, e) < 0)
+        return -1;
+    int r = take_known(b, false, ret_base, e);
+    if (r <= 0)
+        return r;
+    b->locked = true;
+    return build_in(b, scratch, &json, e) < 0 ? -1 : px_base_need(b->s->store, b->place, ret_base, e);
+}
+
+int px_base_make(struct px_sandbox *s, const struct px_base_make *how, struct px_base *ret_base, struct px_err *e)
+{
+    struct build b = {.s = s, .row = how->row, .place = how->place, .locked = how->packages != NULL};
+    struct px_tree_build *scratch = NULL;
+    if (how->packages && px_packages_copy(how->packages, &b.packages) < 0) {
+        px_packages_done(&b.packages);
+        return no_memory(e);
+    }
+    int r = how->packages ? take_known(&b, how->plan, ret_base, e) : 1;
+    if (r == 1 && !how->plan) {
+        r = scratch_begin(&b, &scratch, e) < 0 ? -1 : make_in(&b, px_tree_build_fd(scratch), ret_base, e);
+        px_tree_drop(scratch);
+    }
+    px_packages_done(&b.packages);
+    return r;
+}
+
+static int make_again(struct px_sandbox *s, const struct px_base_row *row, const struct px_packages *list, int scratch,
+                      struct px_layer *ret_layer, struct px_err *e)
+{
+    const struct px_fetch f = {.sandbox = s, .base = row, .scratch = scratch, .installed = -EBADF};
+    const struct px_setup setup = {.sandbox = s, .packages = list, .scratch = scratch};
+    struct px_oid tree;
+    return px_fetch_locked(&f, list, e) < 0 ? -1 : px_setup_base(&setup, ret_layer, &tree, e);
+}
+
+int px_base_again(struct px_sandbox *s, const struct px_base *base, struct px_err *e)
+{
+    struct build b = {.s = s, .row = px_base_row_find(base->name)};
+    struct px_tree_build *scratch = NULL;
+    struct px_layer layer;
+    int r = b.row && b.row->suite ? px_base_packages(s, base, &b.packages, e) : 1;
+    if (r == 0) {
+        r = scratch_begin(&b, &scratch, e) < 0
+                ? -1
+                : make_again(s, b.row, &b.packages, px_tree_build_fd(scratch), &layer, e);
+        px_tree_drop(scratch);
+    }
+    px_packages_done(&b.packages);
+    if (r != 0 || px_oid_equal(&layer.diff_id, &base->layer.diff_id))
+        return r;
+    (void)px_fail(e, PX_E_SANDBOX_FORMAT, 0, "the packages of base '%s' gave another base this time", base->name);
+    (void)px_why(e, "A package does not install the same way twice, "
+                    "or this px builds differently than the one before.");
+    return px_differ(s, "base", &base->layer, &layer, e);
 }
 
 /* ---- the others ---- */

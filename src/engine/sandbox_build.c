@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "engine/sandbox_base.h"
 #include "engine/sandbox_build.h"
 #include "engine/sandbox_differ.h"
 #include "image/identity.h"
@@ -21,6 +22,13 @@ enum { RECORD_MAX = 8 << 20 };
 static int no_memory(struct px_err *e)
 {
     return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for an image");
+}
+
+void px_pinned_done(struct px_pinned *pinned)
+{
+    px_packages_done(&pinned->base);
+    px_packages_done(&pinned->packages);
+    *pinned = (struct px_pinned){0};
 }
 
 void px_building_done(struct px_building *b)
@@ -39,6 +47,11 @@ static int find_base(struct px_building *b, bool plan, struct px_err *e)
     const char *name = b->how->base ? b->how->base : DEFAULT_BASE;
     const struct px_base_row *row = px_base_row_find(name);
     px_auto_free char *json = NULL;
+    bool pinned = b->pinned && b->pinned->base.count > 0;
+    if (row && row->suite && (b->renew || pinned)) {
+        const struct px_base_make how = {row, b->renew ? NULL : &b->pinned->base, b->place ? b->place : name, plan};
+        return px_base_make(b->s, &how, &b->base, e);
+    }
     int r = px_base_find(b->s->store, name, &b->base, e);
     if (r > 0 && plan)
         return 1;
@@ -70,16 +83,37 @@ static int identify_app(struct px_building *b)
     return r < 0 ? r : px_hash_bytes(text, strlen(text), &b->id);
 }
 
+bool px_building_is_pinned(const struct px_building *b)
+{
+    size_t i = 0;
+    if (!b->pinned || b->pinned->base.count == 0 || b->renew)
+        return false;
+    while (i < b->set.count && px_equal(b->pinned->capabilities[i], b->set.items[i]->name))
+        i++;
+    return i == b->set.count && !b->pinned->capabilities[i];
+}
+
+/* 0, 1: only the archive could say. */
+static int find_packages(struct px_building *b, bool plan, struct px_err *e)
+{
+    const struct px_capability_ask ask = {.base = &b->base, .row = b->row, .set = &b->set, .renew = b->renew};
+    int r = !px_building_is_pinned(b) ? px_capability_packages(b->s, &ask, plan, &b->lock, e)
+            : px_packages_copy(&b->pinned->packages, &b->lock) < 0 ? no_memory(e) : 0;
+    if (r != 0 || b->lock.count == 0)
+        return r;
+    return px_packages_id(&b->lock, &b->system) < 0 ? no_memory(e) : 0;
+}
+
 static int identify(struct px_building *b, struct px_err *e)
 {
-    const char *names[PX_CAPABILITIES_MAX];
+    const char *names[PX_CAPABILITIES_MAX], *system = *b->system.hex ? b->system.hex : NULL;
     for (size_t i = 0; i < b->set.count; i++)
         names[i] = b->set.items[i]->name;
     if (b->env)
         b->profile = b->env->profile;
     else if (px_profile_empty(&b->profile) < 0)
         return no_memory(e);
-    if (px_sbx_id(b->base.oid.hex, names, b->set.count, b->profile.hex, PX_SBX_VERSION, &b->sbx_id) < 0)
+    if (px_sbx_id(b->base.oid.hex, names, b->set.count, system, b->profile.hex, PX_SBX_VERSION, &b->sbx_id) < 0)
         return no_memory(e);
     b->id = b->sbx_id;
     return b->app && identify_app(b) < 0 ? no_memory(e) : 0;
@@ -95,7 +129,9 @@ int px_building_find(struct px_building *b, bool plan, struct px_err *e)
         return -1;
     int r = find_base(b, plan, e);
     if (r == 0)
-        return check_capabilities(b, e) < 0 || identify(b, e) < 0 ? -1 : 0;
+        r = check_capabilities(b, e) < 0 ? -1 : find_packages(b, plan, e);
+    if (r == 0)
+        return identify(b, e);
     return r < 0 ? -1 : 1;
 }
 
@@ -129,8 +165,9 @@ static json_t *refs(const struct px_building *b)
     refer(blobs, &b->image.config_digest);
     for (size_t i = 0; i < b->image.layer_count; i++)
         refer(blobs, &b->image.layers[i].digest);
-    for (size_t i = 0; i < b->capabilities.packages.count; i++)
-        refer(blobs, &b->capabilities.packages.items[i].sha256);
+    for (size_t i = 0; i < b->lock.count; i++)          /* as far as they are kept: the layer may be older than the loss of one */
+        if (px_blob_has(b->s->store, &b->lock.items[i].sha256))
+            refer(blobs, &b->lock.items[i].sha256);
     if (b->capabilities.any)
         refer(trees, &b->capabilities.key);
     if (b->env) {
@@ -145,9 +182,9 @@ json_t *px_building_json(const struct px_building *b)
 {
     char digest[80];
     (void)px_fmt(digest, sizeof digest, "sha256:%s", b->image.manifest.hex);
-    const struct px_packages *list = b->capabilities.any ? &b->capabilities.packages : &b->lock;
-    json_t *lock = list->count > 0 ? px_packages_lock(list, b->base.name, b->image.config.architecture) : NULL;
-    return json_pack("{ss* ss* sssssosssssoso*sssssssi}", "root", b->env ? b->root.hex : NULL, "inside",
+    json_t *lock = b->lock.count > 0 ? px_packages_lock(&b->lock, b->base.name, b->image.config.architecture) : NULL;
+    return json_pack("{ss* ss* ss* sssssosssssoso*sssssssi}", "system_oid", *b->system.hex ? b->system.hex : NULL,
+                     "root", b->env ? b->root.hex : NULL, "inside",
                      b->env ? b->part.tree.hex : NULL, "base", b->base.name, "base_os_oid", b->base.oid.hex, "capabilities",
                      names(&b->set), "created_at", b->image.config.created, "image_digest", digest, "layers",
                      layers(&b->image), "lock", lock, "profile_oid", b->profile.hex, "px_version", PX_VERSION, "sbx_id",
@@ -164,22 +201,6 @@ static int put_record(struct px_building *b, struct px_err *e)
 }
 
 /* ---- one that is there ---- */
-
-static int take_lock(struct px_building *b, const json_t *record, struct px_err *e)
-{
-    px_auto_buf struct px_buf text = PX_BUF(RECORD_MAX);
-    px_auto_free char *base = NULL;
-    px_auto_free char *arch = NULL;
-    const json_t *lock = json_object_get(record, "lock");
-    if (!lock)
-        return 0;
-    if (px_canonical(lock, &text) < 0)
-        return no_memory(e);
-    if (px_packages_read(px_buf_text(&text), text.len, &b->lock, &base, &arch, e) < 0)
-        return -1;
-    b->locked = true;
-    return 0;
-}
 
 /* A record by this name that says something else is no image of ours, whatever it is. */
 static int not_ours(const struct px_building *b, const char *what, const char *expected, const char *found,
@@ -233,17 +254,6 @@ static bool is_replaced(const struct px_building *b, const struct px_err *e)
     return b->how->force && (e->code == PX_E_RECORD || e->code == PX_E_SANDBOX_FORMAT);
 }
 
-/* An image with an application has the packages of the sandbox that it was made from, not today's. */
-static int lock_as_sandbox(struct px_building *b, struct px_err *e)
-{
-    px_auto(px_document) json_t *record = NULL;
-    struct px_oid manifest;
-    if (!b->app || b->locked)
-        return 0;
-    int r = px_image_find(b->s->store, b->sbx_id.hex, &record, &manifest, e);
-    return r != 0 ? (r < 0 ? -1 : 0) : take_lock(b, record, e);
-}
-
 /* 1: it is there, whole, and that is enough. What is damaged is built again from the packages that the record names. */
 static int look(struct px_building *b, struct px_err *e)
 {
@@ -254,8 +264,6 @@ static int look(struct px_building *b, struct px_err *e)
         return r < 0 && !is_replaced(b, e) ? -1 : 0;
     int lost = b->env ? take_trees(b, record, e) : 0;
     if (lost < 0)
-        return is_replaced(b, e) ? 0 : -1;
-    if (take_lock(b, record, e) < 0)
         return is_replaced(b, e) ? 0 : -1;
     if (b->compression != PX_COMPRESS_GZIP || lost == OLDER)
         return 0;
@@ -273,7 +281,7 @@ static int build_and_record(struct px_building *b, struct px_err *e)
     b->cached = r == 1;
     if (r != 0)
         return r < 0 ? -1 : 0;
-    if (lock_as_sandbox(b, e) < 0 || px_building_assemble(b, e) < 0)
+    if (px_building_assemble(b, e) < 0)
         return -1;
     if (*b->expected.hex && !px_oid_equal(&b->expected, &b->image.manifest)) {
         (void)px_fail(e, PX_E_BUILD, 0, "the same input gave another image: %s instead of %s", b->image.manifest.hex,

@@ -43,22 +43,39 @@ static void tell(const struct px_fetch *f, const char *what, uint64_t done, uint
 /* What a user can do if the world did not answer. */
 static int unreachable(struct px_err *e)
 {
+    (void)px_detail(e, "reason", "archive_unreachable");
     return px_build_fix(e, "Check the network, or set PX_APT_MIRROR and PX_APT_SECURITY_MIRROR to mirrors that can be reached.");
 }
 
-static int ask(struct px_apt *s, const char *const *wants, bool fetch, void (*tick)(void *), struct px_buf *out,
-               struct px_err *e)
+/* head, then the words. */
+static int ask(struct px_apt *s, const char *doing, const char *const *head, size_t head_count,
+               const char *const *wants, void (*tick)(void *), struct px_buf *out, struct px_err *e)
 {
     size_t count = 0;
     while (wants[count])
         count++;
-    px_auto_free const char **argv = calloc(count + 5, sizeof *argv);
+    px_auto_free const char **argv = calloc(head_count + count + 1, sizeof *argv);
     if (!argv)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for a command");
+    memcpy(argv, head, head_count * sizeof *head);
+    memcpy(argv + head_count, wants, count * sizeof *wants);
+    return px_apt_run(s, doing, argv, tick, out, e);
+}
+
+static int ask_install(struct px_apt *s, const char *const *wants, bool fetch, void (*tick)(void *), struct px_buf *out,
+                       struct px_err *e)
+{
     const char *const head[] = {"apt-get", "-qq", fetch ? "--no-remove" : "--print-uris", "install"};
-    memcpy(argv, head, sizeof head);
-    memcpy(argv + PX_COUNT_OF(head), wants, count * sizeof *wants);
-    return px_apt_run(s, fetch ? "fetching packages" : "resolving packages", argv, tick, out, e);
+    return ask(s, fetch ? "fetching packages" : "resolving packages", head, PX_COUNT_OF(head), wants, tick, out, e);
+}
+
+/* These and nothing that they depend on. apt leaves them where it is started. */
+static int ask_download(struct px_apt *s, const char *const *wants, bool fetch, void (*tick)(void *),
+                        struct px_buf *out, struct px_err *e)
+{
+    static const char script[] = "cd " PX_APT_DIR "/archives && exec \"$@\"";
+    const char *const head[] = {"/bin/sh", "-c", script, "sh", "apt-get", fetch ? "-qq" : "--print-uris", "download"};
+    return ask(s, fetch ? "fetching packages" : "looking for packages", head, PX_COUNT_OF(head), wants, tick, out, e);
 }
 
 static uint64_t bytes_in(int dir, const char *name)
@@ -139,6 +156,14 @@ static int keep(struct px_apt *s, const struct px_package *p, struct px_err *e)
     return px_blob_commit(w, &p->sha256, &oid, &size, e);
 }
 
+static int keep_all(struct px_apt *s, const struct px_packages *list, struct px_err *e)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (!px_blob_has(s->f->sandbox->store, &list->items[i].sha256) && keep(s, &list->items[i], e) < 0)
+            return -1;
+    return 0;
+}
+
 static int fetch(struct px_apt *s, const char *const *wants, const struct px_packages *list, struct px_err *e)
 {
     px_auto_buf struct px_buf said = PX_BUF(ANSWER_MAX);
@@ -150,25 +175,30 @@ static int fetch(struct px_apt *s, const char *const *wants, const struct px_pac
         return 0;
     if (offer_known(s, list, e) < 0)
         return -1;
-    if (ask(s, wants, true, on_tick, &said, e) < 0)
+    if (ask_install(s, wants, true, on_tick, &said, e) < 0)
         return unreachable(e);
-    for (size_t i = 0; i < list->count; i++)
-        if (!px_blob_has(s->f->sandbox->store, &list->items[i].sha256) && keep(s, &list->items[i], e) < 0)
-            return -1;
-    return 0;
+    return keep_all(s, list, e);
+}
+
+static int read_lists(struct px_apt *s, struct px_err *e)
+{
+    static const char *const update[] = {"apt-get", "-qq", "update", NULL};
+    tell(s->f, "reading package lists", 0, 0);
+    return px_apt_run(s, "reading package lists", update, NULL, NULL, e) < 0 ? unreachable(e) : 0;
+}
+
+static int take_uris(const struct px_buf *uris, struct px_packages *list, struct px_err *e)
+{
+    int r = px_apt_uris(px_buf_text(uris), list);
+    return r < 0 ? px_fail(e, PX_E_BUILD, r, "apt-get's answer could not be understood") : 0;
 }
 
 static int resolve(struct px_apt *s, const char *const *wants, struct px_packages *list, struct px_err *e)
 {
-    static const char *const update[] = {"apt-get", "-qq", "update", NULL};
     px_auto_buf struct px_buf uris = PX_BUF(ANSWER_MAX);
-    tell(s->f, "reading package lists", 0, 0);
-    if (px_apt_run(s, "reading package lists", update, NULL, NULL, e) < 0)
-        return unreachable(e);
-    if (ask(s, wants, false, NULL, &uris, e) < 0)
+    if (read_lists(s, e) < 0 || ask_install(s, wants, false, NULL, &uris, e) < 0)
         return -1;
-    int r = px_apt_uris(px_buf_text(&uris), list);
-    return r < 0 ? px_fail(e, PX_E_BUILD, r, "apt-get's answer could not be understood") : 0;
+    return take_uris(&uris, list, e);
 }
 
 int px_fetch_packages(const struct px_fetch *f, const char *const *wants, struct px_packages *ret_list,
@@ -195,6 +225,14 @@ static const struct px_package *same(const struct px_packages *list, const struc
     return NULL;
 }
 
+/* The archive has moved on. */
+static int gone(struct px_err *e)
+{
+    (void)px_detail(e, "reason", "package_gone");
+    return px_fix(e, "Take today's packages: `px update --system` in a project, `px sandbox update` elsewhere.\n"
+                     "Or set PX_APT_MIRROR and PX_APT_SECURITY_MIRROR to an archive that still has it.");
+}
+
 static int compare(const struct px_packages *want, const struct px_packages *have, struct px_err *e)
 {
     for (size_t i = 0; i < want->count; i++) {
@@ -202,7 +240,8 @@ static int compare(const struct px_packages *want, const struct px_packages *hav
         if (!p || !px_oid_equal(&p->sha256, &want->items[i].sha256)) {
             (void)px_fail(e, PX_E_BUILD, 0, "the package %s %s is not to be had as the lock names it",
                           want->items[i].name, want->items[i].version);
-            return px_why(e, "The archive has other bytes for it, or none.");
+            (void)px_why(e, "The archive has other bytes for it, or none.");
+            return gone(e);
         }
     }
     return 0;
@@ -232,24 +271,62 @@ static const char **exact_words(const struct px_packages *list)
     return words;
 }
 
-int px_fetch_locked(const struct px_fetch *f, const struct px_packages *list, struct px_err *e)
+/* What apt says if it has no such version is what tells which. */
+static int find_exact(struct px_apt *s, const char *const *words, struct px_packages *found, struct px_err *e)
 {
-    size_t missing = 0;
+    px_auto_buf struct px_buf uris = PX_BUF(ANSWER_MAX);
+    if (read_lists(s, e) < 0)
+        return -1;
+    if (ask_download(s, words, false, NULL, &uris, e) == 0)
+        return take_uris(&uris, found, e);
+    if (e->code != PX_E_BUILD)
+        return -1;
+    struct px_err said = *e;
+    (void)px_fail(e, PX_E_BUILD, 0, "packages are not to be had as the lock names them");
+    (void)px_why(e, "%s", said.why);
+    return gone(e);
+}
+
+static int fetch_exact(struct px_apt *s, const char *const *words, const struct px_packages *found, struct px_err *e)
+{
+    px_auto_buf struct px_buf said = PX_BUF(ANSWER_MAX);
+    s->total = px_packages_bytes(found);
+    return ask_download(s, words, true, on_tick, &said, e) < 0 ? unreachable(e) : keep_all(s, found, e);
+}
+
+/* An archive that has dropped one of them is asked for the others alone: what is in the store needs no archive. */
+static int list_missing(const struct px_fetch *f, const struct px_packages *list, struct px_packages *missing,
+                        struct px_err *e)
+{
     for (size_t i = 0; i < list->count; i++)
-        missing += !px_blob_has(f->sandbox->store, &list->items[i].sha256);
-    if (missing == 0)
-        return 0;
+        if (!px_blob_has(f->sandbox->store, &list->items[i].sha256) && px_packages_add(missing, &list->items[i]) < 0)
+            return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for a list of packages");
+    return 0;
+}
+
+static int fetch_missing(const struct px_fetch *f, const struct px_packages *missing, struct px_err *e)
+{
     struct px_apt s = {.dir = -EBADF};
     struct px_packages found = {0};
-    const char **words = exact_words(list);
+    const char **words = exact_words(missing);
     int r = words ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for a list of packages");
     if (r == 0)
-        r = px_apt_begin(&s, f, e) < 0 || resolve(&s, words, &found, e) < 0 || compare(list, &found, e) < 0 ||
-                    fetch(&s, words, &found, e) < 0
+        r = px_apt_begin(&s, f, e) < 0 || find_exact(&s, words, &found, e) < 0 || compare(missing, &found, e) < 0 ||
+                    fetch_exact(&s, words, &found, e) < 0
                 ? -1
                 : 0;
     px_apt_end(&s);
     px_packages_done(&found);
     free_words(words);
+    return r;
+}
+
+int px_fetch_locked(const struct px_fetch *f, const struct px_packages *list, struct px_err *e)
+{
+    struct px_packages missing = {0};
+    int r = list_missing(f, list, &missing, e);
+    if (r == 0 && missing.count > 0)
+        r = fetch_missing(f, &missing, e);
+    px_packages_done(&missing);
     return r;
 }

@@ -94,20 +94,90 @@ static int fetch_locked(struct px_sandbox *s, const struct px_capability_ask *as
     return px_fetch_locked(&f, list, e);
 }
 
-static int copy_packages(const struct px_packages *from, struct px_packages *to, struct px_err *e)
+/* An id for something about a base and capabilities; another px may ask for other packages. */
+static int id_of(const char *what, const struct px_capability_ask *ask, struct px_oid *ret_id, struct px_err *e)
 {
-    for (size_t i = 0; i < from->count; i++)
-        if (px_packages_add(to, &from->items[i]) < 0)
-            return no_memory(e);
+    px_auto_buf struct px_buf words = PX_BUF(1 << 16);
+    px_buf_printf(&words, "%s %s", what, ask->base->oid.hex);
+    for (size_t i = 0; i < ask->set->count; i++)
+        px_buf_printf(&words, " %s (%s)", ask->set->items[i]->name, ask->set->items[i]->packages[ask->row->column].run);
+    px_buf_puts(&words, ask->build ? ask->build : "");
+    return words.err < 0 || px_hash_bytes(words.data, words.len, ret_id) < 0 ? no_memory(e) : 0;
+}
+
+static int scratch_begin(struct px_sandbox *s, const struct px_capability_ask *ask, struct px_tree_build **ret_scratch,
+                         struct px_err *e)
+{
+    struct px_oid id;
+    return id_of("build layer", ask, &id, e) < 0 ? -1 : px_tree_begin(s->store, &id, ret_scratch, e);
+}
+
+/* ---- what the archive said last ---- */
+
+#define NO_PACKAGES "none"      /* the base has everything */
+
+static bool noted(struct px_sandbox *s, const struct px_oid *key, struct px_packages *list)
+{
+    px_auto_buf struct px_buf text = PX_BUF(PX_LOCK_MAX);
+    px_auto_free char *base = NULL;
+    px_auto_free char *arch = NULL;
+    struct px_err ignored = {0};
+    if (!px_note_get(s->store, key, &text))
+        return false;
+    return px_equal(px_buf_text(&text), NO_PACKAGES) ||
+           px_packages_read(px_buf_text(&text), text.len, list, &base, &arch, &ignored) == 0;
+}
+
+static int note(struct px_sandbox *s, const struct px_capability_ask *ask, const struct px_oid *key,
+                const struct px_packages *list, struct px_err *e)
+{
+    px_auto_buf struct px_buf text = PX_BUF(PX_LOCK_MAX);
+    px_auto(px_document) json_t *lock = px_packages_lock(list, ask->row->name, px_fetch_arch());
+    if (!lock || (list->count > 0 && px_canonical(lock, &text) < 0))
+        return no_memory(e);
+    return px_note_put(s->store, key, list->count > 0 ? px_buf_text(&text) : NO_PACKAGES, e);
+}
+
+/* By one at a time: who waited finds what the other was told. */
+static int ask_archive(struct px_sandbox *s, const struct px_capability_ask *ask, const struct px_oid *key,
+                       struct px_packages *list, struct px_err *e)
+{
+    struct px_tree_build *scratch = NULL;
+    if (scratch_begin(s, ask, &scratch, e) < 0)
+        return -1;
+    int r = !ask->renew && noted(s, key, list) ? 0
+            : find_packages(s, ask, px_tree_build_fd(scratch), list, e) < 0 || note(s, ask, key, list, e) < 0 ? -1 : 0;
+    px_tree_drop(scratch);
+    return r;
+}
+
+int px_capability_packages(struct px_sandbox *s, const struct px_capability_ask *ask, bool plan,
+                           struct px_packages *ret_list, struct px_err *e)
+{
+    struct px_packages list = {0};
+    struct px_oid key;
+    if (ask->set->count == 0)
+        return 0;
+    if (id_of("packages", ask, &key, e) < 0)
+        return -1;
+    bool known = !ask->renew && noted(s, &key, &list);
+    if (!known && plan)
+        return 1;
+    if (!known && ask_archive(s, ask, &key, &list, e) < 0) {
+        px_packages_done(&list);
+        return -1;
+    }
+    *ret_list = list;
     return 0;
 }
 
 /* ---- what is remembered ---- */
 
+/* With the hash of each: a version says what its archive calls it, and two archives may call two things the same. */
 static json_t *describe(const struct px_capability_ask *ask, const struct px_packages *list)
 {
     return json_pack("{sssssoss}", "base_os_oid", ask->base->oid.hex, "compression",
-                     px_compression_word(ask->compression), "packages", px_packages_names(list), "kind",
+                     px_compression_word(ask->compression), "packages", px_packages_exact(list), "kind",
                      "sandbox-layer");
 }
 
@@ -190,25 +260,12 @@ static int make(struct px_sandbox *s, const struct px_capability_ask *ask, int s
     return remember(build, ask, l, e);
 }
 
-static int scratch_begin(struct px_sandbox *s, const struct px_capability_ask *ask, struct px_tree_build **ret_scratch,
-                         struct px_err *e)
-{
-    px_auto_buf struct px_buf words = PX_BUF(1 << 16);
-    struct px_oid id;
-    px_buf_printf(&words, "build layer %s", ask->base->oid.hex);
-    for (size_t i = 0; i < ask->set->count; i++)
-        px_buf_printf(&words, " %s", ask->set->items[i]->name);
-    px_buf_puts(&words, ask->build ? ask->build : "");
-    if (words.err < 0 || px_hash_bytes(words.data, words.len, &id) < 0)
-        return no_memory(e);
-    return px_tree_begin(s->store, &id, ret_scratch, e);
-}
-
 static int make_in(struct px_sandbox *s, const struct px_capability_ask *ask, int scratch,
                    struct px_capability_layer *l, struct px_err *e)
 {
-    int r = ask->lock ? copy_packages(ask->lock, &l->packages, e) : find_packages(s, ask, scratch, &l->packages, e);
-    if (r < 0)
+    if (ask->lock && px_packages_copy(ask->lock, &l->packages) < 0)
+        return no_memory(e);
+    if (!ask->lock && find_packages(s, ask, scratch, &l->packages, e) < 0)
         return -1;
     l->any = l->packages.count > 0;
     return l->any ? make(s, ask, scratch, l, e) : 0;

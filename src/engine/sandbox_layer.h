@@ -4,7 +4,7 @@
  *          one layer,
  *          shared by all images with that base and those packages.
  * Owns:    what struct px_capability_layer holds, until its done.
- * Mustn't: depend on anything but the base and the packages with their versions. */
+ * Mustn't: depend on anything but the base and the packages, each with its hash. */
 #pragma once
 
 #include "engine/sandbox_record.h"
@@ -28,7 +28,12 @@ struct px_capability_ask {
     enum px_compression compression;
     const struct px_packages *lock;     /* these packages; NULL: today's */
     bool force;                 /* make it again, and compare */
+    bool renew;                 /* px_capability_packages: what the archive has now, whatever it said before */
     const char *build;          /* for building against them: these packages too, separated by blanks, and each capability's own; or NULL */
 };
+/* Which packages the set needs on that base, beside those it has: what the archive said last, or says now. With `plan`
+ * it is not asked, and 1 says that it would have to be. */
+int px_capability_packages(struct px_sandbox *s, const struct px_capability_ask *ask, bool plan,
+                           struct px_packages *ret_list, struct px_err *e);
 int px_capability_layer_make(struct px_sandbox *s, const struct px_capability_ask *ask,
                              struct px_capability_layer *ret_layer, struct px_err *e);

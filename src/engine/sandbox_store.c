@@ -1,6 +1,7 @@
 /* engine/sandbox_store.c - the store's own care: what is there, what can go, whether it is what it was. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include <px/sandbox.h>
@@ -84,11 +85,19 @@ int px_sandbox_gc(struct px_sandbox *s, const struct px_gc_request *how, char **
     return read_bounds(how, &gc, e) < 0 ? -1 : collect(s, &gc, ret_json, e);
 }
 
-/* Images and environments of a project have the name of its directory. One that cannot be looked at may be there. */
+/* Images and environments of a project have the name of its directory, the base that it pins that of its lock; other
+ * bases are called by where they came from. */
+static bool is_projects(enum px_record_kind kind, const char *name)
+{
+    const char *file = strrchr(name, '/');
+    return *name == '/' && (kind != PX_RECORD_BASE || px_equal(file, "/px.lock") || px_equal(file, "/px.workspace.lock"));
+}
+
+/* One that cannot be looked at may be there. */
 static bool is_gone(enum px_record_kind kind, const char *name)
 {
     struct stat st;
-    return kind != PX_RECORD_BASE && *name == '/' && lstat(name, &st) < 0 && (errno == ENOENT || errno == ENOTDIR);
+    return is_projects(kind, name) && lstat(name, &st) < 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
 int px_sandbox_clean(struct px_sandbox *s, bool dry_run, char **ret_json, struct px_err *e)

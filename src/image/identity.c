@@ -7,8 +7,8 @@
 
 enum { IDENTITY_MAX = 1 << 20 };
 
-int px_sbx_id(const char *base_os_oid, const char *const *capabilities, size_t count, const char *profile_oid,
-              int sbx_version, struct px_oid *ret_id)
+int px_sbx_id(const char *base_os_oid, const char *const *capabilities, size_t count, const char *system_deps,
+              const char *profile_oid, int sbx_version, struct px_oid *ret_id)
 {
     px_auto_buf struct px_buf text = PX_BUF(IDENTITY_MAX);
     struct px_json j = {.out = &text};
@@ -21,6 +21,8 @@ int px_sbx_id(const char *base_os_oid, const char *const *capabilities, size_t c
     px_json_end(&j);
     px_json_text(&j, "profile_oid", profile_oid);
     px_json_int(&j, "sbx_version", sbx_version);
+    if (system_deps)
+        px_json_text(&j, "system_deps", system_deps);
     px_json_end(&j);
     px_json_end(&j);
     return text.err < 0 ? text.err : px_hash_bytes(text.data, text.len, ret_id);

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "store/canonical.h"
 #include "store/document.h"
 
 enum { TEXT_MAX = 255 };
@@ -85,6 +87,14 @@ int px_packages_add(struct px_packages *list, const struct px_package *package)
     return 0;
 }
 
+int px_packages_copy(const struct px_packages *from, struct px_packages *to)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < from->count; i++)
+        r = px_packages_add(to, &from->items[i]);
+    return r;
+}
+
 static int compare(const void *a, const void *b)
 {
     const struct px_package *p = a, *q = b;
@@ -131,6 +141,19 @@ static json_t *rows(const struct px_packages *list, bool whole)
 json_t *px_packages_names(const struct px_packages *list)
 {
     return rows(list, false);
+}
+
+json_t *px_packages_exact(const struct px_packages *list)
+{
+    return rows(list, true);
+}
+
+int px_packages_id(const struct px_packages *list, struct px_oid *ret_id)
+{
+    px_auto_buf struct px_buf text = PX_BUF(PX_LOCK_MAX);
+    px_auto(px_document) json_t *all = px_packages_exact(list);
+    int r = all ? px_canonical(all, &text) : -ENOMEM;
+    return r < 0 ? r : px_hash_bytes(text.data, text.len, ret_id);
 }
 
 json_t *px_packages_lock(const struct px_packages *list, const char *base, const char *arch)

@@ -250,11 +250,13 @@ TEST(golden_vectors_of_sandbox_ids)
 {
     const char *const two[] = {"imagecodecs", "postgres"};
     struct px_oid id;
-    ASSERT_OK(px_sbx_id("base", two, 2, "profile", 1, &id));
+    ASSERT_OK(px_sbx_id("base", two, 2, NULL, "profile", 1, &id));
     ASSERT_STR(id.hex, "3fdc21967cb2b1c24dabaa931aae17f842363747b16297adff346ba12f8863ab");
-    ASSERT_OK(px_sbx_id("base", NULL, 0, "profile", 1, &id));
+    ASSERT_OK(px_sbx_id("base", NULL, 0, NULL, "profile", 1, &id));
     ASSERT_STR(id.hex, "f8e459558397097b7461ccee34f8470a91ac2f568d6174b3fdd197d6d482d9dc");
-    ASSERT_OK(px_sbx_id("base", NULL, 0, "profile", 2, &id));
+    ASSERT_OK(px_sbx_id("base", two, 2, "packages", "profile", 1, &id));
+    ASSERT_STR(id.hex, "02b59d6c63efe67c8b7d0342258e85f5ca284053c34368c8a9aecd275b150dce");
+    ASSERT_OK(px_sbx_id("base", NULL, 0, NULL, "profile", 2, &id));
     ASSERT(strcmp(id.hex, "f8e459558397097b7461ccee34f8470a91ac2f568d6174b3fdd197d6d482d9dc") != 0);
     ASSERT_OK(px_profile_empty(&id));
     ASSERT_STR(id.hex, "767ee2128bd1c8c22b4716022d097a5aa772bc343320636e99974e98b11ea598");

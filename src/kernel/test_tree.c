@@ -724,8 +724,11 @@ TEST(a_tree_is_given)
     ASSERT_EQ(fchownat(dir, "other", NOBODY, NOBODY, 0), 0);
     ASSERT_EQ(symlinkat("../outside", dir, "link"), 0);
     ASSERT_EQ(symlinkat("../outside/f", dir, "file"), 0);
+    ASSERT_EQ(linkat(outside, "f", dir, "hard", 0), 0);
 
     ASSERT_OK(px_tree_give(dir, mine, &box[0]));
+    check_owner(dir, "hard", 0, 0);
+    ASSERT_EQ(linkat(dir, "closed", dir, "again", 0), 0);       /* as a box could */
     check_owner(top, "dir", 0, 0);              /* the top is the caller's business */
     check_owner(dir, "closed", BOX, BOX_GROUP);
     check_owner(dir, "link", BOX, BOX_GROUP);
@@ -740,6 +743,7 @@ TEST(a_tree_is_given)
     ASSERT_OK(px_tree_give(dir, box, &mine[0]));
     check_owner(deep, "f", 0, 0);
     check_owner(dir, "link", 0, 0);
+    check_owner(dir, "again", 0, 0);
     check_owner(dir, "set", 0, 0);
     ASSERT_EQ(mode_of(dir, "set"), 0755);
     ASSERT_EQ(mode_of(dir, "d"), 0);

@@ -199,7 +199,8 @@ int px_tree_give_one(int fd, const struct px_tree_ids from[2], const struct px_t
         return -errno;
     uint32_t uid = given(st.st_uid, from[0].uid, from[1].uid, to->uid), gid = given(st.st_gid, from[0].gid, from[1].gid, to->gid);
     bool same = uid == (uint32_t)-1 && gid == (uint32_t)-1;
-    return same ? 0 : (int)px_sys(SYS_fchownat, fd, "", uid, gid, AT_EMPTY_PATH);
+    bool elsewhere = S_ISREG(st.st_mode) && st.st_nlink > 1 && st.st_uid == geteuid(); /* may have a name outside of the tree */
+    return same || elsewhere ? 0 : (int)px_sys(SYS_fchownat, fd, "", uid, gid, AT_EMPTY_PATH);
 }
 
 /* A file with several names is counted once for each, as if it were as many: never too little. */

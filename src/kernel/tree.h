@@ -45,7 +45,7 @@ struct px_tree_ids {
     uint32_t uid, gid;
 };
 /* What belongs to a user of `from` belongs to to->uid afterwards, and what belongs to a group of `from` to to->gid: everything
- * below dirfd that lies on the same mount. The kernel takes set-id bits and capabilities of a file away with its owner. 0 or -errno
+ * below dirfd that lies on the same mount, but files of the caller's with several names: they may lie elsewhere, too. The kernel takes set-id bits and capabilities of a file away with its owner. 0 or -errno
  * of the first thing that would not go. */
 int px_tree_give(int dirfd, const struct px_tree_ids from[2], const struct px_tree_ids *to);
 /* The same for what the descriptor itself holds, one with O_PATH as well. */

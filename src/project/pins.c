@@ -233,6 +233,9 @@ void px_pins_done(struct px_pins *pins)
         free(pins->items[i].needs);
     }
     free(pins->items);
+    free(pins->system.capabilities);
+    free(pins->system.base_packages);
+    free(pins->system.packages);
     for (size_t i = 0; i < pins->build_count; i++) {
         free(pins->builds[i].requires);
         px_pins_done(&pins->builds[i].pins);

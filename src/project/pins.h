@@ -20,7 +20,8 @@ struct px_tags;
 enum px_pins_format { PX_PINS_PX, PX_PINS_UV, PX_PINS_PYLOCK, PX_PINS_POETRY, PX_PINS_REQUIREMENTS, PX_PINS_FORMATS };
 extern const char *const px_pins_files[PX_PINS_FORMATS];        /* "px.lock", "uv.lock", ... in order of preference */
 
-enum { PX_PINS_MAX = 20000, PX_PIN_FILES_MAX = 2000, PX_PIN_BUILDS_MAX = 2000 };
+enum { PX_PINS_MAX = 20000, PX_PIN_FILES_MAX = 2000, PX_PIN_BUILDS_MAX = 2000,
+       PX_PIN_SYSTEM_MAX = 4096 };
 
 struct px_pin_file {
     const char *name;           /* "psycopg2-2.9.9-cp311-cp311-linux_x86_64.whl" */
@@ -55,6 +56,23 @@ struct px_pin {
     size_t need_count;
 };
 
+/* A package of the system: of the base, or of the capabilities. */
+struct px_pin_system {
+    const char *name, *version, *arch;
+    struct px_oid sha256;
+    uint64_t size;
+};
+
+/* [system] of px.lock: which base, and what exactly it and the capabilities' packages are. */
+struct px_pins_system {
+    const char *base, *arch;    /* NULL: nothing is pinned */
+    const char *from;           /* "debian bookworm": which archive; no machine's mirror */
+    const char **capabilities;  /* those that `packages` are for; sorted */
+    size_t capability_count;
+    struct px_pin_system *base_packages, *packages;
+    size_t base_count, count;
+};
+
 struct px_pins {
     enum px_pins_format format;
     struct px_pin *items;
@@ -63,6 +81,7 @@ struct px_pins {
     const char *mode, *fingerprint, *lock_id, *project, *python;        /* of px.lock; NULL elsewhere */
     struct px_build_pins *builds;               /* of px.lock: what source archives are built with */
     size_t build_count;
+    struct px_pins_system system;               /* of px.lock; no part of the lock_id: no environment hangs on it */
     bool graph;                 /* which pins count follows from needs (uv) and not from markers alone */
     struct px_oid bytes;        /* sha256 of the file */
     void *arena;                /* what the texts live in */
@@ -95,8 +114,12 @@ struct px_chosen {
 int px_pins_select(const struct px_pins *pins, const struct px_marker_env *env, const struct px_tags *tags, const char *const *groups,
                    struct px_chosen **ret_list, size_t *ret_count, struct px_err *e);
 
-/* px.lock, version 1, from pins that have everything it needs. */
+/* px.lock, version 1, from pins that have everything it needs; without [system]. */
 int px_pins_write(const struct px_pins *pins, struct px_buf *out);
+/* The table [system], for the end of the file; nothing if nothing is pinned. */
+void px_pins_put_system(const struct px_pins_system *system, struct px_buf *out);
+/* The text of a px.lock with this table instead of the one that it has. -EEXIST: it has one that px did not write. */
+int px_pins_replace_system(const char *text, size_t length, const struct px_pins_system *system, struct px_buf *out);
 
 /* ---- builds (pins_build.c) ---- */
 

@@ -122,7 +122,7 @@ int px_pins_read_px(struct px_pins_reading *r)
     for (; at; at = px_toml_at(r->toml, at)->next)
         if (read_build(r, at) < 0)
             return -1;
-    return 0;
+    return px_pins_read_system(r);
 }
 
 /* ---- writing ---- */

@@ -44,6 +44,7 @@ int px_pins_hash_list(struct px_hash *h, const struct px_pins *pins);
 int px_pins_hash_texts(struct px_hash *h, const char *const *list, size_t count);
 
 int px_pins_read_px(struct px_pins_reading *r);
+int px_pins_read_system(struct px_pins_reading *r);
 int px_pins_read_uv(struct px_pins_reading *r);
 int px_pins_read_pylock(struct px_pins_reading *r);
 int px_pins_read_poetry(struct px_pins_reading *r);

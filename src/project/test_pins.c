@@ -2,6 +2,7 @@
  * the line named. */
 #include "project/pins.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,6 +147,42 @@ TEST(what_is_written_reads_the_same)
     px_pins_done(&pins);
 }
 
+#define SYSTEM "\n[system]\nbase = \"debian-12\"\narch = \"amd64\"\nfrom = \"debian bookworm\"\ncapabilities = [\"postgres\"]\n" \
+               "base_packages = [\n    {name = \"libc6\", version = \"2.36-9\", arch = \"amd64\", sha256 = \"" HASH "\", size = 7},\n]\n" \
+               "packages = [\n    {name = \"libpq5\", version = \"15.8-0\", arch = \"amd64\", sha256 = \"" HASH2 "\", size = 8},\n" \
+               "    {name = \"zlib1g\", version = \"1:1.2\", arch = \"all\", sha256 = \"" HASH "\", size = 9},\n]\n"
+
+TEST(packages_of_the_system_are_pinned)
+{
+    px_auto_buf struct px_buf out = PX_BUF(1 << 16), other = PX_BUF(1 << 16), back = PX_BUF(1 << 16);
+    struct px_oid first, second;
+    struct px_pins plain = read_pins(PX_PINS_PX, PX_HEAD), pins = read_pins(PX_PINS_PX, PX_HEAD SYSTEM);
+    ASSERT(!plain.system.base);
+    ASSERT_EQ(pins.system.base_count, 1);
+    ASSERT_EQ(pins.system.count, 2);
+    ASSERT_STR(pins.system.packages[1].version, "1:1.2");
+    ASSERT_STR(pins.system.packages[0].sha256.hex, HASH2);
+    ASSERT_EQ(pins.system.base_packages[0].size, 7);
+    ASSERT_STR(pins.system.capabilities[0], "postgres");
+    ASSERT_OK(px_pins_compute_id(&plain, &first));
+    ASSERT_OK(px_pins_compute_id(&pins, &second));
+    ASSERT_STR(first.hex, second.hex);          /* an environment does not hang on them */
+    px_pins_put_system(&pins.system, &out);
+    ASSERT_STR(px_buf_text(&out), SYSTEM);
+    /* The table moves to the end, alone; what stood around it stays. */
+    static const char between[] = PX_HEAD SYSTEM "\n[[workspace.members]]\nname = \"a\"\n";
+    pins.system.capability_count = 0;
+    ASSERT_OK(px_pins_replace_system(between, strlen(between), &pins.system, &other));
+    ASSERT(px_starts_with(px_buf_text(&other), PX_HEAD));
+    ASSERT(strstr(px_buf_text(&other), "[[workspace.members]]\nname = \"a\"\n\n[system]\nbase = "));
+    ASSERT(strstr(px_buf_text(&other), "capabilities = []\n"));
+    pins.system.capability_count = 1;
+    ASSERT_OK(px_pins_replace_system(PX_HEAD SYSTEM, strlen(PX_HEAD SYSTEM), &pins.system, &back));
+    ASSERT_STR(px_buf_text(&back), PX_HEAD SYSTEM);
+    px_pins_done(&plain);
+    px_pins_done(&pins);
+}
+
 #define BUILD PX_HEAD "[[dependencies]]\nname = \"a\"\nspecifier = \"a==1\"\n[[build]]\nrequires = [\"flit_core >=3\", \"x\"]\n" \
     "[[build.packages]]\nname = \"flit-core\"\nspecifier = \"flit-core==3.9\"\n[build.packages.artifact]\n" \
     "filename = \"flit_core-3.9-py3-none-any.whl\"\nsha256 = \"" HASH "\"\nsize = 1\n[[build]]\nrequires = [\"b\"]\n"
@@ -275,6 +312,26 @@ static const struct {
     {PX_PINS_REQUIREMENTS, "six==1 --hash=sha256:12\n", "requirements.txt:1:"},
     {PX_PINS_REQUIREMENTS, "!!\n", "requirements.txt:1:"},
 };
+
+TEST(packages_of_the_system_that_are_none)
+{
+    static const char *const bad[] = {
+        "system = 1\n", "[system]\nbase = \"debian-12\"\n", "[system]\nbase = \"b\"\narch = \"a\"\npackages = [\"x\"]\n",
+        "[system]\nbase = \"b\"\narch = \"a\"\npackages = {}\n",
+        "[system]\nbase = \"b\"\narch = \"a\"\npackages = [{name = \"x\", version = \"1\", arch = \"all\", sha256 = \"12\", size = 1}]\n",
+        "[system]\nbase = \"b\"\narch = \"a\"\npackages = [{name = \"x\", version = \"1\", arch = \"all\", sha256 = \"" HASH "\", size = -1}]\n",
+    };
+    px_auto_buf struct px_buf out = PX_BUF(1 << 16);
+    for (size_t i = 0; i < PX_COUNT_OF(bad); i++) {
+        struct px_pins pins;
+        struct px_err e = {0};
+        char text[1024];
+        ASSERT(px_fmt(text, sizeof text, "version = 1\n%s", bad[i]) > 0);
+        ASSERT_EQ(px_pins_parse(PX_PINS_PX, text, strlen(text), "px.lock", &pins, &e), -1);
+        ASSERT_EQ(e.code, PX_E_LOCK_FORMAT);
+    }
+    ASSERT_EQ(px_pins_replace_system("system.base = 1\n", 16, &(struct px_pins_system){0}, &out), -EEXIST);
+}
 
 TEST(what_is_broken_is_named_with_its_line)
 {

@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/text.h"
 #include "store/gc.h"
 
 struct victim {
@@ -255,6 +256,8 @@ static int empty_one(void *user, const char *name)
 {
     const struct emptied *emptied = user;
 
+    if (emptied->place == PX_PLACE_SEEN && px_starts_with(name, PX_NOTE_PREFIX))
+        return 0;               /* of an archive, and not of the store */
     (void)px_trash(emptied->store, emptied->place, name);
     return 0;
 }

@@ -29,6 +29,7 @@ enum px_place {
 };
 
 enum { PX_SMALL_MAX = 4 << 20, PX_RANDOM_NAME = 33 };
+#define PX_NOTE_PREFIX "note-"         /* of files in seen/ that are notes */
 
 /* What a lease can name. */
 enum px_use { PX_USE_TREE, PX_USE_BLOB, PX_USE_BASE, PX_USE_IMAGE, PX_USE_ENV, PX_USES };

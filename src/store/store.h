@@ -140,6 +140,11 @@ int px_store_in_use(struct px_store *store, const struct px_oid *object, struct 
 /* What the file behind fd hashes to, remembered by device, inode, size, mtime and ctime, so that an archive is read once. */
 int px_seen_file(struct px_store *store, int fd, struct px_oid *ret_oid, uint64_t *ret_size, struct px_err *e);
 
+/* What others said (an archive, about a set of packages), until it is dropped: cleaning the store leaves it. */
+int px_note_put(struct px_store *store, const struct px_oid *key, const char *text, struct px_err *e);
+bool px_note_get(struct px_store *store, const struct px_oid *key, struct px_buf *out);
+int px_notes_drop(struct px_store *store, struct px_err *e);
+
 /* ---- what is not needed any more (gc.c) ---- */
 
 struct px_gc {

@@ -290,6 +290,57 @@ def image_is_written(w):
     w.refused(home, "PX002", "sandbox", "build", "--out", str(w.top / "y"), "--format", "zip")
 
 
+def another_day(w, name, **packages):
+    """The archive with other packages: name=(version, what is in it)."""
+    archive = debs.Archive(w.top / name)
+    archive.packages = dict(w.archive.packages)
+    for package, (version, data) in packages.items():
+        archive.put(package, {f"usr/share/{package}": data}, version=version)
+    address = archive.publish().address
+    return dict(PX_APT_MIRROR=address, PX_APT_SECURITY_MIRROR=address)
+
+
+@test
+def one_id_is_one_image(w):
+    words = ("sandbox", "build", "--with", "postgres")
+    newer = another_day(w, "newer", libpq5=("2.0", b"newer\n"))
+    other = another_day(w, "other", libpq5=("1.0", b"the same version, other bytes\n"))
+    home = w.copy_home("days")
+    seen = [w.ask(home, *words)]
+    seen += [w.ask(w.copy_home(name), *words, **day) for name, day in (("days-newer", newer), ("days-other", other))]
+    check(len({image["sbx_id"] for image in seen}) == 3 and len({image["image_digest"] for image in seen}) == 3, f"{seen}")
+    # What the archive said holds until it is asked again, and then the image is the one that others have.
+    check(w.ask(home, *words, **newer)["image_digest"] == seen[0]["image_digest"], "another image without a word")
+    nowhere = dict(PX_APT_MIRROR="[trusted=yes] file:///nowhere", PX_APT_SECURITY_MIRROR="[trusted=yes] file:///nowhere")
+    w.refused(home, "PX903", "sandbox", "update", **nowhere)
+    check(w.ask(home, *words, **nowhere)["image_digest"] == seen[0]["image_digest"], "forgotten without an answer")
+    for image, day in ((seen[1], newer), (seen[2], other), (seen[0], {})):
+        w.run(home, "sandbox", "update", **day)
+        again = w.ask(home, *words, **day)
+        check((again["sbx_id"], again["image_digest"]) == (image["sbx_id"], image["image_digest"]), f"{again['sbx_id']}")
+    clean(home)
+
+
+@test
+def update_brings_what_is_newer(w):
+    home = w.copy_home("updated")
+    w.run(home, "sandbox", "build", "--with", "yaml", "--tag", "demo:1")
+    before = {name: w.ask(home, "exec", "--base", name, "-c", "cat /usr/share/tzdata; true")["stdout"] for name in ("debian-12", "demo:1")}
+    check(set(before.values()) == {""}, f"{before}")
+    answer = w.ask(home, "sandbox", "update")
+    check([(row["kind"], row["name"], row["changed"]) for row in answer["updated"]] == [("base", "debian-12", False), ("image", "demo:1", False)], f"{answer}")
+    newer = another_day(w, "newest", tzdata=("2.0", b"newer\n"), **{"libyaml-0-2": ("2.0", b"newer\n")})
+    answer = w.ask(home, "sandbox", "update", **newer)
+    check([(row["kind"], row["name"], row["changed"]) for row in answer["updated"]] == [("base", "debian-12", True), ("image", "demo:1", True)], f"{answer}")
+    check(answer["updated"][0]["from"] == w.base["base_os_oid"], f"{answer}")
+    said = w.run(home, "exec", "--base", "demo:1", "-c", "cat /usr/share/tzdata /usr/share/libyaml-0-2").stdout
+    check(said == "newer\nnewer\n", said)
+    gone = {row["kind"] for row in w.ask(home, "sandbox", "clean")["removed"]}
+    check({"base", "image"} <= gone, f"what was there before stays: {gone}")
+    check(w.run(home, "exec", "--base", "debian-12", "-c", "cat /usr/share/tzdata").stdout == "newer\n", "the base after collecting")
+    w.run(home, "sandbox", "status", "--verify")
+
+
 @test
 def capabilities_that_cannot_be_had(w):
     home = w.copy_home("cannot")

@@ -25,6 +25,7 @@ import bad_input  # noqa: E402,F401
 import pack_files  # noqa: E402,F401
 import pack_hostile  # noqa: E402,F401
 import pack_ship  # noqa: E402,F401
+import pins  # noqa: E402,F401
 
 
 # ---- states -----------------------------------------------------------------------------------------------------------

@@ -264,8 +264,10 @@ def p10_p11_what_files_link(w):
 
 
 def sbx_id(answer):
+    """With the packages that the capabilities brought, where there are some."""
+    system = {"system_deps": answer["system_oid"]} if answer.get("system_oid") else {}
     text = json.dumps({"sandbox": {"base_os_oid": answer["base_os_oid"], "capabilities": sorted(answer["capabilities"]),
-                                   "profile_oid": answer["profile_oid"], "sbx_version": 1}}, separators=(",", ":"), sort_keys=True)
+                                   "profile_oid": answer["profile_oid"], "sbx_version": 1} | system}, separators=(",", ":"), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -279,6 +281,9 @@ def p12_p13_p19_the_id_is_what_it_is_made_of(w):
     for text in ("auto = true\n", "[tool.px.sandbox.capabilities]\nyaml = true\npostgres = true\n",
                  "[tool.px.sandbox.capabilities]\npostgres = true\nyaml = true\n"):
         project.sandbox(text)
+        if not seen[1:]:
+            equal(project.explain()["sbx_id"] is None, bool(seen), "an id before the archive was asked for the packages")
+            project.build()
         answer = project.explain()
         equal(answer["sbx_id"], sbx_id(answer), "the id")
         equal(json.loads(project.run("--json", "status").stdout)["project"]["state"], "Consistent", "the project's state")
@@ -736,11 +741,15 @@ def p36_explain_says_where_from_and_writes_nothing(w):
     said = project.run("sandbox", "explain").stdout
     answer = project.explain()
     check((tree(project.dir), tree(project.home)) == before, "something was written")
-    for line in (f"base          debian-12 (base_os_oid={answer['base_os_oid']})\n", f"sbx_id        {answer['sbx_id']} (not built yet)\n",
-                 "xml           [tool.px.sandbox.capabilities] (explicit)\n", "yaml          elf: thing -> libyaml-0.so.2 (cas)\n",
+    for line in (f"base          debian-12 (base_os_oid={answer['base_os_oid']})\n", "sbx_id        not known yet\n",
+                 "The archive was not asked yet for the capabilities' packages", "xml           [tool.px.sandbox.capabilities] (explicit)\n", "yaml          elf: thing -> libyaml-0.so.2 (cas)\n",
                  "lock: psycopg2 (static map); [tool.px.sandbox.capabilities] says false\n"):
         check(line in said, f"{line!r} is not in {said}")
     equal(answer["capabilities"], ["xml", "yaml"], "capabilities")
+    project.sandbox("auto = false\n")
+    answer = project.explain()
+    equal(answer["sbx_id"], sbx_id(answer), "the id without capabilities")
+    check(f"sbx_id        {answer['sbx_id']} (not built yet)\npackages      not pinned\n" in project.run("sandbox", "explain").stdout, "without capabilities")
 
 
 @test
