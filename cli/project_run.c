@@ -45,6 +45,8 @@ static int check_words(struct asked *a, struct px_err *e)
         return make_error(e, 1, "Add --sandbox, or use --json.", "--report needs --sandbox");
     if (a->auto_add && !a->how.sandbox)
         return make_error(e, 1, "Add --sandbox.", "--auto-add needs --sandbox");
+    if (a->how.read_only && !a->how.sandbox)
+        return make_error(e, 1, "Add --sandbox.", "--read-only needs --sandbox");
     if (o->shell_text || o->plan)
         return make_error(e, 1, o->plan ? "Run `px explain run`." : fix, "--%s is for px exec",
                           o->plan ? "plan" : "command");
@@ -63,6 +65,7 @@ static int read_words(struct asked *a, int argc, char **argv, struct px_err *e)
     const struct word own[] = {{"--sandbox", 0, &a->how.sandbox, NULL},
                                {"--frozen", 0, &a->how.frozen, NULL},
                                {"--auto-add", 0, &a->auto_add, NULL},
+                               {"--read-only", 0, &a->how.read_only, NULL},
                                {NULL, 0, NULL, NULL}};
     const struct option_rules rules = {
         .fields = box_fields,

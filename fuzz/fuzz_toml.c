@@ -25,6 +25,12 @@ static void check_edits(const struct px_toml *t)
     px_auto_buf struct px_buf set = PX_BUF(1 << 20), removed = PX_BUF(1 << 20);
     CHECK(px_toml_set(t, path, 5, "true", &set) != -EIO);
     CHECK(px_toml_remove(t, path, 1, &removed) != -EIO);
+    static const char *const list[] = {"project", "dependencies"};
+    for (uint32_t i = 0; i < 4; i++) {
+        px_auto_buf struct px_buf put = PX_BUF(1 << 20), cut = PX_BUF(1 << 20);
+        CHECK(px_toml_item(t, list, 2, i, "six>=1", &put) != -EIO);
+        CHECK(px_toml_item(t, list, 2, i, NULL, &cut) != -EIO);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -376,6 +376,92 @@ def a_lock_has_nothing_of_this_machine(w):
 
 
 @test
+def extras_are_selected_by_name(w):
+    w.stock()
+    make_wheel(w.wheels, "delta", "1")
+    lists = '\n[project.optional-dependencies]\nWeb_App = ["alpha<2"]\nfast = ["delta"]\nall = ["demo[web-app, fast]"]\n'
+    w.manifest(more=lists)
+    w.ask("sync")
+    check("[[dependencies]]" not in w.lock(), "extras that nobody selects")
+    for selected, names in (('"web.app"', {"alpha", "beta"}), ('"fast"', {"delta"}), ('"all"', {"alpha", "beta", "delta"})):
+        w.manifest(more=lists + f"[tool.px.dependencies]\nextras = [{selected}]\n")
+        equal(w.state(), "NeedsLock", f"state with {selected}")
+        w.ask("sync")
+        equal({line.split('"')[1] for line in w.lock().split("\n") if line.startswith("name = ")} - {"demo"}, names, f"the lock with {selected}")
+        equal(w.state(), "Consistent", f"state after sync with {selected}")
+    for more, fix in ((lists + '[tool.px.dependencies]\nextras = ["fats"]\n', "Write fast."),
+                      (lists + '[tool.px.dependencies]\nextra = ["fast"]\n', "Write extras."),
+                      ('\n[dependency-groups]\ndev = []\n[tool.px.dependencies]\ninclude-groups = ["dve"]\n', "Write dev.")):
+        w.manifest(more=more)
+        equal(w.refused("sync", code="PX102")["details"]["fix"], [fix], "the name that was meant")
+
+
+WRITTEN = """# mine
+[project]
+name = "demo"
+requires-python = ">=3.11"
+dependencies = [
+    # first of all
+    "Alpha<2",  # old
+    "delta"
+]
+
+[tool.px]
+"""
+
+
+@test
+def dependencies_are_added_and_removed_in_place(w):
+    w.stock()
+    for name in ("delta", "eps.ilon"):
+        make_wheel(w.wheels, name, "1")
+    path = w.dir / "pyproject.toml"
+    for end in ("\n", "\r\n"):
+        path.write_bytes(WRITTEN.replace("\n", end).encode())
+        w.ask("sync")
+        done = w.ask("add", "eps_ilon>=1", "alpha")
+        equal((done["details"]["requirements"], done["details"]["changed"]), (["eps_ilon>=1", "alpha"], True), "what was added")
+        equal(done["message"], "px add: added eps_ilon>=1, alpha to pyproject.toml; wrote px.lock and refreshed the environment", "message")
+        text = WRITTEN.replace('"Alpha<2",', '"alpha",').replace('"delta"\n', '"delta",\n    "eps_ilon>=1"\n')
+        equal(path.read_bytes().decode(), text.replace("\n", end), "the manifest after add")
+        check("alpha==2.0" in w.lock() and "eps-ilon==1" in w.lock() and w.state() == "Consistent", w.lock())
+        equal(w.ask("add", "alpha")["details"]["changed"], False, "once more")
+        equal(w.ask("remove", "DELTA", "alpha")["details"]["requirements"], ["DELTA", "alpha"], "what was removed")
+        text = WRITTEN.replace('    "Alpha<2",  # old\n    "delta"\n', '    "eps_ilon>=1"\n')
+        equal(path.read_bytes().decode(), text.replace("\n", end), "the manifest after remove")
+        check("alpha" not in w.lock() and w.state() == "Consistent", w.lock())
+        w.ask("add", "--group", "dev", "delta")
+        equal(path.read_bytes().decode(), (text + '\n[dependency-groups]\ndev = ["delta"]\n').replace("\n", end), "a group")
+        w.ask("remove", "--group", "DEV", "delta")
+        equal(path.read_bytes().decode(), (text + "\n[dependency-groups]\ndev = []\n").replace("\n", end), "without it")
+
+
+@test
+def what_cannot_be_added_leaves_everything(w):
+    w.stock()
+    w.manifest(["alpha<2"])
+    w.refused("add", "nobody-has-it", code="PX120")
+    check(not (w.dir / "px.lock").exists(), "a lock was left")
+    w.ask("sync")
+    before = {name: (w.dir / name).read_bytes() for name in ("pyproject.toml", "px.lock")}
+    for words, code in ((("add", "nobody-has-it"), "PX120"), (("add", "beta<2", "alpha>=2"), "PX120"), (("add", "=bad="), "PX002"), (("remove", "beta"), "PX002"),
+                        (("remove", "alpha<2"), "PX002"), (("remove", "--group", "dev", "alpha"), "PX002")):
+        w.refused(*words, code=code)
+        equal({name: (w.dir / name).read_bytes() for name in before}, before, f"files after {words}")
+    w.refused("add", "beta", code="PX120", CI="1")
+    equal({name: (w.dir / name).read_bytes() for name in before}, before, "files after CI")
+    equal(w.refused("remove", "alhpa", code="PX002")["details"]["fix"], ["Write alpha."], "the name that was meant")
+    equal(w.state(), "Consistent", "state")
+    (w.dir / "pyproject.toml").write_text('[tool.px.workspace]\nmembers = ["libs/core"]\n')
+    (w.dir / "libs/core").mkdir(parents=True)
+    w.manifest(directory=w.dir / "libs/core", name="core")
+    equal(w.refused("add", "beta", code="PX102")["details"]["reason"], "no_member", "the root of a workspace")
+    w.ask("add", "beta", cwd=w.dir / "libs/core")
+    check('dependencies = ["beta"]' in (w.dir / "libs/core/pyproject.toml").read_text(), "the member's manifest")
+    equal(w.state(), "WConsistent", "state of the workspace")
+
+
+@test
 def wheels_in_the_project_are_named_by_their_path(w):
     w.stock()
     (w.dir / "my wheels").mkdir()

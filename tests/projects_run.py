@@ -287,6 +287,26 @@ print('uid', os.getuid(), os.path.exists('/app/show.py'), sorted(x for x in os.l
 
 
 @test
+def a_working_tree_that_cannot_be_written(w):
+    w.project()
+    code = "import os\ntry: open('/app/x', 'w'); print('written')\nexcept OSError as e: print(e.strerror, os.getcwd(), os.path.exists('show.py'))\n"
+    refused = "Read-only file system /app True\n"
+    equal(w.out("run", *BOX, "--read-only", "python", "-c", code), refused, "--read-only")
+    inner = w.dir / "inner"
+    inner.mkdir()
+    said = w.out("run", *BOX, "--read-only", "-v", f"{w.wheels}:/app/inner:rw", "sh", "-c", "echo > /app/inner/y && echo > /tmp/z && pwd", cwd=inner)
+    equal((said, (w.wheels / "y").exists()), ("/app/inner\n", True), "a place that the caller names")
+    w.manifest(more='[tool.px.sandbox]\nworking-tree = "read-only"\n')
+    equal(w.out("run", *BOX, "python", "-c", code), refused, "the project says so")
+    w.manifest(more='[tool.px.sandbox]\nworking-tree = "read-write"\n')
+    equal(w.out("run", *BOX, "--read-only", "python", "-c", code), refused, "nobody can widen it")
+    equal(w.out("run", *BOX, "python", "-c", code), "written\n", "as ever")
+    w.manifest(more='[tool.px.sandbox]\nworking-tree = "ro"\n')
+    done = w.run("run", *BOX, "python", "-c", code, status=1)
+    check("PX102" in done.stderr and 'working-tree = "read-only"' in done.stderr, done.stderr)
+
+
+@test
 def what_the_caller_says_stands(w):
     """-e is stronger than [tool.px.env], also for the environment's Python; so is PYTHONPATH, by either."""
     w.project(more='[tool.px.env]\nMODE = "of the project"\nPYTHONPATH = "lib"\n')
@@ -620,6 +640,7 @@ def P34_nothing_of_the_project_is_written(w):
     w.project(tool(), fake_pytest())
     (w.dir / "lib.py").write_text("value = 1\n")
     (w.dir / "app.py").write_text("import lib, demo_tool\n")
+    w.out("run", *BOX, "python", "-c", "")      # makes the image, with the byte code of packages
     store = sorted(str(p) for p in w.home.rglob("*.pyc"))
     before = tree(w.dir)
     for where in (HOST, BOX):

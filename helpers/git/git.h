@@ -40,6 +40,8 @@ int git_refused(const char *doing, struct px_err *e);
 int git_walk(struct look *l, struct px_err *e);
 /* What never belongs to a project: caches, environments, what was built; by the name of a part of the path. */
 bool git_is_skipped(const char *name);
+/* The same for what is left out unless git tracks it. top: it lies in the project's own directory. */
+bool git_is_made(const char *name, bool top);
 
 /* rules.c: the lines of the file .ignore of a directory ("" or "a/b/", from the top) count from now on. */
 int git_rules(struct look *l, int dir, const char *path, struct px_err *e);

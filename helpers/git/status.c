@@ -60,9 +60,10 @@ static void letters(unsigned status, char out[3])
 static bool is_unpacked(const char *path)
 {
     char part[NAME_MAX + 1];
-    for (size_t n; *path; path += n + (path[n] == '/')) {
+    bool top = true;
+    for (size_t n; *path; path += n + (path[n] == '/'), top = false) {
         n = strcspn(path, "/");
-        if (px_fmt(part, sizeof part, "%.*s", (int)n, path) >= 0 && git_is_skipped(part))
+        if (px_fmt(part, sizeof part, "%.*s", (int)n, path) >= 0 && (git_is_skipped(part) || git_is_made(part, top)))
             return true;
     }
     return false;

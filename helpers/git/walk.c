@@ -43,6 +43,20 @@ bool git_is_skipped(const char *name)
     return n > 4 && px_equal(name + n - 4, ".pyc");
 }
 
+bool git_is_made(const char *name, bool top)
+{
+    static const char *const names[] = {".coverage", ".eggs", "htmlcov", "node_modules"};
+    static const char *const ends[] = {".egg-info", ".pyo"};
+    size_t n = strlen(name);
+    for (size_t i = 0; i < PX_COUNT_OF(names); i++)
+        if (px_equal(name, names[i]))
+            return true;
+    for (size_t i = 0; i < PX_COUNT_OF(ends); i++)
+        if (n > strlen(ends[i]) && px_equal(name + n - strlen(ends[i]), ends[i]))
+            return true;
+    return top && px_equal(name, "build");      /* deeper it may well be a package of that name */
+}
+
 /* The path of a directory ends with a slash. */
 static bool is_tracked(const struct walk *w, bool directory)
 {
@@ -56,10 +70,10 @@ static bool is_tracked(const struct walk *w, bool directory)
 }
 
 /* 1, 0, -1 */
-static int is_ignored(const struct walk *w, struct px_err *e)
+static int is_ignored(const struct walk *w, const char *name, unsigned depth, struct px_err *e)
 {
     int ignored = 1;
-    if (!w->tracked_only && git_ignore_path_is_ignored(&ignored, w->look->repo, w->path) < 0)
+    if (!w->tracked_only && !git_is_made(name, depth == 0) && git_ignore_path_is_ignored(&ignored, w->look->repo, w->path) < 0)
         return git_refused("judge what is ignored", e);
     return ignored;
 }
@@ -72,7 +86,7 @@ static int enter(struct walk *w, int dir, const char *name, unsigned depth, stru
     if (depth >= DEPTH_MAX || n + 2 > sizeof w->path)
         return cannot(w, 0, "It lies more than 128 directories deep, or its path is too long.", e);
     memcpy(w->path + n, "/", 2);
-    int ignored = is_ignored(w, e);
+    int ignored = is_ignored(w, name, depth, e);
     if (ignored < 0 || (ignored && !is_tracked(w, true)))
         return ignored < 0 ? -1 : 0;
     px_auto_fd int fd = (int)px_sys(SYS_openat, dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -92,7 +106,7 @@ static int visit(struct walk *w, int dir, const char *name, unsigned depth, stru
         return errno == ENOENT ? 0 : cannot(w, errno, NULL, e);
     if (S_ISDIR(st.st_mode))
         return enter(w, dir, name, depth, e);
-    int ignored = is_ignored(w, e);
+    int ignored = is_ignored(w, name, depth, e);
     if (ignored < 0 || (ignored && !is_tracked(w, false)))
         return ignored < 0 ? -1 : 0;
     bool ours = S_ISREG(st.st_mode) || S_ISLNK(st.st_mode);

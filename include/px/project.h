@@ -77,6 +77,19 @@ PX_API int px_project_sandbox_explain(struct px_project *project, char **ret_jso
 PX_API int px_project_sandbox_edit(struct px_project *project, bool adding, const char *const *names, char **ret_json,
                                    struct px_err *e);
 
+/* ---- its dependencies ---- */
+
+struct px_depend {
+    bool adding;                /* else they are taken away */
+    const char *const *requirements;            /* "six", "six>=1.2"; to take away, names alone. Ends with a NULL */
+    const char *group;          /* of [dependency-groups]; NULL: [project] dependencies */
+};
+/* Changes pyproject.toml in place, of a workspace that of the member that the project was opened in, and syncs. What is
+ * of the same name is replaced. If anything fails, manifest and lock are as they were. PX002, PX102, and what
+ * px_project_sync says. */
+PX_API int px_project_depend(struct px_project *project, const struct px_depend *how, char **ret_json,
+                             struct px_err *e);
+
 /* ---- handed on ---- */
 
 struct px_project_pack {
@@ -103,6 +116,7 @@ struct px_project_run {
     const char *const *argv;    /* run: the target and its arguments; test: arguments of the tests. Ends with a NULL */
     bool frozen, terminal;      /* as in px_ready */
     bool sandbox;               /* in a box on the project's image, with the working tree at /app */
+    bool read_only;             /* ... which it cannot write in; [tool.px.sandbox] working-tree can say so, too */
     const struct px_policy *policy;             /* of the box; NULL: px_project_policy */
     const char *const *extra;   /* capabilities for this time alone, ends with a NULL; NULL: none */
     bool capture;               /* its output is an answer's: at most PX_MAX_CAPTURE_BYTES (1 MiB) of each stream */

@@ -85,6 +85,7 @@ int px_env_select(const struct px_env_work *w, struct px_chosen **ret_list, size
         .python_full_version = w->runtime->version,
         .python_version = python,
         .sys_platform = "linux",
+        .extras = w->ask->manifest ? w->ask->manifest->extras.items : NULL,
     };
     if (list_groups(w->ask->manifest, &groups, e) < 0)
         return -1;
@@ -112,7 +113,7 @@ static int make_packages(struct px_env_work *w, struct px_env *env, struct px_er
 
 /* ---- what it is called ---- */
 
-static int name_profile(struct px_env_work *w, struct px_env *env, struct px_err *e)
+static int put_profile(struct px_sandbox *s, struct px_env *env, struct px_err *e)
 {
     px_auto_free struct px_profile_package *list = calloc(env->count + 1, sizeof *list);
     if (!list)
@@ -120,17 +121,38 @@ static int name_profile(struct px_env_work *w, struct px_env *env, struct px_err
     for (size_t i = 0; i < env->count; i++)
         list[i] =
             (struct px_profile_package){env->packages[i].name, env->packages[i].version, env->packages[i].build.hex};
-    if (px_profile_env(w->ask->manifest ? &w->ask->manifest->env : NULL, w->ask->depth ? NULL : getenv("PX_PROFILE_ENV_VARS"), &env->variables,
-                       e) < 0 ||
-        px_python_put(w->s->store, w->runtime, &env->runtime_oid, e) < 0)
-        return -1;
-    env->project = json_incref(w->ask->project);
     const struct px_profile profile = {.runtime = env->runtime_oid.hex,
                                        .packages = list,
                                        .count = env->count,
                                        .env = env->variables,
                                        .project = env->project};
-    return px_profile_put(w->s->store, &profile, &env->profile, e);
+    return px_profile_put(s->store, &profile, &env->profile, e);
+}
+
+static int name_profile(struct px_env_work *w, struct px_env *env, struct px_err *e)
+{
+    const char *more = w->ask->depth ? NULL : getenv("PX_PROFILE_ENV_VARS");
+    if (px_profile_env(w->ask->manifest ? &w->ask->manifest->env : NULL, more, &env->variables, e) < 0 ||
+        px_python_put(w->s->store, w->runtime, &env->runtime_oid, e) < 0)
+        return -1;
+    env->project = json_incref(w->ask->project);
+    return put_profile(w->s, env, e);
+}
+
+int px_env_keep(struct px_sandbox *s, struct px_env *env, const bool *kept, struct px_err *e)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < env->count; i++)
+        if (kept[i])
+            env->packages[count++] = env->packages[i];
+        else
+            px_env_package_done(&env->packages[i]);
+    if (count == env->count)
+        return 0;
+    env->count = count;
+    env->tree = (struct px_oid){0};
+    env->path[0] = env->site_packages[0] = env->python[0] = '\0';
+    return put_profile(s, env, e);
 }
 
 /* The paths in it are part of what the directory is; of the profile they are not. */

@@ -124,6 +124,13 @@ int px_env_compare_builds(struct px_sandbox *s, const struct px_env_ask *ask, co
  * everything (written by an older px). */
 int px_env_load(struct px_sandbox *s, const char *profile, const struct px_python *python, struct px_env *ret_env, struct px_err *e);
 
+/* Without the packages that these requirements of development bring and the needed ones do not: what an image ships.
+ * If any goes, it is another profile, of which there is no directory and no record. */
+struct px_marker_env;
+struct px_names;
+int px_env_ship(struct px_sandbox *s, const struct px_names *needed, const struct px_names *development,
+                const struct px_marker_env *markers, struct px_env *env, struct px_err *e);
+
 /* What the project's wishes, its lock and the libraries of its packages ask for, with the reasons (infer/infer.h); env
  * NULL: the lock alone, as the base would select from it. Names point into the manifest and the env. PX901: a wish for
  * something that px does not know. */

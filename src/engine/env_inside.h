@@ -24,6 +24,9 @@ struct px_env_work {
 int px_env_runtime(struct px_env_work *w, struct px_err *e);
 int px_env_select(const struct px_env_work *w, struct px_chosen **ret_list, size_t *ret_count, struct px_err *e);
 
+/* env.c: only these of its packages, under the name that they have then; it has no directory of its own. */
+int px_env_keep(struct px_sandbox *s, struct px_env *env, const bool *kept, struct px_err *e);
+
 /* env_source.c: the archive of a package as a blob of the store. Fills file, wheel and sha256. */
 int px_env_source(struct px_env_work *w, const struct px_chosen *chosen, struct px_env_package *p, struct px_err *e);
 void px_env_source_end(struct px_env_work *w);

@@ -20,19 +20,20 @@
 #include "store/canonical.h"
 #include "store/document.h"
 
-enum { TEXT_MAX = 1 << 16, LAYOUT = 1 };
+enum { TEXT_MAX = 1 << 16, LAYOUT = 3 };
 
 static int no_memory(struct px_err *e)
 {
     return px_fail(e, PX_E_MEMORY, ENOMEM, "an environment for a sandbox");
 }
 
-int px_env_part_name(const struct px_env *env, struct px_oid *ret_tree, struct px_err *e)
+int px_env_part_name(const struct px_env *env, const struct px_base *base, struct px_oid *ret_tree, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     px_auto(px_document) json_t *key =
-        json_pack("{sssisisssssi}", "kind", "env-part", "env_layout", PX_ENV_LAYOUT, "layout", LAYOUT, "profile_oid",
-                  env->profile.hex, "program", env->runtime->program, "minor", (int)env->runtime->minor);
+        json_pack("{sssisisssssiss}", "kind", "env-part", "env_layout", PX_ENV_LAYOUT, "layout", LAYOUT, "profile_oid",
+                  env->profile.hex, "program", env->runtime->program, "minor", (int)env->runtime->minor, "base_os_oid",
+                  base ? base->oid.hex : "");
     if (!key || px_canonical(key, &text) < 0 || px_hash_bytes(text.data, text.len, ret_tree) < 0)
         return no_memory(e);
     return 0;
@@ -89,7 +90,7 @@ static int add_package(struct px_sandbox *s, const struct px_env_package *p, int
     return r < 0 ? px_fail(e, PX_E_STORE_WRITE, r, "cannot lay out the package %s", p->name) : 0;
 }
 
-static int fill(struct px_sandbox *s, const struct px_env *env, int root, struct px_err *e)
+static int fill(struct px_sandbox *s, const struct px_env *env, const struct px_base *base, int root, struct px_err *e)
 {
     int r = px_paths_make(root, "env");
     if (r == 0)
@@ -103,7 +104,7 @@ static int fill(struct px_sandbox *s, const struct px_env *env, int root, struct
     for (size_t i = 0; i < env->count; i++)
         if (add_package(s, &env->packages[i], root, e) < 0)
             return -1;
-    return 0;
+    return base ? px_env_compile(s, env, &base->tree, root, e) : 0;
 }
 
 /* ---- its layer ---- */
@@ -138,8 +139,8 @@ static int pack_tree(struct px_sandbox *s, struct px_env_part *part, enum px_com
 }
 
 /* The same laid out once more from its packages. */
-static int pack_anew(struct px_sandbox *s, const struct px_env *env, struct px_env_part *part, enum px_compression compression,
-                     struct px_err *e)
+static int pack_anew(struct px_sandbox *s, const struct px_env *env, const struct px_base *base, struct px_env_part *part,
+                     enum px_compression compression, struct px_err *e)
 {
     struct px_tree_build *scratch = NULL;
     char text[128];
@@ -149,17 +150,17 @@ static int pack_anew(struct px_sandbox *s, const struct px_env *env, struct px_e
         return no_memory(e);
     if (px_tree_begin(s->store, &id, &scratch, e) < 0)
         return -1;
-    int root = px_tree_build_fd(scratch), r = fill(s, env, root, e) < 0 ? -1 : pack(s, root, compression, &part->layer, e);
+    int root = px_tree_build_fd(scratch), r = fill(s, env, base, root, e) < 0 ? -1 : pack(s, root, compression, &part->layer, e);
     px_tree_drop(scratch);
     return r;
 }
 
 /* The tree is there; its layer may be lost, or be wanted in another form or for comparison. */
-static int pack_again(struct px_sandbox *s, const struct px_env *env, struct px_env_part *part, enum px_compression compression,
-                      bool force, struct px_err *e)
+static int pack_again(struct px_sandbox *s, const struct px_env *env, const struct px_base *base,
+                      struct px_env_part *part, enum px_compression compression, bool force, struct px_err *e)
 {
     const struct px_layer before = part->layer;
-    if ((force ? pack_anew(s, env, part, compression, e) : pack_tree(s, part, compression, e)) < 0)
+    if ((force ? pack_anew(s, env, base, part, compression, e) : pack_tree(s, part, compression, e)) < 0)
         return -1;
     if (px_oid_equal(&part->layer.diff_id, &before.diff_id))
         return 0;
@@ -169,22 +170,23 @@ static int pack_again(struct px_sandbox *s, const struct px_env *env, struct px_
     return px_fix(e, "Run `px sandbox status --verify`: it sets aside what is damaged.\nThen run the command again.");
 }
 
-static int take(struct px_sandbox *s, const struct px_env *env, struct px_env_part *part, enum px_compression compression,
-                bool force, struct px_err *e)
+static int take(struct px_sandbox *s, const struct px_env *env, const struct px_base *base, struct px_env_part *part,
+                enum px_compression compression, bool force, struct px_err *e)
 {
     if (recall(s, &part->tree, &part->layer, e) < 0)
         return -1;
     if (!force && part->layer.compression == compression && px_blob_has(s->store, &part->layer.digest))
         return 0;
-    return pack_again(s, env, part, compression, force, e);
+    return pack_again(s, env, base, part, compression, force, e);
 }
 
-static int make(struct px_sandbox *s, const struct px_env *env, struct px_tree_build *build,
-                enum px_compression compression, struct px_env_part *part, struct px_err *e)
+static int make(struct px_sandbox *s, const struct px_env *env, const struct px_base *base,
+                struct px_tree_build *build, enum px_compression compression, struct px_env_part *part,
+                struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     int root = px_tree_build_fd(build);
-    if (fill(s, env, root, e) < 0 || pack(s, root, compression, &part->layer, e) < 0) {
+    if (fill(s, env, base, root, e) < 0 || pack(s, root, compression, &part->layer, e) < 0) {
         px_tree_drop(build);
         return -1;
     }
@@ -197,16 +199,17 @@ static int make(struct px_sandbox *s, const struct px_env *env, struct px_tree_b
     return px_tree_commit(build, px_buf_text(&text), e);
 }
 
-int px_env_part_make(struct px_sandbox *s, const struct px_env *env, enum px_compression compression, bool force,
-                     struct px_env_part *ret_part, struct px_err *e)
+int px_env_part_make(struct px_sandbox *s, const struct px_env *env, const struct px_base *base,
+                     enum px_compression compression, bool force, struct px_env_part *ret_part, struct px_err *e)
 {
     struct px_env_part part = {0};
     struct px_tree_build *build = NULL;
-    if (px_env_part_name(env, &part.tree, e) < 0)
+    if (px_env_part_name(env, base, &part.tree, e) < 0)
         return -1;
     int r = px_tree_begin(s->store, &part.tree, &build, e);
     if (r >= 0)
-        r = r == 1 ? take(s, env, &part, compression, force, e) : make(s, env, build, compression, &part, e);
+        r = r == 1 ? take(s, env, base, &part, compression, force, e)
+                   : make(s, env, base, build, compression, &part, e);
     if (r == 0)
         *ret_part = part;
     return r < 0 ? -1 : 0;

@@ -2,10 +2,12 @@
  *
  *     env/bin/python env/lib/pythonX.Y/site-packages/px.pth ...    store/pkg-builds/TREE/site-packages/...
  *
+ * and the byte code of the packages' modules, which is not in their own trees: those are for Pythons of other bases, too.
+ *
  * Why:     a box that runs a project and an image that is shipped hold the same bytes at the same place; so there is one tree, bound in
  *          the one and packed in the other.
  * Owns:    nothing: tree and layer are the store's.
- * Mustn't: hold anything of this machine, or compiled files. */
+ * Mustn't: hold anything of this machine, or compiled files with times. */
 #pragma once
 
 #include "engine/env.h"
@@ -16,12 +18,18 @@
 #define PX_INSIDE_PACKAGES PX_INSIDE "/store/pkg-builds"
 #define PX_INSIDE_APP "/app"    /* the project itself, which is no part of it */
 
+struct px_base;
 struct px_env_part {
     struct px_oid tree;
     struct px_layer layer;      /* its names begin with px/ */
 };
-/* What its tree is called; another version of px may call it differently, and lay it out differently. */
-int px_env_part_name(const struct px_env *env, struct px_oid *ret_tree, struct px_err *e);
+/* What its tree is called; another version of px may call it differently, and lay it out differently. base: whose
+ * Python compiles the packages; NULL: they are not compiled. */
+int px_env_part_name(const struct px_env *env, const struct px_base *base, struct px_oid *ret_tree, struct px_err *e);
 /* Files of packages are links to those of their own trees. force: pack it again, and compare. */
-int px_env_part_make(struct px_sandbox *s, const struct px_env *env, enum px_compression compression, bool force,
-                     struct px_env_part *ret_part, struct px_err *e);
+int px_env_part_make(struct px_sandbox *s, const struct px_env *env, const struct px_base *base,
+                     enum px_compression compression, bool force, struct px_env_part *ret_part, struct px_err *e);
+
+/* env_compile.c: part holds the packages; base is the tree whose Python compiles them. */
+int px_env_compile(struct px_sandbox *s, const struct px_env *env, const struct px_oid *base, int part,
+                   struct px_err *e);

@@ -171,7 +171,7 @@ static int find(struct px_env_work *w, const struct px_env_package *p, const str
 static int join_env(struct px_env_work *w, struct px_tools *t, struct px_err *e)
 {
     struct px_env_part part;
-    if (px_env_part_make(w->s, &t->env, PX_COMPRESS_NONE, false, &part, e) < 0)
+    if (px_env_part_make(w->s, &t->env, NULL, PX_COMPRESS_NONE, false, &part, e) < 0)
         return -1;
     t->own = true;
     px_lease_drop(t->lease);

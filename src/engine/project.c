@@ -216,6 +216,7 @@ int px_look_at(struct px_project *p, struct px_look *ret_look, struct px_err *e)
 {
     *ret_look = (struct px_look){0};
     px_target_for(px_project_own(p), &ret_look->target);
+    ret_look->target.env.extras = p->site.manifest.extras.items;
     ret_look->flags.manifest_exists = p->site.manifest_exists;
     ret_look->lock_file = px_site_lock_file(&p->site);
     if (px_own_find(&p->site, &ret_look->own, e) < 0)

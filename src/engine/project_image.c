@@ -94,6 +94,65 @@ static int look_and_load(struct px_project *p, const struct px_project_image_ask
                : 0;
 }
 
+/* ---- what of it is shipped ---- */
+
+static int add_names(struct px_names *list, const struct px_names *more)
+{
+    if (more->count == 0)
+        return 0;
+    const char **items = realloc(list->items, (list->count + more->count) * sizeof *items);
+    if (!items)
+        return -ENOMEM;
+    memcpy(items + list->count, more->items, more->count * sizeof *items);
+    list->items = items;
+    list->count += more->count;
+    return 0;
+}
+
+static bool is_named(const struct px_names *names, const char *name)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (px_equal(names->items[i], name))
+            return true;
+    return false;
+}
+
+/* A group that the manifest names in include-groups is the project's; without that key groups are for development. */
+static int sort_requirements(const struct px_manifest *m, struct px_names *needed, struct px_names *development)
+{
+    int r = add_names(needed, &m->dependencies);
+    if (r == 0)
+        r = add_names(needed, &m->extra_requirements);
+    for (size_t i = 0; r == 0 && i < m->group_count; i++)
+        r = add_names(is_named(&m->active_groups, m->groups[i].name) ? needed : development, &m->groups[i].requirements);
+    return r;
+}
+
+/* The capabilities stay those of the sandbox, whose packages the lock pins. */
+static int leave_out_groups(struct px_project *p, struct px_project_image *image, struct px_err *e)
+{
+    struct px_names needed = {0}, development = {0};
+    struct px_target target;
+    struct px_sandbox *s = NULL;
+    const struct px_site *site = &p->site;
+    int r = px_project_sandbox(p, &s, e);
+    if (r == 0 && sort_requirements(&site->manifest, &needed, &development) < 0)
+        r = no_memory(e);
+    for (size_t i = 0; r == 0 && i < site->member_count; i++)
+        if (sort_requirements(&site->members[i].manifest, &needed, &development) < 0)
+            r = no_memory(e);
+    if (r == 0 && development.count) {
+        size_t before = image->env.count;
+        px_target_for(image->env.runtime, &target);
+        px_inferred_done(&image->inferred);     /* its texts are the packages' */
+        r = px_env_ship(s, &needed, &development, &target.env, &image->env, e);
+        image->narrowed = image->env.count != before;
+    }
+    free(needed.items);
+    free(development.items);
+    return r;
+}
+
 /* ---- building ---- */
 
 /* What the base is called that the lock pins: by the file that does. */
@@ -123,14 +182,19 @@ static int hold(struct px_building *b, struct px_project_image *image, struct px
     return image->root && image->inside ? 0 : no_memory(e);
 }
 
-/* Named by its project, it stays when unnamed ones are cleaned away. */
-static int keep_name(const struct px_project *p, const struct px_building *b, struct px_err *e)
+/* Named by its project, it stays when unnamed ones are cleaned away. One that is shipped and is another has a name of its
+ * own, which is there as long as the project is. */
+static int keep_name(const struct px_project *p, const struct px_project_image *image, const struct px_building *b, struct px_err *e)
 {
+    px_auto_buf struct px_buf name = PX_BUF(PATH_MAX + 32);
     struct px_oid now;
-    int r = px_name_get(b->s->store, PX_RECORD_IMAGE, p->site.root, &now, e);
+    px_buf_printf(&name, "%s%s", p->site.root, image->narrowed ? "/" PX_MANIFEST_FILE : "");
+    if (name.err < 0)
+        return no_memory(e);
+    int r = px_name_get(b->s->store, PX_RECORD_IMAGE, px_buf_text(&name), &now, e);
     if (r < 0 || (r == 0 && px_oid_equal(&now, &b->id)))
         return r;
-    return px_name_put(b->s->store, PX_RECORD_IMAGE, p->site.root, &b->id, e);
+    return px_name_put(b->s->store, PX_RECORD_IMAGE, px_buf_text(&name), &b->id, e);
 }
 
 /* What the lock could say: of a base that was imported, nothing. */
@@ -176,7 +240,7 @@ static int plan(struct px_building *b, struct px_project_image *image, struct px
 static int build(const struct px_project *p, struct px_building *b, struct px_project_image *image,
                  struct px_pinned *learned, struct px_err *e)
 {
-    if (px_building_find(b, false, e) < 0 || px_building_make(b, e) < 0 || keep_name(p, b, e) < 0 ||
+    if (px_building_find(b, false, e) < 0 || px_building_make(b, e) < 0 || keep_name(p, image, b, e) < 0 ||
         hold(b, image, e) < 0 || learn(b, true, learned, e) < 0)
         return -1;
     take_ids(b, image);
@@ -210,7 +274,7 @@ static int make_once(struct px_project *p, const struct px_project_image_ask *as
 {
     *ret_image = (struct px_project_image){0};
     if (look_and_load(p, ask, ret_image, e) == 0 && infer(p, ret_image, ask->extra, e) == 0 &&
-        find_or_build(p, ask, ret_image, e) == 0)
+        (!ask->shipped || leave_out_groups(p, ret_image, e) == 0) && find_or_build(p, ask, ret_image, e) == 0)
         return 0;
     px_project_image_done(ret_image);
     return -1;

@@ -29,6 +29,7 @@ struct px_project_image_ask {
     const struct px_ready *ready;               /* the guard that is asked first; with `plan`: not asked */
     const char *const *extra;                   /* capabilities for this time alone, NULL-terminated; NULL: none */
     bool force;                                 /* build again, and compare */
+    bool shipped;                               /* without the groups of development */
     bool plan;                                  /* only say what it would be: nothing is built or written (explain) */
     bool renew;                                 /* of today's packages, whatever the lock pins */
     struct px_pinned *learn;                    /* gets the packages that it is made of, as far as they are known; or NULL */
@@ -45,6 +46,7 @@ struct px_project_image {
     struct px_oid system;                       /* what the list of the capabilities' packages is called; "": none */
     const char *capabilities[PX_CAPABILITIES_MAX + 1];          /* sorted, NULL-terminated; what was said and inferred, and extra */
     struct px_image image;                      /* base, capabilities, environment as layers; sealed */
+    bool narrowed;                              /* shipped: packages of development were left out of the environment */
     bool cached;                                /* nothing had to be built; plan: it is there */
     char *root;                                 /* the base with its capabilities, a directory that never changes */
     char *inside;                               /* what is at /px in the box: one directory of the store, to be bound read-only */

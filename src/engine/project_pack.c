@@ -147,9 +147,16 @@ int px_packing_files(struct px_packing *k, bool status, struct px_err *e)
     return 0;
 }
 
+static bool has_version(const struct px_packing *k)
+{
+    const char *version = k->p->site.manifest.version;
+    return version && *version;
+}
+
+/* Without a version the name says whether it is the commit's code. */
 static int find_files(struct px_packing *k, struct px_err *e)
 {
-    if (px_packing_files(k, !k->how->allow_dirty, e) < 0)
+    if (px_packing_files(k, !k->how->allow_dirty || !has_version(k), e) < 0)
         return -1;
     if (k->files.dirty.count > 0 && !k->how->allow_dirty)
         return refuse_dirty(&k->files, e);
@@ -182,7 +189,7 @@ static int verify(struct px_packing *k, struct px_err *e)
 
 static int make_sandbox(struct px_packing *k, struct px_err *e)
 {
-    const struct px_project_image_ask ask = {.ready = &k->ready};
+    const struct px_project_image_ask ask = {.ready = &k->ready, .shipped = true};
     return px_project_sandbox(k->p, &k->s, e) < 0 || px_project_image_make(k->p, &ask, &k->sandbox, e) < 0 ? -1 : verify(k, e);
 }
 
@@ -191,7 +198,9 @@ static int make_sandbox(struct px_packing *k, struct px_err *e)
 static void choose_words(struct px_packing *k)
 {
     const struct px_manifest *m = &k->p->site.manifest;
-    px_pack_name(px_site_name(&k->p->site), m->version, k->sandbox.env.profile.hex, k->name);
+    char commit[PX_GIT_COMMIT_SIZE + 8];
+    (void)px_fmt(commit, sizeof commit, "%s%s", k->files.commit, *k->files.commit && k->files.dirty.count ? "-dirty" : "");
+    px_pack_name(px_site_name(&k->p->site), has_version(k) ? m->version : commit, k->sandbox.env.profile.hex, k->name);
     k->build.tag = k->how->tag ? k->how->tag : k->name;
     px_pack_command(m->name, &k->files, k->sandbox.env.project, &k->command);
     k->app.command = k->command.words;

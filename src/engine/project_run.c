@@ -278,6 +278,7 @@ int px_project_launch(struct px_project *project, const struct px_project_run *h
         return px_fail(e, PX_E_MEMORY, ENOMEM, "a launch");
     *l = (struct px_launch){.p = project,
                             .sandbox = how->sandbox,
+                            .read_only = how->read_only || project->site.manifest.sandbox_read_only,
                             .plan = how->plan,
                             .capture = how->capture,
                             .action = "noop",

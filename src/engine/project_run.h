@@ -19,6 +19,7 @@ struct px_launch {
     struct px_project *p;
     char command[8];
     bool sandbox, plan, capture;
+    bool read_only;             /* the working tree, in the sandbox */
     bool strict;                /* --frozen, or CI: nothing is added by itself */
     size_t capture_max;
     char dir[PATH_MAX];         /* where it runs, on this machine */

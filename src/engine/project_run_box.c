@@ -25,13 +25,15 @@ static int set_places(struct px_launch *l, struct px_err *e)
     (void)px_fmt(limit, sizeof limit, "%zu", l->capture_max);
     const char *const rows[][2] = {{"rootfs", l->image.root},
                                    {"overlay", policy->overlay ? NULL : ""},
-                                   {"work-dir", l->p->site.root},
+                                   {"work-dir", l->read_only ? NULL : l->p->site.root},
                                    {"work-target", PX_PROGRAM_APP},
                                    {"workdir", policy->workdir ? NULL : l->workdir},
                                    {"output-limit", l->capture && !policy->output_bytes ? limit : NULL}};
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
         if (rows[i][1] && px_policy_set(policy, rows[i][0], rows[i][1], e) < 0)
             return -1;
+    if (l->read_only && px_build_box_show(&shown, l->p->site.root, PX_PROGRAM_APP, false, e) < 0)
+        return -1;
     return px_build_box_show(&shown, l->image.inside, PX_INSIDE, false, e);
 }
 

@@ -8,14 +8,20 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "engine/sandbox_build.h"
 #include "engine/sandbox_differ.h"
 #include "image/parts.h"
 #include "image/sbom.h"
+#include "project/wheel.h"
 #include "store/document.h"
 
 enum { SBOM_MAX = 64 << 20 };
+
+/* A project's image runs as its sandbox does: the same user and home. */
+#define USER "1000:1000"
+#define HOME_NAME "home/sandbox"
 
 static int no_memory(struct px_err *e)
 {
@@ -75,7 +81,7 @@ static int add_env(struct px_building *b, struct px_err *e)
 {
     if (!b->env)
         return 0;
-    if (make_root(b, e) < 0 || px_env_part_make(b->s, b->env, b->compression, b->how->force, &b->part, e) < 0)
+    if (make_root(b, e) < 0 || px_env_part_make(b->s, b->env, &b->base, b->compression, b->how->force, &b->part, e) < 0)
         return -1;
     return add_layer(b, &b->part.layer, "environment");
 }
@@ -107,17 +113,28 @@ static int sbom_text(struct px_building *b, struct px_buf *out, struct px_err *e
     return !lock || !python || name.err < 0 || px_sbom_write(&sbom, out) < 0 ? no_memory(e) : 0;
 }
 
-/* A layer of one file. */
+/* Owners of files are 0 in every layer, so anybody may write in it, as in /tmp. */
+static int make_home(int scratch)
+{
+    int r = px_paths_make(scratch, HOME_NAME);
+    px_auto_fd int home = r < 0 ? r : px_open_beneath(scratch, HOME_NAME, O_RDONLY | O_DIRECTORY, 0);
+    return home < 0 ? home : fchmod(home, 01777) < 0 ? -errno : 0;
+}
+
+/* A layer of one file; with an environment also the home of the user whom the image runs as. */
 static int pack_sbom(struct px_building *b, int scratch, struct px_layer *ret_layer, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(SBOM_MAX);
-    struct px_pack pack = {.dirfd = scratch, .prefix = PX_SBOM_PREFIX, .compression = b->compression};
+    struct px_pack pack = {.dirfd = scratch, .prefix = b->env ? NULL : PX_SBOM_PREFIX, .compression = b->compression};
     if (sbom_text(b, &text, e) < 0)
         return -1;
-    px_auto_fd int fd = openat(scratch, PX_SBOM_NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-    int r = fd < 0 ? -errno : px_write_full(fd, text.data, text.len);
-    if (r < 0 || fchmod(fd, 0644) < 0)
-        return px_fail(e, PX_E_STORE_WRITE, r < 0 ? r : -errno, "cannot write the list of packages");
+    int r = b->env ? make_home(scratch) : 0;
+    if (r == 0 && b->env)
+        r = px_paths_make(scratch, PX_SBOM_PREFIX);
+    if (r == 0)
+        r = px_paths_write(scratch, b->env ? PX_SBOM_PREFIX PX_SBOM_NAME : PX_SBOM_NAME, text.data, text.len, 0644);
+    if (r < 0)
+        return px_fail(e, PX_E_STORE_WRITE, r, "cannot write the list of packages");
     return px_layer_pack(b->s->store, &pack, (struct px_progress_to){0}, ret_layer, e);
 }
 
@@ -172,7 +189,9 @@ static const struct variable {
     bool replaced;              /* by what [tool.px.env] says */
 } env_variables[] = {
     {"PATH", PX_INSIDE_ENV "/bin:" SYSTEM_PATH, false},
+    {"HOME", "/" HOME_NAME, true},
     {"LANG", "C.UTF-8", true},
+    {"PX_PROJECT_ROOT", PX_INSIDE_APP, false},
     {"PX_SANDBOX", "1", false},
     {"PYTHONDONTWRITEBYTECODE", "1", false},    /* the same files, however often it ran */
     {"PYTHONUNBUFFERED", "1", true},
@@ -188,13 +207,16 @@ static const char *value_of(const struct px_building *b, const struct variable *
 /* Ours, then the others of the project. */
 static int set_variables(struct px_building *b, struct px_image_text *list)
 {
+    char python[64];
     const char *name;
     json_t *value;
+    (void)px_fmt(python, sizeof python, PX_INSIDE_ENV "/bin/python3.%u", b->env->runtime->minor);
     int r = 0;
     for (size_t i = 0; r == 0 && i < PX_COUNT_OF(env_variables); i++)
         r = put(list, env_variables[i].name, value_of(b, &env_variables[i]));
+    r = r < 0 ? r : put(list, "PX_PYTHON", python);
     json_object_foreach(b->env->variables, name, value) {
-        bool ours = px_equal(name, "PX_SANDBOX_ID");
+        bool ours = px_equal(name, "PX_SANDBOX_ID") || px_equal(name, "PX_PYTHON");
         for (size_t i = 0; i < PX_COUNT_OF(env_variables); i++)
             ours |= px_equal(name, env_variables[i].name);
         if (r == 0 && !ours)
@@ -224,7 +246,8 @@ static int configure(struct px_building *b, struct px_err *e)
     r = r < 0 ? r : label(b, &c->labels);
     r = r < 0 ? r : label(b, &b->image.annotations);
     c->workdir = r < 0 ? NULL : strdup(b->env ? PX_INSIDE_APP : "/");
-    return r < 0 || !c->workdir ? no_memory(e) : 0;
+    c->user = b->env ? strdup(USER) : NULL;
+    return r < 0 || !c->workdir || (b->env && !c->user) ? no_memory(e) : 0;
 }
 
 int px_building_assemble(struct px_building *b, struct px_err *e)

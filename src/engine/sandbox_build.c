@@ -227,7 +227,7 @@ static int take_trees(struct px_building *b, const json_t *record, struct px_err
     if (px_oid_parse(px_document_text(record, "root"), false, &b->root) < 0 ||
         px_oid_parse(px_document_text(record, "inside"), false, &b->part.tree) < 0)
         return not_ours(b, "its trees", "root and inside", NULL, e);
-    if (px_env_part_name(b->env, &today, e) < 0)
+    if (px_env_part_name(b->env, &b->base, &today, e) < 0)
         return -1;
     if (!px_oid_equal(&today, &b->part.tree))
         return OLDER;

@@ -224,6 +224,26 @@ static int read_group(const struct reading *r, uint32_t table, uint32_t node, in
     return check_requirements(r, node, list);
 }
 
+static int unknown_name(const struct reading *r, uint32_t node, const char *where, const struct px_near *near)
+{
+    px_fail(r->e, PX_E_MANIFEST, 0, "%s: '%s' names '%.100s', which %s does not have", r->shown,
+            px_toml_key(r->m->toml, node), near->written, where);
+    (void)px_detail(r->e, "reason", "unknown_name");
+    return near->found ? px_fix(r->e, "Write %s.", near->found)
+                       : px_fix(r->e, "Add it to %s, or remove it here.", where);
+}
+
+static int check_group(const struct reading *r, uint32_t node, const char *name)
+{
+    struct px_near near = {.written = name};
+    for (size_t i = 0; i < r->m->group_count; i++) {
+        if (px_equal(r->m->groups[i].name, name))
+            return 0;
+        px_near_try(&near, r->m->groups[i].name);
+    }
+    return unknown_name(r, node, "[dependency-groups]", &near);
+}
+
 static int read_groups(const struct reading *r)
 {
     uint32_t table = find(r, "dependency-groups", NULL, NULL, NULL);
@@ -238,7 +258,95 @@ static int read_groups(const struct reading *r)
         if (read_group(r, table, c, 0, &groups[r->m->group_count - 1].requirements) < 0)
             return -1;
     }
-    return read_names(r, find(r, "tool", "px", "dependencies", "include-groups"), &r->m->active_groups);
+    uint32_t named = find(r, "tool", "px", "dependencies", "include-groups");
+    if (read_names(r, named, &r->m->active_groups) < 0)
+        return -1;
+    for (size_t i = 0; i < r->m->active_groups.count; i++)
+        if (check_group(r, named, r->m->active_groups.items[i]) < 0)
+            return -1;
+    return 0;
+}
+
+/* ---- extras: lists of the project that are asked for by name ---- */
+
+static bool is_same_name(const char *a, size_t length, const char *b)
+{
+    char x[NAME_MAX_BYTES], y[NAME_MAX_BYTES];
+    return b && px_package_name(a, length, x, sizeof x) == 0 && px_package_name(b, strlen(b), y, sizeof y) == 0 &&
+           px_equal(x, y);
+}
+
+/* The list of one extra. NONE: the project has none of that name, and ret_near may know which was meant. */
+static uint32_t find_extra(const struct reading *r, const char *name, size_t length, struct px_near *ret_near)
+{
+    uint32_t table = find(r, "project", "optional-dependencies", NULL, NULL), c = first_of(r, table);
+    for (; c && !is_same_name(name, length, px_toml_key(r->m->toml, c)); c = next_of(r, c))
+        if (ret_near)
+            px_near_try(ret_near, px_toml_key(r->m->toml, c));
+    return c;
+}
+
+static int read_extra(const struct reading *r, uint32_t node, int depth);
+
+/* "demo[web,cli]" in a list of demo's own stands for the lists of those. */
+static int read_own_extras(const struct reading *r, uint32_t node, const struct px_requirement *q, int depth)
+{
+    for (size_t at = 0, n; at < q->extras_length; at += n + 1) {
+        const char *name = q->extras + at;
+        for (n = 0; at + n < q->extras_length && name[n] != ',';)
+            n++;
+        size_t skip = strspn(name, " \t"), end = n;
+        while (end > skip && strchr(" \t", name[end - 1]))
+            end--;
+        uint32_t other = end > skip ? find_extra(r, name + skip, end - skip, NULL) : PX_TOML_NONE;
+        if (!other)
+            return wrong(r, node, "asks for an extra of the project that is not there");
+        if (read_extra(r, other, depth + 1) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int read_extra(const struct reading *r, uint32_t node, int depth)
+{
+    struct px_names list = {0};
+    if (depth > GROUP_DEPTH_MAX)
+        return wrong(r, node, "includes itself, or extras nest too deep");
+    int status = read_requirements(r, node, &list);
+    for (size_t i = 0; status == 0 && i < list.count; i++) {
+        struct px_requirement q;
+        bool own = px_requirement_parse(list.items[i], &q) == 0 && is_same_name(q.name, q.name_length, r->m->name);
+        status = own ? read_own_extras(r, node, &q, depth) : add_name(r, &r->m->extra_requirements, list.items[i]);
+    }
+    free(list.items);
+    return status;
+}
+
+static int select_extra(const struct reading *r, uint32_t node, const char *name)
+{
+    char plain[NAME_MAX_BYTES];
+    struct px_near near = {.written = name};
+    uint32_t extra = find_extra(r, name, strlen(name), &near);
+    if (!extra || px_package_name(name, strlen(name), plain, sizeof plain) < 0)
+        return unknown_name(r, node, "[project.optional-dependencies]", &near);
+    const char *kept = keep(r, plain, strlen(plain));
+    return !kept ? no_memory(r) : add_name(r, &r->m->extras, kept) < 0 ? -1 : read_extra(r, extra, 0);
+}
+
+static int read_extras(const struct reading *r)
+{
+    struct px_names asked = {0};
+    uint32_t node = find(r, "tool", "px", "dependencies", "extras");
+    int status = check_table(r, find(r, "project", "optional-dependencies", NULL, NULL)) < 0
+                     ? -1 : read_names(r, node, &asked);
+    for (size_t i = 0; status == 0 && i < asked.count; i++)
+        status = select_extra(r, node, asked.items[i]);
+    free(asked.items);
+    if (status == 0 && r->m->extras.count) {
+        status = add_name(r, &r->m->extras, NULL);
+        r->m->extras.count--;
+    }
+    return status;
 }
 
 /* ---- [tool.px] ---- */
@@ -287,9 +395,21 @@ static int read_wishes(const struct reading *r, uint32_t table)
     return 0;
 }
 
+static int read_tree(const struct reading *r, uint32_t node)
+{
+    const char *said = "read-write";
+    if (read_text(r, node, &said) < 0)
+        return -1;
+    r->m->sandbox_read_only = px_equal(said, "read-only");
+    if (r->m->sandbox_read_only || px_equal(said, "read-write"))
+        return 0;
+    (void)wrong(r, node, "is neither read-only nor read-write");
+    return px_fix(r->e, "Write working-tree = \"read-only\" or working-tree = \"read-write\".");
+}
+
 static int read_sandbox(const struct reading *r)
 {
-    static const char *const keys[] = {"auto", "base", "capabilities", NULL};
+    static const char *const keys[] = {"auto", "base", "capabilities", "working-tree", NULL};
     struct px_manifest *m = r->m;
     uint32_t table = find(r, "tool", "px", "sandbox", NULL);
     m->sandbox_defined = table != PX_TOML_NONE;
@@ -300,6 +420,8 @@ static int read_sandbox(const struct reading *r)
         return -1;
     if (m->sandbox_base && !*m->sandbox_base)
         m->sandbox_base = NULL;
+    if (read_tree(r, find(r, "tool", "px", "sandbox", "working-tree")) < 0)
+        return -1;
     return read_wishes(r, find(r, "tool", "px", "sandbox", "capabilities"));
 }
 
@@ -318,10 +440,12 @@ static int read_px(const struct reading *r)
 {
     static const char *const keys[] = {"dependencies", "env",     "manage-command", "pin-manifest", "plugins",
                                        "python",       "sandbox", "worker",         "workspace",    NULL};
+    static const char *const dependency_keys[] = {"extras", "include-groups", NULL};
     struct px_manifest *m = r->m;
-    uint32_t table = find(r, "tool", "px", NULL, NULL);
+    uint32_t table = find(r, "tool", "px", NULL, NULL), dependencies = find(r, "tool", "px", "dependencies", NULL);
     m->is_px = table != PX_TOML_NONE;
-    if (check_table(r, table) < 0 || check_keys(r, table, keys, true) < 0 ||
+    if (check_table(r, table) < 0 || check_keys(r, table, keys, true) < 0 || check_table(r, dependencies) < 0 ||
+        check_keys(r, dependencies, dependency_keys, false) < 0 || read_extras(r) < 0 ||
         read_range(r, find(r, "tool", "px", "python", NULL), true, &m->px_python) < 0 ||
         read_text(r, find(r, "tool", "px", "manage-command", NULL), &m->manage_command) < 0 ||
         read_flag(r, find(r, "tool", "px", "pin-manifest", NULL), &m->pin_manifest) < 0 ||
@@ -376,6 +500,8 @@ void px_manifest_done(struct px_manifest *m)
     free(m->dependencies.items);
     free(m->build_requires.items);
     free(m->active_groups.items);
+    free(m->extras.items);
+    free(m->extra_requirements.items);
     free(m->plugins.items);
     free(m->members.items);
     free(m->scripts.items);
@@ -436,7 +562,7 @@ int px_manifest_requirements(const struct px_manifest *m, bool with_build, struc
 {
     struct reading r = {.shown = "the manifest", .e = e};
     struct px_names list = {0};
-    int status = add_all(&r, &list, &m->dependencies);
+    int status = add_all(&r, &list, &m->dependencies) < 0 ? -1 : add_all(&r, &list, &m->extra_requirements);
     for (size_t i = 0; status == 0 && i < m->group_count; i++)
         if (is_active(m, m->groups[i].name))
             status = add_all(&r, &list, &m->groups[i].requirements);
@@ -503,6 +629,8 @@ int px_manifest_fingerprint(const struct px_manifest *m, struct px_oid *ret_fing
         px_hash_drop(&h);
         return -1;
     }
+    for (size_t i = 0; i < m->extras.count; i++)
+        hash_line(&h, "extra:", m->extras.items[i]);
     hash_text(&h, m->px_python);
     if (m->manage_command) {
         hash_text(&h, "manage:");

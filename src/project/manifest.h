@@ -47,6 +47,8 @@ struct px_manifest {
     struct px_group *groups;                    /* [dependency-groups]; included groups are resolved */
     size_t group_count;
     struct px_names active_groups;              /* [tool.px.dependencies].include-groups; all if not said */
+    struct px_names extras;                     /* [tool.px.dependencies].extras, canonical; a NULL behind the last */
+    struct px_names extra_requirements;         /* theirs, of [project.optional-dependencies] */
     struct px_pairs scripts;                    /* [project.scripts] */
     bool is_px;                                 /* there is a [tool.px] */
     const char *px_python, *manage_command;
@@ -58,6 +60,7 @@ struct px_manifest {
     const char *workspace_name, *workspace_python;
     bool sandbox_defined, sandbox_auto;
     const char *sandbox_base;                   /* NULL: not said */
+    bool sandbox_read_only;                     /* [tool.px.sandbox].working-tree */
     struct px_wish *wishes;
     size_t wish_count;
     char **made;                /* texts that are not in the document */
@@ -70,6 +73,6 @@ void px_manifest_done(struct px_manifest *m);
 
 /* What a lock was made for; [tool.px.sandbox] has no part in it. */
 int px_manifest_fingerprint(const struct px_manifest *m, struct px_oid *ret_fingerprint, struct px_err *e);
-/* Every requirement that counts: dependencies, active groups, build requirements; sorted by name, then text, each once. The texts
+/* Every requirement that counts: dependencies, those of selected extras, active groups, build requirements; sorted by name, then text, each once. The texts
  * belong to the manifest, the list is the caller's to free(). */
 int px_manifest_requirements(const struct px_manifest *m, bool with_build, struct px_names *ret_list, struct px_err *e);

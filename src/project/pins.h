@@ -110,7 +110,7 @@ struct px_chosen {
     const struct px_pin_file *file;             /* NULL: nothing fits */
     bool wheel;
 };
-/* In the order of names. groups NULL: all. The list is the caller's to free(). */
+/* In the order of names. groups NULL: all; of the project's extras those that env has. The list is the caller's to free(). */
 int px_pins_select(const struct px_pins *pins, const struct px_marker_env *env, const struct px_tags *tags, const char *const *groups,
                    struct px_chosen **ret_list, size_t *ret_count, struct px_err *e);
 

@@ -124,6 +124,15 @@ static int follow(struct walk *w, const struct step step)
     return 0;
 }
 
+/* The project itself, with the extras that are selected for it. */
+static int add_own(struct walk *w, size_t pin)
+{
+    int r = add_step(w, pin, NULL);
+    for (const char *const *extra = w->c->env->extras; r == 0 && extra && *extra; extra++)
+        r = add_step(w, pin, *extra);
+    return r;
+}
+
 static int choose_by_graph(struct choice *c)
 {
     struct walk w = {.c = c, .last = calloc(c->pins->count + 1, sizeof *w.last)};
@@ -134,7 +143,7 @@ static int choose_by_graph(struct choice *c)
     int r = 0;
     for (size_t i = 0; r == 0 && i < c->pins->count; i++)
         if (c->pins->items[i].own)
-            r = add_step(&w, i, NULL);
+            r = add_own(&w, i);
     for (; r == 0 && w.at < w.count; w.at++)
         r = follow(&w, w.steps[w.at]);
     for (size_t i = 0; r == 0 && i < w.count; i++)

@@ -92,6 +92,24 @@ TEST(everything_is_read)
     px_manifest_done(&m);
 }
 
+TEST(extras_that_are_selected_count)
+{
+    struct px_manifest m = read_text(
+        "[project]\nname = \"De.mo\"\n[project.optional-dependencies]\nA_b = [\"x>1\", \"de-mo[C, a.b]\"]\nc = [\"y\"]\nd = [\"z\"]\n"
+        "e = [\"demo2[c]\", \"de_mo\"]\n[tool.px.dependencies]\nextras = [\"e\"]\n");
+    ASSERT_EQ(m.extra_requirements.count, 1);
+    ASSERT_STR(m.extra_requirements.items[0], "demo2[c]");
+    ASSERT_STR(m.extras.items[0], "e");
+    ASSERT(m.extras.items[1] == NULL);
+    px_manifest_done(&m);
+    m = read_text("[project]\nname = \"demo\"\n[project.optional-dependencies]\nA_b = [\"x>1\", \"demo[C]\"]\nc = [\"y\"]\nd = [\"z\"]\n"
+                  "[tool.px.dependencies]\nextras = [\"a-b\"]\n");
+    ASSERT_EQ(m.extra_requirements.count, 2);
+    ASSERT_STR(m.extra_requirements.items[1], "y");
+    ASSERT_STR(m.extras.items[0], "a-b");
+    px_manifest_done(&m);
+}
+
 TEST(nothing_is_enough)
 {
     struct px_manifest m = read_text("");
@@ -120,6 +138,11 @@ TEST(what_is_wrong_is_named_with_its_line)
         {"[dependency-groups]\na = [{include-group = \"a\"}]\n", "pyproject.toml:2:"},
         {"[dependency-groups]\na = [{include-group = \"nobody\"}]\n", "pyproject.toml:2:"},
         {"[tool.px.env]\nX = [1]\n", "pyproject.toml:2:"},
+        {"[project]\nname = \"d\"\noptional-dependencies = 1\n", "pyproject.toml:3:"},
+        {"[project]\nname = \"d\"\n[project.optional-dependencies]\na = [\"d[a]\"]\n[tool.px.dependencies]\nextras = [\"a\"]\n", "pyproject.toml:4: 'a' includes itself"},
+        {"[project]\nname = \"d\"\n[project.optional-dependencies]\na = [\"d[b]\"]\n[tool.px.dependencies]\nextras = [\"a\"]\n", "pyproject.toml:4: 'a' asks for"},
+        {"[tool.px.dependencies]\nextras = [\"a\"]\n", "pyproject.toml: 'extras' names 'a'"},
+        {"[tool.px.sandbox]\nworking-tree = \"rw\"\n", "pyproject.toml:2: 'working-tree' is neither"},
         {"a = \"\\u0000\"\n[project]\nname = \"x\\u0000y\"\n", "pyproject.toml:3:"},
     };
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {

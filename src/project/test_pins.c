@@ -33,17 +33,22 @@ static struct px_pins read_pins(enum px_pins_format format, const char *text)
 }
 
 /* "name version file ..." of what this environment takes. */
-static void check_chosen(const struct px_pins *pins, const char *const *groups, const char *expected)
+static void check_chosen_by(const struct px_pins *pins, const struct px_marker_env *by, const char *const *groups, const char *expected)
 {
     struct px_chosen *list = NULL;
     size_t count = 0;
     struct px_err e = {0};
     px_auto_buf struct px_buf text = PX_BUF(4096);
-    ASSERT_PX(px_pins_select(pins, &environment, &debian, groups, &list, &count, &e), e);
+    ASSERT_PX(px_pins_select(pins, by, &debian, groups, &list, &count, &e), e);
     for (size_t i = 0; i < count; i++)
         px_buf_printf(&text, "%s %s %s\n", list[i].pin->name, list[i].pin->version, list[i].file ? list[i].file->name : "-");
     ASSERT_STR(px_buf_text(&text), expected);
     free(list);
+}
+
+static void check_chosen(const struct px_pins *pins, const char *const *groups, const char *expected)
+{
+    check_chosen_by(pins, &environment, groups, expected);
 }
 
 /* ---- px.lock ---- */
@@ -217,7 +222,7 @@ TEST(uv_lock_follows_the_graph)
     static const char text[] =
         "version = 1\nrequires-python = \">=3.11\"\n[[package]]\nname = \"demo\"\nversion = \"0\"\nsource = { virtual = \".\" }\n"
         "dependencies = [{ name = \"a\", extra = [\"x\"] }, { name = \"w\", marker = \"os_name == 'nt'\" }]\n"
-        "[package.dev-dependencies]\ndev = [{ name = \"d\" }]\n"
+        "[package.optional-dependencies]\nweb = [{ name = \"never\" }]\n[package.dev-dependencies]\ndev = [{ name = \"d\" }]\n"
         "[[package]]\nname = \"a\"\nversion = \"1\"\nsource = { registry = \"i\" }\n[package.optional-dependencies]\nx = [{ name = \"b\" }]\ny = [{ name = \"never\" }]\n"
         "[[package]]\nname = \"b\"\nversion = \"2\"\nwheels = [{ url = \"https://h/b-2-cp311-cp311-win32.whl\", hash = \"sha256:" HASH "\" },\n"
         " { url = \"https://h/b-2-cp311-cp311-manylinux_2_17_x86_64.whl\", hash = \"sha256:" HASH2 "\", size = 5 }]\n"
@@ -227,6 +232,9 @@ TEST(uv_lock_follows_the_graph)
     struct px_pins pins = read_pins(PX_PINS_UV, text);
     check_chosen(&pins, NULL, "a 1 -\nb 2 b-2-cp311-cp311-manylinux_2_17_x86_64.whl\nd 3 d-3.tar.gz\n");
     check_chosen(&pins, none, "a 1 -\nb 2 b-2-cp311-cp311-manylinux_2_17_x86_64.whl\n");
+    struct px_marker_env with = environment;
+    with.extras = (const char *const[]){"web", NULL};
+    check_chosen_by(&pins, &with, none, "a 1 -\nb 2 b-2-cp311-cp311-manylinux_2_17_x86_64.whl\nnever 5 -\n");
     ASSERT_STR(px_pins_id(&pins), pins.bytes.hex);
     px_pins_done(&pins);
 }

@@ -152,3 +152,51 @@ TEST(edits_change_what_was_meant)
         px_toml_free(t);
     }
 }
+
+/* ---- items of lists: `i` of [p] d becomes the text, or goes ---- */
+
+static const struct {
+    const char *before;
+    uint32_t index;
+    const char *text;
+    int answer;
+    const char *after;
+} items[] = {
+    {"[p]\nx = 1\n", 0, "a", 0, "[p]\nx = 1\nd = [\"a\"]\n"},
+    {"[p]\nd = [] # c\n", 0, "a", 0, "[p]\nd = [\"a\"] # c\n"},
+    {"[p]\nd = [\n  # none\n]\n", 0, "a", 0, "[p]\nd = [\"a\"\n  # none\n]\n"},
+    {"[p]\nd = ['a']\n", 1, "b\"", 0, "[p]\nd = ['a', \"b\\\"\"]\n"},
+    {"[p]\nd = ['a', ]\n", 1, "b", 0, "[p]\nd = ['a', \"b\", ]\n"},
+    {"[p]\nd = [\n\t'a', # c,]\n]\n", 1, "b", 0, "[p]\nd = [\n\t'a', # c,]\n\t\"b\",\n]\n"},
+    {"[p]\nd = [\n  'a' # c\n]\n", 1, "b", 0, "[p]\nd = [\n  'a', # c\n  \"b\"\n]\n"},
+    {"[p]\r\nd = [\r\n  'a',\r\n]\r\n", 1, "b", 0, "[p]\r\nd = [\r\n  'a',\r\n  \"b\",\r\n]\r\n"},
+    {"[p]\nd = [\n  'a']\n", 1, "b", 0, "[p]\nd = [\n  'a', \"b\"]\n"},
+    {"[p]\nd = [\n  'a'\n  , # c\n]\n", 1, "b", 0, "[p]\nd = [\n  'a'\n  , # c\n  \"b\",\n]\n"},
+    {"p = { d = ['a'], e = 1 }\n", 1, "b", 0, "p = { d = ['a', \"b\"], e = 1 }\n"},
+    {"[p]\nd = ['a', {i = 'x'}]\n", 2, "b", 0, "[p]\nd = ['a', {i = 'x'}, \"b\"]\n"},
+    {"[p]\nd = ['a', 'b']\n", 0, "c", 0, "[p]\nd = [\"c\", 'b']\n"},
+    {"[p]\nd = ['a', 'b']\n", 0, NULL, 0, "[p]\nd = ['b']\n"},
+    {"[p]\nd = ['a', 'b']\n", 1, NULL, 0, "[p]\nd = ['a']\n"},
+    {"[p]\nd = ['a']\n", 0, NULL, 0, "[p]\nd = []\n"},
+    {"[p]\nd = ['a',]\n", 0, NULL, 0, "[p]\nd = []\n"},
+    {"[p]\nd = [\n  'a', # x\n  # y\n  'b'\n]\n", 0, NULL, 0, "[p]\nd = [\n  # y\n  'b'\n]\n"},
+    {"[p]\nd = [\n  'a', # x\n  'b'\n]\n", 1, NULL, 0, "[p]\nd = [\n  'a', # x\n]\n"},
+    {"[p]\nd = [\n  'a', 'b',\n  'c']\n", 2, NULL, 0, "[p]\nd = [\n  'a', 'b']\n"},
+    {"[p]\nd = ['a']\n", 1, NULL, 1, ""},
+    {"[p]\n", 0, NULL, 1, ""},
+    {"[p]\nd = 1\n", 0, "a", -EEXIST, ""},
+    {"[[p.d]]\n", 0, "a", -EEXIST, ""},
+};
+
+TEST(items_of_lists_change_in_their_style)
+{
+    static const char *const path[] = {"p", "d"};
+    for (size_t i = 0; i < PX_COUNT_OF(items); i++) {
+        px_auto_buf struct px_buf out = PX_BUF(1 << 20);
+        struct px_toml *t = read_text(items[i].before);
+        int r = px_toml_item(t, path, 2, items[i].index, items[i].text, &out);
+        if (r != items[i].answer || (r == 0 && !px_equal(px_buf_text(&out), items[i].after)))
+            px_test_fail(__FILE__, __LINE__, "case %zu: %d instead of %d:\n%s", i, r, items[i].answer, px_buf_text(&out));
+        px_toml_free(t);
+    }
+}

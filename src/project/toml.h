@@ -78,3 +78,7 @@ void px_toml_place(const struct px_toml *t, uint32_t at, uint32_t *ret_line, uin
 int px_toml_set(const struct px_toml *t, const char *const *path, size_t length, const char *value, struct px_buf *out);
 /* Takes the key with its line away; a header that stays empty stays. 1 if it was not there. */
 int px_toml_remove(const struct px_toml *t, const char *const *path, size_t length, struct px_buf *out);
+/* toml_list.c: the item of an array of that number with this text; the number behind the last one adds it, and makes an
+ * array that is not there; NULL takes the item away, with its line if it has one of its own. 1: nothing to change. */
+int px_toml_item(const struct px_toml *t, const char *const *path, size_t length, uint32_t index, const char *text,
+                 struct px_buf *out);

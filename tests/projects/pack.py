@@ -19,7 +19,7 @@ sys.path[:0] = [str(HERE), *(str(HERE.parent / name) for name in ("envs", "bases
 sys.dont_write_bytecode = True
 import leaks  # noqa: E402
 from cases import TESTS, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
-from projects import ALPHA, LIMIT_S, World, equal, tree  # noqa: E402
+from projects import ALPHA, LIMIT_S, Wheel, World, equal, tree  # noqa: E402
 from pack_place import CLEAN, MAIN, Archive, commit, git, make, pack, packed_files  # noqa: E402
 import bad_input  # noqa: E402,F401
 import pack_files  # noqa: E402,F401
@@ -107,6 +107,14 @@ def without_git_everything_is_clean(w):
     equal(sorted(packed_files(project)), [".gitignore", ".ignore", "keep.log", "main.py", "pyproject.toml", "requirements.txt"], "files")
 
 
+def unpacked(made, root):
+    """The files of an archive's layers, as a root."""
+    for descriptor in made.manifest["layers"]:
+        with tarfile.open(fileobj=io.BytesIO(made.blob(descriptor))) as tar:
+            tar.extractall(root, members=[m for m in tar if not m.isdev()])
+    return root
+
+
 @test
 def the_own_package_is_in_the_image(w):
     project = make(w, {"src/demo/__init__.py": b"import alpha\ndef main():\n    print('own', __file__)\n"}, more='[project.scripts]\nmycli = "demo:main"\n')
@@ -114,13 +122,100 @@ def the_own_package_is_in_the_image(w):
     pack(project, "--out", str(out))
     made = Archive(out)
     equal(made.config["config"]["Cmd"], ["mycli"], "what it runs")
-    root = project.dir.parent / "rootfs"
-    for descriptor in made.manifest["layers"]:
-        with tarfile.open(fileobj=io.BytesIO(made.blob(descriptor))) as tar:
-            tar.extractall(root, members=[m for m in tar if not m.isdev()])
+    root = unpacked(made, project.dir.parent / "rootfs")
     words = [word for line in made.config["config"]["Env"] for word in ("-e", line)]
     done = project.run("exec", "--rootfs", str(root), *words, "-w", "/app", "--", *made.config["config"]["Cmd"])
     equal(done.stdout, "own /app/src/demo/__init__.py\n", "the image runs it")
+
+
+@test
+def the_image_runs_as_the_sandbox_does(w):
+    project = make(w, more='[tool.px.env]\nPX_PYTHON = "mine"\nGREETING = "hello"\n')
+    said = "import json, os; print(json.dumps([os.getuid(), os.getgid(), os.getcwd(), dict(os.environ)]))"
+    uid, gid, cwd, inside = json.loads(project.run("run", "--sandbox", "python", "-c", said).stdout)
+    out = project.dir.parent / "image.tar"
+    pack(project, "--out", str(out))
+    made = Archive(out)
+    config = made.config["config"]
+    equal((config["User"], config["WorkingDir"]), (f"{uid}:{gid}", cwd), "user and directory")
+    variables = dict(line.split("=", 1) for line in config["Env"])
+    for name in ("HOME", "PATH", "VIRTUAL_ENV", "PX_PROJECT_ROOT", "PX_SANDBOX", "PX_SANDBOX_ID", "PYTHONDONTWRITEBYTECODE", "GREETING", "LANG"):
+        equal(variables[name], inside[name], name)
+    equal(variables["PX_PYTHON"], "/px/env/bin/python3.11", "PX_PYTHON, which is px's to say")
+    with tarfile.open(fileobj=io.BytesIO(made.blob(made.manifest["layers"][-2]))) as tar:
+        equal((tar.getmember("home/sandbox").mode, tar.getmember("home").mode), (0o1777, 0o755), "its home")
+
+
+SEEN = """import compiled.deep.module as m, importlib.util, json, os
+data = open(m.__cached__, "rb").read()
+source = open(m.__file__, "rb").read()
+print(json.dumps([m.__file__, m.__cached__, int.from_bytes(data[4:8], "little"), data[8:16] == importlib.util.source_hash(source), m.name.__code__.co_filename,
+                  sorted(os.listdir(os.path.dirname(m.__cached__)))]))
+"""
+
+
+@test
+def packages_have_byte_code(w):
+    """Made once, by the base's Python, without times: the same in the sandbox, in the image, and in another store."""
+    wheel = Wheel("compiled", "1", {"compiled/__init__.py": b"", "compiled/deep/__init__.py": b"", "compiled/deep/module.py": b"def name(x):\n    return x in {None, 'a', 'b', 1.5}\n",
+                                    "compiled/deep/broken.py": b"this is no Python\n", "compiled/deep/zero.py": b"x = '\0'\n", "compiled/data.txt": b"",
+                                    "compiled/deep/__pycache__/module.cpython-311.pyc": b"of another time"})
+    digests = []
+    for _ in range(2):
+        project = w.project(wheel)
+        project.synced()
+        commit(project.dir)
+        source, cached, flags, same, name, names = json.loads(project.run("run", "--sandbox", "python", "-c", SEEN).stdout)
+        check(source.startswith("/px/store/pkg-builds/") and cached.startswith(os.path.dirname(source)), f"{source} {cached}")
+        equal((flags, same, name), (1, True, source), "an unchecked hash, and the path in the sandbox")
+        equal(names, ["__init__.cpython-311.pyc", "module.cpython-311.pyc"], "what could be compiled")
+        out = project.dir.parent / "image.tar"
+        digests.append(pack(project, "--out", str(out), "--check-repro")["layers"][1]["digest"])
+        made = Archive(out)
+        with tarfile.open(fileobj=io.BytesIO(made.blob(made.manifest["layers"][1]))) as tar:
+            equal(tar.getmember(cached.lstrip("/")).mode, 0o644, "in the image")
+        project.run("run", "python", "-c", "import compiled.deep.module")
+        check(not [p for p in (project.home / "store/trees").glob("*/root/site-packages/compiled/__pycache__")], "the package's own tree was changed")
+    equal(digests[0], digests[1], "in two stores")
+
+
+def names_in(made):
+    """The names of the packages in the environment of an image."""
+    for descriptor in made.manifest["layers"]:
+        with tarfile.open(fileobj=io.BytesIO(made.blob(descriptor))) as tar:
+            if "px/env/manifest.json" in tar.getnames():
+                return [p["name"] for p in json.load(tar.extractfile("px/env/manifest.json"))["packages"]]
+    return None
+
+
+@test
+def what_development_needs_is_not_shipped(w):
+    wheels = (ALPHA, Wheel("base-lib", "1"), Wheel("fast", "1"), Wheel("checker", "1", metadata="Requires-Dist: base-lib\nRequires-Dist: colours>=1\n"),
+              Wheel("colours", "1"), Wheel("listed", "1"), Wheel("web", "1", metadata='Requires-Dist: base-lib\nRequires-Dist: fast ; extra == "quick"\n'
+                                                               'Requires-Dist: colours ; sys_platform == "win32"\n'))
+    project = w.project(*wheels)
+    manifest = project.dir / "pyproject.toml"
+    text = '[project]\nname = "demo"\nversion = "1"\ndependencies = ["alpha", "Web[quick]"]\n\n[dependency-groups]\ndev = ["checker"]\n\n[tool.px]\n'
+    manifest.write_text(text)
+    (project.dir / "main.py").write_bytes(MAIN)
+    project.synced()
+    commit(project.dir)
+    project.run("run", "python", "-c", "import checker, colours")
+    project.run("run", "--sandbox", "python", "-c", "import checker, colours")
+    out = project.dir.parent / "image.tar"
+    first = pack(project, "--out", str(out), "--check-repro")
+    equal(names_in(Archive(out)), ["alpha", "base-lib", "fast", "listed", "web"], "what is shipped")
+    check(first["profile_oid"] != project.explain()["profile_oid"], "the profile of development")
+    project.run("run", "--sandbox", "python", "-c", "import checker, colours")
+    check(pack(project)["cached"] and project.explain()["built"], "one image took the place of the other")
+    listed = json.dumps(project.ask("sandbox", "list"))
+    check(f'"{project.dir}/pyproject.toml"' in listed and '"gone": ["' not in listed, listed)
+    manifest.write_text(text + '[tool.px.dependencies]\ninclude-groups = ["dev"]\n')
+    project.synced()
+    commit(project.dir)
+    pack(project, "--out", str(out))
+    equal(names_in(Archive(out)), sorted(wheel.name for wheel in wheels), "a group that is named is the project's")
+    equal(pack(project)["profile_oid"], project.explain()["profile_oid"], "one profile")
 
 
 # ---- bytes ------------------------------------------------------------------------------------------------------------
@@ -244,7 +339,7 @@ def check_repro_finds_what_differs(w):
     project = make(w)
     equal(pack(project, "--check-repro")["checked"], True, "checked")
     trees = project.home / "store/trees"
-    for pattern, layer in (("*/root/store/pkg-builds/*/site-packages/alpha.py", "environment"), ("*/root/usr/bin/sed", "base")):
+    for pattern, layer in (("*/root/store/pkg-builds/*/site-packages/*.dist-info/METADATA", "environment"), ("*/root/usr/bin/sed", "base")):
         path = next(iter(trees.glob(pattern)))
         before, mode = path.read_bytes(), path.stat().st_mode
         path.chmod(0o644)
@@ -292,7 +387,7 @@ def a_workspace_is_packed_as_a_whole(w):
     project.run("sync")
     commit(project.dir)
     done = pack(project, cwd=core)
-    equal((done["workspace_root"], done["tag"]), (str(project.dir), f"px.local/all-of-it:{done['profile_oid'][:32]}"), "details")
+    equal((done["workspace_root"], done["tag"]), (str(project.dir), f"px.local/all-of-it:{done['commit']}"), "details")
     check("libs/core/core.py" in packed_files(project), "files")
 
 
@@ -319,12 +414,19 @@ def p31_names(w):
     check(not done["pushed"] and "out" not in done and done["system_deps"] == [] and done["store"] == str(project.home / "store"), f"{done}")
     manifest = project.dir / "pyproject.toml"
     for line, expected in (('name = "My App!"\nversion = "1.0+Local"', "px.local/my-app:1.0-local"),
-                           ('name = "a..b__c_-d."', f"px.local/a-b__c-d:{done['profile_oid'][:32]}"), ('name = "!!!"', f"px.local/px:{done['profile_oid'][:32]}")):
+                           ('name = "a..b__c_-d."', "px.local/a-b__c-d:COMMIT"), ('name = "!!!"', "px.local/px:COMMIT")):
         text = manifest.read_text()
         manifest.write_text(line.join(["[project]\n", "\ndependencies" + text.split("\ndependencies")[1]]))
         project.synced()
         commit(project.dir)
-        equal(pack(project)["tag"], expected, line)
+        now = git(project.dir, "rev-parse", "HEAD").strip()
+        equal(pack(project)["tag"], expected.replace("COMMIT", now), line)
+    (project.dir / "main.py").write_bytes(MAIN + b"#\n")
+    equal(pack(project, "--allow-dirty")["tag"], f"px.local/px:{now}-dirty", "code that no commit has")
+    commit(project.dir)
+    subprocess.run(["mv", str(project.dir / ".git"), str(project.dir.parent / "git")], check=True)
+    equal(pack(project)["tag"], f"px.local/px:{done['profile_oid'][:32]}", "without a repository")
+    subprocess.run(["mv", str(project.dir.parent / "git"), str(project.dir / ".git")], check=True)
     equal(pack(project, "--tag", "demo:7")["tag"], "demo:7", "a tag of one's own")
     check("demo:7" in json.dumps(project.ask("sandbox", "list")), "the list of images")
     project.refused("PX002", "pack", "image", "--tag", "Not A Name")

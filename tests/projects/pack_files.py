@@ -42,6 +42,23 @@ def p30_what_is_left_out(w):
 
 
 @test
+def what_builds_and_tests_leave_behind(w):
+    """It makes no project dirty and is not packed; what git tracks is."""
+    made = ("build/lib/x.py", "demo.egg-info/PKG-INFO", "src/demo.egg-info/PKG-INFO", ".eggs/x", "a.pyo", "htmlcov/index.html", ".coverage", "web/node_modules/x/y.js")
+    ours = ["pkg/build/__init__.py", "coverage", "egg-info", "pyo", "htmlcov.txt"]
+    project = make(w, {name: b"" for name in ours})
+    put(project.dir, *made)
+    equal(sorted(packed_files(project)), sorted([*ours, *OWN]), "files")
+    subprocess.run(["mv", str(project.dir / ".git"), str(project.dir.parent / "git")], check=True)
+    equal(sorted(packed_files(project)), sorted([*ours, *OWN]), "files without a repository")
+    subprocess.run(["mv", str(project.dir.parent / "git"), str(project.dir / ".git")], check=True)
+    git(project.dir, "add", "-f", *made)
+    git(project.dir, "commit", "-qm", "on purpose")
+    put(project.dir, "build/more.py", ".eggs/more")
+    equal(sorted(packed_files(project)), sorted([*made, *ours, *OWN]), "what git tracks")
+
+
+@test
 def ignored_as_git_ignores(w):
     """Trees and patterns by chance: the files are those that git itself names."""
     chance = random.Random(7)

@@ -4,6 +4,7 @@ says "$PX" run
 says "$PX" run --nosuch app.py
 says "$PX" run --memory 1g app.py
 says "$PX" run --auto-add app.py
+says "$PX" run --read-only app.py
 says "$PX" run --sandbox --base host app.py
 says "$PX" run --sandbox --preset default app.py
 says "$PX" run --plan app.py
