@@ -135,6 +135,7 @@ class GoodRun:
                 self.roles[call.process] = "starting" if "/px-" in call.text else "payload"
             if call.state != "inside" and call.process and call.number == numbers["execveat"]:
                 self.roles[call.process] = "init"
+        self.execve = numbers["execve"]
         self.late = self._late(numbers)
 
     def _late(self, numbers):
@@ -144,12 +145,17 @@ class GoodRun:
         return collections.Counter(call.number for call in mine[:done[-1] + 1 if done else len(mine)])
 
     def places(self, wanted):
-        """(process, number, nth, late) of every call that is made on the way to the payload."""
+        """(process, number, nth, late) of every call that is made on the way to the payload.
+
+        Those of px end where the payload's process asks for its program: px waits for that, and what it does then (px_cgroup_arm) it does beside
+        the payload. In which order the log has that and the first call of the program is chance.
+        """
         counts = collections.Counter()
-        found = []
+        found, asked = [], False
         for call in self.calls:
             role = self.roles.get(call.process, "helper")
-            if call.state == "inside" or (role == "px" and call.state == "running"):
+            asked = asked or (role == "payload" and call.number == self.execve and call.state != "inside")
+            if call.state == "inside" or (role == "px" and (asked or call.state == "running")):
                 continue
             counts[call.process, call.number] += 1
             nth = counts[call.process, call.number]
