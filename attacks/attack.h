@@ -158,4 +158,4 @@ struct seen_mount {
     char root[512], target[512], options[256], type[64], super[512];
 };
 int each_mount(int (*check)(const struct seen_mount *m));
-bool is_device_mount(const struct seen_mount *m);       /* one of the nodes in /dev; in a container its file system is a tmpfs */
+bool is_device_mount(const struct seen_mount *m);       /* a node in /dev, or /dev/null over a file; in a container of a tmpfs */

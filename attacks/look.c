@@ -1,6 +1,8 @@
 /* attacks/look.c - what several sections look at: the names in a directory, the mounts. */
 #include "attack.h"
 
+#include <sys/sysmacros.h>
+
 #include <dirent.h>
 
 bool listed(const char *name, const char *const list[], size_t count)
@@ -62,8 +64,10 @@ int only(const char *path, const char *const list[], size_t count)
 bool is_device_mount(const struct seen_mount *m)
 {
     struct stat st;
-    return strcmp(m->type, "devtmpfs") == 0 ||
-           (strncmp(m->target, "/dev/", 5) == 0 && lstat(m->target, &st) == 0 && S_ISCHR(st.st_mode));
+    if (strcmp(m->type, "devtmpfs") == 0)
+        return true;
+    bool node = lstat(m->target, &st) == 0 && S_ISCHR(st.st_mode);
+    return node && (strncmp(m->target, "/dev/", 5) == 0 || st.st_rdev == makedev(1, 3));
 }
 
 int each_mount(int (*check)(const struct seen_mount *m))
