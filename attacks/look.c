@@ -1,9 +1,8 @@
 /* attacks/look.c - what several sections look at: the names in a directory, the mounts. */
 #include "attack.h"
 
-#include <sys/sysmacros.h>
-
 #include <dirent.h>
+#include <sys/sysmacros.h>
 
 bool listed(const char *name, const char *const list[], size_t count)
 {
