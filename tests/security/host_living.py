@@ -192,7 +192,8 @@ def H2_living_keeper_gone(suite):
     with box:
         box.px("box", "exec", "l", "-d", "--", "/bin/sh", "-c",
                f"setsid sh -c 'sleep 1000; : {mark}' & setsid sh -c 'kill -STOP $$; : {mark}' & sleep 1000; : {mark}", check_status=0)
-        user = box.start("/bin/sh", "-c", f"sleep 1000; : {mark}")
+        user = box.start("/bin/sh", "-c", f"echo inside; sleep 1000; : {mark}")
+        check(user.stdout.readline() == b"inside\n", "the command of a user of the box")     # a shell on its way has the mark of another twice
         deadline = time.monotonic() + LIMIT
         while len(marked(mark)) < 5 and time.monotonic() < deadline:
             time.sleep(0.02)
