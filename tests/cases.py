@@ -75,6 +75,14 @@ def parser(place):
     return found
 
 
+def built(build, *names):
+    """px of a build, and these programs of it."""
+    build = build.resolve()
+    glibc = build / "glibc" if (build / "glibc").is_dir() else build
+    px = build / "px" if (build / "px").exists() else glibc / "px"
+    return [px, *(glibc / name for name in names)]
+
+
 def publish(name, programs, scripts, uid):
     """A directory with the programs, the scripts where they lie below tests/, and work/, which is the user's."""
     top = Path(tempfile.mkdtemp(prefix=name + "."))

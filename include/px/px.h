@@ -167,9 +167,9 @@ PX_API void px_box_free(struct px_box *box);
 
 /* ---- scratch: directories that live as long as who has made them ---- */
 
-/* A new directory of the caller's alone below `tmp`, locked (flock) by *ret_lock as long as that is open. One that no process holds
- * any more, because whoever has made it was killed, goes with the next call that sweeps. What a box gets to write is to be a directory
- * in it: the mode of its own must stay. */
+/* A new directory of the caller's alone below `tmp`, locked (flock) by *ret_lock as long as that is open. If its
+ * process is killed the lock is free, and the next call with `sweep` removes the directory. Give a box a directory in it to write to, not
+ * the directory itself: its mode must stay. */
 PX_API int px_scratch_make(const char *tmp, bool sweep, char **ret_path, int *ret_lock, struct px_err *e);
 /* Removes it with all that is in it; what holds the lock is the caller's to close. */
 PX_API void px_scratch_drop(const char *path);

@@ -87,6 +87,23 @@ static PyObject *tasks_config(PyObject *object, PyObject *none)
                          list_of(c->path), list_of(c->binds), list_of(c->env), c->base);
 }
 
+/* ---- answers ---- */
+
+static PyObject *nothing(PyObject *object, int r, const struct px_err *e)
+{
+    if (r < 0)
+        return py_error_raise(py_state_of(object), e);
+    Py_RETURN_NONE;
+}
+
+/* Frees the path. */
+static PyObject *taken_path(PyObject *object, int r, char *path, const struct px_err *e)
+{
+    PyObject *found = r < 0 ? py_error_raise(py_state_of(object), e) : PyUnicode_DecodeFSDefault(path);
+    free(path);
+    return found;
+}
+
 /* ---- workspaces ---- */
 
 struct given {
@@ -131,11 +148,7 @@ static PyObject *prepare(PyObject *object, const char *id, const struct given *g
     Py_BEGIN_ALLOW_THREADS
     r = px_task_prepare(tasks_of(object), id, g->files, g->count, NULL, &path, &e);
     Py_END_ALLOW_THREADS
-    if (r < 0)
-        return py_error_raise(py_state_of(object), &e);
-    PyObject *found = PyUnicode_DecodeFSDefault(path);
-    free(path);
-    return found;
+    return taken_path(object, r, path, &e);
 }
 
 static PyObject *tasks_prepare(PyObject *object, PyObject *args)
@@ -161,9 +174,7 @@ static PyObject *tasks_cleanup(PyObject *object, PyObject *args)
     Py_BEGIN_ALLOW_THREADS
     r = px_task_cleanup(tasks_of(object), id, &e);
     Py_END_ALLOW_THREADS
-    if (r < 0)
-        return py_error_raise(py_state_of(object), &e);
-    Py_RETURN_NONE;
+    return nothing(object, r, &e);
 }
 
 /* ---- branches and files ---- */
@@ -178,9 +189,7 @@ static PyObject *tasks_fork(PyObject *object, PyObject *args)
     Py_BEGIN_ALLOW_THREADS
     r = px_task_fork(tasks_of(object), from, to, &e);
     Py_END_ALLOW_THREADS
-    if (r < 0)
-        return py_error_raise(py_state_of(object), &e);
-    Py_RETURN_NONE;
+    return nothing(object, r, &e);
 }
 
 /* (((path, kind, is a link), ...), diff, truncated) */
@@ -241,9 +250,7 @@ static PyObject *tasks_export(PyObject *object, PyObject *args)
     r = px_task_export(tasks_of(object), id, dir, &e);
     Py_END_ALLOW_THREADS
     Py_DECREF(path);
-    if (r < 0)
-        return py_error_raise(py_state_of(object), &e);
-    Py_RETURN_NONE;
+    return nothing(object, r, &e);
 }
 
 static PyObject *tasks_checkout(PyObject *object, PyObject *args)
@@ -257,11 +264,7 @@ static PyObject *tasks_checkout(PyObject *object, PyObject *args)
     Py_BEGIN_ALLOW_THREADS
     r = px_task_checkout(tasks_of(object), id, &path, &e);
     Py_END_ALLOW_THREADS
-    if (r < 0)
-        return py_error_raise(py_state_of(object), &e);
-    PyObject *found = PyUnicode_DecodeFSDefault(path);
-    free(path);
-    return found;
+    return taken_path(object, r, path, &e);
 }
 
 static PyObject *tasks_read(PyObject *object, PyObject *args)

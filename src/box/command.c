@@ -50,18 +50,10 @@ static void add_places(struct request *r, const struct px_plan *plan, const stru
     r->head.places = (uint32_t)s->num;
 }
 
-static bool has_cgroup(const struct px_box *home, const char *word)
-{
-    for (size_t i = 0; i < home->result.mechanisms_count; i++)
-        if (px_starts_with(home->result.mechanisms[i], word))
-            return true;
-    return false;
-}
-
 /* Where a cgroup holds the home's memory, the bound on each process that stands in for one steps back, as in any box. */
 static bool held_by_cgroup(const struct px_box *home, const struct px_step *s)
 {
-    return s->attr == RLIMIT_AS && has_cgroup(home, "memory=cgroup");
+    return s->attr == RLIMIT_AS && px_report_has(&home->result, "memory=cgroup");
 }
 
 /* Where one holds the home's processes, the bound by user steps back as far as in any box: the one that counts is met first. Not
@@ -69,7 +61,7 @@ static bool held_by_cgroup(const struct px_box *home, const struct px_step *s)
 static uint64_t room(const struct px_box *home, const struct px_step *s)
 {
     enum { ROOM = 64 };
-    bool held = s->attr == RLIMIT_NPROC && s->num >= home->pids && has_cgroup(home, "pids=cgroup");
+    bool held = s->attr == RLIMIT_NPROC && s->num >= home->pids && px_report_has(&home->result, "pids=cgroup");
     return held && s->num < RLIM_INFINITY - ROOM ? ROOM : 0;
 }
 

@@ -75,7 +75,8 @@ static int add_loan(struct px_box *box, int fd, const struct px_tree_ids *owner)
     return 0;
 }
 
-/* The top first, and back last: whoever finds it with a box's id later knows that not everything may have come back. */
+/* The top gets the box's id before what is below it, and loses it last: if px is killed in between, its id shows that files below
+ * may still have an id of the box. */
 static int give_to_box(const struct px_box *box, int fd, const struct stat *st, const struct px_tree_ids *owner)
 {
     const struct px_tree_ids from[2] = {*owner, {st->st_uid, st->st_gid}}, to = ids_of_box(box);
@@ -96,44 +97,50 @@ static int lend_source(struct px_box *box, int source, const struct stat *st, co
     return r < 0 ? px_fail(e, PX_E_BIND, r, "cannot bind '%s' for writing: it cannot be lent to the box", path) : 0;
 }
 
-static int lend_step(struct px_box *box, const struct px_step *s, struct px_err *e)
-{
-    const char *path = px_plan_text(box->plan, s->src);
-    const struct px_tree_ids box_ids = ids_of_box(box);
+/* The source of a bind, open; who keeps the descriptor takes it. */
+struct source {
+    const char *path;
     struct stat st;
-    px_auto_fd int fd = open_source(path, s, &st, e);
-    if (fd < 0)
-        return -1;
-    int r = st.st_uid == geteuid() ? 1 : px_idmap_of_box(&box->ids, st.st_uid);
+    int fd;
+};
+
+static int lend_step(struct px_box *box, struct source *s, struct px_err *e)
+{
+    const struct px_tree_ids box_ids = ids_of_box(box);
+    int r = s->st.st_uid == geteuid() ? 1 : px_idmap_of_box(&box->ids, s->st.st_uid);
     if (r > 0)
-        return lend_source(box, px_fd_take(&fd), &st, path, e);
-    bool has_it = st.st_uid == box_ids.uid;     /* it lies in another bind of this box, or of the box that it joins */
-    if (has_it || is_open_to(&box_ids, &st, S_ISDIR(st.st_mode) ? 7 : 6))
+        return lend_source(box, px_fd_take(&s->fd), &s->st, s->path, e);
+    bool has_it = s->st.st_uid == box_ids.uid;  /* it lies in another bind of this box, or of the box that it joins */
+    if (has_it || is_open_to(&box_ids, &s->st, S_ISDIR(s->st.st_mode) ? 7 : 6))
         return 0;
-    return r == -EBUSY ? refuse_lent(path, e) : refuse_owner(path, &st, e);
+    return r == -EBUSY ? refuse_lent(s->path, e) : refuse_owner(s->path, &s->st, e);
 }
 
-static int check_readable(struct px_box *box, const struct px_step *s, struct px_err *e)
+static int check_readable(struct px_box *box, struct source *s, struct px_err *e)
 {
-    const char *path = px_plan_text(box->plan, s->src);
     const struct px_tree_ids box_ids = ids_of_box(box);
-    struct stat st;
-    px_auto_fd int fd = open_source(path, s, &st, e);
-    if (fd < 0)
-        return -1;
-    return is_open_to(&box_ids, &st, S_ISDIR(st.st_mode) ? 5 : 4) ? 0 : refuse_closed(path, e);
+    return is_open_to(&box_ids, &s->st, S_ISDIR(s->st.st_mode) ? 5 : 4) ? 0 : refuse_closed(s->path, e);
+}
+
+static int open_and_do(struct px_box *box, const struct px_step *step, int (*what)(struct px_box *, struct source *, struct px_err *),
+                       struct px_err *e)
+{
+    struct source s = {.path = px_plan_text(box->plan, step->src)};
+    s.fd = open_source(s.path, step, &s.st, e);
+    int r = s.fd < 0 ? -1 : what(box, &s, e);
+    (void)px_fd_close(s.fd);
+    return r;
 }
 
 /* All that are written first: what is read may lie in one of them. */
-static int each_unmapped(struct px_box *box, bool writable, int (*what)(struct px_box *, const struct px_step *, struct px_err *),
-                         struct px_err *e)
+static int each_unmapped(struct px_box *box, bool writable, int (*what)(struct px_box *, struct source *, struct px_err *), struct px_err *e)
 {
     int count = 0;
     for (uint32_t i = 0; i < box->plan->count; i++) {
         const struct px_step *s = &box->plan->steps[i];
         if (s->op != PX_OP_BIND || !(s->flags & PX_STEP_UNMAPPED) || writable != !(s->attr & PX_MOUNT_RDONLY))
             continue;
-        if (what(box, s, e) < 0)
+        if (open_and_do(box, s, what, e) < 0)
             return -1;
         count++;
     }

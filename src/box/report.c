@@ -24,7 +24,7 @@ static void hit(struct px_result *r, const char *limit, const char *counter, uin
         r->limits_hit[r->limits_hit_count++] = (struct px_limit_hit){limit, counter, value};
 }
 
-static bool has_mechanism(const struct px_result *r, const char *word)
+bool px_report_has(const struct px_result *r, const char *word)
 {
     for (size_t i = 0; i < r->mechanisms_count; i++)
         if (px_starts_with(r->mechanisms[i], word))
@@ -167,7 +167,7 @@ static void read_disk(struct px_box *box, struct px_result *r)
         return;
     for (unsigned i = 0; i < 32; i++)
         if (box->report.disk_full & (1u << i)) {
-            hit(r, px_policy_limited(box->disk_bytes) || has_mechanism(r, "disk=") ? "disk" : "tmpfs",
+            hit(r, px_policy_limited(box->disk_bytes) || px_report_has(r, "disk=") ? "disk" : "tmpfs",
                 "statfs: writable directories without a block or inode left", (uint64_t)__builtin_popcount(box->report.disk_full));
             break;
         }
@@ -286,8 +286,8 @@ void px_report_home(struct px_box *box)
     memcpy(to->mechanisms, from->mechanisms, sizeof to->mechanisms);
     memcpy(to->missing, from->missing, sizeof to->missing);
     box->carrier_mark = box->home->carrier ? box->home->carrier->mark(box->home->carrier) : NULL;
-    box->own_filter = !has_mechanism(from, "seccomp=profile");
-    box->strict = has_mechanism(from, "seccomp=strict");
+    box->own_filter = !px_report_has(from, "seccomp=profile");
+    box->strict = px_report_has(from, "seccomp=strict");
     if (box->home->alone || !box->home->has_cgroup)     /* a box of one command has counted nothing yet */
         return;
     struct px_cgroup_usage before = {0};

@@ -225,6 +225,7 @@ int px_flow_terminal(struct px_box *box);        /* box->terminal is there: both
 /* box/report.c: the result. */
 void px_report_isolation(struct px_box *box);  /* what is in force: known as soon as the box runs */
 void px_report_home(struct px_box *box);        /* the same for a command, from its home; before it starts */
+bool px_report_has(const struct px_result *r, const char *word);        /* a mechanism that begins so is in force */
 void px_report_make(struct px_box *box);
 void px_report_denials(const struct px_box *box, struct px_result *r);  /* adds them; of a home also while it lives */
 void px_report_network(struct px_box *box, struct px_result *r);        /* the same for its traffic; at the end */

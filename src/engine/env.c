@@ -304,6 +304,8 @@ static bool is_for(const json_t *record, const json_t *project)
 /* Each source archive was built with the capabilities that it would be built with now. */
 static int builds_fit(const json_t *record, const struct px_env_ask *ask, struct px_err *e)
 {
+    px_auto_free char *project = NULL;  /* what the manifest and the lock ask for, worked out once for all packages */
+    struct px_env_ask each = *ask;
     const json_t *item;
     size_t i;
     json_array_foreach(json_object_get(record, "packages"), i, item) {
@@ -311,7 +313,10 @@ static int builds_fit(const json_t *record, const struct px_env_ask *ask, struct
         px_auto_free char *now = NULL;
         if (json_is_true(json_object_get(item, "wheel")))
             continue;
-        if (!name || px_env_needs(ask, name, &now, e) < 0)
+        if (!each.capabilities && px_env_needs(ask, "", &project, e) < 0)
+            return -1;
+        each.capabilities = each.capabilities ? each.capabilities : project;
+        if (!name || px_env_needs(&each, name, &now, e) < 0)
             return -1;
         if (!had || !px_equal(had, now))
             return 2;

@@ -38,6 +38,13 @@ int px_task_line_write(const struct px_tasks *tasks, const char *id, struct px_b
 /* own/NAME, new and empty. */
 int px_task_scratch(const struct px_space *space, const char *name);
 void px_task_scratch_done(const struct px_space *space, const char *name);
+/* The directories that a walk has still to see. */
+struct px_task_dirs {
+    char **items;
+    size_t count, room;
+};
+int px_task_dirs_add(struct px_task_dirs *d, char *path); /* takes the path; NULL: -ENOMEM. -E2BIG: there are too many */
+char *px_task_dirs_take(struct px_task_dirs *d); /* the caller's to free(); NULL: that was the last, and the list is empty */
 /* Everything of a tree but devices, pipes, sockets, and the directory `skip` (NULL: none). */
 int px_task_copy(const struct px_layers *from, const struct stat *skip, int into);
 /* Checks a path and makes it plain: "a/./b" is a/b. */

@@ -30,25 +30,11 @@ static const char *type_of(mode_t mode)
 struct listing {
     const struct px_layers *tree;
     const char *dir;            /* the one that is listed now: "" or "a/b/" */
-    char **todo;
-    size_t count, room, seen;
+    struct px_task_dirs todo;
+    size_t seen;
     int (*each)(void *user, const struct px_task_entry *entry);
     void *user;
 };
-
-static int add_directory(struct listing *l, const char *path)
-{
-    if (l->count == l->room) {
-        size_t more = l->room ? 2 * l->room : 64;
-        char **bigger = realloc(l->todo, more * sizeof *bigger);
-        if (!bigger)
-            return -ENOMEM;
-        l->todo = bigger;
-        l->room = more;
-    }
-    l->todo[l->count] = strdup(path);
-    return l->todo[l->count++] ? 0 : -ENOMEM;
-}
 
 static int show_entry(void *user, const char *name, const struct stat *st)
 {
@@ -59,18 +45,14 @@ static int show_entry(void *user, const char *name, const struct stat *st)
         return path.err < 0 ? path.err : -E2BIG;
     const struct px_task_entry entry = {px_buf_text(&path), type_of(st->st_mode), (uint64_t)st->st_size, st->st_mode & 07777};
     int r = l->each(l->user, &entry);
-    return r >= 0 && S_ISDIR(st->st_mode) ? add_directory(l, entry.path) : r;
+    return r >= 0 && S_ISDIR(st->st_mode) ? px_task_dirs_add(&l->todo, px_buf_take(&path)) : r;
 }
 
 static int list_all(struct listing *l, const char *path)
 {
-    int r = add_directory(l, path);
-    while (l->count > 0) {
-        px_auto_free char *dir = l->todo[--l->count];
-        l->dir = dir;
-        r = r < 0 ? r : px_layers_list(l->tree, dir, show_entry, l);
-    }
-    free(l->todo);
+    int r = px_task_dirs_add(&l->todo, strdup(path));
+    for (; (l->dir = px_task_dirs_take(&l->todo)); free((char *)(uintptr_t)l->dir))
+        r = r < 0 ? r : px_layers_list(l->tree, l->dir, show_entry, l);
     return r;
 }
 

@@ -40,6 +40,34 @@ void px_task_scratch_done(const struct px_space *space, const char *name)
     px_space_drop(space->root, space->own, name);
 }
 
+/* ---- directories to come ---- */
+
+int px_task_dirs_add(struct px_task_dirs *d, char *path)
+{
+    if (path && d->count == d->room) {
+        size_t more = d->room ? 2 * d->room : 64;
+        char **bigger = more > DIRS_MAX ? NULL : realloc(d->items, more * sizeof *bigger);
+        if (!bigger) {
+            free(path);
+            return -E2BIG;
+        }
+        d->items = bigger;
+        d->room = more;
+    }
+    if (path)
+        d->items[d->count++] = path;
+    return path ? 0 : -ENOMEM;
+}
+
+char *px_task_dirs_take(struct px_task_dirs *d)
+{
+    if (d->count > 0)
+        return d->items[--d->count];
+    free(d->items);
+    *d = (struct px_task_dirs){0};
+    return NULL;
+}
+
 /* ---- copying ---- */
 
 struct copy {
@@ -47,25 +75,8 @@ struct copy {
     const struct stat *skip; /* a directory that is left out; NULL: none */
     int into, here;          /* the directory that is copied now */
     const char *dir;
-    char **todo;
-    size_t count, room;
+    struct px_task_dirs todo;
 };
-
-static int remember(struct copy *c, char *path)
-{
-    if (c->count == c->room) {
-        size_t more = c->room ? 2 * c->room : 64;
-        char **bigger = more > DIRS_MAX ? NULL : realloc(c->todo, more * sizeof *bigger);
-        if (!bigger) {
-            free(path);
-            return -E2BIG;
-        }
-        c->todo = bigger;
-        c->room = more;
-    }
-    c->todo[c->count++] = path;
-    return 0;
-}
 
 static int copy_entry(void *user, const char *name, const struct stat *st)
 {
@@ -83,8 +94,7 @@ static int copy_entry(void *user, const char *name, const struct stat *st)
     if (mkdirat(c->here, name, 0700) < 0)
         return -errno;
     px_buf_putc(&path, '/');
-    char *taken = px_buf_take(&path);
-    return taken ? remember(c, taken) : -ENOMEM;
+    return px_task_dirs_add(&c->todo, px_buf_take(&path));
 }
 
 static int copy_directory(struct copy *c, const char *dir)
@@ -105,12 +115,9 @@ int px_task_copy(const struct px_layers *from, const struct stat *skip, int into
 {
     struct copy c = {.from = from, .skip = skip, .into = into};
     int r = copy_directory(&c, "");
-    while (c.count > 0) {
-        px_auto_free char *dir = c.todo[--c.count];
+    for (char *dir; (dir = px_task_dirs_take(&c.todo)); free(dir))
         if (r >= 0)
             r = copy_directory(&c, dir);
-    }
-    free(c.todo);
     return r;
 }
 

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "box/supervise.h"
 #include "engine/verify_run.h"
 
 enum { JOBS = 2, JOBS_MAX = 64, LOOK_MSEC = 1000, TRIALS_PER_ROW = 5, TRIES = 5 };
@@ -64,14 +65,6 @@ static bool is_missing(const struct px_result *r, const char *what)
     return false;
 }
 
-static bool is_in_force(const struct px_result *r, const char *what)
-{
-    for (size_t i = 0; i < r->mechanisms_count; i++)
-        if (px_starts_with(r->mechanisms[i], what))
-            return true;
-    return false;
-}
-
 static unsigned tier_bit(const char *tier)
 {
     static const struct {
@@ -96,7 +89,7 @@ static void learn(struct px_verify_run *run, const struct px_policy *p, const st
     s->net_shared = p->net == PX_NET_HOST || p->net == PX_NET_BOX;
     s->net_carried = p->net == PX_NET_OUTBOUND || p->net == PX_NET_PASTA;
     s->overlay = p->overlay != NULL;
-    s->no_landlock = !is_in_force(r, "landlock") && !px_policy_without(p, PX_WITHOUT_LANDLOCK);
+    s->no_landlock = !px_report_has(r, "landlock") && !px_policy_without(p, PX_WITHOUT_LANDLOCK);
     s->groups_kept = is_missing(r, "groups");
     s->single_id = is_missing(r, "ids");
     for (size_t i = 0; i < p->tmpfs.count; i++)

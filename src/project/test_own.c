@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "harness/test.h"
+#include "project/fixture.h"
 #include "project/site.h"
 #include "store/canonical.h"
 
@@ -20,17 +21,6 @@
 #define BUILD "[build-system]\nrequires = [\"setuptools\"]\n"
 #define NAMED ",\"name\":\"demo\",\"version\":\"1.0\"}]"
 #define BARE "{\"packages\":[{\"entry_points\":\"\"" NAMED
-
-static void put(int dir, const char *path, const char *text)
-{
-    char part[256];
-    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
-        ASSERT_OK(px_fmt(part, sizeof part, "%.*s", (int)(slash - path), path));
-        ASSERT(mkdirat(dir, part, 0755) == 0 || errno == EEXIST);
-    }
-    px_auto_fd int fd = openat(dir, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    ASSERT_OK(px_write_full(fd, text, strlen(text)));
-}
 
 static int find(struct px_own *ret_own, struct px_err *e)
 {

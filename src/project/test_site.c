@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "harness/test.h"
+#include "project/fixture.h"
 #include "project/drift.h"
 #include "project/marker.h"
 #include "project/resolved.h"
@@ -22,18 +23,6 @@
 static const struct px_marker_env environment = {.os_name = "posix", .platform_system = "Linux", .python_full_version = "3.11.2",
                                                  .python_version = "3.11", .sys_platform = "linux"};
 static const struct px_tags debian = {.python_minor = 11, .libc_major = 2, .libc_minor = 36, .machine = "x86_64"};
-
-/* "a/b/pyproject.toml" below dir, with the directories on the way. */
-static void put(int dir, const char *path, const char *text)
-{
-    char part[256];
-    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
-        ASSERT_OK(px_fmt(part, sizeof part, "%.*s", (int)(slash - path), path));
-        ASSERT(mkdirat(dir, part, 0755) == 0 || errno == EEXIST);
-    }
-    px_auto_fd int fd = openat(dir, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    ASSERT_OK(px_write_full(fd, text, strlen(text)));
-}
 
 static int find(const char *below, struct px_site *ret_site, struct px_err *e)
 {

@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 sys.dont_write_bytecode = True
 import leaks  # noqa: E402
-from cases import TESTS, chosen, parser, publish, start_again, tell, verdict_of  # noqa: E402
+from cases import TESTS, built, chosen, parser, publish, start_again, tell, verdict_of  # noqa: E402
 from ground import Site  # noqa: E402
 import roots, formats, hostile, damage, layers, zips  # noqa: E401, E402, F401  each adds its tests
 
@@ -38,9 +38,7 @@ def main():
     if options.published:
         leaks.become_subreaper()
         return tell((f.__name__, *attempt(f, options.build, options.build / "work")) for f in chosen(TESTS, options.only))
-    build = options.build.resolve()
-    glibc = build / "glibc" if (build / "glibc").is_dir() else build
-    programs = [build / "px", glibc / "px-main", glibc / "px-layer", glibc / "tests/layer"]
+    programs = built(options.build, "px-main", "px-layer", "tests/layer")
     top = publish("archives", programs, [*HERE.glob("*.py"), HERE.parent / "leaks.py"], options.uid)
     return start_again(top, "archives/run.py", options)
 

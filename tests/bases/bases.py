@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True
 import debs  # noqa: E402
 import leaks  # noqa: E402
 import real as shared  # noqa: E402
-from cases import TESTS, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
+from cases import TESTS, Skip, built, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
 
 LIMIT_S = 900
 REAL = []
@@ -653,10 +653,7 @@ def main():
     options = words.parse_args()
     if options.published:
         return run_all(options)
-    build = options.build.resolve()
-    glibc = build / "glibc" if (build / "glibc").is_dir() else build
-    px = build / "px" if (build / "px").exists() else glibc / "px"
-    top = publish("bases", [px, glibc / "px-main", glibc / "px-layer"], [HERE / "bases.py", HERE / "debs.py", HERE.parent / "leaks.py", HERE.parent / "real.py"], options.uid)
+    top = publish("bases", built(options.build, "px-main", "px-layer"), [HERE / "bases.py", HERE / "debs.py", HERE.parent / "leaks.py", HERE.parent / "real.py"], options.uid)
     return start_again(top, "bases/bases.py", options, *["--real"] * options.real)
 
 

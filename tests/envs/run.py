@@ -27,7 +27,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 sys.dont_write_bytecode = True
 import leaks  # noqa: E402
 import real as shared  # noqa: E402
-from cases import TESTS, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
+from cases import TESTS, Skip, built, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
 from wheels import Wheel, lock, record_hash  # noqa: E402
 
 LIMIT_S = 300
@@ -584,9 +584,7 @@ def main():
     if options.published:
         leaks.become_subreaper()
         return tell((f.__name__, *attempt(f, options.build, options.build / "work")) for f in chosen(tests, options.only))
-    build = options.build.resolve()
-    glibc = build / "glibc" if (build / "glibc").is_dir() else build
-    programs = [build / "px", glibc / "px-main", glibc / "px-layer", glibc / "px-fetch", glibc / "tests/env-tool"]
+    programs = built(options.build, "px-main", "px-layer", "px-fetch", "tests/env-tool")
     top = publish("envs", programs, [*HERE.glob("*.py"), HERE.parent / "leaks.py", HERE.parent / "real.py"], options.uid)
     return start_again(top, "envs/run.py", options, *["--real"] * options.real)
 

@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), *(str(HERE.parent / name) for name in ("envs", "bases", "images")), str(HERE.parent)]
 sys.dont_write_bytecode = True
 import leaks  # noqa: E402
-from cases import TESTS, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
+from cases import TESTS, built, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
 from projects import ALPHA, LIMIT_S, Wheel, World, equal, tree  # noqa: E402
 from pack_place import CLEAN, MAIN, Archive, commit, git, make, pack, packed_files  # noqa: E402
 import bad_input  # noqa: E402,F401
@@ -464,11 +464,8 @@ def main():
     options = parser("build").parse_args()
     if options.published:
         return run_all(options)
-    build = options.build.resolve()
-    glibc = build / "glibc" if (build / "glibc").is_dir() else build
-    px = build / "px" if (build / "px").exists() else glibc / "px"
     scripts = [*HERE.glob("*.py"), *(HERE.parent / name for name in ("bases/debs.py", "envs/wheels.py", "leaks.py")), *(HERE.parent / "images").glob("*.py")]
-    programs = [px, *(glibc / name for name in ("px-main", "px-layer", "px-fetch", "px-git", "px-net", "tests/image-tool"))]
+    programs = built(options.build, "px-main", "px-layer", "px-fetch", "px-git", "px-net", "tests/image-tool")
     top = publish("px.pack", programs, scripts, options.uid)
     clean = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
     return start_again(top, "projects/pack.py", options, environment=clean)

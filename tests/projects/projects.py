@@ -25,7 +25,7 @@ sys.dont_write_bytecode = True
 import elf  # noqa: E402
 import leaks  # noqa: E402
 import python_base  # noqa: E402
-from cases import TESTS, WITHOUT_REASON, Problem, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
+from cases import TESTS, WITHOUT_REASON, Problem, Skip, built, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
 from wheels import Wheel  # noqa: E402  (of envs/)
 
 LIMIT_S = 900
@@ -838,12 +838,9 @@ def main():
     options = parser("build").parse_args()
     if options.published:
         return run_all(options)
-    build = options.build.resolve()
-    glibc = build / "glibc" if (build / "glibc").is_dir() else build
-    px = build / "px" if (build / "px").exists() else glibc / "px"
     scripts = [*(HERE / name for name in ("projects.py", "python_base.py", "elf.py")), HERE.parent / "bases/debs.py", HERE.parent / "envs/wheels.py",
                HERE.parent / "leaks.py"]
-    top = publish("projects", [px, *(glibc / name for name in ("px-main", "px-layer", "px-fetch", "px-net"))], scripts, options.uid)
+    top = publish("projects", built(options.build, "px-main", "px-layer", "px-fetch", "px-net"), scripts, options.uid)
     return start_again(top, "projects/projects.py", options)
 
 

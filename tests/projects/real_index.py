@@ -19,7 +19,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 sys.dont_write_bytecode = True
 import leaks  # noqa: E402
 import real as shared  # noqa: E402
-from cases import TESTS, Problem, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
+from cases import TESTS, Problem, Skip, built, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
 
 LIMIT_S = 1800
 MANIFEST = """[project]
@@ -290,10 +290,7 @@ def main():
     options = parser("build").parse_args()
     if options.published:
         return run_all(options)
-    build = options.build.resolve()
-    glibc = build / "glibc" if (build / "glibc").is_dir() else build
-    px = build / "px" if (build / "px").exists() else glibc / "px"
-    programs = [px, *(glibc / name for name in ("px-main", "px-layer", "px-fetch", "px-git", "px-net"))]
+    programs = built(options.build, "px-main", "px-layer", "px-fetch", "px-git", "px-net")
     top = publish("projects-real", programs, [HERE / "real_index.py", HERE.parent / "leaks.py", HERE.parent / "real.py"], options.uid)
     try:
         home = bring_home(str(top / "px"), top, options.uid)

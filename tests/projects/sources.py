@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "envs"), str(HERE.parent / "bases"), str(HERE.parent)]
 sys.dont_write_bytecode = True
 import leaks  # noqa: E402
-from cases import TESTS, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
+from cases import TESTS, Skip, built, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
 from projects import Project, World, equal  # noqa: E402
 from wheels import Wheel  # noqa: E402  (of envs/)
 
@@ -330,12 +330,9 @@ def main():
     options = parser("build").parse_args()
     if options.published:
         return run_all(options)
-    build = options.build.resolve()
-    glibc = build / "glibc" if (build / "glibc").is_dir() else build
-    px = build / "px" if (build / "px").exists() else glibc / "px"
     scripts = [*(HERE / name for name in ("sources.py", "projects.py", "python_base.py", "elf.py")), HERE.parent / "bases/debs.py",
                HERE.parent / "envs/wheels.py", HERE.parent / "leaks.py"]
-    top = publish("sources", [px, *(glibc / name for name in ("px-main", "px-layer", "px-fetch", "px-git", "px-net"))], scripts, options.uid)
+    top = publish("sources", built(options.build, "px-main", "px-layer", "px-fetch", "px-git", "px-net"), scripts, options.uid)
     return start_again(top, "projects/sources.py", options)
 
 
