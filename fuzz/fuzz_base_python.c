@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "engine/base_python.h"
+#include "env/base_python.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

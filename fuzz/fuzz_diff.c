@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "fuzz.h"
-#include "base/diff.h"
+#include "changes/unified.h"
 
 enum { DIFF_MAX = 1 << 22 };
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "net/dns.h"
+#include "helpers/net/dns.h"
 
 /* What was accepted can be answered, and the answer is one to that question. */
 static void check_question(const uint8_t *data, size_t size)

@@ -4,7 +4,7 @@
 
 #include "base/fd.h"
 #include "fuzz.h"
-#include "infer/elf.h"
+#include "env/elf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "net/hello.h"
+#include "helpers/net/hello.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

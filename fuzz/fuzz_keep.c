@@ -1,7 +1,7 @@
 /* fuzz/fuzz_keep.c - commands on their way to a keeper: what comes out again is what went in, and nonsense is refused. */
 #include <string.h>
 
-#include "engine/keep.h"
+#include "named/named_internal.h"
 #include "fuzz.h"
 
 /* Of one byte a field, a value or the end of both: gets further than random bytes do. */

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "engine/shell_line.h"
+#include "worker/shell_line.h"
 #include "fuzz.h"
 #include "px/worker.h"
 

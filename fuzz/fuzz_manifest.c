@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "fuzz.h"
 #include "project/own.h"
-#include "project/site.h"
+#include "project/locate.h"
 
 static void check_lists(const struct px_manifest *m)
 {

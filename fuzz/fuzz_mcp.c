@@ -2,7 +2,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "engine/worker.h"
+#include "worker/worker.h"
 #include "files/files.h"
 #include "fuzz.h"
 #include "serve/lines.h"

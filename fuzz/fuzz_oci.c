@@ -8,8 +8,8 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "fuzz.h"
-#include "image/parts.h"
-#include "image/pick.h"
+#include "image/documents.h"
+#include "image/select.h"
 
 static void check_digest(const struct px_oid *oid)
 {

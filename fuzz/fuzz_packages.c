@@ -8,9 +8,9 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "fuzz.h"
-#include "image/apt.h"
-#include "image/deb.h"
-#include "image/packages.h"
+#include "distro/apt.h"
+#include "distro/deb.h"
+#include "distro/packages.h"
 
 static void check_deb(const char *text, size_t size)
 {

@@ -9,7 +9,7 @@
 #include "fuzz.h"
 #include "store/canonical.h"
 #include "store/document.h"
-#include "store/inside.h"
+#include "store/store_internal.h"
 
 static void check_id(const struct px_oid *id)
 {

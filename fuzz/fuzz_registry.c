@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "fuzz.h"
-#include "image/talk.h"
+#include "image/registry.h"
 
 static void try_challenge(const char *text)
 {

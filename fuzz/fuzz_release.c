@@ -1,7 +1,7 @@
 /* fuzz/fuzz_release.c - any bytes as an os-release file: a family that exists, and a name that no terminal obeys. */
 #include <string.h>
 
-#include "engine/doctor.h"
+#include "doctor/doctor.h"
 #include "fuzz.h"
 
 static void check_release(const struct px_release *r)

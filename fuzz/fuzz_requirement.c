@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "project/marker.h"
-#include "project/tags.h"
-#include "project/version.h"
+#include "pep/marker.h"
+#include "pep/tags.h"
+#include "pep/version.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -4,7 +4,7 @@
 
 #include <px/px.h>
 
-#include "engine/keep_tar.h"
+#include "named/tar.h"
 #include "fuzz.h"
 
 struct seen {

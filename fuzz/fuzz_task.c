@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "engine/task.h"
-#include "engine/task_line.h"
+#include "task/task.h"
+#include "task/line.h"
 #include "fuzz.h"
 
 static void check_config(const char *text, size_t size)

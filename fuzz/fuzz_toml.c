@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "fuzz.h"
-#include "project/toml.h"
+#include "config/toml.h"
 
 static void check_nodes(const struct px_toml *t)
 {

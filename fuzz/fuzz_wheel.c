@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "fuzz.h"
-#include "project/wheel.h"
+#include "pep/wheel.h"
 
 static void try_header(const char *text, size_t size)
 {

@@ -6,10 +6,10 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "engine/project_pack.h"
+#include "project/pack.h"
 #include "fuzz.h"
 #include "image/oci.h"
-#include "image/worktree.h"
+#include "transfer/worktree.h"
 
 static void check_path(const char *path)
 {

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "engine/worker.h"
-#include "engine/yaml.h"
+#include "worker/worker.h"
+#include "config/yaml.h"
 #include "fuzz.h"
 
 static size_t check_node(const struct px_yaml *n, size_t depth)

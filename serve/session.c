@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/diff.h"
+#include "changes/unified.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/json.h"

@@ -15,12 +15,12 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/json.h"
-#include "engine/env.h"
-#include "engine/sandbox.h"
-#include "infer/infer.h"
-#include "infer/libraries.h"
-#include "project/manifest.h"
-#include "project/pins.h"
+#include "env/env.h"
+#include "catalog/catalog.h"
+#include "env/infer.h"
+#include "env/libraries.h"
+#include "pep/manifest.h"
+#include "pep/lock.h"
 
 enum { FILE_MAX = 16 << 20, PACKAGES_MAX = 64 };
 

@@ -122,7 +122,7 @@ def control(path):
 
 
 def attack(world, times=15):
-    """Every operation through in/d and in/d/x.md: src/files/test_race.c does it with a million swaps. How many reads gave our own text."""
+    """Every operation through in/d and in/d/x.md: src/boxes/files/test_race.c does it with a million swaps. How many reads gave our own text."""
     mine = 0
     for i in range(times):
         answer = world.ask("read", "in/d/x.md")

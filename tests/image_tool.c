@@ -1,4 +1,4 @@
-/* image-tool WORD ARGUMENT... - the functions of src/image/oci.h one by one, for tests/images.py. PX_HOME is the store.
+/* image-tool WORD ARGUMENT... - the functions of src/formats/image/oci.h one by one, for tests/images.py. PX_HOME is the store.
  *
  *     make COMPRESSION [@NAME=TEXT...] DIR...    an image with annotations and a layer for each directory
  *     read PATH [NAME]                 load ID
@@ -19,8 +19,8 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "image/oci.h"
-#include "image/parts.h"
-#include "image/worktree.h"
+#include "image/documents.h"
+#include "transfer/worktree.h"
 
 struct call {
     struct px_store *store;

@@ -13,8 +13,8 @@
 #include <px/sandbox.h>
 
 #include "base/err.h"
-#include "image/helper.h"
-#include "image/layer.h"
+#include "helper/helper.h"
+#include "transfer/layer.h"
 
 static int said(const struct px_err *e)
 {

@@ -1,6 +1,6 @@
-/* gen-filter - prints the seccomp programs of px as C arrays, for src/kernel/seccomp.c.
+/* gen-filter - prints the seccomp programs of px as C arrays, for src/core/kernel/seccomp.c.
  *
- * The filters are data/syscalls.def and data/rules.def as src/seccomp/builtin.c reads them, compiled by src/seccomp/assemble.c.
+ * The filters are data/syscalls.def and data/rules.def as src/formats/seccomp/builtin.c reads them, compiled by src/formats/seccomp/assemble.c.
  * libseccomp is the second opinion on names and numbers: a wrong row stops the build. */
 #include <linux/filter.h>
 #include <seccomp.h>

@@ -8,7 +8,7 @@
 
 #include <curl/curl.h>
 
-#include "image/fetch_wire.h"
+#include "transfer/fetch_wire.h"
 
 enum { FETCH_SOCKET = 3 };
 

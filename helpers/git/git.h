@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "image/git_wire.h"
+#include "transfer/git_wire.h"
 
 enum { GIT_SOCKET = 3, GIT_TOP = 4, GIT_OUT = 5, GIT_ELSEWHERE = 6 };
 

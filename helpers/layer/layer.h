@@ -11,7 +11,7 @@
 
 #include <px/px.h>
 
-#include "image/layer.h"
+#include "transfer/layer.h"
 #include "store/hash.h"
 
 enum {

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "helpers/confine.h"
 #include "helpers/layer/layer.h"
-#include "image/layer_wire.h"
+#include "transfer/layer_wire.h"
 #include "kernel/abi.h"
 
 enum { SOCKET = 3, FIRST = 4, SECOND = 5, THIRD = 6, USAGE = 2, THREADS = 2 };

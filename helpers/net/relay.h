@@ -11,7 +11,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "net/dns.h"
+#include "helpers/net/dns.h"
 #include "net/wire.h"
 
 struct relay;

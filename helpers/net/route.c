@@ -7,7 +7,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "helpers/net/link.h"
-#include "net/hello.h"
+#include "helpers/net/hello.h"
 
 enum { LOOKS_MAX = 64 };
 

@@ -7,7 +7,7 @@
     globals   libpx.so and libpx.a have no mutable globals
     headers   every header in src/ opens with a comment and has #pragma once
     follow    the Python package changes files of the host through descriptors: a path can be a link that a box made
-    address   IP addresses are compared in src/net/address.c alone, which knows all spellings of one
+    address   IP addresses are compared in src/core/net/address.c alone, which knows all spellings of one
     state     no directory of px's on disk is reached but by the functions of state/state.h, or the line says why
     printing  the command prints words by functions that quote what comes in by %s, and by conversions that these know
     init      px-init makes no call that a filter of the box refuses: it answers for those itself, and would wait for ever
@@ -309,7 +309,7 @@ def check_headers(repo, _build):
 
 # ---- (f) the calls of px-init --------------------------------------------------------------------------------------
 
-INIT_ALSO = ("src/base/bare.h", "src/kernel/notify.c", "src/kernel/payload.h")
+INIT_ALSO = ("src/core/base/bare.h", "src/core/kernel/notify.c", "src/core/init/payload.h")
 
 
 def check_init(repo, _build):
@@ -385,9 +385,9 @@ def check_follow(repo, _build):
 # What leads px, its credentials or a box to a host, and the only files that use it. Each of them judges who named the host: a lock or a manifest
 # may lead to the caller's own index (px_index_has) or to the open network (outward), and gets no credentials.
 REACH = {
-    r"\bpx_fetch\s*\(": ("src/image/fetch.c", "src/image/fetch.h", "src/image/talk.c", "src/image/login.c", "src/engine/env_source.c"),
-    r"\bpx_login_find\s*\(": ("src/image/login.c", "src/image/talk.c", "src/image/talk.h"),
-    r'"net",\s*"host"': ("src/engine/sandbox_box.c",),
+    r"\bpx_fetch\s*\(": ("src/formats/transfer/fetch.c", "src/formats/transfer/fetch.h", "src/formats/image/registry.c", "src/formats/image/credentials.c", "src/features/env/source.c"),
+    r"\bpx_login_find\s*\(": ("src/formats/image/credentials.c", "src/formats/image/registry.c", "src/formats/image/registry.h"),
+    r'"net",\s*"host"': ("src/boxes/start/buildbox.c",),
 }
 
 
@@ -415,13 +415,13 @@ ADDRESS_COMPARISONS = (
 
 
 def check_address(repo, _build):
-    """A comparison of the bytes of an IP address outside src/net/address.c misses its other spellings: NAT64, 6to4, mapped."""
+    """A comparison of the bytes of an IP address outside src/core/net/address.c misses its other spellings: NAT64, 6to4, mapped."""
     paths = [path for path in sources(repo, ("src", "cli", "helpers", "serve"), (".c", ".h")) if not path.name.startswith("test_")]
     findings = []
     for path in paths:
         code = read(path)
         names_addresses = "px_address" in code or re.search(r"\bs(?:in6?|6)?_addr\b", code)
-        if path == repo / "src/net/address.c" or not names_addresses:
+        if path == repo / "src/core/net/address.c" or not names_addresses:
             continue            # `bytes` of others, such as hashes
         written, stripped = code.splitlines(), strip(code)
         lines = {stripped.count("\n", 0, match.start()) + 1 for comparison in ADDRESS_COMPARISONS for match in comparison.finditer(stripped)}
@@ -550,8 +550,8 @@ def main_check(repo, build):
 
 GOOD = {
     "src/layers.txt": "# law\nbase:\nkernel: base\ncli:\n",
-    "src/base/buf.h": "/* base/buf.h - bytes. */\n#pragma once\n",
-    "src/kernel/clone.c": '#include "base/buf.h"\n#include <sys/types.h>\n/* strcpy(a, b) */\nint f(void) { return g("exit(1)"); }\n',
+    "src/core/base/buf.h": "/* base/buf.h - bytes. */\n#pragma once\n",
+    "src/core/kernel/clone.c": '#include "base/buf.h"\n#include <sys/types.h>\n/* strcpy(a, b) */\nint f(void) { return g("exit(1)"); }\n',
     "cli/main.c": '#include <px/px.h>\n#include "render.h"\nint h(void) { return x->signal(1) + px_exit(2); }\n',
     "tools/banned.txt": "strcpy # no bound\nexit # a library never ends its caller\nsignal # process-wide\n"
                         "chown # follows\nfchownat AT_NOFOLLOW AT_EMPTY # follows\n"
@@ -564,25 +564,25 @@ CALLS = ("PX_SYSCALL(read, 0, ALLOW, ALLOW, ALLOW)\nPX_SYSCALL(mount,  165, DENY
 # check, verdict that must come, a word its details must hold, files that differ from GOOD (None: missing)
 SAMPLES = [
     ("layers", "ok", "", {}),
-    ("layers", "FAIL", "clone.h", {"src/base/buf.c": '\n#include "kernel/clone.h"\n'}),
-    ("layers", "FAIL", "clone.h", {"src/base/buf.c": "#  include <kernel/clone.h>\n", "src/kernel/clone.h": "/* */\n"}),
-    ("layers", "ok", "", {"src/base/buf.c": "#include <kernel/system.h>\n"}),
+    ("layers", "FAIL", "clone.h", {"src/core/base/buf.c": '\n#include "kernel/clone.h"\n'}),
+    ("layers", "FAIL", "clone.h", {"src/core/base/buf.c": "#  include <kernel/clone.h>\n", "src/core/kernel/clone.h": "/* */\n"}),
+    ("layers", "ok", "", {"src/core/base/buf.c": "#include <kernel/system.h>\n"}),
     ("layers", "FAIL", "include/px", {"cli/main.c": '#include "base/buf.h"\n'}),
-    ("layers", "FAIL", "without ..", {"src/base/buf.c": '#include "../kernel/clone.h"\n'}),
+    ("layers", "FAIL", "without ..", {"src/core/base/buf.c": '#include "../kernel/clone.h"\n'}),
     ("layers", "FAIL", "no line", {"src/other/x.c": "int x;\n"}),
     ("layers", "FAIL", "no line", {"src/stray.c": "int x;\n"}),
     ("layers", "FAIL", "circle", {"src/layers.txt": "base: kernel\nkernel: base\ncli:\n"}),
     ("layers", "FAIL", "has no line", {"src/layers.txt": "base: nobody\nkernel: base\ncli:\n"}),
     ("layers", "FAIL", "two lines", {"src/layers.txt": "base:\nbase:\nkernel: base\ncli:\n"}),
     ("layers", "FAIL", "cannot read", {"src/layers.txt": None}),
-    ("layers", "ok", "", {"src/base/buf.c": '/* #include "kernel/clone.h" */\n#include "base/buf.h"\n#include "errors.def"\n'}),
+    ("layers", "ok", "", {"src/core/base/buf.c": '/* #include "kernel/clone.h" */\n#include "base/buf.h"\n#include "errors.def"\n'}),
     ("banned", "ok", "", {}),
-    ("banned", "FAIL", "buf.c:2: calls strcpy", {"src/base/buf.c": 'char *s = "/*";\nvoid f(void) { strcpy (a, b); }\n'}),
+    ("banned", "FAIL", "buf.c:2: calls strcpy", {"src/core/base/buf.c": 'char *s = "/*";\nvoid f(void) { strcpy (a, b); }\n'}),
     ("banned", "FAIL", "calls exit", {"cli/main.c": "int main(void) { exit(1); }\n"}),
     ("banned", "FAIL", "calls exit", {"cli/main.c": "int main(void) { exit(1); } /* banned: */\n"}),
     ("banned", "ok", "", {"cli/main.c": "int main(void) { exit(1); } /* banned: main may */\n"}),
-    ("banned", "ok", "", {"src/base/test_buf.c": "int f(void) { exit(1); }\n"}),
-    ("banned", "ok", "", {"src/base/buf.c": "int f(void) { _exit(1); } // exit(1)\nchar c = '\"'; char *t = \"exit(\";\n"}),
+    ("banned", "ok", "", {"src/core/base/test_buf.c": "int f(void) { exit(1); }\n"}),
+    ("banned", "ok", "", {"src/core/base/buf.c": "int f(void) { _exit(1); } // exit(1)\nchar c = '\"'; char *t = \"exit(\";\n"}),
     ("banned", "FAIL", "a.c:1: calls fchownat", {"helpers/x/a.c": "int f(void) { fchownat(d, g(1), 1, 1, 0); }\n"}),
     ("banned", "ok", "", {"serve/a.c": "int f(void) { return fchownat(d, g(1),\n u, 1, X | AT_NOFOLLOW); }\n"}),
     ("banned", "FAIL", "calls SYS_fchownat", {"serve/a.c": "int f(void) { return px_sys(SYS_fchownat, AT_EMPTY); }\n"}),
@@ -592,10 +592,10 @@ SAMPLES = [
     ("banned", "FAIL", "cannot read", {"tools/banned.txt": None}),
     ("banned", "FAIL", "is empty", {"tools/banned.txt": "# nothing\n"}),
     ("headers", "ok", "", {}),
-    ("headers", "FAIL", "does not start", {"src/base/buf.h": "#pragma once\n/* late */\n"}),
-    ("headers", "FAIL", "#pragma once", {"src/base/buf.h": "/* buf */\n#include <stddef.h>\n#pragma once\n"}),
-    ("headers", "FAIL", "#pragma once", {"src/base/buf.h": "/* #pragma once */\nint x;\n"}),
-    ("headers", "FAIL", "no header", {"src/base/buf.h": None}),
+    ("headers", "FAIL", "does not start", {"src/core/base/buf.h": "#pragma once\n/* late */\n"}),
+    ("headers", "FAIL", "#pragma once", {"src/core/base/buf.h": "/* buf */\n#include <stddef.h>\n#pragma once\n"}),
+    ("headers", "FAIL", "#pragma once", {"src/core/base/buf.h": "/* #pragma once */\nint x;\n"}),
+    ("headers", "FAIL", "no header", {"src/core/base/buf.h": None}),
     ("init", "FAIL", "makes no call", {"data/syscalls.def": CALLS}),
     ("init", "ok", "", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_read, 0);\n"}),
     ("init", "FAIL", "x.c:2: mount is refused", {"data/syscalls.def": CALLS, "src/init/x.c": "\npx_sys(SYS_mount);\n"}),
@@ -615,7 +615,7 @@ SAMPLES = [
         "os.rename(a, b, src_dir_fd=p, dst_dir_fd=p)", "open(path)", "open(path, 'rb')", "open(fd, 'wb')", "open(os.open(a, F, dir_fd=d), 'w')",
         "os.open(path, os.O_PATH)", "os.open(name, NEW, 0o600, dir_fd=place)", "text.replace('a', 'b')", "set().remove(1)",
         "path.mkdir()  # follow: the caller's own path")],
-    ("reach", "ok", "", {"src/image/talk.c": "int f(void) { return px_fetch(a); }\n", "src/base/test_x.c": 'set("net", "host");\n'}),
+    ("reach", "ok", "", {"src/formats/image/registry.c": "int f(void) { return px_fetch(a); }\n", "src/base/test_x.c": 'set("net", "host");\n'}),
     ("reach", "FAIL", "px_fetch(", {"src/engine/x.c": "int f(void) { return px_fetch(a); }\n"}),
     ("reach", "FAIL", '"net", "host"', {"src/engine/x.c": 'int f(void) { return set("net", "host"); }\n'}),
     ("address", "ok", "", {}),
@@ -629,21 +629,21 @@ SAMPLES = [
     ("address", "FAIL", "x.c:1: compares", {"cli/x.c": "int f(struct in6_addr *s6_addr) { return IN6_IS_ADDR_LOOPBACK(x); }\n"}),
     ("address", "FAIL", "x.c:1: compares", {"helpers/x.c": "int f(void) { return at->s_addr == 1; } /* address: */\n"}),
     ("address", "ok", "", {"helpers/x.c": "int f(void) { return at->s_addr == 1; } /* address: as written */\n"}),
-    ("address", "ok", "", {"src/net/address.c": "bool f(struct px_address *a) { return memcmp(a->bytes, b, 16) == 0; }\n"}),
+    ("address", "ok", "", {"src/core/net/address.c": "bool f(struct px_address *a) { return memcmp(a->bytes, b, 16) == 0; }\n"}),
     ("address", "ok", "", {"src/net/test_x.c": "bool f(struct px_address *a) { return memcmp(a->bytes, b, 16) == 0; }\n"}),
     ("address", "ok", "", {"src/store/x.c": "bool f(struct oid *a) { return memcmp(a->bytes, b, 32) == 0; }\n"}),
     ("address", "ok", "", {"src/net/x.c": "struct px_address a; memcpy(a.bytes, b, 16); to.sin_addr.s_addr = x; if (n == 4 && g(&a, a.bytes)) h(bytes.len == 3);\n"}),
     ("state", "ok", "", {}),
-    ("state", "FAIL", "buf.c:2: names .px", {"src/base/buf.c": '\nint f(void) { return mkdirat(d, ".px", 0700); }\n'}),
-    ("state", "FAIL", "names .px", {"src/base/buf.c": 'char *p = "%s/.px/tasks";\n'}),
-    ("state", "FAIL", "by a path", {"src/base/buf.c": 'int f(void) { return unlinkat(own, "layers/x", 0); }\n'}),
+    ("state", "FAIL", "buf.c:2: names .px", {"src/core/base/buf.c": '\nint f(void) { return mkdirat(d, ".px", 0700); }\n'}),
+    ("state", "FAIL", "names .px", {"src/core/base/buf.c": 'char *p = "%s/.px/tasks";\n'}),
+    ("state", "FAIL", "by a path", {"src/core/base/buf.c": 'int f(void) { return unlinkat(own, "layers/x", 0); }\n'}),
     ("state", "FAIL", "no later px", {"cli/main.c": "int f(void) { return mkdtemp (x) != 0; }\n"}),
-    ("state", "FAIL", "px_homes_make", {"src/base/buf.c": 'char *p = "%s/px-homes-%u";\n'}),
-    ("state", "FAIL", "the mark", {"src/base/buf.c": "int f(void) { return unlinkat(d, PX_STATE_MARK, 0); }\n"}),
-    ("state", "FAIL", "names .px", {"src/base/buf.c": 'char *p = ".px"; /* state: */\n'}),
-    ("state", "ok", "", {"src/base/buf.c": 'char *p = ".px"; /* state: only shown */\n/* ".px" mkdtemp( */\nchar *q = ".px-overlay";\n'}),
+    ("state", "FAIL", "px_homes_make", {"src/core/base/buf.c": 'char *p = "%s/px-homes-%u";\n'}),
+    ("state", "FAIL", "the mark", {"src/core/base/buf.c": "int f(void) { return unlinkat(d, PX_STATE_MARK, 0); }\n"}),
+    ("state", "FAIL", "names .px", {"src/core/base/buf.c": 'char *p = ".px"; /* state: */\n'}),
+    ("state", "ok", "", {"src/core/base/buf.c": 'char *p = ".px"; /* state: only shown */\n/* ".px" mkdtemp( */\nchar *q = ".px-overlay";\n'}),
     ("state", "ok", "", {"src/state/x.c": 'char *p = ".px"; int f(void) { return mkdtemp(x) != 0; }\n'}),
-    ("state", "ok", "", {"src/base/test_buf.c": 'char *p = ".px";\n'}),
+    ("state", "ok", "", {"src/core/base/test_buf.c": 'char *p = ".px";\n'}),
     ("printing", "ok", "", {}),
     ("printing", "ok", "", {"cli/render.c": 'int f(void) { return fputs(text, stdout); }\n'}),
     ("printing", "FAIL", "main.c:2: calls printf", {"cli/main.c": '\nint f(void) { return printf("%s\\n", name); }\n'}),

@@ -12,12 +12,12 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "infer/elf.h"
-#include "net/hello.h"
-#include "project/marker.h"
-#include "project/tags.h"
-#include "project/toml.h"
-#include "project/version.h"
+#include "env/elf.h"
+#include "helpers/net/hello.h"
+#include "pep/marker.h"
+#include "pep/tags.h"
+#include "config/toml.h"
+#include "pep/version.h"
 
 enum { FILE_MAX = 16 << 20, LINE_BYTES = 1 << 16 };
 

@@ -79,7 +79,7 @@ def self_test(px, prefix, who):
 
 
 def mechanisms():
-    return re.findall(r'^PX_WITHOUT\(\w+, "([^"]+)"', (REPO / "src/box/without.def").read_text(), re.M)
+    return re.findall(r'^PX_WITHOUT\(\w+, "([^"]+)"', (REPO / "src/core/policy/without.def").read_text(), re.M)
 
 
 def rows(px):

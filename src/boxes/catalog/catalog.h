@@ -1,0 +1,20 @@
+/* engine/sandbox.h - what the functions of px/sandbox.h share: the open store and whom to tell.
+ *
+ * Why:     bases, layers, images and the store's own care are files of their own; this is what they all begin with.
+ * Owns:    the store.
+ * Mustn't: keep anything else between calls. */
+#pragma once
+
+#include "transfer/layer.h"
+#include "store/store.h"
+
+struct px_sandbox {
+    struct px_store *store;
+    struct px_progress_to progress;
+};
+
+/* sandbox_delete.c: whether a box or a px that is running uses what the record stands for. 1, 0, -1. */
+int px_record_in_use(struct px_sandbox *s, enum px_record_kind kind, const struct px_oid *id, struct px_err *e);
+
+/* Which version of layout and identity this px makes: part of every sbx_id. */
+enum { PX_SBX_VERSION = 1 };

@@ -1,0 +1,21 @@
+/* engine/living.h - a connection with the keeper of a box, as its user has it.
+ *
+ * Owns:    its descriptors and the box that was handed over.
+ * Mustn't: be shared by threads. */
+#pragma once
+
+#include "named/named_internal.h"
+
+struct px_living {
+    char name[PX_BOX_NAME_MAX];
+    int boxes, dir, socket;
+    int defaults;               /* what commands start from; with home */
+    struct px_box *home;        /* NULL until a command needs it */
+    bool waits;                 /* a question is out that is answered when a command ends */
+    int cancel;                 /* borrowed; readable: give up */
+    bool stops;                 /* it was asked to stop */
+    char why[512];              /* the box has ended */
+};
+
+/* pidfd of its pid 1, borrowed; -1. */
+int px_living_init(struct px_living *living, struct px_err *e);

@@ -1,0 +1,120 @@
+#include "start/resolve.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <px/sandbox.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/sys.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "named/join.h"
+#include "catalog/catalog.h"
+#include "relay/relay.h"
+#include "runtime/runtime.h"
+#include "seccomp/print.h"
+#include "seccomp/profile.h"
+
+enum { INSTRUCTION = 8, PRINT_MAX = 16 << 20 };
+
+int px_beyond_filter(const struct px_policy *policy, struct px_host *host, struct sock_filter **ret_code, struct px_err *e)
+{
+    struct px_profile *profile = NULL;
+    uint16_t length = 0;
+    if (px_profile_read(policy->seccomp, &profile, e) < 0)
+        return -1;
+    const struct sock_filter *program = px_profile_program(profile, &length);
+    void *copy = malloc((size_t)length * INSTRUCTION);
+    if (copy)
+        memcpy(copy, program, (size_t)length * INSTRUCTION);
+    host->filter_sends = px_profile_permits(profile, SYS_sendmsg);
+    px_profile_free(profile);
+    if (!copy)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "--seccomp");
+    host->filter = *ret_code = copy;
+    host->filter_length = length;
+    return 0;
+}
+
+int px_beyond_warnings(const struct px_policy *policy, char **ret_text, struct px_err *e)
+{
+    px_auto_buf struct px_buf out = PX_BUF(1 << 20);
+    struct px_profile *profile = NULL;
+    if (px_policy_own_filter(policy))
+        return 0;
+    if (px_profile_read(policy->seccomp, &profile, e) < 0)
+        return -1;
+    const char *text;
+    for (size_t i = 0; (text = px_profile_warning(profile, i)); i++)
+        px_buf_printf(&out, "%s\n", text);
+    px_profile_free(profile);
+    *ret_text = out.len && out.err == 0 ? px_buf_take(&out) : NULL;
+    return 0;
+}
+
+int px_beyond_root(const struct px_policy *policy, bool ahead, char **ret_dir, struct px_root_lease **ret_lease, struct px_err *e)
+{
+    struct px_sandbox *sandbox = NULL;
+    if (px_sandbox_open(NULL, &sandbox, e) < 0)
+        return -1;
+    px_store_look_only(sandbox->store, ahead);
+    int r = px_sandbox_root(sandbox, policy->base, policy->rootfs, ret_dir, ret_lease, e);
+    px_sandbox_close(sandbox);
+    return r;
+}
+
+void px_beyond_root_free(struct px_root_lease *lease)
+{
+    px_root_lease_free(lease);
+}
+
+int px_beyond_join(const struct px_policy *policy, struct px_err *e)
+{
+    return px_join_find(policy->net_box, e);
+}
+
+int px_beyond_pasta(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e)
+{
+    return px_pasta_start(policy, ret_carrier, e);
+}
+
+int px_beyond_plan(const struct px_policy *policy, const char *const argv[], const struct px_host *host, char **ret_json,
+                   struct px_err *e)
+{
+    return px_runtime_plan(policy, argv, host, ret_json, e);
+}
+
+int px_beyond_start(const struct px_policy *policy, const char *const argv[], const struct px_host *host, const struct px_io *io,
+                    struct px_box **ret_box, struct px_err *e)
+{
+    return px_runtime_start(policy, argv, host, io, ret_box, e);
+}
+
+/* ---- what px policy show --seccomp prints ---- */
+
+static bool has_workspace(const struct px_policy *policy)
+{
+    bool writable = policy->work_dir || (policy->overlay && *policy->overlay);
+    for (size_t i = 0; i < policy->binds.count; i++)
+        writable = writable || policy->binds.items[i].writable;
+    return writable;
+}
+
+PX_API int px_policy_seccomp(const struct px_policy *policy, char **ret_json, struct px_err *e)
+{
+    px_auto_buf struct px_buf out = PX_BUF(PRINT_MAX);
+    struct px_json j = {.out = &out, .pretty = true};
+    struct px_profile *profile = NULL;
+    if (!px_policy_own_filter(policy) && px_profile_read(policy->seccomp, &profile, e) < 0)
+        return -1;
+    int r = px_seccomp_print(px_plan_filter(policy, has_workspace(policy)), profile, &j, NULL, e);
+    px_profile_free(profile);
+    px_buf_putc(&out, '\n');
+    if (r < 0 || out.err < 0)
+        return r < 0 ? r : px_fail(e, PX_E_MEMORY, out.err, "the filter is too large to print");
+    *ret_json = px_buf_take(&out);
+    return 0;
+}

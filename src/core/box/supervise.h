@@ -1,0 +1,234 @@
+/* box/supervise.h - one running box: started from a plan, watched by one epoll, ended as a whole.
+ *
+ * Why:     one state machine decides how a run ended: the first event wins and nothing is inferred from what the program wrote.
+ * Owns:    every descriptor of the box, its cgroups, its id range, the captured output.
+ * Mustn't: block in step, wait without a bound, kill by pid number, or grow with the program's output. */
+#pragma once
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+
+#include <px/px.h>
+
+#include "base/buf.h"
+#include "child/child.h"
+#include "box/disk.h"
+#include "box/pace.h"
+#include "plan/plan.h"
+#include "box/upper.h"
+#include "kernel/cgroup.h"
+#include "kernel/idmap.h"
+#include "init/wire.h"
+#include "net/wire.h"
+
+enum { PX_CHUNK = 4096, PX_FLOW_COUNT = 3 };
+
+/* One direction of bytes between the caller and the box. */
+struct px_flow {
+    int from, to;               /* -EBADF: closed, or (to) kept in `kept` */
+    bool from_ours, to_ours;    /* which of the two we close */
+    bool from_watched, to_watched;
+    bool from_file, to_file;    /* epoll refuses regular files: they are always ready */
+    bool closed;                /* nothing more will come */
+    bool splice;                /* from pipe to pipe, untouched: the kernel moves the pages */
+    bool stalled;               /* ... and the caller's pipe is full */
+    bool capture;               /* keep it; `to` may be there as well */
+    struct px_headtail kept;
+    bool bounded;               /* the command is gone, but others of its home may hold the pipe: only `rest` is still its own */
+    uint64_t rest;
+    bool dropped;               /* bytes were lost: over the limit, or no memory to keep them */
+    uint64_t total, limit;      /* bytes seen; where the run ends or the rest is dropped; 0: no limit */
+    uint32_t len, at;           /* what waits in chunk */
+    char *chunk;                /* PX_CHUNK bytes at the end of the box */
+};
+
+/* What an event of the epoll is about; the streams add their index. */
+enum { PX_EVENT_PIDFD, PX_EVENT_TIMER, PX_EVENT_OOM, PX_EVENT_FILES, PX_EVENT_REFUSED, PX_EVENT_PARTNER, PX_EVENT_REPLY, PX_EVENT_CARRIER,
+       PX_EVENT_FROM = 16, PX_EVENT_TO = 32 };
+
+enum px_end { PX_END_NONE, PX_END_EXIT, PX_END_TIMEOUT, PX_END_MEMORY, PX_END_OUTPUT, PX_END_DISK, PX_END_KILLED, PX_END_LOST };
+
+/* Somebody above who has a part in a box: a runtime (runtime/run.c). It is the box's from px_supervise_start on, also on failure. */
+struct px_partner {
+    const char *tier;           /* of the result */
+    char *const *argv;          /* of the result: the plan's is that of the partner's own program */
+    bool inside;                /* it has its own process there, and gives it the cgroup, the streams and the terminal */
+    int stdio[3];               /* the box's ends of the streams, for that process; -EBADF: none */
+    int (*prepare)(struct px_box *box, const struct px_policy *policy, struct px_err *e);       /* all is reserved, nothing runs */
+    void (*ready)(struct px_box *box);          /* PX_EVENT_PARTNER */
+    int (*gone)(struct px_box *box, struct px_err *e);  /* pid 1 was reaped; -1 if there can be no result */
+    void (*done)(struct px_partner *partner);
+};
+
+struct px_json;
+/* Somebody above who has something to do when the box is gone: engine/changes.c. It is the box's from
+ * px_supervise_start on, also on failure. */
+struct px_after {
+    const char *note;           /* for changes that are kept */
+    int (*ended)(struct px_box *box, struct px_err *e);         /* the result is made, but for what it adds */
+    void (*done)(struct px_after *after);
+};
+
+/* Who carries the traffic of a box between its namespace and the outside (engine/network.c). It is the box's from
+ * px_supervise_start on, also on failure. */
+struct px_carrier {
+    int socket;                 /* the box's end: it sends sockets of its namespace there. Ours to close when the box runs. */
+    int pidfd;                  /* of the carrier's process; readable when that is gone */
+    int pid;                    /* the same: it works for the box, so that the limits of the box hold it */
+    unsigned processes;         /* that it will be */
+    int record;                 /* what `mark` and `tell` read, also in another process that uses the box */
+    struct px_port ports[PX_NET_PORTS_MAX];     /* px_box_port */
+    size_t ports_count;
+    void (*end)(struct px_carrier *carrier);    /* the box is gone: deliver what is on its way, then go */
+    void (*kill)(struct px_carrier *carrier);
+    int (*failed)(struct px_carrier *carrier, struct px_err *e);       /* the step DRIVER failed: its words. NULL: it has no such step */
+    int (*change)(struct px_carrier *carrier, const char *field, const char *value, struct px_err *e);  /* px_box_network */
+    void *(*mark)(struct px_carrier *carrier);  /* how things stand now, for `tell`; the caller's to free() */
+    /* Adds what was refused and carried (since then, if since is not NULL). What the result borrows, the caller's to free(). */
+    void *(*tell)(struct px_carrier *carrier, const void *since, struct px_result *r);
+    void (*done)(struct px_carrier *carrier);
+};
+
+enum { PX_UPPERS = 2 };
+
+struct px_box {
+    struct px_box *home;        /* the box that stays in which this is a command; NULL: it has a box of its own */
+    int inside_pid;             /* as px-init of the home knows it */
+    bool keep_ids;              /* a home: there is only one id */
+    struct px_pool *pool;       /* the home came from there, is this command's alone, and goes with it */
+    void (*let_go)(struct px_box *box);         /* px_box_free for a box that came from there */
+    bool ordered;               /* the pool has been asked for the next one already */
+    bool guest;                 /* a home that another process made, and cleans up after */
+    uint64_t oom_before, pids_before;   /* kills and refused forks in the home's cgroup before this command */
+    struct px_plan *plan;       /* NULL once the box runs, unless something of it is needed at the end */
+    char **argv;                /* of the payload, for the result; one allocation */
+    int *writable;              /* what the box may write of the caller's files, opened before it could move them */
+    size_t writable_count;
+    struct px_loan *loans;      /* which of them have the box's ids while it runs */
+    size_t loans_count;
+    int stripped;               /* files in kept changes that lost their privileges before the start */
+    struct px_disk disk;        /* the bound on them */
+    struct px_upper upper[PX_UPPERS];           /* directories of the caller's that take changes: of the root, of a directory */
+    int changes;                /* the upper directory of --changes */
+    int record;                 /* a home that another process made: its carrier's */
+    int verdict;                /* a home whose writable binds are bounded: a file with its px_disk once that has ended it */
+    struct px_after *after;     /* NULL: nobody */
+    struct px_carrier *carrier; /* NULL: nobody */
+    bool carrier_gone;
+    void *carrier_mark;         /* a command: how its home's carrier stood when it began; NULL: it has none */
+    void *carrier_told;         /* what the result borrows */
+    struct px_idmap ids;
+    struct px_cgroup cgroup;
+    bool has_cgroup;
+    char id[20];
+    struct px_partner *partner; /* NULL: the engine alone */
+    /* settings taken from the policy, which may be gone by now */
+    uint64_t timeout_msec, cpu_time_msec, file_bytes, disk_bytes, memory_bytes, pids;
+    bool output_end, tty;
+    int scratch_lock;           /* weaker tiers: holds the box's home */
+    struct px_root_lease *root; /* what keeps the root where it is as long as the box needs it, and how to let go of it */
+    void (*root_free)(struct px_root_lease *root);
+    bool reaper;                /* weaker tiers: px-init ends the tree, so it must not be killed before it did */
+    bool sigpipe_ignored;       /* by the program that uses us, so that writes need no care */
+    /* the running box */
+    int pid, pidfd;             /* of pid 1 */
+    int payload;                /* pidfd of the command */
+    int ready_event;            /* always readable; watched while a regular file has work for us */
+    bool ready_watched;
+    int control, epoll, timer, oom_event, terminal;
+    int listener;               /* of the system call filter: each call that it refuses */
+    int notes;                  /* a home: refused calls of processes that belong to none of its commands */
+    bool alone;                 /* a home: it is there for one command */
+    bool own_filter, strict;
+    struct px_init_refused refused[PX_INIT_REFUSED_MAX];
+    size_t refused_count;
+    struct px_flow flow[PX_FLOW_COUNT];         /* in, out, err */
+    enum px_end end;            /* the first event that ended it */
+    bool reaped, finished;
+    int output_error;           /* why output could not be handed on: -ENOSPC and the like */
+    bool have_report;
+    struct px_init_report report;
+    int init_status;
+    struct rusage usage;
+    bool forced;                /* pid 1 itself was killed */
+    uint64_t start_nsec, end_nsec;
+    uint64_t deadline_nsec;     /* of the run */
+    uint64_t grace_nsec;        /* after a polite signal */
+    uint64_t force_nsec;        /* when killing the command alone did not do */
+    uint64_t stuck_nsec;        /* when even SIGKILL did not */
+    uint64_t disk_nsec;         /* when the writable binds are looked at again */
+    uint64_t carrier_nsec;      /* when the carrier has had its time */
+    uint64_t pace_nsec;         /* when output and refused calls are read again; 0: now */
+    struct px_pace pace;
+    uint64_t eof_nsec;          /* when the terminal is told again that its input has ended */
+    int eof_count;
+    int64_t start_realtime_sec;
+    uint64_t *stamps;
+    uint64_t clone_nsec, ready_nsec;
+    struct px_buf out_text, err_text;
+    struct px_result result;
+    char hint[PX_SOURCE_TEXT];  /* one of the result's: the plan's */
+    /* Last, so that the pages of a box that says nothing are never touched. */
+    char chunks[PX_FLOW_COUNT][PX_CHUNK];
+};
+
+/* box/supervise_life.c: from its start to its end. */
+int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, const struct px_io *io, struct px_box **ret_box,
+                       struct px_err *e);      /* takes the plan, also on failure */
+/* One more command in a box that stays. The home must live as long as the command does. */
+int px_supervise_exec(struct px_box *home, const struct px_policy *policy, const char *const argv[], const struct px_io *io,
+                      struct px_box **ret_box, struct px_err *e);
+void px_supervise_free(struct px_box *box);
+struct px_box *px_supervise_guest(void);        /* an empty one, for box/home.c */
+char **px_supervise_copy_argv(char *const argv[]);      /* one allocation */
+/* box/supervise.c: watching it, and ending it. */
+int px_supervise_watch(struct px_box *box, struct px_err *e);  /* it runs: from now on its events are heard */
+int px_supervise_step(struct px_box *box, int wait_msec, struct px_err *e);    /* 1 alive, 0 gone, -1 */
+int px_supervise_signal(struct px_box *box, int signal);
+void px_supervise_kill(struct px_box *box, enum px_end why);
+void px_supervise_end_input(struct px_box *box);       /* of a terminal */
+int px_supervise_resize(struct px_box *box, unsigned short rows, unsigned short cols);
+void px_supervise_abandon(struct px_box *box);  /* kills what still runs, and waits for it */
+/* box/supervise_prepare.c: before it runs. */
+int px_supervise_prepare(struct px_box *box, const struct px_policy *policy, struct px_err *e);
+uint64_t px_supervise_files_max(void);  /* that a process of a box with the caller's own id may have open */
+/* box/supervise_timings.c */
+int px_supervise_timings(const struct px_box *box, char **ret_text, struct px_err *e);
+
+/* box/command.c: asking px-init of the home. */
+int px_command_start(struct px_box *box, const struct px_policy *policy, const char *const argv[], const struct px_io *io,
+                     struct px_err *e);
+int px_command_signal(struct px_box *box, int signal);
+int px_command_signal_pid(const struct px_box *home, int inside_pid, int signal);      /* any command of the home */
+/* box/launch.c: from plan to running processes. */
+/* A descriptor with the message it came with; -EPROTO if there was none. */
+int px_launch_receive_fd(int control, void *data, size_t size);
+/* The sealed image of px-init, for a caller that makes many boxes: they can share it (plan.image). A descriptor or -errno. */
+int px_launch_image(void);
+int px_launch(struct px_box *box, const struct px_policy *policy, const struct px_io *io, struct px_err *e);
+/* The words for failures that a partner may see before or after. */
+int px_launch_no_namespace(int err, struct px_err *e);
+int px_launch_exec_failed(int err, bool found, const char *command, struct px_err *e);
+int px_launch_bind_failed(const struct px_plan *plan, const struct px_step *s, int err, struct px_err *e);
+/* box/flow.c: moving bytes. */
+int px_flow_open(struct px_box *box, const struct px_policy *policy, const struct px_io *io, int ret_stdio[3], struct px_err *e);
+void px_flow_ready(struct px_box *box, int index);
+bool px_flow_files(const struct px_box *box);   /* a regular file has work, which no epoll will say */
+bool px_flow_busy(const struct px_box *box);    /* output still on its way */
+void px_flow_drain(struct px_box *box);         /* the box is gone: take what the pipes still hold */
+void px_flow_bound(struct px_box *box);         /* a command of a home has ended: what is there now is all that will be taken */
+void px_flow_close(struct px_box *box, int index);
+void px_flow_watch(struct px_box *box);
+int px_flow_terminal(struct px_box *box);        /* box->terminal is there: both of its directions */
+/* box/report.c: the result. */
+void px_report_isolation(struct px_box *box);  /* what is in force: known as soon as the box runs */
+void px_report_home(struct px_box *box);        /* the same for a command, from its home; before it starts */
+bool px_report_has(const struct px_result *r, const char *word);        /* a mechanism that begins so is in force */
+void px_report_make(struct px_box *box);
+void px_report_denials(const struct px_box *box, struct px_result *r);  /* adds them; of a home also while it lives */
+void px_report_network(struct px_box *box, struct px_result *r);        /* the same for its traffic; at the end */
+void px_report_changes(struct px_json *j, const char *name, const struct px_change *changes, size_t count);
+void px_report_print_denials(struct px_json *j, const struct px_result *r);
+int px_report_json(const struct px_result *r, char *const argv[], bool exact, char **ret_json, struct px_err *e);

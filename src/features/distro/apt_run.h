@@ -1,0 +1,27 @@
+/* engine/sandbox_apt.h - one conversation with the host's apt-get, in fetch boxes.
+ *
+ * Why:     apt gets a state directory, sources and settings of its own, which live as long as the conversation.
+ * Owns:    the open directory and the mirrors, until px_apt_end.
+ * Mustn't: let the host's packages or settings take part, but for its mirrors and its way to the world. */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "distro/fetch.h"
+#include "distro/apt.h"
+
+struct px_apt {
+    const struct px_fetch *f;
+    int dir;                    /* apt's state; the same as PX_APT_DIR in its boxes */
+    char path[PATH_MAX];
+    struct px_apt_mirrors mirrors;
+    bool settled;               /* apt.conf is written; before that apt tells the host's own settings */
+    uint64_t total;             /* bytes to come */
+};
+
+int px_apt_begin(struct px_apt *s, const struct px_fetch *f, struct px_err *e);
+void px_apt_end(struct px_apt *s);
+/* Runs one of apt's programs; tick and out as in sandbox_box.h. */
+int px_apt_run(struct px_apt *s, const char *doing, const char *const argv[], void (*tick)(void *), struct px_buf *out,
+               struct px_err *e);

@@ -1,0 +1,100 @@
+/* engine/project.h - one look at a project: where it is, its lock, its environment, and what follows from them.
+ *
+ * Why:     status, sync and the guards of run, test and pack answer from the same facts.
+ * Owns:    struct px_project; what px_look_at found, until px_look_done.
+ * Mustn't: write while looking. */
+#pragma once
+
+#include <jansson.h>
+
+#include <px/project.h>
+
+#include "base/buf.h"
+#include "catalog/catalog.h"
+#include "env/target.h"
+#include "project/locate.h"
+#include "project/drift.h"
+#include "project/own.h"
+#include "pep/lock.h"
+#include "project/state.h"
+#include "project/state_file.h"
+
+struct px_project {
+    struct px_site site;
+    char *home;                 /* NULL: the default */
+    struct px_sandbox *sandbox; /* opened when it is needed */
+    char *base;                 /* the place of a base that is named by it; NULL: what the manifest says is a name */
+    struct px_base_python *python;              /* of a base that px does not know; NULL: it does, or it is not there */
+    struct px_base_python *here;                /* what was found on this machine */
+    const struct px_python *own;                /* px_project_own; NULL: not asked for yet */
+    struct px_progress_to progress;
+    bool by_image;              /* the environment is used as a part of its image: its files are looked at there */
+    char *said;                 /* by uv or pip, when they failed */
+};
+
+struct px_look {
+    struct px_flags flags;
+    enum px_state state;
+    struct px_target target;
+    const char *lock_file;      /* what was read, or would be written */
+    bool lock_foreign;          /* written by another tool */
+    bool lock_read;             /* pins are there */
+    struct px_err lock_error;   /* the lock is there and cannot be used: PX121 */
+    struct px_pins pins;
+    struct px_drift drift;
+    struct px_oid fingerprint;
+    struct px_own own;          /* the project's own packages */
+    struct px_made_env env;
+    const char *env_reason;     /* NULL: the environment is clean */
+};
+
+int px_look_at(struct px_project *p, struct px_look *ret_look, struct px_err *e);
+void px_look_done(struct px_look *look);
+/* In what a lock does not hold what is asked for. */
+int px_look_compare(const struct px_site *site, const struct px_pins *pins, const struct px_target *target,
+                    struct px_drift *ret_drift, struct px_err *e);
+/* "the lock has six 1.0, the manifest asks for six>=2"; NULL: nothing is known to be wrong. */
+const char *px_look_first_issue(const struct px_look *look);
+/* What a guard says of it. */
+int px_look_decide(const struct px_project *p, const struct px_look *look, enum px_asker asker, bool strict,
+                   bool terminal, enum px_act *ret_act, struct px_err *e);
+
+/* The same, and what it asks for is done: afterwards the environment is there, or it is an error. */
+/* Nothing may be resolved or written but what the lock says: asked for, or CI is set. */
+bool px_project_frozen(bool asked);
+int px_look_ready(struct px_project *p, struct px_look *look, const struct px_ready *how, struct px_err *e);
+/* The same for who needs the sandbox's: where that is another, this machine's is not made. */
+int px_look_box_ready(struct px_project *p, struct px_look *look, const struct px_ready *how, struct px_err *e);
+
+/* The Python that the lock and the environment on this machine are for, whatever the base is. Never NULL; one that
+ * does not fit where none does. */
+const struct px_python *px_project_own(struct px_project *p);
+/* It fits; where none of this machine does, the base is brought, and has to. PX900. */
+int px_project_own_need(struct px_project *p, bool plan, struct px_err *e);
+/* The minor version of another one of this machine that would fit; 0: there is none. */
+unsigned px_project_other(const struct px_project *p);
+/* Whether the base has that very Python, so that one environment is for both. */
+bool px_project_shares(struct px_project *p);
+
+/* What the manifest says of its base, or the default one; one that px knows by the name that px has for it. */
+const char *px_project_base_said(const struct px_project *p);
+
+/* Resolves anew and writes px.lock, whether it fits or not; what `keep` names ("name==version") stays; NULL: nothing has
+ * to. The look after it is another. PX120 for the lock of another tool. */
+int px_look_relock(struct px_project *p, struct px_look *look, const struct px_names *keep, struct px_err *e);
+
+/* What its base is called in the store, and its Python; NULL: not known. */
+const char *px_project_base(const struct px_project *p);
+const struct px_python *px_project_python(const struct px_project *p);
+/* Looks for a base in the store that px does not know; what is not there is not brought. */
+void px_project_base_look(struct px_project *p);
+/* The same, and one that is named by its place is imported, once. With `plan` nothing is. PX900. */
+int px_project_base_bring(struct px_project *p, bool plan, struct px_err *e);
+
+int px_project_sandbox(struct px_project *p, struct px_sandbox **ret_sandbox, struct px_err *e);
+
+/* {"status":STATUS,"message":"px COMMAND: MESSAGE","details":DETAILS}, indented, with a line end; takes details.
+ * With `spread` the
+ * members of details are at the top as well. */
+int px_answer(const char *command, const char *status, const char *message, json_t *details, bool spread,
+              char **ret_json, struct px_err *e);

@@ -1,0 +1,77 @@
+/* engine/task_batch.h - the actions of one run: those that wait, those that run, and who runs them.
+ *
+ * Why:     making a box keeps its maker busy for as long as the box needs to be born, so one processor's worth of actions needs
+ *          one worker. Workers share the window of lines that wait; each sees its own boxes to their end.
+ * Owns:    the lines and the count, under one lock.
+ * Mustn't: call two callbacks at once, or leave a thread behind. */
+#pragma once
+
+#include <pthread.h>
+
+#include "task/done.h"
+#include "task/line.h"
+
+enum { PX_BATCH_JOBS_MAX = 1024, PX_BATCH_ERROR_MAX = 64 << 10 };
+
+/* The parts of a line, each of which the journal has once. */
+enum px_batch_part { PX_BATCH_FILES, PX_BATCH_COMMAND, PX_BATCH_CLEANUP, PX_BATCH_PARTS };
+
+struct px_batch_job {
+    struct px_batch_job *next;
+    uint64_t number;
+    size_t bytes;
+    struct px_task_line line;
+    char keys[PX_BATCH_PARTS][PX_TASK_KEY]; /* of its parts in the journal */
+    const char *from;                       /* a workspace that it still has to branch off */
+    struct px_task_run *run;                /* while it runs */
+};
+
+struct px_batch_worker {
+    struct px_batch *batch;
+    pthread_t thread;
+    int wake;                   /* told when there may be something to do */
+    bool idle;                  /* could run more, and waits */
+    struct px_batch_job *running[PX_BATCH_JOBS_MAX];
+    size_t count;
+};
+
+struct px_batch {
+    const struct px_tasks *tasks;
+    const struct px_tasks_batch *ask;
+    struct px_batch_worker *workers;
+    size_t workers_count, each_most;            /* boxes of one worker */
+    pthread_mutex_t lock;                       /* of all below */
+    struct px_task_done done;
+    struct px_batch_job *first, **last;         /* waiting */
+    size_t waiting, waiting_bytes;
+    struct px_batch_job *busy[PX_BATCH_JOBS_MAX];
+    size_t busy_count;
+    struct px_buf rest;                         /* the beginning of a line */
+    char *chunk;
+    size_t chunk_at, chunk_len;
+    bool eof;
+    uint64_t total;
+    struct px_tasks_count count;
+    bool failed;
+    struct px_err why;
+};
+
+/* engine/task_batch.c, with the lock. */
+/* Reads as many lines as there are and have room. */
+int px_batch_fill(struct px_batch *b, struct px_err *e);
+bool px_batch_has_room(const struct px_batch *b);
+/* The oldest line that may run now, NULL: none. It is busy until it is over. */
+struct px_batch_job *px_batch_take(struct px_batch *b);
+void px_batch_over(struct px_batch *b, const struct px_batch_job *job);
+void px_batch_wake(const struct px_batch *b);   /* those who are idle, or all when it has failed */
+
+/* engine/task_batch.c, without it. */
+void px_batch_free_job(struct px_batch_job *job);
+/* Adds one to a part of the count, and hands a result on if there is one. */
+int px_batch_tell(struct px_batch *b, const struct px_buf *out, uint64_t *count, struct px_err *e);
+/* The beginning of a result, and the whole of what could not be run. */
+void px_batch_begin(struct px_json *j, struct px_buf *out, uint64_t number, const json_t *id);
+void px_batch_error(struct px_buf *out, uint64_t number, const struct px_batch_job *job, const struct px_err *why);
+
+/* engine/task_worker.c: until there is nothing left to do. */
+void *px_batch_work(void *worker);

@@ -1,0 +1,126 @@
+/* Branches: made in the time it takes to write a list of layers, whatever lies in them. And the way back to a directory. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/sys.h"
+#include "base/text.h"
+#include "state/state.h"
+#include "task/workspace.h"
+
+static const char mark[] = "checkout";
+
+static int write_stack(int own, const struct px_space_stack *stack, const struct px_space_stack *origin)
+{
+    px_auto_buf struct px_buf text = PX_BUF(4096);
+    int r = px_space_stack_text(stack, origin, &text);
+    return r < 0 ? r : px_state_write(own, "layers", text.data, text.len);
+}
+
+/* The list comes first: who opens the workspace after a kill finds the tree at its old place and moves it. */
+static int freeze(struct px_space *s)
+{
+    struct px_space_stack stack = {.count = 1};
+    int r = px_space_new_id(stack.ids[0]);
+    if (r >= 0)
+        r = px_space_use(s->root, stack.ids[0], s->id);
+    if (r >= 0)
+        r = write_stack(s->own, &stack, &stack);
+    if (r < 0)
+        return r;
+    px_auto_fd int layer = px_space_open_layer(s->root, stack.ids[0]);
+    r = layer < 0 ? layer : (int)px_sys(SYS_renameat2, s->root->dir, s->id, layer, "tree", 1 /* RENAME_NOREPLACE */);
+    if (r < 0) {
+        (void)unlinkat(s->own, "layers", 0);
+        px_space_let_go(s->root, stack.ids[0], s->id);
+        return r;
+    }
+    s->branch = true;
+    s->stack = s->origin = stack; /* the directory that is open is the layer now */
+    return 0;
+}
+
+/* Everything the branch is made of is needed by it, too, before it is there. */
+static int make_branch(const struct px_space *from, struct px_space *to)
+{
+    int r = 0;
+    for (size_t i = 0; i < from->stack.count && r >= 0; i++)
+        r = px_space_use(from->root, from->stack.ids[i], to->id);
+    if (r >= 0)
+        r = write_stack(to->own, &from->stack, &from->stack);
+    for (size_t i = 0; i < from->stack.count && r < 0; i++)
+        px_space_let_go(from->root, from->stack.ids[i], to->id);
+    return r;
+}
+
+int px_space_fork(struct px_space *from, const char *to, struct px_err *e)
+{
+    struct px_space branch;
+    if (px_space_open(from->root, to, PX_SPACE_NEW, &branch, e) < 0)
+        return -1;
+    const bool plain = !from->branch;
+    int r = px_space_unsettle(from->root, to);
+    if (r >= 0 && plain)
+        r = px_space_unsettle(from->root, from->id);
+    if (r >= 0 && plain)
+        r = freeze(from);
+    if (r >= 0)
+        r = make_branch(from, &branch);
+    if (plain)
+        px_space_settle(from->root, from->id);
+    px_space_settle(from->root, to);
+    px_space_forget(&branch);
+    return r < 0 ? px_space_state(from, r, "cannot be forked", e) : 0;
+}
+
+/* ---- back to a directory ---- */
+
+/* Without its list of layers it is plain. */
+static int leave_layers(struct px_space *s)
+{
+    const struct px_space_stack *const stacks[] = {&s->stack, &s->origin};
+    if (unlinkat(s->own, "layers", 0) < 0 && errno != ENOENT)
+        return -errno;
+    (void)unlinkat(s->own, mark, 0);
+    for (size_t k = 0; k < PX_COUNT_OF(stacks); k++)
+        for (size_t i = 0; i < stacks[k]->count; i++)
+            px_space_let_go(s->root, stacks[k]->ids[i], s->id);
+    s->branch = false;
+    s->stack.count = s->origin.count = 0;
+    return 0;
+}
+
+static bool is_there(int dir, const char *name)
+{
+    struct stat st;
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+void px_space_finish_checkout(struct px_space *space)
+{
+    if (!is_there(space->own, mark))
+        return;
+    if (space->branch && is_there(space->root->dir, space->id))
+        (void)leave_layers(space); /* if that fails, its layers still have all of it */
+    (void)unlinkat(space->own, mark, 0);
+}
+
+int px_space_checkout(struct px_space *space, const char *copy, struct px_err *e)
+{
+    if (is_there(space->root->dir, space->id))
+        return px_space_state(space, -EEXIST, "something else has the name of its directory", e);
+    int r = px_space_unsettle(space->root, space->id);
+    if (r >= 0)
+        r = px_state_write(space->own, mark, "", 0);
+    if (r >= 0)
+        r = (int)px_sys(SYS_renameat2, space->own, copy, space->root->dir, space->id, 1 /* RENAME_NOREPLACE */);
+    if (r >= 0)
+        r = leave_layers(space);
+    (void)unlinkat(space->own, mark, 0);
+    px_space_settle(space->root, space->id);
+    return r < 0 ? px_space_state(space, r, "cannot get a directory", e) : 0;
+}

@@ -1,0 +1,151 @@
+/* work/space.h - the workspaces of tasks: WORK_ROOT/ID, and what px keeps of them in WORK_ROOT/.px.
+ *
+ * Why:     an action's changes arrive whole or not at all, also after kill -9, and a branch costs what differs.
+ * Owns:    WORK_ROOT/.px, and the lock on a workspace while it is open.
+ * Mustn't: follow a link of a workspace, wait for a lock, or change a layer that others may share.
+ *
+ * A workspace is plain (WORK_ROOT/ID is its tree) or a branch: a list of frozen layers, the uppermost first. Forking makes
+ * a layer of the plain tree by a rename; from then on both are branches, and each action adds one layer to its own.
+ *
+ *     .px/tasks/ID/           locked (flock) while somebody works on it
+ *     .px/tasks/ID/layers     of a branch: its layers, and those that it was forked from
+ *     .px/tasks/ID/checkout   while a branch becomes plain: its directory is whole if it is there
+ *     .px/tasks/ID/stage/     what an action is about to do: the new files and, once all is there, `record`
+ *     .px/layers/LAYER/tree   frozen
+ *     .px/layers/LAYER/users/ID   who needs it; the last one to go removes it
+ *     .px/unsettled/ID        while layers or names change hands for it (space_users.c)
+ *     .px/trash/              what is being removed
+ *
+ * .px has a mark (state/state.h): one that came with a repository, a copy or another user is refused. A box may be able
+ * to write to it nevertheless. So nothing in it is reached by more than one name at a time, links are not followed, and
+ * a name that was read somewhere is checked before it is used.
+ *
+ * (1) What is to be done stands in `record` before the first thing is done; who opens the workspace next does the rest.
+ * (2) Everything in a record can be done twice. Its line of the journal is the last. */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/mac.h"
+#include "changes/changes.h"
+#include "changes/layers.h"
+
+struct px_err;
+
+enum { PX_SPACE_ID_MAX = 128, PX_SPACE_LAYER_ID = 33, PX_SPACE_DEEP = 8 };
+
+/* The directories in .px. */
+enum px_space_part { PX_SPACE_TASKS, PX_SPACE_LAYERS, PX_SPACE_TRASH, PX_SPACE_UNSETTLED, PX_SPACE_PARTS };
+
+struct px_space_root {
+    char path[PATH_MAX];    /* absolute */
+    int dir, own, logs;     /* WORK_ROOT, WORK_ROOT/.px, LOGS_DIR */
+    uint64_t log_bytes_max; /* where the journals are rotated */
+    int parts[PX_SPACE_PARTS];
+    uint8_t seal[PX_MAC_SIZE]; /* the key of records */
+};
+
+#define PX_SPACE_NO_ROOT \
+    ((struct px_space_root){.dir = -EBADF, .own = -EBADF, .logs = -EBADF, .parts = {-EBADF, -EBADF, -EBADF, -EBADF}})
+
+/* The layers of a branch by their names. */
+struct px_space_stack {
+    char ids[PX_LAYERS_DEPTH][PX_SPACE_LAYER_ID];
+    size_t count;
+};
+
+struct px_space {
+    const struct px_space_root *root;
+    char id[PX_SPACE_ID_MAX + 1];
+    int own;                       /* .px/tasks/ID, locked */
+    bool branch;
+    struct px_space_stack stack;   /* of a branch */
+    struct px_space_stack origin;  /* what it was forked from */
+    struct px_layers tree;         /* of a plain one its directory alone */
+};
+
+/* Makes the directories that are missing. */
+int px_space_root_open(const char *work_root, const char *logs_dir, uint64_t log_bytes_max, struct px_space_root *ret,
+                       struct px_err *e);
+void px_space_root_done(struct px_space_root *root);
+
+int px_space_check_id(const char *id, struct px_err *e);
+/* Locks it and finishes what a killed process has begun. */
+enum px_space_how {
+    PX_SPACE_FIND,
+    PX_SPACE_MAKE, /* one that is not there is made, empty */
+    PX_SPACE_NEW,  /* there must be none; only its name is taken, and it has no tree */
+};
+int px_space_open(const struct px_space_root *root, const char *id, enum px_space_how how, struct px_space *ret,
+                  struct px_err *e);
+void px_space_close(struct px_space *space);
+/* Closes it, and leaves nothing of a name behind that has no workspace after all. */
+void px_space_forget(struct px_space *space);
+/* Takes away what killed processes have left of forks, removals and merged layers; costs nothing if they left nothing. */
+void px_space_sweep(const struct px_space_root *root);
+/* Unlike open it says nothing if there is none. */
+bool px_space_exists(const struct px_space_root *root, const char *id);
+/* The path of a layer's tree, or of a plain workspace. */
+int px_space_path(const struct px_space *space, size_t layer, char *out, size_t size);
+
+/* What goes into the journal with a change, for exactly one line of it: `key` stands in `line`. */
+struct px_space_note {
+    const char *key, *line; /* NULL: nothing */
+};
+
+/* The changes become the workspace's; their lower tree is the workspace (or the same in all that they change). since: nothing of
+ * a plain one may have been changed later; NULL: that is not asked. */
+int px_space_commit(struct px_space *space, const struct px_changes *changes, const struct timespec *since,
+                    const struct px_space_note *note, struct px_err *e);
+int px_space_fork(struct px_space *from, const char *to, struct px_err *e);
+/* A branch becomes plain: `copy` in its own directory, with all its files, is its tree from then on. */
+int px_space_checkout(struct px_space *space, const char *copy, struct px_err *e);
+/* Removes it with all that nobody else needs. */
+int px_space_remove(struct px_space *space, struct px_err *e);
+
+/* What `to` has done to `from`, as changes whose lower tree is `from`; 0 or -errno. ids may be NULL: then nothing is shared. */
+struct px_space_view {
+    const struct px_layers *tree;
+    const struct px_space_stack *ids;
+};
+int px_space_compare(const struct px_space_view *from, const struct px_space_view *to, struct px_changes *ret);
+/* An error that names what in `other` is neither as it was before the changes nor as they make it. */
+int px_space_conflicts(const struct px_changes *changes, const struct px_layers *other, struct px_err *e);
+/* Opens the layers of a stack. */
+int px_space_open_stack(const struct px_space_root *root, const struct px_space_stack *stack, struct px_layers *ret);
+void px_space_close_layers(struct px_layers *layers);
+
+/* ---- between the sources of this ---- */
+
+int px_space_state(struct px_space *space, int err, const char *what, struct px_err *e); /* makes the error */
+int px_space_read_stack(struct px_space *space, struct px_err *e);
+int px_space_stack_text(const struct px_space_stack *stack, const struct px_space_stack *origin, struct px_buf *out);
+int px_space_new_id(char out[PX_SPACE_LAYER_ID]);
+bool px_space_is_layer(const char *id); /* 32 digits: the only names that layers have */
+/* .px/layers/LAYER, or -errno. */
+int px_space_open_layer(const struct px_space_root *root, const char *layer);
+/* The text that shows that px has written a record for this workspace. */
+void px_space_sign(const struct px_space *space, const void *record, size_t len, char ret[PX_MAC_HEX]);
+int px_space_use(const struct px_space_root *root, const char *layer, const char *id);
+void px_space_let_go(const struct px_space_root *root, const char *layer, const char *id);
+bool px_space_has_layer(const struct px_space_stack *stack, const char *layer);
+/* The descriptor of its own directory, or -errno. */
+int px_space_lock(const struct px_space_root *root, const char *id);
+/* Before layers are taken or left, or a name is, and after: what lies between can be finished by px_space_sweep. */
+int px_space_unsettle(const struct px_space_root *root, const char *id);
+void px_space_settle(const struct px_space_root *root, const char *id);
+void px_space_drop(const struct px_space_root *root, int dir, const char *name); /* by way of the trash */
+int px_space_recover(struct px_space *space, struct px_err *e);
+/* The rest of a checkout that was killed once the directory was in its place. */
+void px_space_finish_checkout(struct px_space *space);
+/* Writes what the changes bring as a layer into the empty directory `into`. */
+int px_layer_write(const struct px_changes *changes, const struct px_layers *below, int into);
+/* All layers but the lowest, as one. */
+int px_layer_merge(const struct px_layers *layers, int into);
+/* Copies a file or a link of one directory to a new name of another: bytes, mode (without set-id bits) and time. */
+int px_layer_copy(int from, const char *path, unsigned mode, int to, const char *name);
