@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "fuzz.h"
 #include "changes/unified.h"
+#include "fuzz.h"
 
 enum { DIFF_MAX = 1 << 22 };
 

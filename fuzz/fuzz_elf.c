@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/fd.h"
-#include "fuzz.h"
 #include "env/elf.h"
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,8 +1,8 @@
 /* fuzz/fuzz_keep.c - commands on their way to a keeper: what comes out again is what went in, and nonsense is refused. */
 #include <string.h>
 
-#include "named/named_internal.h"
 #include "fuzz.h"
+#include "named/named_internal.h"
 
 /* Of one byte a field, a value or the end of both: gets further than random bytes do. */
 static char *guided_text(const uint8_t *data, size_t size, size_t *ret_size)

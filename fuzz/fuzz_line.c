@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "worker/shell_line.h"
 #include "fuzz.h"
 #include "px/worker.h"
+#include "worker/shell_line.h"
 
 static void print_line(const struct px_line *line, struct px_buf *out)
 {

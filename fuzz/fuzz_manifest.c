@@ -7,8 +7,8 @@
 
 #include "base/err.h"
 #include "fuzz.h"
-#include "project/own.h"
-#include "project/locate.h"
+#include "layout/locate.h"
+#include "layout/own.h"
 
 static void check_lists(const struct px_manifest *m)
 {

@@ -2,11 +2,11 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "worker/worker.h"
 #include "files/files.h"
 #include "fuzz.h"
 #include "serve/lines.h"
 #include "serve/mcp.h"
+#include "worker/worker.h"
 
 /* Nothing can be reached, so that a request that is understood is harmless. */
 static const struct px_files nothing;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../cli/render.c"
 #include "../cli/options.c"
+#include "../cli/render.c"
 #include "fuzz.h"
 
 enum { WORDS_MAX = 64 };

@@ -7,10 +7,10 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "fuzz.h"
 #include "distro/apt.h"
 #include "distro/deb.h"
 #include "distro/packages.h"
+#include "fuzz.h"
 
 static void check_deb(const char *text, size_t size)
 {

@@ -5,10 +5,10 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "fuzz.h"
+#include "lock/lock.h"
 #include "pep/marker.h"
-#include "pep/lock.h"
-#include "project/resolved.h"
 #include "pep/tags.h"
+#include "resolve/resolved.h"
 
 static const struct px_marker_env env = {.os_name = "posix", .python_version = "3.11", .sys_platform = "linux"};
 static const struct px_tags tags = {.python_minor = 11, .libc_major = 2, .libc_minor = 36, .machine = "x86_64"};

@@ -1,8 +1,8 @@
 /* fuzz/fuzz_release.c - any bytes as an os-release file: a family that exists, and a name that no terminal obeys. */
 #include <string.h>
 
-#include "doctor/doctor.h"
 #include "fuzz.h"
+#include "host/release.h"
 
 static void check_release(const struct px_release *r)
 {

@@ -4,8 +4,8 @@
 
 #include <px/px.h>
 
-#include "named/tar.h"
 #include "fuzz.h"
+#include "named/tar.h"
 
 struct seen {
     bool open;

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "task/task.h"
-#include "task/line.h"
 #include "fuzz.h"
+#include "task/line.h"
+#include "task/task.h"
 
 static void check_config(const char *text, size_t size)
 {

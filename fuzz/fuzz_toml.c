@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "fuzz.h"
 #include "config/toml.h"
+#include "fuzz.h"
 
 static void check_nodes(const struct px_toml *t)
 {

@@ -6,9 +6,9 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "project/pack.h"
 #include "fuzz.h"
 #include "image/oci.h"
+#include "pack/pack.h"
 #include "transfer/worktree.h"
 
 static void check_path(const char *path)

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "worker/worker.h"
 #include "config/yaml.h"
 #include "fuzz.h"
+#include "worker/worker.h"
 
 static size_t check_node(const struct px_yaml *n, size_t depth)
 {

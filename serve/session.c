@@ -5,10 +5,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "changes/unified.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "changes/unified.h"
 
 enum {
     FILES_MAX = PX_FILES_RESULTS_MAX, /* that are compared */

@@ -15,12 +15,12 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/json.h"
-#include "env/env.h"
 #include "catalog/catalog.h"
+#include "env/env.h"
 #include "env/infer.h"
 #include "env/libraries.h"
+#include "lock/lock.h"
 #include "pep/manifest.h"
-#include "pep/lock.h"
 
 enum { FILE_MAX = 16 << 20, PACKAGES_MAX = 64 };
 

@@ -18,8 +18,8 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "image/oci.h"
 #include "image/documents.h"
+#include "image/oci.h"
 #include "transfer/worktree.h"
 
 struct call {

@@ -1,5 +1,5 @@
-/* px-git: looks at one directory and answers. It is started by image/worktree.c, which gives it a socket (3) and the
- * descriptors that image/git_wire.h names; nothing else of the machine is in its reach once it is confined. */
+/* px-git: looks at one directory and answers. It is started by transfer/worktree.c, which gives it a socket (3) and the
+ * descriptors that transfer/git_wire.h names; nothing else of the machine is in its reach once it is confined. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

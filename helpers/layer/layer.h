@@ -11,8 +11,8 @@
 
 #include <px/px.h>
 
-#include "transfer/layer.h"
 #include "store/hash.h"
+#include "transfer/layer.h"
 
 enum {
     BLOCK = 512,

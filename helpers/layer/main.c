@@ -1,5 +1,5 @@
-/* px-layer: unpacks one archive into one directory, or packs one directory. It is started by image/layer.c, which gives
- * it a socket (3) and the descriptors that image/layer_wire.h names; nothing else of the machine is in its reach once
+/* px-layer: unpacks one archive into one directory, or packs one directory. It is started by transfer/layer.c, which gives
+ * it a socket (3) and the descriptors that transfer/layer_wire.h names; nothing else of the machine is in its reach once
  * it is confined. */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +13,8 @@
 #include "base/text.h"
 #include "helpers/confine.h"
 #include "helpers/layer/layer.h"
-#include "transfer/layer_wire.h"
 #include "kernel/abi.h"
+#include "transfer/layer_wire.h"
 
 enum { SOCKET = 3, FIRST = 4, SECOND = 5, THIRD = 6, USAGE = 2, THREADS = 2 };
 enum { CAP_DAC_READ_SEARCH_BIT = 2, CAP_SYS_ADMIN_BIT = 21 };

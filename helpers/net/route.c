@@ -6,8 +6,8 @@
 
 #include "base/fd.h"
 #include "base/text.h"
-#include "helpers/net/link.h"
 #include "helpers/net/hello.h"
+#include "helpers/net/link.h"
 
 enum { LOOKS_MAX = 64 };
 

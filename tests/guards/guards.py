@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 """guards.py REPO BUILD_DIR - rules of the source tree that a compiler does not check.
 
-    layers    every #include in src/ and the front ends obeys src/layers.txt
+    layers    every #include in src/ and the front ends obeys src/layers.txt, and a group of src/ uses none above it
+    symbols   what the objects of a folder need is in folders that src/layers.txt gives it
+    launcher  the small launcher has the objects of src/core and two of src/boxes/start
+    folders   a folder has at most 6,000 lines in 45 files, and no family of more than five files with one prefix
     banned    nothing in tools/banned.txt is called in src/, cli/, helpers/ and serve/
     child     the child's objects need only the symbols in tests/guards/child-symbols.txt
     globals   libpx.so and libpx.a have no mutable globals
@@ -124,11 +127,13 @@ def check_acyclic(layers):
         visit(layer)
 
 
-def include_problem(layers, layer, name):
-    """Why this file of `layer` must not include `name`, or None."""
+def include_problem(layers, layer, name, tables):
+    """Why this file of `layer` must not include `name`, or None. tables: names in data/; None: a front end, which has headers of its own."""
     parts = name.split("/")
     if ".." in parts or name.startswith("/"):
-        return "includes are written from src/, without .."
+        return "includes are written FOLDER/FILE, without .."
+    if len(parts) == 1 and tables is not None and name not in tables:
+        return "this is no table in data/: write FOLDER/FILE"
     if len(parts) == 1 or parts[0] not in layers:
         return None
     if parts[0] != layer and parts[0] not in layers[layer]:
@@ -137,28 +142,104 @@ def include_problem(layers, layer, name):
     return None
 
 
+GROUPS = ("core", "formats", "boxes", "features")       # of src/; each may use those before it
+
+
+def folder_groups(repo):
+    """FOLDER -> the place of its group in GROUPS."""
+    found = {}
+    for path in sorted((repo / "src").glob("*/*/")):
+        if path.parent.name not in GROUPS:
+            raise Failed(f"src/{path.parent.name} is no group: {', '.join(GROUPS)}")
+        found[path.name] = GROUPS.index(path.parent.name)
+    return found
+
+
+def check_order(layers, groups):
+    report([f"layers.txt: {name} ({GROUPS[groups[name]]}) names {other} of a higher group, {GROUPS[groups[other]]}"
+            for name in layers for other in layers[name] if name in groups and groups.get(other, 0) > groups[name]])
+
+
 def check_layers(repo, _build):
     layers = read_layers(repo / "src/layers.txt")
     check_acyclic(layers)
+    check_order(layers, folder_groups(repo))
+    tables = {path.name for path in (repo / "data").glob("*")}
     paths = sources(repo, ("src",) + FRONTS, (".c", ".h", ".inc"))
     if not any(path.is_relative_to(repo / "src") for path in paths):
         raise Failed("src/ has no C file")
     findings = []
     for path in paths:
         parts = path.relative_to(repo).parts
-        layer = parts[1] if parts[0] == "src" else parts[0]
-        if layer not in layers or (parts[0] == "src" and len(parts) < 3):
+        layer = parts[2] if parts[0] == "src" and len(parts) == 4 else parts[0]
+        if layer not in layers:
             findings.append(f"{'/'.join(parts)}: its folder has no line in layers.txt")
             continue
         code = strip_comments(read(path))
         for match in INCLUDE.finditer(code):
             ours, system = match.groups()
-            if system and not (repo / "src" / system).exists():
+            if system and not any((repo / "src" / group / system).exists() for group in GROUPS):
                 continue        # <net/if.h> is the system's, although net is also a layer
-            problem = include_problem(layers, layer, ours or system)
+            problem = include_problem(layers, layer, ours or system, tables if parts[0] == "src" else None)
             if problem:
                 line = code.count("\n", 0, match.start()) + 1
                 findings.append(f"{'/'.join(parts)}:{line}: includes {ours or system}: {problem}")
+    report(findings)
+
+
+# ---- symbols obey the layers, and the launcher has the core alone --------------------------------------------------
+
+OBJECT = re.compile(r"^(%s)_([a-z]+)_\w+\.c\.o$" % "|".join(GROUPS))
+LAUNCHER_ALSO = ("src_boxes_start_start.c.o", "src_boxes_start_launcher.c.o")     # beside the objects of the core
+
+
+def folder_objects(build):
+    found = [(match.group(2), path) for path in sorted(build.glob("src/lib*.a.p/*.o")) if (match := OBJECT.match(path.name))]
+    if not found:
+        raise Skipped("the build directory has no objects of src/")
+    return found
+
+
+def symbol_lines(path, words):
+    return [line.split()[-1] for line in nm([*words, str(path)]).splitlines() if line.strip()]
+
+
+def check_symbols(repo, build):
+    layers = read_layers(repo / "src/layers.txt")
+    objects = folder_objects(build)
+    home = {symbol: folder for folder, path in objects for symbol in symbol_lines(path, ["--defined-only", "-g"])}
+    findings = {f"{folder} may not use {home[symbol]}: {path.name} needs {symbol}"
+                for folder, path in objects for symbol in symbol_lines(path, ["-u"])
+                if symbol in home and home[symbol] != folder and home[symbol] not in layers.get(folder, ())}
+    report(sorted(findings))
+
+
+def check_launcher(_repo, build):
+    archive = build / "libpx_core.a"
+    if not archive.exists():
+        raise Skipped("the build directory has no libpx_core.a")
+    members = [Path(line).name for line in subprocess.run(["ar", "t", str(archive)], capture_output=True, text=True, check=True).stdout.split()]
+    report([f"the launcher has {name}" for name in members if not name.startswith("core_") and name not in LAUNCHER_ALSO])
+
+
+# ---- folders that can be read in one go ----------------------------------------------------------------------------
+
+LINES_MAX, FILES_MAX, FAMILY_MAX = 6000, 45, 5
+
+
+def check_folders(repo, _build):
+    findings = []
+    for folder in sorted((repo / "src").glob("*/*/")):
+        product = [path for path in sources(repo, (folder.relative_to(repo),), (".c", ".h", ".def")) if not path.name.startswith("test_")]
+        lines = sum(read(path).count("\n") for path in product)
+        if lines > LINES_MAX or len(product) > FILES_MAX:
+            findings.append(f"{folder.relative_to(repo)}: {lines} lines in {len(product)} files; at most {LINES_MAX} in {FILES_MAX}")
+        families = {}
+        for path in product:
+            if path.suffix == ".c" and "_" in path.stem:
+                families.setdefault(path.stem.split("_")[0], []).append(path.name)
+        findings += [f"{folder.relative_to(repo)}: {len(names)} files begin with {word}_: that is a folder"
+                     for word, names in families.items() if len(names) > FAMILY_MAX]
     report(findings)
 
 
@@ -315,7 +396,7 @@ INIT_ALSO = ("src/core/base/bare.h", "src/core/kernel/notify.c", "src/core/init/
 def check_init(repo, _build):
     rows = re.findall(r"^PX_SYSCALL\((\w+),\s*\d+,\s*(\w+),\s*(\w+),\s*(\w+)\)", read(repo / "data/syscalls.def"), re.MULTILINE)
     classes = {name: cells for name, *cells in rows}
-    paths = [path for path in sources(repo, ("src/init",), (".c", ".h"))] + [repo / name for name in INIT_ALSO if (repo / name).exists()]
+    paths = [path for path in sources(repo, ("src/core/init",), (".c", ".h"))] + [repo / name for name in INIT_ALSO if (repo / name).exists()]
     findings, seen = [], 0
     for path in paths:
         for number, line in enumerate(read(path).splitlines(), 1):
@@ -327,7 +408,7 @@ def check_init(repo, _build):
                     findings.append(f"{path.relative_to(repo)}:{number}: {name} is refused by a filter that px-init answers for")
     report(findings)
     if not seen:
-        raise Failed("src/init makes no call")
+        raise Failed("src/core/init makes no call")
 
 
 # ---- (g) paths in directories that a box can write -------------------------------------------------------------------
@@ -433,7 +514,7 @@ def check_address(repo, _build):
 # ---- (g) directories of px's on disk -------------------------------------------------------------------------------
 
 # By these px would reach a directory that may have been put there by somebody else. state/state.h has the functions that look
-# first; src/state itself is where they are. A line says why it may: `state: reason`.
+# first; src/core/state itself is where they are. A line says why it may: `state: reason`.
 STATE = (
     (re.compile(r"\b(mkdtemp|mkstemp|mkostemp|tmpnam|tempnam)\s*\("), "makes a directory or file that no later px knows again"),
     (re.compile(r'"(?:[^"]*/)?\.px(?:/[^"]*)?"'), "names .px itself: use px_state_open()"),
@@ -450,7 +531,7 @@ def check_state(repo, _build):
         raise Failed("no C file in src/, cli/ and serve/")
     findings = []
     for path in paths:
-        if path.is_relative_to(repo / "src/state"):
+        if path.is_relative_to(repo / "src/core/state"):
             continue
         code = read(path)
         written = code.splitlines()
@@ -501,6 +582,9 @@ def check_printing(repo, _build):
 CHECKS = {
     "follow": check_follow,
     "layers": check_layers,
+    "symbols": check_symbols,
+    "launcher": check_launcher,
+    "folders": check_folders,
     "banned": check_banned,
     "child": check_child,
     "globals": check_globals,
@@ -569,13 +653,17 @@ SAMPLES = [
     ("layers", "ok", "", {"src/core/base/buf.c": "#include <kernel/system.h>\n"}),
     ("layers", "FAIL", "include/px", {"cli/main.c": '#include "base/buf.h"\n'}),
     ("layers", "FAIL", "without ..", {"src/core/base/buf.c": '#include "../kernel/clone.h"\n'}),
-    ("layers", "FAIL", "no line", {"src/other/x.c": "int x;\n"}),
+    ("layers", "FAIL", "no line", {"src/core/other/x.c": "int x;\n"}),
     ("layers", "FAIL", "no line", {"src/stray.c": "int x;\n"}),
+    ("layers", "FAIL", "no line", {"src/core/stray.c": "int x;\n"}),
+    ("layers", "FAIL", "no group", {"src/engine/base/x.c": "int x;\n"}),
+    ("layers", "FAIL", "higher group", {"src/features/base/buf.h": "/* */\n#pragma once\n", "src/core/base/buf.h": None}),
+    ("layers", "FAIL", "no table in data/", {"src/core/base/buf.c": '#include "stray.h"\n'}),
     ("layers", "FAIL", "circle", {"src/layers.txt": "base: kernel\nkernel: base\ncli:\n"}),
     ("layers", "FAIL", "has no line", {"src/layers.txt": "base: nobody\nkernel: base\ncli:\n"}),
     ("layers", "FAIL", "two lines", {"src/layers.txt": "base:\nbase:\nkernel: base\ncli:\n"}),
     ("layers", "FAIL", "cannot read", {"src/layers.txt": None}),
-    ("layers", "ok", "", {"src/core/base/buf.c": '/* #include "kernel/clone.h" */\n#include "base/buf.h"\n#include "errors.def"\n'}),
+    ("layers", "ok", "", {"src/core/base/buf.c": '/* #include "kernel/clone.h" */\n#include "base/buf.h"\n#include "errors.def"\n', "data/errors.def": ""}),
     ("banned", "ok", "", {}),
     ("banned", "FAIL", "buf.c:2: calls strcpy", {"src/core/base/buf.c": 'char *s = "/*";\nvoid f(void) { strcpy (a, b); }\n'}),
     ("banned", "FAIL", "calls exit", {"cli/main.c": "int main(void) { exit(1); }\n"}),
@@ -586,8 +674,8 @@ SAMPLES = [
     ("banned", "FAIL", "a.c:1: calls fchownat", {"helpers/x/a.c": "int f(void) { fchownat(d, g(1), 1, 1, 0); }\n"}),
     ("banned", "ok", "", {"serve/a.c": "int f(void) { return fchownat(d, g(1),\n u, 1, X | AT_NOFOLLOW); }\n"}),
     ("banned", "FAIL", "calls SYS_fchownat", {"serve/a.c": "int f(void) { return px_sys(SYS_fchownat, AT_EMPTY); }\n"}),
-    ("banned", "FAIL", "calls fchownat", {"src/base/a.c": "int f(void) { g(fchownat(d, 0), AT_NOFOLLOW); }\n"}),
-    ("banned", "ok", "", {"src/base/a.c": "int f(void) { fchown(d); A(SYS_fchownat) px_sys(SYS_fchownat, AT_NOFOLLOW); }\n"}),
+    ("banned", "FAIL", "calls fchownat", {"src/core/base/a.c": "int f(void) { g(fchownat(d, 0), AT_NOFOLLOW); }\n"}),
+    ("banned", "ok", "", {"src/core/base/a.c": "int f(void) { fchown(d); A(SYS_fchownat) px_sys(SYS_fchownat, AT_NOFOLLOW); }\n"}),
     ("banned", "FAIL", "has no reason", {"tools/banned.txt": "strcpy\n"}),
     ("banned", "FAIL", "cannot read", {"tools/banned.txt": None}),
     ("banned", "FAIL", "is empty", {"tools/banned.txt": "# nothing\n"}),
@@ -597,11 +685,11 @@ SAMPLES = [
     ("headers", "FAIL", "#pragma once", {"src/core/base/buf.h": "/* #pragma once */\nint x;\n"}),
     ("headers", "FAIL", "no header", {"src/core/base/buf.h": None}),
     ("init", "FAIL", "makes no call", {"data/syscalls.def": CALLS}),
-    ("init", "ok", "", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_read, 0);\n"}),
-    ("init", "FAIL", "x.c:2: mount is refused", {"data/syscalls.def": CALLS, "src/init/x.c": "\npx_sys(SYS_mount);\n"}),
-    ("init", "FAIL", "capset is refused", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_capset); /* unfiltered: */\n"}),
-    ("init", "ok", "", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_capset); /* unfiltered: first of all */\n"}),
-    ("init", "FAIL", "kill has no row", {"data/syscalls.def": CALLS, "src/init/x.c": "px_sys(SYS_kill);\n"}),
+    ("init", "ok", "", {"data/syscalls.def": CALLS, "src/core/init/x.c": "px_sys(SYS_read, 0);\n"}),
+    ("init", "FAIL", "x.c:2: mount is refused", {"data/syscalls.def": CALLS, "src/core/init/x.c": "\npx_sys(SYS_mount);\n"}),
+    ("init", "FAIL", "capset is refused", {"data/syscalls.def": CALLS, "src/core/init/x.c": "px_sys(SYS_capset); /* unfiltered: */\n"}),
+    ("init", "ok", "", {"data/syscalls.def": CALLS, "src/core/init/x.c": "px_sys(SYS_capset); /* unfiltered: first of all */\n"}),
+    ("init", "FAIL", "kill has no row", {"data/syscalls.def": CALLS, "src/core/init/x.c": "px_sys(SYS_kill);\n"}),
     ("follow", "FAIL", "no Python file", {}),
     *[("follow", "FAIL", f"x.py:2: {name} by a path", {"python/px/x.py": f"\n{code}\n"}) for name, code in (
         ("os.chmod", "os.chmod(path, 0o644)"), ("os.chmod", "os.chmod(name, 0o644, dir_fd=place)"), ("path.chmod", "path.chmod(0o644)"),
@@ -615,24 +703,24 @@ SAMPLES = [
         "os.rename(a, b, src_dir_fd=p, dst_dir_fd=p)", "open(path)", "open(path, 'rb')", "open(fd, 'wb')", "open(os.open(a, F, dir_fd=d), 'w')",
         "os.open(path, os.O_PATH)", "os.open(name, NEW, 0o600, dir_fd=place)", "text.replace('a', 'b')", "set().remove(1)",
         "path.mkdir()  # follow: the caller's own path")],
-    ("reach", "ok", "", {"src/formats/image/registry.c": "int f(void) { return px_fetch(a); }\n", "src/base/test_x.c": 'set("net", "host");\n'}),
-    ("reach", "FAIL", "px_fetch(", {"src/engine/x.c": "int f(void) { return px_fetch(a); }\n"}),
-    ("reach", "FAIL", '"net", "host"', {"src/engine/x.c": 'int f(void) { return set("net", "host"); }\n'}),
+    ("reach", "ok", "", {"src/formats/image/registry.c": "int f(void) { return px_fetch(a); }\n", "src/core/base/test_x.c": 'set("net", "host");\n'}),
+    ("reach", "FAIL", "px_fetch(", {"src/features/project/x.c": "int f(void) { return px_fetch(a); }\n"}),
+    ("reach", "FAIL", '"net", "host"', {"src/features/project/x.c": 'int f(void) { return set("net", "host"); }\n'}),
     ("address", "ok", "", {}),
-    ("address", "FAIL", "x.c:2: compares", {"src/net/x.c": "struct px_address a;\nbool f(void) { return memcmp(a.bytes, b, 16) == 0; }\n"}),
+    ("address", "FAIL", "x.c:2: compares", {"src/core/net/x.c": "struct px_address a;\nbool f(void) { return memcmp(a.bytes, b, 16) == 0; }\n"}),
     ("address", "FAIL", "x.c:3: compares", {"helpers/x.c": "\n\nint f(void) { return memcmp(&a->sin6_addr, &b, 16); }\n"}),
     ("address", "FAIL", "x.c:1: compares", {"helpers/x.c": "int f(void) { return at->sin_addr.s_addr == htonl(INADDR_LOOPBACK); }\n"}),
     ("address", "FAIL", "x.c:1: compares", {"helpers/x.c": "int f(void) { return ntohl(at->s_addr) >> 24 != 127; }\n"}),
     ("address", "FAIL", "x.c:1: compares", {"helpers/x.c": "int f(void) { return 5 == ntohl(at->s_addr); }\n"}),
     ("address", "FAIL", "x.c:1: compares", {"helpers/x.c": "int f(void) { return px_address_get_v4(&a) == 0x7f000001; }\n"}),
-    ("address", "FAIL", "x.c:1: compares", {"src/net/x.c": "bool f(struct px_address *a) { return a->bytes[0] == 0xfe; }\n"}),
+    ("address", "FAIL", "x.c:1: compares", {"src/core/net/x.c": "bool f(struct px_address *a) { return a->bytes[0] == 0xfe; }\n"}),
     ("address", "FAIL", "x.c:1: compares", {"cli/x.c": "int f(struct in6_addr *s6_addr) { return IN6_IS_ADDR_LOOPBACK(x); }\n"}),
     ("address", "FAIL", "x.c:1: compares", {"helpers/x.c": "int f(void) { return at->s_addr == 1; } /* address: */\n"}),
     ("address", "ok", "", {"helpers/x.c": "int f(void) { return at->s_addr == 1; } /* address: as written */\n"}),
     ("address", "ok", "", {"src/core/net/address.c": "bool f(struct px_address *a) { return memcmp(a->bytes, b, 16) == 0; }\n"}),
-    ("address", "ok", "", {"src/net/test_x.c": "bool f(struct px_address *a) { return memcmp(a->bytes, b, 16) == 0; }\n"}),
-    ("address", "ok", "", {"src/store/x.c": "bool f(struct oid *a) { return memcmp(a->bytes, b, 32) == 0; }\n"}),
-    ("address", "ok", "", {"src/net/x.c": "struct px_address a; memcpy(a.bytes, b, 16); to.sin_addr.s_addr = x; if (n == 4 && g(&a, a.bytes)) h(bytes.len == 3);\n"}),
+    ("address", "ok", "", {"src/core/net/test_x.c": "bool f(struct px_address *a) { return memcmp(a->bytes, b, 16) == 0; }\n"}),
+    ("address", "ok", "", {"src/formats/store/x.c": "bool f(struct oid *a) { return memcmp(a->bytes, b, 32) == 0; }\n"}),
+    ("address", "ok", "", {"src/core/net/x.c": "struct px_address a; memcpy(a.bytes, b, 16); to.sin_addr.s_addr = x; if (n == 4 && g(&a, a.bytes)) h(bytes.len == 3);\n"}),
     ("state", "ok", "", {}),
     ("state", "FAIL", "buf.c:2: names .px", {"src/core/base/buf.c": '\nint f(void) { return mkdirat(d, ".px", 0700); }\n'}),
     ("state", "FAIL", "names .px", {"src/core/base/buf.c": 'char *p = "%s/.px/tasks";\n'}),
@@ -642,7 +730,7 @@ SAMPLES = [
     ("state", "FAIL", "the mark", {"src/core/base/buf.c": "int f(void) { return unlinkat(d, PX_STATE_MARK, 0); }\n"}),
     ("state", "FAIL", "names .px", {"src/core/base/buf.c": 'char *p = ".px"; /* state: */\n'}),
     ("state", "ok", "", {"src/core/base/buf.c": 'char *p = ".px"; /* state: only shown */\n/* ".px" mkdtemp( */\nchar *q = ".px-overlay";\n'}),
-    ("state", "ok", "", {"src/state/x.c": 'char *p = ".px"; int f(void) { return mkdtemp(x) != 0; }\n'}),
+    ("state", "ok", "", {"src/core/state/x.c": 'char *p = ".px"; int f(void) { return mkdtemp(x) != 0; }\n'}),
     ("state", "ok", "", {"src/core/base/test_buf.c": 'char *p = ".px";\n'}),
     ("printing", "ok", "", {}),
     ("printing", "ok", "", {"cli/render.c": 'int f(void) { return fputs(text, stdout); }\n'}),

@@ -12,11 +12,11 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "config/toml.h"
 #include "env/elf.h"
 #include "helpers/net/hello.h"
 #include "pep/marker.h"
 #include "pep/tags.h"
-#include "config/toml.h"
 #include "pep/version.h"
 
 enum { FILE_MAX = 16 << 20, LINE_BYTES = 1 << 16 };

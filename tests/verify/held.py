@@ -3,7 +3,7 @@
 
     presets     no check fails for the presets default, session, untrusted and task
     self-test   every check fails once what holds it is switched off, and the loss of every mechanism is noticed
-    mechanisms  the same from outside, by --without and the exit status, for each mechanism of box/without.def
+    mechanisms  the same from outside, by --without and the exit status, for each mechanism of policy/without.def
     runtimes    with runc and crun it runs too, and says what differs
     landlock    where nobody can make a user namespace it runs in the landlock tier, and says what differs
 

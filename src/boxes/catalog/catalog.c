@@ -1,4 +1,4 @@
-/* engine/sandbox.c - opening and closing. */
+/* catalog/catalog.c - opening and closing. */
 #include <errno.h>
 #include <stdlib.h>
 

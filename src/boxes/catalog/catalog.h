@@ -1,12 +1,12 @@
-/* engine/sandbox.h - what the functions of px/sandbox.h share: the open store and whom to tell.
+/* catalog/catalog.h - what the functions of px/sandbox.h share: the open store and whom to tell.
  *
  * Why:     bases, layers, images and the store's own care are files of their own; this is what they all begin with.
  * Owns:    the store.
  * Mustn't: keep anything else between calls. */
 #pragma once
 
-#include "transfer/layer.h"
 #include "store/store.h"
+#include "transfer/layer.h"
 
 struct px_sandbox {
     struct px_store *store;

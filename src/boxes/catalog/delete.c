@@ -1,4 +1,4 @@
-/* engine/sandbox_delete.c - names and records that somebody wants to be rid of. */
+/* catalog/delete.c - names and records that somebody wants to be rid of. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

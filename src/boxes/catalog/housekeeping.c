@@ -1,4 +1,4 @@
-/* engine/sandbox_store.c - the store's own care: what is there, what can go, whether it is what it was. */
+/* catalog/housekeeping.c - the store's own care: what is there, what can go, whether it is what it was. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

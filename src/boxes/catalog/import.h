@@ -1,4 +1,4 @@
-/* engine/sandbox_import.h - a base from wherever a project says it is.
+/* catalog/import.h - a base from wherever a project says it is.
  *
  * Why:     a base that is named by its place has no name of its own: its content is what it is.
  * Owns:    nothing.

@@ -10,10 +10,9 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "doctor/doctor.h"
+#include "catalog/bases.h"
 #include "catalog/catalog.h"
-#include "distro/capability.h"
-#include "distro/packages.h"
+#include "host/release.h"
 #include "store/canonical.h"
 #include "store/document.h"
 

@@ -1,4 +1,4 @@
-/* engine/sandbox_record.h - a base as the store knows it: its object, its record, its name.
+/* catalog/record.h - a base as the store knows it: its object, its record, its name.
  *
  * Why:     a base that was built and one that was imported are the same thing afterwards.
  * Owns:    what struct px_base holds, until px_base_done.
@@ -7,8 +7,8 @@
 
 #include <jansson.h>
 
-#include "transfer/layer.h"
 #include "store/store.h"
+#include "transfer/layer.h"
 
 struct px_base_facts {
     const char *name;           /* "debian-12" */

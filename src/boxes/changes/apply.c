@@ -16,8 +16,8 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "kernel/copy.h"
 #include "changes/changes.h"
+#include "kernel/copy.h"
 
 enum { NAMES_MAX = 8, FILE_MODE = 0777, DIRECTORY_MODE = 01777 };
 

@@ -1,4 +1,4 @@
-/* work/changes.h - what an overlay's upper directory says was done to the directory below it: listed, shown, merged.
+/* changes/changes.h - what an overlay's upper directory says was done to the directory below it: listed, shown, merged.
  *
  * Why:     the upper directory is the change: it costs what changed, not what is there.
  * Owns:    its list and texts. Descriptors are the caller's.
@@ -12,8 +12,8 @@
 #include <time.h>
 
 #include "base/buf.h"
-#include "changes/unified.h"
 #include "changes/layers.h"
+#include "changes/unified.h"
 
 struct px_err;
 
@@ -62,7 +62,7 @@ int px_changes_check(const struct px_changes *changes, const struct timespec *si
  * of that size. Each name of a file counts, as it becomes a file of its own; holes do not. */
 int px_changes_weigh(const struct px_changes *changes, uint64_t bytes_max, int dir, struct px_err *e);
 
-/* work/changes_walk.c, for the three above. */
+/* changes/walk.c, for the three above. */
 /* A file of either tree by its path, without following any link; what its owner may not read is made readable in the
  * upper tree, which is ours. */
 int px_changes_open(int dir, const char *path, bool ours);

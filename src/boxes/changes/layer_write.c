@@ -15,8 +15,8 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "changes/layer_write.h"
 #include "kernel/copy.h"
-#include "task/workspace.h"
 
 enum { FILE_MODE = 0777, DIRECTORY_MODE = 01777 };
 

@@ -1,4 +1,4 @@
-/* work/layers.h - directories that lie over each other, seen as one tree, without a mount.
+/* changes/layers.h - directories that lie over each other, seen as one tree, without a mount.
  *
  * Why:     a branch of a workspace is its parent's frozen layers and its own; what it holds must be read outside of any
  *          box, also by who may not mount.

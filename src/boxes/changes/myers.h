@@ -1,4 +1,4 @@
-/* base/myers.h - which elements of one sequence are not in another, and which are new: a shortest edit script, or nearly.
+/* changes/myers.h - which elements of one sequence are not in another, and which are new: a shortest edit script, or nearly.
  *
  * Why:     a diff is read by people and models; the fewer lines, the better. Myers' search from both ends needs memory for the
  *          sequences alone; what it costs grows with the differences, and where they are many it settles for less than the best.

@@ -1,4 +1,4 @@
-/* work/test_changes.c - an upper directory read, shown and merged, without an overlay: its files, whiteouts and marks
+/* changes/test_changes.c - an upper directory read, shown and merged, without an overlay: its files, whiteouts and marks
  * are made here. */
 #include "changes/changes.h"
 

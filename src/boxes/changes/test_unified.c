@@ -1,4 +1,4 @@
-/* base/test_diff.c - unified diffs: byte-exact vectors, and random texts against an applier of its own, `patch` and `git apply`. */
+/* changes/test_unified.c - unified diffs: byte-exact vectors, and random texts against an applier of its own, `patch` and `git apply`. */
 #include "changes/unified.h"
 
 #include <errno.h>

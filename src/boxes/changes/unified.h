@@ -1,4 +1,4 @@
-/* base/diff.h - one file before and after, as a unified diff that `patch -p1` and `git apply` understand.
+/* changes/unified.h - one file before and after, as a unified diff that `patch -p1` and `git apply` understand.
  *
  * Why:     what a command did to a tree is shown to people and models, and applied elsewhere.
  * Owns:    nothing that outlives a call.

@@ -14,8 +14,8 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "kernel/copy.h"
 #include "changes/changes.h"
+#include "kernel/copy.h"
 
 enum { SHOWN = S_IFMT | 01777 };
 

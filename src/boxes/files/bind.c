@@ -12,9 +12,9 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "policy/policy.h"
 #include "files/files.h"
 #include "kernel/mount.h"
+#include "policy/policy.h"
 
 /* Whether px can copy a mount itself. A container's root may lack the privilege. */
 static bool may_mount(int fd)

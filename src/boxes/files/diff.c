@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "changes/unified.h"
 #include "base/fd.h"
+#include "changes/unified.h"
 #include "files/files.h"
 
 enum { DIFF_MAX = 64 << 20 };

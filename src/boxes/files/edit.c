@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "changes/unified.h"
 #include "base/fd.h"
+#include "changes/unified.h"
 #include "files/edit.h"
 #include "files/files.h"
 

@@ -1,4 +1,4 @@
-/* engine/keeper.h - what the parts of a keeper share.
+/* keeper/keeper_internal.h - what the parts of a keeper share.
  *
  * Owns:    the box, its name, the connections of its users, and the commands that were left to it.
  * Mustn't: wait for anybody, or hold anything of whoever started it. */

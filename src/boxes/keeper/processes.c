@@ -11,8 +11,8 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "named/named_internal.h"
 #include "kernel/pidfd.h"
+#include "named/named_internal.h"
 
 enum { TASKS_MAX = 4096, LINE_MAX_BYTES = 4096 };
 

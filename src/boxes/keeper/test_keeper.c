@@ -1,4 +1,4 @@
-/* engine/test_keep.c - boxes with a name: their places, their messages, their logs, and a keeper with its users. */
+/* keeper/test_keeper.c - boxes with a name: their places, their messages, their logs, and a keeper with its users. */
 #include "named/named_internal.h"
 
 #include <errno.h>
@@ -21,8 +21,8 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "keeper/keeper_internal.h"
 #include "harness/test.h"
+#include "keeper/keeper_internal.h"
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 

@@ -14,8 +14,8 @@
 #include "base/time.h"
 #include "box/handover.h"
 #include "box/supervise.h"
-#include "named/named_internal.h"
 #include "named/client_internal.h"
+#include "named/named_internal.h"
 #include "relay/relay.h"
 
 enum {

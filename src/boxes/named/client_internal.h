@@ -1,4 +1,4 @@
-/* engine/living.h - a connection with the keeper of a box, as its user has it.
+/* named/client_internal.h - a connection with the keeper of a box, as its user has it.
  *
  * Owns:    its descriptors and the box that was handed over.
  * Mustn't: be shared by threads. */

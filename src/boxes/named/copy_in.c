@@ -16,8 +16,8 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "plan/source.h"
 #include "named/tar.h"
+#include "plan/source.h"
 
 enum { STILL_MSEC_MAX = 60 * 1000, SAID = 256, CHUNK = 32 << 10, AT_ONCE = 64 };
 

@@ -1,4 +1,4 @@
-/* engine/keep_copy.h - a command in a box whose streams are ours, for copying files.
+/* named/copy_in.h - a command in a box whose streams are ours, for copying files.
  *
  * Mustn't: wait for a box that moves nothing, or keep more of what it says than a line. */
 #pragma once

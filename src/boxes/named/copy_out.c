@@ -12,10 +12,10 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "named/copy_in.h"
-#include "named/tar.h"
 #include "kernel/copy.h"
 #include "kernel/tree.h"
+#include "named/copy_in.h"
+#include "named/tar.h"
 
 enum { SIZE_DEFAULT_GIB = 4, TRIES = 32 };
 

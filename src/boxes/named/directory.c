@@ -15,8 +15,8 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "named/named_internal.h"
 #include "kernel/tree.h"
+#include "named/named_internal.h"
 #include "state/home.h"
 #include "state/state.h"
 

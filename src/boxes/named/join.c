@@ -12,8 +12,8 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "named/client_internal.h"
 #include "kernel/pidfd.h"
+#include "named/client_internal.h"
 
 static const char image[] = "/memfd:px-init (deleted)";
 

@@ -1,4 +1,4 @@
-/* engine/join.h - finding the box whose network another one joins.
+/* named/join.h - finding the box whose network another one joins.
  *
  * Owns:    nothing.
  * Mustn't: give out a process that is not pid 1 of a box of the caller's, or one that has the caller's own network. */

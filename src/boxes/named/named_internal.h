@@ -1,8 +1,8 @@
-/* engine/keep.h - a box with a name: where it is written down, and what its keeper and its users say to each other.
+/* named/named_internal.h - a box with a name: where it is written down, and what its keeper and its users say to each other.
  *
  *   user                                        keeper (one process, as long as the box lives)
  *   connects to PX_HOME/run/boxes/NAME/socket   holds the lock beside it; a directory whose lock is free is nobody's
- *   HOME -------------------------------------> the box itself (box/home.h) and what its commands start from
+ *   HOME -------------------------------------> the box itself (box/handover.h) and what its commands start from
  *   runs its command in it, directly
  *   BEGAN + the command's pidfd --------------> counts and lists it until it has ended
  *   INFO, SIGNAL, RUN, WAIT, INPUT, STOP -----> answers

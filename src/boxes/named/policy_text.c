@@ -5,8 +5,8 @@
 
 #include "base/err.h"
 #include "base/text.h"
-#include "plan/steps.h"
 #include "named/named_internal.h"
+#include "plan/steps.h"
 
 static void pair(struct px_buf *out, const char *field, const char *value)
 {

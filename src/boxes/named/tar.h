@@ -1,4 +1,4 @@
-/* engine/keep_tar.h - as much of tar as copying into a box and out of it takes.
+/* named/tar.h - as much of tar as copying into a box and out of it takes.
  *
  * Why:     tar is in nearly every box, and one stream carries a tree through a pipe.
  * Owns:    a reader nothing but its name; a writer the directories that it is in.

@@ -1,4 +1,4 @@
-/* engine/test_keep_tar.c - tar in both directions, and archives that mean harm. */
+/* named/test_tar.c - tar in both directions, and archives that mean harm. */
 #include "named/tar.h"
 
 #include <errno.h>

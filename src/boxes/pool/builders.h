@@ -1,4 +1,4 @@
-/* engine/makers.h - threads that make boxes beside the loop that hands them out, as many at once as there are processors.
+/* pool/builders.h - threads that make boxes beside the loop that hands them out, as many at once as there are processors.
  *
  * Why:     making a box is a chain of waits for the kernel and for px-init: one after the other leaves a processor idle.
  * Owns:    the threads. A stock is one maker's while it is lent to it.

@@ -22,10 +22,10 @@
 #include "base/time.h"
 #include "box/handover.h"
 #include "box/supervise.h"
-#include "relay/relay.h"
-#include "pool/client.h"
-#include "start/start_internal.h"
 #include "kernel/pidfd.h"
+#include "pool/client.h"
+#include "relay/relay.h"
+#include "start/start_internal.h"
 
 enum { ANSWER_MSEC_MAX = 60 * 1000, END_MSEC_MAX = 20 * 1000, SOCKET_IN_CHILD = 3 };
 

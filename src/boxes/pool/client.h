@@ -1,4 +1,4 @@
-/* engine/pool.h - what a pool's user and the engine say to each other.
+/* pool/client.h - what a pool's user and the engine say to each other.
  *
  *   user                                    engine
  *   px_engine_new: exec of px, one socket

@@ -15,11 +15,11 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "box/handover.h"
-#include "policy/policy.h"
 #include "box/supervise.h"
+#include "kernel/pidfd.h"
+#include "policy/policy.h"
 #include "pool/builders.h"
 #include "pool/client.h"
-#include "kernel/pidfd.h"
 
 /* What an event is about: each watched thing begins with one of these. */
 enum kind { USER, QUEUE, BOX, MAKERS };

@@ -1,8 +1,8 @@
 #include "pool/stock.h"
 
 #include "base/time.h"
-#include "policy/policy.h"
 #include "box/supervise.h"
+#include "policy/policy.h"
 #include "start/start_internal.h"
 
 enum {
@@ -53,7 +53,7 @@ static int make(const struct px_stock *stock, const int *image, struct px_travel
  * try. A host that changes every time is an error, too. */
 int px_stock_box(struct px_stock *stock, const int *image, struct px_traveller *who, struct px_box **ret_home, struct px_err *e)
 {
-    if (px_stay_root_is_stored(stock->policy))
+    if (px_policy_root_is_stored(stock->policy))
         return px_stay_with(stock->policy, true, image, ret_home, e);
     if (!is_fresh(stock) && refresh(stock, who->home >= 0, e) < 0)
         return -1;

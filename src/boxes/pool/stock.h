@@ -1,4 +1,4 @@
-/* engine/stock.h - the boxes of one policy, made one after the other from a template that is kept between them.
+/* pool/stock.h - the boxes of one policy, made one after the other from a template that is kept between them.
  *
  * Why:     what a policy means on this host is worked out once, not once a box; and looked at again from time to time, because
  *          the host goes on: a package is installed, a module adds a file to /proc.

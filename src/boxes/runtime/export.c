@@ -8,11 +8,11 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "plan/plan.h"
 #include "kernel/idmap.h"
+#include "plan/plan.h"
 #include "runtime/bundle.h"
-#include "runtime/kind.h"
 #include "runtime/export_others.h"
+#include "runtime/kind.h"
 
 enum { ROOT_BASE = 0x70000000, ROOT_COUNT = 65536 };    /* the first range of root's block: see kernel/idmap.c */
 

@@ -8,10 +8,10 @@
 #include "base/err.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "plan/plan.h"
-#include "policy/policy.h"
-#include "plan/steps.h"
 #include "kernel/seccomp.h"
+#include "plan/plan.h"
+#include "plan/steps.h"
+#include "policy/policy.h"
 #include "runtime/losses.h"
 
 /* ---- words of a shell ---- */

@@ -1,4 +1,4 @@
-/* runtime/other.h - the plan of a native box in the words of programs that are no OCI runtimes.
+/* runtime/export_others.h - the plan of a native box in the words of programs that are no OCI runtimes.
  *
  * Why:     who must use another engine should not have to write the policy down a second time.
  * Owns:    nothing.

@@ -6,9 +6,9 @@
 #include "base/field.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "kernel/abi.h"
 #include "plan/plan.h"
 #include "policy/policy.h"
-#include "kernel/abi.h"
 
 enum { VALUE_MAX = 1 << 20 };
 

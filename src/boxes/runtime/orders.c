@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 
 #include "base/buf.h"
-#include "plan/plan.h"
 #include "kernel/seccomp.h"
+#include "plan/plan.h"
 #include "runtime/kind.h"
 #include "runtime/start.h"
 

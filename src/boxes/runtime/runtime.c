@@ -17,9 +17,9 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "box/supervise.h"
 #include "plan/plan.h"
 #include "plan/steps.h"
-#include "box/supervise.h"
 #include "runtime/bundle.h"
 #include "runtime/kind.h"
 #include "runtime/log.h"
@@ -459,6 +459,7 @@ static int stage(struct run *run, const struct px_policy *policy, const char *co
     if (px_stage_init(&run->stage, policy, run->native, run->kind, bind_to_thread, socket, log, e) < 0)
         return -1;
     run->stage.plan->partner = &run->partner;
+    run->stage.plan->tier_word = run->partner.tier;
     run->partner.argv = run->native->argv;
     add_notes(run->stage.plan, run->kind);
     if (px_steps_has(run->native, PX_OP_NO_MEMFD, ""))

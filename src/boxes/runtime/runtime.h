@@ -1,4 +1,4 @@
-/* runtime/run.h - the same box, made by an OCI runtime.
+/* runtime/runtime.h - the same box, made by an OCI runtime.
  *
  * Why:     people who trust runc, crun or gVisor's runsc, or have to use them, get the same policy, limits, result and exit
  *          status.

@@ -27,9 +27,9 @@
 #include "base/bare.h"
 #include "base/pass.h"
 #include "base/sys.h"
+#include "init/payload.h"
 #include "kernel/landlock.h"
 #include "kernel/notify.h"
-#include "init/payload.h"
 #include "kernel/privs.h"
 #include "runtime/start.h"
 

@@ -12,8 +12,8 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "plan/plan.h"
 #include "harness/test.h"
+#include "plan/plan.h"
 
 #define PAIRS(...) ((const char *const[]){__VA_ARGS__, NULL})
 

@@ -11,8 +11,8 @@
 #include "base/fd.h"
 #include "base/field.h"
 #include "base/text.h"
-#include "policy/policy.h"
 #include "harness/test.h"
+#include "policy/policy.h"
 
 static const char *const formats[] = {"oci", "bwrap", "docker", "seatbelt", NULL};
 

@@ -10,8 +10,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "plan/plan.h"
 #include "harness/test.h"
+#include "plan/plan.h"
 #include "runtime/kind.h"
 #include "runtime/start.h"
 

@@ -1,4 +1,4 @@
-/* runtime/test_run.c - boxes that a runtime makes: the same results and the same errors as native ones. */
+/* runtime/test_runtime.c - boxes that a runtime makes: the same results and the same errors as native ones. */
 #include "runtime/runtime.h"
 
 #include <errno.h>
@@ -10,10 +10,10 @@
 
 #include "base/err.h"
 #include "base/text.h"
-#include "plan/plan.h"
 #include "box/supervise.h"
 #include "harness/test.h"
 #include "kernel/landlock.h"
+#include "plan/plan.h"
 #include "runtime/kind.h"
 
 #define PAIRS(...) ((const char *const[]){__VA_ARGS__, NULL})

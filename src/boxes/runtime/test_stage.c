@@ -13,9 +13,9 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "plan/plan.h"
 #include "harness/test.h"
 #include "kernel/abi.h"
+#include "plan/plan.h"
 #include "runtime/bundle.h"
 #include "runtime/kind.h"
 #include "runtime/start.h"
@@ -103,7 +103,7 @@ TEST(what_confines_the_command_is_not_for_the_runtime)
     drop(&s);
 }
 
-/* The rules of box/child.h hold here as well. */
+/* The rules of child/child.h hold here as well. */
 TEST(stages_and_their_order)
 {
     struct staged s;

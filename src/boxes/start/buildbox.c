@@ -12,9 +12,9 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "net/rule.h"
 #include "policy/policy.h"
 #include "transfer/index.h"
-#include "net/rule.h"
 
 enum { TICK_MSEC = 200, SAID_MAX = 360 };
 

@@ -1,4 +1,4 @@
-/* engine/sandbox_box.h - the boxes in which bases and layers are made.
+/* start/buildbox.h - the boxes in which bases and layers are made.
  *
  * Why:     neither the host's package tool nor the packages' own scripts run outside a box. A *fetch box* has the
  *          host's programs, the host's network and one directory of the store; it is apt's, and runs no code of
@@ -31,7 +31,7 @@ struct px_build_box {
 };
 
 int px_build_box_fetch(struct px_build_box *box, const char *doing, struct px_err *e);
-/* For uv and pip, which run the code of packages: it reaches the user's own index (engine/index.h) and nothing else. */
+/* For uv and pip, which run the code of packages: it reaches the user's own index (transfer/index.h) and nothing else. */
 int px_build_box_index(struct px_build_box *box, const char *doing, struct px_err *e);
 /* root: the directory that it sees as its root; changes: a directory for an overlay's changes, kept. */
 int px_build_box_setup(struct px_build_box *box, const char *doing, const char *root, const char *changes,

@@ -1,8 +1,8 @@
-/* engine/changes.c - px exec --changes: what the command did to a directory, told in the result and merged if asked
+/* start/changes.c - px exec --changes: what the command did to a directory, told in the result and merged if asked
  * for.
  *
- * The box works on an overlay over the directory (box/places.c); its upper part comes here when the box is gone, and is
- * compared and merged by work/changes.c. Changes that are kept carry a note of which directory they belong to and since
+ * The box works on an overlay over the directory (plan/mounts.c); its upper part comes here when the box is gone, and is
+ * compared and merged by changes/changes.c. Changes that are kept carry a note of which directory they belong to and since
  * when it may not have been changed by others. */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,10 +18,10 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "plan/mounts.h"
 #include "box/supervise.h"
-#include "start/resolve.h"
 #include "changes/changes.h"
+#include "plan/mounts.h"
+#include "start/resolve.h"
 
 enum { DIFF_MAX = 64 << 20, NOTE_MAX = 8192 };
 

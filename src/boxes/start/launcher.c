@@ -1,4 +1,4 @@
-/* The launcher's half of engine/beyond.h: it hands such policies over before it comes here. */
+/* The launcher's half of start/resolve.h: it hands such policies over before it comes here. */
 #include "base/err.h"
 #include "start/resolve.h"
 

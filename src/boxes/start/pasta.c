@@ -6,10 +6,10 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "policy/policy.h"
-#include "doctor/doctor.h"
-#include "relay/relay.h"
+#include "host/tool.h"
 #include "net/wire.h"
+#include "policy/policy.h"
+#include "relay/relay.h"
 
 enum { ARGS_MAX = 64 + 2 * PX_NET_PORTS_MAX, WORDS_MSEC = 2000 };
 

@@ -8,11 +8,11 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/sys.h"
 #include "base/json.h"
+#include "base/sys.h"
 #include "base/text.h"
-#include "named/join.h"
 #include "catalog/catalog.h"
+#include "named/join.h"
 #include "relay/relay.h"
 #include "runtime/runtime.h"
 #include "seccomp/print.h"

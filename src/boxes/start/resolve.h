@@ -1,4 +1,4 @@
-/* engine/beyond.h - what a start may need beyond the core, and the small launcher leaves to px-main.
+/* start/resolve.h - what a start may need beyond the core, and the small launcher leaves to px-main.
  *
  * Why:     reading a profile needs a JSON library, a runtime a bundle, an archive the store; a static launcher that starts in a tenth of a
  *          millisecond has neither. beyond.c does the work, launcher.c refuses in the same words for every case.
@@ -19,11 +19,11 @@ int px_beyond_warnings(const struct px_policy *policy, char **ret_text, struct p
 struct px_root_lease;
 int px_beyond_root(const struct px_policy *policy, bool ahead, char **ret_dir, struct px_root_lease **ret_lease, struct px_err *e);
 void px_beyond_root_free(struct px_root_lease *lease);
-/* Who looks at, and merges, what was done to the directory of --changes (engine/changes.c); for the plan of that box. */
+/* Who looks at, and merges, what was done to the directory of --changes (start/changes.c); for the plan of that box. */
 int px_beyond_changes(const struct px_policy *policy, struct px_after **ret_after, struct px_err *e);
-/* Pid 1 of the box whose network the policy asks for (engine/join.c): a pidfd, or -1. */
+/* Pid 1 of the box whose network the policy asks for (named/join.c): a pidfd, or -1. */
 int px_beyond_join(const struct px_policy *policy, struct px_err *e);
-/* Who carries the traffic of a box by pasta (engine/pasta.c). */
+/* Who carries the traffic of a box by pasta (start/pasta.c). */
 struct px_carrier;
 int px_beyond_pasta(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e);
 /* What it would do through an OCI runtime; and the same box so made. */

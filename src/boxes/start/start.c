@@ -1,4 +1,4 @@
-/* engine/exec.c - the public functions of px/px.h for one command in a box. */
+/* start/start.c - a box from a policy: what the policy names is found, then the box is started. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,150 +17,23 @@
 #include "base/json.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "plan/plan.h"
-#include "policy/policy.h"
 #include "box/supervise.h"
-#include "start/resolve.h"
-#include "relay/relay.h"
-#include "start/start_internal.h"
 #include "kernel/idmap.h"
 #include "kernel/landlock.h"
 #include "kernel/pidfd.h"
+#include "plan/plan.h"
+#include "policy/policy.h"
+#include "relay/relay.h"
+#include "start/resolve.h"
+#include "start/start_internal.h"
 #include "state/homes.h"
 
 /* ---- policy ---- */
-
-PX_API int px_policy_new(const char *preset, struct px_policy **ret_policy, struct px_err *e)
-{
-    struct px_policy *policy = calloc(1, sizeof *policy);
-    if (!policy)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "policy");
-    if (px_policy_init(policy, preset, e) < 0) {
-        free(policy);
-        return -1;
-    }
-    *ret_policy = policy;
-    return 0;
-}
-
-PX_API void px_policy_free(struct px_policy *policy)
-{
-    if (!policy)
-        return;
-    px_policy_done(policy);
-    free(policy);
-}
-
-static void note_said(struct px_policy *policy, const char *field, const char *value)
-{
-    static const char *const paths[] = {"bind", "work-dir", "rootfs", "base", "env-file", "seccomp"};
-    struct px_buf *said = &policy->said;
-    char here[4096];
-    bool relative = false;
-    value = value ? value : "true";
-    for (size_t i = 0; i < PX_COUNT_OF(paths); i++)
-        relative = relative || (px_equal(field, paths[i]) && value[0] != '/' && (value[0] == '.' || strchr(value, '/')));
-    bool directory = px_equal(field, "overlay") || px_equal(field, "changes") || px_equal(field, "rootfs");
-    relative = relative || (directory && *value && *value != '/');
-    const char *variable = px_equal(field, "env") && !strchr(value, '=') ? px_policy_env(policy, value) : NULL;
-    if (px_equal(field, "env") && !strchr(value, '=') && !variable)
-        return;                 /* the caller does not have it */
-    px_buf_add(said, field, strlen(field) + 1);
-    if (relative && getcwd(here, sizeof here))
-        px_buf_printf(said, "%s/", here);
-    px_buf_add(said, value, strlen(value));
-    if (variable)
-        px_buf_printf(said, "=%s", variable);
-    px_buf_putc(said, '\0');
-}
-
-PX_API int px_policy_set(struct px_policy *policy, const char *field, const char *value, struct px_err *e)
-{
-    if (px_policy_put(policy, field, value, e) < 0)
-        return -1;
-    if (px_equal(field, "pids"))
-        policy->pids_counted = true;    /* a limit that somebody named should also be counted */
-    note_said(policy, field, value);
-    return 0;
-}
-
-/* Another process of the same user must come to the same policy by it: paths from here are made absolute, and a variable that
- * was passed on by its name goes with its value. */
-int px_policy_copy(const struct px_policy *policy, struct px_policy **ret_copy, struct px_err *e)
-{
-    struct px_policy *copy = NULL;
-    if (px_policy_new(policy->preset, &copy, e) < 0)
-        return -1;
-    const char *p = policy->said.data, *end = p + policy->said.len;
-    while (p < end) {
-        const char *value = p + strlen(p) + 1;
-        if (px_policy_set(copy, p, value, e) < 0) {
-            px_policy_free(copy);
-            return -1;
-        }
-        p = value + strlen(value) + 1;
-    }
-    *ret_copy = copy;
-    return 0;
-}
-
-PX_API int px_policy_json(const struct px_policy *policy, char **ret_json, struct px_err *e)
-{
-    px_auto_buf struct px_buf out = PX_BUF(16 << 20);
-    struct px_json j = {.out = &out, .pretty = true};
-    px_json_object(&j, NULL);
-    px_json_text(&j, "preset", policy->preset);
-    px_field_print(px_policy_fields, policy, &j);
-    px_json_end(&j);
-    px_buf_putc(&out, '\n');
-    if (out.err < 0)
-        return px_fail(e, PX_E_MEMORY, out.err, "the policy is too large to print");
-    *ret_json = px_buf_take(&out);
-    return 0;
-}
 
 PX_API int px_policy_warnings(const struct px_policy *policy, char **ret_text, struct px_err *e)
 {
     *ret_text = NULL;
     return px_beyond_warnings(policy, ret_text, e);
-}
-
-/* Whether the root is not a directory of the caller's, nor the host's: an archive, or a base by its name. */
-bool px_stay_root_is_stored(const struct px_policy *policy)
-{
-    struct stat st;
-    if (policy->rootfs)
-        return stat(policy->rootfs, &st) == 0 && S_ISREG(st.st_mode);
-    return policy->base && !px_equal(policy->base, "host") && !strchr(policy->base, '/') && policy->base[0] != '.';
-}
-
-PX_API bool px_policy_is_small(const struct px_policy *policy)
-{
-    return px_policy_own_filter(policy) && px_policy_native(policy) && !policy->detach && !policy->changes &&
-           policy->net != PX_NET_BOX && policy->net != PX_NET_PASTA && !px_stay_root_is_stored(policy);
-}
-
-PX_API const char *px_preset_name(size_t index)
-{
-    for (const struct px_preset_row *row = px_preset_rows; row->preset; row++)
-        if (!row->field && index-- == 0)
-            return row->preset;
-    return NULL;
-}
-
-PX_API int px_policy_field(size_t index, struct px_field_info *ret_info)
-{
-    for (const struct px_field *f = px_policy_fields; f->name; f++) {
-        if (f->flags & PX_FIELD_INTERNAL || index-- > 0)
-            continue;
-        *ret_info = (struct px_field_info){
-            .name = f->name, .letter = f->letter, .type = f->type->name, .arg = f->arg, .help = f->help, .words = f->words,
-            .flag = f->flags & PX_FIELD_FLAG, .repeat = f->flags & PX_FIELD_REPEAT, .absent = f->flags & PX_FIELD_ABSENT,
-            .optional = f->flags & PX_FIELD_OPTIONAL, .hidden = f->flags & PX_FIELD_HIDDEN,
-        };
-        return 0;
-    }
-    return -1;
 }
 
 /* ---- plan ---- */
@@ -190,7 +63,7 @@ struct rooted {
 static int find_root(const struct px_policy *policy, bool ahead, struct rooted *ret, struct px_err *e)
 {
     *ret = (struct rooted){.policy = *policy};
-    if (!px_stay_root_is_stored(policy))
+    if (!px_policy_root_is_stored(policy))
         return 0;
     if (px_beyond_root(policy, ahead, &ret->dir, &ret->lease, e) < 0)
         return -1;
@@ -401,125 +274,4 @@ int px_stay(const struct px_policy *policy, bool bound, struct px_box **ret_home
 PX_API int px_box_stay(const struct px_policy *policy, struct px_box **ret_home, struct px_err *e)
 {
     return px_stay(policy, false, ret_home, e);
-}
-
-PX_API int px_box_exec(struct px_box *home, const struct px_policy *command, const char *const argv[], const struct px_io *io,
-                       struct px_box **ret_box, struct px_err *e)
-{
-    static const struct px_io nothing = {0};
-    if (home->control < 0 || home->reaped)
-        return px_fail(e, PX_E_GONE, 0, "the box has ended");
-    return px_supervise_exec(home, command, argv, io ? io : &nothing, ret_box, e);
-}
-
-PX_API int px_box_network(struct px_box *box, const char *field, const char *value, struct px_err *e)
-{
-    struct px_carrier *carrier = box->home ? box->home->carrier : box->carrier;
-    if (carrier)
-        return carrier->change(carrier, field, value, e);
-    px_fail(e, PX_E_USAGE, 0, "the box has no network that could be changed");
-    return px_fix(e, "Start it with --net outbound, or with a port: --publish HOST:BOX.");
-}
-
-PX_API const struct px_port *px_box_port(const struct px_box *box, size_t index)
-{
-    const struct px_carrier *carrier = box->home ? box->home->carrier : box->carrier;
-    return carrier && index < carrier->ports_count ? &carrier->ports[index] : NULL;
-}
-
-PX_API int px_box_fd(const struct px_box *box)
-{
-    return box->epoll;
-}
-
-PX_API int px_box_step(struct px_box *box, struct px_err *e)
-{
-    return px_supervise_step(box, 0, e);
-}
-
-PX_API int px_box_pid(const struct px_box *box)
-{
-    int pidfd = box->payload >= 0 ? box->payload : box->pidfd;
-    return pidfd < 0 ? 0 : px_pidfd_number(pidfd);
-}
-
-PX_API int px_box_wait(struct px_box *box, struct px_err *e)
-{
-    int r;
-    while ((r = px_supervise_step(box, -1, e)) > 0)
-        ;
-    return r;
-}
-
-PX_API int px_box_signal(struct px_box *box, int signal, struct px_err *e)
-{
-    int r = px_supervise_signal(box, signal);
-    return r < 0 ? px_fail(e, PX_E_IO, r, "cannot send signal %d to the box", signal) : 0;
-}
-
-PX_API int px_box_kill(struct px_box *box, struct px_err *e)
-{
-    (void)e;
-    px_supervise_kill(box, PX_END_KILLED);
-    return 0;
-}
-
-PX_API int px_box_resize(struct px_box *box, unsigned short rows, unsigned short cols, struct px_err *e)
-{
-    int r = px_supervise_resize(box, rows, cols);
-    return r < 0 ? px_fail(e, PX_E_TERMINAL, r, "PTY mode is not enabled") : 0;
-}
-
-PX_API const struct px_result *px_box_result(const struct px_box *box)
-{
-    return &box->result;
-}
-
-PX_API int px_box_json(const struct px_box *box, bool exact, char **ret_json, struct px_err *e)
-{
-    return px_report_json(&box->result, box->argv, exact, ret_json, e);
-}
-
-PX_API int px_box_timings(const struct px_box *box, char **ret_text, struct px_err *e)
-{
-    return px_supervise_timings(box, ret_text, e);
-}
-
-PX_API void px_box_free(struct px_box *box)
-{
-    if (!box)
-        return;
-    if (box->let_go) {
-        box->let_go(box);
-        return;
-    }
-    bool weaker = box->plan && box->plan->tier != PX_TIER_FULL;
-    px_auto_free char *scratch = weaker ? strdup(px_plan_text(box->plan, box->plan->scratch)) : NULL;
-    px_supervise_free(box);
-    if (scratch && *scratch)
-        px_homes_drop(scratch);
-}
-
-/* ---- errors and version ---- */
-
-PX_API int px_explain(int code, struct px_explain *ret_text)
-{
-    const struct px_error_text *t = px_err_find(code);
-    if (!t)
-        return -1;
-    *ret_text = (struct px_explain){t->code, t->name, t->what, t->why, t->fix};
-    return 0;
-}
-
-PX_API int px_explain_next(int code)
-{
-    for (const struct px_error_text *t = px_error_texts; t->code; t++)
-        if (t->code > code)
-            return t->code;
-    return 0;
-}
-
-PX_API const char *px_version(void)
-{
-    return PX_VERSION;
 }

@@ -1,4 +1,4 @@
-/* engine/stay.h - a box that stays, for the engine's own use cases. */
+/* start/start_internal.h - a box that stays, for the engine's own use cases. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,12 +9,9 @@ struct px_plan;
 
 /* Who carries the traffic of a plan, or whose network it joins. */
 int px_stay_connect(struct px_plan *plan, const struct px_policy *policy, struct px_err *e);
-int px_policy_copy(const struct px_policy *policy, struct px_policy **ret_copy, struct px_err *e);
 /* px_box_stay; if bound, the box also dies with the calling thread, by the kernel's hand. */
 int px_stay(const struct px_policy *policy, bool bound, struct px_box **ret_home, struct px_err *e);
 /* The same with an image of px-init that the caller shares among its boxes, or NULL. */
 int px_stay_with(const struct px_policy *policy, bool bound, const int *image, struct px_box **ret_home, struct px_err *e);
-/* Whether its root is in the store, and has to be found there for each box, and held. */
-bool px_stay_root_is_stored(const struct px_policy *policy);
 /* What it would be made of; its root is a directory. */
 int px_stay_plan(const struct px_policy *policy, bool bound, struct px_plan **ret_plan, struct px_err *e);

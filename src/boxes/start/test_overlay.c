@@ -1,4 +1,4 @@
-/* engine/test_overlay.c - what only a program can ask for: build boxes; and changes as the result of the C API tells
+/* start/test_overlay.c - what only a program can ask for: build boxes; and changes as the result of the C API tells
  * them. */
 #include <px/px.h>
 

@@ -1,4 +1,4 @@
-/* engine/test_exec.c - px/px.h as a program sees it: what it gets, and what must stay as it was. */
+/* start/test_start.c - px/px.h as a program sees it: what it gets, and what must stay as it was. */
 #include <px/px.h>
 
 #include <dirent.h>

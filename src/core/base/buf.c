@@ -2,14 +2,16 @@
 #include "base/buf.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/fd.h"
 #include "base/text.h"
 
-enum { CAP_FIRST = 64 };
+enum { CAP_FIRST = 64, PIECE = 1 << 16 };
 
 static int fail(struct px_buf *b, int err)
 {
@@ -238,4 +240,25 @@ int px_headtail_join(const struct px_headtail *h, struct px_buf *out)
         px_buf_add(out, h->ring, start);
     }
     return out->err;
+}
+
+int px_buf_read_file(int dir, const char *name, size_t max, struct px_buf *out)
+{
+    struct stat st;
+    px_auto_fd int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return errno == ENOENT || errno == ENOTDIR ? 1 : -errno;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return S_ISDIR(st.st_mode) ? 1 : -EINVAL;
+    *out = PX_BUF(max);
+    px_auto_free char *piece = malloc(PIECE);
+    ssize_t n = piece ? 0 : -ENOMEM;
+    while (n >= 0 && out->err == 0 && (n = px_read_some(fd, piece, PIECE)) > 0)
+        px_buf_add(out, piece, (size_t)n);
+    int r = n < 0 ? (int)n : out->err == -E2BIG ? -EFBIG : out->err;
+    if (r < 0)
+        px_buf_done(out);
+    return r;
 }

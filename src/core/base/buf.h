@@ -51,3 +51,6 @@ int px_headtail_add(struct px_headtail *h, const void *data, size_t len);
 bool px_headtail_truncated(const struct px_headtail *h);
 /* Head, then tail in order, into out (no marker between them). */
 int px_headtail_join(const struct px_headtail *h, struct px_buf *out);
+
+/* A regular file in an open directory, at most `max` bytes: 0, 1 if there is none, -errno. */
+int px_buf_read_file(int dir, const char *name, size_t max, struct px_buf *out);

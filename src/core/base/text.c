@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include <px/px.h>
 
@@ -313,4 +314,13 @@ void px_near_try(struct px_near *near, const char *word)
         return;
     near->found = word;
     near->letters = letters;
+}
+
+bool px_truthy(const char *value)
+{
+    static const char *const no[] = {"", "0", "false", "no", "off"};
+    for (size_t i = 0; value && i < PX_COUNT_OF(no); i++)
+        if (strcasecmp(value, no[i]) == 0)
+            return false;
+    return value != NULL;
 }

@@ -30,3 +30,5 @@ bool px_utf8_is_control(const char *text, size_t len);
 bool px_starts_with(const char *text, const char *prefix);
 /* Strings that may be NULL. */
 bool px_equal(const char *a, const char *b);
+/* Whether an environment variable means yes: set, and not "", "0", "false", "no" or "off". */
+bool px_truthy(const char *value);

@@ -15,9 +15,9 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "plan/steps.h"
 #include "box/supervise.h"
 #include "kernel/pidfd.h"
+#include "plan/steps.h"
 
 enum { ANSWER_MSEC_MAX = 60 * 1000, SIGNAL_MSEC_MAX = 1000, SLICE_MSEC = 100, FDS_MAX = 5, NSEC = 1000000 };
 

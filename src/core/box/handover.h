@@ -1,4 +1,4 @@
-/* box/home.h - a box that stays, handed from the process that made it to one that uses it.
+/* box/handover.h - a box that stays, handed from the process that made it to one that uses it.
  *
  * Why:     whoever holds the control socket can run commands in the box; making it, and cleaning up after it, may be another
  *          process's work: an engine's, or a keeper's.

@@ -1,4 +1,4 @@
-/* From plan to running processes: the parent's side of box/child.h. */
+/* From plan to running processes: the parent's side of child/child.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -106,17 +106,6 @@ static int overlay_failed(const struct px_plan *plan, const struct px_step *s, i
     return -1;
 }
 
-/* What the kernel itself would not answer so: px runs in a container, in a box of px or in another sandbox. */
-static int blame_filter(int err, struct px_err *e)
-{
-    if ((err != -EPERM && err != -ENOSYS) || px_sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) <= 0)
-        return -1;
-    px_why(e, "px runs under a system call filter, of a container, of a box or of another sandbox, which refuses it.");
-    return px_fix(e, "Run `px doctor`: it says what is refused here.\n"
-                     "Run px outside, or start the container with --security-opt seccomp=unconfined (docker, podman).\n"
-                     "Or accept the weaker tier by name: --require landlock.");
-}
-
 static int explain_step(const struct px_plan *plan, const struct px_child_report *r, struct px_err *e)
 {
     const struct px_step *s = &plan->steps[r->step];
@@ -144,7 +133,7 @@ static int explain_step(const struct px_plan *plan, const struct px_child_report
         break;
     }
     px_fail(e, px_op_code(s->op), r->err, "step '%s'%s%s of the box failed", px_op_word(s->op), *target ? " on " : "", target);
-    (void)blame_filter(r->err, e);
+    (void)px_plan_blame_filter(r->err, e);
     if (s->op == PX_OP_PROC && r->err == -EPERM)
         px_why(e, "The kernel lets a user namespace mount /proc only where the outer /proc is not covered, as it is in most containers.");
     else if (r->err == -EROFS)
@@ -202,12 +191,6 @@ static void wait_until_gone(struct px_box *box, struct px_child *child)
         }
 }
 
-int px_launch_no_namespace(int err, struct px_err *e)
-{
-    px_fail(e, PX_E_USERNS, err, "cannot make the namespaces of the box");
-    return blame_filter(err, e);
-}
-
 static int clone_failed(int err, const struct px_plan *plan, struct px_err *e)
 {
     if (plan->tier != PX_TIER_FULL)
@@ -220,7 +203,7 @@ static int clone_failed(int err, const struct px_plan *plan, struct px_err *e)
         return px_fail(e, PX_E_CLONE, err, "cannot start the box");
     if (err == -EACCES)         /* only CLONE_INTO_CGROUP answers so */
         return px_fail(e, PX_E_CGROUP, err, "the box cannot be born in its cgroup");
-    return px_launch_no_namespace(err, e);
+    return px_plan_no_namespace(err, e);
 }
 
 /* Whether the payload is the command itself, and not a partner's program that will make it. */

@@ -9,10 +9,10 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/sys.h"
-#include "plan/plan.h"
 #include "box/supervise.h"
 #include "kernel/abi.h"
 #include "kernel/idmap.h"
+#include "plan/plan.h"
 
 static struct px_tree_ids ids_of_box(const struct px_box *box)
 {

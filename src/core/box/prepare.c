@@ -10,11 +10,11 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "box/lend.h"
-#include "plan/mounts.h"
 #include "box/supervise.h"
 #include "kernel/abi.h"
 #include "kernel/pidfd.h"
 #include "kernel/tree.h"
+#include "plan/mounts.h"
 
 static uint64_t plus(uint64_t value, uint64_t more)
 {

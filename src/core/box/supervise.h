@@ -13,15 +13,15 @@
 #include <px/px.h>
 
 #include "base/buf.h"
-#include "child/child.h"
 #include "box/disk.h"
+#include "box/hooks.h"
 #include "box/pace.h"
-#include "plan/plan.h"
 #include "box/upper.h"
+#include "child/child.h"
+#include "init/wire.h"
 #include "kernel/cgroup.h"
 #include "kernel/idmap.h"
-#include "init/wire.h"
-#include "net/wire.h"
+#include "plan/plan.h"
 
 enum { PX_CHUNK = 4096, PX_FLOW_COUNT = 3 };
 
@@ -50,46 +50,7 @@ enum { PX_EVENT_PIDFD, PX_EVENT_TIMER, PX_EVENT_OOM, PX_EVENT_FILES, PX_EVENT_RE
 
 enum px_end { PX_END_NONE, PX_END_EXIT, PX_END_TIMEOUT, PX_END_MEMORY, PX_END_OUTPUT, PX_END_DISK, PX_END_KILLED, PX_END_LOST };
 
-/* Somebody above who has a part in a box: a runtime (runtime/run.c). It is the box's from px_supervise_start on, also on failure. */
-struct px_partner {
-    const char *tier;           /* of the result */
-    char *const *argv;          /* of the result: the plan's is that of the partner's own program */
-    bool inside;                /* it has its own process there, and gives it the cgroup, the streams and the terminal */
-    int stdio[3];               /* the box's ends of the streams, for that process; -EBADF: none */
-    int (*prepare)(struct px_box *box, const struct px_policy *policy, struct px_err *e);       /* all is reserved, nothing runs */
-    void (*ready)(struct px_box *box);          /* PX_EVENT_PARTNER */
-    int (*gone)(struct px_box *box, struct px_err *e);  /* pid 1 was reaped; -1 if there can be no result */
-    void (*done)(struct px_partner *partner);
-};
-
 struct px_json;
-/* Somebody above who has something to do when the box is gone: engine/changes.c. It is the box's from
- * px_supervise_start on, also on failure. */
-struct px_after {
-    const char *note;           /* for changes that are kept */
-    int (*ended)(struct px_box *box, struct px_err *e);         /* the result is made, but for what it adds */
-    void (*done)(struct px_after *after);
-};
-
-/* Who carries the traffic of a box between its namespace and the outside (engine/network.c). It is the box's from
- * px_supervise_start on, also on failure. */
-struct px_carrier {
-    int socket;                 /* the box's end: it sends sockets of its namespace there. Ours to close when the box runs. */
-    int pidfd;                  /* of the carrier's process; readable when that is gone */
-    int pid;                    /* the same: it works for the box, so that the limits of the box hold it */
-    unsigned processes;         /* that it will be */
-    int record;                 /* what `mark` and `tell` read, also in another process that uses the box */
-    struct px_port ports[PX_NET_PORTS_MAX];     /* px_box_port */
-    size_t ports_count;
-    void (*end)(struct px_carrier *carrier);    /* the box is gone: deliver what is on its way, then go */
-    void (*kill)(struct px_carrier *carrier);
-    int (*failed)(struct px_carrier *carrier, struct px_err *e);       /* the step DRIVER failed: its words. NULL: it has no such step */
-    int (*change)(struct px_carrier *carrier, const char *field, const char *value, struct px_err *e);  /* px_box_network */
-    void *(*mark)(struct px_carrier *carrier);  /* how things stand now, for `tell`; the caller's to free() */
-    /* Adds what was refused and carried (since then, if since is not NULL). What the result borrows, the caller's to free(). */
-    void *(*tell)(struct px_carrier *carrier, const void *since, struct px_result *r);
-    void (*done)(struct px_carrier *carrier);
-};
 
 enum { PX_UPPERS = 2 };
 
@@ -174,14 +135,14 @@ struct px_box {
     char chunks[PX_FLOW_COUNT][PX_CHUNK];
 };
 
-/* box/supervise_life.c: from its start to its end. */
+/* box/box.c: from its start to its end. */
 int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, const struct px_io *io, struct px_box **ret_box,
                        struct px_err *e);      /* takes the plan, also on failure */
 /* One more command in a box that stays. The home must live as long as the command does. */
 int px_supervise_exec(struct px_box *home, const struct px_policy *policy, const char *const argv[], const struct px_io *io,
                       struct px_box **ret_box, struct px_err *e);
 void px_supervise_free(struct px_box *box);
-struct px_box *px_supervise_guest(void);        /* an empty one, for box/home.c */
+struct px_box *px_supervise_guest(void);        /* an empty one, for box/handover.c */
 char **px_supervise_copy_argv(char *const argv[]);      /* one allocation */
 /* box/supervise.c: watching it, and ending it. */
 int px_supervise_watch(struct px_box *box, struct px_err *e);  /* it runs: from now on its events are heard */
@@ -191,10 +152,10 @@ void px_supervise_kill(struct px_box *box, enum px_end why);
 void px_supervise_end_input(struct px_box *box);       /* of a terminal */
 int px_supervise_resize(struct px_box *box, unsigned short rows, unsigned short cols);
 void px_supervise_abandon(struct px_box *box);  /* kills what still runs, and waits for it */
-/* box/supervise_prepare.c: before it runs. */
+/* box/prepare.c: before it runs. */
 int px_supervise_prepare(struct px_box *box, const struct px_policy *policy, struct px_err *e);
 uint64_t px_supervise_files_max(void);  /* that a process of a box with the caller's own id may have open */
-/* box/supervise_timings.c */
+/* box/timings.c */
 int px_supervise_timings(const struct px_box *box, char **ret_text, struct px_err *e);
 
 /* box/command.c: asking px-init of the home. */
@@ -209,7 +170,6 @@ int px_launch_receive_fd(int control, void *data, size_t size);
 int px_launch_image(void);
 int px_launch(struct px_box *box, const struct px_policy *policy, const struct px_io *io, struct px_err *e);
 /* The words for failures that a partner may see before or after. */
-int px_launch_no_namespace(int err, struct px_err *e);
 int px_launch_exec_failed(int err, bool found, const char *command, struct px_err *e);
 int px_launch_bind_failed(const struct px_plan *plan, const struct px_step *s, int err, struct px_err *e);
 /* box/flow.c: moving bytes. */

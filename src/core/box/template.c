@@ -16,12 +16,12 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "child/child.h"
-#include "plan/plan.h"
-#include "plan/steps.h"
 #include "kernel/abi.h"
 #include "kernel/clone.h"
 #include "kernel/idmap.h"
 #include "kernel/pidfd.h"
+#include "plan/plan.h"
+#include "plan/steps.h"
 
 enum { BUILD_SEC_MAX = 60, PLACE_BYTES = 64 << 10, PLACE_INODES = 16 };
 

@@ -22,8 +22,6 @@ struct px_err;
 struct px_plan;
 struct px_template;
 
-#define PX_TEMPLATE_TREE "/tree"        /* in the birthplace */
-
 /* A thread that goes to birthplaces, and what it keeps from one box to the next. */
 struct px_traveller {
     int home, root, cwd;        /* where it lives (going back to a namespace leads to its top); -EBADF: it stays there */

@@ -17,8 +17,8 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "plan/plan.h"
 #include "kernel/tree.h"
+#include "plan/plan.h"
 
 enum { DEPTH_MAX = 256, MARK_MAX = 8192, DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 

@@ -1,4 +1,4 @@
-/* box/child.h - applying a plan, in the new process.
+/* child/child.h - applying a plan, in the new process.
  *
  *   parent              pid 1 of the box                payload
  *   clone3  ----------> applies stage 1

@@ -1,4 +1,4 @@
-/* box/ops.h - what the functions of box/ops.def share. Only raw calls: everything here runs in the child. */
+/* child/ops.h - what the functions of plan/ops.def share. Only raw calls: everything here runs in the child. */
 #pragma once
 
 #include <linux/futex.h>
@@ -52,7 +52,7 @@ static inline const char *px_op_below(const char *path)
     return *path ? path : ".";
 }
 
-/* box/ops_root.c */
+/* child/ops_root.c */
 /* Becomes the root to be: attached on top of "/", where absolute paths of the host still lead past it, and entered. */
 int px_op_enter_tree(int tree);
 /* At a place of the skeleton or of our own /proc; takes the tree, and also what it says if it is none. */
@@ -61,7 +61,7 @@ int px_op_attach(int tree, const char *target);
 int px_op_check_source(const struct px_step *s, int fd);
 /* A tmpfs of the payload's own at a place of ours, with the step's size. */
 int px_op_mount_owned(struct px_child *c, const struct px_step *s, const char *target);
-/* box/child.c */
+/* child/child.c */
 int px_op_die_with_parent(const struct px_child *c);
-/* box/ops_payload.c */
+/* child/ops_payload.c */
 int px_op_send_fd(int socket, int fd);

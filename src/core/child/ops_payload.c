@@ -12,10 +12,10 @@
 
 #include "base/pass.h"
 #include "child/ops.h"
+#include "init/payload.h"
 #include "kernel/landlock.h"
 #include "kernel/netns.h"
 #include "kernel/notify.h"
-#include "init/payload.h"
 #include "kernel/privs.h"
 #include "kernel/seccomp.h"
 

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "child/ops.h"
-#include "box/template.h"
 #include "kernel/abi.h"
 #include "kernel/mount.h"
 

@@ -1,4 +1,4 @@
-/* image/helper.h - a program of px's own that does one thing with what it is given, and can do nothing else.
+/* helper/helper.h - a program of px's own that does one thing with what it is given, and can do nothing else.
  *
  * Why:     archives and answers of servers are parsed outside the process that holds the store. A helper gets descriptors, confines
  *          itself (no new privileges, Landlock, a system call filter, limits) before it reads the first foreign byte, and answers

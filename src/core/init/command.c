@@ -20,12 +20,12 @@
 
 #include "base/pass.h"
 #include "base/sys.h"
+#include "init/denials.h"
 #include "init/filter.h"
 #include "init/own.h"
-#include "init/denials.h"
+#include "init/payload.h"
 #include "init/tree.h"
 #include "init/wire.h"
-#include "init/payload.h"
 
 enum { FDS_MAX = 5, FEW = PX_OWN_ROWS, SLICE_NSEC = 5000000, STOPS_MAX = 20, SLICES_MAX = 2000 /* 10 seconds */ };
 

@@ -1,4 +1,4 @@
-/* init/refused.h - the system calls that the filter refuses: answered, and counted for the command that made them.
+/* init/denials.h - the system calls that the filter refuses: answered, and counted for the command that made them.
  *
  * Why:     a refused call waits for an answer. Pid 1 gives it: it lives as long as the box, so that nobody's death leaves a call
  *          waiting; it knows the commands; and its time is the box's own, so that a flood of refused calls takes nothing from

@@ -9,11 +9,11 @@
 #include "base/pass.h"
 #include "base/sys.h"
 #include "init/command.h"
-#include "init/own.h"
 #include "init/denials.h"
+#include "init/own.h"
+#include "init/payload.h"
 #include "init/wire.h"
 #include "kernel/notify.h"
-#include "init/payload.h"
 
 enum { INSTRUCTION = 8, PROGRAM_MAX = 4096 };
 

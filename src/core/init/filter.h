@@ -1,6 +1,6 @@
 /* init/filter.h - what confines px-init and each command of a box that stays, beyond its namespaces: filters and a profile.
  *
- * Why:     they come in one file, are loaded at different times, and one of them may have a listener (init/refused.h).
+ * Why:     they come in one file, are loaded at different times, and one of them may have a listener (init/denials.h).
  * Owns:    the file, until it is taken for notes; the programs.
  * Mustn't: use anything but raw calls; make one that the filter refuses once that is loaded. */
 #pragma once

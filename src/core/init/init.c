@@ -21,9 +21,9 @@
 #include "base/bare.h"
 #include "base/sys.h"
 #include "init/command.h"
+#include "init/denials.h"
 #include "init/filter.h"
 #include "init/own.h"
-#include "init/denials.h"
 #include "init/tree.h"
 #include "init/wire.h"
 

@@ -1,4 +1,4 @@
-/* kernel/payload.h - the last steps of a process on its way to a program of the box.
+/* init/payload.h - the last steps of a process on its way to a program of the box.
  *
  * Why:     three programs take them: the child of a box, px-init for one more command, px-start in a container. What a program
  *          meets must not depend on who started it.

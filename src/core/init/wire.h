@@ -1,4 +1,4 @@
-/* kernel/init.h - what is said over the sockets of px-init, pid 1 of a box.
+/* init/wire.h - what is said over the sockets of px-init, pid 1 of a box.
  *
  * Why:     a wait status and what was used cannot be read from outside once the namespace is gone; and a box that stays takes
  *          one command after the other, started from inside.

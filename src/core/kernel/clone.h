@@ -2,7 +2,7 @@
  *
  * Why:     with CLONE_VM no page table is copied, however large the caller is; the child therefore shares the caller's memory
  *          until it executes a program, and must run on its own stack.
- * Mustn't: be given a function that returns or uses anything but raw system calls (see box/child.h). */
+ * Mustn't: be given a function that returns or uses anything but raw system calls (see child/child.h). */
 #pragma once
 
 #include "kernel/abi.h"

@@ -1,16 +1,33 @@
 /* Arming a plan: the trees of a root caller's files, opened and with the owner shown as the payload. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/sys.h"
-#include "plan/plan.h"
-#include "box/supervise.h"
 #include "kernel/abi.h"
 #include "kernel/idmap.h"
 #include "kernel/mount.h"
+#include "plan/plan.h"
+
+/* What the kernel itself would not answer so: px runs in a container, in a box of px or in another sandbox. */
+int px_plan_blame_filter(int err, struct px_err *e)
+{
+    if ((err != -EPERM && err != -ENOSYS) || px_sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) <= 0)
+        return -1;
+    px_why(e, "px runs under a system call filter, of a container, of a box or of another sandbox, which refuses it.");
+    return px_fix(e, "Run `px doctor`: it says what is refused here.\n"
+                     "Run px outside, or start the container with --security-opt seccomp=unconfined (docker, podman).\n"
+                     "Or accept the weaker tier by name: --require landlock.");
+}
+
+int px_plan_no_namespace(int err, struct px_err *e)
+{
+    px_fail(e, PX_E_USERNS, err, "cannot make the namespaces of the box");
+    return px_plan_blame_filter(err, e);
+}
 
 /* The source as it was looked at, not what has its name now. */
 static int open_source(const char *source, const struct px_step *s, struct stat *ret_st)
@@ -53,7 +70,7 @@ static int idmapped_tree(const char *source, struct px_step *s, const struct px_
     px_auto_fd int userns = root ? px_idmap_userns_root(map, st.st_uid, st.st_gid)
                                  : px_idmap_userns_owner(map, st.st_uid, st.st_gid);
     if (userns < 0) {
-        (void)px_launch_no_namespace(userns, e);
+        (void)px_plan_no_namespace(userns, e);
         return NO_NAMESPACE;
     }
     px_auto_fd int tree = px_mount_clone(fd, "", s->attr | (is_lower(s) ? PX_MOUNT_RDONLY : 0u));

@@ -1,10 +1,10 @@
 /* The system call filter of a box, as a step of its payload or as a file for px-init. */
 #include <string.h>
 
-#include "plan/steps.h"
 #include "init/wire.h"
 #include "kernel/notify.h"
 #include "kernel/seccomp.h"
+#include "plan/steps.h"
 
 static void add_listened(struct px_plan *plan, const struct sock_filter *program, uint16_t length)
 {

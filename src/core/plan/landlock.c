@@ -1,7 +1,7 @@
 /* What Landlock holds a command to: all that it may read and write, by path. */
 #include "base/text.h"
-#include "plan/steps.h"
 #include "kernel/landlock.h"
+#include "plan/steps.h"
 
 static void allow(struct px_plan *plan, const char *path, uint64_t rights, unsigned flags)
 {

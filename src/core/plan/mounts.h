@@ -1,4 +1,4 @@
-/* box/places.h - what the policy puts into the root: writable directories, the work directory, binds.
+/* plan/mounts.h - what the policy puts into the root: writable directories, the work directory, binds.
  *
  * Why:     these may lie inside each other in any order the user wrote them; mounted parents first, none hides another.
  * Owns:    the sorted list. Texts are the policy's.

@@ -6,9 +6,9 @@
 
 #include "base/buf.h"
 #include "base/text.h"
-#include "plan/steps.h"
 #include "net/batch.h"
 #include "net/wire.h"
+#include "plan/steps.h"
 
 enum { MESSAGES_MAX = 64 << 10 };
 

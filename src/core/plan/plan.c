@@ -10,8 +10,8 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "plan/steps.h"
 #include "kernel/abi.h"
+#include "plan/steps.h"
 
 enum {
     BUILD_INIT = 65533,         /* pid 1 of a box whose payload is 0 */

@@ -1,4 +1,4 @@
-/* box/plan.h - the steps that make a box, computed before anything starts.
+/* plan/plan.h - the steps that make a box, computed before anything starts.
  *
  * Why:     everything that can be decided, opened, resolved or compiled is, in the parent; the child only applies a flat list.
  *          The same list is printed by --plan and compared by tests without privilege.
@@ -15,9 +15,9 @@
 #include <px/px.h>
 
 #include "base/buf.h"
-#include "policy/policy.h"
-#include "plan/source.h"
 #include "kernel/seccomp.h"
+#include "plan/source.h"
+#include "policy/policy.h"
 
 struct px_err;
 struct px_idmap;
@@ -64,6 +64,8 @@ struct px_step {
     uint64_t num, num2;         /* device and inode, size and inodes, rights, ids */
 };
 
+#define PX_TEMPLATE_TREE "/tree"        /* where a birthplace (box/template.h) has the tree that its boxes share */
+
 enum { PX_STEPS_MAX = 1024, PX_PLAN_TEXT_MAX = 8 << 20, PX_ARGS_MAX = 65536 };
 
 struct px_plan {
@@ -90,10 +92,11 @@ struct px_plan {
     uint32_t scratch;           /* text: home in the landlock tier */
     struct px_user caller;
     struct px_user owner;       /* of the box's directories: who the payload is */
-    struct px_partner *partner; /* who has a part in the box besides the engine (box/supervise.h); NULL: nobody */
+    struct px_partner *partner; /* who has a part in the box besides the engine (box/hooks.h); NULL: nobody */
+    const char *tier_word;      /* what the partner calls its tier; NULL: the word of `tier` */
     bool carried;               /* its traffic needs a carrier */
-    struct px_carrier *carrier; /* who that is (box/supervise.h); NULL: nobody */
-    struct px_after *after;     /* who has something to do when the box is gone (box/supervise.h); NULL: nobody */
+    struct px_carrier *carrier; /* who that is (box/hooks.h); NULL: nobody */
+    struct px_after *after;     /* who has something to do when the box is gone (box/hooks.h); NULL: nobody */
     bool changes;               /* there is a step CHANGES, by which the parent gets a descriptor */
     bool writable_binds;
     bool binds;                 /* any bind of the caller's files */
@@ -131,12 +134,15 @@ void px_plan_free(struct px_plan *plan);
 #define PX_PLAN_ELSEWHERE "Put it on another file system: a volume of the container, a tmpfs, or a disk with ext4, xfs or btrfs."
 /* Opens what needs the privileges of a root caller: id-mapped trees. A bind without one gets PX_STEP_UNMAPPED. */
 int px_plan_arm(struct px_plan *plan, const struct px_idmap *map, struct px_err *e);
-/* box/without.c: what a test wants to do without. */
+/* The words for namespaces that cannot be made; and, after any error, that a system call filter around px refused it. Both return -1. */
+int px_plan_no_namespace(int err, struct px_err *e);
+int px_plan_blame_filter(int err, struct px_err *e);
+/* plan/without.c: what a test wants to do without. */
 void px_plan_switch_off(struct px_plan *plan, const struct px_policy *policy);
-/* box/plan_net.c: the network, as steps, and what the box reads of its name servers. */
+/* plan/net.c: the network, as steps, and what the box reads of its name servers. */
 void px_plan_network(struct px_plan *plan, const struct px_policy *policy);
 void px_plan_resolv(const struct px_policy *policy, struct px_buf *out);
-/* box/plan_print.c. */
+/* plan/print.c. */
 int px_plan_print(const struct px_plan *plan, char **ret_json, struct px_err *e);
 
 /* How many words a command has; an error if none, or too many. */

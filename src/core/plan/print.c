@@ -2,9 +2,8 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "plan/plan.h"
-#include "box/supervise.h"
 #include "kernel/abi.h"
+#include "plan/plan.h"
 
 static void print_step(const struct px_plan *plan, const struct px_step *s, struct px_json *j)
 {
@@ -57,7 +56,7 @@ int px_plan_print(const struct px_plan *plan, char **ret_json, struct px_err *e)
 
     px_json_object(&j, NULL);
     px_json_int(&j, "schema", 1);
-    px_json_text(&j, "tier", plan->partner ? plan->partner->tier : px_tier_word(plan->tier));
+    px_json_text(&j, "tier", plan->tier_word ? plan->tier_word : px_tier_word(plan->tier));
     px_json_array(&j, "argv");
     for (char **a = plan->argv; *a; a++)
         px_json_text(&j, NULL, *a);

@@ -1,4 +1,4 @@
-/* The file system of a box: skeleton, base, /proc, /dev; what the policy puts on top is in box/places.c. */
+/* The file system of a box: skeleton, base, /proc, /dev; what the policy puts on top is in plan/mounts.c. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 #include "base/err.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "kernel/abi.h"
 #include "plan/mounts.h"
 #include "plan/steps.h"
-#include "kernel/abi.h"
 
 enum {
     RO = PX_STEPS_RO,

@@ -1,4 +1,4 @@
-/* box/source.h - a path of the host that is shown to a box, or copied into one, and the links on its way.
+/* plan/source.h - a path of the host that is shown to a box, or copied into one, and the links on its way.
  *
  * Why:     an earlier box that could write a directory may have left a link there, which leads the next bind to what the caller
  *          never meant to show.

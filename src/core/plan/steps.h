@@ -1,4 +1,4 @@
-/* box/steps.h - adding steps to a plan, one small function for each kind.
+/* plan/steps.h - adding steps to a plan, one small function for each kind.
  *
  * Why:     builders read like a list of what they want; the arena's sticky error stands for every failure, checked once.
  * Mustn't: decide anything. */
@@ -6,8 +6,8 @@
 
 #include <sys/stat.h>
 
-#include "plan/plan.h"
 #include "kernel/abi.h"
+#include "plan/plan.h"
 
 enum {                          /* attributes of every tree that is not a device */
     PX_STEPS_RO = PX_MOUNT_RDONLY | PX_MOUNT_NOSUID | PX_MOUNT_NODEV,
@@ -34,13 +34,13 @@ void px_steps_file(struct px_plan *plan, const char *path, const char *content);
 struct px_step *px_steps_bind(struct px_plan *plan, const char *source, const char *target, unsigned attr, const struct stat *st);
 bool px_steps_has(const struct px_plan *plan, enum px_op op, const char *dst);
 
-/* box/root.c: everything of a box that is a file system, from the root to the pivot. */
+/* plan/rootfs.c: everything of a box that is a file system, from the root to the pivot. */
 int px_root_plan(struct px_plan *plan, const struct px_policy *policy, struct px_err *e);
 /* The devices of every box, by path; NULL past the end. */
 const char *px_root_device(size_t index);
 extern const char px_root_home[];
 
-/* box/etc.c: the files that px makes up; then those of the host for its programs. */
+/* plan/etc.c: the files that px makes up; then those of the host for its programs. */
 void px_etc_made(struct px_plan *plan, const struct px_policy *policy);
 void px_etc_host(struct px_plan *plan, const struct px_policy *policy);
 /* Where the host's certificates of authorities may lie, by path, NULL past the end; and whether a box has use for them. */
@@ -50,15 +50,15 @@ bool px_etc_wants_bundle(const struct px_policy *policy);
 typedef void px_etc_function(struct px_plan *plan, const struct px_policy *policy, const char *path);
 void px_etc_each(px_etc_function *function, struct px_plan *plan, const struct px_policy *policy);
 
-/* box/plan_env.c: the variables, as offsets of texts (the caller's to free), 0 or -ENOMEM; and every place where the command may
+/* plan/env.c: the variables, as offsets of texts (the caller's to free), 0 or -ENOMEM; and every place where the command may
  * be, in the box's PATH, one text after the other. */
 int px_plan_environment(struct px_plan *plan, const struct px_policy *policy, uint32_t **ret_offsets, size_t *ret_count);
 void px_plan_candidates(struct px_plan *plan, const struct px_policy *policy, const char *command);
-/* box/plan_filter.c: its step; and what px-init of a box that stays finds in its file: struct px_init_filters and what that
+/* plan/filter.c: its step; and what px-init of a box that stays finds in its file: struct px_init_filters and what that
  * counts, by the offset in the arena. */
 void px_plan_add_filter(struct px_plan *plan, const struct px_policy *policy, const struct px_host *host);
 uint32_t px_plan_stay_filters(struct px_plan *plan, const struct px_policy *policy, const struct px_host *host);
-/* box/plan_landlock.c: the second layer says what the mounts say, once more; without mounts, it alone says what is granted. */
+/* plan/landlock.c: the second layer says what the mounts say, once more; without mounts, it alone says what is granted. */
 void px_plan_landlock(struct px_plan *plan, const struct px_policy *policy);
 void px_plan_host_paths(struct px_plan *plan, const struct px_policy *policy);
 /* Names what a tier without namespaces lacks. */

@@ -1,4 +1,4 @@
-/* box/test_plan.c - what a plan must hold in which order, whatever the policy; and the plans of the presets themselves. */
+/* plan/test_plan.c - what a plan must hold in which order, whatever the policy; and the plans of the presets themselves. */
 #include "plan/plan.h"
 
 #include <errno.h>

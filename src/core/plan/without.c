@@ -3,8 +3,8 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
-#include "plan/plan.h"
 #include "kernel/abi.h"
+#include "plan/plan.h"
 
 static const struct {
     enum px_op ops[4];

@@ -8,9 +8,9 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "policy/policy.h"
 #include "net/rule.h"
 #include "net/wire.h"
+#include "policy/policy.h"
 
 /* ---- lists of texts ---- */
 

@@ -1,4 +1,4 @@
-/* box/policy.h - what a box may see, use and do: the request, as data.
+/* policy/policy.h - what a box may see, use and do: the request, as data.
  *
  * Why:     every front end fills this one struct through one field table; nothing is decided twice.
  * Owns:    its texts and lists.
@@ -76,7 +76,7 @@ struct px_policy {
     char *keep;                 /* ... or kept in this directory, for a later run */
     const char *const *layers;  /* what lies below `changes`, the nearest first; borrowed, of the engine's own making */
     size_t layers_count;
-    struct px_after *after;     /* who looks at the changes instead of engine/changes.c; borrowed, NULL: nobody */
+    struct px_after *after;     /* who looks at the changes instead of start/changes.c; borrowed, NULL: nobody */
     bool build;                 /* for package managers: files and user are 0, changes of owner succeed without effect */
     struct px_bind_list binds;
     bool git_open;              /* a .git in one of them should be read-only and is not; only the engine sets it */
@@ -171,7 +171,7 @@ int px_policy_check_overlay(const struct px_policy *policy, struct px_err *e);
 /* The value of a variable of the box, or NULL. */
 const char *px_policy_env(const struct px_policy *policy, const char *name);
 
-/* box/policy_types.c and, where a field may be given several times, box/policy_lists.c: the types of the fields. */
+/* policy/types.c and, where a field may be given several times, policy/lists.c: the types of the fields. */
 extern const struct px_field_type px_policy_user_type, px_policy_inside_type, px_policy_place_type, px_policy_hostname_type,
     px_policy_box_name_type, px_policy_keep_type, px_policy_overlay_type, px_policy_runtime_type, px_policy_seccomp_type,
     px_policy_apparmor_type, px_policy_build_type, px_policy_without_type;
@@ -181,7 +181,7 @@ int px_policy_place(const struct px_field *field, const char *text, char **ret_p
 void px_policy_print_texts(const void *at, const struct px_field *field, struct px_json *json);
 void px_policy_done_texts(void *at);
 
-/* box/policy_net.c: the types of the fields about the network, and what of it cannot go together. */
+/* policy/net.c: the types of the fields about the network, and what of it cannot go together. */
 extern const struct px_field_type px_policy_net_type, px_policy_rule_type, px_policy_publish_type, px_policy_port_type,
     px_policy_server_type, px_policy_proxy_type;
 int px_policy_check_network(const struct px_policy *policy, struct px_err *e);
@@ -196,10 +196,16 @@ struct px_publish {
 };
 int px_policy_parse_publish(const char *text, struct px_publish *ret_publish);
 
-/* box/preset.c: the rows of data/presets.def. */
+/* policy/preset.c: the rows of data/presets.def. */
 struct px_preset_row {
     const char *preset;         /* NULL past the end */
     const char *field;          /* NULL in the row that starts a preset; value is its help then */
     const char *value;
 };
 extern const struct px_preset_row px_preset_rows[];
+
+/* policy/api.c */
+/* Another policy with the same fields. */
+int px_policy_copy(const struct px_policy *policy, struct px_policy **ret_copy, struct px_err *e);
+/* Whether its root is in the store, and has to be found there for each box, and held. */
+bool px_policy_root_is_stored(const struct px_policy *policy);

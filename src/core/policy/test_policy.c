@@ -1,4 +1,4 @@
-/* box/test_policy.c - every field's grammar, the presets' values, the bounds. */
+/* policy/test_policy.c - every field's grammar, the presets' values, the bounds. */
 #include "policy/policy.h"
 
 #include <errno.h>

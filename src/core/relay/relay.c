@@ -13,11 +13,11 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "policy/policy.h"
 #include "box/supervise.h"
 #include "helper/helper.h"
 #include "kernel/pidfd.h"
 #include "net/wire.h"
+#include "policy/policy.h"
 
 enum { FILE_MAX = 64 << 10, BACKLOG = 128, ANSWER_MSEC = 30000 };
 

@@ -1,4 +1,4 @@
-/* engine/sandbox_build.c - an image from a base and capabilities: put together, recorded, written out. */
+/* compose/compose.c - an image from a base and capabilities: put together, recorded, written out. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "distro/base.h"
 #include "compose/compose.h"
+#include "distro/base.h"
 #include "image/differ.h"
 #include "image/identity.h"
 #include "store/canonical.h"
@@ -288,7 +288,7 @@ static int build_and_record(struct px_building *b, struct px_err *e)
                       b->expected.hex);
         (void)px_why(
             e, "A package does not install the same way twice, or this px builds differently than the one before.");
-        return px_differ_images(b->s, &b->expected, &b->image, e);
+        return px_differ_images(b->s->store, &b->expected, &b->image, e);
     }
     return b->compression == PX_COMPRESS_GZIP ? put_record(b, e) : 0;
 }

@@ -1,4 +1,4 @@
-/* engine/sandbox_build.h - one image on its way from words to a sealed manifest.
+/* compose/compose.h - one image on its way from words to a sealed manifest.
  *
  *     base, capabilities[, environment], list of packages[, application]
  *
@@ -9,9 +9,9 @@
 
 #include <px/sandbox.h>
 
-#include "compose/environment.h"
 #include "catalog/catalog.h"
 #include "distro/layer.h"
+#include "env/part.h"
 #include "image/oci.h"
 
 /* A project as the last layer of an image. */

@@ -1,4 +1,4 @@
-/* engine/sandbox_assemble.c - the layers and the config of an image. */
+/* compose/layers.c - the layers and the config of an image. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static int add_base(struct px_building *b, struct px_err *e)
     if (px_oid_equal(&layer.diff_id, &b->base.layer.diff_id))
         return add_layer(b, &layer, "base");
     (void)px_fail(e, PX_E_OBJECT, 0, "the files of base '%s' are not what they were when it was built", b->base.name);
-    (void)px_differ(b->s, "base", &b->base.layer, &layer, e);
+    (void)px_differ(b->s->store, "base", &b->base.layer, &layer, e);
     return px_fix(e, "Build or import it again: px sandbox base remove %s, then px sandbox base build %s.", b->base.name, b->base.name);
 }
 

@@ -1,4 +1,4 @@
-/* image/apt.h - what is written for the host's apt-get, and what it answers.
+/* distro/apt.h - what is written for the host's apt-get, and what it answers.
  *
  * Why:     apt resolves what depends on what, fetches, and checks signatures; px gives it a state of its own, so that
  *          neither the

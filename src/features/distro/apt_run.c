@@ -12,7 +12,8 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "doctor/doctor.h"
+#include "host/release.h"
+#include "host/tool.h"
 #include "start/buildbox.h"
 
 enum { RELEASE_MAX = 16 * 1024, STATUS_MAX = 64 << 20, COPY = 1 << 16 };

@@ -1,4 +1,4 @@
-/* engine/sandbox_apt.h - one conversation with the host's apt-get, in fetch boxes.
+/* distro/apt_run.h - one conversation with the host's apt-get, in fetch boxes.
  *
  * Why:     apt gets a state directory, sources and settings of its own, which live as long as the conversation.
  * Owns:    the open directory and the mirrors, until px_apt_end.
@@ -8,8 +8,8 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "distro/fetch.h"
 #include "distro/apt.h"
+#include "distro/fetch.h"
 
 struct px_apt {
     const struct px_fetch *f;

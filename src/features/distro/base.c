@@ -1,4 +1,4 @@
-/* engine/sandbox_base.c - bases: built from their packages, listed, removed. */
+/* distro/base.c - bases: built from their packages, listed, removed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "catalog/catalog.h"
-#include "distro/base.h"
-#include "image/differ.h"
-#include "distro/fetch.h"
 #include "catalog/record.h"
+#include "distro/base.h"
+#include "distro/fetch.h"
 #include "distro/setup.h"
+#include "image/differ.h"
 #include "store/canonical.h"
 #include "store/document.h"
 
@@ -390,7 +390,7 @@ int px_base_again(struct px_sandbox *s, const struct px_base *base, struct px_er
     (void)px_fail(e, PX_E_SANDBOX_FORMAT, 0, "the packages of base '%s' gave another base this time", base->name);
     (void)px_why(e, "A package does not install the same way twice, "
                     "or this px builds differently than the one before.");
-    return px_differ(s, "base", &base->layer, &layer, e);
+    return px_differ(s->store, "base", &base->layer, &layer, e);
 }
 
 /* ---- the others ---- */

@@ -1,4 +1,4 @@
-/* engine/sandbox_base.h - a base by the packages that it is made of.
+/* distro/base.h - a base by the packages that it is made of.
  *
  * Why:     a project's lock names packages, not a base that happens to be here; the same packages are the same base,
  *          whoever built it.

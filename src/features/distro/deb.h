@@ -1,4 +1,4 @@
-/* image/deb.h - where in a Debian package its two archives lie.
+/* distro/deb.h - where in a Debian package its two archives lie.
  *
  *     !<arch>\n, then members: 60 bytes of header, the bytes, padded to an even offset:
  *     debian-binary ("2.0\n"), control.tar[.gz|.xz|.zst], data.tar[.gz|.xz|.zst|.bz2]

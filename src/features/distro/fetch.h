@@ -1,4 +1,4 @@
-/* engine/sandbox_fetch.h - packages of a base's distribution: what is needed, fetched and checked, as blobs of the
+/* distro/fetch.h - packages of a base's distribution: what is needed, fetched and checked, as blobs of the
  * store.
  *
  * Why:     apt knows dependencies, mirrors, proxies and signatures; px keeps what it was told as hashes, and after

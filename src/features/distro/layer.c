@@ -11,9 +11,9 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "catalog/catalog.h"
-#include "image/differ.h"
 #include "distro/fetch.h"
 #include "distro/setup.h"
+#include "image/differ.h"
 #include "store/canonical.h"
 #include "store/document.h"
 
@@ -239,7 +239,7 @@ static int again(struct px_sandbox *s, const struct px_capability_ask *ask, int 
                   l->layer.digest.hex);
     (void)px_why(e,
                  "A package does not install the same way twice, or this px builds differently than the one before.");
-    return px_differ(s, "capabilities", &l->layer, &layer, e);
+    return px_differ(s->store, "capabilities", &l->layer, &layer, e);
 }
 
 /* The tree of the key has no files: it is the lock for who builds the layer, and holds what became of it. */

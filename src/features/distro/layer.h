@@ -1,4 +1,4 @@
-/* engine/sandbox_layer.h - capabilities as one layer over a base.
+/* distro/layer.h - capabilities as one layer over a base.
  *
  * Why:     layers of single capabilities would conflict in the package manager's own files; so the whole set becomes
  *          one layer,

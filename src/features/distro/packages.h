@@ -1,4 +1,4 @@
-/* image/packages.h - a list of packages, each exactly one archive: what a lock holds.
+/* distro/packages.h - a list of packages, each exactly one archive: what a lock holds.
  *
  *     {"arch":"amd64","base":"debian-12","lock_version":1,"packages":[
  *         {"arch":..,"name":..,"sha256":..,"size":N,"version":..}]}

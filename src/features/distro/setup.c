@@ -16,11 +16,11 @@
 #include "base/node.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "start/buildbox.h"
 #include "distro/deb.h"
+#include "distro/setup_script.inc"
 #include "image/oci.h"
 #include "kernel/copy.h"
-#include "distro/setup_script.inc"
+#include "start/buildbox.h"
 
 enum { MERGE_DEPTH = 64 };
 

@@ -1,4 +1,4 @@
-/* engine/sandbox_setup.h - from packages to files: the distribution's own dpkg, run in a setup box.
+/* distro/setup.h - from packages to files: the distribution's own dpkg, run in a setup box.
  *
  * Why:     packages bring scripts; they run where they can reach nothing, and what they leave that hangs on time,
  *          place or user is

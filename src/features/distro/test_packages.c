@@ -8,9 +8,9 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "harness/test.h"
 #include "distro/apt.h"
 #include "distro/deb.h"
+#include "harness/test.h"
 #include "image/identity.h"
 #include "image/sbom.h"
 

@@ -1,4 +1,4 @@
-/* engine/doctor.c - px/doctor.h: every mechanism is tried, then real boxes are started, and the two together give the tier. */
+/* doctor/doctor.c - px/doctor.h: every mechanism is tried, then real boxes are started, and the two together give the tier. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,8 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "doctor/doctor.h"
-#include "doctor/probe_run.h"
+#include "host/tool.h"
+#include "probe/probe_internal.h"
 
 enum { VERSION_MSEC = 2000, ROWS_MAX = 80, BOXES_MAX = 16, WORDS_MAX = 1280 };
 

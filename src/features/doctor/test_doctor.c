@@ -1,5 +1,6 @@
-/* engine/test_doctor.c - words for each distribution, programs that answer and programs that do not, and the whole report. */
+/* doctor/test_doctor.c - words for each distribution, programs that answer and programs that do not, and the whole report. */
 #include "doctor/doctor.h"
+#include "host/tool.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* engine/base_python.h - which Python a root file system has that px did not build.
+/* env/base_python.h - which Python a root file system has that px did not build.
  *
  * Why:     an environment is made for one Python; of a root from elsewhere nobody said which one it has.
  * Owns:    the texts of what it found.

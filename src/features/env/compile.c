@@ -15,12 +15,12 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "env/compile_script.inc"
-#include "compose/environment.h"
 #include "catalog/catalog.h"
-#include "start/buildbox.h"
+#include "env/compile_script.inc"
+#include "env/part.h"
 #include "kernel/copy.h"
 #include "pep/wheel.h"
+#include "start/buildbox.h"
 
 /* Before 3.11 the order of a set of constants hangs on addresses, and so does the file. */
 enum { FIRST_MINOR = 11, FILE_MAX = 64 << 20 };

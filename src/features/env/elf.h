@@ -1,4 +1,4 @@
-/* infer/elf.h - which libraries an ELF file needs, from its dynamic section alone.
+/* env/elf.h - which libraries an ELF file needs, from its dynamic section alone.
  *
  * Why:     what an extension links is the truth about what a project needs; section headers may be stripped, names may lie.
  * Owns:    its strings.

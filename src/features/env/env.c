@@ -15,9 +15,9 @@
 #include "env/env_internal.h"
 #include "pep/manifest.h"
 #include "pep/marker.h"
+#include "state/home.h"
 #include "store/canonical.h"
 #include "store/document.h"
-#include "state/home.h"
 
 enum { TEXT_MAX = 16 << 20 };
 

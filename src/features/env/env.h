@@ -1,4 +1,4 @@
-/* engine/env.h - from a lock to an environment: the packages that it selects, installed once each, and a directory
+/* env/env.h - from a lock to an environment: the packages that it selects, installed once each, and a directory
  * that joins them.
  *
  *     PX_HOME/envs/PROFILE_OID -> ../store/trees/ID/root
@@ -47,7 +47,7 @@ struct px_env_root {
 struct px_env_ask {
     const struct px_manifest *manifest;         /* for its variables and groups; NULL: none */
     const struct px_pins *pins;
-    json_t *project;            /* the project's own packages (project/own.h); NULL: none */
+    json_t *project;            /* the project's own packages (layout/own.h); NULL: none */
     const char *project_dir;    /* absolute: what paths in the lock begin at; NULL: none are allowed */
     const char *base;           /* "debian-12" */
     const struct px_python *python;             /* of the base; NULL: the one that px knows it to have */
@@ -131,7 +131,7 @@ struct px_names;
 int px_env_ship(struct px_sandbox *s, const struct px_names *needed, const struct px_names *development,
                 const struct px_marker_env *markers, struct px_env *env, struct px_err *e);
 
-/* What the project's wishes, its lock and the libraries of its packages ask for, with the reasons (infer/infer.h); env
+/* What the project's wishes, its lock and the libraries of its packages ask for, with the reasons (env/infer.h); env
  * NULL: the lock alone, as the base would select from it. Names point into the manifest and the env. PX901: a wish for
  * something that px does not know. */
 struct px_inferred;

@@ -1,13 +1,13 @@
-/* engine/env_inside.h - what the files env*.c share and nobody else sees.
+/* env/env_internal.h - what the files env*.c share and nobody else sees.
  *
  * Why:     finding archives, installing them and joining them are three things, in this order.
  * Owns:    nothing.
  * Mustn't: be included elsewhere. */
 #pragma once
 
-#include "env/env.h"
 #include "catalog/catalog.h"
-#include "pep/lock.h"
+#include "env/env.h"
+#include "lock/lock.h"
 #include "pep/tags.h"
 
 struct px_env_work {

@@ -1,4 +1,4 @@
-/* infer/infer.h - which capabilities a sandbox gets, and why: what was asked for, what the lock names, what
+/* env/infer.h - which capabilities a sandbox gets, and why: what was asked for, what the lock names, what
  * extensions link.
  *
  *     effective = explicit true  +  (inferred - explicit false), the latter only if `automatic`

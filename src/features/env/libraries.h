@@ -1,4 +1,4 @@
-/* infer/libraries.h - which shared libraries the files of a directory need from elsewhere.
+/* env/libraries.h - which shared libraries the files of a directory need from elsewhere.
  *
  * Why:     the second layer of inference: what extensions link, read from their bytes and not from their names.
  * Owns:    its texts.

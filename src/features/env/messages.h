@@ -1,4 +1,4 @@
-/* infer/messages.h - what a program said when a system library was missing.
+/* env/messages.h - what a program said when a system library was missing.
  *
  * Why:     the third layer of inference: a hint with the exact fix. It is read from what a program wrote, so it is never more than a hint.
  * Mustn't: read more than the last part of an output, or take a name that is not in the tables. */

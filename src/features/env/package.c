@@ -13,11 +13,11 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "env/env_internal.h"
-#include "transfer/layer.h"
 #include "env/libraries.h"
 #include "pep/wheel.h"
 #include "store/canonical.h"
 #include "store/document.h"
+#include "transfer/layer.h"
 
 enum { TEXT_MAX = 4 << 20, FILE_NAME_MAX = 256 };
 #define SDIST_BUILDER "px-sdist-3+" PX_WHEEL_BUILDER

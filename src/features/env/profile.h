@@ -1,4 +1,4 @@
-/* project/profile.h - what an environment is, as one object of the store: its oid is the profile_oid.
+/* env/profile.h - what an environment is, as one object of the store: its oid is the profile_oid.
  *
  *     {"kind":"profile","payload":{"env_vars":{...},"packages":[{"name","pkg_build_oid","version"}...],
  *      "runtime_oid":"...","sys_path_order":["..."]}}
@@ -14,7 +14,7 @@
  * test keeps. LD_LIBRARY_PATH is no part of it: it would name a path of this machine, and wheels that bundle
  * libraries find them by RUNPATH. packages are sorted by name, version and oid; sys_path_order is the order of
  * names, which is the order of px.lock, whatever lock they came from. A project with packages of its own also has
- * "project" (project/own.h), and one without has nothing of the kind. */
+ * "project" (layout/own.h), and one without has nothing of the kind. */
 #pragma once
 
 #include <jansson.h>
@@ -37,7 +37,7 @@ struct px_profile {
     const struct px_profile_package *packages;  /* in the order of sys.path */
     size_t count;
     const json_t *env;          /* NULL: none */
-    const json_t *project;      /* the project's own packages (project/own.h); NULL: none, and nothing of it is in the id */
+    const json_t *project;      /* the project's own packages (layout/own.h); NULL: none, and nothing of it is in the id */
 };
 
 /* The payload as canonical JSON. 0, -ENOMEM, -EINVAL. */

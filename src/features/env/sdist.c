@@ -16,14 +16,14 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "env/env_internal.h"
-#include "compose/environment.h"
-#include "start/buildbox.h"
 #include "distro/layer.h"
+#include "env/env_internal.h"
+#include "env/messages.h"
+#include "env/part.h"
 #include "env/sdist_script.inc"
 #include "image/oci.h"
-#include "env/messages.h"
 #include "kernel/copy.h"
+#include "start/buildbox.h"
 
 enum { NAME_LINE_MAX = 256 };
 static const char toolchain[] =

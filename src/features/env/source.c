@@ -11,8 +11,8 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "env/env_internal.h"
-#include "transfer/index.h"
 #include "transfer/fetch.h"
+#include "transfer/index.h"
 
 enum { COPY = 1 << 16, REDIRECTS_MAX = 5, TRIES = 3 };
 #define ARCHIVE_MAX (UINT64_C(8) << 30)

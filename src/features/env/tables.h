@@ -1,4 +1,4 @@
-/* infer/tables.h - which capability a package, a library, a header or a program stands for.
+/* env/tables.h - which capability a package, a library, a header or a program stands for.
  *
  * Why:     the knowledge is a table, compiled in and part of the sandbox's version, so that two machines infer the same.
  * Mustn't: match prefixes or substrings: `ldap3` is not ldap, `libzmq` is not libz. */

@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "base/text.h"
-#include "doctor/doctor.h"
+#include "host/tool.h"
 
 enum { ANSWER_MSEC = 60000 };
 

@@ -1,4 +1,4 @@
-/* engine/target.h - the Python that a project's lock and environment are for: its base's. And the one of this
+/* env/target.h - the Python that a project's lock and environment are for: its base's. And the one of this
  * machine that resolves.
  *
  * Why:     which wheels and which requirements count hangs on it; sync, status and the resolver must mean the same one.
@@ -8,8 +8,8 @@
 
 #include <limits.h>
 
-#include "pep/marker.h"
 #include "env/profile.h"
+#include "pep/marker.h"
 #include "pep/tags.h"
 
 struct px_err;

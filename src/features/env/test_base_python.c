@@ -1,4 +1,4 @@
-/* engine/test_base_python.c - the Python of a root, by its files alone. */
+/* env/test_base_python.c - the Python of a root, by its files alone. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

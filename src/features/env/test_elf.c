@@ -1,4 +1,4 @@
-/* infer/test_elf.c - files made by hand, right and wrong in one place each. tests/oracles asks readelf about real ones. */
+/* env/test_elf.c - files made by hand, right and wrong in one place each. tests/oracles asks readelf about real ones. */
 #include "env/elf.h"
 
 #include <elf.h>

@@ -1,4 +1,4 @@
-/* infer/test_infer.c - what is needed, and why; and what files link. */
+/* env/test_infer.c - what is needed, and why; and what files link. */
 #include "env/infer.h"
 
 #include <elf.h>
@@ -11,8 +11,8 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "harness/test.h"
 #include "env/libraries.h"
+#include "harness/test.h"
 
 /* "postgres xml" */
 static const char *effective(const struct px_infer_ask *ask)

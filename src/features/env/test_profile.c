@@ -1,12 +1,12 @@
-/* project/test_profile.c - what an environment is called. */
+/* env/test_profile.c - what an environment is called. */
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "env/profile.h"
 #include "harness/test.h"
 #include "pep/manifest.h"
-#include "env/profile.h"
 #include "store/document.h"
 #include "store/store.h"
 

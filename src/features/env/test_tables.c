@@ -1,11 +1,11 @@
-/* infer/test_tables.c - the tables are in order, whole names match and others do not; what programs say is understood. */
+/* env/test_tables.c - the tables are in order, whole names match and others do not; what programs say is understood. */
 #include "env/tables.h"
 
 #include <string.h>
 
 #include "base/text.h"
-#include "harness/test.h"
 #include "env/messages.h"
+#include "harness/test.h"
 
 TEST(tables_are_sorted)
 {

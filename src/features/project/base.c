@@ -12,12 +12,12 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "env/base_python.h"
-#include "config/found.h"
-#include "project/snapshot.h"
 #include "catalog/import.h"
 #include "catalog/record.h"
+#include "config/found.h"
 #include "distro/capability.h"
+#include "env/base_python.h"
+#include "project/snapshot.h"
 
 #define DEFAULT_BASE "debian-12"
 

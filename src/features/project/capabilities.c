@@ -7,10 +7,10 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "env/env.h"
-#include "project/env.h"
 #include "distro/capability.h"
+#include "env/env.h"
 #include "env/infer.h"
+#include "project/env.h"
 
 struct edit {
     struct px_project *p;
@@ -191,7 +191,7 @@ int px_project_sandbox_edit(struct px_project *p, bool adding, const char *const
 {
     struct edit w = {
         .p = p, .text = PX_BUF(PX_TOML_BYTES_MAX), .changed = json_array(), .refused = json_array(), .e = e};
-    int r = px_site_read(p->site.dir, PX_MANIFEST_FILE, PX_TOML_BYTES_MAX, &w.text);
+    int r = px_buf_read_file(p->site.dir, PX_MANIFEST_FILE, PX_TOML_BYTES_MAX, &w.text);
     if (r != 0)
         r = px_fail(e, PX_E_MANIFEST, r < 0 ? r : -ENOENT, "cannot read '%.200s/" PX_MANIFEST_FILE "'", p->site.root);
     else

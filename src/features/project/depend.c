@@ -12,8 +12,8 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "project/snapshot.h"
 #include "pep/marker.h"
+#include "project/snapshot.h"
 #include "store/document.h"
 
 enum { NAME_BYTES = 256 };
@@ -52,7 +52,7 @@ static int open_manifest(struct edit *w)
     }
     w->dir = px_open_beneath(site->dir, member ? member : ".", O_RDONLY | O_DIRECTORY, 0);
     (void)px_fmt(w->shown, sizeof w->shown, "%s%s" PX_MANIFEST_FILE, member ? member : "", member ? "/" : "");
-    int r = w->dir < 0 ? w->dir : px_site_read(w->dir, PX_MANIFEST_FILE, PX_TOML_BYTES_MAX, &w->text);
+    int r = w->dir < 0 ? w->dir : px_buf_read_file(w->dir, PX_MANIFEST_FILE, PX_TOML_BYTES_MAX, &w->text);
     return r == 0 ? 0 : px_fail(w->e, PX_E_MANIFEST, r < 0 ? r : -ENOENT, "cannot read '%.200s'", w->shown);
 }
 
@@ -238,8 +238,8 @@ struct before {
 static int keep_before(const struct edit *w, struct before *b)
 {
     const char *lock = px_site_lock_file(&w->p->site);
-    int r = px_site_read(w->dir, PX_MANIFEST_FILE, PX_TOML_BYTES_MAX, &b->manifest);
-    int l = px_site_read(w->p->site.dir, lock, PX_TOML_BYTES_MAX, &b->lock);
+    int r = px_buf_read_file(w->dir, PX_MANIFEST_FILE, PX_TOML_BYTES_MAX, &b->manifest);
+    int l = px_buf_read_file(w->p->site.dir, lock, PX_TOML_BYTES_MAX, &b->lock);
     b->has_lock = l == 0;
     if (r == 0 && l >= 0)
         return 0;

@@ -12,10 +12,10 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "env/env.h"
-#include "project/resolve.h"
+#include "resolve/resolve.h"
 #include "start/buildbox.h"
-#include "project/resolved.h"
 #include "store/document.h"
+#include "transfer/url.h"
 
 enum { LINKS_MAX = 64 };
 
@@ -40,7 +40,7 @@ static int add_link(struct links *l, const char *root, const char *text, size_t 
     struct stat st;
     bool whole = *text == '/' || px_starts_with(text, "file://");
     if (px_fmt(word, sizeof word, "%s%s%.*s", whole ? "" : root, whole ? "" : "/", (int)length, text) < 0 ||
-        px_resolved_path(word, path, sizeof path) < 0 || stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+        px_url_path(word, path, sizeof path) < 0 || stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
         return 0;
     char *kept = l->count < LINKS_MAX ? strdup(path) : NULL;
     if (!kept)

@@ -1,4 +1,4 @@
-/* engine/project_env.h - from a project's lock to its environment.
+/* project/env.h - from a project's lock to its environment.
  *
  * Why:     sync records what it made in the project; run and test make the same and record nothing.
  * Owns:    nothing.

@@ -9,10 +9,10 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "project/env.h"
-#include "project/pins.h"
-#include "distro/base.h"
 #include "compose/compose.h"
+#include "distro/base.h"
+#include "project/env.h"
+#include "project/system_pins.h"
 #include "store/document.h"
 
 enum { TRIES = 4 };

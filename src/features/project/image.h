@@ -1,4 +1,4 @@
-/* engine/project_image.h - the sandbox of a project: base, system libraries and environment, as one image with one id and as a
+/* project/image.h - the sandbox of a project: base, system libraries and environment, as one image with one id and as a
  * root to run on.
  *
  *     root/               the base with the capabilities' packages
@@ -14,13 +14,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "env/env.h"
-#include "compose/environment.h"
-#include "project/snapshot.h"
 #include "compose/compose.h"
 #include "distro/capability.h"
-#include "image/oci.h"
+#include "env/env.h"
 #include "env/infer.h"
+#include "env/part.h"
+#include "image/oci.h"
+#include "project/snapshot.h"
 
 struct px_app;
 struct px_image_build;

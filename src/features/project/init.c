@@ -1,16 +1,17 @@
-/* engine/project_init.c - a directory becomes a project of px. */
+/* project/init.c - a directory becomes a project of px. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "project/snapshot.h"
-#include "pep/marker.h"
 #include "config/toml.h"
+#include "pep/marker.h"
+#include "project/snapshot.h"
 
 enum { NAME_BYTES = 128 };
 
@@ -112,7 +113,7 @@ static int edit(struct init *i, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(PX_TOML_BYTES_MAX), out = PX_BUF(PX_TOML_BYTES_MAX);
     struct px_manifest m;
-    int r = px_site_read(i->dir, PX_MANIFEST_FILE, PX_TOML_BYTES_MAX, &text);
+    int r = px_buf_read_file(i->dir, PX_MANIFEST_FILE, PX_TOML_BYTES_MAX, &text);
     if (r < 0)
         return px_fail(e, PX_E_MANIFEST, r, "cannot read '" PX_MANIFEST_FILE "'");
     i->created = r > 0;

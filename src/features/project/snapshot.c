@@ -1,4 +1,4 @@
-/* engine/project.c - opening a project, and one look at it. */
+/* project/snapshot.c - opening a project, and one look at it. */
 #include "project/snapshot.h"
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 
 #include <px/sandbox.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
@@ -90,7 +91,7 @@ static int read_lock(const struct px_site *site, enum px_pins_format format, str
 {
     px_auto_buf struct px_buf text = PX_BUF(LOCK_MAX);
     const char *name = lock_name(site, format);
-    int r = px_site_read(site->dir, name, LOCK_MAX, &text);
+    int r = px_buf_read_file(site->dir, name, LOCK_MAX, &text);
     if (r > 0)
         return 1;
     if (r < 0)

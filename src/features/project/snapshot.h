@@ -1,4 +1,4 @@
-/* engine/project.h - one look at a project: where it is, its lock, its environment, and what follows from them.
+/* project/snapshot.h - one look at a project: where it is, its lock, its environment, and what follows from them.
  *
  * Why:     status, sync and the guards of run, test and pack answer from the same facts.
  * Owns:    struct px_project; what px_look_at found, until px_look_done.
@@ -12,12 +12,12 @@
 #include "base/buf.h"
 #include "catalog/catalog.h"
 #include "env/target.h"
-#include "project/locate.h"
-#include "project/drift.h"
-#include "project/own.h"
-#include "pep/lock.h"
-#include "project/state.h"
-#include "project/state_file.h"
+#include "layout/locate.h"
+#include "layout/own.h"
+#include "layout/state.h"
+#include "layout/state_file.h"
+#include "lock/drift.h"
+#include "lock/lock.h"
 
 struct px_project {
     struct px_site site;

@@ -1,4 +1,4 @@
-/* engine/project_status.c - where a project stands, as an answer. */
+/* project/status.c - where a project stands, as an answer. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* engine/project_sync.c - from the manifest to the lock, from the lock to the environment; and what run, test and
+/* project/sync.c - from the manifest to the lock, from the lock to the environment; and what run, test and
  * pack ask first. */
 #include <errno.h>
 #include <stdlib.h>
@@ -6,12 +6,12 @@
 
 #include "base/err.h"
 #include "base/text.h"
-#include "project/snapshot.h"
 #include "project/env.h"
-#include "project/pins.h"
-#include "project/resolve.h"
-#include "project/resolve_words.h"
-#include "project/resolved.h"
+#include "project/snapshot.h"
+#include "project/system_pins.h"
+#include "resolve/messages.h"
+#include "resolve/resolve.h"
+#include "resolve/resolved.h"
 
 enum { LOCK_MAX = PX_TOML_BYTES_MAX, LOG_MAX = 1 << 20 };
 

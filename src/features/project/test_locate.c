@@ -1,5 +1,5 @@
-/* project/test_site.c - which project a directory belongs to, whether its lock fits, and what resolvers answer. */
-#include "project/locate.h"
+/* project/test_locate.c - which project a directory belongs to, whether its lock fits, and what resolvers answer. */
+#include "layout/locate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,11 +12,11 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "harness/test.h"
-#include "project/fixture.h"
-#include "project/drift.h"
+#include "layout/fixture.h"
+#include "lock/drift.h"
 #include "pep/marker.h"
-#include "project/resolved.h"
 #include "pep/tags.h"
+#include "resolve/resolved.h"
 
 #define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 

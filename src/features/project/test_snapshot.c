@@ -1,4 +1,4 @@
-/* engine/test_project.c - what run, test and pack are told: the guards of a real project in every state (P20, P21,
+/* project/test_snapshot.c - what run, test and pack are told: the guards of a real project in every state (P20, P21,
  * P22, P26, P34). */
 #include <px/project.h>
 

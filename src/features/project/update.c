@@ -1,4 +1,4 @@
-/* engine/project_update.c - what a lock pins, moved to what there is now. */
+/* project/update.c - what a lock pins, moved to what there is now. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,11 +6,11 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "project/snapshot.h"
+#include "pep/marker.h"
 #include "project/env.h"
 #include "project/image.h"
-#include "project/pins.h"
-#include "pep/marker.h"
+#include "project/snapshot.h"
+#include "project/system_pins.h"
 #include "store/document.h"
 
 enum { NAME_BYTES = 256 };

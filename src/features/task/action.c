@@ -1,4 +1,4 @@
-/* engine/task_action.c - one action of a task: judged, run in a box on an overlay over the workspace, and what it has
+/* task/action.c - one action of a task: judged, run in a box on an overlay over the workspace, and what it has
  * changed merged or dropped.
  *
  * The box tells us when it is gone (struct px_after) and lends us the upper layer for that moment: there the changes are
@@ -18,10 +18,10 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "plan/mounts.h"
-#include "policy/policy.h"
 #include "box/supervise.h"
 #include "config/found.h"
+#include "plan/mounts.h"
+#include "policy/policy.h"
 #include "task/task.h"
 
 enum { DIFF_MAX = 16 << 20, ARGS_MAX = 65536, TIMED_OUT = 124, REFUSED = 126, INVALID = 127 };

@@ -1,8 +1,8 @@
-/* engine/task_batch.c - many actions, so many boxes at once: the lines that wait, and the workers that take them.
+/* task/batch.c - many actions, so many boxes at once: the lines that wait, and the workers that take them.
  *
  * Lines wait in a window, the oldest first. One is taken as soon as neither its workspace nor the one it is forked from
  * is in use, or will be by an older line: lines of one task keep their order, and a branch has what stood above it.
- * What is done stands in the journals (engine/task_done.h). */
+ * What is done stands in the journals (task/done.h). */
 #include "task/batch.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* engine/task_batch.h - the actions of one run: those that wait, those that run, and who runs them.
+/* task/batch.h - the actions of one run: those that wait, those that run, and who runs them.
  *
  * Why:     making a box keeps its maker busy for as long as the box needs to be born, so one processor's worth of actions needs
  *          one worker. Workers share the window of lines that wait; each sees its own boxes to their end.
@@ -56,7 +56,7 @@ struct px_batch {
     struct px_err why;
 };
 
-/* engine/task_batch.c, with the lock. */
+/* task/batch.c, with the lock. */
 /* Reads as many lines as there are and have room. */
 int px_batch_fill(struct px_batch *b, struct px_err *e);
 bool px_batch_has_room(const struct px_batch *b);
@@ -65,7 +65,7 @@ struct px_batch_job *px_batch_take(struct px_batch *b);
 void px_batch_over(struct px_batch *b, const struct px_batch_job *job);
 void px_batch_wake(const struct px_batch *b);   /* those who are idle, or all when it has failed */
 
-/* engine/task_batch.c, without it. */
+/* task/batch.c, without it. */
 void px_batch_free_job(struct px_batch_job *job);
 /* Adds one to a part of the count, and hands a result on if there is one. */
 int px_batch_tell(struct px_batch *b, const struct px_buf *out, uint64_t *count, struct px_err *e);
@@ -73,5 +73,5 @@ int px_batch_tell(struct px_batch *b, const struct px_buf *out, uint64_t *count,
 void px_batch_begin(struct px_json *j, struct px_buf *out, uint64_t number, const json_t *id);
 void px_batch_error(struct px_buf *out, uint64_t number, const struct px_batch_job *job, const struct px_err *why);
 
-/* engine/task_worker.c: until there is nothing left to do. */
+/* task/worker.c: until there is nothing left to do. */
 void *px_batch_work(void *worker);

@@ -16,6 +16,7 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "changes/layer_write.h"
 #include "kernel/tree.h"
 #include "state/state.h"
 #include "task/journal.h"

@@ -9,8 +9,8 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "config/found.h"
-#include "task/task.h"
 #include "config/yaml.h"
+#include "task/task.h"
 
 static const char usual_file[] = "configs/sandbox.yaml";
 

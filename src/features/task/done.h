@@ -1,4 +1,4 @@
-/* engine/task_done.h - which lines of a run the journals have as done.
+/* task/done.h - which lines of a run the journals have as done.
  *
  * Why:     the journal is the one place that says so: a runner that was killed anywhere skips exactly what stands there.
  * Owns:    a set of numbers.

@@ -13,8 +13,8 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "task/task.h"
 #include "kernel/tree.h"
+#include "task/task.h"
 
 enum { READ_MAX = 64 << 20, NAMES_MAX = 1 << 20 };
 

@@ -1,4 +1,4 @@
-/* work/holder.h - who holds a lock (flock), by /proc/locks.
+/* task/holder.h - who holds a lock (flock), by /proc/locks.
  *
  * Why:     a process that is killed is gone before those which it has just forked, and they hold its lock for a
  *          moment. */

@@ -1,4 +1,4 @@
-/* work/journal.h - one file of JSON lines for each task, appended by many processes at once.
+/* task/journal.h - one file of JSON lines for each task, appended by many processes at once.
  *
  * Why:     a trajectory is read while it is written, and a line must never be half there or twice.
  * Owns:    DIR/ID.jsonl and its older parts ID.jsonl.1 to ID.jsonl.4.

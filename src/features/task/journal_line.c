@@ -6,8 +6,8 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "task/task.h"
 #include "task/journal.h"
+#include "task/task.h"
 
 enum { CHUNK = 64 << 10 };
 

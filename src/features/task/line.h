@@ -1,4 +1,4 @@
-/* engine/task_line.h - one line of a file of actions, read and checked.
+/* task/line.h - one line of a file of actions, read and checked.
  *
  * Why:     the file is written by programs, and by models; what is wrong is said with its line, before anything is done.
  * Owns:    the JSON value, which the texts are borrowed from.

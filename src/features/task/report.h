@@ -1,4 +1,4 @@
-/* engine/task_report.h - what the journals of a directory say, counted.
+/* task/report.h - what the journals of a directory say, counted.
  *
  * Why:     a run of thousands of actions is judged by its failures and its outliers, not by reading it.
  * Owns:    the actions it has read, up to a bound; the counts go beyond it.

@@ -1,4 +1,4 @@
-/* engine/task.c - workspaces: made, forked, removed. */
+/* task/task.c - workspaces: made, forked, removed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

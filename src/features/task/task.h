@@ -1,4 +1,4 @@
-/* engine/task.h - what the sources of px/task.h share.
+/* task/task.h - what the sources of px/task.h share.
  *
  * Owns:    the configuration and the descriptors of its directories.
  * Mustn't: start anything that the configuration does not list. */
@@ -21,7 +21,7 @@ struct px_tasks {
     struct px_space_root root;
 };
 
-/* engine/task_config.c */
+/* task/config.c */
 int px_task_config_read(struct px_tasks *tasks, const char *file, struct px_err *e);
 /* found: px found the file, the caller did not name it; what would weaken the defaults is PX050 (data/found.def). */
 int px_task_config_parse(struct px_tasks *tasks, const char *name, bool found, const char *data, size_t len,
@@ -29,12 +29,12 @@ int px_task_config_parse(struct px_tasks *tasks, const char *name, bool found, c
 const char *px_task_config_key(size_t index); /* NULL past the last */
 void px_task_config_done(struct px_tasks *tasks);
 
-/* engine/task_log.c: lines of the journal. */
+/* task/journal_line.c: lines of the journal. */
 void px_task_line_begin(struct px_json *j, struct px_buf *out, const char *event);
 void px_task_line_end(struct px_json *j, const char *id, const char *key); /* key may be NULL */
 int px_task_line_write(const struct px_tasks *tasks, const char *id, struct px_buf *line, struct px_err *e);
 
-/* engine/task_tree.c: a directory that becomes a workspace, or a part of one. */
+/* task/tree.c: a directory that becomes a workspace, or a part of one. */
 /* own/NAME, new and empty. */
 int px_task_scratch(const struct px_space *space, const char *name);
 void px_task_scratch_done(const struct px_space *space, const char *name);
@@ -51,13 +51,13 @@ int px_task_copy(const struct px_layers *from, const struct stat *skip, int into
 int px_task_path(const char *path, char out[], size_t size, struct px_err *e);
 int px_task_put(int into, const struct px_layers *like, const struct px_task_file *file, struct px_err *e);
 
-/* engine/task.c: where a plain workspace is; free() it. ret_path NULL: nobody asks. */
+/* task/task.c: where a plain workspace is; free() it. ret_path NULL: nobody asks. */
 int px_task_give_path(const struct px_tasks *tasks, const char *id, char **ret_path, struct px_err *e);
-/* engine/task.c: the same as in px/task.h with a key for its line of the journal, or NULL. */
+/* task/task.c: the same as in px/task.h with a key for its line of the journal, or NULL. */
 int px_task_cleanup_as(const struct px_tasks *tasks, const char *id, const char *key, struct px_err *e);
 int px_task_prepare_as(const struct px_tasks *tasks, const char *id, const struct px_task_file *files, size_t count,
                        const char *source, const char *key, struct px_err *e);
 
-/* engine/task_diff.c */
+/* task/diff_report.c */
 int px_task_tell(const struct px_changes *list, enum px_diff_style style, uint64_t diff_max, struct px_task_changes *ret,
                  struct px_err *e);

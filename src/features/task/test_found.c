@@ -1,4 +1,4 @@
-/* engine/test_found.c - what a configuration that was found may say: every key of the field table, by data/found.def. */
+/* task/test_found.c - what a configuration that was found may say: every key of the field table, by data/found.def. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "config/found.h"
-#include "task/task.h"
 #include "harness/test.h"
+#include "task/task.h"
 
 /* A value that restricts and one that loosens; NULL: no value does. */
 static const struct {

@@ -1,4 +1,4 @@
-/* work/test_hostile.c - a box that can reach WORK_ROOT/.px writes there what it likes: links, FIFOs, other names of
+/* task/test_hostile.c - a box that can reach WORK_ROOT/.px writes there what it likes: links, FIFOs, other names of
  * files, records. Whatever px does then, nothing beside the work root changes, nothing waits for ever, and nothing
  * crashes. */
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* work/test_kills.c - what a process would leave that is killed before any of its system calls that change a file, in a fork, a
+/* task/test_kills.c - what a process would leave that is killed before any of its system calls that change a file, in a fork, a
  * removal, a checkout, a change and a change that makes one layer of many: afterwards all of it is there or nothing, and nothing is left. */
 #include <dirent.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* work/test_space.c - workspaces without a box: layers seen as one tree, changes that arrive whole, records done again after a kill. */
+/* task/test_workspace.c - workspaces without a box: layers seen as one tree, changes that arrive whole, records done again after a kill. */
 #include "task/workspace.h"
 
 #include <errno.h>

@@ -12,8 +12,9 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "task/task.h"
+#include "changes/layer_write.h"
 #include "kernel/tree.h"
+#include "task/task.h"
 
 enum { DIRS_MAX = 1 << 18 };
 

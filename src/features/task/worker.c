@@ -1,4 +1,4 @@
-/* engine/task_worker.c - one worker of a run: takes lines, runs them, tells what came of them. One poll for all its boxes. */
+/* task/worker.c - one worker of a run: takes lines, runs them, tells what came of them. One poll for all its boxes. */
 #include <errno.h>
 #include <poll.h>
 

@@ -1,4 +1,4 @@
-/* work/space.h - the workspaces of tasks: WORK_ROOT/ID, and what px keeps of them in WORK_ROOT/.px.
+/* task/workspace.h - the workspaces of tasks: WORK_ROOT/ID, and what px keeps of them in WORK_ROOT/.px.
  *
  * Why:     an action's changes arrive whole or not at all, also after kill -9, and a branch costs what differs.
  * Owns:    WORK_ROOT/.px, and the lock on a workspace while it is open.
@@ -143,9 +143,3 @@ void px_space_drop(const struct px_space_root *root, int dir, const char *name);
 int px_space_recover(struct px_space *space, struct px_err *e);
 /* The rest of a checkout that was killed once the directory was in its place. */
 void px_space_finish_checkout(struct px_space *space);
-/* Writes what the changes bring as a layer into the empty directory `into`. */
-int px_layer_write(const struct px_changes *changes, const struct px_layers *below, int into);
-/* All layers but the lowest, as one. */
-int px_layer_merge(const struct px_layers *layers, int into);
-/* Copies a file or a link of one directory to a new name of another: bytes, mode (without set-id bits) and time. */
-int px_layer_copy(int from, const char *path, unsigned mode, int to, const char *name);

@@ -32,10 +32,10 @@
 #include "base/node.h"
 #include "base/sys.h"
 #include "base/text.h"
-#include "verify/verify.h"
 #include "kernel/copy.h"
 #include "kernel/pidfd.h"
 #include "kernel/tree.h"
+#include "verify/verify.h"
 
 /* Where a box has directories of its own, and the host has others. */
 static const char *const shared[] = {"/tmp", "/var/tmp", "/dev/shm"};

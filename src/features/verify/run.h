@@ -1,4 +1,4 @@
-/* engine/verify_run.h - one verification while it runs: which trials, in which boxes, with what result.
+/* verify/run.h - one verification while it runs: which trials, in which boxes, with what result.
  *
  * Why:     verify_policy.c makes a policy for each box, verify_box.c starts, watches and ends one, verify_run.c lets a few of
  *          them run at once, verify_report.c puts together what is told. This is what they share.

@@ -21,7 +21,7 @@
 
 /* ---- the table ---- */
 
-/* Layers that are there for good, so that box/without.def does not have them. */
+/* Layers that are there for good, so that policy/without.def does not have them. */
 static const char *const always[] = {"root",    "streams",    "mounts", "ids", "groups",
                                      "px-init", "supervisor", "tmpfs",  "base"};
 

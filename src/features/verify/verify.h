@@ -1,4 +1,4 @@
-/* engine/verify.h - the checks of px/verify.h inside: their table, what lies in reach of them, how they are judged.
+/* verify/verify.h - the checks of px/verify.h inside: their table, what lies in reach of them, how they are judged.
  *
  * Why:     a sandbox that quietly does less than it says is worse than none; every promise has a row that tries it, and every
  *          row has a switch that makes it fail, so that a pass means something.
@@ -49,7 +49,7 @@ const char *px_verify_category(const struct px_verify_row *row);
 int px_verify_each(const char *list, char separator, int (*word)(void *user, const char *text, size_t len), void *user);
 /* Whether "a+b" holds the word. */
 bool px_verify_has(const char *held_by, const char *word);
-/* The mechanisms of box/without.def in held_by, as bits. */
+/* The mechanisms of policy/without.def in held_by, as bits. */
 uint64_t px_verify_mechanisms(const char *held_by);
 
 /* ---- verify_fixtures.c: what no box may reach ---- */

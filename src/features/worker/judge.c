@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "worker/rules.h"
 #include "files/files.h"
+#include "worker/rules.h"
 
 enum { NESTED_MAX = 3, PLAN_MAX = 120 << 10 };          /* the kernel takes 128 KiB as one argument */
 

@@ -6,8 +6,8 @@
 
 #include "base/err.h"
 #include "base/text.h"
-#include "worker/rules.h"
 #include "files/files.h"
+#include "worker/rules.h"
 
 /* ---- tools ---- */
 

@@ -1,4 +1,4 @@
-/* engine/worker_rules.h - what the rules of a worker say of a single command.
+/* worker/rules.h - what the rules of a worker say of a single command.
  *
  * Why:     a command line is judged command by command, and knows more than they do: where each runs, and what is printed for a shell.
  * Owns:    nothing.

@@ -59,7 +59,7 @@ int px_worker_child(const struct px_worker *w, const char *name, char **ret_path
 
 /* ---- a box ---- */
 
-/* What was opened in the caller's sandbox is what the child gets; see engine/files_bind.c for how it is named. */
+/* What was opened in the caller's sandbox is what the child gets; see files/bind.c for how it is named. */
 static int bind_attachment(struct px_policy *policy, int fd, const char *path, struct px_err *e)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;

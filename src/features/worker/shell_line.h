@@ -1,4 +1,4 @@
-/* engine/shell_line.h - a command line as a shell reads it, as far as its text alone says what it runs.
+/* worker/shell_line.h - a command line as a shell reads it, as far as its text alone says what it runs.
  *
  * Why:     rules are asked for each command of a line, so the line has to be known in parts; and what is run is printed
  *          from the same parts, so that no shell reads more into it than was judged.

@@ -6,8 +6,8 @@
 
 #include "base/fd.h"
 #include "base/text.h"
-#include "worker/shell_line.h"
 #include "harness/test.h"
+#include "worker/shell_line.h"
 
 /* The whole line as a shell would get it; "?..." if it is opaque, "!..." if it is none. */
 static char *printed(const char *text)

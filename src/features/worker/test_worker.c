@@ -9,9 +9,9 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "worker/worker.h"
 #include "config/yaml.h"
 #include "harness/test.h"
+#include "worker/worker.h"
 
 static const char sandbox[] =
     "sandbox:\n  paths:\n    portfolio: {root: ./portfolio, mode: rw, suffixes: [.md], max_file_bytes: 20}\n"

@@ -6,8 +6,8 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "worker/worker.h"
 #include "config/toml.h"
+#include "worker/worker.h"
 
 struct reader {
     const char *name;

@@ -1,4 +1,4 @@
-/* engine/worker.h - the inside of a worker.
+/* worker/worker.h - the inside of a worker.
  *
  * Why:     its file is read in one place, its rules are asked in another, its commands run in a third.
  * Owns:    its texts and its files.

@@ -1,4 +1,4 @@
-/* engine/found.h - what files that px finds in a directory, and that the caller did not name, may choose.
+/* config/found.h - what files that px finds in a directory, and that the caller did not name, may choose.
  *
  * Why:     a repository is written by others. What it says about its own sandbox may make that stricter, never weaker.
  * Owns:    nothing.

@@ -1,4 +1,4 @@
-/* project/test_toml.c - reading TOML strictly, and changing it without touching what was not meant. */
+/* config/test_toml.c - reading TOML strictly, and changing it without touching what was not meant. */
 #include "config/toml.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* project/toml.h - TOML 1.0 with the place of everything, so that a file can be changed without being written anew.
+/* config/toml.h - TOML 1.0 with the place of everything, so that a file can be changed without being written anew.
  *
  * Why:     `px sandbox add` changes one line of a file that people wrote; their comments, order and spaces are not ours.
  * Owns:    a copy of the text, the nodes and the decoded strings.
@@ -82,3 +82,5 @@ int px_toml_remove(const struct px_toml *t, const char *const *path, size_t leng
  * array that is not there; NULL takes the item away, with its line if it has one of its own. 1: nothing to change. */
 int px_toml_item(const struct px_toml *t, const char *const *path, size_t length, uint32_t index, const char *text,
                  struct px_buf *out);
+/* A string with its quotes, whatever is in the text. */
+void px_toml_put_string(struct px_buf *out, const char *text);

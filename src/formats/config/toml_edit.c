@@ -349,3 +349,17 @@ int px_toml_remove(const struct px_toml *t, const char *const *path, size_t leng
     }
     return prove(t, out, path, length, false);
 }
+
+void px_toml_put_string(struct px_buf *out, const char *text)
+{
+    px_buf_putc(out, '"');
+    for (; *text; text++) {
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            px_buf_printf(out, "\\u%04x", (unsigned)(unsigned char)*text);
+        else if (*text == '"' || *text == '\\')
+            px_buf_printf(out, "\\%c", *text);
+        else
+            px_buf_putc(out, *text);
+    }
+    px_buf_putc(out, '"');
+}

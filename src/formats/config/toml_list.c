@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "pep/lock_internal.h"
 #include "config/toml.h"
 
 struct list {
@@ -86,7 +85,7 @@ static void append(struct list *l, const char *text)
     } else if (last) {
         px_buf_puts(&l->out, ", ");
     }
-    px_pins_put_string(&l->out, text);
+    px_toml_put_string(&l->out, text);
     if (next) {
         px_buf_puts(&l->out, comma == last->to ? "" : ",");
         px_buf_puts(&l->out, next > 1 && l->t->source[next - 2] == '\r' ? "\r\n" : "\n");
@@ -97,7 +96,7 @@ static void append(struct list *l, const char *text)
 static void change(struct list *l, const struct px_toml_node *item, const char *text)
 {
     copy(l, l->array->from, item->from);
-    px_pins_put_string(&l->out, text);
+    px_toml_put_string(&l->out, text);
     copy(l, item->to, l->array->to);
 }
 
@@ -141,7 +140,7 @@ int px_toml_item(const struct px_toml *t, const char *const *path, size_t length
     bool there = at == index + 1;
     if (!array && text) {
         px_buf_putc(&l.out, '[');
-        px_pins_put_string(&l.out, text);
+        px_toml_put_string(&l.out, text);
         px_buf_putc(&l.out, ']');
     } else if (there && text) {
         change(&l, item, text);

@@ -1,4 +1,4 @@
-/* engine/yaml.h - a small YAML document as a tree, with the line of everything in it.
+/* config/yaml.h - a small YAML document as a tree, with the line of everything in it.
  *
  * Why:     a worker's file is written by people; what is wrong in it is said with its line.
  * Owns:    the nodes and their texts.

@@ -1,4 +1,4 @@
-/* engine/doctor_tools.c - programs of the host that features of px call: whether they are there, and what they say they are. */
+/* Programs of the host that features of px call: whether they are there, and what they say they are. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,50 +13,15 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "doctor/doctor.h"
+#include "host/tool.h"
+#include "kernel/fork.h"
 #include "kernel/pidfd.h"
-#include "doctor/probe_run.h"
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
 
 enum { OUTPUT_MAX = 4096, OUTPUT_ROOM = 8192 };
-
-// clang-format off
-static const struct px_tool tools[] = {         /* packages: other, debian, ubuntu, fedora, arch, alpine */
-    { "runc",       PX_NEED_NICE,    "--runtime runc",              false, { NULL, "runc", "runc", "runc", "runc", "runc" } },
-    { "crun",       PX_NEED_NICE,    "--runtime crun",              false, { NULL, "crun", "crun", "crun", "crun", "crun" } },
-    { "runsc",      PX_NEED_NICE,    "--runtime runsc (gVisor)",    false, { NULL, "runsc", "runsc", NULL, NULL, NULL } },
-    { "pasta",      PX_NEED_NICE,    "--net outbound:pasta",        false,
-      { NULL, "passt", "passt", "passt", "passt", "passt" } },
-    { "newuidmap",  PX_NEED_NICE,    "an ordinary user's own ids",  true,
-      { NULL, "uidmap", "uidmap", "shadow-utils", "shadow", "shadow-uidmap" } },
-    { "apt-get",    PX_NEED_NICE,    "px sandbox base build",       false,
-      { NULL, "apt", "apt", "apt", NULL, NULL } },
-    { "uv",         PX_NEED_NICE,    "px sync",                     false, { NULL, NULL, NULL, "uv", "uv", "uv" } },
-    { "git",        PX_NEED_NICE,    "px task",                     false, { NULL, "git", "git", "git", "git", "git" } },
-    { "bwrap",      PX_NEED_NICE,    "make bench",                  false,
-      { NULL, "bubblewrap", "bubblewrap", "bubblewrap", "bubblewrap", "bubblewrap" } },
-};
-// clang-format on
-
-const struct px_tool *px_tool_at(size_t index)
-{
-    return index < PX_COUNT_OF(tools) ? &tools[index] : NULL;
-}
-
-void px_tool_words(const struct px_tool *tool, enum px_family family, char *ret_text, size_t size)
-{
-    static const char *const installers[PX_FAMILY_COUNT] = {
-        "", "apt install", "apt install", "dnf install", "pacman -S", "apk add"};
-    if (tool->packages[family])
-        (void)px_fmt(ret_text, size, "As root: %s %s", installers[family], tool->packages[family]);
-    else if (family == PX_FAMILY_OTHER)
-        (void)px_fmt(ret_text, size, "Install %s with the package manager of this distribution", tool->name);
-    else
-        (void)px_fmt(ret_text, size, "Install %s from its own site: this distribution is not known to have it", tool->name);
-}
 
 /* ---- finding ---- */
 
@@ -98,7 +63,7 @@ static _Noreturn void run_version(const char *path, int out)
         (void)px_sys(SYS_close_range, 3, ~0u, 0);
         (void)px_sys(SYS_execve, path, argv, envp);
     }
-    px_probe_exit(127);
+    px_fork_exit(127);
 }
 
 /* All that it says within the time and the bound; -ETIMEDOUT if it does not come to an end. */
@@ -130,7 +95,7 @@ int px_tool_version(const char *path, unsigned msec, char *ret_line, size_t size
     if (r < 0)
         return r;
     int out_end = px_fd_above_stdio(ends[1]);
-    long pid = out_end < 0 ? out_end : px_probe_fork(&pidfd);
+    long pid = out_end < 0 ? out_end : px_fork(&pidfd);
     if (pid == 0)
         run_version(path, out_end);
     (void)px_fd_close(out_end);
@@ -139,7 +104,7 @@ int px_tool_version(const char *path, unsigned msec, char *ret_line, size_t size
     if (pid < 0)
         return r;
     (void)px_pidfd_signal_group(pidfd, SIGKILL);        /* it has said what it had to say */
-    (void)px_probe_reap(pidfd, &status);
+    (void)px_fork_reap(pidfd, &status);
     if (r < 0 || out.len == 0)
         return r < 0 ? r : -ENODATA;
     px_auto_buf struct px_buf line = PX_BUF(size - 1);

@@ -8,35 +8,35 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "catalog/catalog.h"
 #include "store/document.h"
+#include "store/store.h"
 
 enum { LISTING_MAX = 256 << 20 };
 
 /* What a layer holds, as a list by path. */
-static json_t *list_in(struct px_sandbox *s, const struct px_layer *layer, int dir, struct px_err *e)
+static json_t *list_in(struct px_store *store, const struct px_layer *layer, int dir, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(LISTING_MAX);
     px_auto_fd int blob = -EBADF;
     struct px_unpacked done;
     struct px_listing listing;
     uint64_t size = 0;
-    if (px_blob_open(s->store, &layer->digest, &blob, &size, e) < 0 ||
+    if (px_blob_open(store, &layer->digest, &blob, &size, e) < 0 ||
         px_layer_unpack(blob, size, dir, false, NULL, (struct px_progress_to){0}, &done, e) < 0 ||
         px_tree_list(dir, &text, &listing, e) < 0)
         return NULL;
     return json_loadb(px_buf_text(&text), text.len, 0, NULL);
 }
 
-static json_t *list(struct px_sandbox *s, const char *which, const struct px_layer *layer, struct px_err *e)
+static json_t *list(struct px_store *store, const char *which, const struct px_layer *layer, struct px_err *e)
 {
     px_auto_buf struct px_buf words = PX_BUF(256);
     struct px_tree_build *scratch = NULL;
     struct px_oid id;
     px_buf_printf(&words, "compare %s %s", which, layer->digest.hex);
-    if (words.err < 0 || px_hash_bytes(words.data, words.len, &id) < 0 || px_tree_begin(s->store, &id, &scratch, e) != 0)
+    if (words.err < 0 || px_hash_bytes(words.data, words.len, &id) < 0 || px_tree_begin(store, &id, &scratch, e) != 0)
         return NULL;
-    json_t *found = list_in(s, layer, px_tree_build_fd(scratch), e);
+    json_t *found = list_in(store, layer, px_tree_build_fd(scratch), e);
     px_tree_drop(scratch);
     return found;
 }
@@ -50,15 +50,15 @@ static const char *first_of(const json_t *a, const json_t *b)
     return one && two ? (strcmp(one, two) < 0 ? one : two) : one ? one : two;
 }
 
-int px_differ(struct px_sandbox *s, const char *layer, const struct px_layer *expected, const struct px_layer *found,
+int px_differ(struct px_store *store, const char *layer, const struct px_layer *expected, const struct px_layer *found,
               struct px_err *e)
 {
     struct px_err ignored = {0};
     (void)px_detail(e, "layer", layer);
     (void)px_detail(e, "expected", expected->diff_id.hex);
     (void)px_detail(e, "found", found->diff_id.hex);
-    px_auto(px_document) json_t *before = list(s, "before", expected, &ignored);
-    px_auto(px_document) json_t *now = before ? list(s, "now", found, &ignored) : NULL;
+    px_auto(px_document) json_t *before = list(store, "before", expected, &ignored);
+    px_auto(px_document) json_t *now = before ? list(store, "now", found, &ignored) : NULL;
     const char *path = now ? first_of(before, now) : NULL;
     char why[sizeof e->why];
     if (!path)
@@ -84,19 +84,19 @@ static void differ_elsewhere(const struct px_image *before, const struct px_imag
         (void)px_why(e, "%s %s", more ? "It has another number of layers." : "Its layers are the same, its configuration is not.", why);
 }
 
-int px_differ_images(struct px_sandbox *s, const struct px_oid *expected, const struct px_image *found, struct px_err *e)
+int px_differ_images(struct px_store *store, const struct px_oid *expected, const struct px_image *found, struct px_err *e)
 {
     struct px_err ignored = {0};
     px_auto_free struct px_image *before = calloc(1, sizeof *before);
     if (!before)
         return -1;
-    if (px_image_load(s->store, expected, before, &ignored) < 0)
+    if (px_image_load(store, expected, before, &ignored) < 0)
         return px_why(e, "The one before is not whole any more: %s", ignored.what);
     size_t i = 0, count = before->layer_count < found->layer_count ? before->layer_count : found->layer_count;
     while (i < count && px_oid_equal(&before->layers[i].diff_id, &found->layers[i].diff_id))
         i++;
     if (i < count)
-        (void)px_differ(s, found->comments[i] ? found->comments[i] : "", &before->layers[i], &found->layers[i], e);
+        (void)px_differ(store, found->comments[i] ? found->comments[i] : "", &before->layers[i], &found->layers[i], e);
     else
         differ_elsewhere(before, found, e);
     px_image_done(before);

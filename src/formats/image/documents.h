@@ -1,4 +1,4 @@
-/* image/parts.h - the documents of an image: index, manifest, config; from bytes to structs and back.
+/* image/documents.h - the documents of an image: index, manifest, config; from bytes to structs and back.
  *
  * Why:     everything that anybody says about an image is in three small JSON documents; here they are judged, in
  *          pure functions of their bytes.

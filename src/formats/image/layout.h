@@ -1,4 +1,4 @@
-/* image/outside.h - images as files of the caller's: what writing and reading them share.
+/* image/layout.h - images as files of the caller's: what writing and reading them share.
  *
  * Owns:    nothing.
  * Mustn't: follow a link, or leave half of something under its final name. */

@@ -1,4 +1,4 @@
-/* image/talk.h - a conversation with one registry about one repository.
+/* image/registry.h - a conversation with one registry about one repository.
  *
  * Why:     who may see the credentials is decided in one place, for every request (SECURITY J22).
  * Owns:    px-fetch, and the credentials for as long as it lasts.
@@ -6,8 +6,8 @@
 #pragma once
 
 #include "image/challenge.h"
-#include "transfer/fetch.h"
 #include "image/oci.h"
+#include "transfer/fetch.h"
 
 struct px_talk {
     struct px_store *store;

@@ -8,8 +8,8 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "image/documents.h"
-#include "image/select.h"
 #include "image/registry.h"
+#include "image/select.h"
 
 enum { TRIES = 32, BARREN = 2, URL_SIZE = 512 };
 

@@ -1,4 +1,4 @@
-/* image/pick.h - from an index to the one manifest that is meant.
+/* image/select.h - from an index to the one manifest that is meant.
  *
  * Owns:    nothing.
  * Mustn't: read more than PX_INDEX_DEPTH_MAX documents, or one twice. */

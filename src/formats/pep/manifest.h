@@ -1,4 +1,4 @@
-/* project/manifest.h - pyproject.toml: what a project says it is and needs.
+/* pep/manifest.h - pyproject.toml: what a project says it is and needs.
  *
  * Why:     one reading of the file for status, sync, run, pack and the sandbox.
  * Owns:    the document; texts point into it.

@@ -1,4 +1,4 @@
-/* project/marker.h - requirements and their conditions (PEP 508): name, extras, range, marker.
+/* pep/marker.h - requirements and their conditions (PEP 508): name, extras, range, marker.
  *
  * Why:     a lock says for which systems each package is meant; the base decides, not the machine that px runs on.
  * Owns:    nothing; texts are the caller's.

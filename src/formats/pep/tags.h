@@ -1,4 +1,4 @@
-/* project/tags.h - which of several wheels a system takes, and which it likes best (PEP 425, 600, 656).
+/* pep/tags.h - which of several wheels a system takes, and which it likes best (PEP 425, 600, 656).
  *
  * Why:     a lock lists wheels for many systems; the base's Python and C library choose, not the host's.
  * Mustn't: guess: a file name that does not follow the rules is no wheel. */

@@ -1,4 +1,4 @@
-/* project/test_manifest.c - what pyproject.toml says, its fingerprint by known values, and what is wrong with the
+/* pep/test_manifest.c - what pyproject.toml says, its fingerprint by known values, and what is wrong with the
  * line named. */
 #include "pep/manifest.h"
 

@@ -1,4 +1,4 @@
-/* project/test_version.c - versions, markers and wheel names by the standards' own examples; tests/oracles compares at random. */
+/* pep/test_version.c - versions, markers and wheel names by the standards' own examples; tests/oracles compares at random. */
 #include "pep/version.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* project/test_wheel.c - the rules of wheels. */
+/* pep/test_wheel.c - the rules of wheels. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* project/version.h - versions and version ranges of Python packages (PEP 440).
+/* pep/version.h - versions and version ranges of Python packages (PEP 440).
  *
  * Why:     locks pin, manifests range; whether a pin still fits is a question of this order and no other.
  * Owns:    nothing: a version is a value.

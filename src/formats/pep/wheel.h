@@ -1,4 +1,4 @@
-/* project/wheel.h - the rules of wheels: from an unpacked archive to the tree of a package that any environment can
+/* pep/wheel.h - the rules of wheels: from an unpacked archive to the tree of a package that any environment can
  * use.
  *
  *     site-packages/...       what Python imports, with a RECORD that names every file of the tree

@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "store/store_internal.h"
 #include "store/store.h"
+#include "store/store_internal.h"
 
 static void file_of(const struct px_oid *key, char out[80])
 {

@@ -1,4 +1,4 @@
-/* store/inside.h - what the files of the store share and nobody else sees.
+/* store/store_internal.h - what the files of the store share and nobody else sees.
  *
  * Why:     every file of the store writes in the same way (tmp, fsync, rename, fsync) and takes the same lock.
  * Owns:    struct px_store.

@@ -8,8 +8,8 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "transfer/fetch_wire.h"
 #include "helper/helper.h"
+#include "transfer/fetch_wire.h"
 
 /* px-fetch says something at least every second or so while it works; its own bounds are in its transfer.c. */
 enum { SILENCE_MSEC = 150 * 1000 };

@@ -1,4 +1,4 @@
-/* image/fetch.h - one HTTP request after another, made by px-fetch, a confined helper.
+/* transfer/fetch.h - one HTTP request after another, made by px-fetch, a confined helper.
  *
  * Why:     TLS, HTTP and name resolution are large and read what servers send; px-fetch does them, with the network
  *          and no files.

@@ -1,4 +1,4 @@
-/* image/fetch_wire.h - what px and px-fetch say to each other: one message for a request, some for its progress, one
+/* transfer/fetch_wire.h - what px and px-fetch say to each other: one message for a request, some for its progress, one
  * for its answer.
  *
  * Owns:    nothing.

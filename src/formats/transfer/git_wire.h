@@ -1,4 +1,4 @@
-/* image/git_wire.h - what px-git is told on its command line, what it writes down, and what it says on its socket.
+/* transfer/git_wire.h - what px-git is told on its command line, what it writes down, and what it says on its socket.
  *
  * Why:     both ends are of one build; still the answer of a helper that was taken over must be harmless.
  * Owns:    nothing.

@@ -8,9 +8,8 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "project/resolve_settings.h"
 #include "net/rule.h"
-#include "project/state.h"
+#include "transfer/settings.h"
 
 enum { HOST_MAX = 300, TLS_PORT = 443, PLAIN_PORT = 80 };
 

@@ -1,4 +1,4 @@
-/* engine/index.h - the hosts that packages come from: what the user's own settings name, and no file of a project.
+/* transfer/index.h - the hosts that packages come from: what the user's own settings name, and no file of a project.
  *
  * Why:     a lock, a manifest and the code of a package are written by others. They lead px and its boxes to these
  *          hosts and nowhere else: not to loopback, to metadata services or to an internal network.

@@ -1,4 +1,4 @@
-/* image/layer.h - trees from archives and archives from trees; the work is done by px-layer, a confined helper.
+/* transfer/layer.h - trees from archives and archives from trees; the work is done by px-layer, a confined helper.
  *
  * Why:     the bytes of a layer are identity: the same tree gives the same tar and the same compressed bytes, whoever packs it,
  *          wherever and whenever; and an archive from anywhere can at worst make its own directory wrong.

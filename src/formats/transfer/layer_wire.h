@@ -1,4 +1,4 @@
-/* image/layer_wire.h - what px-layer is told on its command line and says on its socket.
+/* transfer/layer_wire.h - what px-layer is told on its command line and says on its socket.
  *
  * Why:     both ends are of one build; still the answer of a helper that was taken over must be harmless.
  * Owns:    nothing.

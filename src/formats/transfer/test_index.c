@@ -1,4 +1,4 @@
-/* engine/test_index.c - the hosts that the user's settings name, and what a box and a lock get of them. */
+/* transfer/test_index.c - the hosts that the user's settings name, and what a box and a lock get of them. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -7,9 +7,9 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "transfer/index.h"
 #include "harness/test.h"
 #include "net/rule.h"
+#include "transfer/index.h"
 
 static bool has(const struct px_index *x, const char *url)
 {

@@ -4,8 +4,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "base/text.h"
 #include "transfer/fetch.h"
+#include "transfer/url.h"
+
+enum { URL_BYTES = 4096 };
 
 static bool plain(const char *text)
 {
@@ -86,4 +90,48 @@ int px_fetch_place(const char *url, struct px_fetch_place *ret_place)
 bool px_fetch_same_place(const struct px_fetch_place *a, const struct px_fetch_place *b)
 {
     return a->tls == b->tls && a->port == b->port && px_equal(a->host, b->host);
+}
+
+/* ---- paths ---- */
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+static bool is_utf8(const char *text, size_t length)
+{
+    for (size_t i = 0, n; i < length; i += n)
+        if ((n = px_utf8_length(text + i, length - i)) == 0)
+            return false;
+    return true;
+}
+
+/* "a%20b" -> "a b"; what is no such code stays. A lock is UTF-8, so the result has to be. */
+int px_url_decode(const char *text, size_t length, char *out, size_t size)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < length; i++) {
+        int high = text[i] == '%' && i + 2 < length ? hex_digit(text[i + 1]) : -1,
+            low = high >= 0 ? hex_digit(text[i + 2]) : -1;
+        if (n + 1 >= size || (low >= 0 && high == 0 && low == 0))
+            return -EINVAL;
+        out[n++] = low >= 0 ? (char)(high * 16 + low) : text[i];
+        i += low >= 0 ? 2 : 0;
+    }
+    out[n] = '\0';
+    return is_utf8(out, n) ? 0 : -EINVAL;
+}
+
+int px_url_path(const char *url, char *out, size_t size)
+{
+    char raw[URL_BYTES];
+    bool address = px_starts_with(url, "file://");
+    const char *at = address ? strchr(url + 7, '/') : url;      /* file://localhost/x names the same host */
+    if (!at || (address ? px_url_decode(at, strcspn(at, "?#"), raw, sizeof raw) : px_fmt(raw, sizeof raw, "%s", url)) < 0)
+        return -EINVAL;
+    return px_path_clean(raw, out, size);
 }

@@ -1,4 +1,4 @@
-/* image/worktree.h - which files of a directory belong to a project, and how they differ from what was committed; the
+/* transfer/worktree.h - which files of a directory belong to a project, and how they differ from what was committed; the
  * work is done by px-git, a confined helper.
  *
  * Why:     an image holds what the project's author would hand on: what git ignores stays at home, and what was not
@@ -44,7 +44,7 @@ int px_worktree_list(const struct px_worktree *worktree);
 /* Whether this file is one of them. */
 bool px_worktree_has(const struct px_worktree *worktree, const char *path);
 
-/* image/worktree_git.c: where the repository of a directory is. */
+/* transfer/worktree_git.c: where the repository of a directory is. */
 struct px_git_place {
     char top[4096];             /* the directory with .git in it, or the project's own */
     char sub[4096];             /* from there to the project; "" if it is the same */

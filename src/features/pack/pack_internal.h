@@ -1,0 +1,39 @@
+/* pack/pack_internal.h - one packing, for the files of project_pack.
+ *
+ * Owns:    what struct px_packing holds, until the packing is over.
+ * Mustn't: be seen elsewhere. */
+#pragma once
+
+#include <jansson.h>
+
+#include <px/sandbox.h>
+
+#include "compose/compose.h"
+#include "pack/pack.h"
+#include "project/image.h"
+#include "transfer/worktree.h"
+
+struct px_packing {
+    struct px_project *p;
+    const struct px_project_pack *how;
+    struct px_ready ready;
+    struct px_image_build build;        /* the same, for those who put images together */
+    struct px_sandbox *s;
+    enum px_compression compression;
+    struct px_worktree files;
+    struct px_pack_command command;
+    struct px_app app;
+    struct px_project_image sandbox;
+    char name[PX_PACK_NAME_SIZE];
+    struct px_image image;              /* what was made */
+    json_t *record;
+    bool base_is_given;                 /* check_repro: it was imported, and could not be made again */
+};
+
+/* project_pack.c: which files there are, and these as a layer. */
+int px_packing_files(struct px_packing *k, bool status, struct px_err *e);
+int px_packing_app(struct px_packing *k, enum px_compression compression, struct px_layer *ret_layer, struct px_err *e);
+/* project_pack_check.c: everything once more, from the packages on. PX904 with details.layer and details.path if it is another. */
+int px_packing_check(struct px_packing *k, struct px_err *e);
+/* project_pack_answer.c */
+int px_packing_answer(const struct px_packing *k, char **ret_json, struct px_err *e);

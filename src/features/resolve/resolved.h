@@ -1,0 +1,35 @@
+/* resolve/resolved.h - what uv or pip answered, as a lock of ours.
+ *
+ * Why:     px does not resolve; what others found becomes px.lock in one form, whoever found it.
+ * Owns:    nothing; the pins are the caller's.
+ * Mustn't: let anything of this machine into the lock: no absolute path, no password of an index, no time. */
+#pragma once
+
+#include <stddef.h>
+
+#include "layout/locate.h"
+#include "lock/lock.h"
+
+struct px_err;
+struct px_marker_env;
+struct px_tags;
+
+struct px_resolved_for {
+    const char *root;           /* files below it are named relative to it, others by name and hash alone */
+    const struct px_marker_env *env;
+    const struct px_tags *tags;
+};
+
+/* `pip install --dry-run --report -`. */
+int px_resolved_from_pip(const char *report, size_t length, const struct px_resolved_for *what,
+                         struct px_pins *ret_pins, struct px_err *e);
+/* `uv pip compile --format pylock.toml`. */
+int px_resolved_from_pylock(const char *text, size_t length, const struct px_resolved_for *what,
+                            struct px_pins *ret_pins, struct px_err *e);
+/* Pins without a package in them, for those who need none. */
+int px_resolved_empty(struct px_pins *ret_pins, struct px_err *e);
+
+/* px.lock or px.workspace.lock of a site, from pins that one of the functions above gave. Fills in what the pins do
+ * not say: which are
+ * asked for directly, the fingerprint, the lock's id; the order is by name. */
+int px_resolved_write(const struct px_site *site, struct px_pins *pins, struct px_buf *out, struct px_err *e);

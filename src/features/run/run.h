@@ -1,0 +1,55 @@
+/* run/run.h - a program of a project that is ready to be started, for the files that make, start and
+ * describe it.
+ *
+ * Why:     on the host or in the sandbox, the same target is found, given the same environment and answered for in the
+ *          same words.
+ * Owns:    struct px_launch, with leases on everything that its program needs while it runs.
+ * Mustn't: write in the project. */
+#pragma once
+
+#include <limits.h>
+
+#include "base/buf.h"
+#include "env/env.h"
+#include "project/image.h"
+#include "project/snapshot.h"
+#include "run/target.h"
+
+struct px_launch {
+    struct px_project *p;
+    char command[8];
+    bool sandbox, plan, capture;
+    bool read_only;             /* the working tree, in the sandbox */
+    bool strict;                /* --frozen, or CI: nothing is added by itself */
+    size_t capture_max;
+    char dir[PATH_MAX];         /* where it runs, on this machine */
+    char workdir[PATH_MAX];     /* the same as it will see it */
+    bool found;                 /* program and argv are known; in a plan without an environment they are not */
+    struct px_program program;
+    char *target;               /* as it was asked for; of tests, what runs them */
+    char **argv;                /* the whole, ends with a NULL */
+    size_t argc;
+    char **env;                 /* on the host: the whole environment, ends with a NULL */
+    size_t env_count;
+    struct px_policy *policy;   /* in the sandbox */
+    /* On the host; in the sandbox they are the image's. */
+    struct px_look look;
+    struct px_env environment;
+    struct px_lease *lease;
+    bool looked, loaded;
+    struct px_project_image image;
+    bool has_image;
+    const char *action;         /* of a plan: what would be done first, "noop", "sync_env" or "resolve_lock" */
+    uint64_t ready_nsec;
+    struct px_buf out, err;     /* what was kept of its output on the host */
+};
+
+/* NULL: there is none, in a plan. */
+const struct px_env *px_launch_env(const struct px_launch *l);
+
+/* run/env.c: the variables, for a process of the host and for a policy. */
+int px_launch_host_env(struct px_launch *l, struct px_err *e);
+int px_launch_box_env(struct px_launch *l, struct px_err *e);
+
+/* run/box.c: what the box is made of, into l->policy. */
+int px_launch_box_make(struct px_launch *l, const struct px_policy *asked, struct px_err *e);

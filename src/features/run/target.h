@@ -1,0 +1,50 @@
+/* run/target.h - which program a target of px run means, and which one runs the tests.
+ *
+ *     app.py             [python, app.py]            a file of the project
+ *     tools/serve        [tools/serve]               the same, if it can be run by itself
+ *     python, py3        [ENV/bin/python]            the environment's
+ *     flask              [ENV/bin/flask]             a script of a package
+ *     make               [/usr/bin/make]             whatever PATH has
+ *
+ * Why:     the host and the box must mean the same by one word, and `px explain run` must say which.
+ * Owns:    the words that it found, until px_program_done.
+ * Mustn't: run or change anything. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "env/part.h"
+
+struct px_err;
+
+struct px_program_ask {
+    const char *root;           /* of the project */
+    const char *member;         /* of a workspace: the member that the caller is in, from the root; NULL: none */
+    const char *dir;            /* where it will run, in or below the root; absolute, without links */
+    const char *env;            /* the environment's directory on this machine */
+    const char *env_name;       /* the same as the program will see it: the path above, or /px/env */
+    unsigned minor;             /* of the environment's Python */
+    bool inside;                /* in the sandbox: the project is at /app, and PATH is the box's */
+};
+
+enum { PX_PROGRAM_WORDS = 4 };
+
+struct px_program {
+    const char *kind;           /* "file", "python", "script", "program", "tests", "pytest" */
+    char *words[PX_PROGRAM_WORDS]; /* what goes before the arguments */
+    size_t count;
+};
+
+#define PX_PROGRAM_APP PX_INSIDE_APP
+#define PX_PROGRAM_ENV PX_INSIDE_ENV
+
+/* PX003, PX030, PX031. */
+int px_program_find(const struct px_program_ask *ask, const char *target, struct px_program *ret_program,
+                    struct px_err *e);
+/* tests/runtests.py, runtests.py, or pytest; PX202 if there is none of them. */
+int px_program_tests(const struct px_program_ask *ask, struct px_program *ret_program, struct px_err *e);
+void px_program_done(struct px_program *program);
+
+/* A path of the project as the box has it: "/home/me/demo/a" is "/app/a". Any other text as it is. */
+int px_program_inside(const char *root, const char *path, char *out, size_t size);

@@ -1,0 +1,134 @@
+/* lock/lock.h - what a lock says: exact packages, with the files that may be used for each.
+ *
+ * Why:     px.lock, uv.lock, pylock.toml, poetry.lock and a pinned requirements.txt say the same thing in five ways; everything
+ *          after the reading sees one.
+ * Owns:    its texts.
+ * Mustn't: choose: which packages and files this environment takes is px_pins_select's work; nor believe a hash it cannot read. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "store/hash.h"
+
+struct px_err;
+struct px_buf;
+struct px_marker_env;
+struct px_tags;
+
+enum px_pins_format { PX_PINS_PX, PX_PINS_UV, PX_PINS_PYLOCK, PX_PINS_POETRY, PX_PINS_REQUIREMENTS, PX_PINS_FORMATS };
+extern const char *const px_pins_files[PX_PINS_FORMATS];        /* "px.lock", "uv.lock", ... in order of preference */
+
+enum { PX_PINS_MAX = 20000, PX_PIN_FILES_MAX = 2000, PX_PIN_BUILDS_MAX = 2000,
+       PX_PIN_SYSTEM_MAX = 4096 };
+
+struct px_pin_file {
+    const char *name;           /* "psycopg2-2.9.9-cp311-cp311-linux_x86_64.whl" */
+    const char *url;            /* NULL: not said; a path for files beside the lock */
+    struct px_oid sha256;       /* "" if the lock has none, or another kind of hash */
+    uint64_t size;              /* 0: not said */
+};
+
+/* An edge of the graph that uv writes down. */
+struct px_pin_need {
+    const char *name, *version, *marker;        /* version NULL: the only one there is */
+    const char *extra;          /* NULL, or what is asked of the needed package; one each */
+    const char *of_extra;       /* NULL, or which extra of this package brings the edge */
+    const char *of_group;       /* the same for a group */
+};
+
+struct px_pin {
+    const char *name, *version; /* canonical name */
+    const char *marker;         /* "" if none */
+    const char *requires_python;
+    const char *specifier;      /* of px.lock, as written; else NULL */
+    const char **extras;        /* of px.lock */
+    size_t extras_count;
+    const char **requires;
+    size_t requires_count;
+    bool direct, own;           /* own: the project itself, nothing to install */
+    const char *source;         /* NULL: an index; else git, a directory, an url, as written */
+    const char *build_options_hash;
+    struct px_pin_file *files;
+    size_t file_count;
+    struct px_pin_need *needs;
+    size_t need_count;
+};
+
+/* A package of the system: of the base, or of the capabilities. */
+struct px_pin_system {
+    const char *name, *version, *arch;
+    struct px_oid sha256;
+    uint64_t size;
+};
+
+/* [system] of px.lock: which base, and what exactly it and the capabilities' packages are. */
+struct px_pins_system {
+    const char *base, *arch;    /* NULL: nothing is pinned */
+    const char *from;           /* "debian bookworm": which archive; no machine's mirror */
+    const char **capabilities;  /* those that `packages` are for; sorted */
+    size_t capability_count;
+    struct px_pin_system *base_packages, *packages;
+    size_t base_count, count;
+};
+
+struct px_pins {
+    enum px_pins_format format;
+    struct px_pin *items;
+    size_t count;
+    int64_t version;            /* of the format */
+    const char *mode, *fingerprint, *lock_id, *project, *python;        /* of px.lock; NULL elsewhere */
+    struct px_build_pins *builds;               /* of px.lock: what source archives are built with */
+    size_t build_count;
+    struct px_pins_system system;               /* of px.lock; no part of the lock_id: no environment hangs on it */
+    bool graph;                 /* which pins count follows from needs (uv) and not from markers alone */
+    struct px_oid bytes;        /* sha256 of the file */
+    void *arena;                /* what the texts live in */
+};
+
+/* What the build of a source archive asks for, and the packages that were found for it. */
+struct px_build_pins {
+    const char **requires;      /* sorted */
+    size_t requires_count;
+    struct px_pins pins;
+};
+
+/* PX121 with file and line. */
+int px_pins_parse(enum px_pins_format format, const char *text, size_t length, const char *shown, struct px_pins *ret_pins,
+                  struct px_err *e);
+void px_pins_done(struct px_pins *pins);
+
+/* What the lock is called: its own lock_id, else the hash of its bytes. */
+const char *px_pins_id(const struct px_pins *pins);
+/* The lock_id that its contents give (px.lock). */
+int px_pins_compute_id(const struct px_pins *pins, struct px_oid *ret_id);
+
+/* The packages and for each the file that this environment takes: the wheel that ranks best, else the source archive. */
+struct px_chosen {
+    const struct px_pin *pin;
+    const struct px_pin_file *file;             /* NULL: nothing fits */
+    bool wheel;
+};
+/* In the order of names. groups NULL: all; of the project's extras those that env has. The list is the caller's to free(). */
+int px_pins_select(const struct px_pins *pins, const struct px_marker_env *env, const struct px_tags *tags, const char *const *groups,
+                   struct px_chosen **ret_list, size_t *ret_count, struct px_err *e);
+
+/* px.lock, version 1, from pins that have everything it needs; without [system]. */
+int px_pins_write(const struct px_pins *pins, struct px_buf *out);
+/* The table [system], for the end of the file; nothing if nothing is pinned. */
+void px_pins_put_system(const struct px_pins_system *system, struct px_buf *out);
+/* The text of a px.lock with this table instead of the one that it has. -EEXIST: it has one that px did not write. */
+int px_pins_replace_system(const char *text, size_t length, const struct px_pins_system *system, struct px_buf *out);
+
+/* ---- builds (pins_build.c) ---- */
+
+/* The packages for just these requirements, which are sorted; NULL: the lock does not say. */
+const struct px_pins *px_pins_build_find(const struct px_pins *pins, const char *const *requires, size_t count);
+int px_pins_build_add(struct px_pins *pins, const char *const *requires, size_t count, const struct px_pins *found,
+                      struct px_err *e);
+void px_pins_builds_sort(struct px_pins *pins);
+/* A name for all of them. */
+int px_pins_builds_id(const struct px_pins *pins, struct px_oid *ret_id);
+/* Pins of px.lock once more. */
+int px_pins_copy(const struct px_pins *from, struct px_pins *ret_pins, struct px_err *e);

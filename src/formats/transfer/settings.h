@@ -1,0 +1,22 @@
+/* transfer/settings.h - the user's own settings of uv and pip, as far as a box may have them.
+ *
+ * Why:     an index, a wheel directory, a proxy that works at the prompt works in `px sync`.
+ * Owns:    nothing.
+ * Mustn't: show more than the settings and what they name; nothing of it can be written in the box. */
+#pragma once
+
+struct px_build_box;
+struct px_index;
+struct px_err;
+
+/* Who shows a box what the settings name: start/buildbox.h. */
+struct px_settings_to {
+    struct px_build_box *box;
+    int (*path)(struct px_build_box *box, const char *path, struct px_err *e);          /* read-only, at its own place */
+    int (*variable)(struct px_build_box *box, const char *name, const char *value, struct px_err *e);
+};
+
+/* The project itself (read-only, at its own site), variables, files of settings, and local paths that they name. */
+int px_settings_show(const struct px_settings_to *to, const char *root, struct px_err *e);
+/* The hosts that the same variables and files name. -E2BIG or another negative number if they are too many. */
+int px_settings_hosts(struct px_index *index);
