@@ -82,10 +82,10 @@ void open_missing_stdio(void);
 void wipe_environment(void);
 void release_stack(void);
 
-/* cli/box.c, and in the launcher nothing but the way there: px exec -d. */
+/* cli/box/box.c, and in the launcher nothing but the way there: px exec -d. */
 int run_detached(struct cli *cli, struct options *o);
 
-/* cli/project_run.c, and in the launcher the way there: px explain run|test. argv[0] is the command. */
+/* cli/project/run.c, and in the launcher the way there: px explain run|test. argv[0] is the command. */
 int explain_run(struct cli *cli, int argc, char **argv);
 
 /* cli/run.c: a file that is whole or not there. Its directory is opened before boxes run, which may move things about in what

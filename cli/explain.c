@@ -1,4 +1,4 @@
-/* px explain: the rows of data/errors.def for a person, or as JSON; what px run would do is cli/project_run.c. */
+/* px explain: the rows of data/errors.def for a person, or as JSON; what px run would do is cli/project/run.c. */
 #include "cli.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sandbox.h"
+#include "cli/sandbox/sandbox.h"
 
 static const uint64_t terminal_nsec = 100 * 1000000ull, plain_nsec = 10 * 1000000000ull;
 

@@ -4,8 +4,8 @@
 
 #include "files/files.h"
 #include "fuzz.h"
-#include "serve/lines.h"
-#include "serve/mcp.h"
+#include "mcp/lines.h"
+#include "mcp/mcp.h"
 #include "worker/worker.h"
 
 /* Nothing can be reached, so that a request that is understood is harmless. */

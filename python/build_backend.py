@@ -152,7 +152,7 @@ def engine_files() -> list[str]:
         "include/",
         "data/",
         "cli/",
-        "serve/",
+        "mcp/",
         "helpers/",
         "tools/",
         "attacks/",

@@ -54,6 +54,17 @@ until_gone() {      # until_gone WORD
     return 1
 }
 
+soon() {            # soon COMMAND...: waits until it is true; says so if it never is
+    local i
+    for ((i = 0; i < 400; i++)); do
+        ! "$@" || return 0
+        sleep 0.025
+    done
+    echo "never: $*"
+}
+group_empty() { [ -z "$(find /sys/fs/cgroup -name "$1" -exec cat {}/cgroup.procs \; 2>/dev/null)" ]; }
+group_gone() { [ -z "$(find /sys/fs/cgroup -name "$1" 2>/dev/null)" ]; }
+
 # A word that no other test has in its command lines. sleep takes it as a number of seconds: a day and something.
 unique() { echo "9$(printf '%05d' $((BASHPID % 100000)))$((RANDOM % 1000))"; }
 

@@ -5,7 +5,7 @@
     symbols   what the objects of a folder need is in folders that src/layers.txt gives it
     launcher  the small launcher has the objects of src/core and two of src/boxes/start
     folders   a folder has at most 6,000 lines in 45 files, and no family of more than five files with one prefix
-    banned    nothing in tools/banned.txt is called in src/, cli/, helpers/ and serve/
+    banned    nothing in tools/banned.txt is called in src/, cli/, helpers/ and mcp/
     child     the child's objects need only the symbols in tests/guards/child-symbols.txt
     globals   libpx.so and libpx.a have no mutable globals
     headers   every header in src/ opens with a comment and has #pragma once
@@ -28,7 +28,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-FRONTS = ("cli", "serve", "python", "helpers")
+FRONTS = ("cli", "mcp", "python", "helpers")
 
 
 class Failed(Exception):
@@ -248,7 +248,7 @@ def check_folders(repo, _build):
 EXCEPTION = re.compile(r"banned:\s*\w")
 
 
-BANNED_IN = ("src", "cli", "helpers", "serve")
+BANNED_IN = ("src", "cli", "helpers", "mcp")
 
 
 def arguments(code, start):
@@ -497,7 +497,7 @@ ADDRESS_COMPARISONS = (
 
 def check_address(repo, _build):
     """A comparison of the bytes of an IP address outside src/core/net/address.c misses its other spellings: NAT64, 6to4, mapped."""
-    paths = [path for path in sources(repo, ("src", "cli", "helpers", "serve"), (".c", ".h")) if not path.name.startswith("test_")]
+    paths = [path for path in sources(repo, ("src", "cli", "helpers", "mcp"), (".c", ".h")) if not path.name.startswith("test_")]
     findings = []
     for path in paths:
         code = read(path)
@@ -526,9 +526,9 @@ STATE_REASON = re.compile(r"state: \w")
 
 
 def check_state(repo, _build):
-    paths = [p for p in sources(repo, ("src", "cli", "serve"), (".c", ".h", ".inc")) if not p.name.startswith("test_")]
+    paths = [p for p in sources(repo, ("src", "cli", "mcp"), (".c", ".h", ".inc")) if not p.name.startswith("test_")]
     if not paths:
-        raise Failed("no C file in src/, cli/ and serve/")
+        raise Failed("no C file in src/, cli/ and mcp/")
     findings = []
     for path in paths:
         if path.is_relative_to(repo / "src/core/state"):
@@ -672,8 +672,8 @@ SAMPLES = [
     ("banned", "ok", "", {"src/core/base/test_buf.c": "int f(void) { exit(1); }\n"}),
     ("banned", "ok", "", {"src/core/base/buf.c": "int f(void) { _exit(1); } // exit(1)\nchar c = '\"'; char *t = \"exit(\";\n"}),
     ("banned", "FAIL", "a.c:1: calls fchownat", {"helpers/x/a.c": "int f(void) { fchownat(d, g(1), 1, 1, 0); }\n"}),
-    ("banned", "ok", "", {"serve/a.c": "int f(void) { return fchownat(d, g(1),\n u, 1, X | AT_NOFOLLOW); }\n"}),
-    ("banned", "FAIL", "calls SYS_fchownat", {"serve/a.c": "int f(void) { return px_sys(SYS_fchownat, AT_EMPTY); }\n"}),
+    ("banned", "ok", "", {"mcp/a.c": "int f(void) { return fchownat(d, g(1),\n u, 1, X | AT_NOFOLLOW); }\n"}),
+    ("banned", "FAIL", "calls SYS_fchownat", {"mcp/a.c": "int f(void) { return px_sys(SYS_fchownat, AT_EMPTY); }\n"}),
     ("banned", "FAIL", "calls fchownat", {"src/core/base/a.c": "int f(void) { g(fchownat(d, 0), AT_NOFOLLOW); }\n"}),
     ("banned", "ok", "", {"src/core/base/a.c": "int f(void) { fchown(d); A(SYS_fchownat) px_sys(SYS_fchownat, AT_NOFOLLOW); }\n"}),
     ("banned", "FAIL", "has no reason", {"tools/banned.txt": "strcpy\n"}),

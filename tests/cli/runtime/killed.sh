@@ -1,16 +1,6 @@
 # kill -9 of px: no process, no mount, no directory, and no cgroup once the next box has started.
 need runc crun
-soon() {            # soon COMMAND...: waits until it is true; says so if it never is
-    local i
-    for ((i = 0; i < 400; i++)); do
-        ! "$@" || return 0
-        sleep 0.025
-    done
-    echo "never: $*"
-}
 there() { pgrep -f "^sleep $1" >/dev/null; }
-empty() { [ -z "$(find /sys/fs/cgroup -name "$1" -exec cat {}/cgroup.procs \; 2>/dev/null)" ]; }
-swept() { [ -z "$(find /sys/fs/cgroup -name "$1" 2>/dev/null)" ]; }
 for runtime in runc crun; do
     word=$(unique)
     limits=() group=
@@ -27,13 +17,13 @@ for runtime in runc crun; do
     until_gone "sleep $word"
     until_gone "$runtime.*--bundle /bundle px-$px-"
     for name in $group; do
-        soon empty "$name"
+        soon group_empty "$name"
     done
     find "$TMP" -mindepth 1 ! -name out -printf '%P\n'
     grep -c /bundle /proc/self/mountinfo || true
     "$PX" exec --runtime $runtime "${limits[@]}" -- echo next
     for name in $group; do
-        soon swept "$name"
+        soon group_gone "$name"
     done
     : >"$TMP/out"
 done

@@ -7,8 +7,11 @@ group=$(sed -n 's/.*\(px-[^/]*\)$/\1/p' "/proc/$(pgrep -f "^sleep $word")/cgroup
 kill -9 $px
 wait $px 2>/dev/null || true
 until_gone "$word"
+for name in $group; do
+    soon group_empty "$name"            # a process that is gone for pgrep may still leave its group
+done
 "$PX" exec --memory 64m -- true
 for name in $group; do
-    find /sys/fs/cgroup -name "$name"
+    soon group_gone "$name"
 done
 [ -n "$group" ] && echo swept

@@ -1,0 +1,83 @@
+/* px status: where a project stands. */
+#include <stdio.h>
+
+#include "cli/project/project.h"
+
+static const char *text_of(const json_t *answer, const char *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(json_object_get(answer, object), name));
+    return text ? text : "";
+}
+
+static void row(const char *label, const char *fmt, const char *a, const char *b)
+{
+    print("%-10s", label);
+    print(fmt, a, b);
+    print("\n");
+}
+
+static bool consistent(const json_t *answer)
+{
+    const char *kind = text_of(answer, "next_action", "kind");
+    return kind[0] == 'n';      /* "none" */
+}
+
+static int show_brief(const json_t *answer, bool quiet)
+{
+    const char *version = text_of(answer, "runtime", "version"), *command = text_of(answer, "next_action", "command");
+    if (!quiet)
+        print("%s: %s (%s, Python %s)%s%s\n", text_of(answer, "project", "name"), text_of(answer, "project", "state"),
+              text_of(answer, "context", "kind"), version, *command ? " – run " : "", command);
+    return consistent(answer) ? 0 : 1;
+}
+
+static void show_reasons(const json_t *answer)
+{
+    const json_t *reason;
+    size_t i;
+    json_array_foreach(json_object_get(json_object_get(answer, "project"), "reasons"), i, reason) {
+        row("", "- %s%s", json_string_value(reason), "");
+    }
+}
+
+static int show_status(const json_t *answer, bool quiet)
+{
+    const json_t *warning;
+    const char *version = text_of(answer, "runtime", "version"), *next = text_of(answer, "next_action", "command");
+    const char *member = text_of(answer, "context", "member"), *path = text_of(answer, "env", "path");
+    size_t i;
+    if (quiet)
+        return consistent(answer) ? 0 : 1;
+    row(text_of(answer, "context", "kind")[0] == 'w' ? "workspace:" : "project:", "%s (%s)",
+        text_of(answer, "project", "name"), text_of(answer, "context", "root"));
+    if (*member)
+        row("member:", "%s%s", member, "");
+    row("runtime:", "Python %s (%s)", version, text_of(answer, "runtime", "base"));
+    row("state:", "%s%s", text_of(answer, "project", "state"), "");
+    show_reasons(answer);
+    row("env:", *path ? "%s (%s)" : "%s%s", text_of(answer, "env", "status"), path);
+    row("lock:", "%s (%s)", text_of(answer, "lock", "status"), text_of(answer, "lock", "file"));
+    json_array_foreach(json_object_get(answer, "warnings"), i, warning) {
+        row("warning:", "%s%s", json_string_value(warning), "");
+    }
+    if (*next)
+        row("next:", "%s%s", next, "");
+    return consistent(answer) ? 0 : 1;
+}
+
+int cmd_status(struct cli *cli, int argc, char **argv)
+{
+    static const char usage[] = "Write px status [--brief].";
+    bool brief = false, ignored = false;
+    const struct word words[] = {{"--brief", 0, &brief, NULL}, {0}};
+    struct project_call call;
+    int status = 0, left = take_words(cli, "status", usage, words, argc, argv, &status);
+    if (left < 0)
+        return status;
+    if (left > 0)
+        return usage_error(cli, USAGE_STATUS, usage, "px status takes no '%.100s'", argv[0]);
+    int r = project_begin(cli, "status", &call);
+    if (r == 0)
+        r = px_project_status(call.project, &call.json, &ignored, &call.e);
+    return project_end(&call, r, brief ? show_brief : show_status);
+}
