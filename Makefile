@@ -32,7 +32,7 @@ wheel: all
 	@/usr/bin/python3 python/build_backend.py sdist build/dist
 demo: deps all
 	@tests/demo build/px
-test: deps all
+test: test-deps all
 	@tests/run build
 # On a fresh Debian 12, made for it; PARTS="units guards" runs those alone.
 test-fresh:
@@ -51,11 +51,13 @@ install: all man
 		install -m 0644 build/man/*.$$s $(DESTDIR)$(PREFIX)/share/man/man$$s/; done
 deps:
 	@tools/deps
+test-deps:
+	@tools/deps test
 lint:
 	@tools/lint
-fuzz: deps
+fuzz: test-deps
 	@tools/fuzz
 clean:
 	rm -rf build
 
-.PHONY: all python wheel glibc musl build/px demo test test-fresh test-vm bench man install deps lint fuzz clean
+.PHONY: all python wheel glibc musl build/px demo test test-fresh test-vm bench man install deps test-deps lint fuzz clean
