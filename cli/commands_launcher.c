@@ -42,15 +42,15 @@ int hand_over(struct cli *cli, int argc, char **argv)
 
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n < 0)
-        return fail(cli, 7, START_STATUS, "Mount /proc.", "px cannot find its own place");
+        return fail(cli, PX_E_IO, START_STATUS, "Mount /proc.", "px cannot find its own place");
     self[n] = '\0';
     *(strrchr(self, '/') + 1) = '\0';
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         (void)snprintf(path, sizeof path, "%s%s", self, places[i]);
         (void)execv(path, cli->argv);
         if (errno != ENOENT)
-            return fail(cli, 7, START_STATUS, NULL, "cannot run '%s'", path);
+            return fail(cli, PX_E_IO, START_STATUS, NULL, "cannot run '%s'", path);
     }
-    return fail(cli, 3, START_STATUS, "Install px as a whole (make install), or run it from its build directory.",
+    return fail(cli, PX_E_NOT_BUILT, START_STATUS, "Install px as a whole (make install), or run it from its build directory.",
                 "this needs the program px-main, and it is not beside px nor in ../libexec/px");
 }

@@ -23,5 +23,5 @@ int hand_over(struct cli *cli, int argc, char **argv)
 {
     (void)argc;
     (void)argv;
-    return fail(cli, 6, START_STATUS, NULL, "px-main would hand over to itself");
+    return fail(cli, PX_E_INTERNAL, START_STATUS, NULL, "px-main would hand over to itself");
 }

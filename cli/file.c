@@ -299,7 +299,7 @@ static int write_all(const char *data, size_t len)
 static int say_file_error(const struct cli *cli, const struct px_files *files, const struct px_err *e)
 {
     char *json = NULL;
-    int status = e->code == 1 ? USAGE_STATUS : 1;
+    int status = e->code == PX_E_USAGE ? USAGE_STATUS : 1;
     if (!cli->json || px_files_error_json(files, e, &json, NULL) < 0)
         return say_error(cli, e, status);
     (void)print_text(json);
@@ -340,7 +340,7 @@ int cmd_file(struct cli *cli, int argc, char **argv)
                            argc ? "px file has no operation '%s'" : "px file needs an operation", argc ? argv[0] : "");
     struct words *w = calloc(1, sizeof *w);
     if (!w)
-        return fail(cli, 4, 1, NULL, "px ran out of memory");
+        return fail(cli, PX_E_MEMORY, 1, NULL, "px ran out of memory");
     int status;
     if (parse(argc - 1, argv + 1, w, &e) < 0) {
         status = say_error(cli, &e, USAGE_STATUS);

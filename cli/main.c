@@ -65,7 +65,7 @@ static int unknown(const struct cli *cli, const char *name)
 {
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
         if (strcmp(later[i], name) == 0)
-            return fail(cli, 3, USAGE_STATUS, "Run `px help` for the commands there are.", "`px %s` is not part of this build", name);
+            return fail(cli, PX_E_NOT_BUILT, USAGE_STATUS, "Run `px help` for the commands there are.", "`px %s` is not part of this build", name);
     char fix[256];
     return usage_error(cli, USAGE_STATUS, likely(name, fix, sizeof fix), "there is no command '%s'", name);
 }

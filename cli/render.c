@@ -160,7 +160,7 @@ static void error_json(const struct px_err *e)
     size_t at = 0;
     struct px_explain row = {0};
     (void)px_explain(e->code, &row);
-    add(out, sizeof out, &at, "{\"status\":\"%s\",\"message\":", e->code == 6 ? "error" : "user-error");
+    add(out, sizeof out, &at, "{\"status\":\"%s\",\"message\":", e->code == PX_E_INTERNAL ? "error" : "user-error");
     add_json_text(out, sizeof out, &at, e->what, strlen(e->what));
     add(out, sizeof out, &at, ",\"details\":{\"code\":\"PX%03d\"", e->code);
     if (!strstr(e->details, "\"reason\":"))

@@ -161,7 +161,7 @@ void release_stack(void)
 
 int status_for(const struct px_err *e)
 {
-    return e->code == 31 ? 127 : e->code == 30 ? 126 : START_STATUS;
+    return e->code == PX_E_NOT_FOUND ? 127 : e->code == PX_E_EXEC ? 126 : START_STATUS;
 }
 
 /* A signal that a program gets for a mistake of its own; others were sent to it, and the sender knows. */
@@ -332,7 +332,7 @@ int run_on_streams(struct cli *cli, const struct options *o, const struct run *h
     struct report report = {.dir = -1};
 
     if (o->report && open_report(o->report, &report) < 0)
-        return fail(cli, 7, START_STATUS, "Name a file in a directory that exists and can be written.",
+        return fail(cli, PX_E_IO, START_STATUS, "Name a file in a directory that exists and can be written.",
                     "cannot write the report '%s'", o->report);
     choose_io(cli, o, how, &io);
     (void)signal(SIGPIPE, SIG_IGN);     /* banned: a program may; the library's writes report EPIPE */

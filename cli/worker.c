@@ -234,7 +234,7 @@ static int judge(const struct cli *cli, const struct words *w, const struct px_w
     struct px_err e = {0};
     char **argv = NULL, *text = join(w);
     if (!text)
-        return fail(cli, 4, 1, NULL, "px ran out of memory");
+        return fail(cli, PX_E_MEMORY, 1, NULL, "px ran out of memory");
     enum px_approval verdict = px_worker_judge(worker, text, &argv, &e);
     if (verdict != PX_BLOCKED)
         px_words_free(argv);

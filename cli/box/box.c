@@ -139,7 +139,7 @@ static int let_live(struct cli *cli, const struct started *s)
 {
     if (send(s->talk, "k", 1, MSG_NOSIGNAL) == 1)
         return 0;
-    return fail(cli, 40, 1, NULL, "box '%s' ended just after its start", s->ready.name);
+    return fail(cli, PX_E_GONE, 1, NULL, "box '%s' ended just after its start", s->ready.name);
 }
 
 /* What was started will not be told of, so it goes; and who asked for it learns that when it is gone. */

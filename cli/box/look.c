@@ -260,7 +260,7 @@ static int stop_all(struct cli *cli, char **names, size_t count, bool all)
     struct px_living **open = calloc(count + 1, sizeof *open);
     int status = 0;
     if (!open)
-        return fail(cli, 4, 1, NULL, "px cannot stop %zu boxes at once", count);
+        return fail(cli, PX_E_MEMORY, 1, NULL, "px cannot stop %zu boxes at once", count);
     for (size_t i = 0; i < count; i++) {
         struct px_err e = {0};
         if ((px_living_open(NULL, names[i], &open[i], &e) < 0 || px_living_ask_stop(open[i], &e) < 0) &&

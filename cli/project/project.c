@@ -31,7 +31,7 @@ static int say_failure(struct project_call *call)
     if (said)
         say_lines(said);
     project_name_error(call, &call->e);
-    return say_error(call->cli, &call->e, call->e.code == 6 ? 2 : 1);
+    return say_error(call->cli, &call->e, call->e.code == PX_E_INTERNAL ? 2 : 1);
 }
 
 static int say_answer(const struct project_call *call, int (*show)(const json_t *answer, bool quiet))

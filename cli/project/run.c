@@ -223,7 +223,7 @@ static int run_all(struct asked *a, struct px_err *e)
 static int failure_status(const struct px_err *e)
 {
     int status = status_for(e);
-    return status == START_STATUS ? e->code == 6 ? 2 : 1 : status;
+    return status == START_STATUS ? e->code == PX_E_INTERNAL ? 2 : 1 : status;
 }
 
 static int command(struct cli *cli, const char *name, int argc, char **argv)

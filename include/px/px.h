@@ -22,9 +22,11 @@
 #pragma once
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdbool.h>
+
+#include <px/errors.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,7 +37,7 @@ extern "C" {
 /* ---- errors ---- */
 
 struct px_err {
-    int code;                   /* 0, or the stable number users see as PX017; px-errors(7) lists them */
+    int code;                   /* 0, or the stable number users see as PX017; px/errors.h names them */
     int sys;                    /* errno at the moment of failure; 0 if none */
     char what[512];             /* what happened, in the names the user gave us */
     char why[512];              /* the cause */

@@ -43,7 +43,7 @@ PyObject *py_error_raise(const struct py_state *state, const struct px_err *e)
 
 PyObject *py_error_raise_words(const struct py_state *state, const char *what, const char *why, const char *fix)
 {
-    struct px_err e = {.code = 1};
+    struct px_err e = {.code = PX_E_USAGE};
     PyOS_snprintf(e.what, sizeof e.what, "%s", what);
     PyOS_snprintf(e.why, sizeof e.why, "%s", why);
     PyOS_snprintf(e.fix, sizeof e.fix, "%s", fix);

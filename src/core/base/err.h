@@ -7,13 +7,6 @@
 
 #include <px/px.h>
 
-enum px_code {
-    PX_OK = 0,
-#define PX_ERROR(number, name, ...) PX_E_##name = number,
-#include "errors.def"
-#undef PX_ERROR
-};
-
 struct px_error_text {
     int code;
     const char *name;           /* "MOUNT" */
