@@ -642,6 +642,21 @@ def no_pip_and_no_uv(w):
 
 
 @test
+def packages_that_cannot_be_compiled_are_there(w):
+    """A Python without its library beside it compiles nothing: its environment is made all the same, and px says so."""
+    w.stock()
+    if not Path(PYTHON).exists() or any(shutil.which("python3.12", path=place) for place in ("/usr/bin", "/usr/local/bin")):
+        raise Skip(f"{PYTHON} is not here, or Python 3.12 is")
+    path = f"{put_python(w, w.top / 'opt/bin')}:/usr/bin:/bin"
+    w.manifest(["alpha<2"], more='python = "3.12"\n')
+    done = w.run("sync", PATH=path)
+    check(done.returncode == 0 and "packages are left without byte code" in done.stderr, f"{done}")
+    equal(w.state(PATH=path), "Consistent", "state")
+    paths = (w.dir / ".px/envs/current/lib/python3.12/site-packages/px.pth").read_text().splitlines()
+    check(Path(paths[0]).is_dir() and not list(w.home.rglob("*.pyc")), f"{paths}")
+
+
+@test
 def sync_follows_no_link(w):
     """Another process swaps the directory of the environments with a link while px sync writes there: nothing outside is touched."""
     w.stock()

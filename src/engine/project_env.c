@@ -120,6 +120,7 @@ static int build_once(struct build *b, struct px_env *ret_env, struct px_err *e)
         .finder = &finder,
         .builds = &b->look->pins,
         .root = &b->root,
+        .compile = true,
     };
     return b->compare ? px_env_compare_builds(b->s, &ask, b->compare, e) : px_env_build(b->s, &ask, ret_env, e);
 }
