@@ -699,6 +699,27 @@ def packages_have_byte_code_here(w):
 
 
 @test
+def a_stale_environment_is_made_once(w):
+    """The lock is another than the one that was synced: run makes the environment, writes nothing in the project, and has it the next time."""
+    home = {"PX_HOME": str(w.top / "another home")}
+    w.project(tool(), sandbox=False)
+    w.run("sync", status=0, **home)
+    more = Wheel("more", "1", {"more.py": b"value = 'there'\n"})
+    more.write(w.wheels)
+    w.manifest((tool(), more))
+    (w.dir / "requirements.txt").write_text("".join(f"{x.name}=={x.version} --hash=sha256:{x.sha256()}\n" for x in (tool(), more)))
+    before = tree(w.dir)
+    for _ in range(2):
+        equal(w.out("run", "python", "-c", "import more; print(more.value)", **home), "there\n", "it runs")
+        w.out("sandbox", "clean", **home)       # what has no name goes, and archives with it
+        for path in w.wheels.iterdir():
+            path.unlink()
+    equal(tree(w.dir), before, "the project")
+    check(w.run("status", **home).returncode == 1, "px status says what px sync would write")
+    w.refused("run", "--frozen", "python", "-c", "", code="PX201", **home)
+
+
+@test
 def P35_a_missing_library_is_named(w):
     w.project()
     load = ("python", "-c", "import ctypes; ctypes.CDLL('libpq.so.5'); print('loaded')")

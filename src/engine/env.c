@@ -147,10 +147,15 @@ static int put_profile(struct px_sandbox *s, struct px_env *env, struct px_err *
     return px_profile_put(s->store, &profile, &env->profile, e);
 }
 
+static int find_variables(const struct px_env_ask *ask, json_t **ret_variables, struct px_err *e)
+{
+    const char *more = ask->depth ? NULL : getenv("PX_PROFILE_ENV_VARS");
+    return px_profile_env(ask->manifest ? &ask->manifest->env : NULL, more, ret_variables, e);
+}
+
 static int name_profile(struct px_env_work *w, struct px_env *env, struct px_err *e)
 {
-    const char *more = w->ask->depth ? NULL : getenv("PX_PROFILE_ENV_VARS");
-    if (px_profile_env(w->ask->manifest ? &w->ask->manifest->env : NULL, more, &env->variables, e) < 0 ||
+    if (find_variables(w->ask, &env->variables, e) < 0 ||
         px_python_put(w->s->store, w->runtime, &env->runtime_oid, e) < 0)
         return -1;
     env->project = json_incref(w->ask->project);
@@ -403,6 +408,50 @@ int px_env_check(struct px_sandbox *s, const char *profile, const struct px_env_
     if (!has_all(s, record, known))
         return 0;
     return !ask ? 1 : !is_for(record, ask->project) ? 3 : builds_fit(record, ask, e);
+}
+
+/* ---- whether it is what is asked for ---- */
+
+static const struct px_env_package *find_package(const struct px_env *env, const struct px_chosen *c)
+{
+    for (size_t i = 0; i < env->count; i++)
+        if (px_equal(env->packages[i].name, c->pin->name))
+            return &env->packages[i];
+    return NULL;
+}
+
+static int has_chosen(struct px_env_work *w, const struct px_env *env, const struct px_chosen *c, struct px_err *e)
+{
+    const struct px_env_package *p = find_package(env, c);
+    if (!p || !px_equal(p->version, c->pin->version) ||
+        (c->file && *c->file->sha256.hex && !px_oid_equal(&c->file->sha256, &p->sha256)))
+        return 0;
+    return px_env_package_fits(w, p, e);
+}
+
+/* It links to the Python that was found, whatever its record says. */
+static bool has_program(const struct px_env *env)
+{
+    char link[PATH_MAX], program[PATH_MAX];
+    if (px_fmt(link, sizeof link, "%s/bin/python3.%u", env->path, env->runtime->minor) < 0)
+        return false;
+    ssize_t n = readlink(link, program, sizeof program - 1);
+    program[n > 0 ? n : 0] = '\0';
+    return px_equal(program, env->runtime->program);
+}
+
+int px_env_fits(const struct px_env_ask *ask, const struct px_env *env, struct px_err *e)
+{
+    struct px_env_work w = {.ask = ask};
+    px_auto_free struct px_chosen *list = NULL;
+    px_auto(px_document) json_t *variables = NULL;
+    size_t count = 0;
+    if (px_env_runtime(&w, e) < 0 || px_env_select(&w, &list, &count, e) < 0 || find_variables(ask, &variables, e) < 0)
+        return -1;
+    int r = count == env->count && json_equal(variables, env->variables) && has_program(env);
+    for (size_t i = 0; r == 1 && i < count; i++)
+        r = has_chosen(&w, env, &list[i], e);
+    return r;
 }
 
 /* ---- reading it back ---- */

@@ -103,6 +103,10 @@ int px_env_hold(struct px_sandbox *s, const struct px_env *env, struct px_lease 
  * they are `known` is enough. */
 int px_env_check(struct px_sandbox *s, const char *profile, const struct px_env_ask *ask, bool known, struct px_err *e);
 
+/* Whether it is what is asked for, no more and no less, so that to build it would give the same. 1, 0, -1. What
+ * px_env_check looks at is not looked at. */
+int px_env_fits(const struct px_env_ask *ask, const struct px_env *env, struct px_err *e);
+
 /* Finds out what the builds of the pins' source archives ask for, so that a lock can say it: every question goes to the
  * finder. An archive that is not to be had yet is passed over. */
 int px_env_ask_builds(struct px_sandbox *s, const struct px_env_ask *ask, struct px_err *e);

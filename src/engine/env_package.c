@@ -104,6 +104,12 @@ static int key_of(struct px_env_work *w, const struct px_env_package *p, struct 
     return 0;
 }
 
+int px_env_package_fits(struct px_env_work *w, const struct px_env_package *p, struct px_err *e)
+{
+    struct px_oid key;
+    return key_of(w, p, &key, e) < 0 ? -1 : px_oid_equal(&key, &p->tree);
+}
+
 /* ---- what is known about it ---- */
 
 static json_t *texts_json(char *const *list, size_t count)
