@@ -720,6 +720,21 @@ def a_stale_environment_is_made_once(w):
 
 
 @test
+def own_variables_are_not_the_projects(w):
+    """By these a program finds its environment: [tool.px.env] does not set them, here as little as in the box; -e does."""
+    w.project(more='[tool.px.env]\nMODE = "of the project"\nPATH = "/mine"\nPX_PROJECT_ROOT = "/mine"\nPX_SANDBOX_ID = "mine"\nVIRTUAL_ENV = "/mine"\n')
+    here, inside = (w.shows(*where, "show.py")["env"] for where in (HOST, BOX))
+    equal((here["MODE"], here["PX_PROJECT_ROOT"]), ("of the project", str(w.dir)), "on this machine")
+    check(here["PATH"].startswith(here["VIRTUAL_ENV"] + "/bin:") and "/mine" not in here.values(), f"{here}")
+    equal((inside["MODE"], inside["PX_PROJECT_ROOT"], inside["VIRTUAL_ENV"]), ("of the project", "/app", "/px/env"), "in the box")
+    check(inside["PATH"].startswith("/px/env/bin:") and len(inside["PX_SANDBOX_ID"]) == 64, f"{inside}")
+    equal(w.shows(*BOX, "-e", "VIRTUAL_ENV=/mine", "show.py")["env"]["VIRTUAL_ENV"], "/mine", "by -e")
+    said = w.run("status").stdout
+    for name in ("PATH", "PX_PROJECT_ROOT", "PX_SANDBOX_ID", "VIRTUAL_ENV"):
+        check(f"[tool.px.env] names {name}, which px sets itself" in said, said)
+
+
+@test
 def P35_a_missing_library_is_named(w):
     w.project()
     load = ("python", "-c", "import ctypes; ctypes.CDLL('libpq.so.5'); print('loaded')")

@@ -59,6 +59,8 @@ struct px_look {
 
 int px_look_at(struct px_project *p, struct px_look *ret_look, struct px_err *e);
 void px_look_done(struct px_look *look);
+/* A list of texts: what the manifest says and px does not do. */
+json_t *px_look_warnings(const struct px_project *p, const struct px_look *look);
 /* What a px left that was killed while it wrote manifest and lock is put in order, before anything else is written. */
 int px_look_settle(struct px_project *p, const struct px_look *look, struct px_err *e);
 /* In what a lock does not hold what is asked for. */

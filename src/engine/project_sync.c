@@ -158,8 +158,10 @@ static json_t *sync_details(const struct px_project *p, const struct px_look *l,
         json_object_set_new(details, "env", json_string(l->env.env_path));
         json_object_set_new(details, "profile_oid", json_string(l->env.profile_oid));
     }
-    if (details && l->own.limits)
-        json_object_set(details, "warnings", l->own.limits);
+    json_t *warnings = px_look_warnings(p, l);
+    if (details && json_array_size(warnings))
+        json_object_set(details, "warnings", warnings);
+    json_decref(warnings);
     return details;
 }
 
