@@ -172,7 +172,7 @@ static int box_start(struct cli *cli, int argc, char **argv)
     struct px_err e = {0};
     struct started s = {.talk = -1};
     if (parse_options(cli, argc, argv, &o, &e) < 0)
-        return say_error(cli, &e, 1);
+        return say_error(cli, &e, status_of_words(&e));
     int status;
     if (o.help)
         status = print_help(find_command("box"));

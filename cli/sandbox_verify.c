@@ -300,7 +300,7 @@ int sandbox_verify(struct cli *cli, int argc, char **argv)
     struct px_err e = {0};
     int status;
     if (split_words(&asked, argc, argv, &e) < 0 || parse_options(cli, asked.argc, asked.argv, &o, &e) < 0) {
-        status = say_error(cli, &e, e.code == 1 ? USAGE_STATUS : 1);
+        status = say_error(cli, &e, status_of_words(&e));
     } else {
         cli->verbose = asked.request.quiet ? -1 : asked.request.verbose ? 1 : cli->verbose;
         status = o.help ? print_help(find_command("sandbox")) : asked.request.list ? print_list(&asked) : verify(&asked, &o);
