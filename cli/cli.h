@@ -25,6 +25,7 @@ struct command {
 
 extern const struct command commands[];         /* commands_launcher.c or commands_main.c; ends with a NULL name */
 const struct command *find_command(const char *name);
+const char *habit_of(const char *word);        /* "box list" for ps: what others call so; NULL: nothing */
 
 #define PX_COMMAND(where, name, ...) int cmd_##name(struct cli *cli, int argc, char **argv);
 #include "commands.def"
