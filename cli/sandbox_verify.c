@@ -287,7 +287,7 @@ static int verify(struct asked *asked, const struct options *o)
     ask.stop = asked->signals = open_signals();
     ask.use_stop = ask.stop >= 0;
     if (px_verify_run(&ask, &report, &e) < 0)
-        return say_error(asked->cli, &e, 1);
+        return say_error(asked->cli, &e, status_of_words(&e));
     int status = answer(asked, report, &e);
     px_verify_free(report);
     return status;
