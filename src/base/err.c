@@ -383,21 +383,23 @@ static void fill_text(char *out, size_t size, const char *text)
     field_end(&b);
 }
 
-/* A file that cannot be read or written: the errno says what there is to do, better than a row for all of them. */
+/* Where the errno says what there is to do, better than a row for all of them. */
 static const char *fix_of(int code, int sys, const struct px_error_text *t)
 {
     static const struct {
-        int sys;
+        int code, sys;
         const char *fix;
     } causes[] = {
-        {ENOENT, "Check the path."},
-        {ENOTDIR, "Check the path."},
-        {EACCES, "Check the permissions of the file and of the directories above it."},
-        {EPERM, "Check the permissions of the file and of the directories above it."},
-        {EMFILE, "Allow more open files: ulimit -n 64 or more."},
+        {PX_E_IO, ENOENT, "Check the path."},
+        {PX_E_IO, ENOTDIR, "Check the path."},
+        {PX_E_IO, EACCES, "Check the permissions of the file and of the directories above it."},
+        {PX_E_IO, EPERM, "Check the permissions of the file and of the directories above it."},
+        {PX_E_IO, EMFILE, "Allow more open files: ulimit -n 64 or more."},
+        {PX_E_CLONE, EMFILE, "Allow more open files: ulimit -n 64 or more."},
+        {PX_E_CLONE, EAGAIN, "Check the process limits of this user (ulimit -u) and of its cgroup."},
     };
-    for (size_t i = 0; code == PX_E_IO && i < PX_COUNT_OF(causes); i++)
-        if (causes[i].sys == sys)
+    for (size_t i = 0; i < PX_COUNT_OF(causes); i++)
+        if (causes[i].code == code && causes[i].sys == sys)
             return causes[i].fix;
     return t ? t->fix : "";
 }

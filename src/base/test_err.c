@@ -87,7 +87,7 @@ TEST(errno_replaces_the_why)
     ASSERT_STR(e.why, "EPERM: operation not permitted");
 }
 
-TEST(errno_tells_what_to_do_about_a_file)
+TEST(errno_tells_what_to_do)
 {
     struct px_err e = {0};
 
@@ -97,6 +97,8 @@ TEST(errno_tells_what_to_do_about_a_file)
     ASSERT_STR(e.fix, "Allow more open files: ulimit -n 64 or more.");
     px_fail(&e, PX_E_IO, ENOSPC, "x");
     ASSERT(strstr(e.fix, "free space"));
+    px_fail(&e, PX_E_CLONE, -EAGAIN, "x");
+    ASSERT(strstr(e.fix, "ulimit -u") && !strstr(e.fix, "ulimit -n"));
     px_fail(&e, PX_E_MOUNT, ENOENT, "x");
     ASSERT(strstr(e.fix, "--plan"));
 }
