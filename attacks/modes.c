@@ -156,7 +156,7 @@ static void swap_in(const char *copy, const char *links)
         snprintf(link, sizeof link, "%s/swap%d", links, i);
         (void)unlink(link);
         (void)rmdir(link);
-        (void)symlink(argument("A_VICTIM"), link);
+        (void)!symlink(argument("A_VICTIM"), link);
         (void)mkdir(name, 0700);
     }
     for (int i = 0; access(copy, F_OK) == 0 && i < SWAPPED * 2000; i++) {

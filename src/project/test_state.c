@@ -102,6 +102,8 @@ TEST(guards)
         ASSERT_OK(px_fmt(member, sizeof member, "\"reason\":\"%s\"", guards[i].reason));
         if (!strstr(e.details, member) || !strstr(e.details, "\"state\":\"") || !e.why[0] || (!strstr(e.fix, "px sync") && !strstr(e.fix, "px init")))
             FAIL("case %zu: %s; %s; %s", i, e.details, e.why, e.fix);
+        if (e.code == PX_E_LOCK && g.strict != (strstr(e.fix, "without --frozen") != NULL))
+            FAIL("case %zu: %s", i, e.fix);
     }
 }
 
