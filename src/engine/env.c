@@ -264,7 +264,7 @@ static int show(struct px_env_work *w, struct px_env *env, struct px_err *e)
     return r < 0 ? px_fail(e, PX_E_STORE_WRITE, (int)r, "cannot make '%s'", env->path) : 0;
 }
 
-static int hold(struct px_env_work *w, struct px_env *env, struct px_err *e)
+int px_env_hold(struct px_sandbox *s, struct px_env *env, struct px_err *e)
 {
     px_auto_free struct px_oid *trees = calloc(env->count + 1, sizeof *trees);
     if (!trees)
@@ -273,7 +273,7 @@ static int hold(struct px_env_work *w, struct px_env *env, struct px_err *e)
         trees[i] = env->packages[i].tree;
     trees[env->count] = env->tree;
     const struct px_oid blobs[] = {env->profile, env->runtime_oid};
-    return px_lease_take(w->s->store, trees, env->count + 1, blobs, 2, &env->lease, e);
+    return px_lease_take(s->store, trees, env->count + 1, blobs, 2, &env->lease, e);
 }
 
 /* ---- looking ---- */
@@ -411,7 +411,7 @@ int px_env_build(struct px_sandbox *s, const struct px_env_ask *ask, struct px_e
     int r = make_packages(&w, &env, e);
     px_env_source_end(&w);
     if (r < 0 || name_profile(&w, &env, e) < 0 || name_tree(&w, &env, e) < 0 || make_tree(&w, &env, e) < 0 ||
-        make_record(&w, &env, e) < 0 || show(&w, &env, e) < 0 || hold(&w, &env, e) < 0) {
+        make_record(&w, &env, e) < 0 || show(&w, &env, e) < 0 || px_env_hold(s, &env, e) < 0) {
         px_env_done(&env);
         return -1;
     }

@@ -124,6 +124,9 @@ int px_env_compare_builds(struct px_sandbox *s, const struct px_env_ask *ask, co
  * everything (written by an older px). */
 int px_env_load(struct px_sandbox *s, const char *profile, const struct px_python *python, struct px_env *ret_env, struct px_err *e);
 
+/* A hold on all that it needs, until px_env_done. */
+int px_env_hold(struct px_sandbox *s, struct px_env *env, struct px_err *e);
+
 /* Without the packages that these requirements of development bring and the needed ones do not: what an image ships.
  * If any goes, it is another profile, of which there is no directory and no record. */
 struct px_marker_env;
