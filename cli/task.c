@@ -304,9 +304,11 @@ static int act(struct call *c, bool test)
     }
     if (c->w.action)
         action.command = command;
+    int r = px_tasks_ready(c->tasks, &c->e);
     wipe_environment();
-    int status = px_task_apply(c->tasks, c->w.names[0], &action, &run, &c->e) < 0 ? say_error(c->cli, &c->e, START_STATUS)
-                                                                               : tell(c, run);
+    if (r >= 0)
+        r = px_task_apply(c->tasks, c->w.names[0], &action, &run, &c->e);
+    int status = r < 0 ? say_error(c->cli, &c->e, START_STATUS) : tell(c, run);
     px_task_run_free(run);
     free(command);
     json_decref(json);

@@ -969,6 +969,17 @@ def actions_in_a_base(world):
     check(answer["stdout"] == "busybox\ncat\nsh\n" and answer["changed_files"] == ["a"], str(answer)[:500])
     answer = world.ask("apply", "t", "--config", str(own), "--", "python", "-V")[1]
     check(answer["error"] == "not_allowed" and "not installed" in answer["stderr"], str(answer)[:300])
+    done = world.raw("--json", "sandbox", "build", "--base", "tiny", "--tag", "px.local/tiny:1")
+    check(done.returncode == 0, str(done.stdout[-300:] + done.stderr[-300:]))
+    own.write_text("allowed_binaries: [sh]\nbase: px.local/tiny:1\n")       # an image, by the name that it has in the store
+    answer = world.ask("apply", "t", "--config", str(own), "--", "sh", "-c", "cat a; ls /bin")[1]
+    check(answer["stdout"] == "onetwo\nbusybox\ncat\nsh\n", str(answer)[:500])
+    subprocess.run(["tar", "-cf", str(world.top / "root.tar"), "-C", str(root), "."], check=True)
+    for name in ("px.local/tiny:1", "./root.tar"):
+        done = world.raw("exec", "--base", name, "--", "sh", "-c", "ls /bin")
+        check(done.stdout == b"busybox\ncat\nsh\n", f"{name}: {done.stdout[-300:]} {done.stderr[-300:]}")
+    own.write_text("base: px.local/other:1\n")
+    world.refused("PX034", "apply", "t", "--config", str(own), "--", "python", "-V")
     own.write_text("base: nowhere\n")
     world.refused("PX900", "apply", "t", "--config", str(own), "--", "python", "-V")
     own.write_text("base: tiny\nenable_jail: false\n")

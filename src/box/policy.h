@@ -65,7 +65,7 @@ struct px_user {
 struct px_policy {
     char *preset;
     /* what is visible */
-    char *base;                 /* "host", a directory (with a slash in it) or a base of the store */
+    char *base;                 /* "host", a base or an image of the store, or a directory or archive (with a slash in it) */
     char *rootfs;               /* a directory or an archive; overrides base */
     char *work_dir;             /* bound writable at work_target, which becomes the working directory */
     char *work_target;

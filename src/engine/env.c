@@ -303,7 +303,7 @@ static int show(struct px_env_work *w, struct px_env *env, struct px_err *e)
 }
 
 /* run: only what a run on this machine uses. */
-static int hold(struct px_sandbox *s, const struct px_env *env, bool run, struct px_lease **ret_lease, struct px_err *e)
+static int hold(struct px_sandbox *s, struct px_env *env, bool run, struct px_err *e)
 {
     px_auto_free struct px_oid *trees = calloc(2 * env->count + 1, sizeof *trees);
     const struct px_oid blobs[] = {env->profile, env->runtime_oid};
@@ -318,12 +318,12 @@ static int hold(struct px_sandbox *s, const struct px_env *env, bool run, struct
             trees[n++] = p->tree;
     }
     trees[n++] = env->tree;
-    return px_lease_take(s->store, trees, n, blobs, run ? 0 : PX_COUNT_OF(blobs), ret_lease, e);
+    return px_lease_take(s->store, trees, n, blobs, run ? 0 : PX_COUNT_OF(blobs), &env->lease, e);
 }
 
-int px_env_hold(struct px_sandbox *s, const struct px_env *env, struct px_lease **ret_lease, struct px_err *e)
+int px_env_hold(struct px_sandbox *s, struct px_env *env, struct px_err *e)
 {
-    return hold(s, env, true, ret_lease, e);
+    return hold(s, env, true, e);
 }
 
 /* ---- looking ---- */
@@ -519,7 +519,7 @@ int px_env_build(struct px_sandbox *s, const struct px_env_ask *ask, struct px_e
     if (r == 0)
         compile_packages(&w, &env);
     if (r < 0 || name_profile(&w, &env, e) < 0 || name_tree(&w, &env, e) < 0 || make_tree(&w, &env, e) < 0 ||
-        make_record(&w, &env, e) < 0 || show(&w, &env, e) < 0 || hold(s, &env, false, &env.lease, e) < 0) {
+        make_record(&w, &env, e) < 0 || show(&w, &env, e) < 0 || hold(s, &env, false, e) < 0) {
         px_env_done(&env);
         return -1;
     }

@@ -95,8 +95,6 @@ struct px_env {
 
 int px_env_build(struct px_sandbox *s, const struct px_env_ask *ask, struct px_env *ret_env, struct px_err *e);
 void px_env_done(struct px_env *env);
-/* A hold on what a run on this machine uses of it. */
-int px_env_hold(struct px_sandbox *s, const struct px_env *env, struct px_lease **ret_lease, struct px_err *e);
 /* Whether the environment of that name can be used as it is: its record, its link, and every tree that it needs are
  * there. 1, 0, -1; 2: all is there, and a source archive would be built with other capabilities now; 3: it is made for
  * other packages of the project's own (ask NULL: neither is looked at). The trees are what was stored, unless that
@@ -131,6 +129,9 @@ int px_env_compare_builds(struct px_sandbox *s, const struct px_env_ask *ask, co
 /* The same environment from its record, nothing looked for and nothing built; it has no lease. 1: there is none, or not one that says
  * everything (written by an older px). */
 int px_env_load(struct px_sandbox *s, const char *profile, const struct px_python *python, struct px_env *ret_env, struct px_err *e);
+
+/* A hold on what a run on this machine uses of it, until px_env_done. */
+int px_env_hold(struct px_sandbox *s, struct px_env *env, struct px_err *e);
 
 /* Without the packages that these requirements of development bring and the needed ones do not: what an image ships.
  * If any goes, it is another profile, of which there is no directory and no record. */

@@ -86,6 +86,8 @@ const struct px_python *px_project_own(struct px_project *p);
 int px_project_own_need(struct px_project *p, bool plan, struct px_err *e);
 /* The minor version of another one of this machine that would fit; 0: there is none. */
 unsigned px_project_other(const struct px_project *p);
+/* At the same place, for the same packages. */
+bool px_python_same(const struct px_python *a, const struct px_python *b);
 /* Whether the base has that very Python, so that one environment is for both. */
 bool px_project_shares(struct px_project *p);
 

@@ -33,7 +33,6 @@ void px_launch_free(struct px_launch *l)
     free_words(l->argv, l->argc);
     free_words(l->env, l->env_count);
     px_policy_free(l->policy);
-    px_lease_drop(l->lease);
     if (l->loaded)
         px_env_done(&l->environment);
     if (l->looked)
@@ -129,7 +128,7 @@ static int ready_on_host(struct px_launch *l, const struct px_ready *ready, stru
         return 0;               /* there is no environment yet to look at */
     if (px_project_sandbox(l->p, &s, e) < 0 || load_env(l, s, e) < 0)
         return -1;
-    return l->plan ? 0 : check_python(l, e) < 0 || px_env_hold(s, &l->environment, &l->lease, e) < 0 ? -1 : 0;
+    return l->plan ? 0 : check_python(l, e) < 0 || px_env_hold(s, &l->environment, e) < 0 ? -1 : 0;
 }
 
 static int ready_in_sandbox(struct px_launch *l, const struct px_ready *ready, const char *const *extra,

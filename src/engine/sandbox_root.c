@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <px/sandbox.h>
 
@@ -181,6 +182,15 @@ static int root_of_base(struct px_sandbox *s, const char *name, char **ret_dir, 
     return r > 0 ? px_base_need(s->store, name, &base, e) : r;
 }
 
+/* A path; where there is none, the tag of an image may have slashes, too: registry.example/team/app:1. */
+static int root_of_path(struct px_sandbox *s, const char *base, char **ret_dir, struct px_root_lease **ret_lease,
+                        struct px_err *e)
+{
+    bool tag = base[0] != '/' && base[0] != '.' && faccessat(AT_FDCWD, base, F_OK, 0) < 0 && errno == ENOENT;
+    int r = tag ? root_of_image(s, base, ret_dir, ret_lease, e) : 1;
+    return r > 0 ? root_of_file(s, base, ret_dir, ret_lease, e) : r;
+}
+
 int px_sandbox_root(struct px_sandbox *s, const char *base, const char *rootfs, char **ret_dir,
                     struct px_root_lease **ret_lease, struct px_err *e)
 {
@@ -192,6 +202,6 @@ int px_sandbox_root(struct px_sandbox *s, const char *base, const char *rootfs, 
         return 0;
     }
     if (base && (strchr(base, '/') || base[0] == '.'))
-        return root_of_file(s, base, ret_dir, ret_lease, e);
+        return root_of_path(s, base, ret_dir, ret_lease, e);
     return root_of_base(s, base ? base : "debian-12", ret_dir, ret_lease, e);
 }

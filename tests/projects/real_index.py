@@ -222,6 +222,24 @@ def resolved_by_uv(shop):
 
 
 @test
+def ast_grep_in_an_action(shop):
+    """A requirement of a project is a tool of its tasks: sg of the index rewrites a file of a workspace."""
+    shop.need()
+    tools = copy.copy(shop)
+    tools.dir = shop.top / "tools"
+    tools.dir.mkdir()
+    (tools.dir / "pyproject.toml").write_text('[project]\nname = "tools"\nversion = "1"\nrequires-python = ">=3.11"\n'
+                                              'dependencies = ["ast-grep-cli"]\n\n[tool.px]\n')
+    (tools.dir / "own.yaml").write_text("project: .\n")
+    tools.run("sync")
+    tools.run("task", "prepare", "--config", "own.yaml", "t", "--text", "a.py=print(1)\n")
+    rewrite = ("run", "--pattern", "print($A)", "--rewrite", "log($A)", "--lang", "python", "--update-all", "a.py")
+    for name in ("sg", "ast-grep"):
+        answer = tools.ask("task", "apply", "--config", "own.yaml", "--discard", "t", "--", name, *rewrite)
+        check(answer["changed_files"] == ["a.py"] and "+log(1)\n" in answer["diff"], f"{name}: {answer}")
+
+
+@test
 def packed_the_same_by_everyone(shop):
     shop.need()
     git = ("git", "-c", "user.name=px", "-c", "user.email=px@example.invalid")
