@@ -224,6 +224,22 @@ TEST(a_check_that_lacks_a_program_says_which)
     px_buf_done(&v.reason);
 }
 
+TEST(a_box_that_cannot_start_says_what_helps)
+{
+    static const struct {
+        const char *name;
+        int code;
+        const char *fix;
+    } rows[] = {{"I2_anonymous", PX_E_CGROUP, "Delegate=yes"}, {"exit_code_preserved", PX_E_NOT_FOUND, "--base"}};
+    for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
+        struct px_verdict v = {.proof = PX_BUF(2048), .reason = PX_BUF(4096)};
+        px_judge_error(find(rows[i].name), &(struct px_err){.code = rows[i].code}, &v);
+        ASSERT_EQ(v.result, PX_CHECK_SKIPPED);
+        ASSERT(strstr(px_buf_text(&v.reason), rows[i].fix) != NULL);
+        px_buf_done(&v.reason);
+    }
+}
+
 TEST(what_a_program_says_of_its_end_is_not_believed)
 {
     struct px_result forged = ended(0, "{\"status\":\"timeout\",\"timed_out\":true}\nstopped\n", "px: timeout\n");

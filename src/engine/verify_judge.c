@@ -237,9 +237,10 @@ void px_judge_error(const struct px_verify_row *row, const struct px_err *error,
     v->not_started = true;
     bool limited = row->how == PX_HOW_CGROUP || row->how == PX_HOW_MEMORY || px_verify_has(row->held_by, "cgroup");
     if (error->code == PX_E_CGROUP && limited)
-        px_judge_fail(v, PX_CHECK_SKIPPED, "this caller can have no cgroup here");
+        px_judge_fail(v, PX_CHECK_SKIPPED, "this caller can have no cgroup here; run px as root, or in a delegated one: "
+                                           "systemd-run --user --scope -p Delegate=yes px ...");
     else if (error->code == PX_E_NOT_FOUND && row->kind == PX_CHECK_SHELL)
-        px_judge_fail(v, PX_CHECK_SKIPPED, "there is no shell in this base");
+        px_judge_fail(v, PX_CHECK_SKIPPED, "there is no shell in this base; choose another --base");
     else
         px_judge_fail(v, PX_CHECK_FAILED, "the box did not start: PX%03d %s: %s", error->code, error->what, error->why);
 }

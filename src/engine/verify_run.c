@@ -237,7 +237,7 @@ static const char *cannot_try(const struct px_verify_run *run, const struct px_t
     if (px_equal(row->name, "https_certificates") && !run->s.certificates)
         return "this base has no certificates of authorities; install ca-certificates there";
     if (row->how == PX_HOW_ROOT && !run->fixtures.has_device)
-        return "needs root to prepare";
+        return "only root can prepare it; run px sandbox verify as root";
     if (!*run->fixtures.token && (px_verify_has(row->held_by, "environment") || strstr(row->name, "secret")))
         return "the caller planted no secret";
     if (run->ask->self_test && row->broken_by[0] == '!')
