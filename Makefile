@@ -23,7 +23,7 @@ musl: build/musl/build.ninja
 
 build/px: glibc $(if $(MUSL),musl)
 	@ln -sfn $(if $(MUSL),musl,glibc)/px build/px
-	@[ -z "$(MUSL)" ] || for p in px-main px-attack px-layer px-fetch px-git px-pasta; do ln -sfn ../glibc/$$p build/musl/$$p; done
+	@[ -z "$(MUSL)" ] || for p in px-main px-attack px-layer px-fetch px-git px-outside px-pasta; do ln -sfn ../glibc/$$p build/musl/$$p; done
 
 # The Python package as it would be installed, for tests and for PYTHONPATH; a wheel and an sdist of it.
 python: all

@@ -94,6 +94,7 @@ struct px_policy {
     struct px_text_list host_ports;             /* of the host's loopback, one by one */
     bool allow_host_loopback;                   /* all of them */
     struct px_text_list dns;                    /* addresses */
+    int outside_net;            /* a network namespace to which PX_NET_OUTBOUND leads; 0: the host's. The engine sets it. */
     const struct px_net_own *own_net;           /* PX_NET_OUTBOUND reaches these hosts alone; borrowed from the engine */
     char *http_proxy;
     int require;                /* enum px_tier: the weakest that will do */

@@ -212,11 +212,18 @@ static int send_published(struct px_network *n, const struct px_policy *policy, 
     return 0;
 }
 
+/* First: a socket is of the namespace in which it is made. */
+static int send_outside(struct px_network *n, const struct px_policy *policy, struct px_err *e)
+{
+    struct px_net_order o = {.kind = PX_ORDER_OUTSIDE};
+    return policy->outside_net > 0 ? order(n, &o, policy->outside_net, e) : 0;
+}
+
 static int send_all(struct px_network *n, const struct px_policy *policy, struct px_err *e)
 {
     struct px_net_order go = {.kind = PX_ORDER_GO};
     bool out = policy->net == PX_NET_OUTBOUND;
-    if (send_published(n, policy, e) < 0)
+    if (send_outside(n, policy, e) < 0 || send_published(n, policy, e) < 0)
         return -1;
     if (out && (send_own(n, policy->own_net, e) < 0 || send_rules(n, &policy->allow_net, false, e) < 0 ||
                 send_rules(n, &policy->deny_net, true, e) < 0 || send_ports(n, policy, e) < 0 ||
