@@ -66,6 +66,11 @@ struct px_step {
 
 enum { PX_STEPS_MAX = 1024, PX_PLAN_TEXT_MAX = 8 << 20, PX_ARGS_MAX = 65536 };
 
+/* Something above that is found out while the box is being made, and without which its command must not run. */
+struct px_gate {
+    bool (*holds)(struct px_gate *gate);        /* waits for the answer */
+};
+
 struct px_plan {
     struct px_step *steps;
     uint32_t count;
@@ -94,6 +99,7 @@ struct px_plan {
     bool carried;               /* its traffic needs a carrier */
     struct px_carrier *carrier; /* who that is (box/supervise.h); NULL: nobody */
     struct px_after *after;     /* who has something to do when the box is gone (box/supervise.h); NULL: nobody */
+    struct px_gate *gate;       /* borrowed until the command runs; NULL: nothing */
     bool changes;               /* there is a step CHANGES, by which the parent gets a descriptor */
     bool writable_binds;
     bool binds;                 /* any bind of the caller's files */

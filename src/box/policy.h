@@ -31,6 +31,7 @@ enum px_without {
 #define PX_UNLIMITED UINT64_MAX
 
 struct px_after;
+struct px_gate;
 
 struct px_bind {
     char *source;               /* a path of the host, as given */
@@ -76,6 +77,7 @@ struct px_policy {
     char *keep;                 /* ... or kept in this directory, for a later run */
     const char *const *layers;  /* what lies below `changes`, the nearest first; borrowed, of the engine's own making */
     size_t layers_count;
+    struct px_gate *gate;       /* what has to hold before the command runs (box/plan.h); borrowed, NULL: nothing */
     struct px_after *after;     /* who looks at the changes instead of engine/changes.c; borrowed, NULL: nobody */
     bool build;                 /* for package managers: files and user are 0, changes of owner succeed without effect */
     struct px_bind_list binds;

@@ -24,12 +24,29 @@ enum { UNPACK_FORMAT = 1 };
 
 struct px_root_lease {
     struct px_lease *lease;
+    struct px_oid tree;
+    struct px_seal *seal;       /* being looked at; NULL: it was */
+    bool holds;
 };
+
+bool px_root_lease_look(struct px_sandbox *s, struct px_root_lease *lease)
+{
+    lease->seal = px_tree_look_begin(s->store, &lease->tree);
+    return lease->seal != NULL;
+}
+
+bool px_root_lease_holds(struct px_root_lease *lease)
+{
+    if (lease->seal)
+        lease->holds = px_seal_end(px_take(&lease->seal));
+    return lease->holds;
+}
 
 void px_root_lease_free(struct px_root_lease *lease)
 {
     if (!lease)
         return;
+    (void)px_root_lease_holds(lease);
     px_lease_drop(lease->lease);
     free(lease);
 }
@@ -42,6 +59,8 @@ static int lend(struct px_sandbox *s, const struct px_oid *tree, const struct px
     struct px_root_lease *lease = calloc(1, sizeof *lease);
     if (!lease)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "the lease of a root");
+    lease->tree = *tree;
+    lease->holds = true;
     char *copy = NULL;
     int r = px_lease_take(s->store, tree, 1, image, image != NULL, &lease->lease, e);
     if (r == 0)

@@ -152,8 +152,7 @@ static void judge_memory(const struct px_result *r, struct px_verdict *v)
         px_judge_fail(v, PX_CHECK_SKIPPED, "this box has no such memory");
     if (r->status != PX_STATUS_MEMORY && !(r->exit_code == 0 && holds(r->out, "stopped")))
         unexpected(v, r, "it was neither ended for memory nor stopped");
-    /* Until px_cgroup_arm a group of cgroup v1 may be 64 MiB over its limit, and on a busy machine the command runs by then. */
-    if (r->memory_peak_bytes > (144ull << 20))
+    if (r->memory_peak_bytes > (80ull << 20))
         px_judge_fail(v, PX_CHECK_FAILED, "it used %llu MiB with 64 allowed", (unsigned long long)(r->memory_peak_bytes >> 20));
 }
 
