@@ -330,14 +330,22 @@ static int run_op(const struct cli *cli, struct words *w, const struct px_files_
     return status;
 }
 
+static int no_operation(struct cli *cli, const char *word)
+{
+    if (word && word[0] == '-')
+        return usage_error(cli, USAGE_STATUS, "Write the operation first: px file read --root NAME=DIR NAME/FILE.",
+                           "px file needs an operation before '%s'", word);
+    return usage_error(cli, USAGE_STATUS, "Run `px file --help` for the operations.",
+                       word ? "px file has no operation '%s'" : "px file needs an operation", word ? word : "");
+}
+
 int cmd_file(struct cli *cli, int argc, char **argv)
 {
     struct px_files_op_info op;
     struct px_err e = {0};
     char name[32];
     if (argc == 0 || !find_op(argv[0], name, &op))
-        return usage_error(cli, USAGE_STATUS, "Run `px file --help` for the operations.",
-                           argc ? "px file has no operation '%s'" : "px file needs an operation", argc ? argv[0] : "");
+        return no_operation(cli, argc ? argv[0] : NULL);
     struct words *w = calloc(1, sizeof *w);
     if (!w)
         return fail(cli, 4, 1, NULL, "px ran out of memory");
