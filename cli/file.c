@@ -332,15 +332,24 @@ static int run_op(const struct cli *cli, struct words *w, const struct px_files_
     return status;
 }
 
+static int no_operation(struct cli *cli, const char *word, const struct px_near *near)
+{
+    char fix[128];
+    if (word && word[0] == '-')
+        return usage_error(cli, USAGE_STATUS, "Write the operation first: px file read --root NAME=DIR NAME/FILE.",
+                           "px file needs an operation before '%s'", word);
+    return usage_error(cli, USAGE_STATUS, likely_verb(near, "file", "Run `px file --help` for the operations.", fix, sizeof fix),
+                       word ? "px file has no operation '%s'" : "px file needs an operation", word ? word : "");
+}
+
 int cmd_file(struct cli *cli, int argc, char **argv)
 {
     struct px_files_op_info op;
     struct px_err e = {0};
-    char name[32], fix[128];
+    char name[32];
     struct px_near near = {.written = argc ? argv[0] : ""};
     if (argc == 0 || !find_op(argv[0], name, &op, &near))
-        return usage_error(cli, USAGE_STATUS, likely_verb(&near, "file", "Run `px file --help` for the operations.", fix, sizeof fix),
-                           argc ? "px file has no operation '%s'" : "px file needs an operation", argc ? argv[0] : "");
+        return no_operation(cli, argc ? argv[0] : NULL, &near);
     struct words *w = calloc(1, sizeof *w);
     if (!w)
         return fail(cli, 4, 1, NULL, "px ran out of memory");

@@ -106,6 +106,9 @@ static int overlay_failed(const struct px_plan *plan, const struct px_step *s, i
         px_fix(e, "Remove the link from the upper directory, or start with another: --overlay=DIR.");
     } else if (err == -EPERM || err == -ENODEV) {
         px_why(e, "This kernel has no overlay for a user namespace (it is there from Linux 5.11 on).");
+    } else if (err == -EINVAL) {
+        px_why(e, "The kernel keeps the changes of an overlay on no overlayfs (the root of a container), FUSE or network file system.");
+        px_fix(e, PX_PLAN_ELSEWHERE "\n" PX_PLAN_HOME);
     }
     return -1;
 }

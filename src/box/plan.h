@@ -135,6 +135,7 @@ void px_plan_spare_init(struct px_plan *plan);
 void px_plan_free(struct px_plan *plan);
 /* What to do about a file system without id-mapped mounts. */
 #define PX_PLAN_ELSEWHERE "Put it on another file system: a volume of the container, a tmpfs, or a disk with ext4, xfs or btrfs."
+#define PX_PLAN_HOME "If it is px's own (bases, archives, kept changes), set PX_HOME to a directory there."
 /* Opens what needs the privileges of a root caller: id-mapped trees. A bind without one gets PX_STEP_UNMAPPED. */
 int px_plan_arm(struct px_plan *plan, const struct px_idmap *map, struct px_err *e);
 /* box/without.c: what a test wants to do without. */

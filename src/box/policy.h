@@ -198,6 +198,8 @@ struct px_publish {
     bool udp;
 };
 int px_policy_parse_publish(const char *text, struct px_publish *ret_publish);
+/* The error of a text that is none. */
+int px_policy_no_ports(const char *text, struct px_err *e);
 
 /* box/preset.c: the rows of data/presets.def. */
 struct px_preset_row {
