@@ -654,6 +654,86 @@ def P34_nothing_of_the_project_is_written(w):
     equal(sorted(str(p) for p in w.home.rglob("*.pyc")), store, "compiled files in the store")
 
 
+SEEN = """import compiled.deep.module as m, importlib.util, json, os
+data = open(m.__cached__, "rb").read()
+source = open(m.__file__, "rb").read()
+print(json.dumps([m.__file__, m.__cached__, int.from_bytes(data[4:8], "little"), data[8:16] == importlib.util.source_hash(source), m.name.__code__.co_filename,
+                  sorted(os.listdir(os.path.dirname(m.__cached__)))]))
+"""
+
+
+def with_modules():
+    return Wheel("compiled", "1", {"compiled/__init__.py": b"", "compiled/deep/__init__.py": b"", "compiled/deep/broken.py": b"this is no Python\n",
+                                   "compiled/deep/module.py": b"def name(x):\n    return x in {None, 'a', 1.5}\n",
+                                   "compiled/deep/__pycache__/module.cpython-311.pyc": b"of another time"})
+
+
+@test
+def packages_have_byte_code_here(w):
+    """Made once for a package and this machine's Python, by two that ask at one time, for both; and made again where it was changed."""
+    home = {"PX_HOME": str(w.top / "another home")}
+    other = World.__new__(World)
+    other.__dict__ = {**w.__dict__, "dir": w.top / "other"}
+    other.dir.mkdir()
+    w.project(tool(), with_modules(), sandbox=False)
+    for one, wheels in ((w, (tool(), with_modules())), (other, (with_modules(),))):
+        one.manifest(wheels)
+        (one.dir / "requirements.txt").write_text("".join(f"{x.name}=={x.version} --hash=sha256:{x.sha256()}\n" for x in wheels))
+    both = [subprocess.Popen([w.px, "sync"], cwd=one.dir, env=w.variables(**home), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True) for one in (w, other)]
+    for child in both:
+        said = child.communicate(timeout=LIMIT_S)[0]
+        equal(child.returncode, 0, f"a sync beside another: {said}")
+    found = {tuple(map(str, json.loads(one.out("run", "python", "-c", SEEN, **home)))) for one in (w, other)}
+    equal(len(found), 1, f"one for both: {found}")
+    source, cached, flags, same, name, names = json.loads(w.out("run", "python", "-I", "-c", SEEN, **home))
+    check(source.startswith(home["PX_HOME"] + "/store/trees/") and cached.startswith(os.path.dirname(source) + "/__pycache__/"), f"{source} {cached}")
+    equal((flags, same, name), (1, True, source), "an unchecked hash, and the path of its source")
+    equal(names, ["__init__.cpython-311.pyc", "module.cpython-311.pyc"], "what could be compiled")
+    check(w.run("run", "demo", **home).returncode == 3, "the script of a package")
+    before = Path(cached).read_bytes()
+    os.chmod(cached, 0o600)
+    Path(cached).write_bytes(before + b"changed")
+    done = w.run("run", "python", "-c", SEEN, status=0, **home)
+    check("is not what px stored" in done.stderr and Path(json.loads(done.stdout)[1]).read_bytes() == before, f"what was changed: {done}")
+
+
+@test
+def a_stale_environment_is_made_once(w):
+    """The lock is another than the one that was synced: run makes the environment, writes nothing in the project, and has it the next time."""
+    home = {"PX_HOME": str(w.top / "another home")}
+    w.project(tool(), sandbox=False)
+    w.run("sync", status=0, **home)
+    more = Wheel("more", "1", {"more.py": b"value = 'there'\n"})
+    more.write(w.wheels)
+    w.manifest((tool(), more))
+    (w.dir / "requirements.txt").write_text("".join(f"{x.name}=={x.version} --hash=sha256:{x.sha256()}\n" for x in (tool(), more)))
+    before = tree(w.dir)
+    for _ in range(2):
+        equal(w.out("run", "python", "-c", "import more; print(more.value)", **home), "there\n", "it runs")
+        w.out("sandbox", "clean", **home)       # what has no name goes, and archives with it
+        for path in w.wheels.iterdir():
+            path.unlink()
+    equal(tree(w.dir), before, "the project")
+    check(w.run("status", **home).returncode == 1, "px status says what px sync would write")
+    w.refused("run", "--frozen", "python", "-c", "", code="PX201", **home)
+
+
+@test
+def own_variables_are_not_the_projects(w):
+    """By these a program finds its environment: [tool.px.env] does not set them, here as little as in the box; -e does."""
+    w.project(more='[tool.px.env]\nMODE = "of the project"\nPATH = "/mine"\nPX_PROJECT_ROOT = "/mine"\nPX_SANDBOX_ID = "mine"\nVIRTUAL_ENV = "/mine"\n')
+    here, inside = (w.shows(*where, "show.py")["env"] for where in (HOST, BOX))
+    equal((here["MODE"], here["PX_PROJECT_ROOT"]), ("of the project", str(w.dir)), "on this machine")
+    check(here["PATH"].startswith(here["VIRTUAL_ENV"] + "/bin:") and "/mine" not in here.values(), f"{here}")
+    equal((inside["MODE"], inside["PX_PROJECT_ROOT"], inside["VIRTUAL_ENV"]), ("of the project", "/app", "/px/env"), "in the box")
+    check(inside["PATH"].startswith("/px/env/bin:") and len(inside["PX_SANDBOX_ID"]) == 64, f"{inside}")
+    equal(w.shows(*BOX, "-e", "VIRTUAL_ENV=/mine", "show.py")["env"]["VIRTUAL_ENV"], "/mine", "by -e")
+    said = w.run("status").stdout
+    for name in ("PATH", "PX_PROJECT_ROOT", "PX_SANDBOX_ID", "VIRTUAL_ENV"):
+        check(f"[tool.px.env] names {name}, which px sets itself" in said, said)
+
+
 @test
 def P35_a_missing_library_is_named(w):
     w.project()

@@ -43,7 +43,11 @@ int px_launch_exec_failed(int err, bool found, const char *command, struct px_er
 {
     if (!found && (err == -ENOENT || err == -ENOTDIR)) {
         px_fail(e, PX_E_NOT_FOUND, 0, "'%s' was not found in the box", command);
-        return strchr(command, '/') ? px_why(e, "There is no such file in the box; it does not see the host's files.") : -1;
+        if (strchr(command, '/'))
+            px_why(e, "There is no such file in the box; it does not see the host's files.");
+        return strchr(command, '/') && *command != '/'
+                   ? px_fix(e, "Show the box its directory, and start there: --work-dir DIR (--work-dir . for this one).")
+                   : -1;
     }
     px_fail(e, PX_E_EXEC, err, "'%s' could not be run", command);
     if (err == -ENOENT)

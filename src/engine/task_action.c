@@ -459,7 +459,7 @@ static int start(struct px_task_run *run, const struct px_task_action *a, struct
         r = try_start(run, a, "python3", e);    /* as find_program does on the host */
     if (r != 0)
         return r;
-    refuse_binary(run, "not allowed: it is listed, but not installed");
+    refuse_binary(run, "not allowed: it is listed, but not installed in the box: `path` and `binds` of a named configuration show it tools of yours");
     return log_alone(run, e);
 }
 

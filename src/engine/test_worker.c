@@ -59,6 +59,7 @@ TEST(a_file_that_is_wrong_is_refused_with_its_line)
     refused("[1]", "must be a map");
     refused("sandbox: {}\n", "no sandbox with paths");
     refused("sandbox:\n  paths:\n    a: {root: x}\n  color: red\n", "line 4: 'color' is no key");
+    refused("sandbox:\n  paths:\n    a: {root: x}\ncolor:\n  red: 1\n", "line 4: 'color' is no key");
     refused("sandbox:\n  paths:\n    a: {root: x, mode: rwx}\n", "line 3: 'mode' must be ro or rw");
     refused("sandbox:\n  paths:\n    a: {mode: rw}\n", "line 3: 'a' needs a root");
     refused("sandbox:\n  network: yes\n", "line 2: 'network' must be true or false");

@@ -26,7 +26,7 @@ struct px_store;
 /* home NULL: PX_HOME, else HOME/.px. Makes what is not there, checks owners and modes, and sweeps what a dead process left. */
 int px_store_open(const char *home, struct px_store **ret_store, struct px_err *e);
 void px_store_close(struct px_store *store);
-/* Told of each tree that was found to be not what was stored, with the sentence that says so. */
+/* Told, each in a sentence: a tree that was found to be not what was stored, and who is waited for, after a second. */
 struct px_store_aside {
     void (*tell)(void *user, const char *line);
     void *user;

@@ -777,7 +777,9 @@ def add_and_remove_leave_the_rest(w):
     equal(project.ask("sandbox", "add", "yaml")["details"]["changed"], False, "once more")
     project.run("sandbox", "remove", "yaml", "xml")
     equal(path.read_text(), text.replace("xml = true # for lxml\n", ""), "removed")
-    answer = project.ask("sandbox", "remove", "postgres")["details"]
+    answer = project.ask("sandbox", "remove", "postgres")
+    equal(answer["message"], "px sandbox remove: set postgres to false in pyproject.toml: the project's packages ask for it", "words")
+    answer = answer["details"]
     equal((answer["refused"], project.explain()["capabilities"]), (["postgres"], []), "one that the lock asks for")
     equal(project.ask("sandbox", "remove", "postgres")["details"]["changed"], False, "and again")
     project.run("sandbox", "add", "postgres")
