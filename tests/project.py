@@ -22,7 +22,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
-from cases import WITHOUT_REASON, Skip, Swapper, check, drive, test  # noqa: E402  (beside this file)
+from cases import WITHOUT_REASON, Skip, check, drive, test  # noqa: E402  (beside this file)
+from race import Race, outside_of, words_of  # noqa: E402
 from wheels import make_wheel  # noqa: E402
 
 LIMIT_S = 300
@@ -733,18 +734,23 @@ def no_pip_and_no_uv(w):
 
 @test
 def sync_follows_no_link(w):
-    """Another process swaps the directory of the environments with a link while px sync writes there: nothing outside is touched."""
+    """Another process swaps what px sync writes in a project, and the directories on the way, with links: nothing outside is touched."""
     w.stock()
-    victim = w.dir.parent / "victim"
-    victim.mkdir()
-    (victim / "current").write_text("mine")
-    w.manifest(["alpha<2"])
-    w.ask("sync")
-    for requirement in ("alpha<3", "alpha<2", "alpha<3"):
+    outside, away = outside_of(w.top), w.top / "away"
+    away.mkdir()
+    pairs = []
+    for requirement in ("alpha<2", "alpha<3"):
         w.manifest([requirement])
-        with Swapper(w.dir / ".px", victim, ["envs"]):
-            w.run("sync")
-        equal(sorted((p.name, p.read_text()) for p in victim.iterdir()), [("current", "mine")], "the directory outside")
+        w.ask("sync")
+        pairs.append(((w.dir / "pyproject.toml").read_text(), w.lock()))
+    words = words_of(Path(w.px).with_name("swapper"), away, outside, ".px", ".px/envs", ".px/logs", ".px/*.json", ".px/envs/*", "px.lock")
+    with Race(words, outside, cwd=w.dir) as race:
+        for _ in race.rounds():
+            for name, text in zip(("pyproject.toml", "px.lock"), pairs[race.seen["round"] % 2]):
+                (w.top / name).write_text(text)
+                (w.top / name).rename(w.dir / name)
+            race.look(w.dir / ".px")
+            race.seen["worked"] += w.run("sync", "--frozen").returncode == 0
 
 
 @test
@@ -1033,4 +1039,4 @@ def code_of_packages_reaches_the_index_alone(w):
 
 
 if __name__ == "__main__":
-    sys.exit(drive("project.py", World, PROGRAMS, ["wheels.py"]))
+    sys.exit(drive("project.py", World, PROGRAMS, ["wheels.py", "race.py"], ["swapper"]))

@@ -24,7 +24,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
-from cases import Problem, Skip, Swapper, check, drive, test  # noqa: E402
+from cases import Problem, Skip, check, drive, test  # noqa: E402
+from race import Race, outside_of, words_of  # noqa: E402
 
 try:
     import pygit2                       # where it is installed
@@ -1611,23 +1612,18 @@ def state_of_another_user(world):
 
 @test
 def cleanup_follows_no_link(world):
-    """A box that has the workspace as a bind swaps its directories with links while px removes them: nothing outside is touched."""
-    victim = world.top / "victim"
-    (victim / "below").mkdir(parents=True)
-    (victim / "below" / "file").write_text("x")
-    victim.chmod(0o755)
-    before = snapshot(victim)
-    names = [f"d{i}" for i in range(8)]
-    end = time.monotonic() + 3
-    for _ in range(40):
-        world.prepare("t", {f"{name}/sub/{i}": "1" for name in names for i in range(4)})
-        with Swapper(world.space("t"), victim, names):
-            world.raw("task", "cleanup", "t")           # it may say that something was in the way
-        if world.space("t").exists():
-            world.raw("task", "cleanup", "t")
-        check(snapshot(victim) == before and stat.S_IMODE(victim.stat().st_mode) == 0o755, f"changed outside: {snapshot(victim)}")
-        if time.monotonic() > end:
-            return
+    """A box that has the workspace as a bind, or the directory that holds it, swaps directories with links while px fills and removes them."""
+    outside, away = outside_of(world.top), world.top / "away"
+    away.mkdir()
+    world.good("prepare", "t")
+    files = json.dumps({f"d{i}/sub/{k}": "1" for i in range(8) for k in range(4)}).encode()
+    words = words_of(Path(world.px).with_name("swapper"), away, outside, "t", "t/d*", "t/d*/sub", ".px/trash", ".px/tasks/t")
+    with Race(words, outside, cwd=world.top / ".sandbox") as race:
+        for _ in race.rounds():                                         # each command may say that something was in the way
+            filled = world.raw("task", "prepare", "t", "--files", "-", data=files)
+            race.look(world.space("t") / "d0")
+            gone = world.raw("task", "cleanup", "t")
+            race.seen["worked"] += filled.returncode == gone.returncode == 0
 
 
 @test
@@ -1685,4 +1681,4 @@ def a_lock_of_the_dying(world):
 
 
 if __name__ == "__main__":
-    sys.exit(drive("tasks.py", World, programs=("px", "px-main", "px-layer")))
+    sys.exit(drive("tasks.py", World, programs=("px", "px-main", "px-layer"), scripts=["race.py"], tools=["swapper"]))
