@@ -2,6 +2,7 @@
 # After `make` the program is build/px: the musl one where musl-tools is there, else the glibc one.
 
 MUSL := $(shell command -v musl-gcc 2>/dev/null)
+SCDOC := $(shell command -v scdoc 2>/dev/null)
 NINJA := ninja --quiet
 PREFIX ?= /usr/local
 
@@ -22,7 +23,7 @@ musl: build/musl/build.ninja
 
 build/px: glibc $(if $(MUSL),musl)
 	@ln -sfn $(if $(MUSL),musl,glibc)/px build/px
-	@[ -z "$(MUSL)" ] || for p in px-main px-attack px-layer px-fetch px-git px-pasta; do ln -sfn ../glibc/$$p build/musl/$$p; done
+	@[ -z "$(MUSL)" ] || for p in px-main px-attack px-layer px-fetch px-git px-outside px-pasta; do ln -sfn ../glibc/$$p build/musl/$$p; done
 
 # The Python package as it would be installed, for tests and for PYTHONPATH; a wheel and an sdist of it.
 python: all
@@ -43,11 +44,15 @@ bench: all
 	@bench/run build
 man: all
 	@man/generate.py build/px build/man
-install: all man
+# The build may have been set up for another PREFIX. Without scdoc there are no pages.
+install: all $(if $(SCDOC),man)
+	@grep -q '"name": "prefix", "value": "$(PREFIX)"' build/glibc/meson-info/intro-buildoptions.json || \
+		{ meson configure -Dprefix=$(PREFIX) build/glibc && $(NINJA) -C build/glibc >/dev/null; }
 	@meson install --quiet -C build/glibc
 	@install -m 0755 build/px $(DESTDIR)$(PREFIX)/bin/px
 	@[ -z "$(MUSL)" ] || install -m 0755 build/musl/px-net $(DESTDIR)$(PREFIX)/libexec/px/px-net
-	@for s in 1 5 7; do install -d $(DESTDIR)$(PREFIX)/share/man/man$$s && \
+	@[ -n "$(SCDOC)" ] || echo 'make install: without the man pages, which scdoc makes: apt-get install scdoc' >&2
+	@[ -z "$(SCDOC)" ] || for s in 1 5 7; do install -d $(DESTDIR)$(PREFIX)/share/man/man$$s && \
 		install -m 0644 build/man/*.$$s $(DESTDIR)$(PREFIX)/share/man/man$$s/; done
 deps:
 	@tools/deps

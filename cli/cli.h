@@ -25,6 +25,7 @@ struct command {
 
 extern const struct command commands[];         /* commands_launcher.c or commands_main.c; ends with a NULL name */
 const struct command *find_command(const char *name);
+const char *habit_of(const char *word);        /* "box list" for ps: what others call so; NULL: nothing */
 
 #define PX_COMMAND(where, name, ...) int cmd_##name(struct cli *cli, int argc, char **argv);
 #include "commands.def"
@@ -100,6 +101,7 @@ int write_report(const struct report *report, const char *text);
 /* cli/render.c: words for people and for programs. */
 enum { USAGE_STATUS = 2, START_STATUS = 125 };
 int say_error(const struct cli *cli, const struct px_err *e, int status);      /* returns status */
+int status_of_words(const struct px_err *e);    /* USAGE_STATUS if the words were wrong, PX001 to PX003; else 1 */
 /* An error of the front end's own, made (-1) or also said (status); fix NULL takes the table's. */
 int make_error(struct px_err *e, int code, const char *fix, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 int fail(const struct cli *cli, int code, int status, const char *fix, const char *fmt, ...)

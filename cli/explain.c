@@ -39,7 +39,7 @@ int cmd_explain(struct cli *cli, int argc, char **argv)
         return explain_run(cli, argc, argv);
     int code = parse_code(argv[0]);
     if (code == 0 || px_explain(code, &row) < 0)
-        return usage_error(cli, 1, "Run `px explain` for the list of codes.", "there is no error '%s'", argv[0]);
+        return usage_error(cli, USAGE_STATUS, "Run `px explain` for the list of codes.", "there is no error '%s'", argv[0]);
     struct px_err e = {.code = row.code};
     (void)snprintf(e.what, sizeof e.what, "%s", row.what);
     (void)snprintf(e.why, sizeof e.why, "%s", row.why);

@@ -1,5 +1,5 @@
 /* px file: the file sandbox, one operation a call. */
-#include "cli.h"
+#include "words.h"
 
 #include <errno.h>
 #include <px/worker.h>
@@ -138,14 +138,16 @@ static int numbers(struct words *w, struct px_err *e)
 
 /* ---- the operation's name and its words ---- */
 
-static bool find_op(const char *word, char name[32], struct px_files_op_info *ret)
+static bool find_op(const char *word, char name[32], struct px_files_op_info *ret, struct px_near *near)
 {
     (void)snprintf(name, 32, "%s", word);
     for (char *c = name; *c; c++)
         *c = *c == '-' ? '_' : *c;
-    for (size_t i = 0; px_files_op_at(i, ret) == 0; i++)
+    for (size_t i = 0; px_files_op_at(i, ret) == 0; i++) {
         if (strcmp(ret->name, name) == 0)
             return true;
+        px_near_try(near, ret->name);
+    }
     return false;
 }
 
@@ -330,14 +332,24 @@ static int run_op(const struct cli *cli, struct words *w, const struct px_files_
     return status;
 }
 
+static int no_operation(struct cli *cli, const char *word, const struct px_near *near)
+{
+    char fix[128];
+    if (word && word[0] == '-')
+        return usage_error(cli, USAGE_STATUS, "Write the operation first: px file read --root NAME=DIR NAME/FILE.",
+                           "px file needs an operation before '%s'", word);
+    return usage_error(cli, USAGE_STATUS, likely_verb(near, "file", "Run `px file --help` for the operations.", fix, sizeof fix),
+                       word ? "px file has no operation '%s'" : "px file needs an operation", word ? word : "");
+}
+
 int cmd_file(struct cli *cli, int argc, char **argv)
 {
     struct px_files_op_info op;
     struct px_err e = {0};
     char name[32];
-    if (argc == 0 || !find_op(argv[0], name, &op))
-        return usage_error(cli, USAGE_STATUS, "Run `px file --help` for the operations.",
-                           argc ? "px file has no operation '%s'" : "px file needs an operation", argc ? argv[0] : "");
+    struct px_near near = {.written = argc ? argv[0] : ""};
+    if (argc == 0 || !find_op(argv[0], name, &op, &near))
+        return no_operation(cli, argc ? argv[0] : NULL, &near);
     struct words *w = calloc(1, sizeof *w);
     if (!w)
         return fail(cli, PX_E_MEMORY, 1, NULL, "px ran out of memory");

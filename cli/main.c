@@ -42,17 +42,22 @@ static const char *const habits[][2] = {
     {"ps", "box list"},   {"ls", "box list"},      {"stop", "box stop"},         {"rm", "box stop"},
     {"kill", "box signal"}, {"cp", "box copy"},    {"logs", "box logs"},         {"images", "sandbox list"},
     {"pull", "sandbox base import"}, {"build", "sandbox build"}, {"version", "--version"}, {"install", "sync"},
-    {"add", "sandbox add"}, {"start", "box start"}, {"create", "box start"},     {"attach", "box attach"},
+    {"start", "box start"}, {"create", "box start"}, {"attach", "box attach"},
 };
+
+const char *habit_of(const char *word)
+{
+    for (size_t i = 0; i < sizeof habits / sizeof habits[0]; i++)
+        if (strcmp(habits[i][0], word) == 0)
+            return habits[i][1];
+    return NULL;
+}
 
 /* Where to look, after what was probably meant. */
 static const char *likely(const char *name, char *out, size_t size)
 {
     struct px_near near = {.written = name};
-    const char *meant = NULL;
-    for (size_t i = 0; i < sizeof habits / sizeof habits[0]; i++)
-        if (strcmp(habits[i][0], name) == 0)
-            meant = habits[i][1];
+    const char *meant = habit_of(name);
     for (const struct command *c = commands; !meant && c->name; c++)
         if (c->summary)
             px_near_try(&near, c->name);

@@ -31,7 +31,7 @@ static int show(struct cli *cli, int argc, char **argv)
     bool filter = asks_for_filter(&argc, argv);
 
     if (parse_options(cli, argc, argv, &o, &e) < 0)
-        return say_error(cli, &e, 1);
+        return say_error(cli, &e, status_of_words(&e));
     if (o.help) {
         free_options(&o);
         return print_help(find_command("policy"));
@@ -56,7 +56,7 @@ static int export(struct cli *cli, int argc, char **argv)
     if (!to)
         return usage_error(cli, USAGE_STATUS, "Write px policy export --to oci|bwrap|docker|seatbelt [OPTIONS] [-- COMMAND...].", "the format is missing");
     if (parse_options(cli, argc - 2, argv + 2, &o, &e) < 0)
-        return say_error(cli, &e, 1);
+        return say_error(cli, &e, status_of_words(&e));
     if (o.help) {
         free_options(&o);
         return print_help(find_command("policy"));
@@ -75,7 +75,7 @@ static int check(struct cli *cli, int argc, char **argv)
     struct px_err e = {0};
     char *found = NULL, *warnings = NULL;
     if (parse_options(cli, argc, argv, &o, &e) < 0)
-        return say_error(cli, &e, 1);
+        return say_error(cli, &e, status_of_words(&e));
     if (o.help) {
         free_options(&o);
         return print_help(find_command("policy"));
@@ -100,6 +100,6 @@ int cmd_policy(struct cli *cli, int argc, char **argv)
         return export(cli, argc - 1, argv + 1);
     if (argc > 0 && strcmp(argv[0], "check") == 0)
         return check(cli, argc - 1, argv + 1);
-    return usage_error(cli, USAGE_STATUS, "Write px policy show [--preset NAME], px policy check, or px policy export --to oci.",
+    return usage_error(cli, USAGE_STATUS, "Write px policy show [--preset NAME], px policy check, or px policy export --to oci|bwrap|docker|seatbelt.",
                        "px policy knows only: show, check, export");
 }

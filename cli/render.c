@@ -187,6 +187,11 @@ int say_error(const struct cli *cli, const struct px_err *e, int status)
     return status;
 }
 
+int status_of_words(const struct px_err *e)
+{
+    return e->code <= 3 ? USAGE_STATUS : 1;
+}
+
 int flush(void)
 {
     bool ok = fflush(stdout) == 0;

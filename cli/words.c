@@ -26,6 +26,19 @@ static int no_word(const struct cli *cli, const char *usage, const struct word *
     return usage_error(cli, USAGE_STATUS, near.found ? fix : usage, "there is no option %.200s here", text);
 }
 
+const char *likely_verb(const struct px_near *near, const char *command, const char *list, char *out, size_t size)
+{
+    const char *habit = habit_of(near->written);
+    size_t n = strlen(command);
+    if (habit && strncmp(habit, command, n) == 0 && habit[n] == ' ')
+        (void)snprintf(out, size, "Did you mean `px %s`?\n%s", habit, list);
+    else if (near->found)
+        (void)snprintf(out, size, "Did you mean `px %s %s`?\n%s", command, near->found, list);
+    else
+        return list;
+    return out;
+}
+
 /* One option at argv[*at]; 0, or -1 and it was said what is wrong. */
 static int take_word(struct cli *cli, const char *command, const char *usage, const struct word *words, int argc,
                      char **argv, int *at, int *ret_status)

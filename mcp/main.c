@@ -383,7 +383,7 @@ int cmd_mcp(struct cli *cli, int argc, char **argv)
     } else if (w.help) {
         status = print_help(find_command("mcp"));
     } else if (open_files(&w, &e) < 0 || look_at_policy(&w, &network, &e) < 0) {
-        status = say_error(cli, &e, e.code == PX_E_USAGE ? USAGE_STATUS : 1);
+        status = say_error(cli, &e, status_of_words(&e));
     } else {
         wipe_environment();
         status = run_server(cli, &w, network, &e) < 0 ? say_error(cli, &e, 1) : 0;

@@ -25,7 +25,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
 import leaks  # noqa: E402
-from cases import TESTS, Problem, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
+from cases import TESTS, Problem, Skip, check, chosen, parser, publish, start_again, tell, test, tool, verdict_of  # noqa: E402
+from race import Race, outside_of, words_of  # noqa: E402
 
 LIMIT_S = 60
 
@@ -218,6 +219,29 @@ def keeper_killed_list_sweeps(world):
     world.box("start", "--name", "k")
     os.kill(world.show("k")["keeper_pid"], signal.SIGKILL)
     until(lambda: world.names() == [] and world.directories() == [], f"left: {world.directories()}")
+
+
+@test
+def sweeping_follows_no_link(world):
+    """What dead boxes have left goes while a neighbour swaps it, and the directories on the way, with links: nothing outside is touched."""
+    outside, away, made = outside_of(world.top), world.top / "away", world.top / "made"
+    away.mkdir()
+    world.box("start", "--name", "k")
+    world.box("stop", "k")
+    boxes = os.open(world.home / "run" / "boxes", os.O_RDONLY | os.O_DIRECTORY)
+    words = words_of(Path(world.px).with_name("swapper"), away, outside, "run", "run/boxes", "run/boxes/dead*", "run/boxes/dead*/d*")
+    with Race(words, outside, cwd=world.home) as race:
+        for _ in race.rounds():
+            name = f"dead{race.seen['round']}"
+            for i in range(6):
+                (made / f"d{i}" / "sub").mkdir(parents=True)
+                (made / f"d{i}").chmod(0o300)
+            os.rename(made, name, dst_dir_fd=boxes)
+            race.look(world.home / "run" / "boxes" / name)
+            world.box("list", status=None)
+            race.seen["worked"] += name not in os.listdir(boxes)
+    os.close(boxes)
+    subprocess.run(["chmod", "-R", "u+rwX", "--", str(world.top)], check=True)
 
 
 @test
@@ -858,7 +882,8 @@ def main():
         leaks.become_subreaper()
         return tell((f.__name__, *attempt(f, str(options.px / "px"), str(options.px / "work"))) for f in chosen(TESTS, options.only))
     px = options.px.resolve()
-    top = publish("boxes", [px.with_name("px"), px.with_name("px-main")], [HERE / "boxes.py", HERE / "leaks.py", HERE / "cli/pty.py"], options.uid)
+    scripts = [HERE / name for name in ("boxes.py", "leaks.py", "race.py", "cli/pty.py")]
+    top = publish("boxes", [px.with_name("px"), px.with_name("px-main"), tool(px, "swapper")], scripts, options.uid)
     return start_again(top, "boxes.py", options)
 
 

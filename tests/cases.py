@@ -83,6 +83,11 @@ def built(build, *names):
     return [px, *(glibc / name for name in names)]
 
 
+def tool(px, name):
+    """A program of tests/, of the build that px is of."""
+    return px.parent.parent / "glibc/tests" / name
+
+
 def publish(name, programs, scripts, uid):
     """A directory with the programs, the scripts where they lie below tests/, and work/, which is the user's."""
     top = Path(tempfile.mkdtemp(prefix=name + "."))
@@ -122,46 +127,13 @@ def attempt(function, world, px, work):
         subprocess.run(["rm", "-rf", "--", top], check=False)
 
 
-def drive(script, world, programs=("px", "px-main"), scripts=()):
+def drive(script, world, programs=("px", "px-main"), scripts=(), tools=()):
     """All of a driver whose cases take world(PX, DIRECTORY) and leave no processes that anybody would have to look for."""
     options = parser("px").parse_args()
     if options.published:
         px, work = str(options.px / "px"), str(options.px / "work")
         return tell((f.__name__, *attempt(f, world, px, work)) for f in chosen(TESTS, options.only))
     px = options.px.resolve()
-    top = publish(Path(script).stem, [px.with_name(name) for name in programs], [HERE / name for name in (script, *scripts)], options.uid)
+    found = [px.with_name(name) for name in programs] + [tool(px, name) for name in tools]
+    top = publish(Path(script).stem, found, [HERE / name for name in (script, *scripts)], options.uid)
     return start_again(top, script, options)
-
-
-# ---- races -----------------------------------------------------------------------------------------------------------
-
-SWAP = """
-import ctypes, os, sys
-libc, target, names = ctypes.CDLL(None, use_errno=True), sys.argv[2].encode(), sys.argv[3:]
-os.chdir(sys.argv[1])
-print("ready", flush=True)
-while os.getppid() != 1:
-    for name in names:
-        away = (name + "~").encode()
-        try:
-            os.symlink(target, away)
-        except OSError:
-            pass
-        libc.renameat2(-100, name.encode(), -100, away, 2)      # AT_FDCWD, RENAME_EXCHANGE: a link for a directory, and back
-"""
-
-
-class Swapper:
-    """A neighbour that swaps these names of a directory with links to a place outside, as fast as it can, as long as it is used."""
-
-    def __init__(self, directory, outside, names):
-        words = [sys.executable, "-c", SWAP, str(directory), str(outside), *names]
-        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-
-    def __enter__(self):
-        self.process.stdout.readline()
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.communicate()

@@ -6,7 +6,6 @@ names that a terminal obeys, writes that are cut short. PX and px-main beside it
 Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last "N passed, N failed, N skipped".
 """
 
-import ctypes
 import json
 import os
 import random
@@ -17,7 +16,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
@@ -25,9 +23,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
 from cases import Problem, Skip, check, drive, test  # noqa: E402
+from race import swapping  # noqa: E402
 
 LIMIT_S = 120
-RENAME_EXCHANGE = 2
 ENTRIES = 200000                        # that one call looks at: PX_WALK_ENTRIES
 SECRET = "the secret of the host"
 
@@ -36,7 +34,7 @@ class World:
     """in/ is the root `in` (rw), ro/ the root `ro`, outside/ holds what nobody may touch."""
 
     def __init__(self, px, top):
-        self.px, self.top = px, Path(top)
+        self.px, self.top, self.swapper = px, Path(top), Path(px).with_name("swapper")
         self.inside, self.ro, self.outside = (self.top / name for name in ("in", "ro", "outside"))
         for path in (self.inside, self.ro, self.outside):
             path.mkdir()
@@ -84,31 +82,6 @@ class World:
 
 # ---- races: something is swapped for a link, again and again ---------------------------------------------------------
 
-LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-class Swapping:
-    """Exchanges two names in a directory until it is told to stop."""
-
-    def __init__(self, directory, first, second):
-        self.directory, self.names = os.open(directory, os.O_RDONLY), (os.fsencode(first), os.fsencode(second))
-        self.stop = False
-        self.thread = threading.Thread(target=self.run)
-
-    def run(self):
-        while not self.stop:
-            LIBC.renameat2(self.directory, self.names[0], self.directory, self.names[1], RENAME_EXCHANGE)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stop = True
-        self.thread.join()
-        os.close(self.directory)
-
-
 def control(path):
     """Somebody who opens by name does get the secret while this goes on; otherwise the test would prove nothing."""
     end = time.monotonic() + LIMIT_S
@@ -142,7 +115,7 @@ def attack(world, times=15):
 @test
 def L2_directory_swapped_for_a_link(world):
     (world.inside / "evil").symlink_to("../outside")
-    with Swapping(world.inside, "d", "evil"):
+    with swapping(world.swapper, world.inside, "d", "evil"):
         mine, end = attack(world), time.monotonic() + LIMIT_S
         while not mine and time.monotonic() < end:
             mine = attack(world, 1)
@@ -154,7 +127,7 @@ def L2_directory_swapped_for_a_link(world):
 @test
 def L2_directory_swapped_for_an_absolute_link(world):
     (world.inside / "evil").symlink_to(world.outside)
-    with Swapping(world.inside, "d", "evil"):
+    with swapping(world.swapper, world.inside, "d", "evil"):
         attack(world, 8)
         control(world.inside / "d" / "x.md")
     world.untouched()
@@ -163,7 +136,7 @@ def L2_directory_swapped_for_an_absolute_link(world):
 @test
 def L2_file_swapped_for_a_link(world):
     (world.inside / "d" / "evil").symlink_to("../../outside/x.md")
-    with Swapping(world.inside / "d", "x.md", "evil"):
+    with swapping(world.swapper, world.inside / "d", "x.md", "evil"):
         control(world.inside / "d" / "x.md")
         for _ in range(15):
             answer = world.ask("read", "in/d/x.md")
@@ -176,7 +149,7 @@ def L2_file_swapped_for_a_link(world):
 @test
 def L4_file_swapped_for_a_pipe(world):
     os.mkfifo(world.inside / "d" / "pipe")
-    with Swapping(world.inside / "d", "x.md", "pipe"):
+    with swapping(world.swapper, world.inside / "d", "x.md", "pipe"):
         for _ in range(60):
             answer = world.ask("read", "in/d/x.md")
             check(not answer["ok"] or answer["content"] == "mine", f"read gave {answer}")
@@ -553,4 +526,4 @@ def windows_agree_with_python(world):
 
 
 if __name__ == "__main__":
-    sys.exit(drive("files.py", World))
+    sys.exit(drive("files.py", World, scripts=["race.py"], tools=["swapper"]))

@@ -22,7 +22,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
-from cases import WITHOUT_REASON, Skip, Swapper, check, drive, test  # noqa: E402  (beside this file)
+from cases import WITHOUT_REASON, Skip, check, drive, test  # noqa: E402  (beside this file)
+from race import Race, outside_of, words_of  # noqa: E402
 from wheels import make_wheel  # noqa: E402
 
 LIMIT_S = 300
@@ -461,6 +462,81 @@ def what_cannot_be_added_leaves_everything(w):
     equal(w.state(), "WConsistent", "state of the workspace")
 
 
+def killed(w, nth, *words):
+    """px, killed as it is about to do its nth rename; all of them up to then. Without nth it is let live."""
+    log = w.top / "renames"
+    strace = ["strace", "-qq", "-o", str(log), "-e", "trace=renameat", *(["-e", f"inject=renameat:signal=KILL:when={nth}"] if nth else [])]
+    done = subprocess.run([*strace, w.px, *words], cwd=w.dir, env=w.variables, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                          timeout=LIMIT_S, check=False)
+    check(nth or done.returncode == 0, f"{words}: {done.stderr}")
+    return [line.split('"')[3] for line in log.read_text().splitlines() if line.startswith("renameat(")]
+
+
+@test
+def a_killed_add_leaves_manifest_and_lock_together(w):
+    """Whichever of its files px was about to write: both are as before, or the manifest is the new one and so is the lock."""
+    w.stock()
+    if not shutil.which("strace") or subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode:
+        raise Skip("there is no strace here, or it may not trace")
+    manifest, lock = w.dir / "pyproject.toml", w.dir / "px.lock"
+    w.manifest(["alpha<2"])
+    w.ask("sync")
+    seen = set()
+    for words, found in ((("add", "beta<2"), "beta==1.5"), (("remove", "alpha"), "")):
+        before = manifest.read_bytes(), lock.read_bytes()
+        w.ask(*words)                           # so that the store has everything
+        manifest.write_bytes(before[0]), lock.write_bytes(before[1])
+        names = killed(w, 0, *words)
+        after = manifest.read_bytes(), lock.read_bytes()
+        check(after[0] != before[0] and after[1] != before[1], "nothing was changed")
+        for nth, name in enumerate(names, 1):
+            if name not in ("next.lock", "pyproject.toml", "px.lock"):
+                continue
+            manifest.write_bytes(before[0]), lock.write_bytes(before[1])
+            w.ask("sync")
+            killed(w, nth, *words)
+            now = manifest.read_bytes(), lock.read_bytes()
+            seen.add((now[0] == after[0], now[1] == after[1]))
+            check(now[0] in (before[0], after[0]) and now[1] in (before[1], after[1]), "a file is half written")
+            check(now[0] == after[0] or now[1] == before[1], f"before {name} the lock is new and the manifest is not")
+            check(w.state() in ("Consistent", "NeedsEnv"), f"before {name}: {w.state()}")
+            w.ask("sync", CI="1")               # nothing is resolved: what is there fits
+            equal((manifest.read_bytes(), lock.read_bytes()), now, "a frozen sync wrote")
+            w.ask("sync")
+            equal((manifest.read_bytes(), lock.read_bytes()), after if now[0] == after[0] else before, "after a sync")
+            check(not (w.dir / ".px/next.lock").exists() and w.state() in ("Consistent", "InitializedEmpty"), "something is left")
+        manifest.write_bytes(after[0]), lock.write_bytes(after[1])
+        check(found in w.lock(), w.lock())
+    check((True, False) in seen and (False, False) in seen, f"it was not killed where it was to be: {seen}")
+
+
+@test
+def what_a_killed_px_left_is_not_for_another_manifest(w):
+    """.px/next.lock counts while it is made for the manifest and px.lock is not: what a person wrote since stands."""
+    w.stock()
+    w.manifest(["alpha<2", "beta"])
+    w.ask("sync")
+    left = w.lock()
+    w.manifest(["alpha<2"])
+    w.ask("sync")
+    now = w.lock()
+    (w.dir / ".px/next.lock").write_text(left)
+    equal(w.state(), "Consistent", "the manifest has its lock")
+    w.manifest(["alpha<3"])
+    equal(w.state(), "NeedsLock", "the manifest has none")
+    w.manifest(["alpha<2", "beta"])
+    check(w.state() in ("Consistent", "NeedsEnv"), "what was left is for this manifest")
+    w.ask("add", "alpha")
+    check("beta==2.5" in w.lock() and "alpha==2.0" in w.lock() and not (w.dir / ".px/next.lock").exists(), w.lock())
+    w.manifest(["alpha<2"])
+    (w.dir / "px.lock").write_text(now)
+    for text in ("{", left.replace("version = 1", "version = 9", 1), ""):
+        (w.dir / ".px/next.lock").write_text(text)
+        check(w.state() in ("Consistent", "NeedsEnv"), "what cannot be read")
+    w.ask("sync")
+    check(not (w.dir / ".px/next.lock").exists() and w.lock() == now, "after a sync")
+
+
 @test
 def wheels_in_the_project_are_named_by_their_path(w):
     w.stock()
@@ -570,6 +646,21 @@ def interpreters_of_this_machine(w):
 
 
 @test
+def packages_that_cannot_be_compiled_are_there(w):
+    """A Python without its library beside it compiles nothing: its environment is made all the same, and px says so."""
+    w.stock()
+    if not Path(PYTHON).exists() or any(shutil.which("python3.12", path=place) for place in ("/usr/bin", "/usr/local/bin")):
+        raise Skip(f"{PYTHON} is not here, or Python 3.12 is")
+    path = f"{put_python(w, w.top / 'opt/bin')}:/usr/bin:/bin"
+    w.manifest(["alpha<2"], more='python = "3.12"\n')
+    done = w.run("sync", PATH=path)
+    check(done.returncode == 0 and "packages are left without byte code" in done.stderr, f"{done}")
+    equal(w.state(PATH=path), "Consistent", "state")
+    paths = (w.dir / ".px/envs/current/lib/python3.12/site-packages/px.pth").read_text().splitlines()
+    check(Path(paths[0]).is_dir() and not list(w.home.rglob("*.pyc")), f"{paths}")
+
+
+@test
 def what_cannot_be_resolved_leaves_everything(w):
     w.stock()
     w.manifest(["alpha"])
@@ -643,18 +734,23 @@ def no_pip_and_no_uv(w):
 
 @test
 def sync_follows_no_link(w):
-    """Another process swaps the directory of the environments with a link while px sync writes there: nothing outside is touched."""
+    """Another process swaps what px sync writes in a project, and the directories on the way, with links: nothing outside is touched."""
     w.stock()
-    victim = w.dir.parent / "victim"
-    victim.mkdir()
-    (victim / "current").write_text("mine")
-    w.manifest(["alpha<2"])
-    w.ask("sync")
-    for requirement in ("alpha<3", "alpha<2", "alpha<3"):
+    outside, away = outside_of(w.top), w.top / "away"
+    away.mkdir()
+    pairs = []
+    for requirement in ("alpha<2", "alpha<3"):
         w.manifest([requirement])
-        with Swapper(w.dir / ".px", victim, ["envs"]):
-            w.run("sync")
-        equal(sorted((p.name, p.read_text()) for p in victim.iterdir()), [("current", "mine")], "the directory outside")
+        w.ask("sync")
+        pairs.append(((w.dir / "pyproject.toml").read_text(), w.lock()))
+    words = words_of(Path(w.px).with_name("swapper"), away, outside, ".px", ".px/envs", ".px/logs", ".px/*.json", ".px/envs/*", "px.lock")
+    with Race(words, outside, cwd=w.dir) as race:
+        for _ in race.rounds():
+            for name, text in zip(("pyproject.toml", "px.lock"), pairs[race.seen["round"] % 2]):
+                (w.top / name).write_text(text)
+                (w.top / name).rename(w.dir / name)
+            race.look(w.dir / ".px")
+            race.seen["worked"] += w.run("sync", "--frozen").returncode == 0
 
 
 @test
@@ -943,4 +1039,4 @@ def code_of_packages_reaches_the_index_alone(w):
 
 
 if __name__ == "__main__":
-    sys.exit(drive("project.py", World, PROGRAMS, ["wheels.py"]))
+    sys.exit(drive("project.py", World, PROGRAMS, ["wheels.py", "race.py"], ["swapper"]))

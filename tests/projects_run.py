@@ -654,6 +654,86 @@ def P34_nothing_of_the_project_is_written(w):
     equal(sorted(str(p) for p in w.home.rglob("*.pyc")), store, "compiled files in the store")
 
 
+SEEN = """import compiled.deep.module as m, importlib.util, json, os
+data = open(m.__cached__, "rb").read()
+source = open(m.__file__, "rb").read()
+print(json.dumps([m.__file__, m.__cached__, int.from_bytes(data[4:8], "little"), data[8:16] == importlib.util.source_hash(source), m.name.__code__.co_filename,
+                  sorted(os.listdir(os.path.dirname(m.__cached__)))]))
+"""
+
+
+def with_modules():
+    return Wheel("compiled", "1", {"compiled/__init__.py": b"", "compiled/deep/__init__.py": b"", "compiled/deep/broken.py": b"this is no Python\n",
+                                   "compiled/deep/module.py": b"def name(x):\n    return x in {None, 'a', 1.5}\n",
+                                   "compiled/deep/__pycache__/module.cpython-311.pyc": b"of another time"})
+
+
+@test
+def packages_have_byte_code_here(w):
+    """Made once for a package and this machine's Python, by two that ask at one time, for both; and made again where it was changed."""
+    home = {"PX_HOME": str(w.top / "another home")}
+    other = World.__new__(World)
+    other.__dict__ = {**w.__dict__, "dir": w.top / "other"}
+    other.dir.mkdir()
+    w.project(tool(), with_modules(), sandbox=False)
+    for one, wheels in ((w, (tool(), with_modules())), (other, (with_modules(),))):
+        one.manifest(wheels)
+        (one.dir / "requirements.txt").write_text("".join(f"{x.name}=={x.version} --hash=sha256:{x.sha256()}\n" for x in wheels))
+    both = [subprocess.Popen([w.px, "sync"], cwd=one.dir, env=w.variables(**home), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True) for one in (w, other)]
+    for child in both:
+        said = child.communicate(timeout=LIMIT_S)[0]
+        equal(child.returncode, 0, f"a sync beside another: {said}")
+    found = {tuple(map(str, json.loads(one.out("run", "python", "-c", SEEN, **home)))) for one in (w, other)}
+    equal(len(found), 1, f"one for both: {found}")
+    source, cached, flags, same, name, names = json.loads(w.out("run", "python", "-I", "-c", SEEN, **home))
+    check(source.startswith(home["PX_HOME"] + "/store/trees/") and cached.startswith(os.path.dirname(source) + "/__pycache__/"), f"{source} {cached}")
+    equal((flags, same, name), (1, True, source), "an unchecked hash, and the path of its source")
+    equal(names, ["__init__.cpython-311.pyc", "module.cpython-311.pyc"], "what could be compiled")
+    check(w.run("run", "demo", **home).returncode == 3, "the script of a package")
+    before = Path(cached).read_bytes()
+    os.chmod(cached, 0o600)
+    Path(cached).write_bytes(before + b"changed")
+    done = w.run("run", "python", "-c", SEEN, status=0, **home)
+    check("is not what px stored" in done.stderr and Path(json.loads(done.stdout)[1]).read_bytes() == before, f"what was changed: {done}")
+
+
+@test
+def a_stale_environment_is_made_once(w):
+    """The lock is another than the one that was synced: run makes the environment, writes nothing in the project, and has it the next time."""
+    home = {"PX_HOME": str(w.top / "another home")}
+    w.project(tool(), sandbox=False)
+    w.run("sync", status=0, **home)
+    more = Wheel("more", "1", {"more.py": b"value = 'there'\n"})
+    more.write(w.wheels)
+    w.manifest((tool(), more))
+    (w.dir / "requirements.txt").write_text("".join(f"{x.name}=={x.version} --hash=sha256:{x.sha256()}\n" for x in (tool(), more)))
+    before = tree(w.dir)
+    for _ in range(2):
+        equal(w.out("run", "python", "-c", "import more; print(more.value)", **home), "there\n", "it runs")
+        w.out("sandbox", "clean", **home)       # what has no name goes, and archives with it
+        for path in w.wheels.iterdir():
+            path.unlink()
+    equal(tree(w.dir), before, "the project")
+    check(w.run("status", **home).returncode == 1, "px status says what px sync would write")
+    w.refused("run", "--frozen", "python", "-c", "", code="PX201", **home)
+
+
+@test
+def own_variables_are_not_the_projects(w):
+    """By these a program finds its environment: [tool.px.env] does not set them, here as little as in the box; -e does."""
+    w.project(more='[tool.px.env]\nMODE = "of the project"\nPATH = "/mine"\nPX_PROJECT_ROOT = "/mine"\nPX_SANDBOX_ID = "mine"\nVIRTUAL_ENV = "/mine"\n')
+    here, inside = (w.shows(*where, "show.py")["env"] for where in (HOST, BOX))
+    equal((here["MODE"], here["PX_PROJECT_ROOT"]), ("of the project", str(w.dir)), "on this machine")
+    check(here["PATH"].startswith(here["VIRTUAL_ENV"] + "/bin:") and "/mine" not in here.values(), f"{here}")
+    equal((inside["MODE"], inside["PX_PROJECT_ROOT"], inside["VIRTUAL_ENV"]), ("of the project", "/app", "/px/env"), "in the box")
+    check(inside["PATH"].startswith("/px/env/bin:") and len(inside["PX_SANDBOX_ID"]) == 64, f"{inside}")
+    equal(w.shows(*BOX, "-e", "VIRTUAL_ENV=/mine", "show.py")["env"]["VIRTUAL_ENV"], "/mine", "by -e")
+    said = w.run("status").stdout
+    for name in ("PATH", "PX_PROJECT_ROOT", "PX_SANDBOX_ID", "VIRTUAL_ENV"):
+        check(f"[tool.px.env] names {name}, which px sets itself" in said, said)
+
+
 @test
 def P35_a_missing_library_is_named(w):
     w.project()
@@ -925,6 +1005,149 @@ def what_a_source_needs_is_learned_on_the_base(w):
     w.manifest([Wheel("lost", "1.0")], more="[tool.px.sandbox.capabilities]\npostgres = true\n")
     why = " ".join(w.refused("sync", code="PX120", reason="resolve_failed")["details"]["why"])
     check("libpq-fe.h" in why and "px sandbox add" not in why, f"a circle: {why}")
+
+
+# ---- actions of tasks -------------------------------------------------------------------------------------------------
+
+
+SEEN = """import demo, demo_tool, json, os, sys
+place = sys.argv[1]
+def tried(act):
+    try:
+        return act() and "done"
+    except OSError as error:
+        return type(error).__name__
+print(json.dumps({"own": demo.__file__, "tool": demo_tool.__file__, "env": dict(os.environ), "cwd": os.getcwd(), "exe": sys.executable,
+                  "written": [tried(lambda: open(path, "a").write("x")) for path in (demo_tool.__file__, os.environ["VIRTUAL_ENV"] + "/new")[:2 * int(sys.argv[2])]],
+                  "home": {name: sorted(os.listdir(os.path.join(place, name))) for name in ("", "envs", "store", "store/trees")}}))
+open("made.txt", "w").write("made")
+"""
+
+
+def ast_grep():
+    """As the real one is: programs, no modules."""
+    said = b"#!/bin/sh\necho \"ast-grep $*\"\n"
+    return Wheel("ast-grep-cli", "0.1", {f"ast_grep_cli-0.1.data/scripts/{name}": (said, 0o100755) for name in ("ast-grep", "sg")}, pure=False)
+
+
+def task(w, *words, config="own.yaml", status=None, **more):
+    """px task of the project's directory, as JSON."""
+    named = ("--config", config) if config else ()
+    done = w.run("--json", "task", words[0], *named, *words[1:], status=status, **more)
+    return json.loads(done.stdout)
+
+
+def trees_of(w):
+    """The project's environment, and the trees of its packages, by its record."""
+    profile = json.loads((w.dir / ".px/state.json").read_text())["current_env"]["profile_oid"]
+    record = json.loads((w.home / "sandbox/envs" / profile / "manifest.json").read_text())
+    return profile, sorted(set(record["refs"]["trees"]) - {record["tree"]})
+
+
+@test
+def actions_have_the_environment(w):
+    """project: its packages, programs and variables, and the workspace as the project; nothing else of the store, and read-only."""
+    put(w.dir, {"src/demo/__init__.py": OWN})
+    w.project(tool(), fake_pytest(), ast_grep(), more=SAID + BUILD + '[tool.px.env]\nMODE = "of the project"\nOTHER = "of the project"\n', sandbox=False)
+    profile, trees = trees_of(w)
+    for overlay, jail in (("auto", True), ("never", True), ("auto", False)):
+        put(w.dir, {"own.yaml": f"project: .\noverlay: {overlay}\nenable_jail: {str(jail).lower()}\nenv: [OTHER=mine]\n"
+                                "allowed_binaries: [python, demo, mycli, pytest, sg, ast-grep]\n"})
+        name = f"{overlay}-{jail}"
+        task(w, "prepare", name, "--from", ".", status=0)
+        answer = task(w, "apply", name, "--", "python", "-c", SEEN, str(w.home), str(int(jail)))       # without a jail they are the caller's own files
+        check(answer.get("exit_code") == 0 and answer["changed_files"] == ["made.txt"], f"{name}: {str(answer)[:900]}")
+        seen = json.loads(answer["stdout"])
+        env = f"{w.home}/envs/{profile}"
+        equal(answer["cmd"][0], f"{env}/bin/python", "its Python")
+        equal(seen["own"], f"{seen['cwd']}/src/demo/__init__.py", "the project's own package is the workspace's")
+        check(seen["tool"].startswith(f"{w.home}/store/trees/"), f"a package: {seen['tool']}")
+        expected = {"VIRTUAL_ENV": env, "PX_PROJECT_ROOT": seen["cwd"], "MODE": "of the project", "OTHER": "mine"}
+        equal({key: seen["env"].get(key) for key in expected}, expected, f"{name}: variables")
+        check(seen["env"]["PATH"].startswith(f"{env}/bin:"), seen["env"]["PATH"])
+        if jail:
+            equal(seen["cwd"], "/workspace", "the workspace")
+            equal(seen["home"], {"": ["envs", "store"], "envs": [profile], "store": ["trees"], "store/trees": trees}, "of the store")
+            check("done" not in seen["written"], f"written: {seen['written']}")
+        for words, code, out in ((("demo", "a"), 3, "tool a\n"), (("pytest", "-q"), 0, None), (("sg", "scan"), 0, "ast-grep scan\n"),
+                                 (("ast-grep", "run"), 0, "ast-grep run\n"), (("mycli",), 5, None)):
+            answer = task(w, "apply", name, "--", *words)
+            check(answer.get("exit_code") == code and (out is None or answer["stdout"] == out), f"{name}, {words}: {str(answer)[:500]}")
+        equal(task(w, "apply", name, "--", "demo-tool")["error"], "not_allowed", "what is in the environment must be listed as well")
+    lines = [{"task": f"b{i}", "from": "auto-True", "id": i, "command": ["python", "-c", "import demo_tool; print(demo_tool.__file__)"]} for i in range(6)]
+    put(w.dir, {"a.jsonl": "".join(json.dumps(line) + "\n" for line in lines)})
+    put(w.dir, {"own.yaml": "project: .\n"})
+    told = [json.loads(line) for line in w.out("task", "run", "--config", "own.yaml", "--jobs", "3", "--from", "a.jsonl").splitlines()]
+    check(len(told) == 6 and all(one["exit_code"] == 0 and "/store/trees/" in one["stdout"] for one in told), f"run: {str(told)[:600]}")
+    journal = [json.loads(line) for line in w.out("task", "log", "b0").splitlines()]
+    equal(journal[-1]["cmd"][0], f"{w.home}/envs/{profile}/bin/python", "the journal")
+
+
+@test
+def an_action_makes_no_environment(w):
+    """What is not ready is said, with what to do; nothing is built or written for it, and what needs no environment works on."""
+    put(w.dir, {"own.yaml": "project: .\n"})
+    w.manifest([tool()])
+    tool().write(w.wheels)
+    (w.dir / "requirements.txt").write_text(f"demo-tool==1.2 --hash=sha256:{tool().sha256()}\n")
+    task(w, "prepare", "t", "--text", "a=1", status=0)
+    before = tree(w.dir)
+
+    def refused(code, reason, status=125):
+        answer = task(w, "apply", "t", "--", "python", "-c", "", status=status)
+        equal((answer["details"]["code"], answer["details"]["reason"]), (code, reason), str(answer)[:600])
+        check("px sync" in answer["details"]["fix"][0] and str(w.dir) in answer["details"]["fix"][0], str(answer["details"]))
+    refused("PX201", "missing_env")
+    put(w.dir, {"a.jsonl": '{"task": "t", "command": ["python", "-c", ""]}\n'})
+    check("PX201" in w.run("task", "run", "--config", "own.yaml", "--from", "a.jsonl", status=1).stderr, "run")
+    (w.dir / "a.jsonl").unlink()
+    equal(tree(w.dir), before, "something was written")
+    check(not (w.dir / ".px").exists(), "the project has a state")
+    w.run("sync", status=0)
+    equal(task(w, "apply", "t", "--", "python", "-c", "import demo_tool")["exit_code"], 0, "once it is there")
+    w.manifest([tool(), fake_pytest()])
+    refused("PX120", "missing_lock")       # a requirements.txt that does not hold everything is none
+    for words in (("show", "t"), ("log", "t"), ("cleanup", "t")):
+        w.run("task", *words[:1], "--config", "own.yaml", *words[1:], status=0)
+    (w.dir / "pyproject.toml").unlink()
+    (w.dir / "requirements.txt").unlink()
+    task(w, "prepare", "t", "--text", "a=1", status=0)
+    equal(task(w, "apply", "t", "--", "python", "-c", "", status=125)["details"]["code"], "PX100", "no project")
+    put(w.dir, {"own.yaml": "project: nowhere\n"})
+    equal(task(w, "show", "t", status=1)["details"]["code"], "PX400", "no directory")
+
+
+@test
+def a_found_configuration_names_a_project_below(w):
+    """configs/sandbox.yaml comes with a repository: the project is in it, and no workspace."""
+    w.project(tool(), sandbox=False)
+    put(w.dir, {"configs/sandbox.yaml": "project: .\n", "sub/configs/sandbox.yaml": "project: .\n"})
+    task(w, "prepare", "t", "--from", ".", config=None, status=0)
+    equal(task(w, "apply", "t", "--", "python", "-c", "import demo_tool", config=None)["exit_code"], 0, "its own")
+    for line, cwd in (("..", "sub"), (f"{json.dumps(str(w.dir))}", "sub"), (".", "sub"), (".sandbox/t", ".")):
+        put(w.dir / cwd, {"configs/sandbox.yaml": f"project: {line}\n"})
+        for words in (("prepare", "u", "--text", "a=1"), ("apply", "u", "--", "python", "-c", "import demo_tool")):
+            answer = task(w, *words, config=None, cwd=w.dir / cwd)
+            if "details" in answer:
+                break
+        equal((answer["details"]["code"], answer["details"]["field"]), ("PX050", "project"), f"{line}: {str(answer)[:400]}")
+        check("--config" in " ".join(answer["details"]["fix"]), str(answer["details"]))
+
+
+@test
+def actions_have_the_environment_in_a_base(w):
+    """Of a base that has the same Python; another base is refused with the reason."""
+    w.project(tool(), ast_grep())
+    put(w.dir, {"own.yaml": "project: .\nbase: debian-12\nallowed_binaries: [python, demo, sg, cat]\n", "root/usr/nothing": "x",
+                "none.yaml": "project: .\nbase: none\n"})
+    task(w, "prepare", "t", "--text", "a=1", status=0)
+    answer = task(w, "apply", "t", "--", "python", "-c", "import demo_tool, os; print(os.path.exists('/etc/fixture'), os.getcwd())")
+    equal(answer["stdout"], "True /workspace\n", str(answer)[:500])
+    equal(task(w, "apply", "t", "--", "demo", "b")["stdout"], "tool b\n", "a script")
+    equal(task(w, "apply", "t", "--", "sg", "b")["stdout"], "ast-grep b\n", "a program")
+    w.run("sandbox", "base", "import", "none", "root", status=0)
+    answer = task(w, "apply", "t", "--", "python", "-c", "", config="none.yaml", status=125)
+    equal((answer["details"]["code"], answer["details"]["reason"]), ("PX900", "python_version"), str(answer)[:500])
 
 
 # ---- running them ----------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ import real  # noqa: E402
 from cases import Skip, parser, publish, start_again, tell, verdict_of  # noqa: E402
 
 LIMIT_S = 1500
-PROGRAMS = ("px-main", "px-layer")      # beside px, for what has to be in its store
+PROGRAMS = ("px-main", "px-layer", "tests/swapper")     # beside px, for what has to be in its store, and for races
 FRAMEWORKS = ("pydantic-ai-slim==2.66.0", "deepagents==0.7.32", "smolagents==1.26.0", "openai-agents==0.24.0")  # langchain-core comes with the second
 
 
@@ -61,6 +61,7 @@ def prepare(build, options):
         top / "cases",
         ignore=shutil.ignore_patterns("__pycache__"),
     )
+    shutil.copy(HERE / "race.py", top / "cases")
     shutil.copytree(
         repo / "examples" / "python",
         top / "examples",

@@ -26,7 +26,7 @@ def place(top):
 
 def environment():
     """What says how this machine reaches the world."""
-    kept = ("PX_APT_", "PIP_", "SSL_CERT", "REQUESTS_CA", "CURL_CA")
+    kept = ("PX_APT_", "PIP_", "UV_", "SSL_CERT", "REQUESTS_CA", "CURL_CA")
     return {name: value for name, value in os.environ.items() if name.startswith(kept) or name.lower().endswith("_proxy")}
 
 

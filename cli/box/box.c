@@ -172,7 +172,7 @@ static int box_start(struct cli *cli, int argc, char **argv)
     struct px_err e = {0};
     struct started s = {.talk = -1};
     if (parse_options(cli, argc, argv, &o, &e) < 0)
-        return say_error(cli, &e, 1);
+        return say_error(cli, &e, status_of_words(&e));
     int status;
     if (o.help)
         status = print_help(find_command("box"));
@@ -308,13 +308,17 @@ static const struct {
 
 int cmd_box(struct cli *cli, int argc, char **argv)
 {
+    static const char list[] = "Write px box start, exec, list, show, logs, attach, copy, signal or stop.\n"
+                               "px box --help says more.";
+    struct px_near near = {.written = argc > 0 ? argv[0] : ""};
+    char fix[256];
     close_inherited();
     open_missing_stdio();
-    for (size_t i = 0; argc > 0 && i < sizeof verbs / sizeof verbs[0]; i++)
+    for (size_t i = 0; argc > 0 && i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(verbs[i].name, argv[0]) == 0)
             return verbs[i].run(cli, argc - 1, argv + 1);
-    return usage_error(cli, USAGE_STATUS,
-                       "Write px box start, exec, list, show, logs, attach, copy, signal or stop.\n"
-                       "px box --help says more.",
+        px_near_try(&near, verbs[i].name);
+    }
+    return usage_error(cli, USAGE_STATUS, likely_verb(&near, "box", list, fix, sizeof fix),
                        argc > 0 ? "px box knows no '%s'" : "px box needs to know what to do%s", argc > 0 ? argv[0] : "");
 }

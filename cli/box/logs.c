@@ -121,9 +121,11 @@ static int find_command_of(struct px_living *living, const char *name, const cha
         *ret = found;
         return 0;
     }
-    return make_error(e, 40, "px box show NAME lists them. Start one: px box exec NAME -d -- COMMAND.",
-                      wanted ? "box '%s' has no detached command %s" : "box '%s' has no detached command%s", name,
-                      wanted ? wanted : "");
+    (void)make_error(e, 40, "px box show NAME lists them. Start one: px box exec NAME -d -- COMMAND.",
+                     wanted ? "box '%s' has no detached command %s" : "box '%s' has no detached command%s", name,
+                     wanted ? wanted : "");
+    (void)snprintf(e->why, sizeof e->why, "Only commands that were started with -d have a log.");
+    return -1;
 }
 
 static int open_follow(struct follow *f, const char *name, const char *wanted, struct px_err *e)

@@ -11,7 +11,7 @@ static const char *text_of(const json_t *answer, const char *object, const char 
 
 static void row(const char *label, const char *fmt, const char *a, const char *b)
 {
-    print("%-10s", label);
+    print("%-9s ", label);
     print(fmt, a, b);
     print("\n");
 }

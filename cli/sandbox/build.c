@@ -1,6 +1,6 @@
 /* px sandbox build: an image from a base and capabilities. */
-#include "cli/sandbox/sandbox.h"
 #include "cli/sandbox/project.h"
+#include "cli/sandbox/sandbox.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* px sandbox: environments, the store they live in, and what boxes hold. */
-#include "cli/sandbox/sandbox.h"
 #include "cli/sandbox/project.h"
+#include "cli/sandbox/sandbox.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,11 +79,14 @@ int cmd_sandbox(struct cli *cli, int argc, char **argv)
 {
     static const char write[] =
         "Write px sandbox add, remove, explain, base, build, update, capabilities, list, status, delete, gc, clean or verify.\npx sandbox --help says more.";
+    struct px_near near = {.written = argc > 0 ? argv[0] : ""};
+    char fix[256];
     for (size_t i = 0; argc > 0 && i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(verbs[i].name, argv[0]) == 0)
             return verbs[i].run(cli, argc - 1, argv + 1);
+        px_near_try(&near, verbs[i].name);
     }
-    return usage_error(cli, USAGE_STATUS, write,
+    return usage_error(cli, USAGE_STATUS, likely_verb(&near, "sandbox", write, fix, sizeof fix),
                        argc > 0 ? "px sandbox knows no '%s'" : "px sandbox needs to know what to do%s",
                        argc > 0 ? argv[0] : "");
 }

@@ -1,6 +1,6 @@
 /* px sandbox list, status, gc, clean: what the store holds, and removing what is not needed. */
-#include "cli/sandbox/sandbox.h"
 #include "cli/sandbox/project.h"
+#include "cli/sandbox/sandbox.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -287,7 +287,7 @@ static int verify(struct asked *asked, const struct options *o)
     ask.stop = asked->signals = open_signals();
     ask.use_stop = ask.stop >= 0;
     if (px_verify_run(&ask, &report, &e) < 0)
-        return say_error(asked->cli, &e, 1);
+        return say_error(asked->cli, &e, status_of_words(&e));
     int status = answer(asked, report, &e);
     px_verify_free(report);
     return status;
@@ -300,7 +300,7 @@ int sandbox_verify(struct cli *cli, int argc, char **argv)
     struct px_err e = {0};
     int status;
     if (split_words(&asked, argc, argv, &e) < 0 || parse_options(cli, asked.argc, asked.argv, &o, &e) < 0) {
-        status = say_error(cli, &e, e.code == PX_E_USAGE ? USAGE_STATUS : 1);
+        status = say_error(cli, &e, status_of_words(&e));
     } else {
         cli->verbose = asked.request.quiet ? -1 : asked.request.verbose ? 1 : cli->verbose;
         status = o.help ? print_help(find_command("sandbox")) : asked.request.list ? print_list(&asked) : verify(&asked, &o);

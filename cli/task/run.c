@@ -61,9 +61,11 @@ int verb_run(struct call *c)
         return say_error(c->cli, &c->e, USAGE_STATUS);
     batch.name = c->w.name ? c->w.name : *name ? name : NULL;
     allow_many_files();
+    int r = px_tasks_ready(c->tasks, &c->e);
     wipe_environment();
     progress_begin(&shown, c->cli->verbose < 0 || !isatty(STDERR_FILENO));
-    int r = px_tasks_run(c->tasks, &batch, &count, &c->e);
+    if (r >= 0)
+        r = px_tasks_run(c->tasks, &batch, &count, &c->e);
     progress_end(&shown);
     if (batch.actions > STDIN_FILENO)
         (void)close(batch.actions);

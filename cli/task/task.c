@@ -1,5 +1,7 @@
 /* px task: workspaces, actions in them, and their branches. */
 #include "cli/task/task.h"
+#include "task.h"
+#include "words.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -303,9 +305,11 @@ static int act(struct call *c, bool test)
     }
     if (c->w.action)
         action.command = command;
+    int r = px_tasks_ready(c->tasks, &c->e);
     wipe_environment();
-    int status = px_task_apply(c->tasks, c->w.names[0], &action, &run, &c->e) < 0 ? say_error(c->cli, &c->e, START_STATUS)
-                                                                               : tell(c, run);
+    if (r >= 0)
+        r = px_task_apply(c->tasks, c->w.names[0], &action, &run, &c->e);
+    int status = r < 0 ? say_error(c->cli, &c->e, START_STATUS) : tell(c, run);
     px_task_run_free(run);
     free(command);
     json_decref(json);
@@ -459,13 +463,15 @@ int cmd_task(struct cli *cli, int argc, char **argv)
     struct call c = {.cli = cli};
     const struct verb *v = verbs;
     const char *name = argc ? argv[0] : "";
-    while (v->name && strcmp(v->name, name) != 0)
-        v++;
+    struct px_near near = {.written = name};
+    char fix[128];
+    for (; v->name && strcmp(v->name, name) != 0; v++)
+        px_near_try(&near, v->name);
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return print_help(find_command("task"));
     if (!v->name)
-        return usage_error(cli, USAGE_STATUS, "Run `px task --help`.",
+        return usage_error(cli, USAGE_STATUS, likely_verb(&near, "task", "Run `px task --help`.", fix, sizeof fix),
                            "px task knows prepare, apply, test, diff, fork, apply-from, show, export, checkout, log, cleanup, run and report");
     close_inherited();
     open_missing_stdio();

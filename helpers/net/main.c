@@ -1,10 +1,13 @@
 /* px-net: takes its orders, confines itself, and carries until its engine hangs up. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/nsfs.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
@@ -76,6 +79,15 @@ static int add_published(struct relay *r, uint32_t port, int *fd)
     return relay_watch(r, &l->w, 0);
 }
 
+/* Into a network namespace of the caller's, by way of the user namespace that owns it if he has no privilege here. */
+static int enter(int network)
+{
+    if (network < 0 || setns(network, CLONE_NEWNET) == 0)
+        return network < 0 ? -EBADF : 0;
+    px_auto_fd int user = ioctl(network, NS_GET_USERNS);
+    return user < 0 || setns(user, CLONE_NEWUSER) < 0 || setns(network, CLONE_NEWNET) < 0 ? -errno : 0;
+}
+
 static int obey(struct relay *r, const struct px_net_order *o, int *fd)
 {
     switch ((enum px_net_order_kind)o->kind) {
@@ -103,6 +115,8 @@ static int obey(struct relay *r, const struct px_net_order *o, int *fd)
         return add_published(r, o->port, fd);
     case PX_ORDER_PUBLISH_UDP:
         return udp_add(r, o->port, fd);
+    case PX_ORDER_OUTSIDE:
+        return enter(*fd);
     case PX_ORDER_GO:
         return 1;
     }

@@ -116,7 +116,7 @@ PX_API long px_living_log(struct px_living *living, unsigned command, enum px_st
  * An existing directory as the target gets the source into it; what else is there is replaced by a file, and never merged with
  * a directory. Relative paths of the box begin in the directory of its commands. From the box only regular files and
  * directories come, without set-id bits and no more than size_max ("512m"; NULL: 4g); *ret_skipped counts what was left out:
- * links, devices. On failure nothing is left on the host. */
+ * links, devices. A path of the host that is a link which a box may have made is refused. On failure nothing is left on the host. */
 PX_API void px_living_cancel_on(struct px_living *living, int fd);      /* when it is readable a copy is given up; -1: never */
 PX_API int px_living_copy_in(struct px_living *living, const char *host_path, const char *box_path, struct px_err *e);
 PX_API int px_living_copy_out(struct px_living *living, const char *box_path, const char *host_path, const char *size_max,

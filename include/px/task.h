@@ -40,6 +40,7 @@ struct px_tasks_config {
     bool overlay;               /* false: every action runs on a copy */
     bool jail;                  /* enable_jail: true; false: no box, rlimits alone, on a copy, as the result says (tier, missing) */
     const char *base;           /* of the store, as in the policy; NULL: the host's /usr */
+    const char *project;        /* a directory of a px project, whose environment actions have; NULL: none */
     /* Lists that end with NULL; empty by default. */
     const char *const *path;    /* directories before the box's PATH; the box shows them read-only where they are */
     const char *const *binds;   /* paths that it shows in the same way */
@@ -51,6 +52,10 @@ struct px_tasks_config {
 PX_API int px_tasks_new(const char *file, struct px_tasks **ret_tasks, struct px_err *e);
 PX_API void px_tasks_free(struct px_tasks *tasks);
 PX_API const struct px_tasks_config *px_tasks_config(const struct px_tasks *tasks);
+/* Whether actions can be run: the environment of `project` is there, as `px sync` has made it. It is looked for once, here or
+ * by the first action; nothing is made, fetched or run for it. PX100, PX120, PX201 or PX900 say what is missing. For who
+ * clears the variables of the process before the first action: PATH and PX_HOME count here. */
+PX_API int px_tasks_ready(const struct px_tasks *tasks, struct px_err *e);
 
 /* ---- workspaces ---- */
 

@@ -9,7 +9,8 @@
  *
  * Every check starts real boxes with the caller's policy: a forbidden act has to fail and its permitted neighbour to work.
  * For the run there are things in reach that no box may touch: a secret file, sockets, IPC objects, a terminal, a key, a
- * process, a descriptor that was left open. All are the run's own and are removed at its end, also if the caller dies.
+ * process, a descriptor that was left open; and servers (px-outside) that only boxes of the run lead to. All are the run's
+ * own and are removed at its end, also if the caller dies.
  *
  * Beyond the rules of px/px.h: the run forks once, so call it from a program of one thread; it plants a key in the session
  * keyring and holds a descriptor without close-on-exec while it lasts. */

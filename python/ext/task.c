@@ -81,10 +81,10 @@ static PyObject *tasks_config(PyObject *object, PyObject *none)
 {
     const struct px_tasks_config *c = px_tasks_config(tasks_of(object));
     (void)none;
-    return Py_BuildValue("NNKKKNKNNNNz", PyUnicode_DecodeFSDefault(c->work_root), PyUnicode_DecodeFSDefault(c->logs_dir),
+    return Py_BuildValue("NNKKKNKNNNNzz", PyUnicode_DecodeFSDefault(c->work_root), PyUnicode_DecodeFSDefault(c->logs_dir),
                          (unsigned long long)c->timeout_msec, (unsigned long long)c->cpu_time_msec, (unsigned long long)c->memory_bytes,
                          list_of(c->allowed), (unsigned long long)c->log_bytes_max, PyBool_FromLong(c->overlay),
-                         list_of(c->path), list_of(c->binds), list_of(c->env), c->base);
+                         list_of(c->path), list_of(c->binds), list_of(c->env), c->base, c->project);
 }
 
 /* ---- answers ---- */
@@ -439,7 +439,7 @@ static void run_dealloc(PyObject *object)
 static PyMethodDef methods[] = {
     {"config", tasks_config, METH_NOARGS,
      "(work_root, logs_dir, timeout_msec, cpu_time_msec, memory_bytes, allowed, log_bytes_max, overlay, path, binds, "
-     "env, base)"},
+     "env, base, project)"},
     {"prepare", tasks_prepare, METH_VARARGS, "prepare(id, ((path, bytes), ...)): makes the workspace or adds to it; its path."},
     {"cleanup", tasks_cleanup, METH_VARARGS, "cleanup(id): removes the workspace, if there is one."},
     {"fork", tasks_fork, METH_VARARGS, "fork(id, new): a branch that begins as the workspace is."},

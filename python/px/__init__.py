@@ -15,8 +15,8 @@ try:
     from . import _px
 except ImportError as error:  # pragma: no cover - of machines that lack a library
     raise ImportError(
-        f"{error}. px needs Linux on x86-64, Python 3.11 and the libraries jansson and libcrypto "
-        "(Debian: apt-get install libjansson4 libssl3), and a package that was built: pip install ./python"
+        f"{error}. px needs Linux on x86-64, Python 3.11 and the libraries jansson, libcrypto and libyaml "
+        "(Debian: apt-get install libjansson4 libssl3 libyaml-0-2), and a package that was built: pip install ./python"
     ) from error
 
 from ._async import Sandbox, SandboxedProcess

@@ -58,7 +58,21 @@ class Tasks:
     def __new__(cls, file: _Path | None) -> Tasks: ...
     def config(
         self,
-    ) -> tuple[str, str, int, int, int, list[str], int, bool, list[str], list[str], list[str], str | None]: ...
+    ) -> tuple[
+        str,
+        str,
+        int,
+        int,
+        int,
+        list[str],
+        int,
+        bool,
+        list[str],
+        list[str],
+        list[str],
+        str | None,
+        str | None,
+    ]: ...
     def prepare(self, task: str, files: tuple[tuple[str, bytes], ...]) -> str: ...
     def cleanup(self, task: str) -> None: ...
     def fork(self, task: str, new: str) -> None: ...

@@ -13,7 +13,8 @@ from ._errors import SandboxError
 NO_CGROUP = 13  # PX013
 VALUE = r"[A-Z]{2,}|outbound|loopback|none|host|try|[\w-]*\d(?:[\w.*-]*\w)?"
 OPTION = re.compile(rf"(?<!systemd-run )(?<!px exec )(?<![\w`-])--([a-z]+(?:-[a-z]+)*)(?:[ =]({VALUE})(?=[\s.,;:)]|$))?")
-PORT = re.compile(r"(?<!\S)-p (\d+):(\d+)(/udp)?")
+PORT = re.compile(r"(?<!\S)(?:-p|--publish) (\d+):(\d+)(?:/tcp|(/udp))?")
+BIND = re.compile(r"(?<!\S)-v (\S*[^\s.,;:)])")
 FIELDS = frozenset(field[0] for field in _px.fields())
 
 
@@ -78,6 +79,7 @@ def translated(text: str, names: Names) -> str:
         return name if "=" in name or not value else f"{name}={shown}"
 
     text = PORT.sub(lambda found: f"forward_port({found[2]}, {found[1]}" + (', "udp")' if found[3] else ")"), text)
+    text = BIND.sub(lambda found: f'policy={{"bind": ["{found[1]}"]}}', text)
     return OPTION.sub(named, text).replace("px box start", "Sandbox()")
 
 

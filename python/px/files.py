@@ -20,7 +20,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from . import _px
 from ._errors import (
@@ -78,7 +78,11 @@ class PathConfig:
     def __post_init__(self) -> None:
         if self.mode not in ("ro", "rw"):
             raise ValueError(f"mode: '{self.mode}' is neither ro nor rw")
-        if self.max_file_bytes is not None and self.max_file_bytes <= 0:
+        if self.max_file_bytes is None:
+            return
+        if not isinstance(self.max_file_bytes, int):
+            raise TypeError(f"max_file_bytes: a number of bytes is wanted, not {self.max_file_bytes!r}")
+        if self.max_file_bytes <= 0:
             raise ValueError("max_file_bytes: a positive number is wanted")
 
 
@@ -111,6 +115,7 @@ class ReadResult:
     chars_read: int
 
 
+@runtime_checkable
 class FileSandboxProtocol(Protocol):
     """What a toolset needs of a file sandbox; FileSandbox is one."""
 

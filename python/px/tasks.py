@@ -72,6 +72,7 @@ class SandboxConfig:
     path, binds:         directories before the box's PATH, and paths that the box shows read-only where they are
     env:                 "NAME=VALUE" of every action
     base:                a base or an image of the store, in whose file system actions run; "": the host's /usr
+    project:             the directory of a px project, whose environment actions have as px sync made it; "": none
     """
 
     work_root: StrPath = ".sandbox"
@@ -88,12 +89,26 @@ class SandboxConfig:
     binds: Sequence[StrPath] = ()
     env: Sequence[str] = ()
     base: str = ""
+    project: StrPath = ""
 
     @classmethod
     def load(cls, file: StrPath | None = None) -> SandboxConfig:
         """What a YAML file says; None: configs/sandbox.yaml, or the defaults without it. Makes the directories."""
-        read = _px.Tasks(file).config()
-        work_root, logs_dir, timeout, cpu_time, memory, allowed, log_max, overlay, path, binds, env, base = read
+        (
+            work_root,
+            logs_dir,
+            timeout,
+            cpu_time,
+            memory,
+            allowed,
+            log_max,
+            overlay,
+            path,
+            binds,
+            env,
+            base,
+            project,
+        ) = _px.Tasks(file).config()
         return cls(
             work_root,
             logs_dir,
@@ -107,6 +122,7 @@ class SandboxConfig:
             binds=tuple(binds),
             env=tuple(env),
             base=base or "",
+            project=project or "",
         )
 
 

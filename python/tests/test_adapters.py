@@ -59,6 +59,35 @@ def test_more_than_is_kept_is_dropped_and_said():
     assert not both("head -c 1000 /dev/zero", limit=1000).truncated
 
 
+def test_a_long_output_has_its_beginning_and_its_end():
+    done = both("seq 1 100000; seq 1 100000 >&2; exit 3", limit=1000)
+    for text in (done.stdout, done.stderr):
+        head, mark, tail = text.partition(" bytes left out ...]\n")
+        assert (head[:4], mark != "", tail[-8:], len(text)) == ("1\n2\n", True, "\n100000\n", 1000)
+        assert head.splitlines()[-1].startswith("[... 5879")
+    assert done.as_text().count("bytes left out") == 2
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2, 40, 60, 61, 62, 63, 64, 65, 100, 999, 1000])
+def test_what_is_shown_is_the_beginning_and_the_end_of_what_was_said(limit):
+    for total in (0, limit - 1, limit, limit + 1, limit + 9, 10 * limit + 100, 1_000_000):
+        said = bytes(97 + n % 26 if n % 7 else 10 for n in range(max(0, total)))
+        for step in (1 << 20, 7) if total < 5000 else (1 << 20,):
+            stream = _run.Stream(limit)
+            for at in range(0, len(said), step):
+                stream.add(said[at : at + step])
+            shown = stream.text()
+            assert stream.truncated() == (len(said) > limit) and len(shown) == min(limit, len(said))
+            if b"left out" in shown:
+                head, _, rest = shown.partition(b"[... ")
+                count, _, tail = rest.partition(b" bytes left out ...]\n")
+                head = head if said.startswith(head) else head[:-1]
+                assert (said.startswith(head), said.endswith(tail), tail != b"") == (True, True, True)
+                assert len(head) + int(count) + len(tail) == len(said)
+            else:
+                assert said.startswith(shown)
+
+
 def test_a_command_that_takes_too_long_is_killed():
     seconds = word()
     done = both(f"echo before; sleep {seconds}", timeout=1.0)

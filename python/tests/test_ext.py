@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from conftest import until
 
+import px
 from px import _px
 from px._errors import SandboxError
 from px._streams import step_out
+
+
+def test_import_that_fails_names_every_library(tmp_path):
+    """What the C half links, but for the C library, is what a machine may lack."""
+    if not shutil.which("readelf"):
+        pytest.skip("readelf is not installed")
+    (tmp_path / "px").mkdir()
+    shutil.copy(Path(px.__file__), tmp_path / "px")
+    done = subprocess.run(
+        [sys.executable, "-c", "import px"],
+        env=os.environ | {"PYTHONPATH": str(tmp_path), "PYTHONSAFEPATH": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "ImportError" in done.stderr, done.stderr
+    linked = subprocess.run(["readelf", "-d", _px.__file__], capture_output=True, text=True, check=True).stdout
+    names = re.findall(r"NEEDED.*\[lib([a-z]+)", linked)
+    assert "jansson" in names
+    assert [name for name in names if name != "c" and name not in done.stderr.split("libraries", 1)[1]] == []
 
 
 class Clears:

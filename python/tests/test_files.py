@@ -14,6 +14,7 @@ from px.files import (
     FileSandbox,
     FileSandboxConfig,
     FileSandboxError,
+    FileSandboxProtocol,
     FileSandboxToolset,
     FileTooLargeError,
     NotAFileError,
@@ -293,6 +294,9 @@ def test_F24_configuration(place):
     for fields in ({"root": "x", "mode": "wx"}, {"root": "x", "max_file_bytes": 0}):
         with pytest.raises(ValueError, match="mode|max_file_bytes"):
             PathConfig(**fields)
+    with pytest.raises(TypeError, match="number of bytes"):
+        PathConfig("x", max_file_bytes="12")
+    assert isinstance(FileSandbox(FileSandboxConfig({"p": PathConfig(place / "pipeline")})), FileSandboxProtocol)
     with pytest.raises(TypeError):
         FileSandboxConfig(paths={"a": {"root": "x", "unknown": 1}})
 

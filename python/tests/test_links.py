@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
-import time
+import subprocess
+from pathlib import Path
 
 import pytest
+import race
 
-from px import SandboxError
+from px import SandboxError, _px
 from px._folders import copy_tree, remove_at
 from px.sync import Sandbox
-
-RACE_S = 1.0
-
-# In the box: as soon as a script appears in /tmp, a link to the victim takes its place.
-SWAP = """
-import os, sys
-os.symlink(sys.argv[1], "/tmp/.link")
-seen = set()
-print("ready", flush=True)
-while True:
-    for name in os.listdir("/tmp"):
-        if name.startswith("script_") and name not in seen:
-            seen.add(name)
-            os.rename("/tmp/.link", "/tmp/" + name)
-            os.symlink(sys.argv[1], "/tmp/.link")
-"""
 
 
 @pytest.fixture
@@ -39,15 +26,53 @@ def victim(tmp_path):
     assert path.read_text() == "for its owner alone\n"
 
 
-def test_a_script_follows_no_link(victim):
-    with Sandbox() as sandbox:
-        attacker = sandbox.run(["python3", "-c", SWAP, str(victim)], None)
-        assert next(iter(attacker.stream())) is not None
-        end = time.monotonic() + RACE_S
-        while time.monotonic() < end:
-            sandbox.run_script("", None, "true").communicate()
-            assert stat.S_IMODE(victim.stat().st_mode) == 0o600
-        attacker.kill()
+@contextlib.contextmanager
+def swapped(tmp_path, folder, *patterns):
+    """A neighbour swaps what the patterns fit in the folder with links to a directory outside."""
+    program, away, outside = Path(os.environ["PX"]).with_name("swapper"), tmp_path / "away", race.outside_of(tmp_path)
+    away.mkdir()
+    with race.Race(race.words_of(program, away, outside, *patterns), outside, cwd=folder) as found:
+        yield found
+
+
+def test_a_script_follows_no_link(tmp_path):
+    with Sandbox() as sandbox, swapped(tmp_path, sandbox.tmp_dir, "script_*") as neighbour:
+        for _ in neighbour.rounds():
+            process = sandbox.run_script("#", None, "cat")
+            scripts = list(sandbox.tmp_dir.glob("script_*"))
+            neighbour.look(scripts[0])
+            neighbour.seen["worked"] += process.communicate()[0] == b"#"
+            for script in scripts:
+                script.unlink()
+
+
+def make_tree(folder):
+    """Directories that are to be opened before they can be removed."""
+    for i in range(6):
+        (folder / f"tree/d{i}/sub").mkdir(parents=True)
+        (folder / f"tree/d{i}").chmod(0o300)
+
+
+def test_a_home_that_goes_follows_no_link(tmp_path):
+    """A directory of the host in TMPDIR that its sandbox removes, and one that a killed process has left for the next to remove."""
+    shared, trees = tmp_path / "shared", tmp_path / "trees"
+    shared.mkdir()
+    with swapped(tmp_path, shared, "px-homes-*", "px-homes-*/home-*", "px-homes-*/home-*/tree/d*") as neighbour:
+        for _ in neighbour.rounds():
+            if not trees.exists():
+                make_tree(trees)
+            try:
+                path, lock = _px.scratch(str(shared), True)
+            except SandboxError:
+                continue
+            os.rename(trees / "tree", "tree", dst_dir_fd=lock)
+            trees.rmdir()
+            neighbour.look(Path(path) / "tree/d0")
+            if neighbour.seen["round"] % 2:
+                _px.drop_scratch(path)
+                neighbour.seen["worked"] += not os.path.lexists(path)
+            os.close(lock)
+    subprocess.run(["chmod", "-R", "u+rwX", str(tmp_path)], check=True)
 
 
 def test_a_script_is_a_new_file_that_the_box_reads():

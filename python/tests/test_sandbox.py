@@ -507,7 +507,8 @@ async def test_B29_ports():
         assert await asyncio.to_thread(connect, first) == "port 8080"
         with pytest.raises(SandboxError, match=str(second)) as caught:
             sandbox.forward_port(8080, second)
-        assert caught.value.fix
+        assert caught.value.what.startswith(f"forward_port(8080, {second}): cannot listen")
+        assert caught.value.fix.startswith(f"Choose another port of the host: forward_port(8080, {second + 1}).\n")
     assert connect(first) == connect(second) == ""
     with pytest.raises(SandboxError, match="closed"):
         sandbox.forward_port(8080, first)
@@ -545,8 +546,9 @@ def test_B29_refusals():
         with pytest.raises(ValueError, match="sctp"):
             sandbox.forward_port(8080, 18080, proto="sctp")
         for ports in ((0, 18080), (8080, 70000), (8080, -1)):
-            with pytest.raises(SandboxError, match="publish"):
+            with pytest.raises(SandboxError, match="publish") as caught:
                 sandbox.forward_port(*ports)
+            assert caught.value.fix.startswith("Write HOST:BOX")
 
 
 @looped
@@ -750,6 +752,7 @@ async def test_words_instead_of_a_line():
         with pytest.raises(SandboxError) as caught:
             await sandbox.run(["no-such-program"])
         assert caught.value.name == "PX031"
+        assert 'policy={"bind": ["/path/to/tool:/opt/tool:ro"]}.' in caught.value.fix
         with pytest.raises(ValueError, match="command"):
             await sandbox.run([])
         with pytest.raises(ValueError, match="null"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE_S, looped, running, until, word
+from conftest import PATIENCE_S, looped, px_program, running, until, word
 
 from px.tasks import (
     SandboxConfig,
@@ -289,6 +290,28 @@ def test_branches(here):
         fork(base, "../x", config=CONFIG)
     for one in (base, branch, other):
         cleanup(one, config=CONFIG)
+
+
+def test_the_environment_of_a_project(here):
+    """What px sync has made of the project, and an error that says so where it has not."""
+    place = here / "demo"
+    place.mkdir()
+    (place / "pyproject.toml").write_text(
+        '[project]\nname = "demo"\nversion = "1.0"\ndependencies = []\n[tool.px.env]\nMODE = "of the project"\n'
+    )
+    own = config(project=place)
+    workspace = prepare("t", use=own)
+    with pytest.raises(SandboxError) as caught:
+        python(workspace, "", use=own)
+    assert caught.value.name in ("PX120", "PX201") and "px sync" in caught.value.fix
+    with contextlib.chdir(place):
+        made = px_program("sync")["details"]["env"]
+    code = "import os; print(os.environ['MODE'], os.environ['PX_PROJECT_ROOT'], os.environ['VIRTUAL_ENV'])"
+    found = python(workspace, code, use=own)
+    assert found.stdout == f"of the project /workspace {made}\n", found
+    assert found.cmd[0] == f"{made}/bin/python3"
+    (here / "own.yaml").write_text("project: demo\n")
+    assert SandboxConfig.load(here / "own.yaml").project == "demo"
 
 
 def test_R21_R22_configuration(here):

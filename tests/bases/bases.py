@@ -5,6 +5,9 @@ Most of it runs on a tiny distribution made by hand (debs.py), without a network
 all parts of a run, and looks at that one. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last "N passed, N failed, N skipped".
 """
 
+import contextlib
+import functools
+import http.server
 import json
 import os
 import random
@@ -16,6 +19,8 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -443,6 +448,55 @@ def killed_at_any_moment_it_can_be_built_again(w):
     image = kill_at_random(w, home, ("sandbox", "build", "--with", "postgres"), 6)
     check(w.run(home, "exec", "--base", image["sbx_id"], "-c", "cat /etc/pq").stdout == "0\n", "the image is not whole")
     w.run(home, "sandbox", "status", "--verify")
+    w.run(home, "sandbox", "gc")
+    clean(home)
+
+
+class Halting(http.server.SimpleHTTPRequestHandler):
+    """A mirror that sends one package, and the others when it is told to."""
+
+    asked, go, alone = [], threading.Event(), threading.Lock()
+
+    def do_GET(self):
+        if self.path.endswith(".deb"):
+            with self.alone:
+                self.asked.append(self.path)
+                first = len(self.asked) == 1
+            if not first:
+                self.go.wait(LIMIT_S)
+        with contextlib.suppress(OSError):
+            super().do_GET()
+
+    def log_message(self, *_):
+        pass
+
+
+@test
+def what_was_fetched_stays_after_an_interruption(w):
+    w.tiny_base()
+    home = w.home("halted")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Halting, directory=w.archive.top))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    mirror = f"[trusted=yes] http://127.0.0.1:{server.server_port}/"
+    more = dict(PX_APT_MIRROR=mirror, PX_APT_SECURITY_MIRROR=mirror, no_proxy="127.0.0.1")
+    try:
+        process = subprocess.Popen([w.px, "sandbox", "base", "build"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, cwd=w.top, env=w.environment(home, **more))
+        until = time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < until and not any((home / "store/blobs").rglob("[0-9a-f]" * 64)):
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        process.wait(LIMIT_S)
+        check(any((home / "store/blobs").rglob("[0-9a-f]" * 64)), f"of {len(Halting.asked)} packages none was kept")
+        first, Halting.asked[:] = Halting.asked[0], []
+        Halting.go.set()
+        answer = w.ask(home, "sandbox", "base", "build", **more)
+        check(answer["base_os_oid"] == w.base["base_os_oid"], "another base")
+        check(Halting.asked and first not in Halting.asked, f"{first} was fetched again: {Halting.asked}")
+    finally:
+        Halting.go.set()
+        server.shutdown()
+        server.server_close()
     w.run(home, "sandbox", "gc")
     clean(home)
 

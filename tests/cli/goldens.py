@@ -132,7 +132,7 @@ def publish(top, px, uid):
     for path in [place, *place.rglob("*")]:
         path.chmod(0o755)
     copy = Path(top) / "px"
-    for name in ("px", "px-main", "px-attack", "px-layer", "px-git", "px-net", "px-pasta"):
+    for name in ("px", "px-main", "px-attack", "px-layer", "px-git", "px-net", "px-outside", "px-pasta"):
         shutil.copyfile(Path(px).resolve().with_name(name), copy.with_name(name))
         copy.with_name(name).chmod(0o755)
     work = Path(top) / "work"

@@ -147,8 +147,9 @@ class GoodRun:
     def places(self, wanted):
         """(process, number, nth, late) of every call that is made on the way to the payload.
 
-        Those of px end where the payload's process asks for its program: px waits for that, and what it does then (px_cgroup_arm) it does beside
-        the payload. In which order the log has that and the first call of the program is chance.
+        Those of px end where the payload's process asks for its program: px waits for that, and what it does then (pid 1
+        returns to its group) it does beside the payload. In which order the log has that and the first call of the program
+        is chance.
         """
         counts = collections.Counter()
         found, asked = [], False
@@ -163,6 +164,17 @@ class GoodRun:
             if call.number in wanted and not (role == "px" and wanted[call.number] == "execve"):
                 found.append((call.process, call.number, nth, late))
         return found
+
+
+    def is_armed(self, openat):
+        """Whether the memory limit of v1 is set twice before the payload asks for its program: with the group, and for good."""
+        limits = 0
+        for call in self.calls:
+            role = self.roles.get(call.process, "helper")
+            if role == "payload" and call.number == self.execve and call.state != "inside":
+                break
+            limits += role == "px" and call.number == openat and call.text == "memory.limit_in_bytes"
+        return limits != 1
 
 
 def is_tolerated(role, name, call):
@@ -255,6 +267,8 @@ def jobs_for(setting, words, wanted):
     if status != 0 or not ran:
         raise RuntimeError(f"the good run with {words} ended with {status}: {err[:300]}")
     good = GoodRun(calls, numbers)
+    if not good.is_armed(numbers["openat"]):
+        raise RuntimeError(f"with {words} the payload asks for its program before its memory limit is in force")
     names = {numbers[name]: name for name in wanted if name in numbers}
     return [(setting, words, good.roles, names[place[1]], place) for place in good.places(names)]
 

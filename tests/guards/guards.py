@@ -8,6 +8,7 @@
     banned    nothing in tools/banned.txt is called in src/, cli/, helpers/ and mcp/
     child     the child's objects need only the symbols in tests/guards/child-symbols.txt
     globals   libpx.so and libpx.a have no mutable globals
+    hardening the helpers and libpx.so end at an overrun of their stack, lie anywhere in memory, and bind their symbols at the start
     headers   every header in src/ opens with a comment and has #pragma once
     follow    the Python package changes files of the host through descriptors: a path can be a link that a box made
     address   IP addresses are compared in src/core/net/address.c alone, which knows all spellings of one
@@ -370,6 +371,34 @@ def check_globals(_repo, build):
     report([f"{place}: {name} in {section}" for path in libraries for place, name, section in mutable_symbols(path)])
 
 
+# ---- hardening -----------------------------------------------------------------------------------------------------
+
+HARDENED = ("px-layer", "px-fetch", "px-git", "libpx.so")
+
+
+def hardening_problems(path):
+    def readelf(option):
+        return subprocess.run(["readelf", option, "-W", str(path)], capture_output=True, text=True, check=True).stdout
+
+    if not re.search(r"Type:\s+DYN", readelf("-h")):
+        yield "lies at a fixed address"
+    if not re.search(r"\bNOW\b", readelf("-d")):
+        yield "binds its symbols late"
+    if "__stack_chk_fail" not in nm(["-D", str(path)]):
+        yield "has no stack protector"
+
+
+def check_hardening(_repo, build):
+    if not shutil.which("readelf"):
+        raise Skipped("readelf is not installed")
+    found = [build / name for name in HARDENED if (build / name).exists()]
+    if not found:
+        raise Skipped("the build directory has no helper and no libpx.so")
+    if any(SANITIZER.search(nm(["-D", str(path)])) for path in found):
+        raise Skipped("this build has sanitizers or coverage in its objects")
+    report([f"{path.name} {problem}" for path in found for problem in hardening_problems(path)])
+
+
 # ---- (e) headers ---------------------------------------------------------------------------------------------------
 
 
@@ -588,6 +617,7 @@ CHECKS = {
     "banned": check_banned,
     "child": check_child,
     "globals": check_globals,
+    "hardening": check_hardening,
     "headers": check_headers,
     "init": check_init,
     "reach": check_reach,
@@ -744,6 +774,10 @@ SAMPLES = [
     ("printing", "ok", "", {"cli/main.c": 'void f(void) { print_own("x"); print_own(colour ? "\\033[0m" : ""); }\n'}),
     ("printing", "ok", "", {"cli/main.c": "void f(void) { print_own(name); } /* own: a colour */\n"}),
     ("printing", "FAIL", "no C file", {"cli/main.c": None}),
+    ("hardening", "skip", "no helper", {}),
+    ("hardening", "FAIL", "libpx.so binds its symbols late", {"libpx.c": "int f(void) { return 0; }"}),
+    ("hardening", "FAIL", "libpx.so has no stack protector", {"libpx.c": "int f(void) { return 0; }"}),
+    ("hardening", "ok", "", {"libpx.c": "void g(char *); void f(void) { char a[64]; g(a); }", "flags": "-fstack-protector-strong -Wl,-z,now"}),
     ("child", "skip", "none of the objects", {}),
     ("child", "ok", "", {"child.c": "int other(void); int f(void) { return other(); }", "child2.c": "int other(void) { return 1; }"}),
     ("child", "ok", "", {"child.c": "#include <string.h>\nvoid *f(void *a, void *b, unsigned long n) { return memcpy(a, b, n); }"}),
@@ -763,13 +797,13 @@ SAMPLES = [
 ]
 
 
-def compile_sample(repo, build):
+def compile_sample(repo, build, flags):
     """Objects of child*.c and both libraries of libpx.c, as the real build would place them."""
     for source in sorted(repo.glob("*.c")):
         target = build / (source.stem + ".o")
-        subprocess.run(["cc", "-O1", "-fPIC", "-fno-builtin", "-c", str(source), "-o", str(target)], check=True)
+        subprocess.run(["cc", "-O1", "-fPIC", "-fno-builtin", *flags, "-c", str(source), "-o", str(target)], check=True)
         if source.stem == "libpx":
-            subprocess.run(["cc", "-shared", str(target), "-o", str(build / "libpx.so.0")], check=True)
+            subprocess.run(["cc", "-shared", *flags, str(target), "-o", str(build / "libpx.so.0")], check=True)
             (build / "libpx.so").symlink_to("libpx.so.0")
             subprocess.run(["ar", "rc", str(build / "libpx.a"), str(target)], check=True)
 
@@ -778,11 +812,11 @@ def run_sample(name, changes, top):
     repo, build = top / "repo", top / "build"
     build.mkdir()
     for path, text in {**GOOD, **changes}.items():
-        if text is None or path == "remove":
+        if text is None or path in ("remove", "flags"):
             continue
         (repo / path).parent.mkdir(parents=True, exist_ok=True)
         (repo / path).write_text(text, encoding="utf-8")
-    compile_sample(repo, build)
+    compile_sample(repo, build, changes.get("flags", "").split())
     if "remove" in changes:
         (build / changes["remove"]).unlink()
     return run_check(CHECKS[name], repo, build)
@@ -792,7 +826,7 @@ def main_self_test():
     verdicts = []
     tools = all(shutil.which(tool) for tool in ("cc", "ar", "nm"))
     for number, (name, expected, word, changes) in enumerate(SAMPLES, 1):
-        if not tools and name in ("child", "globals"):
+        if not tools and name in ("child", "globals", "hardening"):
             tell(f"{name} sample {number}", "skip", "cc, ar or nm is not installed")
             verdicts.append("skip")
             continue

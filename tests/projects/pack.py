@@ -130,7 +130,7 @@ def the_own_package_is_in_the_image(w):
 
 @test
 def the_image_runs_as_the_sandbox_does(w):
-    project = make(w, more='[tool.px.env]\nPX_PYTHON = "mine"\nGREETING = "hello"\n')
+    project = make(w, more='[tool.px.env]\nPX_PYTHON = "mine"\nGREETING = "hello"\nPATH = "/mine"\nPX_PROJECT_ROOT = "/mine"\nLANG = "C"\n')
     said = "import json, os; print(json.dumps([os.getuid(), os.getgid(), os.getcwd(), dict(os.environ)]))"
     uid, gid, cwd, inside = json.loads(project.run("run", "--sandbox", "python", "-c", said).stdout)
     out = project.dir.parent / "image.tar"

@@ -706,6 +706,13 @@ def a_base_with_another_python(w):
         equal((again["cached"], again["image_digest"]), (True, first["image_digest"]), f"after {words}")
         equal(project.explain()["sbx_id"], first["sbx_id"], f"explained after {words}")
     equal((project.dir / ".px/state.json").read_bytes(), state, "this machine's state")
+    project.run("sandbox", "base", "import", "other", "root")
+    project.sandbox('base = "other"\n')
+    made = project.build()["profile_oid"]
+    (project.dir / "own.yaml").write_text("project: .\nbase: other\n")
+    project.run("task", "prepare", "--config", "own.yaml", "t", "--text", "a=1")
+    answer = project.ask("task", "apply", "--config", "own.yaml", "t", "--", "python", "-c", "import os; print(os.environ['VIRTUAL_ENV'])")
+    equal(answer["stdout"], f"{project.home}/envs/{made}\n", f"an action of a task has the environment of the base: {answer}")
     project.write(ALPHA, plain("native"), sandbox='base = "./root"\n')
     lock = (f'[[packages]]\nname = "{wheel.name}"\nversion = "{wheel.version}"\n[[packages.wheels]]\nname = "{wheel.write(project.wheels).name}"\n'
             f'path = "../demo-wheels/{wheel.write(project.wheels).name}"\nhashes = {{sha256 = "{wheel.sha256()}"}}\n' for wheel in (ALPHA, plain("native")))
@@ -777,7 +784,9 @@ def add_and_remove_leave_the_rest(w):
     equal(project.ask("sandbox", "add", "yaml")["details"]["changed"], False, "once more")
     project.run("sandbox", "remove", "yaml", "xml")
     equal(path.read_text(), text.replace("xml = true # for lxml\n", ""), "removed")
-    answer = project.ask("sandbox", "remove", "postgres")["details"]
+    answer = project.ask("sandbox", "remove", "postgres")
+    equal(answer["message"], "px sandbox remove: set postgres to false in pyproject.toml: the project's packages ask for it", "words")
+    answer = answer["details"]
     equal((answer["refused"], project.explain()["capabilities"]), (["postgres"], []), "one that the lock asks for")
     equal(project.ask("sandbox", "remove", "postgres")["details"]["changed"], False, "and again")
     project.run("sandbox", "add", "postgres")

@@ -180,6 +180,65 @@ def sources_with_backends_of_their_own(shop):
     check(said.strip().endswith("xn--4ca.de"), said)
 
 
+def uv_from_the_index(shop):
+    """The directory of a uv that nobody else has."""
+    place = shop.top / "uv"
+    done = shop.command("python3", "-m", "pip", "install", "--quiet", "--no-deps", "--target", place, "uv", status=None)
+    if done.returncode != 0 or not os.access(place / "bin/uv", os.X_OK):
+        raise Skip(f"the index has no uv for this machine: {done.stderr.strip().splitlines()[-1:]}")
+    return place / "bin"
+
+
+@test
+def resolved_by_uv(shop):
+    """platformdirs is built by hatchling, tomlkit by poetry-core. What uv and pip say when they fail is told, kept, and shown by -v."""
+    shop.need()
+    if (shop.shared / "digest").exists():
+        return                  # as above
+    settings = {"uv": {"PATH": f"{uv_from_the_index(shop)}:/usr/sbin:/usr/bin:/sbin:/bin"}, "pip": {}}
+    other = copy.copy(shop)
+    other.dir = shop.top / "resolved"
+    other.dir.mkdir()
+    manifest = ('[project]\nname = "resolved"\nrequires-python = ">=3.11"\ndependencies = [%s]\n[tool.px]\n[tool.px.sandbox.capabilities]\n'
+                'postgres = true\n[tool.uv.pip]\nno-binary = ["platformdirs", "tomlkit"]\n')     # on the root that psycopg2 was built on
+    (other.dir / "pyproject.toml").write_text(manifest % '"requests", "platformdirs", "tomlkit"')
+    details = other.ask("sync", **settings["uv"])["details"]
+    check(details["resolver"] == "uv", f"{details}")
+    lock = (other.dir / "px.lock").read_text()
+    for text in ('name = "hatchling"', 'name = "poetry-core"', 'name = "requests"'):
+        check(text in lock, f"{text!r} is not in {lock}")
+    files = [line for line in lock.splitlines() if line.startswith(('filename = "platformdirs-', 'filename = "tomlkit-'))]
+    check(len(files) >= 2 and all(line.endswith('.tar.gz"') for line in files), f"they did not come as source archives: {files}")
+    said = other.run("run", "python", "-c", "import requests, platformdirs, tomlkit; print(tomlkit.parse('a = 1')['a'])", **settings["uv"]).stdout
+    check(said == "1\n", said)
+    (other.dir / "pyproject.toml").write_text(manifest % '"requests==2.31.0", "urllib3<1.20"')
+    for tool, more in settings.items():
+        failed = other.ask("sync", status=1, **more)["details"]
+        check((failed["code"], failed["resolver"], failed["log"]) == ("PX120", tool, ".px/logs/sync.log"), f"{failed}")
+        check("urllib3<1.20" in " ".join(failed["why"]) and "requests" in " ".join(failed["why"]), f"{tool}: {failed['why']}")
+        shown = other.run("-v", "sync", status=1, **more).stderr
+        log = (other.dir / ".px/logs/sync.log").read_text()
+        check("urllib3<1.20" in log and log in shown, f"{tool}: {log}\n{shown}")
+
+
+@test
+def ast_grep_in_an_action(shop):
+    """A requirement of a project is a tool of its tasks: sg of the index rewrites a file of a workspace."""
+    shop.need()
+    tools = copy.copy(shop)
+    tools.dir = shop.top / "tools"
+    tools.dir.mkdir()
+    (tools.dir / "pyproject.toml").write_text('[project]\nname = "tools"\nversion = "1"\nrequires-python = ">=3.11"\n'
+                                              'dependencies = ["ast-grep-cli"]\n\n[tool.px]\n')
+    (tools.dir / "own.yaml").write_text("project: .\n")
+    tools.run("sync")
+    tools.run("task", "prepare", "--config", "own.yaml", "t", "--text", "a.py=print(1)\n")
+    rewrite = ("run", "--pattern", "print($A)", "--rewrite", "log($A)", "--lang", "python", "--update-all", "a.py")
+    for name in ("sg", "ast-grep"):
+        answer = tools.ask("task", "apply", "--config", "own.yaml", "--discard", "t", "--", name, *rewrite)
+        check(answer["changed_files"] == ["a.py"] and "+log(1)\n" in answer["diff"], f"{name}: {answer}")
+
+
 @test
 def packed_the_same_by_everyone(shop):
     shop.need()

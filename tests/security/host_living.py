@@ -3,12 +3,14 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import threading
 import time
 from pathlib import Path
 
+from race import SECRET, Race, outside_of, words_of
 from suite import LIMIT, Failed, Skipped, check, children, fields, marked, shorten, test
 
 ROWS_EACH = 12                  # pid numbers stay small, as some rows want them
@@ -25,8 +27,7 @@ class Living:
         self.options = options
 
     def px(self, *words, stdin=subprocess.DEVNULL, check_status=None, **more):
-        done = subprocess.run([self.suite.px, *words], stdin=stdin, capture_output=True, timeout=LIMIT, check=False,
-                              cwd=self.suite.top, env={**self.suite.environment(), "PX_HOME": str(self.home)}, **more)
+        done = subprocess.run([self.suite.px, *words], stdin=stdin, capture_output=True, timeout=LIMIT, check=False, **self.where(), **more)
         if check_status is not None:
             check(done.returncode == check_status, f"px {words[:3]}: exit status {done.returncode}: {shorten(done.stdout + done.stderr)}")
         return done
@@ -34,9 +35,14 @@ class Living:
     def exec(self, *payload, options=()):
         return self.px("box", "exec", "l", *options, "--", *payload)
 
+    def words(self, *payload):
+        return [self.suite.px, "box", "exec", "l", "--", *payload]
+
+    def where(self):
+        return {"cwd": self.suite.top, "env": {**self.suite.environment(), "PX_HOME": str(self.home)}}
+
     def start(self, *payload):
-        return subprocess.Popen([self.suite.px, "box", "exec", "l", "--", *payload], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, cwd=self.suite.top, env={**self.suite.environment(), "PX_HOME": str(self.home)})
+        return subprocess.Popen(self.words(*payload), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **self.where())
 
     def show(self):
         return json.loads(self.px("--json", "box", "show", "l", check_status=0).stdout)
@@ -73,26 +79,33 @@ def C2_living_rows(suite):
 
 @test
 def A19_copy_swap(suite):
-    """px copies into a directory that the box can write and gives up; what it takes away there becomes links."""
-    workspace, victim = suite.directory("ws"), suite.directory("victim")
-    (victim / "file").write_text("kept")
-    (victim / "file").chmod(0o644)
-    with Living(suite, "-v", f"{workspace}:/ws", "-e", f"A_VICTIM={victim}") as box:
-        made = box.exec("sh", "-c", "mkdir ~/out; cd ~/out; for i in $(seq 300); do head -c 10000 /dev/zero >f$i; done")
+    """px copies between a box and a directory that the box can write, all of it or until it gives up; names in there become links."""
+    workspace, outside = suite.directory("ws"), outside_of(suite.directory("victim"))
+    for name in ("away", "to", "from", "from/d0", "from/d1"):
+        (workspace / name).mkdir()
+    for name in ("from/d0/file", "from/d1/file"):
+        (workspace / name).write_text("of the workspace")
+    to = os.open(workspace / "to", os.O_RDONLY | os.O_DIRECTORY)
+    with Living(suite, "-v", f"{workspace}:/ws", "--workdir", "/ws") as box:
+        made = box.exec("sh", "-c", "cd ~; for d in big/d0 big/d1 big/d2 big/d3 small/d0; do mkdir -p $d; echo 1 >$d/file; done;"
+                                    "for d in big/*; do for i in $(seq 80); do head -c 10000 /dev/zero >$d/f$i; done; done")
         check(made.returncode == 0, shorten(made.stderr))
-        racer = box.start("/attack/px-attack", "A19_copy_swap")
-        try:
-            for _ in range(8):
-                done = box.px("box", "copy", "--max-size", "1M", "l:/home/sandbox/out", str(workspace))
-                check(done.returncode != 0 and not (workspace / "out").exists(), "more was copied than allowed")
-            (workspace / "stop").write_text("")
-            said, errors = racer.communicate(timeout=LIMIT)
-            check(racer.returncode == 0, f"the race did not run: {shorten(said + errors)}")
-        finally:
-            racer.kill()
-            racer.wait()
-    modes = [path.stat().st_mode & 0o7777 for path in (victim, victim / "file")]
-    check(modes == [0o755, 0o644] and (victim / "file").read_text() == "kept", f"px changed what a link led to: {modes}")
+        words = words_of("/attack/swapper", "/ws/away", outside, "to", "to/.*.px-*", "to/.*.px-*/d*", "from", "from/d*", "from/d*/file")
+        with Race(box.words(*words), outside, **box.where()) as race:
+            for _ in race.rounds():
+                race.look(workspace / "to")
+                done = box.px("box", "copy", "--max-size", "1M", "l:/home/sandbox/big", str(workspace / "to"))
+                check(done.returncode != 0 and "big" not in os.listdir(to), "more was copied than allowed")
+                done = box.px("box", "copy", "l:/home/sandbox/small", str(workspace / "to"))
+                race.seen["worked"] += done.returncode == 0
+                box.px("box", "copy", str(workspace / "from"), f"l:/home/sandbox/in{race.seen['round']}")
+                for name in os.listdir(to):     # what px could not take away; no link is followed
+                    shutil.rmtree(name, ignore_errors=True, dir_fd=to)
+        found = box.exec("grep", "-r", SECRET, "/home/sandbox")
+        check(found.returncode == 1, f"px copied what a link led to: {shorten(found.stdout + found.stderr)}")
+        found = box.exec("grep", "-rq", "of the workspace", "/home/sandbox")
+        check(found.returncode == 0, f"px copied nothing: {shorten(found.stdout + found.stderr)}")
+    os.close(to)
 
 
 @test

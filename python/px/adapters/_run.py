@@ -12,6 +12,7 @@ from ..files import usable
 
 TIMEOUT_S = 60.0
 LIMIT = 64 * 1024  # bytes of each stream that are kept
+LEFT_OUT = b"[... %d bytes left out ...]\n"  # the same words as px_box_output has
 LEAST_S = 0.01
 TIMED_OUT, FAILED = 124, 125
 COMMAND = "Run a shell command in the sandbox, with bash. Files of its home and of /tmp stay for the next command."
@@ -20,7 +21,7 @@ CODE = "Run a Python program in the sandbox. Only what it prints is seen; files 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended. truncated: it said more than is kept here."""
+    """How a command ended. truncated: it said more than is kept, and a line in the text says how much is left out."""
 
     exit_code: int
     stdout: str
@@ -35,37 +36,70 @@ class Outcome:
     def as_text(self) -> str:
         """For one that reads text: what it said, and below it what else there is to know."""
         parts = [self.stdout, f"stderr:\n{self.stderr}" if self.stderr else ""]
-        parts.append("[the output is cut here: it was longer]" if self.truncated else "")
         parts.append("[it ran too long and was killed]" if self.timed_out else "")
         parts.append(f"[exit code {self.exit_code}]" if self.exit_code and not self.timed_out else "")
         return "\n".join(part.rstrip("\n") for part in parts if part) or "[no output]"
 
 
-class Kept:
-    """The first bytes of each stream, and how it ended: code is None if it ran too long."""
+class Stream:
+    """What one stream said: its first bytes, and the last ones of what came after them."""
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._streams = {"stdout": bytearray(), "stderr": bytearray()}
-        self._truncated = False
+        self._limit, self._half = limit, limit // 2
+        self.first, self._last, self._total = bytearray(), bytearray(), 0
+
+    def add(self, data: bytes) -> None:
+        """What there is room for; the rest is dropped, so that the command goes on."""
+        room = self._limit - len(self.first)
+        self.first += data[:room]
+        self._last += data[room:]
+        del self._last[: -self._half or None]
+        self._total += len(data)
+
+    def truncated(self) -> bool:
+        """Whether it said more than the limit."""
+        return self._total > self._limit
+
+    def text(self) -> bytes:
+        """Its beginning and its end with a line between them, together no longer than the limit.
+
+        A limit too small for the line gives the beginning alone.
+        """
+        if not self.truncated():
+            return bytes(self.first)
+        head, mark = self.first[: self._half], b""
+        for _ in range(3):  # the number of bytes that are left out counts those that the line takes
+            mark = LEFT_OUT % (self._total - self._limit + len(mark))
+            mark = mark if head.endswith(b"\n") else b"\n" + mark
+        room = self._limit - len(head) - len(mark)
+        tail = self.first[self._half :] + self._last
+        return bytes(head + mark + tail[-room:] if room > 0 else self.first)
+
+
+class Kept:
+    """What is kept of both streams, and how the command ended: code is None if it ran too long."""
+
+    def __init__(self, limit: int) -> None:
+        self._streams = {"stdout": Stream(limit), "stderr": Stream(limit)}
         self.code: int | None = None
 
     def add(self, name: str, data: bytes) -> None:
-        """What there is room for; the rest is dropped, so that the command goes on."""
-        stream = self._streams[name]
-        room = self._limit - len(stream)
-        stream += data[:room]
-        self._truncated = self._truncated or len(data) > room
+        """A piece of either."""
+        self._streams[name].add(data)
 
     def read(self, name: str) -> bytes:
-        """What one of them said."""
-        return bytes(self._streams[name])
+        """The first bytes that one of them said, and no others."""
+        return bytes(self._streams[name].first)
+
+    def text(self, name: str) -> bytes:
+        """What one of them said, for people and models."""
+        return self._streams[name].text()
 
     def outcome(self) -> Outcome:
         """All of it, as text."""
-        stdout, stderr = (self.read(name).decode("utf-8", "replace") for name in ("stdout", "stderr"))
-        late = self.code is None
-        return Outcome(TIMED_OUT if self.code is None else self.code, stdout, stderr, late, self._truncated)
+        stdout, stderr = (self.text(name).decode("utf-8", "replace") for name in ("stdout", "stderr"))
+        truncated = any(stream.truncated() for stream in self._streams.values())
+        return Outcome(TIMED_OUT if self.code is None else self.code, stdout, stderr, self.code is None, truncated)
 
 
 def bounded(asked: float | None, most: float) -> float:

@@ -2,7 +2,7 @@
 
     from px.adapters import mcp
 
-    entry = mcp.server({"project": mcp.Root(".", "rw")}, options=["--memory", "2g"])
+    entry = mcp.server({"project": mcp.Root(".", "rw")}, options=["--memory", "2g", "--limits", "try"])
     print(json.dumps(mcp.config({"project": entry})))       # Claude Desktop, Claude Code, Cursor
     print(json.dumps(mcp.config({"project": entry}, "servers")))    # VS Code
 
@@ -59,7 +59,8 @@ def server(
     read_only:    no tool writes, and no command does
     execute:      whether there are commands at all
     git_writable: whether a .git in a writable root can be written
-    options:      of px exec, for the box of the commands: ["--memory", "2g", "--net", "none"]
+    options:      of px exec, for the box of the commands: ["--memory", "2g", "--limits", "try"]; without "try" each
+                  command fails where there is no cgroup for the limit, as for most ordinary users
     px:           the program; give its whole path to a client that has another PATH
     """
     if not roots:

@@ -74,7 +74,7 @@ class Session(BaseSandboxSession):
         kept = await self._collect(words, timeout, OUTPUT)
         if kept.code is None:
             raise ExecTimeoutError(command=command, timeout_s=timeout)
-        return ExecResult(stdout=kept.read("stdout"), stderr=kept.read("stderr"), exit_code=kept.code)
+        return ExecResult(stdout=kept.text("stdout"), stderr=kept.text("stderr"), exit_code=kept.code)
 
     async def read(self, path: Path, *, user: Any = None) -> io.IOBase:
         """A file of the workspace."""

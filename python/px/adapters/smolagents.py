@@ -76,9 +76,7 @@ class Reply:
         found = json.loads(self._line)
         if not isinstance(found, dict):
             raise ValueError("the answer is no object")
-        outcome = self._kept.outcome()
-        cut = "\n[the output is cut here: it was longer]\n" if outcome.truncated else ""
-        return found, outcome.stderr + cut
+        return found, self._kept.outcome().stderr
 
 
 class Interpreter:

@@ -13,6 +13,12 @@ struct px_sandbox {
     struct px_progress_to progress;
 };
 
+/* sandbox_root.c: looks at the files of the root beside what the caller does; false: that takes reading them. And what
+ * was found; true where nobody looked. */
+struct px_root_lease;
+bool px_root_lease_look(struct px_sandbox *s, struct px_root_lease *lease);
+bool px_root_lease_holds(struct px_root_lease *lease);
+
 /* sandbox_delete.c: whether a box or a px that is running uses what the record stands for. 1, 0, -1. */
 int px_record_in_use(struct px_sandbox *s, enum px_record_kind kind, const struct px_oid *id, struct px_err *e);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <px/sandbox.h>
 
@@ -23,12 +24,29 @@ enum { UNPACK_FORMAT = 1 };
 
 struct px_root_lease {
     struct px_lease *lease;
+    struct px_oid tree;
+    struct px_seal *seal;       /* being looked at; NULL: it was */
+    bool holds;
 };
+
+bool px_root_lease_look(struct px_sandbox *s, struct px_root_lease *lease)
+{
+    lease->seal = px_tree_look_begin(s->store, &lease->tree);
+    return lease->seal != NULL;
+}
+
+bool px_root_lease_holds(struct px_root_lease *lease)
+{
+    if (lease->seal)
+        lease->holds = px_seal_end(px_take(&lease->seal));
+    return lease->holds;
+}
 
 void px_root_lease_free(struct px_root_lease *lease)
 {
     if (!lease)
         return;
+    (void)px_root_lease_holds(lease);
     px_lease_drop(lease->lease);
     free(lease);
 }
@@ -41,6 +59,8 @@ static int lend(struct px_sandbox *s, const struct px_oid *tree, const struct px
     struct px_root_lease *lease = calloc(1, sizeof *lease);
     if (!lease)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "the lease of a root");
+    lease->tree = *tree;
+    lease->holds = true;
     char *copy = NULL;
     int r = px_lease_take(s->store, tree, 1, image, image != NULL, &lease->lease, e);
     if (r == 0)
@@ -181,6 +201,15 @@ static int root_of_base(struct px_sandbox *s, const char *name, char **ret_dir, 
     return r > 0 ? px_base_need(s->store, name, &base, e) : r;
 }
 
+/* A path; where there is none, the tag of an image may have slashes, too: registry.example/team/app:1. */
+static int root_of_path(struct px_sandbox *s, const char *base, char **ret_dir, struct px_root_lease **ret_lease,
+                        struct px_err *e)
+{
+    bool tag = base[0] != '/' && base[0] != '.' && faccessat(AT_FDCWD, base, F_OK, 0) < 0 && errno == ENOENT;
+    int r = tag ? root_of_image(s, base, ret_dir, ret_lease, e) : 1;
+    return r > 0 ? root_of_file(s, base, ret_dir, ret_lease, e) : r;
+}
+
 int px_sandbox_root(struct px_sandbox *s, const char *base, const char *rootfs, char **ret_dir,
                     struct px_root_lease **ret_lease, struct px_err *e)
 {
@@ -192,6 +221,6 @@ int px_sandbox_root(struct px_sandbox *s, const char *base, const char *rootfs, 
         return 0;
     }
     if (base && (strchr(base, '/') || base[0] == '.'))
-        return root_of_file(s, base, ret_dir, ret_lease, e);
+        return root_of_path(s, base, ret_dir, ret_lease, e);
     return root_of_base(s, base ? base : "debian-12", ret_dir, ret_lease, e);
 }

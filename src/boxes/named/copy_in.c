@@ -312,12 +312,12 @@ static int choose_target(struct px_living *l, const char *host_path, const char 
     return 0;
 }
 
-static int refuse_link(const char *path, struct px_err *e)
+int px_keep_refuse_link(const char *path, const char *decides, struct px_err *e)
 {
     char said[PX_SOURCE_TEXT];
     px_source_tell(path, said);
     px_fail(e, PX_E_IO, 0, "cannot copy: %s", said);
-    px_why(e, "A box that could write there may have made the link; it decides what this box is given.");
+    px_why(e, "A box that could write there may have made the link; it decides %s.", decides);
     return px_fix(e, "Name what it leads to, if that is meant.");
 }
 
@@ -336,7 +336,7 @@ PX_API int px_living_copy_in(struct px_living *living, const char *host_path, co
     struct stat st;
     px_auto_fd int fd = px_source_open(host_path, O_RDONLY | O_NONBLOCK);
     if (fd == -ELOOP)
-        return refuse_link(host_path, e);
+        return px_keep_refuse_link(host_path, "what this box is given", e);
     if (fd < 0 || fstat(fd, &st) < 0)
         return cannot_read(host_path, fd < 0 ? fd : -errno, e);
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))

@@ -29,3 +29,5 @@ int px_keep_box_path(struct px_living *l, const char *path, char *out, size_t si
 void px_keep_split_path(const char *path, char *dir, size_t size, const char **ret_name);
 /* Words for a command that ended badly. */
 int px_keep_copy_failed(const char *what, const char *path, int exit_code, const char *said, struct px_err *e);
+/* A path of the host that is a link which a box may have made; it decides that. */
+int px_keep_refuse_link(const char *path, const char *decides, struct px_err *e);

@@ -16,6 +16,7 @@
 #include "kernel/tree.h"
 #include "named/copy_in.h"
 #include "named/tar.h"
+#include "plan/source.h"
 
 enum { SIZE_DEFAULT_GIB = 4, TRIES = 32 };
 
@@ -42,15 +43,25 @@ static int split_target(const char *path, char *dir, size_t size, char name[256]
 }
 
 /* A directory that is there gets the source into it; else the last part of the path is the new name. */
-static int open_target(struct place *p, const char *path, const char *source, struct px_err *e)
+static int open_directory(struct place *p, const char *path, const char *source, struct px_err *e)
 {
     char dir[PX_TAR_NAME_MAX];
-    p->dir = (int)px_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const char *at = path;
+    p->dir = px_source_open(path, O_RDONLY | O_DIRECTORY);
     int r = p->dir >= 0 ? px_fmt(p->name, sizeof p->name, "%s", source) : split_target(path, dir, sizeof dir, p->name);
-    if (p->dir < 0 && r >= 0)
-        p->dir = (int)px_sys(SYS_openat, AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (p->dir < 0 && p->dir != -ELOOP && r >= 0)
+        p->dir = px_source_open(at = dir, O_RDONLY | O_DIRECTORY);
+    if (p->dir == -ELOOP)
+        return px_keep_refuse_link(at, "where px writes", e);
     if (r < 0 || p->dir < 0 || p->name[0] == '\0')
         return px_fail(e, PX_E_IO, p->dir < 0 ? p->dir : r < 0 ? r : EINVAL, "cannot write to '%s'", path);
+    return 0;
+}
+
+static int open_target(struct place *p, const char *path, const char *source, struct px_err *e)
+{
+    if (open_directory(p, path, source, e) < 0)
+        return -1;
     for (int i = 0; i < TRIES; i++) {
         struct stat st;
         uint32_t number = (uint32_t)(px_now_nsec() >> 10);

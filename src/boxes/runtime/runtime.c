@@ -482,12 +482,14 @@ static struct run *new_run(const struct px_policy *policy, struct px_err *e)
     return run;
 }
 
-/* A runtime with a kernel of its own has threads that count as the box's, and hangs if it cannot have them. So the limit around
- * it has room for them, which the command could use: that is no limit for who requires one. */
-static uint64_t room_for_threads(void)
+/* A runtime with a kernel of its own has threads that count as the box's, about a hundred and some twenty for each process of the command,
+ * and ends or hangs if it cannot have them. So the limit around it has room for them, which the command could use: that is no limit for
+ * who requires one. */
+static uint64_t with_threads(uint64_t pids)
 {
+    enum { EACH = 32, MOST = 1 << 22 };         /* no Linux has more than MOST processes */
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    return 128 + 4 * (uint64_t)(processors > 0 ? processors : 1);
+    return pids > MOST ? pids : pids * EACH + 128 + 4 * (uint64_t)(processors > 0 ? processors : 1);
 }
 
 /* As the processes around the container see it: ids are others there. */
@@ -497,7 +499,7 @@ static struct px_policy policy_around(const struct px_policy *policy, const stru
     around.user = (struct px_user){policy->user.uid + SHIFT, policy->user.gid + SHIFT};
     if (kind->own_kernel) {
         around.user = (struct px_user){0, 0};
-        around.pids = px_policy_limited(policy->pids) ? policy->pids + room_for_threads() : policy->pids;
+        around.pids = px_policy_limited(policy->pids) ? with_threads(policy->pids) : policy->pids;
         around.pids_counted = px_policy_limited(policy->pids);
     }
     return around;

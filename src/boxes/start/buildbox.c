@@ -109,6 +109,11 @@ int px_build_box_setup(struct px_build_box *box, const char *doing, const char *
     return px_policy_set(box->policy, "overlay", changes, e);
 }
 
+int px_build_box_here(struct px_build_box *box, const char *doing, struct px_err *e)
+{
+    return make(box, doing, fetch_settings, e) < 0 ? -1 : px_policy_set(box->policy, "net", "none", e);
+}
+
 void px_build_box_done(struct px_build_box *box)
 {
     px_policy_free(box->policy);

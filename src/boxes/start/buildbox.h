@@ -3,7 +3,8 @@
  * Why:     neither the host's package tool nor the packages' own scripts run outside a box. A *fetch box* has the
  *          host's programs, the host's network and one directory of the store; it is apt's, and runs no code of
  *          a package. An *index box* is uv's and pip's: it reaches the user's index alone. A *setup box* has the
- *          distribution's own programs on an overlay, is root to itself, and has no network.
+ *          distribution's own programs on an overlay, is root to itself, and has no network. A *box here* has the
+ *          host's programs and no network.
  * Owns:    the policy, until px_build_box_done.
  * Mustn't: leave a box behind: it ends with this process. */
 #pragma once
@@ -36,6 +37,7 @@ int px_build_box_index(struct px_build_box *box, const char *doing, struct px_er
 /* root: the directory that it sees as its root; changes: a directory for an overlay's changes, kept. */
 int px_build_box_setup(struct px_build_box *box, const char *doing, const char *root, const char *changes,
                        struct px_err *e);
+int px_build_box_here(struct px_build_box *box, const char *doing, struct px_err *e);
 void px_build_box_done(struct px_build_box *box);
 
 /* Shows a file or directory of the host; a name may hold a colon. What is not there is left out if it is optional. */

@@ -23,13 +23,20 @@ int px_beyond_warnings(const struct px_policy *policy, char **ret_text, struct p
     return 0;
 }
 
-int px_beyond_root(const struct px_policy *policy, bool ahead, char **ret_dir, struct px_root_lease **ret_lease, struct px_err *e)
+int px_beyond_root(const struct px_policy *policy, enum px_root_look look, char **ret_dir,
+                   struct px_root_lease **ret_lease, struct px_err *e)
 {
     (void)policy;
-    (void)ahead;
+    (void)look;
     (void)ret_dir;
     (void)ret_lease;
     return refuse(e);
+}
+
+bool px_beyond_root_holds(struct px_root_lease *lease)
+{
+    (void)lease;
+    return false;
 }
 
 void px_beyond_root_free(struct px_root_lease *lease)

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/fd.h"
 #include "base/json.h"
 #include "base/sys.h"
 #include "base/text.h"
@@ -55,15 +56,27 @@ int px_beyond_warnings(const struct px_policy *policy, char **ret_text, struct p
     return 0;
 }
 
-int px_beyond_root(const struct px_policy *policy, bool ahead, char **ret_dir, struct px_root_lease **ret_lease, struct px_err *e)
+int px_beyond_root(const struct px_policy *policy, enum px_root_look look, char **ret_dir,
+                   struct px_root_lease **ret_lease, struct px_err *e)
 {
     struct px_sandbox *sandbox = NULL;
     if (px_sandbox_open(NULL, &sandbox, e) < 0)
         return -1;
-    px_store_look_only(sandbox->store, ahead);
+    px_store_look_only(sandbox->store, look != PX_ROOT_NOW);
     int r = px_sandbox_root(sandbox, policy->base, policy->rootfs, ret_dir, ret_lease, e);
+    if (r == 0 && look == PX_ROOT_BESIDE && *ret_lease && !px_root_lease_look(sandbox, *ret_lease)) {
+        px_root_lease_free(px_take(ret_lease));
+        free(px_take(ret_dir));
+        px_store_look_only(sandbox->store, false);
+        r = px_sandbox_root(sandbox, policy->base, policy->rootfs, ret_dir, ret_lease, e);
+    }
     px_sandbox_close(sandbox);
     return r;
+}
+
+bool px_beyond_root_holds(struct px_root_lease *lease)
+{
+    return px_root_lease_holds(lease);
 }
 
 void px_beyond_root_free(struct px_root_lease *lease)

@@ -14,10 +14,17 @@
 int px_beyond_filter(const struct px_policy *policy, struct px_host *host, struct sock_filter **ret_code, struct px_err *e);
 /* What the user should know of his profile, a line each; *ret_text stays NULL if there is nothing. */
 int px_beyond_warnings(const struct px_policy *policy, char **ret_text, struct px_err *e);
-/* The directory of a root that the store has or gets: an archive's, a base's; *ret_dir is the caller's to free(). With `ahead` nobody
- * uses it yet: whether its files are what they were is looked at when somebody does. */
+/* The directory of a root that the store has or gets: an archive's, a base's; *ret_dir is the caller's to free().
+ * Whether its files are what they were is looked at: */
+enum px_root_look {
+    PX_ROOT_NOW,                /* before this returns; what is not is made again */
+    PX_ROOT_BESIDE,             /* by threads: px_beyond_root_holds waits for them */
+    PX_ROOT_LATER,              /* when somebody uses it, which nobody does yet */
+};
 struct px_root_lease;
-int px_beyond_root(const struct px_policy *policy, bool ahead, char **ret_dir, struct px_root_lease **ret_lease, struct px_err *e);
+int px_beyond_root(const struct px_policy *policy, enum px_root_look look, char **ret_dir,
+                   struct px_root_lease **ret_lease, struct px_err *e);
+bool px_beyond_root_holds(struct px_root_lease *lease);
 void px_beyond_root_free(struct px_root_lease *lease);
 /* Who looks at, and merges, what was done to the directory of --changes (start/changes.c); for the plan of that box. */
 int px_beyond_changes(const struct px_policy *policy, struct px_after **ret_after, struct px_err *e);

@@ -55,19 +55,27 @@ static int add_filter(const struct px_policy *policy, struct px_host *host, stru
 
 /* A policy whose root is a directory, and what keeps that in place; it borrows everything else. */
 struct rooted {
+    struct px_gate gate;
     struct px_policy policy;
     char *dir;
     struct px_root_lease *lease;
 };
 
-static int find_root(const struct px_policy *policy, bool ahead, struct rooted *ret, struct px_err *e)
+static bool root_holds(struct px_gate *gate)
 {
-    *ret = (struct rooted){.policy = *policy};
+    return px_beyond_root_holds(((struct rooted *)gate)->lease);
+}
+
+static int find_root(const struct px_policy *policy, enum px_root_look look, struct rooted *ret, struct px_err *e)
+{
+    *ret = (struct rooted){.gate = {root_holds}, .policy = *policy};
     if (!px_policy_root_is_stored(policy))
         return 0;
-    if (px_beyond_root(policy, ahead, &ret->dir, &ret->lease, e) < 0)
+    if (px_beyond_root(policy, look, &ret->dir, &ret->lease, e) < 0)
         return -1;
     ret->policy.rootfs = ret->dir;
+    if (look == PX_ROOT_BESIDE && ret->lease)
+        ret->policy.gate = &ret->gate;
     return 0;
 }
 
@@ -86,7 +94,7 @@ static void done_root(struct rooted *r, struct px_box *box)
 PX_API int px_policy_prepare(const struct px_policy *policy, struct px_err *e)
 {
     struct rooted rooted;
-    if (find_root(policy, true, &rooted, e) < 0)
+    if (find_root(policy, PX_ROOT_LATER, &rooted, e) < 0)
         return -1;
     done_root(&rooted, NULL);
     return 0;
@@ -112,7 +120,7 @@ static int plan_with(const struct px_policy *policy, const char *const argv[], c
 PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[], char **ret_json, struct px_err *e)
 {
     struct rooted rooted;
-    if (find_root(policy, false, &rooted, e) < 0)
+    if (find_root(policy, PX_ROOT_NOW, &rooted, e) < 0)
         return -1;
     int r = plan_with(&rooted.policy, argv, ret_json, e);
     done_root(&rooted, NULL);
@@ -137,6 +145,7 @@ static int start(const struct px_policy *policy, const char *const argv[], const
     if (px_plan_new(policy, argv, host, io->bind_to_thread, &plan, e) < 0)
         return -1;
     plan->after = policy->after;
+    plan->gate = policy->gate;
     if (policy->changes && !policy->after && px_beyond_changes(policy, &plan->after, e) < 0) {
         px_plan_free(plan);
         return -1;
@@ -201,12 +210,24 @@ static int start_rooted(const struct px_policy *policy, const char *const argv[]
     return r;
 }
 
+/* 1: it did not start, and files of its root are not what they were. */
+static int start_looking(const struct px_policy *policy, enum px_root_look look, const char *const argv[],
+                         const struct px_io *io, struct px_box **ret_box, struct px_err *e)
+{
+    struct rooted rooted;
+    if (find_root(policy, look, &rooted, e) < 0)
+        return -1;
+    int r = start_rooted(&rooted.policy, argv, io, ret_box, e);
+    bool changed = r < 0 && rooted.policy.gate && !root_holds(&rooted.gate);
+    done_root(&rooted, r < 0 ? NULL : *ret_box);
+    return changed ? 1 : r;
+}
+
 PX_API int px_box_start(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_box **ret_box,
                         struct px_err *e)
 {
     static const struct px_io nothing = {0};
     struct px_err local = {0};
-    struct rooted rooted;
     if (!io)
         io = &nothing;
     if (!e)
@@ -215,11 +236,13 @@ PX_API int px_box_start(const struct px_policy *policy, const char *const argv[]
         px_fail(e, PX_E_USAGE, 0, "a detached command needs a box that stays");
         return px_fix(e, "Use px_keeper_new() and px_living_detach() of px/living.h, or px exec -d.");
     }
-    if (find_root(policy, false, &rooted, e) < 0)
-        return -1;
-    int r = start_rooted(&rooted.policy, argv, io, ret_box, e);
-    done_root(&rooted, r < 0 ? NULL : *ret_box);
-    return r;
+    /* A runtime has its own way to the command, and policy->after is for one start. */
+    bool beside = px_policy_native(policy) && !policy->after;
+    int r = start_looking(policy, beside ? PX_ROOT_BESIDE : PX_ROOT_NOW, argv, io, ret_box, e);
+    if (r != 1)
+        return r;
+    *e = (struct px_err){0};
+    return start_looking(policy, PX_ROOT_NOW, argv, io, ret_box, e);
 }
 
 int px_stay_plan(const struct px_policy *policy, bool bound, struct px_plan **ret_plan, struct px_err *e)
@@ -259,7 +282,7 @@ static int stay_rooted(const struct px_policy *policy, bool bound, const int *im
 int px_stay_with(const struct px_policy *policy, bool bound, const int *image, struct px_box **ret_home, struct px_err *e)
 {
     struct rooted rooted;
-    if (find_root(policy, false, &rooted, e) < 0)
+    if (find_root(policy, PX_ROOT_NOW, &rooted, e) < 0)
         return -1;
     int r = stay_rooted(&rooted.policy, bound, image, ret_home, e);
     done_root(&rooted, r < 0 ? NULL : *ret_home);

@@ -383,6 +383,27 @@ static void fill_text(char *out, size_t size, const char *text)
     field_end(&b);
 }
 
+/* Where the errno says what there is to do, better than a row for all of them. */
+static const char *fix_of(int code, int sys, const struct px_error_text *t)
+{
+    static const struct {
+        int code, sys;
+        const char *fix;
+    } causes[] = {
+        {PX_E_IO, ENOENT, "Check the path."},
+        {PX_E_IO, ENOTDIR, "Check the path."},
+        {PX_E_IO, EACCES, "Check the permissions of the file and of the directories above it."},
+        {PX_E_IO, EPERM, "Check the permissions of the file and of the directories above it."},
+        {PX_E_IO, EMFILE, "Allow more open files: ulimit -n 64 or more."},
+        {PX_E_CLONE, EMFILE, "Allow more open files: ulimit -n 64 or more."},
+        {PX_E_CLONE, EAGAIN, "Check the process limits of this user (ulimit -u) and of its cgroup."},
+    };
+    for (size_t i = 0; i < PX_COUNT_OF(causes); i++)
+        if (causes[i].code == code && causes[i].sys == sys)
+            return causes[i].fix;
+    return t ? t->fix : "";
+}
+
 int px_fail(struct px_err *e, enum px_code code, int sys, const char *fmt, ...)
 {
     const struct px_error_text *t = px_err_find((int)code);
@@ -400,7 +421,7 @@ int px_fail(struct px_err *e, enum px_code code, int sys, const char *fmt, ...)
         fill_text(e->what, sizeof e->what, t ? t->what : "");
     va_end(args.list);
     fill_why(e, t);
-    fill_text(e->fix, sizeof e->fix, t ? t->fix : "");
+    fill_text(e->fix, sizeof e->fix, fix_of(e->code, e->sys, t));
     return -1;
 }
 

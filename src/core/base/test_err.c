@@ -87,6 +87,22 @@ TEST(errno_replaces_the_why)
     ASSERT_STR(e.why, "EPERM: operation not permitted");
 }
 
+TEST(errno_tells_what_to_do)
+{
+    struct px_err e = {0};
+
+    px_fail(&e, PX_E_IO, -ENOENT, "x");
+    ASSERT_STR(e.fix, "Check the path.");
+    px_fail(&e, PX_E_IO, EMFILE, "x");
+    ASSERT_STR(e.fix, "Allow more open files: ulimit -n 64 or more.");
+    px_fail(&e, PX_E_IO, ENOSPC, "x");
+    ASSERT(strstr(e.fix, "free space"));
+    px_fail(&e, PX_E_CLONE, -EAGAIN, "x");
+    ASSERT(strstr(e.fix, "ulimit -u") && !strstr(e.fix, "ulimit -n"));
+    px_fail(&e, PX_E_MOUNT, ENOENT, "x");
+    ASSERT(strstr(e.fix, "--plan"));
+}
+
 TEST(a_vague_errno_keeps_the_tables_why)
 {
     struct px_err e = {0};

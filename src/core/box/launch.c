@@ -43,7 +43,11 @@ int px_launch_exec_failed(int err, bool found, const char *command, struct px_er
 {
     if (!found && (err == -ENOENT || err == -ENOTDIR)) {
         px_fail(e, PX_E_NOT_FOUND, 0, "'%s' was not found in the box", command);
-        return strchr(command, '/') ? px_why(e, "There is no such file in the box; it does not see the host's files.") : -1;
+        if (strchr(command, '/'))
+            px_why(e, "There is no such file in the box; it does not see the host's files.");
+        return strchr(command, '/') && *command != '/'
+                   ? px_fix(e, "Show the box its directory, and start there: --work-dir DIR (--work-dir . for this one).")
+                   : -1;
     }
     px_fail(e, PX_E_EXEC, err, "'%s' could not be run", command);
     if (err == -ENOENT)
@@ -102,6 +106,9 @@ static int overlay_failed(const struct px_plan *plan, const struct px_step *s, i
         px_fix(e, "Remove the link from the upper directory, or start with another: --overlay=DIR.");
     } else if (err == -EPERM || err == -ENODEV) {
         px_why(e, "This kernel has no overlay for a user namespace (it is there from Linux 5.11 on).");
+    } else if (err == -EINVAL) {
+        px_why(e, "The kernel keeps the changes of an overlay on no overlayfs (the root of a container), FUSE or network file system.");
+        px_fix(e, PX_PLAN_ELSEWHERE "\n" PX_PLAN_HOME);
     }
     return -1;
 }
@@ -173,11 +180,15 @@ static void wake(uint32_t *futex, uint32_t value)
     (void)px_sys(SYS_futex, futex, FUTEX_WAKE, 1, 0, 0, 0);
 }
 
-/* Until pid 1 has left our memory, by exec or by death. A set-up that hangs (a dead file server) is killed. */
-static void wait_until_gone(struct px_box *box, struct px_child *child)
+static uint64_t setup_deadline(const struct px_box *box)
 {
     uint64_t allowed = box->timeout_msec && box->timeout_msec < SETUP_MSEC_MAX ? box->timeout_msec : SETUP_MSEC_MAX;
-    uint64_t deadline = px_now_nsec() + allowed * 1000000;
+    return px_now_nsec() + allowed * 1000000;
+}
+
+/* Until pid 1 has left our memory, by exec or by death. A set-up that hangs (a dead file server) is killed. */
+static void wait_until_gone(struct px_box *box, struct px_child *child, uint64_t deadline)
+{
     uint32_t alive;
 
     /* The payload too: if pid 1 fails it may live a moment longer, on a stack that is ours to unmap. */
@@ -268,6 +279,38 @@ static long clone_there(struct launch *l, struct px_clone_args *args)
     return pid;
 }
 
+/* Whether the root is there. Pid 1 may end before, which wakes nobody here. */
+static bool wait_until_ready(struct px_child *child, uint64_t deadline)
+{
+    const struct timespec slice = {.tv_nsec = 10 * 1000 * 1000};
+
+    while (!__atomic_load_n(&child->ready, __ATOMIC_ACQUIRE)) {
+        if (!__atomic_load_n(&child->alive, __ATOMIC_ACQUIRE) || px_now_nsec() > deadline)
+            return false;
+        (void)px_sys(SYS_futex, &child->ready, FUTEX_WAIT, 0, &slice, 0, 0);
+    }
+    return true;
+}
+
+/* The payload goes on to its program once its limit is in force and what was looked at meanwhile is as it should be.
+ * The time that the looking takes is none of the command's. */
+static int open_gate(struct launch *l, uint64_t *deadline)
+{
+    struct px_box *box = l->box;
+    struct px_gate *gate = px_take(&box->plan->gate);
+    int r = px_supervise_hear_oom(box);
+
+    if (r >= 0 && l->child.memory_fd >= 0 && wait_until_ready(&l->child, *deadline) && l->child.outside)
+        r = px_cgroup_arm_ahead(&box->cgroup);
+    uint64_t since = px_now_nsec();
+    bool holds = !gate || gate->holds(gate);
+    since = px_now_nsec() - since;
+    box->start_nsec += since;
+    *deadline += since;
+    wake(&l->child.gate, holds && r >= 0 ? PX_GO : PX_GO_AWAY);
+    return r;
+}
+
 static int run_clone(struct launch *l, struct px_err *e)
 {
     struct px_box *box = l->box;
@@ -292,10 +335,12 @@ static int run_clone(struct launch *l, struct px_err *e)
     }
     box->pid = (int)pid;
     int r = prepare_child(box, (pid_t)pid, e);
+    uint64_t deadline = setup_deadline(box);
     wake(&l->child.go, r < 0 ? PX_GO_AWAY : PX_GO);
-    wait_until_gone(box, &l->child);
+    int early = r < 0 || box->plan->stays ? 0 : open_gate(l, &deadline);
+    wait_until_gone(box, &l->child, deadline);
     /* No process of the box shares our memory any more. */
-    int armed = box->has_cgroup ? px_cgroup_arm(&box->cgroup, is_command(box) ? (pid_t)pid : 0) : 0;
+    int armed = early < 0 || !box->has_cgroup ? early : px_cgroup_arm(&box->cgroup, is_command(box) ? (pid_t)pid : 0);
     box->ready_nsec = px_now_nsec();
     if (armed == -EBUSY)
         px_supervise_kill(box, PX_END_MEMORY);

@@ -59,19 +59,21 @@ static void set_timer(struct px_box *box)
 
 /* v1 kills one process when the group is out of memory; we want to know, and end the box as v2 does by itself. A box that stays
  * goes on, and the command that lost a process says so in its result. */
-static void watch_oom(struct px_box *box)
+int px_supervise_hear_oom(struct px_box *box)
 {
     int group = box->cgroup.v1[PX_CG_MEMORY].fd;
     char text[32];
-    if (!box->has_cgroup || group < 0 || box->plan->stays)
-        return;
+    if (!box->has_cgroup || group < 0)
+        return 0;
     px_auto_fd int control = px_open_beneath(group, "memory.oom_control", O_RDONLY, 0);
-    int event = control < 0 ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (event < 0)
-        return;
-    box->oom_event = event;
-    if (px_fmt(text, sizeof text, "%d %d", event, control) >= 0 && px_write_file(group, "cgroup.event_control", text) >= 0)
-        (void)add_event(box, event, PX_EVENT_OOM);
+    if (control < 0)
+        return control;
+    box->oom_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (box->oom_event < 0)
+        return -errno;
+    int r = px_fmt(text, sizeof text, "%d %d", box->oom_event, control);
+    r = r < 0 ? r : px_write_file(group, "cgroup.event_control", text);
+    return r == -ENOENT ? 0 : r;        /* a kernel for real time has no such events */
 }
 
 static void watch_refused(const struct px_box *box, bool want)
@@ -109,7 +111,8 @@ int px_supervise_watch(struct px_box *box, struct px_err *e)
     set_timer(box);
     if ((box->deadline_nsec || box->disk_nsec) && box->timer < 0)
         return px_fail(e, PX_E_IO, EMFILE, "the timeout cannot be watched");
-    watch_oom(box);
+    if (box->oom_event >= 0)
+        (void)add_event(box, box->oom_event, PX_EVENT_OOM);
     watch_refused(box, true);
     if (box->carrier && add_event(box, box->carrier->pidfd, PX_EVENT_CARRIER) < 0)
         return px_fail(e, PX_E_IO, errno, "cannot watch the network of the box");

@@ -146,6 +146,7 @@ struct px_box *px_supervise_guest(void);        /* an empty one, for box/handove
 char **px_supervise_copy_argv(char *const argv[]);      /* one allocation */
 /* box/supervise.c: watching it, and ending it. */
 int px_supervise_watch(struct px_box *box, struct px_err *e);  /* it runs: from now on its events are heard */
+int px_supervise_hear_oom(struct px_box *box);  /* before its limit is in force: an event that nobody hears is lost */
 int px_supervise_step(struct px_box *box, int wait_msec, struct px_err *e);    /* 1 alive, 0 gone, -1 */
 int px_supervise_signal(struct px_box *box, int signal);
 void px_supervise_kill(struct px_box *box, enum px_end why);

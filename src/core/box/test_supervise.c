@@ -31,8 +31,8 @@
 #define FIELDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 /* Fields are "name", "value" pairs up to a NULL. */
-static int try_start(const char *const *argv, const char *const *fields, const struct px_io *io,
-                     struct px_box **ret_box, struct px_err *e)
+static int try_start_gated(struct px_gate *gate, const char *const *argv, const char *const *fields,
+                           const struct px_io *io, struct px_box **ret_box, struct px_err *e)
 {
     const struct px_host host = {
         .uid = geteuid(), .gid = getegid(), .landlock_abi = px_landlock_abi(), .user_namespaces = true};
@@ -49,10 +49,18 @@ static int try_start(const char *const *argv, const char *const *fields, const s
     }
     if (r >= 0)
         r = px_plan_new(&p, argv, &host, false, &plan, e);
-    if (r >= 0)
+    if (r >= 0) {
+        plan->gate = gate;
         r = px_supervise_start(plan, &p, io ? io : &nothing, ret_box, e);
+    }
     px_policy_done(&p);
     return r;
+}
+
+static int try_start(const char *const *argv, const char *const *fields, const struct px_io *io,
+                     struct px_box **ret_box, struct px_err *e)
+{
+    return try_start_gated(NULL, argv, fields, io, ret_box, e);
 }
 
 static struct px_box *start_with(const char *text, const char *const *fields, const struct px_io *io)
@@ -321,6 +329,47 @@ TEST(freeing_a_box_that_was_never_watched)
         (void)snprintf(text, sizeof text, "sleep %s", tag);
         px_supervise_free(start(text, NULL));
         ASSERT_EQ(processes_with(tag), 0);
+    }
+}
+
+struct watched {
+    struct px_gate gate;
+    const char *tag;
+    bool answer;
+    int asked, seen;
+};
+
+static bool watch_command(struct px_gate *gate)
+{
+    struct watched *w = (struct watched *)gate;
+
+    w->asked++;
+    for (int i = 0; i < 40; i++) {
+        w->seen += processes_with(w->tag);
+        (void)usleep(5000);
+    }
+    return w->answer;
+}
+
+TEST(a_command_does_not_run_before_its_gate_is_open)
+{
+    const char *const *const fields[] = {NULL, FIELDS("memory", "64m"), FIELDS("memory", "8m")};
+    const char *tag = unique();
+
+    for (size_t i = 0; i < 2 * PX_COUNT_OF(fields); i++) {
+        const char *const argv[] = {"sleep", tag, NULL};
+        struct watched w = {.gate = {watch_command}, .tag = tag, .answer = i & 1};
+        struct px_box *box = NULL;
+        struct px_err e = {0};
+        int r = try_start_gated(&w.gate, argv, fields[i / 2], NULL, &box, &e);
+        if (r < 0 && (e.code == PX_E_USERNS || e.code == PX_E_IDS || e.code == PX_E_CGROUP))
+            SKIP("no such box can be made here: %s", e.what);
+        ASSERT_EQ(w.asked, 1);
+        ASSERT_EQ(w.seen, 0);
+        ASSERT_EQ(r, w.answer ? 0 : -1);
+        ASSERT(w.answer || strstr(e.what, "wait-parent"));
+        ASSERT_EQ(processes_with(tag), w.answer ? 1 : 0);
+        px_supervise_free(box);
     }
 }
 

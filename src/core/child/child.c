@@ -17,6 +17,8 @@
 #define SYS_close_range 436
 #endif
 
+enum { WAIT_SECONDS = 60, GATE_SECONDS = 600 /* a root on a slow disk is looked at meanwhile */ };
+
 static uint64_t now_nsec(void)
 {
     struct timespec ts = {0};
@@ -46,17 +48,28 @@ int px_op_begin(struct px_child *c, const struct px_step *s)
     return r < 0 ? (int)r : px_op_die_with_parent(c);
 }
 
-int px_op_wait(struct px_child *c, const struct px_step *s)
+static int wait_for_parent(uint32_t *futex, int seconds)        /* no wait without a bound */
 {
     uint32_t go;
-    int seconds = 60;           /* no wait without a bound */
-    while ((go = __atomic_load_n(&c->go, __ATOMIC_ACQUIRE)) == PX_GO_WAIT && seconds > 0) {
+    while ((go = __atomic_load_n(futex, __ATOMIC_ACQUIRE)) == PX_GO_WAIT && seconds > 0) {
         const struct timespec second = {.tv_sec = 1};
-        if (px_sys(SYS_futex, &c->go, FUTEX_WAIT, PX_GO_WAIT, &second) == -ETIMEDOUT)
+        if (px_sys(SYS_futex, futex, FUTEX_WAIT, PX_GO_WAIT, &second) == -ETIMEDOUT)
             seconds--;
     }
-    if (go != PX_GO)
-        return -ECANCELED;
+    return go == PX_GO ? 0 : -ECANCELED;
+}
+
+int px_op_gate(struct px_child *c, const struct px_step *s)
+{
+    (void)s;
+    return wait_for_parent(&c->gate, GATE_SECONDS);
+}
+
+int px_op_wait(struct px_child *c, const struct px_step *s)
+{
+    int waited = wait_for_parent(&c->go, WAIT_SECONDS);
+    if (waited < 0)
+        return waited;
     if (!(s->flags & PX_STEP_SETGROUPS))
         return 0;
     /* The caller's own id is not in the map: become the box's 0, which is nobody outside. */
@@ -102,7 +115,7 @@ int px_op_payload(struct px_child *c, const struct px_step *s)
     if (r < 0)
         c->payload_alive = 0;
     else if (c->memory_fd >= 0)         /* if it stays, its own exec may fail when the payload has taken everything */
-        (void)px_sys(SYS_write, c->memory_fd, "0", 1);
+        c->outside = px_sys(SYS_write, c->memory_fd, "0", 1) == 1;
     c->payload_pid = (int)r;
     return r < 0 ? (int)r : 0;
 }

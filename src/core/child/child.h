@@ -6,11 +6,13 @@
  *   waits               PAYLOAD: clone ---------------> applies stage 2
  *                       builds the root                 NETNS: makes the network meanwhile
  *                       READY: root is there  <-------> JOIN: network is there
- *                       follows into the network        gives everything up
- *                       waits                           exec
+ *   arms the memory     follows into the network        gives everything up
+ *   limit (v1)          waits
+ *   looks at the root
+ *   opens the gate -----------------------------------> GATE: exec
  *                       stage 3: gives everything up
  *   goes on <---------- exec of px-init
- *   arms the memory limit: from now on the kernel may end processes of the box
+ *   arms the memory limit, where that had to wait: now the kernel may end processes of the box
  *
  * Why:     all three share the parent's memory until they exec, so nothing is copied and a failure is one write away.
  * Owns:    nothing.
@@ -20,6 +22,7 @@
  * (3) A step that fails ends the box before the payload's program runs. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "policy/policy.h"
@@ -41,7 +44,9 @@ struct px_child {
     uint32_t go;                /* futex: the parent lets pid 1 go on */
     uint32_t alive;             /* cleared by the kernel when pid 1 has left our memory */
     uint32_t joined;            /* futex: the payload tells pid 1 that its network is there, or that it has failed */
-    uint32_t ready;             /* futex: pid 1 tells the payload that the root is there */
+    uint32_t ready;             /* futex: pid 1 tells the payload and the parent that the root is there */
+    uint32_t gate;              /* futex: the parent lets the payload go on to its program */
+    bool outside;               /* of pid 1: it has left the group of the box's memory, before `ready` */
     uint32_t payload_alive;     /* cleared by the kernel when the payload has left our memory */
     struct px_child_report report;              /* of pid 1 */
     struct px_child_report payload_report;

@@ -41,7 +41,7 @@ static inline void px_op_wait_while(uint32_t *futex, uint32_t value)
 static inline void px_op_signal(uint32_t *futex)
 {
     __atomic_store_n(futex, 1, __ATOMIC_RELEASE);
-    (void)px_sys(SYS_futex, futex, FUTEX_WAKE, 1, 0);
+    (void)px_sys(SYS_futex, futex, FUTEX_WAKE, INT32_MAX, 0);
 }
 
 /* Plan paths are absolute in the box; while the root is being built it is the working directory. */

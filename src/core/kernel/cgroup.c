@@ -16,7 +16,7 @@
 #include "base/text.h"
 
 enum { SWEEP_GROUPS = 128, SWEEP_ENTRIES = 1000, PIDS_MAX = 4 << 20, CPU_MILLI_MAX = 1000 * 1000 * 1000,
-       HEADROOM = 64 << 20 };
+       HEADROOM = 64 << 20, ROOM = 16 << 20 };
 
 static const char *const controller_names[PX_CG_COUNT] = {"memory", "pids", "cpu"};
 
@@ -403,6 +403,17 @@ int px_cgroup_create(const struct px_cgroup_limits *limits, const char *id, stru
     return 0;
 }
 
+static uint64_t read_number(int fd, const char *file, uint64_t otherwise)
+{
+    char text[64];
+    ssize_t n = fd < 0 ? -1 : px_read_file(fd, file, text, sizeof text);
+    if (n <= 0)
+        return otherwise;
+    text[strcspn(text, "\n")] = '\0';
+    uint64_t value;
+    return px_parse_u64(text, UINT64_MAX, &value) < 0 ? otherwise : value;
+}
+
 static int move_v1(const struct px_cgroup *cg, int controller, pid_t pid)
 {
     int fd = cg->v1[controller].fd;
@@ -423,12 +434,9 @@ int px_cgroup_memory_door(const struct px_cgroup *cg)
     return fd < 0 ? -EBADF : px_open_beneath(fd, "cgroup.procs", O_WRONLY, 0);
 }
 
-int px_cgroup_arm(struct px_cgroup *cg, pid_t pid)
+static int arm(const struct px_cgroup *cg)
 {
     struct px_cgroup_limits limits = cg->unarmed;
-    cg->unarmed = (struct px_cgroup_limits){0};
-    if (!limits.shared)
-        return 0;
     limits.shared = false;
     if (cg->on_v2[PX_CG_MEMORY]) {
         int r = limit_memory_v2(cg->v2.fd, &limits);
@@ -436,8 +444,30 @@ int px_cgroup_arm(struct px_cgroup *cg, pid_t pid)
     }
     int limited = limit_memory_v1(cg->v1[PX_CG_MEMORY].fd, &limits);    /* -EBUSY: v1 ends nothing for a new limit */
     int r = px_write_file(cg->v1[PX_CG_MEMORY].fd, "memory.oom_control", "0");
-    if (r >= 0 && pid > 0)
-        r = move_v1(cg, PX_CG_MEMORY, pid);
+    return limited < 0 ? limited : r;
+}
+
+int px_cgroup_arm_ahead(struct px_cgroup *cg)
+{
+    const uint64_t limit = cg->unarmed.memory_bytes, unknown = UINT64_MAX;
+    if (!cg->unarmed.shared || cg->on_v2[PX_CG_MEMORY])
+        return 0;
+    uint64_t used = read_number(cg->v1[PX_CG_MEMORY].fd, "memory.usage_in_bytes", unknown);
+    if (used == unknown)
+        return -EIO;
+    if (limit < ROOM || used > limit - ROOM)
+        return 0;
+    cg->armed_ahead = true;
+    return arm(cg);
+}
+
+int px_cgroup_arm(struct px_cgroup *cg, pid_t pid)
+{
+    if (!cg->unarmed.shared)
+        return 0;
+    int limited = cg->armed_ahead ? 0 : arm(cg);
+    cg->unarmed = (struct px_cgroup_limits){0};
+    int r = pid > 0 ? move_v1(cg, PX_CG_MEMORY, pid) : 0;
     return limited < 0 ? limited : r;
 }
 
@@ -453,17 +483,6 @@ int px_cgroup_birth_fd(const struct px_cgroup *cg)
 }
 
 /* ---- counters ---- */
-
-static uint64_t read_number(int fd, const char *file, uint64_t otherwise)
-{
-    char text[64];
-    ssize_t n = fd < 0 ? -1 : px_read_file(fd, file, text, sizeof text);
-    if (n <= 0)
-        return otherwise;
-    text[strcspn(text, "\n")] = '\0';
-    uint64_t value;
-    return px_parse_u64(text, UINT64_MAX, &value) < 0 ? otherwise : value;
-}
 
 /* "key value" lines. */
 static uint64_t read_key(int fd, const char *file, const char *key)

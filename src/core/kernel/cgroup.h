@@ -29,6 +29,7 @@ struct px_cgroup {
     struct px_cgroup_dir v1[PX_CG_COUNT];
     bool on_v2[PX_CG_COUNT];    /* which hierarchy holds the limit */
     struct px_cgroup_limits unarmed;    /* what px_cgroup_arm has still to do; zeroes: nothing */
+    bool armed_ahead;           /* ... but for the limit itself */
 };
 
 struct px_cgroup_usage {
@@ -48,6 +49,10 @@ int px_cgroup_join(const struct px_cgroup *cg, pid_t pid);
  * sleeps (v2: memory.high), or waits when it is 64 MiB over it (v1: oom_control). pid: the process of px_cgroup_join, or 0.
  * -ESRCH: it has ended. -EBUSY: more memory is used than the limit allows, and has to be ended by the caller. */
 int px_cgroup_arm(struct px_cgroup *cg, pid_t pid);
+/* The limit of v1 before that: where the one process of the group that shares our memory only execs, and 16 MiB are left
+ * for that, nothing can be ended yet. Others must have gone through px_cgroup_memory_door. 0 also where it has to wait
+ * for px_cgroup_arm. */
+int px_cgroup_arm_ahead(struct px_cgroup *cg);
 /* Where a process of it writes "0" to be in our own v1 group of the memory until px_cgroup_arm, so that what it does cannot fail for
  * what others of the box have taken; -EBADF: not needed. */
 int px_cgroup_memory_door(const struct px_cgroup *cg);

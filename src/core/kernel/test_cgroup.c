@@ -190,6 +190,30 @@ TEST(nothing_is_ended_before_the_limit_is_armed)
     ASSERT_EQ(px_cgroup_done(&cg), 0);
 }
 
+/* With room for an exec the limit of v1 is in force before; without, and on v2, it waits. */
+TEST(a_limit_with_room_is_armed_ahead)
+{
+    static const uint64_t sizes[] = {64 << 20, 8 << 20};
+
+    for (size_t i = 0; i < PX_COUNT_OF(sizes); i++) {
+        const struct px_cgroup_limits limits = {.memory_bytes = sizes[i], .shared = true};
+        struct px_cgroup cg = make(&limits, "test-ahead");
+        if (cg.on_v2[PX_CG_MEMORY]) {
+            ASSERT_EQ(px_cgroup_arm_ahead(&cg), 0);
+            ASSERT_EQ(px_cgroup_done(&cg), 0);
+            SKIP("the memory is on cgroup v2");
+        }
+        const uint64_t before = sizes[i] + (64 << 20);
+        ASSERT_EQ(number_in(fd_for(&cg, PX_CG_MEMORY), "memory.limit_in_bytes"), before);
+        ASSERT_EQ(px_cgroup_arm_ahead(&cg), 0);
+        ASSERT_EQ(number_in(fd_for(&cg, PX_CG_MEMORY), "memory.limit_in_bytes"), i == 0 ? sizes[i] : before);
+        ASSERT_EQ(px_cgroup_arm(&cg, 0), 0);
+        ASSERT_EQ(number_in(fd_for(&cg, PX_CG_MEMORY), "memory.limit_in_bytes"), sizes[i]);
+        ASSERT_EQ(px_cgroup_arm_ahead(&cg), 0);
+        ASSERT_EQ(px_cgroup_done(&cg), 0);
+    }
+}
+
 TEST(numbers_that_no_machine_reaches_are_taken)
 {
     const struct px_cgroup_limits limits = {.memory_bytes = UINT64_MAX - 1, .pids = UINT64_MAX, .cpu_milli = UINT64_MAX - 1};

@@ -69,11 +69,12 @@ enum px_net_socket {
  * answered by an int32_t, 0 or -errno, once they hold for every new connection. */
 enum px_net_order_kind {
     PX_ORDER_ALLOW, PX_ORDER_DENY, PX_ORDER_FORGET_ALLOW, PX_ORDER_FORGET_DENY, PX_ORDER_SERVER, PX_ORDER_HOST, PX_ORDER_HOST_PORT,
-    PX_ORDER_PUBLISH, PX_ORDER_PUBLISH_UDP, PX_ORDER_GO,
+    PX_ORDER_PUBLISH, PX_ORDER_PUBLISH_UDP, PX_ORDER_OUTSIDE, PX_ORDER_GO,
 };
 struct px_net_order {
     uint32_t kind;
     uint32_t port;              /* HOST_PORT: 0 is every port; PUBLISH*: in the box, and the listener comes with it */
+                                /* OUTSIDE: a network namespace comes with it, and px-net goes there */
     struct px_net_rule rule;    /* ALLOW, DENY */
     struct px_address address;  /* SERVER, HOST */
     char name[PX_NET_NAME_MAX]; /* HOST */

@@ -94,7 +94,7 @@ static bool needs_tree(const struct px_step *s)
 static int tree_failed(const struct px_plan *plan, const struct px_step *s, int err, struct px_err *e)
 {
     const char *source = px_plan_text(plan, s->src);
-    if (is_lower(s) && cannot_map(err))
+    if ((is_lower(s) || s->op == PX_OP_OVERLAY) && cannot_map(err))
         px_fail(e, PX_E_OVERLAY, err, "cannot lay an overlay over '%s'", source);
     else if (s->op == PX_OP_BIND || is_lower(s))
         px_fail(e, PX_E_BIND, err, "cannot bind '%s'", source);
@@ -104,7 +104,9 @@ static int tree_failed(const struct px_plan *plan, const struct px_step *s, int 
     if (!cannot_map(err))
         return -1;
     px_why(e, "Its file system does not support id-mapped mounts, which a root caller's files need here.");
-    return px_fix(e, PX_PLAN_ELSEWHERE);
+    return px_fix(e, s->op == PX_OP_UPPER ? PX_PLAN_ELSEWHERE "\n" PX_PLAN_HOME
+                                          : PX_PLAN_ELSEWHERE "\n" PX_PLAN_HOME
+                                                              "\nOr run px as an ordinary user, who needs no such mounts.");
 }
 
 /* A root that may not mount (a container's): the box finds its own way there. */

@@ -195,6 +195,14 @@ static bool shared_disk(const struct px_places *places)
     return px_policy_limited(places->policy->disk_bytes);
 }
 
+bool px_places_below(const struct px_places *places, const char *dir)
+{
+    for (size_t i = 0; i < places->count; i++)
+        if (px_path_within(places->items[i].target, dir))
+            return true;
+    return false;
+}
+
 void px_places_skeleton(struct px_plan *plan, const struct px_places *places)
 {
     for (size_t i = 0; i < places->count; i++)

@@ -34,6 +34,7 @@ bool px_places_shares_upper(const struct px_policy *policy);
 uint64_t px_places_upper_bytes(const struct px_policy *policy);
 /* How much of them may be merged: the same, and without a limit what a directory on a disk holds. */
 uint64_t px_places_merge_bytes(const struct px_policy *policy);
+bool px_places_below(const struct px_places *places, const char *dir);
 /* The mount points that lie in the skeleton. */
 void px_places_skeleton(struct px_plan *plan, const struct px_places *places);
 /* The mounts, with the mount points that lie in a tmpfs of ours. */

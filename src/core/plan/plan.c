@@ -142,6 +142,7 @@ static void add_launch(struct px_plan *plan, const char *command, const struct p
 {
     px_steps_add(plan, PX_OP_CLOSE);
     add_limits(plan, policy);   /* late: a small number of open files must not stop our own opens */
+    px_steps_add(plan, PX_OP_GATE);     /* a filter of the user's may refuse to wait */
     if (plan->tier != PX_TIER_RLIMITS)
         px_plan_add_filter(plan, policy, host);
     px_plan_candidates(plan, policy, command);

@@ -68,6 +68,11 @@ struct px_step {
 
 enum { PX_STEPS_MAX = 1024, PX_PLAN_TEXT_MAX = 8 << 20, PX_ARGS_MAX = 65536 };
 
+/* Something above that is found out while the box is being made, and without which its command must not run. */
+struct px_gate {
+    bool (*holds)(struct px_gate *gate);        /* waits for the answer */
+};
+
 struct px_plan {
     struct px_step *steps;
     uint32_t count;
@@ -97,6 +102,7 @@ struct px_plan {
     bool carried;               /* its traffic needs a carrier */
     struct px_carrier *carrier; /* who that is (box/hooks.h); NULL: nobody */
     struct px_after *after;     /* who has something to do when the box is gone (box/hooks.h); NULL: nobody */
+    struct px_gate *gate;       /* borrowed until the command runs; NULL: nothing */
     bool changes;               /* there is a step CHANGES, by which the parent gets a descriptor */
     bool writable_binds;
     bool binds;                 /* any bind of the caller's files */
@@ -132,6 +138,7 @@ void px_plan_spare_init(struct px_plan *plan);
 void px_plan_free(struct px_plan *plan);
 /* What to do about a file system without id-mapped mounts. */
 #define PX_PLAN_ELSEWHERE "Put it on another file system: a volume of the container, a tmpfs, or a disk with ext4, xfs or btrfs."
+#define PX_PLAN_HOME "If it is px's own (bases, archives, kept changes), set PX_HOME to a directory there."
 /* Opens what needs the privileges of a root caller: id-mapped trees. A bind without one gets PX_STEP_UNMAPPED. */
 int px_plan_arm(struct px_plan *plan, const struct px_idmap *map, struct px_err *e);
 /* The words for namespaces that cannot be made; and, after any error, that a system call filter around px refused it. Both return -1. */

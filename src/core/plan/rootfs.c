@@ -247,8 +247,8 @@ static int plan_with(struct px_plan *plan, const struct px_policy *policy, const
     px_steps_dirs(plan, px_root_home, true, 0);
     px_steps_dir(plan, "/proc", 0555, 0);
     px_steps_dir(plan, "/sys", 0555, 0);
-    if (!policy->overlay)
-        px_steps_dir(plan, "/root", 0, 0);
+    if (!policy->overlay)       /* closed; a bind in it can be reached by its name */
+        px_steps_dir(plan, "/root", px_places_below(places, "/root") ? 0111 : 0, 0);
     if (!dir)
         add_python(plan);
     add_dev_skeleton(plan);

@@ -288,12 +288,14 @@ static void check_launch(const struct px_plan *plan, bool tty)
         {PX_OP_ENFORCE, PX_OP_CLOSE}, /* which closes the ruleset */
         {PX_OP_ALLOW, PX_OP_RLIMIT},  /* a small number of files must not stop our own opens */
         {PX_OP_RLIMIT, PX_OP_SECCOMP},
+        {PX_OP_RLIMIT, PX_OP_GATE},     /* all that the payload can do before is done while it waits */
+        {PX_OP_GATE, PX_OP_SECCOMP},
         {PX_OP_SIGNALS, PX_OP_SECCOMP},
         {PX_OP_EXEC, PX_OP_INIT},
     };
     static const enum px_op once[] = {
         PX_OP_BOUND,   PX_OP_PAYLOAD, PX_OP_IDS,  PX_OP_CHDIR, PX_OP_LANDLOCK, PX_OP_ENFORCE, PX_OP_CLOSE,
-        PX_OP_SECCOMP, PX_OP_EXEC,    PX_OP_INIT, PX_OP_WAIT,  PX_OP_JOIN,     PX_OP_READY};
+        PX_OP_SECCOMP, PX_OP_EXEC,    PX_OP_INIT, PX_OP_WAIT,  PX_OP_JOIN,     PX_OP_READY, PX_OP_GATE};
     /* Where the caller's processes are around the box, a second one goes before. */
     int filters = plan->tier == PX_TIER_LANDLOCK ? 3 : 1;       /* of plans without a network */
     uint32_t seccomp = find(plan, PX_OP_SECCOMP, NULL) + (uint32_t)filters - 1;

@@ -103,13 +103,19 @@ PX_API int px_policy_json(const struct px_policy *policy, char **ret_json, struc
     return 0;
 }
 
-/* Whether the root is not a directory of the caller's, nor the host's: an archive, or a base by its name. */
+/* Whether the root is not a directory of the caller's, nor the host's: an archive, a base by its name, or an image by its tag,
+ * which may have a slash in it: where there is no such path it is a tag. */
 bool px_policy_root_is_stored(const struct px_policy *policy)
 {
     struct stat st;
-    if (policy->rootfs)
-        return stat(policy->rootfs, &st) == 0 && S_ISREG(st.st_mode);
-    return policy->base && !px_equal(policy->base, "host") && !strchr(policy->base, '/') && policy->base[0] != '.';
+    const char *base = policy->base;
+    if (!policy->rootfs && (!base || px_equal(base, "host")))
+        return false;
+    if (!policy->rootfs && !strchr(base, '/') && base[0] != '.')
+        return true;
+    if (stat(policy->rootfs ? policy->rootfs : base, &st) == 0)
+        return S_ISREG(st.st_mode);
+    return !policy->rootfs && errno == ENOENT && base[0] != '/' && base[0] != '.';
 }
 
 PX_API bool px_policy_is_small(const struct px_policy *policy)

@@ -144,14 +144,17 @@ int px_policy_parse_publish(const char *text, struct px_publish *ret_publish)
     return 0;
 }
 
+int px_policy_no_ports(const char *text, struct px_err *e)
+{
+    px_fail(e, PX_E_VALUE, 0, "--publish: '%.100s' names no two ports", text);
+    return px_fix(e, "Write HOST:BOX, such as 18080:80, or with an address of the host: 192.0.2.1:18080:80, [::1]:18080:80. "
+                     "A UDP port ends with /udp: 18053:53/udp. 0 for HOST is a free one.");
+}
+
 static int parse_publish(void *at, const struct px_field *field, const char *text, struct px_err *e)
 {
     struct px_publish p;
-    if (px_policy_parse_publish(text, &p) == 0)
-        return add_text(at, PX_NET_PORTS_MAX, field, text, e);
-    px_fail(e, PX_E_VALUE, 0, "--%s: '%.100s' names no two ports", field->name, text);
-    return px_fix(e, "Write HOST:BOX, such as 18080:80, or with an address of the host: 192.0.2.1:18080:80, [::1]:18080:80. "
-                     "A UDP port ends with /udp: 18053:53/udp. 0 for HOST is a free one.");
+    return px_policy_parse_publish(text, &p) < 0 ? px_policy_no_ports(text, e) : add_text(at, PX_NET_PORTS_MAX, field, text, e);
 }
 
 const struct px_field_type px_policy_publish_type = {"ports", parse_publish, px_policy_print_texts, px_policy_done_texts};

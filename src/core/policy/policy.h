@@ -31,6 +31,7 @@ enum px_without {
 #define PX_UNLIMITED UINT64_MAX
 
 struct px_after;
+struct px_gate;
 
 struct px_bind {
     char *source;               /* a path of the host, as given */
@@ -65,7 +66,7 @@ struct px_user {
 struct px_policy {
     char *preset;
     /* what is visible */
-    char *base;                 /* "host", a directory (with a slash in it) or a base of the store */
+    char *base;                 /* "host", a base or an image of the store, or a directory or archive (with a slash in it) */
     char *rootfs;               /* a directory or an archive; overrides base */
     char *work_dir;             /* bound writable at work_target, which becomes the working directory */
     char *work_target;
@@ -76,6 +77,7 @@ struct px_policy {
     char *keep;                 /* ... or kept in this directory, for a later run */
     const char *const *layers;  /* what lies below `changes`, the nearest first; borrowed, of the engine's own making */
     size_t layers_count;
+    struct px_gate *gate;       /* what has to hold before the command runs (plan/plan.h); borrowed, NULL: nothing */
     struct px_after *after;     /* who looks at the changes instead of start/changes.c; borrowed, NULL: nobody */
     bool build;                 /* for package managers: files and user are 0, changes of owner succeed without effect */
     struct px_bind_list binds;
@@ -94,6 +96,7 @@ struct px_policy {
     struct px_text_list host_ports;             /* of the host's loopback, one by one */
     bool allow_host_loopback;                   /* all of them */
     struct px_text_list dns;                    /* addresses */
+    int outside_net;            /* a network namespace to which PX_NET_OUTBOUND leads; 0: the host's. The engine sets it. */
     const struct px_net_own *own_net;           /* PX_NET_OUTBOUND reaches these hosts alone; borrowed from the engine */
     char *http_proxy;
     int require;                /* enum px_tier: the weakest that will do */
@@ -195,6 +198,8 @@ struct px_publish {
     bool udp;
 };
 int px_policy_parse_publish(const char *text, struct px_publish *ret_publish);
+/* The error of a text that is none. */
+int px_policy_no_ports(const char *text, struct px_err *e);
 
 /* policy/preset.c: the rows of data/presets.def. */
 struct px_preset_row {

@@ -172,7 +172,7 @@ int px_network_listen(const char *text, struct px_net_order *o, struct px_port *
     struct px_publish p;
     struct sockaddr_storage at;
     if (px_policy_parse_publish(text, &p) < 0)
-        return px_fail(e, PX_E_VALUE, 0, "--publish: '%s' names no two ports", text);
+        return px_policy_no_ports(text, e);
     socklen_t len = px_address_to_socket(&p.address, p.host, &at);
     px_auto_fd int fd = socket(at.ss_family, (p.udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd >= 0 && !p.udp)      /* with UDP it would let others take the port as well */
@@ -212,11 +212,18 @@ static int send_published(struct px_network *n, const struct px_policy *policy, 
     return 0;
 }
 
+/* First: a socket is of the namespace in which it is made. */
+static int send_outside(struct px_network *n, const struct px_policy *policy, struct px_err *e)
+{
+    struct px_net_order o = {.kind = PX_ORDER_OUTSIDE};
+    return policy->outside_net > 0 ? order(n, &o, policy->outside_net, e) : 0;
+}
+
 static int send_all(struct px_network *n, const struct px_policy *policy, struct px_err *e)
 {
     struct px_net_order go = {.kind = PX_ORDER_GO};
     bool out = policy->net == PX_NET_OUTBOUND;
-    if (send_published(n, policy, e) < 0)
+    if (send_outside(n, policy, e) < 0 || send_published(n, policy, e) < 0)
         return -1;
     if (out && (send_own(n, policy->own_net, e) < 0 || send_rules(n, &policy->allow_net, false, e) < 0 ||
                 send_rules(n, &policy->deny_net, true, e) < 0 || send_ports(n, policy, e) < 0 ||
@@ -236,7 +243,7 @@ static const struct {
     [PX_NET_WHY_LOOPBACK] = {"host loopback", "--host-port "},
     [PX_NET_WHY_NAME] = {"another server's name", "--allow-net "},
     [PX_NET_WHY_HIDDEN] = {"hidden server name", NULL},
-    [PX_NET_WHY_PROTOCOL] = {"only TCP and name queries", "--net host"},
+    [PX_NET_WHY_PROTOCOL] = {"only TCP and name queries", "--net outbound:pasta"},
     [PX_NET_WHY_LIMIT] = {"limit of the relay", NULL},
 };
 static const char *const ops[PX_NET_OP_COUNT] = {"resolve", "connect", "send"};

@@ -184,27 +184,27 @@ static int label(struct px_building *b, struct px_image_text *list)
 
 #define SYSTEM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+/* What [tool.px.env] says stands against it, unless it is px's own (px_profile_is_own). */
 static const struct variable {
     const char *name, *value;
-    bool replaced;              /* by what [tool.px.env] says */
 } env_variables[] = {
-    {"PATH", PX_INSIDE_ENV "/bin:" SYSTEM_PATH, false},
-    {"HOME", "/" HOME_NAME, true},
-    {"LANG", "C.UTF-8", true},
-    {"PX_PROJECT_ROOT", PX_INSIDE_APP, false},
-    {"PX_SANDBOX", "1", false},
-    {"PYTHONDONTWRITEBYTECODE", "1", false},    /* the same files, however often it ran */
-    {"PYTHONUNBUFFERED", "1", true},
-    {"VIRTUAL_ENV", PX_INSIDE_ENV, false},
+    {"PATH", PX_INSIDE_ENV "/bin:" SYSTEM_PATH},
+    {"HOME", "/" HOME_NAME},
+    {"LANG", "C.UTF-8"},
+    {"PX_PROJECT_ROOT", PX_INSIDE_APP},
+    {"PX_SANDBOX", "1"},
+    {"PYTHONDONTWRITEBYTECODE", "1"},           /* the same files, however often it ran */
+    {"PYTHONUNBUFFERED", "1"},
+    {"VIRTUAL_ENV", PX_INSIDE_ENV},
 };
 
 static const char *value_of(const struct px_building *b, const struct variable *v)
 {
-    const char *said = v->replaced ? px_document_text(b->env->variables, v->name) : NULL;
+    const char *said = px_profile_is_own(v->name) ? NULL : px_document_text(b->env->variables, v->name);
     return said ? said : v->value;
 }
 
-/* Ours, then the others of the project. */
+/* These, then the others of the project. */
 static int set_variables(struct px_building *b, struct px_image_text *list)
 {
     char python[64];
@@ -216,10 +216,10 @@ static int set_variables(struct px_building *b, struct px_image_text *list)
         r = put(list, env_variables[i].name, value_of(b, &env_variables[i]));
     r = r < 0 ? r : put(list, "PX_PYTHON", python);
     json_object_foreach(b->env->variables, name, value) {
-        bool ours = px_equal(name, "PX_SANDBOX_ID") || px_equal(name, "PX_PYTHON");
+        bool there = px_profile_is_own(name);
         for (size_t i = 0; i < PX_COUNT_OF(env_variables); i++)
-            ours |= px_equal(name, env_variables[i].name);
-        if (r == 0 && !ours)
+            there |= px_equal(name, env_variables[i].name);
+        if (r == 0 && !there)
             r = put(list, name, json_string_value(value));
     }
     return r;

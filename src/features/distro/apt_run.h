@@ -17,7 +17,8 @@ struct px_apt {
     char path[PATH_MAX];
     struct px_apt_mirrors mirrors;
     bool settled;               /* apt.conf is written; before that apt tells the host's own settings */
-    uint64_t total;             /* bytes to come */
+    const struct px_packages *coming;   /* what it was asked to fetch */
+    uint64_t total;             /* its bytes */
 };
 
 int px_apt_begin(struct px_apt *s, const struct px_fetch *f, struct px_err *e);

@@ -94,13 +94,6 @@ static uint64_t bytes_in(int dir, const char *name)
     return sum;
 }
 
-static void on_tick(void *user)
-{
-    struct px_apt *s = user;
-    uint64_t done = bytes_in(s->dir, "archives") + bytes_in(s->dir, "archives/partial");
-    tell(s->f, "fetching packages", done < s->total ? done : s->total, s->total);
-}
-
 /* What the store has need not be fetched again: apt finds it in its place, and checks it as if it had just come. */
 static int offer_known(struct px_apt *s, const struct px_packages *list, struct px_err *e)
 {
@@ -164,20 +157,50 @@ static int keep_all(struct px_apt *s, const struct px_packages *list, struct px_
     return 0;
 }
 
+/* What has come is in the store at once: after an interruption the rest alone is fetched. One that is not whole yet fails, and
+ * is looked at again with all of them. */
+static void keep_arrived(struct px_apt *s)
+{
+    for (size_t i = 0; i < s->coming->count; i++)
+        if (!px_blob_has(s->f->sandbox->store, &s->coming->items[i].sha256))
+            (void)keep(s, &s->coming->items[i], NULL);
+}
+
+static void expect(struct px_apt *s, const struct px_packages *list)
+{
+    s->coming = list;
+    s->total = px_packages_bytes(list);
+}
+
+static void on_tick(void *user)
+{
+    struct px_apt *s = user;
+    uint64_t done = bytes_in(s->dir, "archives") + bytes_in(s->dir, "archives/partial");
+    tell(s->f, "fetching packages", done < s->total ? done : s->total, s->total);
+    keep_arrived(s);
+}
+
+/* What apt was asked to bring; if it brings a part of it, that is kept. */
+static int arrive(struct px_apt *s, int fetched, struct px_err *e)
+{
+    if (fetched == 0)
+        return keep_all(s, s->coming, e);
+    keep_arrived(s);
+    return unreachable(e);
+}
+
 static int fetch(struct px_apt *s, const char *const *wants, const struct px_packages *list, struct px_err *e)
 {
     px_auto_buf struct px_buf said = PX_BUF(ANSWER_MAX);
     size_t missing = 0;
     for (size_t i = 0; i < list->count; i++)
         missing += !px_blob_has(s->f->sandbox->store, &list->items[i].sha256);
-    s->total = px_packages_bytes(list);
+    expect(s, list);
     if (missing == 0)
         return 0;
     if (offer_known(s, list, e) < 0)
         return -1;
-    if (ask_install(s, wants, true, on_tick, &said, e) < 0)
-        return unreachable(e);
-    return keep_all(s, list, e);
+    return arrive(s, ask_install(s, wants, true, on_tick, &said, e), e);
 }
 
 static int read_lists(struct px_apt *s, struct px_err *e)
@@ -290,8 +313,8 @@ static int find_exact(struct px_apt *s, const char *const *words, struct px_pack
 static int fetch_exact(struct px_apt *s, const char *const *words, const struct px_packages *found, struct px_err *e)
 {
     px_auto_buf struct px_buf said = PX_BUF(ANSWER_MAX);
-    s->total = px_packages_bytes(found);
-    return ask_download(s, words, true, on_tick, &said, e) < 0 ? unreachable(e) : keep_all(s, found, e);
+    expect(s, found);
+    return arrive(s, ask_download(s, words, true, on_tick, &said, e), e);
 }
 
 /* An archive that has dropped one of them is asked for the others alone: what is in the store needs no archive. */

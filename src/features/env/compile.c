@@ -1,15 +1,18 @@
-/* The byte code of an environment's packages, as it lies in a sandbox and an image: made once, by the base's own
- * Python, in a box without a network that can change nothing but its overlay. What px takes from there are files by
+/* The byte code of packages: made once, by the Python that will run them, in a box without a network. For a sandbox
+ * and an image that is the base's, for all packages of an environment at once. For runs on this machine it is this
+ * machine's, one box for each package, since environments share what comes out. What px takes from a box are files by
  * the names of the packages' own modules. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <px/px.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/path.h"
@@ -21,41 +24,86 @@
 #include "kernel/copy.h"
 #include "pep/wheel.h"
 #include "start/buildbox.h"
+#include "store/canonical.h"
+#include "store/document.h"
 
 /* Before 3.11 the order of a set of constants hangs on addresses, and so does the file. */
-enum { FIRST_MINOR = 11, FILE_MAX = 64 << 20 };
+enum { FIRST_MINOR = 11, FILE_MAX = 64 << 20, LAYOUT = 1, TEXT_MAX = 1 << 16 };
 
 #define OUT "/px-compiled"
-#define LEFT "changes/upper" OUT
 
 struct compiling {
     struct px_sandbox *s;
-    const struct px_env *env;
-    const struct px_oid *base;
-    int part;                   /* what is at /px */
+    const struct px_python *python;
+    const struct px_oid *base;  /* the tree that it is in; NULL: it is this machine's */
+    const char *modules;        /* the directory to compile, as it is outside */
+    const char *left;           /* what the box made, below scratch */
     int scratch;
     struct px_err *e;
 };
 
 /* ---- in the box ---- */
 
-static int run_box(struct compiling *c, struct px_build_box *box)
+static int prepare_base(const struct compiling *c, struct px_build_box *box)
 {
-    char script[sizeof compile_script + 1] = {0}, root[PATH_MAX], changes[PATH_MAX], packages[PATH_MAX];
+    char root[PATH_MAX], changes[PATH_MAX];
+    if (mkdirat(c->scratch, "changes", 0700) < 0)
+        return px_fail(c->e, PX_E_STORE_WRITE, errno, "cannot make a directory in the store");
+    return px_tree_path(c->s->store, c->base, root, sizeof root, c->e) < 0 ||
+                   px_build_path(c->scratch, "changes", changes, sizeof changes, c->e) < 0
+               ? -1 : px_build_box_setup(box, "compiling the packages", root, changes, c->e);
+}
+
+/* A Python that is not the system's is shown with its library: PREFIX of PREFIX/bin/python3.13. */
+static int show_python(const struct compiling *c, struct px_build_box *box)
+{
+    char prefix[PATH_MAX], library[PATH_MAX];
+    if (px_path_within(c->python->program, "/usr"))
+        return 0;
+    if (px_fmt(prefix, sizeof prefix, "%s", c->python->program) < 0)
+        return px_fail(c->e, PX_E_BUILD, ENAMETOOLONG, "the path of a Python is too long");
+    for (int i = 0; i < 2; i++) {
+        char *slash = strrchr(prefix, '/');
+        if (slash)
+            *slash = '\0';
+    }
+    if (px_fmt(library, sizeof library, "%s/lib/python3.%u/os.py", prefix, c->python->minor) < 0 || !*prefix ||
+        access(library, R_OK) < 0)
+        return px_fail(c->e, PX_E_BUILD, ENOENT, "'%.200s' has no library beside it", c->python->program);
+    return px_build_box_show(box, prefix, prefix, false, c->e);
+}
+
+static int prepare_here(const struct compiling *c, struct px_build_box *box)
+{
+    char out[PATH_MAX];
+    return px_build_path(c->scratch, "", out, sizeof out, c->e) < 0 ||
+                   px_build_box_here(box, "compiling the packages", c->e) < 0 || show_python(c, box) < 0
+               ? -1 : px_build_box_show(box, out, OUT, true, c->e);
+}
+
+static int run_box(const struct compiling *c, struct px_build_box *box)
+{
+    char script[sizeof compile_script + 1] = {0};
     memcpy(script, compile_script, sizeof compile_script);
-    const char *const argv[] = {c->env->runtime->program, "-s", "-S", "-W", "ignore", "-c", script, PX_INSIDE_PACKAGES,
-                                OUT, NULL};
-    if (px_tree_path(c->s->store, c->base, root, sizeof root, c->e) < 0 ||
-        px_build_path(c->scratch, "changes", changes, sizeof changes, c->e) < 0 ||
-        px_build_path(c->part, "store/pkg-builds", packages, sizeof packages, c->e) < 0)
-        return -1;
-    if (px_build_box_setup(box, "compiling the packages", root, changes, c->e) < 0 ||
-        px_build_box_show(box, packages, PX_INSIDE_PACKAGES, false, c->e) < 0 ||
+    const char *const argv[] = {c->python->program, "-s", "-S", "-W", "ignore", "-c", script, PX_INSIDE_PACKAGES, OUT,
+                                NULL};
+    if ((c->base ? prepare_base(c, box) : prepare_here(c, box)) < 0 ||
+        px_build_box_show(box, c->modules, PX_INSIDE_PACKAGES, false, c->e) < 0 ||
         px_build_box_env(box, "PYTHONHASHSEED", "0", c->e) < 0 ||
         px_build_box_env(box, "LC_ALL", "C.UTF-8", c->e) < 0 ||
         px_policy_set(box->policy, "file-size", "64m", c->e) < 0 || px_policy_set(box->policy, "disk", "8g", c->e) < 0)
         return -1;
     return px_build_box_run(box, argv, c->e);
+}
+
+static int compile(const struct compiling *c)
+{
+    struct px_build_box box = {.out_fd = -EBADF};
+    if (c->s->progress.tell)
+        c->s->progress.tell(c->s->progress.user, "compiling the packages", 0, 0);
+    int r = run_box(c, &box);
+    px_build_box_done(&box);
+    return r;
 }
 
 /* ---- what it left ---- */
@@ -68,15 +116,15 @@ static bool name_compiled(const struct compiling *c, const char *module, char *d
     if (n < 4 || !px_equal(name + n - 3, ".py"))
         return false;
     return px_fmt(dir, size, "%.*s__pycache__", (int)(name - module), module) >= 0 &&
-           px_fmt(out, size, "%s/%.*s.cpython-3%u.pyc", dir, (int)(n - 3), name, c->env->runtime->minor) >= 0;
+           px_fmt(out, size, "%s/%.*s.cpython-3%u.pyc", dir, (int)(n - 3), name, c->python->minor) >= 0;
 }
 
 /* The box made it: a plain file or nothing. */
-static int open_left(const struct compiling *c, const char *tree, const char *module)
+static int open_left(const struct compiling *c, const char *package, const char *module)
 {
     char path[PX_WHEEL_PATH_MAX + 128];
     struct stat st;
-    if (px_fmt(path, sizeof path, LEFT "/%s/%sc", tree, module) < 0)
+    if (px_fmt(path, sizeof path, "%s%s/%sc", c->left, package, module) < 0)
         return -ENOENT;
     px_auto_fd int fd = px_open_beneath(c->scratch, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
@@ -87,12 +135,12 @@ static int open_left(const struct compiling *c, const char *tree, const char *mo
 }
 
 /* One that came with the package was made for the time of a file that nobody has. */
-static int take_file(const struct compiling *c, int to, const char *tree, const char *module)
+static int take_file(const struct compiling *c, int to, const char *package, const char *module)
 {
     char dir[PX_WHEEL_PATH_MAX], path[PX_WHEEL_PATH_MAX];
     if (!name_compiled(c, module, dir, path, sizeof path))
         return 0;
-    px_auto_fd int from = open_left(c, tree, module);
+    px_auto_fd int from = open_left(c, package, module);
     if (from < 0)
         return from == -ENOENT ? 0 : from;
     int r = px_paths_make(to, dir);
@@ -104,52 +152,117 @@ static int take_file(const struct compiling *c, int to, const char *tree, const 
     return r < 0 ? r : fchmod(target, 0644) < 0 ? -errno : 0;
 }
 
-static int take_package(const struct compiling *c, const struct px_env_package *p)
+/* package: where the box left what it made of it. to: the package itself, which this goes into. */
+static int take_package(const struct compiling *c, const struct px_env_package *p, const char *package, int to)
 {
     struct px_paths files = {0};
-    char path[128];
-    (void)px_fmt(path, sizeof path, "store/pkg-builds/%s", p->tree.hex);
-    px_auto_fd int to = px_open_beneath(c->part, path, O_RDONLY | O_DIRECTORY, 0);
     int r = to < 0 ? to : px_paths_list(to, ".", &files);
     for (size_t i = 0; r == 0 && i < files.count; i++)
         if (px_starts_with(files.items[i], "site-packages/"))
-            r = take_file(c, to, p->tree.hex, files.items[i]);
+            r = take_file(c, to, package, files.items[i]);
     px_paths_done(&files);
     return r < 0 ? px_fail(c->e, PX_E_STORE_WRITE, r, "cannot keep the byte code of %s", p->name) : 0;
 }
 
-/* ---- the whole ---- */
-
-static int compile_and_take(struct compiling *c)
+/* A directory of the store that goes again, of this name. */
+static int begin_room(struct compiling *c, const char *words, struct px_tree_build **ret_room)
 {
-    struct px_build_box box = {.out_fd = -EBADF};
-    if (mkdirat(c->scratch, "changes", 0700) < 0)
-        return px_fail(c->e, PX_E_STORE_WRITE, errno, "cannot make a directory in the store");
-    if (c->s->progress.tell)
-        c->s->progress.tell(c->s->progress.user, "compiling the packages", 0, 0);
-    int r = run_box(c, &box);
-    px_build_box_done(&box);
-    for (size_t i = 0; r == 0 && i < c->env->count; i++)
-        r = take_package(c, &c->env->packages[i]);
-    return r;
+    struct px_oid id;
+    if (px_hash_bytes(words, strlen(words), &id) < 0)
+        return px_fail(c->e, PX_E_MEMORY, ENOMEM, "compiling the packages");
+    if (px_tree_begin(c->s->store, &id, ret_room, c->e) < 0)
+        return -1;
+    c->scratch = px_tree_build_fd(*ret_room);
+    return 0;
+}
+
+/* ---- for a sandbox ---- */
+
+static int compile_part(const struct compiling *c, const struct px_env *env, int part)
+{
+    char path[128];
+    if (compile(c) < 0)
+        return -1;
+    for (size_t i = 0; i < env->count; i++) {
+        const char *tree = env->packages[i].tree.hex;
+        (void)px_fmt(path, sizeof path, "store/pkg-builds/%s", tree);
+        px_auto_fd int to = px_open_beneath(part, path, O_RDONLY | O_DIRECTORY, 0);
+        (void)px_fmt(path, sizeof path, "/%s", tree);
+        if (take_package(c, &env->packages[i], path, to) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 int px_env_compile(struct px_sandbox *s, const struct px_env *env, const struct px_oid *base, int part,
                    struct px_err *e)
 {
-    struct compiling c = {.s = s, .env = env, .base = base, .part = part, .e = e};
+    char packages[PATH_MAX], words[128];
+    struct compiling c = {.s = s, .python = env->runtime, .base = base, .modules = packages,
+                          .left = "changes/upper" OUT, .e = e};
     struct px_tree_build *room = NULL;
-    struct px_oid id;
-    char words[128];
     if (env->count == 0 || env->runtime->minor < FIRST_MINOR)
         return 0;
     (void)px_fmt(words, sizeof words, "compile %s", env->profile.hex);
-    if (px_hash_bytes(words, strlen(words), &id) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "compiling the packages");
-    if (px_tree_begin(s->store, &id, &room, e) < 0)
+    if (px_build_path(part, "store/pkg-builds", packages, sizeof packages, e) < 0 || begin_room(&c, words, &room) < 0)
         return -1;
-    c.scratch = px_tree_build_fd(room);
-    int r = compile_and_take(&c);
+    int r = compile_part(&c, env, part);
     px_tree_drop(room);
     return r;
+}
+
+/* ---- for this machine ---- */
+
+static int name_code(const struct compiling *c, const struct px_env_package *p, struct px_oid *ret_tree)
+{
+    px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
+    px_auto(px_document) json_t *key =
+        json_pack("{sssisssssiss}", "kind", "pkg-code", "layout", LAYOUT, "pkg_build_oid", p->build.hex, "program",
+                  c->python->program, "minor", (int)c->python->minor, "version", c->python->version);
+    if (!key || px_canonical(key, &text) < 0 || px_hash_bytes(text.data, text.len, ret_tree) < 0)
+        return px_fail(c->e, PX_E_MEMORY, ENOMEM, "compiling the packages");
+    return 0;
+}
+
+/* The package's files in the new tree, and what comes of compiling them. */
+static int fill_code(struct compiling *c, const struct px_env_package *p, int root)
+{
+    px_auto_fd int from = -EBADF;
+    struct px_tree_build *room = NULL;
+    char words[128], modules[PATH_MAX];
+    if (px_tree_open(c->s->store, &p->tree, &from, c->e) < 0)
+        return -1;
+    int r = px_paths_make(root, PX_CODE_PACKAGE);
+    px_auto_fd int to = r < 0 ? r : px_open_beneath(root, PX_CODE_PACKAGE, O_RDONLY | O_DIRECTORY, 0);
+    r = to < 0 ? to : px_env_link_files(from, to);
+    if (r < 0)
+        return px_fail(c->e, PX_E_STORE_WRITE, r, "cannot lay out the package %s", p->name);
+    (void)px_fmt(words, sizeof words, "compile here %s", p->build.hex);
+    c->modules = modules;
+    if (px_build_path(to, "", modules, sizeof modules, c->e) < 0 || begin_room(c, words, &room) < 0)
+        return -1;
+    r = compile(c) < 0 ? -1 : take_package(c, p, "", to);
+    px_tree_drop(room);
+    return r;
+}
+
+int px_env_compile_here(struct px_sandbox *s, const struct px_python *python, const struct px_env_package *p,
+                        struct px_oid *ret_tree, struct px_err *e)
+{
+    struct compiling c = {.s = s, .python = python, .left = ".", .e = e};
+    struct px_tree_build *build = NULL;
+    struct px_oid id;
+    if (python->minor < FIRST_MINOR || python->musl || access(python->program, X_OK) < 0)
+        return 1;
+    if (name_code(&c, p, &id) < 0)
+        return -1;
+    int r = px_tree_begin(s->store, &id, &build, e);
+    if (r == 0 && fill_code(&c, p, px_tree_build_fd(build)) < 0) {
+        px_tree_drop(build);
+        return -1;
+    }
+    if (r < 0 || (r == 0 && px_tree_commit(build, "{\"kind\":\"pkg-code\"}", e) < 0))
+        return -1;
+    *ret_tree = id;
+    return 0;
 }

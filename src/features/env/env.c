@@ -13,6 +13,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "env/env_internal.h"
+#include "env/part.h"
 #include "pep/manifest.h"
 #include "pep/marker.h"
 #include "state/home.h"
@@ -111,6 +112,23 @@ static int make_packages(struct px_env_work *w, struct px_env *env, struct px_er
     return 0;
 }
 
+/* Where a box for it cannot be made, packages have no byte code and run all the same. */
+static void compile_packages(struct px_env_work *w, struct px_env *env)
+{
+    struct px_err failed = {0};
+    for (size_t i = 0; w->ask->compile && i < env->count; i++) {
+        struct px_oid code = {0};
+        int r = px_env_compile_here(w->s, w->runtime, &env->packages[i], &code, &failed);
+        if (r != 0)
+            break;
+        env->packages[i].code = code;
+    }
+    char what[160];
+    (void)px_fmt(what, sizeof what, "packages are left without byte code: %.110s", failed.what);
+    if (failed.code && w->s->progress.tell)
+        w->s->progress.tell(w->s->progress.user, what, 0, 0);
+}
+
 /* ---- what it is called ---- */
 
 static int put_profile(struct px_sandbox *s, struct px_env *env, struct px_err *e)
@@ -129,10 +147,15 @@ static int put_profile(struct px_sandbox *s, struct px_env *env, struct px_err *
     return px_profile_put(s->store, &profile, &env->profile, e);
 }
 
+static int find_variables(const struct px_env_ask *ask, json_t **ret_variables, struct px_err *e)
+{
+    const char *more = ask->depth ? NULL : getenv("PX_PROFILE_ENV_VARS");
+    return px_profile_env(ask->manifest ? &ask->manifest->env : NULL, more, ret_variables, e);
+}
+
 static int name_profile(struct px_env_work *w, struct px_env *env, struct px_err *e)
 {
-    const char *more = w->ask->depth ? NULL : getenv("PX_PROFILE_ENV_VARS");
-    if (px_profile_env(w->ask->manifest ? &w->ask->manifest->env : NULL, more, &env->variables, e) < 0 ||
+    if (find_variables(w->ask, &env->variables, e) < 0 ||
         px_python_put(w->s->store, w->runtime, &env->runtime_oid, e) < 0)
         return -1;
     env->project = json_incref(w->ask->project);
@@ -155,13 +178,31 @@ int px_env_keep(struct px_sandbox *s, struct px_env *env, const bool *kept, stru
     return put_profile(s, env, e);
 }
 
+static int add_oid(json_t *list, const struct px_oid *oid)
+{
+    return json_array_append_new(list, json_string(oid->hex));
+}
+
+/* The trees of those that are compiled; NULL without memory. */
+static json_t *code_json(const struct px_env *env)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < env->count; i++)
+        if (*env->packages[i].code.hex && add_oid(list, &env->packages[i].code) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
 /* The paths in it are part of what the directory is; of the profile they are not. */
 static int name_tree(struct px_env_work *w, struct px_env *env, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     px_auto(px_document) json_t *key =
-        json_pack("{sssisssssssi}", "kind", "env", "layout", PX_ENV_LAYOUT, "profile_oid", env->profile.hex, "store",
-                  px_store_path(w->s->store), "program", w->runtime->program, "minor", (int)w->runtime->minor);
+        json_pack("{sssisssssssiso}", "kind", "env", "layout", PX_ENV_LAYOUT, "profile_oid", env->profile.hex, "store",
+                  px_store_path(w->s->store), "program", w->runtime->program, "minor", (int)w->runtime->minor, "code",
+                  code_json(env));
     if (!key || px_canonical(key, &text) < 0 || px_hash_bytes(text.data, text.len, &env->tree) < 0)
         return no_memory(e);
     return 0;
@@ -179,16 +220,12 @@ static int make_tree(struct px_env_work *w, struct px_env *env, struct px_err *e
     env->cached = r == 1;
     if (r != 0)
         return r < 0 ? -1 : 0;
-    if (px_env_write(env, px_tree_build_fd(build), &(struct px_env_place){.store = trees, .below = "/root"}, e) < 0) {
+    const struct px_env_place place = {.store = trees, .below = "/root", .here = true};
+    if (px_env_write(env, px_tree_build_fd(build), &place, e) < 0) {
         px_tree_drop(build);
         return -1;
     }
     return px_tree_commit(build, "{\"kind\":\"env\"}", e);
-}
-
-static int add_oid(json_t *list, const struct px_oid *oid)
-{
-    return json_array_append_new(list, json_string(oid->hex));
 }
 
 /* What a package was built with stays as long as it does: --check-repro builds it again. */
@@ -217,6 +254,7 @@ static int make_record(struct px_env_work *w, const struct px_env *env, struct p
     for (size_t i = 0; r == 0 && i < env->count; i++)
         r = add_oid(blobs, &env->packages[i].source) + add_oid(blobs, &env->packages[i].build) +
             add_oid(trees, &env->packages[i].tree) + add_tools(trees, env->packages[i].tools) +
+            (*env->packages[i].code.hex ? add_oid(trees, &env->packages[i].code) : 0) +
             json_array_append_new(packages, px_env_package_json(&env->packages[i]));
     if (r < 0 || px_canonical(record, &text) < 0)
         return no_memory(e);
@@ -264,21 +302,41 @@ static int show(struct px_env_work *w, struct px_env *env, struct px_err *e)
     return r < 0 ? px_fail(e, PX_E_STORE_WRITE, (int)r, "cannot make '%s'", env->path) : 0;
 }
 
-static int hold(struct px_env_work *w, struct px_env *env, struct px_err *e)
+/* run: only what a run on this machine uses. */
+static int hold(struct px_sandbox *s, struct px_env *env, bool run, struct px_err *e)
 {
-    px_auto_free struct px_oid *trees = calloc(env->count + 1, sizeof *trees);
+    px_auto_free struct px_oid *trees = calloc(2 * env->count + 1, sizeof *trees);
+    const struct px_oid blobs[] = {env->profile, env->runtime_oid};
+    size_t n = 0;
     if (!trees)
         return no_memory(e);
-    for (size_t i = 0; i < env->count; i++)
-        trees[i] = env->packages[i].tree;
-    trees[env->count] = env->tree;
-    const struct px_oid blobs[] = {env->profile, env->runtime_oid};
-    return px_lease_take(w->s->store, trees, env->count + 1, blobs, 2, &env->lease, e);
+    for (size_t i = 0; i < env->count; i++) {
+        const struct px_env_package *p = &env->packages[i];
+        if (*p->code.hex)
+            trees[n++] = p->code;
+        if (!run || !*p->code.hex)
+            trees[n++] = p->tree;
+    }
+    trees[n++] = env->tree;
+    return px_lease_take(s->store, trees, n, blobs, run ? 0 : PX_COUNT_OF(blobs), &env->lease, e);
+}
+
+int px_env_hold(struct px_sandbox *s, struct px_env *env, struct px_err *e)
+{
+    return hold(s, env, true, e);
 }
 
 /* ---- looking ---- */
 
-/* 1: it is as this px makes them, and every tree that the record names is there. */
+static bool has_tree(struct px_sandbox *s, const json_t *text, bool known)
+{
+    struct px_oid id;
+    return px_oid_parse(json_string_value(text), false, &id) == 0 &&
+           (known ? px_tree_known(s->store, &id) : px_tree_has(s->store, &id));
+}
+
+/* 1: it is as this px makes them, and every tree that the record names is there; unless that they are known is enough,
+ * those that a run on this machine uses are what was stored. Whoever opens another has it looked at then. */
 static int has_all(struct px_sandbox *s, const json_t *record, bool known)
 {
     const json_t *list = json_object_get(json_object_get(record, "refs"), "trees"), *item;
@@ -286,13 +344,17 @@ static int has_all(struct px_sandbox *s, const json_t *record, bool known)
     size_t i;
     if (px_document_number(record, "layout", INT_MAX, &layout) != 1 || layout != PX_ENV_LAYOUT)
         return 0;
-    json_array_foreach(list, i, item) {
-        struct px_oid id;
-        if (px_oid_parse(json_string_value(item), false, &id) < 0 ||
-            !(known ? px_tree_known(s->store, &id) : px_tree_has(s->store, &id)))
+    json_array_foreach(list, i, item)
+        if (!has_tree(s, item, true))
+            return 0;
+    if (known)
+        return 1;
+    json_array_foreach(json_object_get(record, "packages"), i, item) {
+        const json_t *code = json_object_get(item, "code");
+        if (!has_tree(s, code ? code : json_object_get(item, "tree"), false))
             return 0;
     }
-    return 1;
+    return has_tree(s, json_object_get(record, "tree"), false);
 }
 
 static bool is_for(const json_t *record, const json_t *project)
@@ -346,6 +408,50 @@ int px_env_check(struct px_sandbox *s, const char *profile, const struct px_env_
     if (!has_all(s, record, known))
         return 0;
     return !ask ? 1 : !is_for(record, ask->project) ? 3 : builds_fit(record, ask, e);
+}
+
+/* ---- whether it is what is asked for ---- */
+
+static const struct px_env_package *find_package(const struct px_env *env, const struct px_chosen *c)
+{
+    for (size_t i = 0; i < env->count; i++)
+        if (px_equal(env->packages[i].name, c->pin->name))
+            return &env->packages[i];
+    return NULL;
+}
+
+static int has_chosen(struct px_env_work *w, const struct px_env *env, const struct px_chosen *c, struct px_err *e)
+{
+    const struct px_env_package *p = find_package(env, c);
+    if (!p || !px_equal(p->version, c->pin->version) ||
+        (c->file && *c->file->sha256.hex && !px_oid_equal(&c->file->sha256, &p->sha256)))
+        return 0;
+    return px_env_package_fits(w, p, e);
+}
+
+/* It links to the Python that was found, whatever its record says. */
+static bool has_program(const struct px_env *env)
+{
+    char link[PATH_MAX], program[PATH_MAX];
+    if (px_fmt(link, sizeof link, "%s/bin/python3.%u", env->path, env->runtime->minor) < 0)
+        return false;
+    ssize_t n = readlink(link, program, sizeof program - 1);
+    program[n > 0 ? n : 0] = '\0';
+    return px_equal(program, env->runtime->program);
+}
+
+int px_env_fits(const struct px_env_ask *ask, const struct px_env *env, struct px_err *e)
+{
+    struct px_env_work w = {.ask = ask};
+    px_auto_free struct px_chosen *list = NULL;
+    px_auto(px_document) json_t *variables = NULL;
+    size_t count = 0;
+    if (px_env_runtime(&w, e) < 0 || px_env_select(&w, &list, &count, e) < 0 || find_variables(ask, &variables, e) < 0)
+        return -1;
+    int r = count == env->count && json_equal(variables, env->variables) && has_program(env);
+    for (size_t i = 0; r == 1 && i < count; i++)
+        r = has_chosen(&w, env, &list[i], e);
+    return r;
 }
 
 /* ---- reading it back ---- */
@@ -410,8 +516,10 @@ int px_env_build(struct px_sandbox *s, const struct px_env_ask *ask, struct px_e
     env.runtime = w.runtime;
     int r = make_packages(&w, &env, e);
     px_env_source_end(&w);
+    if (r == 0)
+        compile_packages(&w, &env);
     if (r < 0 || name_profile(&w, &env, e) < 0 || name_tree(&w, &env, e) < 0 || make_tree(&w, &env, e) < 0 ||
-        make_record(&w, &env, e) < 0 || show(&w, &env, e) < 0 || hold(&w, &env, e) < 0) {
+        make_record(&w, &env, e) < 0 || show(&w, &env, e) < 0 || hold(s, &env, false, e) < 0) {
         px_env_done(&env);
         return -1;
     }

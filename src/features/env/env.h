@@ -59,6 +59,7 @@ struct px_env_ask {
     const char *capabilities;   /* for source archives, separated by blanks; NULL: what the manifest and the pins ask for */
     struct px_env_root *root;   /* kept by the caller, empty at first; NULL: none */
     unsigned depth;             /* 0: of a project; 1: of what it builds; and so on */
+    bool compile;               /* the packages for runs on this machine, if it has this Python */
 };
 
 struct px_env_package {
@@ -70,6 +71,7 @@ struct px_env_package {
     char *capabilities;         /* whose development packages these were, separated by blanks; NULL for a wheel */
     json_t *tools;              /* the environment of a source's build: {"profile_oid", "packages"}; NULL: none of its own */
     struct px_oid tree;         /* the files */
+    struct px_oid code;         /* the same with their byte code, for this machine (env_part.h); "": not compiled */
     char **needed;              /* libraries that it needs and does not bring */
     size_t needed_count;
     char **scripts;             /* names in bin/ */
@@ -99,6 +101,10 @@ void px_env_done(struct px_env *env);
  * they are `known` is enough. */
 int px_env_check(struct px_sandbox *s, const char *profile, const struct px_env_ask *ask, bool known, struct px_err *e);
 
+/* Whether it is what is asked for, no more and no less, so that to build it would give the same. 1, 0, -1. What
+ * px_env_check looks at is not looked at. */
+int px_env_fits(const struct px_env_ask *ask, const struct px_env *env, struct px_err *e);
+
 /* Finds out what the builds of the pins' source archives ask for, so that a lock can say it: every question goes to the
  * finder. An archive that is not to be had yet is passed over. */
 int px_env_ask_builds(struct px_sandbox *s, const struct px_env_ask *ask, struct px_err *e);
@@ -124,6 +130,9 @@ int px_env_compare_builds(struct px_sandbox *s, const struct px_env_ask *ask, co
  * everything (written by an older px). */
 int px_env_load(struct px_sandbox *s, const char *profile, const struct px_python *python, struct px_env *ret_env, struct px_err *e);
 
+/* A hold on what a run on this machine uses of it, until px_env_done. */
+int px_env_hold(struct px_sandbox *s, struct px_env *env, struct px_err *e);
+
 /* Without the packages that these requirements of development bring and the needed ones do not: what an image ships.
  * If any goes, it is another profile, of which there is no directory and no record. */
 struct px_marker_env;
@@ -143,8 +152,10 @@ void px_env_explain(const struct px_inferred *inferred, struct px_json *j, const
 /* The texts of an environment into an empty directory, for other places than PX_HOME: in an image, say. store: what the
  * paths of packages begin with ("/px/store/pkg-builds"); a package is at STORE/TREE and its files at
  * STORE/TREE/site-packages; `below` comes after TREE ("", or "/root" as in PX_HOME). root: where the project lies
- * ("/app"); NULL: where PX_PROJECT_ROOT says when Python starts, since projects in any place share an environment. */
+ * ("/app"); NULL: where PX_PROJECT_ROOT says when Python starts, since projects in any place share an environment. here: it
+ * is for this machine, where a package that was compiled has a tree of its own for that. */
 struct px_env_place {
     const char *store, *below, *root;
+    bool here;
 };
 int px_env_write(const struct px_env *env, int dir, const struct px_env_place *place, struct px_err *e);

@@ -38,6 +38,8 @@ int px_env_links(struct px_env_work *w, const struct px_chosen *chosen, char *fi
 int px_env_package_begin(struct px_env_work *w, struct px_env_package *p, struct px_err *e);
 int px_env_package(struct px_env_work *w, struct px_env_package *p, struct px_err *e);
 void px_env_package_done(struct px_env_package *p);
+/* Whether the tree of a package is the one that it would have now: 1, 0, -1. */
+int px_env_package_fits(struct px_env_work *w, const struct px_env_package *p, struct px_err *e);
 /* All of it for a record, and back; NULL without memory, -EINVAL for what px did not write. */
 json_t *px_env_package_json(const struct px_env_package *p);
 int px_env_package_read(const json_t *object, struct px_env_package *ret_package);

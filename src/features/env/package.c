@@ -104,6 +104,12 @@ static int key_of(struct px_env_work *w, const struct px_env_package *p, struct 
     return 0;
 }
 
+int px_env_package_fits(struct px_env_work *w, const struct px_env_package *p, struct px_err *e)
+{
+    struct px_oid key;
+    return key_of(w, p, &key, e) < 0 ? -1 : px_oid_equal(&key, &p->tree);
+}
+
 /* ---- what is known about it ---- */
 
 static json_t *texts_json(char *const *list, size_t count)
@@ -164,9 +170,10 @@ static int recall(struct px_env_work *w, struct px_env_package *p, struct px_err
 
 json_t *px_env_package_json(const struct px_env_package *p)
 {
-    return json_pack("{ss ss ss sb ss ss ss ss ss so so sb ss* sO*}", "name", p->name, "version", p->version, "file", p->file, "wheel",
+    return json_pack("{ss ss ss sb ss ss ss ss ss ss* so so sb ss* sO*}", "name", p->name, "version", p->version, "file", p->file, "wheel",
                      (int)p->wheel, "sha256", p->sha256.hex, "source_oid", p->source.hex, "pkg_build_oid", p->build.hex,
-                     "build_options_hash", p->options.hex, "tree", p->tree.hex, "needed",
+                     "build_options_hash", p->options.hex, "tree", p->tree.hex, "code",
+                     *p->code.hex ? p->code.hex : NULL, "needed",
                      texts_json(p->needed, p->needed_count), "scripts", texts_json(p->scripts, p->script_count), "pth",
                      (int)p->has_pth, "capabilities", p->capabilities, "tools", p->tools);
 }
@@ -186,12 +193,13 @@ int px_env_package_read(const json_t *object, struct px_env_package *ret_package
                                .tools = json_incref(json_object_get(object, "tools")),
                                .wheel = json_is_true(json_object_get(object, "wheel")),
                                .has_pth = json_is_true(json_object_get(object, "pth"))};
-    const char *options = px_document_text(object, "build_options_hash");
+    const char *options = px_document_text(object, "build_options_hash"), *code = px_document_text(object, "code");
     if (!p.name || !p.version || !p.file || !p.wheel == !p.capabilities || !options || (*options && px_oid_parse(options, false, &p.options) < 0) ||
         px_oid_parse(px_document_text(object, "sha256"), false, &p.sha256) < 0 ||
         px_oid_parse(px_document_text(object, "source_oid"), false, &p.source) < 0 ||
         px_oid_parse(px_document_text(object, "pkg_build_oid"), false, &p.build) < 0 ||
         px_oid_parse(px_document_text(object, "tree"), false, &p.tree) < 0 ||
+        (code && px_oid_parse(code, false, &p.code) < 0) ||
         texts_from(json_object_get(object, "needed"), &p.needed, &p.needed_count) < 0 ||
         texts_from(json_object_get(object, "scripts"), &p.scripts, &p.script_count) < 0) {
         px_env_package_done(&p);

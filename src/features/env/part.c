@@ -59,7 +59,7 @@ static int link_file(int from, int to, const char *path)
     return r == -EMLINK ? copy_file(from, to, path) : (int)r;
 }
 
-static int link_files(int from, int to)
+int px_env_link_files(int from, int to)
 {
     struct px_paths files = {0};
     char dir[PX_WHEEL_PATH_MAX], last[PX_WHEEL_PATH_MAX] = "";
@@ -86,7 +86,7 @@ static int add_package(struct px_sandbox *s, const struct px_env_package *p, int
     (void)px_fmt(path, sizeof path, "store/pkg-builds/%s", p->tree.hex);
     int r = px_paths_make(root, path);
     px_auto_fd int to = r < 0 ? r : px_open_beneath(root, path, O_RDONLY | O_DIRECTORY, 0);
-    r = to < 0 ? to : link_files(from, to);
+    r = to < 0 ? to : px_env_link_files(from, to);
     return r < 0 ? px_fail(e, PX_E_STORE_WRITE, r, "cannot lay out the package %s", p->name) : 0;
 }
 

@@ -2,7 +2,7 @@
  *
  *     env/bin/python env/lib/pythonX.Y/site-packages/px.pth ...    store/pkg-builds/TREE/site-packages/...
  *
- * and the byte code of the packages' modules, which is not in their own trees: those are for Pythons of other bases, too.
+ * and the byte code of the packages' modules, which is not in their own trees: those are for other Pythons, too.
  *
  * Why:     a box that runs a project and an image that is shipped hold the same bytes at the same place; so there is one tree, bound in
  *          the one and packed in the other.
@@ -29,7 +29,14 @@ int px_env_part_name(const struct px_env *env, const struct px_base *base, struc
 /* Files of packages are links to those of their own trees. force: pack it again, and compare. */
 int px_env_part_make(struct px_sandbox *s, const struct px_env *env, const struct px_base *base,
                      enum px_compression compression, bool force, struct px_env_part *ret_part, struct px_err *e);
+/* Every file below one directory by the same name below another. 0, -errno. */
+int px_env_link_files(int from, int to);
 
 /* env_compile.c: part holds the packages; base is the tree whose Python compiles them. */
 int px_env_compile(struct px_sandbox *s, const struct px_env *env, const struct px_oid *base, int part,
                    struct px_err *e);
+/* One package for runs on this machine, compiled by this Python: a tree of the store with PX_CODE_PACKAGE in it, its files and
+ * their byte code. 1: this machine does not have this Python, or its byte code is not kept. */
+#define PX_CODE_PACKAGE "package"
+int px_env_compile_here(struct px_sandbox *s, const struct px_python *python, const struct px_env_package *p,
+                        struct px_oid *ret_tree, struct px_err *e);

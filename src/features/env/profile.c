@@ -97,12 +97,24 @@ static bool is_variable(const char *name)
     return name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
 }
 
+bool px_profile_is_own(const char *variable)
+{
+    static const char *const names[] = {"PATH",          "PX_PROJECT_ROOT", "PX_PYTHON", "PX_SANDBOX",
+                                        "PX_SANDBOX_ID", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV"};
+    for (size_t i = 0; i < PX_COUNT_OF(names); i++)
+        if (px_equal(names[i], variable))
+            return true;
+    return false;
+}
+
 static int set_variable(json_t *env, const char *name, const char *value, const char *where, struct px_err *e)
 {
     if (!is_variable(name) || !value || strlen(value) > VALUE_MAX) {
         (void)px_fail(e, PX_E_MANIFEST, 0, "'%.100s' in %s cannot be a variable of the environment", name, where);
         return px_fix(e, "Use letters, digits and '_' in its name, and a text for its value.");
     }
+    if (px_profile_is_own(name))
+        return 0;
     return json_object_set_new(env, name, json_string(value)) < 0
                ? px_fail(e, PX_E_MEMORY, ENOMEM, "the variables of the environment")
                : 0;

@@ -46,8 +46,11 @@ int px_profile_payload(const struct px_profile *profile, struct px_buf *out);
 int px_profile_put(struct px_store *store, const struct px_profile *profile, struct px_oid *ret_oid, struct px_err *e);
 
 /* [tool.px.env] with `more` over it, a JSON object of texts (PX_PROFILE_ENV_VARS); NULL: nothing more. Names must be
- * such that a shell can set them. The object is the caller's. */
+ * such that a shell can set them; those of px's own are left out. The object is the caller's. */
 int px_profile_env(const struct px_pairs *said, const char *more, json_t **ret_env, struct px_err *e);
+
+/* What px sets itself, the same on this machine, in a sandbox and in an image: by these a program finds the environment. */
+bool px_profile_is_own(const char *variable);
 
 /* The Python that an environment is for. */
 struct px_python {

@@ -69,11 +69,11 @@ TEST(order_counts_where_python_looks_and_nowhere_else)
 
 TEST(variables)
 {
-    struct px_pair pairs[] = {{"A", "from the manifest"}, {"B", "2"}};
-    const struct px_pairs said = {pairs, 2};
+    struct px_pair pairs[] = {{"A", "from the manifest"}, {"B", "2"}, {"PATH", "/mine"}};
+    const struct px_pairs said = {pairs, 3};
     struct px_err e = {0};
     json_t *env = NULL;
-    ASSERT_PX(px_profile_env(&said, "{\"A\":\"from outside\",\"C\":\"3\"}", &env, &e), e);
+    ASSERT_PX(px_profile_env(&said, "{\"A\":\"from outside\",\"C\":\"3\",\"PX_PYTHON\":\"mine\"}", &env, &e), e);
     ASSERT_STR(json_string_value(json_object_get(env, "A")), "from outside");
     ASSERT_STR(json_string_value(json_object_get(env, "B")), "2");
     ASSERT_EQ(json_object_size(env), 3);

@@ -13,6 +13,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "env/env_internal.h"
+#include "env/part.h"
 #include "pep/marker.h"
 #include "pep/wheel.h"
 #include "store/canonical.h"
@@ -50,6 +51,8 @@ static int put_link(const struct writing *w, const char *path, const char *targe
 /* STORE/TREE/root: where a package is. */
 static int place_of(const struct writing *w, const struct px_env_package *p, const char *what, char *out, size_t size)
 {
+    if (w->place->here && *p->code.hex)
+        return px_fmt(out, size, "%s/%s%s/" PX_CODE_PACKAGE "/%s", w->place->store, p->code.hex, w->place->below, what);
     return px_fmt(out, size, "%s/%s%s/%s", w->place->store, p->tree.hex, w->place->below, what);
 }
 

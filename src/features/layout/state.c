@@ -58,10 +58,12 @@ static int refuse(const struct px_guard *g, enum px_code code, const char *reaso
 static int refuse_lock(const struct px_guard *g, struct px_err *e)
 {
     if (!g->flags.lock_exists)
-        return refuse(g, PX_E_LOCK, "missing_lock", e, "the project has no lock",
-                      "There is no px.lock beside its pyproject.toml.");
-    return refuse(g, PX_E_LOCK, "lock_drift", e, "the project's lock does not fit its manifest",
-                  g->first_issue ? g->first_issue : "The manifest was changed since the lock was written.");
+        (void)refuse(g, PX_E_LOCK, "missing_lock", e, "the project has no lock",
+                     "There is no px.lock beside its pyproject.toml.");
+    else
+        (void)refuse(g, PX_E_LOCK, "lock_drift", e, "the project's lock does not fit its manifest",
+                     g->first_issue ? g->first_issue : "The manifest was changed since the lock was written.");
+    return g->strict ? px_fix(e, "Run `px sync` without --frozen and where CI is not set, and commit the lock.") : -1;
 }
 
 static int refuse_env(const struct px_guard *g, struct px_err *e)

@@ -137,14 +137,20 @@ int px_replace_file(int dir, const char *name, const void *data, unsigned long s
     return fsync(dir) < 0 ? -errno : 0;
 }
 
+int px_state_file_look(int dir)
+{
+    int fd = openat(dir, PLACE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
 int px_state_file_place(int dir, struct px_err *e)
 {
     static const char all[] = "*\n";
     if (mkdirat(dir, PLACE, 0777) < 0 && errno != EEXIST)
         return px_fail(e, PX_E_IO, errno, "cannot make the project's " PLACE);
-    int fd = openat(dir, PLACE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = px_state_file_look(dir);
     if (fd < 0)
-        return px_fail(e, PX_E_IO, errno, "cannot open the project's " PLACE);
+        return px_fail(e, PX_E_IO, fd, "cannot open the project's " PLACE);
     if (faccessat(fd, ".gitignore", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         (void)px_replace_file(fd, ".gitignore", all, sizeof all - 1);   /* a kindness; nothing hangs on it */
     return fd;

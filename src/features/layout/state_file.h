@@ -23,6 +23,7 @@ int px_state_file_read(int dir, bool workspace, struct px_made_env *ret_env, str
 int px_state_file_write(int dir, bool workspace, const struct px_made_env *env, struct px_err *e);
 /* .px, open, and made if it is not there; a link in its place is PX007. */
 int px_state_file_place(int dir, struct px_err *e);
+int px_state_file_look(int dir);                /* the same where it is there; a link in its place is none. -errno */
 /* A file beside others of the project: what was there stays until all of the new bytes are on the disk. Keeps the
  * mode of a file that
  * is replaced. -errno. */

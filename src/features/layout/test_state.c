@@ -10,10 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/text.h"
 #include "harness/test.h"
+#include "layout/both.h"
 #include "layout/state_file.h"
 
 TEST(states)
@@ -100,6 +102,8 @@ TEST(guards)
         ASSERT_OK(px_fmt(member, sizeof member, "\"reason\":\"%s\"", guards[i].reason));
         if (!strstr(e.details, member) || !strstr(e.details, "\"state\":\"") || !e.why[0] || (!strstr(e.fix, "px sync") && !strstr(e.fix, "px init")))
             FAIL("case %zu: %s; %s; %s", i, e.details, e.why, e.fix);
+        if (e.code == PX_E_LOCK && g.strict != (strstr(e.fix, "without --frozen") != NULL))
+            FAIL("case %zu: %s", i, e.fix);
     }
 }
 
@@ -214,4 +218,53 @@ TEST(a_file_is_replaced_whole)
     ASSERT_EQ(symlinkat("f", dir, "link"), 0);
     ASSERT_EQ(px_replace_file(dir, "link", "x", 1), -ELOOP);
     ASSERT_EQ(entries(px_test_dir_path()), 2);
+}
+
+TEST(manifest_and_lock_are_written_as_one)
+{
+    px_auto_fd int dir = px_test_dir();
+    px_auto_buf struct px_buf manifest = PX_BUF(64), lock = PX_BUF(64), left = PX_BUF(64);
+    const struct px_both both = {.root = dir, .dir = dir, .lock_file = "px.lock", .manifest = &manifest, .lock = &lock};
+    bool written = true;
+    char text[64];
+    px_buf_puts(&manifest, "manifest");
+    px_buf_puts(&lock, "lock");
+    ASSERT_EQ(symlinkat("elsewhere", dir, "px.lock"), 0);
+    ASSERT_EQ(px_both_write(&both, &written), -ELOOP);  /* nothing is begun that cannot be finished */
+    ASSERT(faccessat(dir, "pyproject.toml", F_OK, 0) < 0 && px_both_left(dir, 64, &left) == 1);
+    ASSERT_EQ(unlinkat(dir, "px.lock", 0), 0);
+    ASSERT_EQ(symlinkat("elsewhere", dir, "pyproject.toml"), 0);
+    ASSERT_EQ(px_both_write(&both, &written), -ELOOP);
+    ASSERT(!written && faccessat(dir, "px.lock", F_OK, 0) < 0 && px_both_left(dir, 64, &left) == 1);
+    ASSERT_EQ(unlinkat(dir, "pyproject.toml", 0), 0);
+    ASSERT_OK(px_both_write(&both, &written));
+    ASSERT(written && px_both_left(dir, 64, &left) == 1);
+    ASSERT_OK(px_read_file(dir, "px.lock", text, sizeof text));
+    ASSERT_STR(text, "lock");
+}
+
+TEST(what_was_left_becomes_the_lock_or_goes)
+{
+    px_auto_fd int dir = px_test_dir();
+    px_auto_buf struct px_buf left = PX_BUF(64);
+    char text[64];
+    ASSERT_OK(px_both_settle(dir, "px.lock", 64, true));        /* there is no .px */
+    ASSERT_EQ(mkdirat(dir, ".px", 0755), 0);
+    ASSERT_OK(px_both_settle(dir, "px.lock", 64, true));        /* nothing was left */
+    ASSERT(faccessat(dir, "px.lock", F_OK, 0) < 0);
+    ASSERT_OK(px_replace_file(dir, ".px/next.lock", "next", 4));
+    ASSERT_EQ(px_both_left(dir, 64, &left), 0);
+    ASSERT_STR(px_buf_text(&left), "next");
+    ASSERT_OK(px_both_settle(dir, "px.lock", 64, true));
+    ASSERT_OK(px_read_file(dir, "px.lock", text, sizeof text));
+    ASSERT_STR(text, "next");
+    ASSERT_OK(px_replace_file(dir, ".px/next.lock", "other", 5));
+    ASSERT_OK(px_both_settle(dir, "px.lock", 64, false));
+    ASSERT_OK(px_read_file(dir, "px.lock", text, sizeof text));
+    ASSERT_STR(text, "next");
+    ASSERT(px_both_left(dir, 64, &left) == 1);
+    ASSERT_EQ(renameat(dir, ".px", dir, "away"), 0);
+    ASSERT_EQ(symlinkat("away", dir, ".px"), 0);
+    ASSERT_OK(px_replace_file(dir, "away/next.lock", "far", 3));
+    ASSERT(px_both_left(dir, 64, &left) == 1);                  /* a link leads anywhere */
 }

@@ -161,13 +161,27 @@ static int write_back(struct edit *w)
     return r < 0 ? px_fail(w->e, PX_E_IO, r, "cannot write '%.200s/" PX_MANIFEST_FILE "'", w->p->site.root) : 0;
 }
 
-static void join(const json_t *names, struct px_buf *out)
+static bool has(const json_t *names, const json_t *name)
+{
+    const json_t *other;
+    size_t i;
+    json_array_foreach(names, i, other) {
+        if (json_equal(other, name))
+            return true;
+    }
+    return false;
+}
+
+/* before NAME, NAME after; nothing if all are in `but`. */
+static void put_names(struct px_buf *out, const char *before, const json_t *names, const json_t *but, const char *after)
 {
     const json_t *name;
-    size_t i;
+    size_t i, count = 0;
     json_array_foreach(names, i, name) {
-        px_buf_printf(out, "%s%.64s", i ? ", " : "", json_string_value(name));
+        if (!has(but, name))
+            px_buf_printf(out, "%s%.64s", count++ ? ", " : before, json_string_value(name));
     }
+    px_buf_puts(out, count ? after : "");
 }
 
 /* Takes the lists. */
@@ -175,13 +189,11 @@ static int answer(struct edit *w, bool adding, char **ret_json)
 {
     px_auto_buf struct px_buf message = PX_BUF(1 << 15);
     bool changed = json_array_size(w->changed) > 0;
-    px_buf_puts(&message, !changed ? "nothing to change" : adding ? "added " : "removed ");
-    join(w->changed, &message);
-    px_buf_puts(&message, !changed ? "" : adding ? " to " PX_MANIFEST_FILE : " from " PX_MANIFEST_FILE);
-    if (json_array_size(w->refused)) {
-        px_buf_puts(&message, "; asked for by the lock, and now set to false: ");
-        join(w->refused, &message);
-    }
+    put_names(&message, adding ? "added " : "removed ", w->changed, w->refused,
+              adding ? " to " PX_MANIFEST_FILE : " from " PX_MANIFEST_FILE);
+    put_names(&message, message.len ? "; set " : "set ", w->refused, NULL,
+              " to false in " PX_MANIFEST_FILE ": the project's packages ask for it");
+    px_buf_puts(&message, changed ? "" : "nothing to change");
     json_t *details = json_pack("{sssssbsOsO}", "root", w->p->site.root, "manifest", PX_MANIFEST_FILE, "changed",
                                 (int)changed, "capabilities", w->changed, "refused", w->refused);
     return px_answer(adding ? "sandbox add" : "sandbox remove", "ok", px_buf_text(&message), details, false, ret_json, w->e);

@@ -1,5 +1,6 @@
-/* What `px add` and `px remove` write: items of [project] dependencies or of a group, in place; then the project is
- * synced. If that fails, manifest and lock are as they were. */
+/* What `px add` and `px remove` write: items of [project] dependencies or of a group, in place. The manifest is written
+ * with the lock that it resolves to, so that neither is there without the other; if what comes then fails, both are put
+ * back. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "base/path.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "layout/both.h"
 #include "pep/marker.h"
 #include "project/snapshot.h"
 #include "store/document.h"
@@ -250,17 +252,33 @@ static int keep_before(const struct edit *w, struct before *b)
 static int put_back(const struct edit *w, const struct before *b)
 {
     const char *lock = px_site_lock_file(&w->p->site);
-    long r = px_replace_file(w->dir, PX_MANIFEST_FILE, b->manifest.data, b->manifest.len);
-    if (r == 0)
-        r = b->has_lock ? px_replace_file(w->p->site.dir, lock, b->lock.data, b->lock.len)
-                        : px_sys(SYS_unlinkat, w->p->site.dir, lock, 0);
+    const struct px_both both = {.root = w->p->site.dir, .dir = w->dir, .lock_file = lock, .manifest = &b->manifest,
+                                 .lock = &b->lock};
+    bool ignored;
+    long r = b->has_lock ? px_both_write(&both, &ignored)
+                         : px_replace_file(w->dir, PX_MANIFEST_FILE, b->manifest.data, b->manifest.len);
+    if (r == 0 && !b->has_lock)
+        r = px_sys(SYS_unlinkat, w->p->site.dir, lock, 0);
     if (r == 0 || r == -ENOENT)
         return -1;
     return px_fail(w->e, PX_E_IO, (int)r, "it failed, and '%.200s' or %s cannot be put back", w->shown, lock);
 }
 
-/* The project is read anew: what it asks for is another now. */
-static int sync_anew(struct edit *w, json_t **ret_details, const char **ret_message)
+/* The manifest that will be is the project's: what it asks for is another now. */
+static int take_manifest(const struct edit *w, struct px_project *again)
+{
+    struct px_manifest *m = &again->site.manifest, parsed;
+    for (size_t i = 0; i < w->p->site.member_count && i < again->site.member_count; i++)
+        if (w->p->site.members[i].here)
+            m = &again->site.members[i].manifest;
+    if (px_manifest_parse(px_buf_text(&w->text), w->text.len, w->shown, &parsed, w->e) < 0)
+        return -1;
+    px_manifest_done(m);
+    *m = parsed;
+    return 0;
+}
+
+static int sync_anew(struct edit *w, struct px_manifest_edit *edit, json_t **ret_details, const char **ret_message)
 {
     struct px_project *again = NULL;
     const struct px_sync how = {0};
@@ -268,7 +286,8 @@ static int sync_anew(struct edit *w, json_t **ret_details, const char **ret_mess
     if (px_project_open(w->p->site.root, w->p->home, &again, w->e) < 0)
         return -1;
     again->progress = w->p->progress;
-    int r = px_project_sync(again, &how, &json, w->e);
+    again->edit = edit;
+    int r = take_manifest(w, again) < 0 ? -1 : px_project_sync(again, &how, &json, w->e);
     free(w->p->said);
     w->p->said = again->said;
     again->said = NULL;
@@ -282,19 +301,28 @@ static int sync_anew(struct edit *w, json_t **ret_details, const char **ret_mess
     return r;
 }
 
+static int settle(const struct edit *w)
+{
+    struct px_look look;
+    if (px_project_frozen(false))
+        return 0;               /* it is refused, by the sync */
+    if (px_look_at(w->p, &look, w->e) < 0)
+        return -1;
+    int r = px_look_settle(w->p, &look, w->e);
+    px_look_done(&look);
+    return r;
+}
+
 static int write_and_sync(struct edit *w, json_t **ret_sync, const char **ret_message)
 {
     struct before before = {.manifest = PX_BUF(PX_TOML_BYTES_MAX), .lock = PX_BUF(PX_TOML_BYTES_MAX)};
-    struct px_manifest m;
-    int r = px_manifest_parse(px_buf_text(&w->text), w->text.len, w->shown, &m, w->e);
-    if (r == 0) {
-        px_manifest_done(&m);
-        r = keep_before(w, &before);
-    }
-    if (r == 0) {
-        int written = px_replace_file(w->dir, PX_MANIFEST_FILE, w->text.data, w->text.len);
-        r = written < 0 ? px_fail(w->e, PX_E_IO, written, "cannot write '%.200s'", w->shown)
-            : sync_anew(w, ret_sync, ret_message) < 0 ? put_back(w, &before) : 0;
+    struct px_manifest_edit edit = {.dir = w->dir, .text = &w->text};
+    int r = settle(w) < 0 ? -1 : keep_before(w, &before);
+    if (r == 0 && sync_anew(w, &edit, ret_sync, ret_message) < 0)
+        r = edit.written ? put_back(w, &before) : -1;
+    if (r == 0 && !edit.written) {              /* the lock is made for this manifest, too: of a group that does not count */
+        r = px_replace_file(w->dir, PX_MANIFEST_FILE, w->text.data, w->text.len);
+        r = r < 0 ? px_fail(w->e, PX_E_IO, r, "cannot write '%.200s'", w->shown) : 0;
     }
     px_buf_done(&before.manifest);
     px_buf_done(&before.lock);

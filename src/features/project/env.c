@@ -120,6 +120,7 @@ static int build_once(struct build *b, struct px_env *ret_env, struct px_err *e)
         .finder = &finder,
         .builds = &b->look->pins,
         .root = &b->root,
+        .compile = true,
     };
     return b->compare ? px_env_compare_builds(b->s, &ask, b->compare, e) : px_env_build(b->s, &ask, ret_env, e);
 }
@@ -303,19 +304,52 @@ static int describe(const struct px_look *look, const struct px_env *env, struct
     return 0;
 }
 
+/* The environment that has this name in the store. 1: there is none, or it is not what the lock says for this Python. */
+static int recall(struct px_project *p, const struct px_look *look, const struct px_python *python, const char *name,
+                  struct px_env *ret_env, struct px_err *e)
+{
+    const struct px_env_ask ask = {.manifest = &p->site.manifest, .pins = &look->pins, .builds = &look->pins,
+                                   .project = look->own.facts, .python = python};
+    struct px_sandbox *s = NULL;
+    struct px_oid id;
+    if (!python || !look->lock_read)
+        return 1;
+    if (px_project_sandbox(p, &s, e) < 0)
+        return -1;
+    int r = px_name_get(s->store, PX_RECORD_ENV, name, &id, e);
+    if (r == 0)
+        r = px_env_check(s, id.hex, &ask, p->by_image, e) == 1 ? px_env_load(s, id.hex, python, ret_env, e) : 1;
+    if (r != 0)
+        return r;
+    r = px_env_fits(&ask, ret_env, e);
+    if (r != 1)
+        px_env_done(ret_env);
+    return r < 0 ? -1 : !r;
+}
+
+/* Named by its project, it stays when unnamed ones are cleaned away, and whoever may not write in the project finds it. */
+static int build_named(struct px_project *p, const struct px_look *look, bool frozen, struct px_env *ret_env,
+                       struct px_err *e)
+{
+    if (build(p, look, px_project_own(p), frozen, ret_env, e) < 0)
+        return -1;
+    if (px_name_put(p->sandbox->store, PX_RECORD_ENV, p->site.root, &ret_env->profile, e) == 0)
+        return 0;
+    px_env_done(ret_env);
+    return -1;
+}
+
 static int make(struct px_project *p, struct px_look *look, bool frozen, bool record, bool *ret_built, struct px_err *e)
 {
     struct px_env env = {0};
     struct px_made_env made = {0};
-    if (build(p, look, px_project_own(p), frozen, &env, e) < 0)
+    int found = record ? 1 : recall(p, look, px_project_own(p), p->site.root, &env, e);
+    if (found < 0 || (found > 0 && build_named(p, look, frozen, &env, e) < 0))
         return -1;
     assert(env.runtime);
     int r = describe(look, &env, &made, e);
-    /* Named by its project, it stays when unnamed ones are cleaned away. */
     if (r == 0 && record)
-        r = px_name_put(p->sandbox->store, PX_RECORD_ENV, p->site.root, &env.profile, e) < 0 ||
-                    px_state_file_write(p->site.dir, p->site.workspace, &made, e) < 0
-                ? -1 : 0;
+        r = px_state_file_write(p->site.dir, p->site.workspace, &made, e);
     px_env_done(&env);
     if (r < 0) {
         px_made_env_done(&made);
@@ -326,7 +360,7 @@ static int make(struct px_project *p, struct px_look *look, bool frozen, bool re
     look->env_reason = NULL;
     look->flags.env_exists = look->flags.env_clean = true;
     look->state = px_state_of(&look->flags);
-    *ret_built = true;
+    *ret_built = found > 0;
     return 0;
 }
 
@@ -358,60 +392,10 @@ static int boxed_name(const struct px_project *p, char *out, size_t size, struct
     return r < 0 ? px_fail(e, PX_E_LIMIT, r, "the path of the project is too long") : 0;
 }
 
-static bool has_package(const struct px_env *env, const struct px_chosen *c)
-{
-    for (size_t i = 0; i < env->count; i++)
-        if (px_equal(env->packages[i].name, c->pin->name))
-            return px_equal(env->packages[i].version, c->pin->version) &&
-                   (!c->file || !*c->file->sha256.hex || px_oid_equal(&c->file->sha256, &env->packages[i].sha256));
-    return false;
-}
-
-/* 1: it is what the lock says for this Python, no more and no less. */
-static int is_current(const struct px_project *p, const struct px_look *look, const struct px_env *env,
-                      struct px_err *e)
-{
-    px_auto_free struct px_chosen *list = NULL;
-    px_auto(px_document) json_t *variables = NULL;
-    char link[PATH_MAX], program[PATH_MAX];
-    struct px_target target;
-    size_t count = 0, n = 0;
-    px_target_for(env->runtime, &target);
-    if (px_pins_select(&look->pins, &target.env, &target.tags, NULL, &list, &count, e) < 0 ||
-        px_profile_env(&p->site.manifest.env, getenv("PX_PROFILE_ENV_VARS"), &variables, e) < 0)
-        return -1;
-    while (n < count && has_package(env, &list[n]))
-        n++;
-    ssize_t length = px_fmt(link, sizeof link, "%s/bin/python3.%u", env->path, env->runtime->minor) < 0
-                         ? -1
-                         : readlink(link, program, sizeof program - 1);
-    program[length > 0 ? length : 0] = '\0';
-    return n == count && env->count == count && json_equal(variables, env->variables) &&
-           px_equal(program, env->runtime->program);
-}
-
-/* 1: it was not made yet, or for another lock. */
 static int boxed_recall(struct px_project *p, const struct px_look *look, struct px_env *ret_env, struct px_err *e)
 {
-    const struct px_python *python = px_project_python(p);
-    const struct px_env_ask ask = {
-        .manifest = &p->site.manifest, .pins = &look->pins, .project = look->own.facts, .python = python};
-    struct px_sandbox *s = NULL;
     char name[PATH_MAX];
-    struct px_oid id;
-    if (!python || !look->lock_read)
-        return 1;
-    if (px_project_sandbox(p, &s, e) < 0 || boxed_name(p, name, sizeof name, e) < 0)
-        return -1;
-    int r = px_name_get(s->store, PX_RECORD_ENV, name, &id, e);
-    if (r == 0)
-        r = px_env_check(s, id.hex, &ask, p->by_image, e) == 1 ? px_env_load(s, id.hex, python, ret_env, e) : 1;
-    if (r != 0)
-        return r;
-    r = is_current(p, look, ret_env, e);
-    if (r != 1)
-        px_env_done(ret_env);
-    return r < 0 ? -1 : !r;
+    return boxed_name(p, name, sizeof name, e) < 0 ? -1 : recall(p, look, px_project_python(p), name, ret_env, e);
 }
 
 static int boxed_make(struct px_project *p, const struct px_look *look, bool frozen, struct px_env *ret_env,

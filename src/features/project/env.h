@@ -15,7 +15,7 @@ int px_project_env_ask_builds(struct px_project *p, struct px_look *look, struct
 /* Makes the environment of the lock that was looked at, or finds that it is there, and writes .px; the look then
  * knows it. */
 int px_project_env_sync(struct px_project *p, struct px_look *look, bool frozen, bool *ret_built, struct px_err *e);
-/* The same without a byte written in the project. */
+/* The same without a byte written in the project: the store has its name, so that the next one finds it. */
 int px_project_env_rebuild(struct px_project *p, struct px_look *look, bool *ret_built, struct px_err *e);
 /* The environment that the look knows, whole, from its record; 1: there is none that says everything. */
 int px_project_env_recall(struct px_project *p, const struct px_look *look, struct px_env *ret_env, struct px_err *e);

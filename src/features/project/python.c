@@ -165,10 +165,14 @@ unsigned px_project_other(const struct px_project *p)
     return found && lowest_here(p, found) ? found->python.minor : 0;
 }
 
+bool px_python_same(const struct px_python *a, const struct px_python *b)
+{
+    return px_equal(a->program, b->program) && a->minor == b->minor && a->musl == b->musl &&
+           a->libc_major == b->libc_major && a->libc_minor == b->libc_minor && px_equal(a->machine, b->machine);
+}
+
 bool px_project_shares(struct px_project *p)
 {
-    const struct px_python *own = px_project_own(p), *base = px_project_python(p);
-    return base && px_equal(own->program, base->program) && own->minor == base->minor && own->musl == base->musl &&
-           own->libc_major == base->libc_major && own->libc_minor == base->libc_minor &&
-           px_equal(own->machine, base->machine);
+    const struct px_python *base = px_project_python(p);
+    return base && px_python_same(px_project_own(p), base);
 }

@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "env/env.h"
+#include "layout/both.h"
 #include "store/document.h"
 
 enum { LOCK_MAX = PX_TOML_BYTES_MAX };
@@ -119,12 +120,47 @@ int px_look_compare(const struct px_site *site, const struct px_pins *pins, cons
     return r;
 }
 
-/* The first of the formats that is there. A requirements.txt that does not hold everything is no lock either. */
-static int find_lock(const struct px_site *site, struct px_look *l, struct px_err *e)
+/* The lock that a px left which was killed between manifest and lock; 1: there is none, or the manifest is another. */
+static int read_next(const struct px_site *site, const struct px_look *l, struct px_pins *ret_pins)
 {
+    px_auto_buf struct px_buf text = PX_BUF(LOCK_MAX);
+    struct px_err ignored = {0};
+    struct px_pins pins;
+    if (px_both_left(site->dir, LOCK_MAX, &text) != 0 ||
+        px_pins_parse(PX_PINS_PX, px_buf_text(&text), text.len, px_site_lock_file(site), &pins, &ignored) < 0)
+        return 1;
+    if (px_equal(pins.fingerprint, l->fingerprint.hex)) {
+        *ret_pins = pins;
+        return 0;
+    }
+    px_pins_done(&pins);
+    return 1;
+}
+
+/* px.lock, or what was to become it. While a manifest is edited, what was left is not for that one. */
+static int read_own_lock(const struct px_project *p, struct px_look *l)
+{
+    const struct px_site *site = &p->site;
+    struct px_pins next;
+    int r = read_lock(site, PX_PINS_PX, &l->pins, &l->lock_error);
+    if (p->edit || (r == 0 && px_equal(l->pins.fingerprint, l->fingerprint.hex)) || read_next(site, l, &next) != 0)
+        return r;
+    if (r == 0)
+        px_pins_done(&l->pins);
+    l->lock_error = (struct px_err){0};
+    l->pins = next;
+    l->lock_next = true;
+    return 0;
+}
+
+/* The first of the formats that is there. A requirements.txt that does not hold everything is no lock either. */
+static int find_lock(const struct px_project *p, struct px_look *l, struct px_err *e)
+{
+    const struct px_site *site = &p->site;
     l->lock_file = px_site_lock_file(site);
     for (size_t f = 0; f < PX_PINS_FORMATS; f++) {
-        int r = read_lock(site, (enum px_pins_format)f, &l->pins, &l->lock_error);
+        int r = f == PX_PINS_PX ? read_own_lock(p, l)
+                                : read_lock(site, (enum px_pins_format)f, &l->pins, &l->lock_error);
         if (r > 0) {
             l->lock_error = (struct px_err){0};
             continue;
@@ -145,14 +181,15 @@ static int find_lock(const struct px_site *site, struct px_look *l, struct px_er
     return 0;
 }
 
-static int look_at_lock(const struct px_site *site, struct px_look *l, struct px_err *e)
+static int look_at_lock(const struct px_project *p, struct px_look *l, struct px_err *e)
 {
+    const struct px_site *site = &p->site;
     struct px_names requirements;
     if (px_site_fingerprint(site, &l->fingerprint, e) < 0 || px_site_requirements(site, &requirements, e) < 0)
         return -1;
     l->flags.deps_empty = requirements.count == 0;
     free(requirements.items);
-    if (find_lock(site, l, e) < 0)
+    if (find_lock(p, l, e) < 0)
         return -1;
     /* Locks of others carry no fingerprint: what they hold is all there is to compare. */
     l->flags.manifest_clean = l->lock_read && (l->lock_foreign || px_equal(l->pins.fingerprint, l->fingerprint.hex));
@@ -222,7 +259,7 @@ int px_look_at(struct px_project *p, struct px_look *ret_look, struct px_err *e)
     ret_look->lock_file = px_site_lock_file(&p->site);
     if (px_own_find(&p->site, &ret_look->own, e) < 0)
         return -1;
-    if (p->site.manifest_exists && look_at_lock(&p->site, ret_look, e) < 0) {
+    if (p->site.manifest_exists && look_at_lock(p, ret_look, e) < 0) {
         px_look_done(ret_look);
         return -1;
     }
@@ -237,6 +274,12 @@ void px_look_done(struct px_look *look)
     px_drift_done(&look->drift);
     px_own_done(&look->own);
     px_made_env_done(&look->env);
+}
+
+int px_look_settle(struct px_project *p, const struct px_look *look, struct px_err *e)
+{
+    int r = px_both_settle(p->site.dir, px_site_lock_file(&p->site), LOCK_MAX, look->lock_next);
+    return r < 0 ? px_fail(e, PX_E_IO, r, "cannot write '%.200s/%s'", p->site.root, px_site_lock_file(&p->site)) : 0;
 }
 
 const char *px_look_first_issue(const struct px_look *look)

@@ -30,6 +30,14 @@ struct px_project {
     struct px_progress_to progress;
     bool by_image;              /* the environment is used as a part of its image: its files are looked at there */
     char *said;                 /* by uv or pip, when they failed */
+    struct px_manifest_edit *edit;              /* its manifest is not written yet; NULL: it is what was read */
+};
+
+/* A manifest that is written together with its lock (layout/both.h), so that none is there without the other. */
+struct px_manifest_edit {
+    int dir;
+    const struct px_buf *text;
+    bool written;
 };
 
 struct px_look {
@@ -39,6 +47,7 @@ struct px_look {
     const char *lock_file;      /* what was read, or would be written */
     bool lock_foreign;          /* written by another tool */
     bool lock_read;             /* pins are there */
+    bool lock_next;             /* from .px/next.lock (layout/both.h) */
     struct px_err lock_error;   /* the lock is there and cannot be used: PX121 */
     struct px_pins pins;
     struct px_drift drift;
@@ -50,6 +59,10 @@ struct px_look {
 
 int px_look_at(struct px_project *p, struct px_look *ret_look, struct px_err *e);
 void px_look_done(struct px_look *look);
+/* A list of texts: what the manifest says and px does not do. */
+json_t *px_look_warnings(const struct px_project *p, const struct px_look *look);
+/* What a px left that was killed while it wrote manifest and lock is put in order, before anything else is written. */
+int px_look_settle(struct px_project *p, const struct px_look *look, struct px_err *e);
 /* In what a lock does not hold what is asked for. */
 int px_look_compare(const struct px_site *site, const struct px_pins *pins, const struct px_target *target,
                     struct px_drift *ret_drift, struct px_err *e);
@@ -73,6 +86,8 @@ const struct px_python *px_project_own(struct px_project *p);
 int px_project_own_need(struct px_project *p, bool plan, struct px_err *e);
 /* The minor version of another one of this machine that would fit; 0: there is none. */
 unsigned px_project_other(const struct px_project *p);
+/* At the same place, for the same packages. */
+bool px_python_same(const struct px_python *a, const struct px_python *b);
 /* Whether the base has that very Python, so that one environment is for both. */
 bool px_project_shares(struct px_project *p);
 

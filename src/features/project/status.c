@@ -143,10 +143,21 @@ static void add_base_warning(const struct px_project *p, const struct px_look *l
                                px_project_base(p), python->version, range));
 }
 
+json_t *px_look_warnings(const struct px_project *p, const struct px_look *l)
+{
+    const struct px_pairs *said = &p->site.manifest.env;
+    json_t *list = l->own.limits ? json_copy(l->own.limits) : json_array();
+    for (size_t i = 0; i < said->count; i++)
+        if (px_profile_is_own(said->items[i].key))
+            json_array_append_new(list, json_sprintf("[tool.px.env] names %s, which px sets itself: it does not count",
+                                                     said->items[i].key));
+    return list;
+}
+
 static json_t *warnings(const struct px_project *p, const struct px_look *l)
 {
     const struct px_site *site = &p->site;
-    json_t *list = l->own.limits ? json_copy(l->own.limits) : json_array();
+    json_t *list = px_look_warnings(p, l);
     add_base_warning(p, l, list);
     for (size_t i = 0; i < site->member_count; i++)
         if (site->members[i].manifest.sandbox_defined)

@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/text.h"
+#include "layout/both.h"
 #include "project/env.h"
 #include "project/snapshot.h"
 #include "project/system_pins.h"
@@ -106,9 +107,11 @@ static int write_lock(struct px_project *p, struct px_look *l, const struct px_n
     px_pins_done(&pins);
     if (r < 0)
         return -1;
-    r = px_replace_file(p->site.dir, file, out.data, out.len);
+    r = p->edit ? px_both_write(&(struct px_both){.root = p->site.dir, .dir = p->edit->dir, .lock_file = file,
+                                                  .manifest = p->edit->text, .lock = &out}, &p->edit->written)
+                : px_replace_file(p->site.dir, file, out.data, out.len);
     if (r < 0)
-        return px_fail(e, PX_E_IO, r, "cannot write '%.200s/%s'", p->site.root, file);
+        return px_fail(e, PX_E_IO, r, "cannot write '%.200s/%s'%s", p->site.root, file, p->edit ? " and its manifest" : "");
     done->wrote_lock = true;
     return 0;
 }
@@ -155,8 +158,10 @@ static json_t *sync_details(const struct px_project *p, const struct px_look *l,
         json_object_set_new(details, "env", json_string(l->env.env_path));
         json_object_set_new(details, "profile_oid", json_string(l->env.profile_oid));
     }
-    if (details && l->own.limits)
-        json_object_set(details, "warnings", l->own.limits);
+    json_t *warnings = px_look_warnings(p, l);
+    if (details && json_array_size(warnings))
+        json_object_set(details, "warnings", warnings);
+    json_decref(warnings);
     return details;
 }
 
@@ -208,6 +213,8 @@ static int sync_looked(struct px_project *p, struct px_look *l, const struct px_
             return -1;
     if (how->dry_run)
         return answer_dry(p, l, ret_json, e);
+    if (!how->frozen && px_look_settle(p, l, e) < 0)
+        return -1;
     if (l->state == PX_STATE_NEEDS_LOCK && bring_lock(p, l, NULL, &done, e) < 0)
         return -1;
     if (l->state == PX_STATE_NEEDS_ENV) {

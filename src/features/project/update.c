@@ -238,7 +238,8 @@ int px_project_update(struct px_project *p, const struct px_update *how, char **
     e = e ? e : &own;
     if (px_project_base_bring(p, false, e) < 0 || px_look_at(p, &l, e) < 0)
         return -1;
-    int r = update(p, &l, how, ret_json, e);
+    int r = px_project_frozen(false) ? 0 : px_look_settle(p, &l, e);
+    r = r < 0 ? -1 : update(p, &l, how, ret_json, e);
     px_look_done(&l);
     return r;
 }

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 
-enum { LINE_MAX_BYTES = 160 };
+enum { LINE_MAX_BYTES = 240 };
 
 struct line {
     const char *at;
@@ -110,7 +110,7 @@ static void add_broken(struct px_buf *out, struct line l)
 static bool tells(struct line l)
 {
     static const char *const none[] = {"ERROR: ResolutionImpossible", "error: subprocess-exited-with-error"};
-    static const char *const marks[] = {"ERROR: ", "error: ", "Caused by: ", "Could not fetch URL "};
+    static const char *const marks[] = {"ERROR: ", "error: ", "Caused by: ", "cause: ", "Could not fetch URL "};
     for (size_t i = 0; i < PX_COUNT_OF(none); i++)
         if (begins(l, none[i]))
             return false;
@@ -123,8 +123,8 @@ static bool tells(struct line l)
 static void take(struct picking *p, struct line whole)
 {
     struct line l = bare(whole);
-    bool cause = find(whole, "─▶") != NULL;
-    if (l.length == 0) {
+    bool cause = find(whole, "─▶") != NULL || begins(l, "cause: ");     /* as uv wrote it before 0.13, and since */
+    if (l.length == 0 || begins(l, "hint: ")) {
         p->block = false;
         return;
     }

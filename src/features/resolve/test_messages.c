@@ -67,6 +67,22 @@ static const struct {
      "\n      [stderr]\n      Traceback (most recent call last):\n      RuntimeError: no compiler\n",
      "Failed to build `thing==1`\nThe build backend returned an error\nCall to `setup.py` failed (exit status: 1)\n"
      "RuntimeError: no compiler"},
+    /* the same three, by uv 0.13 */
+    {"error: No solution found when resolving dependencies\n"
+     "  cause: Because alpha==1.0 depends on beta>=2 and you require alpha==1.0, we can conclude that you require beta>=2.\n"
+     "         And because you require beta<2, we can conclude that your requirements are unsatisfiable.\n",
+     "error: No solution found when resolving dependencies\n"
+     "cause: Because alpha==1.0 depends on beta>=2 and you require alpha==1.0, we can conclude that you require beta>=2. "
+     "And because you require beta<2, we can conclude that your requirements are unsatisfiable."},
+    {"error: Request failed after 1 retry in 1.8s\n  cause: Failed to fetch: http://127.0.0.1:9/simple/idna/\n"
+     "  cause: tcp connect error\n  cause: Connection refused (os error 111)\n",
+     "error: Request failed after 1 retry in 1.8s\ncause: Failed to fetch: http://127.0.0.1:9/simple/idna/\n"
+     "cause: tcp connect error\ncause: Connection refused (os error 111)"},
+    {"error: Failed to build `thing==1`\n  cause: The build backend returned an error\n"
+     "  cause: Call to `setup.py` failed (exit status: 1)\n\n         [stderr]\n         Traceback (most recent call last):\n"
+     "         RuntimeError: no compiler\n\nhint: Build failures usually indicate a problem with the package or the build environment\n",
+     "error: Failed to build `thing==1`\ncause: The build backend returned an error\n"
+     "cause: Call to `setup.py` failed (exit status: 1)\nRuntimeError: no compiler"},
     /* nothing that is known, and what must not reach a terminal */
     {"/usr/bin/python3: No module named pip\n", ""},
     {"", ""},

@@ -33,7 +33,6 @@ void px_launch_free(struct px_launch *l)
     free_words(l->argv, l->argc);
     free_words(l->env, l->env_count);
     px_policy_free(l->policy);
-    px_lease_drop(l->lease);
     if (l->loaded)
         px_env_done(&l->environment);
     if (l->looked)
@@ -62,18 +61,6 @@ bool px_launch_cached(const struct px_launch *launch)
 }
 
 /* ---- the environment on this machine ---- */
-
-static int hold_env(struct px_launch *l, struct px_sandbox *s, struct px_err *e)
-{
-    const struct px_env *env = &l->environment;
-    px_auto_free struct px_oid *trees = calloc(env->count + 1, sizeof *trees);
-    if (!trees)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the lease of an environment");
-    for (size_t i = 0; i < env->count; i++)
-        trees[i] = env->packages[i].tree;
-    trees[env->count] = env->tree;
-    return px_lease_take(s->store, trees, env->count + 1, NULL, 0, &l->lease, e);
-}
 
 /* One that was recorded by an older px says too little: it is made again, which finds everything there. */
 static int load_env(struct px_launch *l, struct px_sandbox *s, struct px_err *e)
@@ -141,7 +128,7 @@ static int ready_on_host(struct px_launch *l, const struct px_ready *ready, stru
         return 0;               /* there is no environment yet to look at */
     if (px_project_sandbox(l->p, &s, e) < 0 || load_env(l, s, e) < 0)
         return -1;
-    return l->plan ? 0 : check_python(l, e) < 0 || hold_env(l, s, e) < 0 ? -1 : 0;
+    return l->plan ? 0 : check_python(l, e) < 0 || px_env_hold(s, &l->environment, e) < 0 ? -1 : 0;
 }
 
 static int ready_in_sandbox(struct px_launch *l, const struct px_ready *ready, const char *const *extra,

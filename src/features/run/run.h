@@ -35,7 +35,6 @@ struct px_launch {
     /* On the host; in the sandbox they are the image's. */
     struct px_look look;
     struct px_env environment;
-    struct px_lease *lease;
     bool looked, loaded;
     struct px_project_image image;
     bool has_image;
@@ -50,6 +49,9 @@ const struct px_env *px_launch_env(const struct px_launch *l);
 /* run/env.c: the variables, for a process of the host and for a policy. */
 int px_launch_host_env(struct px_launch *l, struct px_err *e);
 int px_launch_box_env(struct px_launch *l, struct px_err *e);
+
+/* A variable, unless the policy has one of that name: what the caller said himself stays. */
+int px_project_give(struct px_policy *policy, const char *name, const char *value, struct px_err *e);
 
 /* run/box.c: what the box is made of, into l->policy. */
 int px_launch_box_make(struct px_launch *l, const struct px_policy *asked, struct px_err *e);

@@ -228,14 +228,16 @@ static char *find_in(const char *const *places, const char *name)
 }
 
 /* An entry of the list is a name that is looked up in the box's PATH, or the path itself: nothing else leads there. */
-static char *find_program(const struct px_tasks_config *c, const char *name)
+static char *find_program(const struct px_tasks *tasks, const char *name)
 {
+    const char *const project[] = {px_task_project_bin(tasks), NULL};
     if (px_equal(name, "sg")) /* ast-grep's; login's one of that name runs any line in a shell */
-        return find_program(c, "ast-grep");
-    char *path = find_in(c->path, name);
+        return find_program(tasks, "ast-grep");
+    char *path = find_in(tasks->config.path, name);
+    path = path ? path : find_in(project, name);
     path = path ? path : find_in(usual_places, name);
     /* Distributions that have one Python give it this name alone. */
-    return !path && px_equal(name, "python") ? find_program(c, "python3") : path;
+    return !path && px_equal(name, "python") ? find_program(tasks, "python3") : path;
 }
 
 static int copy_command(struct px_task_run *run, const char *const *command, struct px_err *e)
@@ -308,15 +310,19 @@ static int show_path(struct px_policy *policy, const struct px_tasks_config *c, 
     return show(policy, seen, e);
 }
 
-static int set_variables(struct px_policy *policy, const struct px_tasks_config *c, struct px_err *e)
+static int set_variables(struct px_policy *policy, const struct px_tasks *tasks, struct px_err *e)
 {
-    px_auto_buf struct px_buf path = PX_BUF(PX_TASK_LIST_MAX * PATH_MAX + 256);
+    px_auto_buf struct px_buf path = PX_BUF((PX_TASK_LIST_MAX + 1) * PATH_MAX + 256);
+    const struct px_tasks_config *c = &tasks->config;
+    const char *project = px_task_project_bin(tasks);
     px_buf_puts(&path, "PATH=");
     for (size_t i = 0; c->path[i]; i++)
         px_buf_printf(&path, "%s:", c->path[i]);
+    if (project)
+        px_buf_printf(&path, "%s:", project);
     for (size_t i = 0; usual_places[i]; i++)
         px_buf_printf(&path, "%s%s", i ? ":" : "", usual_places[i]);
-    if (c->path[0] && px_policy_set(policy, "env", px_buf_text(&path), e) < 0)
+    if ((c->path[0] || project) && px_policy_set(policy, "env", px_buf_text(&path), e) < 0)
         return -1;
     for (size_t i = 0; c->env[i]; i++)
         if (px_policy_set(policy, "env", c->env[i], e) < 0)
@@ -325,11 +331,14 @@ static int set_variables(struct px_policy *policy, const struct px_tasks_config 
 }
 
 /* What the configuration lets the action have of the host; without a box it has all of it. */
-static int add_own(struct px_policy *policy, const struct px_tasks_config *c, struct px_err *e)
+static int add_own(struct px_policy *policy, const struct px_tasks *tasks, const char *place, struct px_err *e)
 {
+    const struct px_tasks_config *c = &tasks->config;
     if (c->jail && (show(policy, c->binds, e) < 0 || show_path(policy, c, e) < 0))
         return -1;
-    return set_variables(policy, c, e);
+    if (set_variables(policy, tasks, e) < 0)
+        return -1;
+    return px_task_project_give(tasks, policy, c->jail ? policy->work_target : place, e);
 }
 
 static int make_policy(struct px_task_run *run, const struct px_task_action *a, const char *place, struct px_policy **ret,
@@ -344,7 +353,7 @@ static int make_policy(struct px_task_run *run, const struct px_task_action *a, 
     if (px_policy_set(policy, where, place, e) < 0 || (c->base && px_policy_set(policy, "base", c->base, e) < 0) ||
         set(policy, "timeout", a->timeout, c->timeout_msec, "ms", e) < 0 ||
         set(policy, "cpu-time", a->cpu_time, c->cpu_time_msec, "ms", e) < 0 ||
-        set(policy, "memory", a->memory, c->memory_bytes, "", e) < 0 || add_own(policy, c, e) < 0) {
+        set(policy, "memory", a->memory, c->memory_bytes, "", e) < 0 || add_own(policy, run->tasks, place, e) < 0) {
         px_policy_free(policy);
         return -1;
     }
@@ -420,15 +429,15 @@ static int start_box(struct px_task_run *run, const struct px_task_action *a, st
 }
 
 /* The program's path on the host; of a base its name, which the box looks up in its own PATH. free() it. */
-static char *program_of(const struct px_tasks_config *c, const char *name)
+static char *program_of(const struct px_tasks *tasks, const char *name)
 {
-    return !c->base ? find_program(c, name) : strdup(px_equal(name, "sg") ? "ast-grep" : name);
+    return !tasks->base ? find_program(tasks, name) : strdup(px_equal(name, "sg") ? "ast-grep" : name);
 }
 
 /* 1: it runs; 0: there is no such program; -1. */
 static int try_start(struct px_task_run *run, const struct px_task_action *a, const char *name, struct px_err *e)
 {
-    char *program = program_of(&run->tasks->config, name);
+    char *program = program_of(run->tasks, name);
     if (!program)
         return 0;
     free(run->cmd[0]);
@@ -453,13 +462,15 @@ static int start(struct px_task_run *run, const struct px_task_action *a, struct
         refuse_binary(run, "not allowed");
         return log_alone(run, e);
     }
+    if (px_task_project_need(run->tasks, e) < 0)
+        return -1;
     const bool python = run->tasks->config.base && px_equal(name, "python");
     int r = try_start(run, a, name, e);
     if (r == 0 && python)
         r = try_start(run, a, "python3", e);    /* as find_program does on the host */
     if (r != 0)
         return r;
-    refuse_binary(run, "not allowed: it is listed, but not installed");
+    refuse_binary(run, "not allowed: it is listed, but not installed in the box: `path` and `binds` of a named configuration show it tools of yours");
     return log_alone(run, e);
 }
 

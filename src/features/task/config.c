@@ -38,7 +38,7 @@ static int read_path(struct reader *r, const struct px_yaml *n, void *out, struc
     return 0;
 }
 
-static int read_base(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
+static int read_optional(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
 {
     char *copy = *n->text ? strdup(n->text) : NULL; /* an empty one is none */
     (void)r;
@@ -179,7 +179,8 @@ static const struct field {
     {"jailer", PX_YAML_TEXT, read_jailer, 0},
     {"log_max_mb", PX_YAML_TEXT, read_megabytes, T(config.log_bytes_max)},
     {"overlay", PX_YAML_TEXT, read_overlay, T(config.overlay)},
-    {"base", PX_YAML_TEXT, read_base, T(base)},
+    {"base", PX_YAML_TEXT, read_optional, T(base)},
+    {"project", PX_YAML_TEXT, read_optional, T(project)},
     {"path", PX_YAML_LIST, read_places, T(path)},
     {"binds", PX_YAML_LIST, read_places, T(binds)},
     {"env", PX_YAML_LIST, read_variables, T(env)},
@@ -263,6 +264,7 @@ static void publish(struct px_tasks *tasks)
     tasks->config.work_root = tasks->work_root;
     tasks->config.logs_dir = tasks->logs_dir;
     tasks->config.base = tasks->base;
+    tasks->config.project = tasks->project;
     tasks->config.allowed = (const char *const *)tasks->allowed;
     tasks->config.path = (const char *const *)tasks->path;
     tasks->config.binds = (const char *const *)tasks->binds;
@@ -289,6 +291,7 @@ int px_task_config_parse(struct px_tasks *tasks, const char *name, bool found, c
 {
     px_auto_free struct px_tasks *usual = calloc(1, sizeof *usual);
     struct reader r = {tasks, name, found ? usual : NULL};
+    tasks->found = found;
     if (!usual)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
     int done = set_defaults(tasks, e) < 0 || set_defaults(usual, e) < 0 ? -1 : 0;
@@ -323,4 +326,5 @@ void px_task_config_done(struct px_tasks *tasks)
     free(tasks->work_root);
     free(tasks->logs_dir);
     free(tasks->base);
+    free(tasks->project);
 }

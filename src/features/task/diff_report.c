@@ -83,6 +83,7 @@ static int since_fork(const struct px_space *space, struct px_layers *origin, st
 {
     if (!space->branch) {
         px_fail(e, PX_E_NO_TASK, 0, "'%s' is no branch, so there is nothing that it could be compared with", space->id);
+        px_why(e, "px remembers what a workspace was from the time on at which it is forked.");
         return px_fix(e, "Name both: px task diff A B.\nOr fork it before it is changed: px task fork %s NEW.", space->id);
     }
     int r = px_space_open_stack(space->root, &space->origin, origin);

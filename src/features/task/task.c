@@ -22,7 +22,8 @@ PX_API int px_tasks_new(const char *file, struct px_tasks **ret_tasks, struct px
         return px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
     tasks->root = PX_SPACE_NO_ROOT;
     if (px_task_config_read(tasks, file, e) < 0 ||
-        px_space_root_open(tasks->work_root, tasks->logs_dir, tasks->config.log_bytes_max, &tasks->root, e) < 0) {
+        px_space_root_open(tasks->work_root, tasks->logs_dir, tasks->config.log_bytes_max, &tasks->root, e) < 0 ||
+        px_task_project_open(tasks, e) < 0) {
         px_tasks_free(tasks);
         return -1;
     }
@@ -34,6 +35,7 @@ PX_API void px_tasks_free(struct px_tasks *tasks)
 {
     if (!tasks)
         return;
+    px_task_project_done(tasks);
     px_space_root_done(&tasks->root);
     px_task_config_done(tasks);
     free(tasks);
@@ -42,6 +44,11 @@ PX_API void px_tasks_free(struct px_tasks *tasks)
 PX_API const struct px_tasks_config *px_tasks_config(const struct px_tasks *tasks)
 {
     return &tasks->config;
+}
+
+PX_API int px_tasks_ready(const struct px_tasks *tasks, struct px_err *e)
+{
+    return px_task_project_need(tasks, e);
 }
 
 /* ---- the journal of all of this ---- */

@@ -14,11 +14,13 @@ enum { PX_TASK_ALLOWED_MAX = 256, PX_TASK_LIST_MAX = 32, PX_TASK_KEY = 33, PX_TA
 
 struct px_tasks {
     struct px_tasks_config config;
-    char *work_root, *logs_dir, *base;
+    char *work_root, *logs_dir, *base, *project;
+    bool found; /* px found the configuration; the caller did not name it */
     char *allowed[PX_TASK_ALLOWED_MAX + 1];
     char *path[PX_TASK_LIST_MAX + 1], *binds[PX_TASK_LIST_MAX + 1]; /* absolute, without links */
     char *env[PX_TASK_LIST_MAX + 1];
     struct px_space_root root;
+    struct px_task_project *environment; /* of `project`; NULL: none */
 };
 
 /* task/config.c */
@@ -28,6 +30,17 @@ int px_task_config_parse(struct px_tasks *tasks, const char *name, bool found, c
                          struct px_err *e);
 const char *px_task_config_key(size_t index); /* NULL past the last */
 void px_task_config_done(struct px_tasks *tasks);
+
+/* task/project.c: the environment of `project`. open: where it is, nothing more. */
+struct px_policy;
+int px_task_project_open(struct px_tasks *tasks, struct px_err *e);
+void px_task_project_done(struct px_tasks *tasks);
+/* Finds it, once, for all threads; nothing is made, fetched or run. PX100, PX120, PX201, PX900: it is not ready. */
+int px_task_project_need(const struct px_tasks *tasks, struct px_err *e);
+/* After that: the directory of its programs, NULL without a project; and what the policy of an action gets of it. root: the
+ * workspace as the action sees it. */
+const char *px_task_project_bin(const struct px_tasks *tasks);
+int px_task_project_give(const struct px_tasks *tasks, struct px_policy *policy, const char *root, struct px_err *e);
 
 /* task/journal_line.c: lines of the journal. */
 void px_task_line_begin(struct px_json *j, struct px_buf *out, const char *event);

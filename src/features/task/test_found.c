@@ -28,6 +28,7 @@ static const struct {
     {"log_max_mb", "64", "65"},
     {"overlay", "never", NULL},
     {"base", "''", "debian-12"},
+    {"project", "sub/project", "../project"},
     {"path", "[]", "[/usr/bin]"},
     {"binds", "[]", "[/etc]"},
     {"env", "[]", "[A=1]"},

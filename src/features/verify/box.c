@@ -66,14 +66,21 @@ static void expect(struct px_verify_run *run, struct px_slot *slot)
     }
 }
 
+/* Any of them will do. */
+static int look_for(void *user, const char *text, size_t len)
+{
+    px_buf_printf(user, "%s %.*s >/dev/null || ", *text == '/' ? "test -e" : "command -v", (int)len, text);
+    return 0;
+}
+
 static int start_program(struct px_verify_run *run, struct px_slot *slot, const struct px_io *io, struct px_err *e)
 {
     const struct px_verify_row *row = slot->trial->row;
     px_auto_buf struct px_buf text = PX_BUF(PX_VERIFY_TEXT_MAX), line = PX_BUF(PX_VERIFY_TEXT_MAX);
     if (row->kind == PX_CHECK_SHELL) {
         const char *act = row->sides[slot->side].text;
-        if (*row->needs)
-            px_buf_printf(&line, "%s %s >/dev/null || exit 77\n", *row->needs == '/' ? "test -e" : "command -v", row->needs);
+        (void)px_verify_each(row->needs, '|', look_for, &line);
+        px_buf_puts(&line, *row->needs ? "exit 77\n" : "");
         px_buf_puts(&line, act);
         px_verify_expand(run, slot, px_buf_text(&line), line.len, false, &text);
         const char *const argv[] = {"sh", "-c", px_buf_text(&text), NULL};

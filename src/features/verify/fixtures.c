@@ -44,7 +44,7 @@ enum { SESSION_KEYRING = -3, KEYCTL_UNLINK = 9, MOMENT_MSEC = 10 };
 
 /* ---- files ---- */
 
-static int put_file(int dir, const char *name, const char *text, mode_t mode)
+int px_fixtures_put(int dir, const char *name, const char *text, mode_t mode)
 {
     px_auto_fd int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0)
@@ -53,7 +53,7 @@ static int put_file(int dir, const char *name, const char *text, mode_t mode)
     return r < 0 ? r : fchmod(fd, mode) < 0 ? -errno : 0;
 }
 
-static int make_dir(int dir, const char *name)
+int px_fixtures_put_dir(int dir, const char *name)
 {
     if (mkdirat(dir, name, 0755) < 0)
         return -errno;
@@ -86,9 +86,9 @@ static int make_stand_ins(int top)
     };
     int r = 0;
     for (size_t i = 0; r >= 0 && i < PX_COUNT_OF(dirs); i++)
-        r = make_dir(top, dirs[i]);
+        r = px_fixtures_put_dir(top, dirs[i]);
     for (size_t i = 0; r >= 0 && i < PX_COUNT_OF(files); i++)
-        r = put_file(top, files[i].name, files[i].text, files[i].mode);
+        r = px_fixtures_put(top, files[i].name, files[i].text, files[i].mode);
     for (size_t i = 0; r >= 0 && i < PX_COUNT_OF(names); i++) {
         char path[64];
         r = px_fmt(path, sizeof path, "fake/%s", names[i]);
@@ -100,27 +100,27 @@ static int make_stand_ins(int top)
 
 static int make_files(struct px_fixtures *f, const char *attack)
 {
-    int r = make_dir(f->top_fd, "bin");
+    int r = px_fixtures_put_dir(f->top_fd, "bin");
     if (r >= 0)
         r = copy_program(f->top_fd, attack);
     if (r >= 0)
-        r = put_file(f->top_fd, "bin/sacrifice", "x", 0644);
+        r = px_fixtures_put(f->top_fd, "bin/sacrifice", "x", 0644);
     if (r >= 0)
-        r = put_file(f->top_fd, "secret", secret_text, 0644);
+        r = px_fixtures_put(f->top_fd, "secret", secret_text, 0644);
     if (r >= 0)
         r = make_stand_ins(f->top_fd);
     if (r >= 0)
-        r = make_dir(f->top_fd, "marks");       /* stands in for a host's /tmp that a box should not see */
+        r = px_fixtures_put_dir(f->top_fd, "marks");       /* stands in for a host's /tmp that a box should not see */
     char path[64];
     if (r >= 0 && (r = px_fmt(path, sizeof path, "marks/%s", f->mark)) >= 0)
-        r = put_file(f->top_fd, path, "x", 0644);
+        r = px_fixtures_put(f->top_fd, path, "x", 0644);
     for (size_t i = 0; r >= 0 && i < PX_COUNT_OF(shared); i++) {
         r = px_fmt(path, sizeof path, "%s/%s", shared[i], f->mark);
         if (r >= 0)
-            r = put_file(AT_FDCWD, path, "x", 0644);
+            r = px_fixtures_put(AT_FDCWD, path, "x", 0644);
         r = r == -ENOENT || r == -EACCES || r == -EROFS ? 0 : r;       /* not every host has all three */
     }
-    if (r >= 0 && geteuid() == 0 && make_dir(f->top_fd, "device") >= 0)
+    if (r >= 0 && geteuid() == 0 && px_fixtures_put_dir(f->top_fd, "device") >= 0)
         f->has_device = mknodat(f->top_fd, "device/zero", S_IFCHR | 0666, makedev(1, 5)) == 0 &&
                         px_node_chmod_at(f->top_fd, "device/zero", S_IFCHR, 0666) == 0;
     return r;
@@ -338,10 +338,10 @@ int px_fixtures_work_dir(struct px_fixtures *f, char *out, size_t size, struct p
 {
     char name[32];
     (void)px_fmt(name, sizeof name, "ws.%u", ++f->serial);
-    int r = px_fmt(out, size, "%s/%s", f->top, name) < 0 ? -ENAMETOOLONG : make_dir(f->top_fd, name);
+    int r = px_fmt(out, size, "%s/%s", f->top, name) < 0 ? -ENAMETOOLONG : px_fixtures_put_dir(f->top_fd, name);
     px_auto_fd int dir = r < 0 ? r : openat(f->top_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir >= 0)
-        r = put_file(dir, "planted", "planted\n", 0644);
+        r = px_fixtures_put(dir, "planted", "planted\n", 0644);
     return dir < 0 || r < 0 ? px_fail(e, PX_E_IO, r < 0 ? r : dir, "cannot make a work directory") : 0;
 }
 

@@ -133,14 +133,26 @@ static void judge_filter(const struct px_result *r, const struct px_surroundings
         px_judge_fail(v, PX_CHECK_FAILED, "something refused it, but not the filter");
 }
 
+/* px-net tells what it has refused. */
+static void judge_served(const struct px_result *r, struct px_verdict *v)
+{
+    for (size_t i = 0; i < r->denials_count; i++)
+        if (strcmp(r->denials[i].op, "syscall") != 0) {
+            const char *target = r->denials[i].target ? r->denials[i].target : "many";
+            px_buf_printf(&v->proof, ": px-net refused to %s %s%s", r->denials[i].op, target,
+                          r->denials_count > 1 ? " and others" : "");
+            return;
+        }
+    px_judge_fail(v, PX_CHECK_FAILED, "something refused it, but not px-net");
+}
+
 static void judge_memory(const struct px_result *r, struct px_verdict *v)
 {
     if (r->exit_code == 77)
         px_judge_fail(v, PX_CHECK_SKIPPED, "this box has no such memory");
     if (r->status != PX_STATUS_MEMORY && !(r->exit_code == 0 && holds(r->out, "stopped")))
         unexpected(v, r, "it was neither ended for memory nor stopped");
-    /* Until px_cgroup_arm a group of cgroup v1 may be 64 MiB over its limit, and on a busy machine the command runs by then. */
-    if (r->memory_peak_bytes > (144ull << 20))
+    if (r->memory_peak_bytes > (80ull << 20))
         px_judge_fail(v, PX_CHECK_FAILED, "it used %llu MiB with 64 allowed", (unsigned long long)(r->memory_peak_bytes >> 20));
 }
 
@@ -189,15 +201,27 @@ static void judge_attack(const struct px_verify_row *row, const struct px_result
         stopped_or_worked(row, r, v);
     if (row->how == PX_HOW_FILTER && v->result == PX_CHECK_PASSED)
         judge_filter(r, s, v);
+    if (row->how == PX_HOW_SERVED && row->kind == PX_CHECK_ATTACK && v->result == PX_CHECK_PASSED)
+        judge_served(r, v);
 }
 
 /* ---- the whole ---- */
+
+static int add_word(void *user, const char *text, size_t len)
+{
+    struct px_buf *out = user;
+    px_buf_printf(out, "%s%.*s", out->len ? " or " : "", (int)len, text);
+    return 0;
+}
 
 void px_judge_result(const struct px_verify_row *row, int side, const struct px_result *r, const struct px_surroundings *s,
                      const struct px_side *expected, struct px_verdict *v)
 {
     if (row->kind == PX_CHECK_SHELL && *row->needs && r->exit_code == 77) {
-        px_judge_fail(v, PX_CHECK_SKIPPED, "there is no %s in this base", row->needs);
+        px_auto_buf struct px_buf words = PX_BUF(256);
+        (void)px_verify_each(row->needs, '|', add_word, &words);
+        px_judge_fail(v, PX_CHECK_SKIPPED, "there is no %s in this base; install it there, or choose another --base",
+                      px_buf_text(&words));
         return;
     }
     show(v, r, side == 1);
@@ -212,9 +236,10 @@ void px_judge_error(const struct px_verify_row *row, const struct px_err *error,
     v->not_started = true;
     bool limited = row->how == PX_HOW_CGROUP || row->how == PX_HOW_MEMORY || px_verify_has(row->held_by, "cgroup");
     if (error->code == PX_E_CGROUP && limited)
-        px_judge_fail(v, PX_CHECK_SKIPPED, "this caller can have no cgroup here");
+        px_judge_fail(v, PX_CHECK_SKIPPED, "this caller can have no cgroup here; run px as root, or in a delegated one: "
+                                           "systemd-run --user --scope -p Delegate=yes px ...");
     else if (error->code == PX_E_NOT_FOUND && row->kind == PX_CHECK_SHELL)
-        px_judge_fail(v, PX_CHECK_SKIPPED, "there is no shell in this base");
+        px_judge_fail(v, PX_CHECK_SKIPPED, "there is no shell in this base; choose another --base");
     else
         px_judge_fail(v, PX_CHECK_FAILED, "the box did not start: PX%03d %s: %s", error->code, error->what, error->why);
 }

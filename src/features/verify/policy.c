@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "base/text.h"
+#include "net/outside.h"
 #include "verify/run.h"
 
 enum { STAY_SEC = 20, STAY_BROKEN_SEC = 3 };    /* what a process of an attack may live if nobody ends it */
@@ -22,6 +23,7 @@ static const char *value_of(const struct px_verify_run *run, const struct px_slo
         {"@TOP", f->top},         {"@HERE", run->here},
         {"@DIGITS", f->digits},   {"@TOKEN", f->token},
         {"@HOSTNAME", p->hostname}, {"@WORK", p->work_target},
+        {"@DNS", PX_OUTSIDE_NAMES},
     };
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
         if (px_starts_with(at, rows[i].word)) {
@@ -131,6 +133,22 @@ int px_verify_add_program(struct px_verify_run *run, struct px_slot *slot, struc
                ? -1 : 0;
 }
 
+bool px_verify_is_served(const struct px_verify_row *row)
+{
+    return strstr(row->options, "@DNS") != NULL;
+}
+
+/* Such a row has a network of its own: what the caller's policy says of names, addresses and ports is about another. */
+static void lead_outside(struct px_verify_run *run, struct px_policy *p)
+{
+    struct px_text_list *const lists[] = {&p->allow_net, &p->deny_net, &p->publish, &p->host_ports, &p->dns};
+    for (size_t i = 0; i < PX_COUNT_OF(lists); i++)
+        px_policy_done_texts(lists[i]);
+    p->allow_host_loopback = false;
+    p->own_net = NULL;
+    p->outside_net = run->outside.network;
+}
+
 int px_verify_policy(struct px_verify_run *run, struct px_slot *slot, struct px_err *e)
 {
     const struct px_trial *t = slot->trial;
@@ -143,6 +161,8 @@ int px_verify_policy(struct px_verify_run *run, struct px_slot *slot, struct px_
         return -1;
     if (*slot->ws && row->kind != PX_CHECK_SHELL && tell(slot, e, "A_WS", run->s.in == PX_IN_LANDLOCK ? slot->ws : "/ws") < 0)
         return -1;
+    if (px_verify_is_served(row))
+        lead_outside(run, slot->policy);
     if (set_all(run, slot, row->options, e) < 0 || set_all(run, slot, row->sides[slot->side].options, e) < 0 ||
         set_all(run, slot, t->more, e) < 0)
         return -1;

@@ -1,8 +1,10 @@
 /* The trials of a verification, a few boxes at once. */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/text.h"
@@ -77,6 +79,20 @@ static unsigned tier_bit(const char *tier)
     return PX_IN_OCI;
 }
 
+/* Whether the base has the authorities by which https knows its servers. */
+static bool has_certificates(const struct px_policy *p)
+{
+    static const char *const places[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"};
+    const char *root = px_policy_root_dir(p);
+    bool found = false;
+    for (size_t i = 0; i < PX_COUNT_OF(places); i++) {
+        char path[PATH_MAX];
+        bool fits = px_fmt(path, sizeof path, "%s%s", root ? root : "", places[i]) >= 0;
+        found = found || (fits && access(path, R_OK) == 0);
+    }
+    return found;
+}
+
 static void learn(struct px_verify_run *run, const struct px_policy *p, const struct px_result *r)
 {
     struct px_surroundings *s = &run->s;
@@ -92,6 +108,7 @@ static void learn(struct px_verify_run *run, const struct px_policy *p, const st
     s->no_landlock = !px_report_has(r, "landlock") && !px_policy_without(p, PX_WITHOUT_LANDLOCK);
     s->groups_kept = is_missing(r, "groups");
     s->single_id = is_missing(r, "ids");
+    s->certificates = has_certificates(p);
     for (size_t i = 0; i < p->tmpfs.count; i++)
         if (px_equal(p->tmpfs.items[i].target, "/tmp"))
             s->tmp_noexec = p->tmpfs.items[i].noexec;
@@ -213,10 +230,14 @@ static void side_is_over(struct px_verify_run *run, struct px_slot *slot)
 static const char *cannot_try(const struct px_verify_run *run, const struct px_trial *t)
 {
     const struct px_verify_row *row = t->row;
-    if (px_equal(row->needs, "internet"))
-        return "needs the internet, which a verification leaves alone";
+    if (px_verify_is_served(row) && run->s.strict)
+        return "--seccomp strict refuses every socket of a network";
+    if (px_verify_is_served(row) && run->outside.network == 0)
+        return run->outside.why;
+    if (px_equal(row->name, "https_certificates") && !run->s.certificates)
+        return "this base has no certificates of authorities; install ca-certificates there";
     if (row->how == PX_HOW_ROOT && !run->fixtures.has_device)
-        return "needs root to prepare";
+        return "only root can prepare it; run px sandbox verify as root";
     if (!*run->fixtures.token && (px_verify_has(row->held_by, "environment") || strstr(row->name, "secret")))
         return "the caller planted no secret";
     if (run->ask->self_test && row->broken_by[0] == '!')
@@ -335,8 +356,21 @@ static void run_trials(struct px_verify_run *run)
 
 /* ---- the whole ---- */
 
+/* Other tiers and runtimes carry no network by names. */
+static void make_outside(struct px_verify_run *run)
+{
+    bool wanted = false;
+    for (size_t i = 0; i < run->trials_count; i++)
+        wanted = wanted || px_verify_is_served(run->trials[i].row);
+    if (wanted && run->s.in == PX_IN_FULL)
+        px_outside_start(&run->outside, &run->fixtures);
+    else
+        (void)px_fmt(run->outside.why, sizeof run->outside.why, "boxes of tier %s have no --net outbound; the full tier has", run->tier);
+}
+
 static void free_run(struct px_verify_run *run)
 {
+    px_outside_end(&run->outside);
     px_fixtures_remove(&run->fixtures);
     free(run->trials);
     free(run->slots);
@@ -349,7 +383,7 @@ static void free_run(struct px_verify_run *run)
 PX_API int px_verify_run(const struct px_verify *ask, struct px_verify_report **ret_report, struct px_err *e)
 {
     struct px_err local = {0};
-    struct px_verify_run run = {.ask = ask, .fixtures = PX_FIXTURES_NONE};
+    struct px_verify_run run = {.ask = ask, .fixtures = PX_FIXTURES_NONE, .outside = PX_OUTSIDE_NONE};
     if (!e)
         e = &local;
     if (plan_all(&run, e) < 0 || px_fixtures_make(&run.fixtures, ask->attack, ask->secret, e) < 0 ||
@@ -357,6 +391,7 @@ PX_API int px_verify_run(const struct px_verify *ask, struct px_verify_report **
         free_run(&run);
         return -1;
     }
+    make_outside(&run);
     run_trials(&run);
     px_verify_conclude(&run);
     *ret_report = run.report;

@@ -43,6 +43,7 @@ struct px_slot {
 struct px_verify_run {
     const struct px_verify *ask;
     struct px_fixtures fixtures;
+    struct px_outside outside;
     struct px_surroundings s;
     char here[220];             /* where px-attack lies in the boxes */
     char tier[32];
@@ -58,6 +59,7 @@ struct px_verify_run {
 };
 
 /* verify_policy.c */
+bool px_verify_is_served(const struct px_verify_row *row);      /* its boxes reach px-outside, and nothing else */
 int px_verify_policy(struct px_verify_run *run, struct px_slot *slot, struct px_err *e);        /* into slot->policy */
 int px_verify_add_program(struct px_verify_run *run, struct px_slot *slot, struct px_err *e);
 /* The words @TOP, @WS and so on replaced; in options `|` is a blank. */

@@ -6,9 +6,13 @@
  * Mustn't: believe what a program in a box writes beyond the words that it looks for, or leave anything behind. */
 #pragma once
 
+#include <errno.h>
+#include <sys/types.h>
+
 #include <px/verify.h>
 
 #include "base/buf.h"
+#include "helper/helper.h"
 #include "policy/policy.h"
 
 /* ---- verify_table.c: data/checks.def and data/attacks.def as one list ---- */
@@ -17,7 +21,7 @@ enum px_check_kind { PX_CHECK_SHELL, PX_CHECK_ATTACK, PX_CHECK_TWIN };
 
 enum px_check_how {             /* the words of attacks.def */
     PX_HOW_PLAIN, PX_HOW_FILTER, PX_HOW_CGROUP, PX_HOW_MEMORY, PX_HOW_ROOT, PX_HOW_STREAMS, PX_HOW_GONE, PX_HOW_READY,
-    PX_HOW_PORT, PX_HOW_TIMEOUT, PX_HOW_FORGED, PX_HOW_FLOOD, PX_HOW_COUNTED, PX_HOW_SUITE,
+    PX_HOW_PORT, PX_HOW_TIMEOUT, PX_HOW_FORGED, PX_HOW_FLOOD, PX_HOW_COUNTED, PX_HOW_SERVED, PX_HOW_SUITE,
 };
 
 enum { PX_IN_FULL = 1, PX_IN_LANDLOCK = 2, PX_IN_OCI = 4, PX_IN_GVISOR = 8 };
@@ -72,6 +76,9 @@ struct px_fixtures {
 
 int px_fixtures_make(struct px_fixtures *f, const char *attack, const char *secret, struct px_err *e);
 void px_fixtures_remove(struct px_fixtures *f);         /* as often as you like */
+/* 0 or -errno: a file, a directory, with this mode whatever the umask is */
+int px_fixtures_put(int dir, const char *name, const char *text, mode_t mode);
+int px_fixtures_put_dir(int dir, const char *name);
 /* A fresh directory below top: its path; -1 if there is none. */
 int px_fixtures_work_dir(struct px_fixtures *f, char *out, size_t size, struct px_err *e);
 void px_fixtures_drop(struct px_fixtures *f, const char *path);
@@ -83,6 +90,20 @@ bool px_fixtures_reachable(unsigned port);              /* on the host's loopbac
 /* What a box did to it all the same; NULL: nothing. */
 const char *px_fixtures_harm(const struct px_fixtures *f, bool net_shared);
 
+/* ---- verify_outside.c: servers that boxes of some rows may reach (net/outside.h) ---- */
+
+struct px_outside {
+    struct px_helper helper;
+    int network;                /* its namespace, for policy->outside_net; 0: there is none */
+    char why[400];              /* why there is none, and what to do */
+};
+
+#define PX_OUTSIDE_NONE {.helper = {.pidfd = -EBADF, .socket = -EBADF}}
+
+/* Adds files to the fixtures: outside/get URL, and outside/signer.pem, who has signed the server's certificate. */
+void px_outside_start(struct px_outside *o, const struct px_fixtures *f);
+void px_outside_end(struct px_outside *o);              /* as often as you like */
+
 /* ---- verify_judge.c: from a result to a verdict ---- */
 
 /* What is known about the boxes of this run. */
@@ -91,6 +112,7 @@ struct px_surroundings {
     unsigned in;                /* the PX_IN_ bit of it */
     bool no_listener;           /* refused calls are not told */
     bool overlay, tmp_noexec, net_shared, net_carried, own_filter, strict, no_landlock, groups_kept, single_id;
+    bool certificates;          /* of authorities, in the base */
 };
 
 struct px_verdict {

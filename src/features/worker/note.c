@@ -21,6 +21,11 @@ static bool says_any(const struct px_bytes *text, const char *const *words)
     return false;
 }
 
+static bool told_any(const struct px_result *r, const char *const *words)
+{
+    return says_any(&r->err, words) || says_any(&r->out, words);
+}
+
 /* What the engine stopped; nothing that the command writes can add to it. */
 static void add_denials(const struct px_result *r, struct px_buf *out)
 {
@@ -36,17 +41,23 @@ static void add_denials(const struct px_result *r, struct px_buf *out)
         px_buf_printf(out, "Limit reached: %s\n", r->limits_hit[i].limit);
 }
 
-static void add_writable(const struct px_files *files, struct px_buf *out)
+/* The writable roots; if the command spoke of a git directory (`git`), also that it is read-only there. */
+static void add_writable(const struct px_files *files, bool git, struct px_buf *out)
 {
     struct px_files_root root;
     size_t n = 0;
+    bool protected = false;
     for (size_t i = 0; px_files_root_at(files, i, &root) == 0; i++) {
         if (!root.writable)
             continue;
         px_buf_puts(out, n++ ? ", " : "Note: This worker's writable paths are: ");
         px_buf_quote(out, root.name, strlen(root.name));
+        protected = protected || !root.git_writable;
     }
     px_buf_puts(out, n ? "\n" : "Note: This worker has no writable paths.\n");
+    if (git && protected)
+        px_buf_puts(out, "Note: Git directories (.git) in them are read-only unless git_writable (px mcp: --git-writable) "
+                         "allows writing.\n");
 }
 
 int px_shell_note(const struct px_files *files, bool network, const struct px_result *result, char **ret_text,
@@ -54,18 +65,22 @@ int px_shell_note(const struct px_files *files, bool network, const struct px_re
 {
     static const char *const no_write[] = {"Permission denied", "Read-only file system",
                                            "Operation not permitted", NULL};
+    static const char *const git[] = {".git/", ".git'", NULL};
     static const char *const no_net[] = {
         "Network is unreachable",      "Could not resolve host",
         "Name or service not known",   "Temporary failure in name resolution",
-        "Temporary failure resolving", NULL};
+        "Temporary failure resolving", "network is unreachable",
+        "Couldn't connect to server",  "Could not connect to server",
+        "ENETUNREACH",                 "EAI_AGAIN",
+        NULL};
     px_auto_buf struct px_buf out = PX_BUF(NOTE_MAX);
     *ret_text = NULL;
     if (result->exit_code == 0)
         return 0;
     add_denials(result, &out);
-    if (says_any(&result->err, no_write) || says_any(&result->out, no_write))
-        add_writable(files, &out);
-    if (!network && (says_any(&result->err, no_net) || says_any(&result->out, no_net)))
+    if (told_any(result, no_write))
+        add_writable(files, told_any(result, git), &out);
+    if (!network && told_any(result, no_net))
         px_buf_puts(&out, "Note: Network access is disabled for this worker.\n");
     if (out.err < 0)
         return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");

@@ -59,6 +59,7 @@ TEST(a_file_that_is_wrong_is_refused_with_its_line)
     refused("[1]", "must be a map");
     refused("sandbox: {}\n", "no sandbox with paths");
     refused("sandbox:\n  paths:\n    a: {root: x}\n  color: red\n", "line 4: 'color' is no key");
+    refused("sandbox:\n  paths:\n    a: {root: x}\ncolor:\n  red: 1\n", "line 4: 'color' is no key");
     refused("sandbox:\n  paths:\n    a: {root: x, mode: rwx}\n", "line 3: 'mode' must be ro or rw");
     refused("sandbox:\n  paths:\n    a: {mode: rw}\n", "line 3: 'a' needs a root");
     refused("sandbox:\n  network: yes\n", "line 2: 'network' must be true or false");
@@ -373,6 +374,10 @@ TEST(a_command_sees_the_paths_and_is_told_what_it_may)
     told(&w, "echo hi >pipeline/x; true", "\"note\":null", "Note:");
     told(&w, "echo Network is unreachable >&2; exit 1", "Note: Network access is disabled for this worker.",
          NULL);
+    told(&w, "echo \"curl: (7) Couldn't connect to server\" >&2; exit 7", "Note: Network access is disabled", NULL);
+    told(&w, "mkdir -p portfolio/.git/objects; echo >portfolio/.git/HEAD; exit 1", "\"note\":null", "Note:");
+    told(&w, "echo x >portfolio/.git/HEAD", "Note: Git directories (.git) in them are read-only", NULL);
+    told(&w, "echo x >pipeline/x", "writable paths", "Git directories");
     told(&w, "head -c 200000 /dev/zero", "\"truncated\":true", NULL);
     told(&w, "head -c 51200 /dev/zero", "\"truncated\":false", "left out");
     told(&w, "head -c 51201 /dev/zero", "[... 1 bytes left out ...]\\n", "\"truncated\":false");

@@ -89,7 +89,7 @@ bool px_found_restricts(enum px_found_way way, int dir, const void *value, const
 {
     switch (way) {
     case PX_FOUND_BELOW:
-        return px_found_below(dir, *(char *const *)value) == 0;
+        return !*(char *const *)value || px_found_below(dir, *(char *const *)value) == 0;
     case PX_FOUND_LESS:
         return *(const uint64_t *)value <= *(const uint64_t *)usual;
     case PX_FOUND_SUBSET:

@@ -12,7 +12,7 @@ enum px_found_way { PX_FOUND_BELOW, PX_FOUND_LESS, PX_FOUND_SUBSET, PX_FOUND_ON,
 
 /* The way of a key in data/found.def; -EINVAL if there is no row: then nothing is taken from a file that was found. */
 int px_found_way(const char *key);
-/* Whether `value` is at least as strict as `usual`: char * for BELOW, uint64_t for LESS, a list of names up to NULL
+/* Whether `value` is at least as strict as `usual`: char * for BELOW (NULL: none), uint64_t for LESS, a list of names up to NULL
  * for SUBSET, bool for ON. dir: what BELOW is about. */
 bool px_found_restricts(enum px_found_way way, int dir, const void *value, const void *usual);
 /* The other name of a program that has two: python and python3. NULL: none. */

@@ -105,6 +105,7 @@ static int read_entry(struct reader *r, struct px_yaml *node, struct px_err *e)
     yaml_event_t event;
     if (next_event(r, &event, e) < 0)
         return -1;
+    size_t line = event.start_mark.line + 1;
     int done = event.type == YAML_MAPPING_END_EVENT || event.type == YAML_SEQUENCE_END_EVENT;
     if (!done && node->kind == PX_YAML_MAP) {
         done = read_key(r, node, &event, &key, e);
@@ -116,6 +117,7 @@ static int read_entry(struct reader *r, struct px_yaml *node, struct px_err *e)
         done = read_node(r, &event, &child, e);
     yaml_event_delete(&event);
     if (child) {
+        child->line = line;
         child->key = px_take(&key);
         add_child(node, child);
     }

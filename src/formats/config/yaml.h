@@ -18,7 +18,7 @@ struct px_yaml {
     char *key;   /* in a map */
     char *text;  /* of a text; no NUL in it */
     bool plain;  /* a text without quotes, which may be a number or a word such as true */
-    size_t line; /* from 1 */
+    size_t line; /* from 1; in a map that of the key */
     struct px_yaml *first, *last, *next;
 };
 

@@ -92,15 +92,46 @@ static void write_holder(int fd)
         (void)!pwrite(fd, text, strlen(text), 0);
 }
 
-static int busy(int fd, const struct px_oid *id, struct px_err *e)
+/* "process 123", or nothing. */
+static void read_holder(int fd, struct px_buf *out)
 {
     char text[64] = "";
-    px_auto_buf struct px_buf quoted = PX_BUF(256);
     ssize_t n = pread(fd, text, sizeof text - 1, 0);
 
+    (void)px_buf_quote(out, text, n > 0 ? strcspn(text, "\n") : 0);
+}
+
+static int busy(int fd, const struct px_oid *id, struct px_err *e)
+{
+    px_auto_buf struct px_buf holder = PX_BUF(256);
+
+    read_holder(fd, &holder);
     (void)px_fail(e, PX_E_STORE_BUSY, 0, "%s is being built by somebody else", id->hex);
-    (void)px_buf_quote(&quoted, text, n > 0 ? strcspn(text, "\n") : 0);
-    return n > 0 ? px_why(e, "%s holds its lock.", px_buf_text(&quoted)) : -1;
+    return holder.len > 0 ? px_why(e, "%s holds its lock.", px_buf_text(&holder)) : -1;
+}
+
+static void tell_wait(const struct px_store *store, int fd)
+{
+    px_auto_buf struct px_buf holder = PX_BUF(256);
+    char line[320];
+
+    read_holder(fd, &holder);
+    (void)px_fmt(line, sizeof line, "waiting for %s, which makes the same",
+                 holder.len > 0 ? px_buf_text(&holder) : "another process");
+    if (store->aside.tell)
+        store->aside.tell(store->aside.user, line);
+}
+
+/* A second in silence: most of what is made takes less. until 0: for ever. */
+static int lock_until(const struct px_store *store, int fd, uint64_t until)
+{
+    uint64_t silent = px_now_nsec() + 1000 * msec;
+    int r = px_flock_until(fd, LOCK_EX, until && until < silent ? until : silent);
+
+    if (r != -ETIMEDOUT || (until && until <= silent))
+        return r;
+    tell_wait(store, fd);
+    return px_flock_until(fd, LOCK_EX, until);
 }
 
 /* 1: locked what GC has removed meanwhile. */
@@ -114,7 +145,7 @@ static int try_lock(struct px_store *store, const struct px_oid *id, uint64_t un
         (void)px_fail(e, PX_E_STORE_WRITE, fd == -EINVAL ? 0 : fd, "cannot open '%s/locks/%s'", store->path, id->hex);
         return fd == -EINVAL ? px_why(e, "It is not a regular file of this user.") : -1;
     }
-    int r = px_flock_until(fd, LOCK_EX, until);
+    int r = lock_until(store, fd, until);
     if (r == -ETIMEDOUT)
         return busy(fd, id, e);
     if (r < 0)

@@ -33,12 +33,21 @@ static const char seal_name[] = "seal";
 
 /* ---- the sum ---- */
 
+/* Each has a descriptor of its own: to count the users of one, threads would wait for each other. */
 struct part {
-    int tree;
+    int root;
     const char *at, *end;       /* paths, a NUL behind each */
     uint64_t sum;
     struct timespec newest;     /* ctime */
     int err;
+};
+
+/* One thread for each part: who asks has other things to do meanwhile. */
+struct sum {
+    size_t count;
+    struct part parts[THREADS_MAX];
+    pthread_t threads[THREADS_MAX];
+    bool started[THREADS_MAX];
 };
 
 static uint64_t mix(uint64_t sum, uint64_t value)
@@ -70,17 +79,15 @@ static int open_root(int tree)
     return (int)px_sys(SYS_openat, tree, "root", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Each has a descriptor of its own: to count the users of one, threads would wait for each other. */
 static void *add_part(void *arg)
 {
     struct part *p = arg;
-    px_auto_fd int root = open_root(p->tree);
     struct stat st;
 
-    p->err = root < 0 ? root : 0;
-    for (const char *path = p->at; root >= 0 && path < p->end; ) {
+    p->err = p->root < 0 ? p->root : 0;
+    for (const char *path = p->at; p->root >= 0 && path < p->end; ) {
         size_t len = strlen(path);
-        if (fstatat(root, path, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+        if (fstatat(p->root, path, &st, AT_SYMLINK_NOFOLLOW) < 0) {
             p->err = -errno;
             return NULL;
         }
@@ -112,7 +119,7 @@ static void cut(struct part *parts, size_t count, int tree, const char *paths, s
     for (size_t i = 0; i < count; i++) {
         const char *to = paths + len / count * (i + 1);
         to = i + 1 == count || to >= end ? end : to < at ? at : to + strlen(to) + 1;
-        parts[i] = (struct part){.tree = tree, .at = at, .end = to};
+        parts[i] = (struct part){.root = open_root(tree), .at = at, .end = to};
         at = to;
     }
 }
@@ -125,31 +132,35 @@ static bool start(pthread_t *thread, struct part *part)
     (void)sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
         return false;
-    bool started = pthread_create(thread, NULL, add_part, part) == 0;   /* banned: it is joined before sum_up returns */
+    bool started = pthread_create(thread, NULL, add_part, part) == 0;   /* banned: sum_end joins it */
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
 }
 
-/* `paths` ends with a NUL. */
-static int sum_up(int tree, const char *paths, size_t len, struct part *ret_all)
+/* `paths` ends with a NUL, and stays where it is until sum_end. */
+static void sum_begin(struct sum *s, int tree, const char *paths, size_t len)
 {
-    struct part parts[THREADS_MAX], all = {0};
-    pthread_t threads[THREADS_MAX];
-    bool started[THREADS_MAX] = {false};
-    size_t count = part_count(len);
+    s->count = part_count(len);
+    cut(s->parts, s->count, tree, paths, len);
+    for (size_t i = 0; i < s->count; i++)
+        s->started[i] = start(&s->threads[i], &s->parts[i]);
+}
 
-    cut(parts, count, tree, paths, len);
-    for (size_t i = 1; i < count; i++)
-        started[i] = start(&threads[i], &parts[i]);
-    for (size_t i = 0; i < count; i++) {
-        if (started[i])
-            (void)pthread_join(threads[i], NULL);
+static int sum_end(struct sum *s, struct part *ret_all)
+{
+    struct part all = {0};
+
+    for (size_t i = 0; i < s->count; i++) {
+        struct part *p = &s->parts[i];
+        if (s->started[i])
+            (void)pthread_join(s->threads[i], NULL);
         else
-            (void)add_part(&parts[i]);
-        all.sum += parts[i].sum;
-        all.err = all.err ? all.err : parts[i].err;
-        if (is_later(&parts[i].newest, &all.newest))
-            all.newest = parts[i].newest;
+            (void)add_part(p);
+        p->root = px_fd_close(p->root);
+        all.sum += p->sum;
+        all.err = all.err ? all.err : p->err;
+        if (is_later(&p->newest, &all.newest))
+            all.newest = p->newest;
     }
     *ret_all = all;
     return all.err;
@@ -187,16 +198,36 @@ static char *read_seal(int tree, size_t *ret_len)
     return text;
 }
 
-bool px_seal_holds(int tree)
+struct px_seal {
+    char *text;
+    struct sum sum;
+};
+
+struct px_seal *px_seal_begin(int tree)
 {
     size_t len = 0;
     px_auto_free char *text = read_seal(tree, &len);
+    size_t head = text ? strlen(text) + 1 : 0;
+    struct px_seal *seal = head < len ? calloc(1, sizeof *seal) : NULL;
+
+    if (!seal)
+        return NULL;
+    sum_begin(&seal->sum, tree, text + head, len - head);
+    seal->text = px_take(&text);
+    return seal;
+}
+
+bool px_seal_end(struct px_seal *seal)
+{
     char head[HEAD + 1];
     struct part all;
 
-    return text && strlen(text) + 1 < len &&
-           sum_up(tree, text + strlen(text) + 1, len - strlen(text) - 1, &all) == 0 && write_head(head, all.sum) >= 0 &&
-           px_equal(head, text);
+    if (!seal)
+        return false;
+    bool holds = sum_end(&seal->sum, &all) == 0 && write_head(head, all.sum) >= 0 && px_equal(head, seal->text);
+    free(seal->text);
+    free(seal);
+    return holds;
 }
 
 /* ---- making ---- */
@@ -233,9 +264,12 @@ static int write_seal(const struct px_store *store, int tree, uint64_t sum, cons
 
 void px_seal_put(const struct px_store *store, int tree, const struct px_buf *paths, const struct timespec *hashed)
 {
+    struct sum sum;
     struct part all;
 
-    if (paths->err == 0 && sum_up(tree, paths->data, paths->len, &all) == 0 &&
-        (hashed ? is_later(hashed, &all.newest) : tick_passes(&all.newest)))
+    if (paths->err < 0)
+        return;
+    sum_begin(&sum, tree, paths->data, paths->len);
+    if (sum_end(&sum, &all) == 0 && (hashed ? is_later(hashed, &all.newest) : tick_passes(&all.newest)))
         (void)write_seal(store, tree, all.sum, paths);
 }

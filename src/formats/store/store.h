@@ -26,7 +26,7 @@ struct px_store;
 /* home NULL: PX_HOME, else HOME/.px. Makes what is not there, checks owners and modes, and sweeps what a dead process left. */
 int px_store_open(const char *home, struct px_store **ret_store, struct px_err *e);
 void px_store_close(struct px_store *store);
-/* Told of each tree that was found to be not what was stored, with the sentence that says so. */
+/* Told, each in a sentence: a tree that was found to be not what was stored, and who is waited for, after a second. */
 struct px_store_aside {
     void (*tell)(void *user, const char *line);
     void *user;
@@ -87,6 +87,11 @@ bool px_tree_has(struct px_store *store, const struct px_oid *id);
 /* The root of a complete tree, O_PATH; and its path, for those who mount it. */
 int px_tree_open(struct px_store *store, const struct px_oid *id, int *ret_fd, struct px_err *e);
 int px_tree_path(struct px_store *store, const struct px_oid *id, char *out, size_t size, struct px_err *e);
+/* The same question beside other work: begin starts threads that look, end waits for them, says whether the tree is what
+ * was stored, and frees it. NULL or false: the others above find out, by reading all of it. */
+struct px_seal;
+struct px_seal *px_tree_look_begin(struct px_store *store, const struct px_oid *id);
+bool px_seal_end(struct px_seal *seal);
 /* Whether there is something complete by this name; its files are not looked at. */
 bool px_tree_known(struct px_store *store, const struct px_oid *id);
 /* What commit kept. */

@@ -178,8 +178,8 @@ int px_listing_make(int dirfd, bool settle, struct px_buf *out, struct px_buf *p
 
 /* ---- seal.c ---- */
 
-/* tree is trees/ID, or what becomes that. */
-bool px_seal_holds(int tree);
+/* tree is trees/ID, or what becomes that. NULL: it has no seal that could hold. px_seal_end is in store.h. */
+struct px_seal *px_seal_begin(int tree);
 /* What was hashed was as it is now: nothing was changed since `hashed`, or (NULL) nobody else has seen it. If it cannot be
  * written there is none, and the next use reads everything. */
 void px_seal_put(const struct px_store *store, int tree, const struct px_buf *paths, const struct timespec *hashed);

@@ -184,11 +184,13 @@ static bool use(struct px_store *store)
 
 static void collect(struct px_store *store)
 {
+    const struct px_oid record = oid_of("record");
     struct px_store_check check = {0};
     struct px_err e = {0};
 
     (void)px_store_verify(store, &check, &e);
     (void)px_name_remove(store, PX_RECORD_IMAGE, "name", &e);
+    (void)px_record_remove(store, PX_RECORD_IMAGE, &record, &e);
     (void)px_store_gc(store, &(struct px_gc){.unnamed = true}, &e);
 }
 

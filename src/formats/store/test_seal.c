@@ -87,6 +87,25 @@ STORE_TEST(a_tree_that_was_changed_is_not_used)
     ASSERT(is_used(&id));
 }
 
+STORE_TEST(it_can_be_looked_at_beside_other_work)
+{
+    px_auto_fd int home = px_test_dir();
+    struct px_oid id = oid_of("a tree"), none = oid_of("no tree");
+
+    put(&id);
+    struct px_store *store = open_store();
+    ASSERT(px_tree_look_begin(store, &none) == NULL);
+    ASSERT(!px_seal_end(NULL));
+    struct px_seal *first = px_tree_look_begin(store, &id), *second = px_tree_look_begin(store, &id);
+    ASSERT(first && second);
+    ASSERT(px_seal_end(second) && px_seal_end(first));
+    rewrite_and_hide(home, &id);
+    ASSERT(!px_seal_end(px_tree_look_begin(store, &id)));
+    ASSERT_EQ(entries_of("store/corrupt"), 0);          /* who reads it decides */
+    px_store_close(store);
+    ASSERT(!is_used(&id));
+}
+
 static void count_line(void *user, const char *line)
 {
     ASSERT(strstr(line, "not what px stored"));

@@ -197,6 +197,45 @@ STORE_TEST(a_dead_builder_is_followed_by_another)
     (void)px_fd_close(ends[1]);
 }
 
+/* Hears whom the store waits for, and ends it. */
+static void end_holder(void *user, const char *line)
+{
+    char expected[128];
+
+    ASSERT_OK(px_fmt(expected, sizeof expected, "waiting for process %d, which makes the same", (int)*(pid_t *)user));
+    ASSERT_STR(line, expected);
+    ASSERT_OK(kill(*(pid_t *)user, SIGKILL));
+}
+
+STORE_TEST(who_waits_says_for_whom)
+{
+    px_auto_fd int home = px_test_dir();
+    struct px_oid id = oid_of("a tree");
+    int ends[2];
+    char byte;
+
+    ASSERT_OK(px_pipe(ends));
+    pid_t child = fork();
+    if (child == 0) {
+        struct px_store *store = open_store();
+        (void)begin(store, &id);
+        (void)!write(ends[1], "x", 1);
+        (void)pause();
+        _exit(1);
+    }
+    ASSERT_EQ(read(ends[0], &byte, 1), 1);
+    struct px_store *store = open_store();
+    struct px_lock *lock = NULL;
+    struct px_err e = {0};
+    px_store_on_aside(store, (struct px_store_aside){end_holder, &child});
+    ASSERT_PX(px_lock_take(store, &id, 0, &lock, &e), e);       /* it would never end without the word */
+    ASSERT_EQ(waitpid(child, NULL, 0), child);
+    px_lock_drop(lock);
+    px_store_close(store);
+    (void)px_fd_close(ends[0]);
+    (void)px_fd_close(ends[1]);
+}
+
 STORE_TEST(only_a_regular_file_is_a_lock)
 {
     px_auto_fd int home = px_test_dir();

@@ -175,7 +175,7 @@ static int check(struct px_store *store, const struct px_oid *id, const struct p
 
     if (tree < 0)
         return tree == -ENOENT ? 1 : cannot_look(id, tree, e);
-    int r = !ret_bytes && px_seal_holds(tree) ? 0 : read_again(store, tree, listing, &again, e);
+    int r = !ret_bytes && px_seal_end(px_seal_begin(tree)) ? 0 : read_again(store, tree, listing, &again, e);
     if (ret_bytes)
         *ret_bytes = again.bytes;
     return r == 1 ? set_aside(store, id, tree) : r;
@@ -240,6 +240,13 @@ static int find_tree(struct px_store *store, const struct px_oid *id, struct px_
 bool px_tree_has(struct px_store *store, const struct px_oid *id)
 {
     return find_tree(store, id, NULL) == 0;
+}
+
+struct px_seal *px_tree_look_begin(struct px_store *store, const struct px_oid *id)
+{
+    px_auto_fd int tree = open_dir(store->place[PX_PLACE_TREES], id->hex, O_PATH);
+
+    return tree < 0 ? NULL : px_seal_begin(tree);
 }
 
 bool px_tree_known(struct px_store *store, const struct px_oid *id)

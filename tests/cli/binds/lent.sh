@@ -31,6 +31,7 @@ echo "-- a box that stays"
 "$PX" -q box start --name lent --work-dir "$PWD/d"
 [ "$(stat -c %u d)" != 0 ] && echo "it is lent"
 says "$PX" exec -v "$PWD/d:/x" -- true
+"$PX" exec -v "$PWD/d:/x:ro" -c 'head -n 1 /x/open; touch /x/new 2>/dev/null || echo "may not write"'
 "$PX" box exec lent -c 'echo from the box >box'
 "$PX" -q file write --root "x=$PWD/d:rw" x/in/made --content 'by the file tools
 ' >/dev/null

@@ -15,3 +15,4 @@ for words in '--name x' '--idle 1h' '--max-life 1h' '-d -t' '-d --report r' '-d 
 done
 "$PX" box exec u -- echo still
 "$PX" box list | sed 1d | cut -d' ' -f1
+"$PX" box logs u 2>&1 | sed -n "/^Why:/{n;p}"

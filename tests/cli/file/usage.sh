@@ -2,6 +2,7 @@
 mkdir u
 says "$PX" file
 says "$PX" file fly
+says "$PX" file --root u=u read u/a
 says "$PX" file read --root u=u
 says "$PX" file read --root u=u u/a u/b
 says "$PX" file read --root u=u --nosuch u/a

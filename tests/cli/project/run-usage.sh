@@ -13,3 +13,4 @@ says "$PX" explain run
 ("$PX" --json run --sandbox -i x || true) | grep -c PX001
 says "$PX" run app.py | sed "s,$TMP,TMP,"
 says "$PX" test | sed "s,$TMP,TMP,"
+for verb in run test; do "$PX" $verb --help | grep -c 'Without --sandbox .* on this machine, as you, and nothing bounds'; done

@@ -27,3 +27,8 @@ try "$PX" status | clean
 says "$PX" sync --frozen
 "$PX" sync 2>/dev/null
 "$PX" status --brief
+mkdir "$TMP/all" "$TMP/all/one"
+cd "$TMP/all"
+printf '[tool.px.workspace]\nname = "all"\nmembers = ["one"]\n' >pyproject.toml
+printf '[project]\nname = "one"\nversion = "1"\n' >one/pyproject.toml
+try "$PX" status | clean | head -n 1

@@ -29,4 +29,6 @@ echo 'mem_limit_mb: much' >configs/sandbox.yaml
 says "$PX" task prepare t1
 echo 'enable_jail: false' >configs/sandbox.yaml
 says "$PX" task prepare t1
+"$PX" task prepare --config own.yaml plain --text a=1 >/dev/null
+"$PX" task diff --config own.yaml plain 2>&1 | sed -n '/^Why:/{n;p}'
 try "$PX" task cleanup t1 --config /dev/null

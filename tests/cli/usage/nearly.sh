@@ -10,3 +10,9 @@ says "$PX" exce -- true
 says "$PX" ps
 says "$PX" frobnicate
 says "$PX" sync --forzen
+says "$PX" box strat
+says "$PX" box rm x
+says "$PX" sandbox lsit
+says "$PX" sandbox foo
+says "$PX" file raed
+says "$PX" task aply t

@@ -9,3 +9,5 @@ done
 says "$PX" policy show --preset nosuch
 says "$PX" policy nosuch
 says "$PX" policy
+says "$PX" policy export --to oci --timeout 5x
+says "$PX" policy check --tiemout 5
