@@ -59,12 +59,12 @@ static void apply(const char *before, size_t before_len, const char *p, const ch
 static void check_texts(const char *name, struct px_diff_side before, struct px_diff_side after)
 {
     px_auto_buf struct px_buf out = PX_BUF(DIFF_MAX), back = PX_BUF(DIFF_MAX), small = PX_BUF(40);
-    CHECK(px_diff_write(name, &before, &after, PX_DIFF_PLAIN, &out) == 0);
-    (void)px_diff_write(name, &before, &after, PX_DIFF_GIT, &small);
+    CHECK(px_unified_write(name, &before, &after, PX_DIFF_PLAIN, &out) == 0);
+    (void)px_unified_write(name, &before, &after, PX_DIFF_GIT, &small);
     CHECK(small.len <= 40);
     bool same = before.len == after.len && memcmp(before.data, after.data, before.len) == 0;
     CHECK(same == (out.len == 0));
-    if (same || !px_diff_is_text(&before) || !px_diff_is_text(&after))
+    if (same || !px_unified_is_text(&before) || !px_unified_is_text(&after))
         return;
     const char *end = out.data + out.len, *p = out.data;
     for (int i = 0; i < 2; i++) { /* a name never breaks out of its line */

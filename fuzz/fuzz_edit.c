@@ -29,10 +29,10 @@ static void check_edit(const char *data, size_t len, const struct px_files_edit 
 static void check_window(const char *data, size_t len)
 {
     struct px_window all, part;
-    if (px_window_find(data, len, 0, UINT64_MAX, &all) < 0)
+    if (px_files_window_find(data, len, 0, UINT64_MAX, &all) < 0)
         return;
     CHECK(all.begin == 0 && all.end == len && all.chars == all.total);
-    CHECK(px_window_find(data, len, all.total / 2, 1, &part) == 0);
+    CHECK(px_files_window_find(data, len, all.total / 2, 1, &part) == 0);
     CHECK(part.total == all.total && part.chars == (all.total > 0));
     CHECK(part.end - part.begin <= 4 && part.begin <= part.end && part.end <= len);
 }

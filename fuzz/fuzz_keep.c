@@ -28,20 +28,20 @@ static void check_text(char *text, size_t size)
     struct px_err e = {0};
     size_t at = 0, at2 = 0;
 
-    if (px_keep_unpack(text, size, &policy, &at, &e) < 0) {
+    if (px_named_unpack(text, size, &policy, &at, &e) < 0) {
         CHECK(e.code != 0);
         free(text);
         return;
     }
     CHECK(at <= size);
-    const char **words = px_keep_words(text, size, at);
+    const char **words = px_named_words(text, size, at);
     struct px_buf out = PX_BUF(1 << 24);
 
     CHECK(words != NULL);
-    px_keep_pack(policy, true, &out);
-    px_keep_pack_words(words, &out);
+    px_named_pack(policy, true, &out);
+    px_named_pack_words(words, &out);
     CHECK(out.err == 0);
-    CHECK(px_keep_unpack(out.data, out.len, &again, &at2, &e) == 0);
+    CHECK(px_named_unpack(out.data, out.len, &again, &at2, &e) == 0);
     CHECK(out.len - at2 == size - at && memcmp(out.data + at2, text + at, size - at) == 0);
     CHECK(again->user.uid == policy->user.uid && again->env.count == policy->env.count);
     CHECK(again->timeout_msec == policy->timeout_msec);

@@ -31,7 +31,7 @@ static int check_script(void *user, const char *name)
 
 static void check_own(const struct px_manifest *m)
 {
-    struct px_site site = {.root = "/", .dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), .manifest_exists = true, .manifest = *m};
+    struct px_located site = {.root = "/", .dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), .manifest_exists = true, .manifest = *m};
     struct px_own own = {0};
     struct px_err e = {0};
     const json_t *path;

@@ -22,17 +22,17 @@ static void try_index(const char *text, size_t size)
     struct px_err e = {0};
     struct px_index index;
     struct px_descriptor found;
-    if (px_index_read(text, size, PX_MEDIA_NONE, &index, &e) < 0) {
+    if (px_documents_index_read(text, size, PX_MEDIA_NONE, &index, &e) < 0) {
         CHECK(e.code == PX_E_IMAGE);
         return;
     }
     CHECK(index.count <= PX_INDEX_ENTRIES_MAX);
     for (size_t i = 0; i < index.count; i++)
         check_digest(&index.entries[i].is.digest);
-    px_index_offers(&index, &words);
-    if (px_pick_entry(&index, NULL, false, &found, &e) == 0)
+    px_documents_index_offers(&index, &words);
+    if (px_select_entry(&index, NULL, false, &found, &e) == 0)
         CHECK(found.media == PX_MEDIA_INDEX || found.media == PX_MEDIA_MANIFEST);
-    px_index_done(&index);
+    px_documents_index_done(&index);
 }
 
 /* Once more, as px writes it. */
@@ -50,22 +50,22 @@ static void write_again(const struct px_oci_manifest *m)
     for (size_t i = 0; i < m->layer_count; i++)
         image.layers[i] = (struct px_layer){
             .digest = m->layers[i].digest, .size = m->layers[i].size, .compression = m->layers[i].compression};
-    if (px_oci_manifest_write(&image, &out, &e) < 0)
+    if (px_documents_manifest_write(&image, &out, &e) < 0)
         return;                 /* names of annotations may be longer than px writes them */
-    CHECK(px_oci_manifest_read(out.data, out.len, PX_MEDIA_MANIFEST, &again, &e) == 0);
+    CHECK(px_documents_manifest_read(out.data, out.len, PX_MEDIA_MANIFEST, &again, &e) == 0);
     CHECK(again.layer_count == m->layer_count && again.config.size == m->config.size);
     for (size_t i = 0; i < m->layer_count; i++)
-        CHECK(px_oid_equal(&again.layers[i].digest, &m->layers[i].digest) &&
+        CHECK(px_hash_oid_equal(&again.layers[i].digest, &m->layers[i].digest) &&
               again.layers[i].compression == m->layers[i].compression);
     CHECK(again.annotations.count == m->annotations.count);
-    px_oci_manifest_done(&again);
+    px_documents_manifest_done(&again);
 }
 
 static void try_manifest(const char *text, size_t size)
 {
     struct px_err e = {0};
     struct px_oci_manifest m;
-    if (px_oci_manifest_read(text, size, PX_MEDIA_NONE, &m, &e) < 0) {
+    if (px_documents_manifest_read(text, size, PX_MEDIA_NONE, &m, &e) < 0) {
         CHECK(e.code == PX_E_IMAGE);
         return;
     }
@@ -76,7 +76,7 @@ static void try_manifest(const char *text, size_t size)
         CHECK(m.layers[i].media == PX_MEDIA_LAYER);
     }
     write_again(&m);
-    px_oci_manifest_done(&m);
+    px_documents_manifest_done(&m);
 }
 
 static void try_config(const char *text, size_t size, size_t layers)
@@ -84,7 +84,7 @@ static void try_config(const char *text, size_t size, size_t layers)
     struct px_oid diff_ids[8];
     struct px_image_config config;
     struct px_err e = {0};
-    if (px_config_read(text, size, layers, diff_ids, &config, &e) < 0) {
+    if (px_documents_config_read(text, size, layers, diff_ids, &config, &e) < 0) {
         CHECK(e.code == PX_E_IMAGE);
         return;
     }
@@ -96,7 +96,7 @@ static void try_config(const char *text, size_t size, size_t layers)
         CHECK(strcmp(config.labels.items[i - 1], config.labels.items[i]) < 0);
     CHECK(!config.workdir || !*config.workdir || *config.workdir == '/');
     CHECK(px_equal(config.os, "linux"));
-    px_config_done(&config);
+    px_documents_config_done(&config);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

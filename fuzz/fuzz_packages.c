@@ -50,7 +50,7 @@ static void check_words(const char *text)
     struct px_packages list = {0};
     struct px_apt_mirrors mirrors = {0};
     px_auto_buf struct px_buf sources = PX_BUF(1 << 16), acquire = PX_BUF(1 << 20);
-    const struct px_base_row *base = px_base_row_find("debian-12");
+    const struct px_base_row *base = px_bases_find("debian-12");
     (void)px_apt_uris(text, &list);
     check_list(&list);
     CHECK(px_apt_host_mirrors(base, text, &mirrors) == 0);

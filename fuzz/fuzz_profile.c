@@ -134,7 +134,7 @@ static void check_print(const struct px_profile *p, struct input *in)
     uint16_t len = 0;
     const struct sock_filter *floor = px_seccomp_program(PX_FILTER_FLOOR, &len);
 
-    if (px_seccomp_print(PX_FILTER_FLOOR, p, &json, NULL, &e) < 0) {
+    if (px_profile_print(PX_FILTER_FLOOR, p, &json, NULL, &e) < 0) {
         CHECK(e.code == PX_E_LIMIT);
         return;
     }

@@ -15,7 +15,7 @@ static void check_id(const struct px_oid *id)
 {
     struct px_oid same;
 
-    CHECK(px_oid_parse(id->hex, false, &same) == 0 && px_oid_equal(id, &same));
+    CHECK(px_hash_oid_parse(id->hex, false, &same) == 0 && px_hash_oid_equal(id, &same));
 }
 
 static void try_refs(const char *text, size_t size)
@@ -23,7 +23,7 @@ static void try_refs(const char *text, size_t size)
     struct px_refs refs = {0};
     char why[160] = "";
 
-    if (px_refs_parse(text, size, &refs, why, sizeof why) < 0) {
+    if (px_record_refs_parse(text, size, &refs, why, sizeof why) < 0) {
         CHECK(why[0] && !refs.blobs && !refs.trees);
         return;
     }
@@ -31,14 +31,14 @@ static void try_refs(const char *text, size_t size)
         check_id(&refs.blobs[i]);
     for (size_t i = 0; i < refs.tree_count; i++)
         check_id(&refs.trees[i]);
-    px_refs_done(&refs);
+    px_record_refs_done(&refs);
 }
 
 static void try_name(const char *text, size_t size)
 {
-    struct px_named named;
+    struct px_name named;
 
-    if (px_named_parse(text, size, &named) < 0)
+    if (px_name_parse(text, size, &named) < 0)
         return;
     check_id(&named.id);
     CHECK(named.kind < PX_RECORD_KINDS && named.name[0] && strlen(named.name) <= PX_NAMED_MAX &&
@@ -53,11 +53,11 @@ static void try_lease(const char *text, size_t size)
     if (px_lease_parse(text, size, &list) == 0)
         for (size_t i = 0; i < list.count; i++) {
             check_id(&list.items[i].oid);
-            CHECK(list.items[i].use < PX_USES && px_used_has(&list, list.items[i].use, &list.items[i].oid));
+            CHECK(list.items[i].use < PX_USES && px_lease_used_has(&list, list.items[i].use, &list.items[i].oid));
             CHECK(i == 0 || !(list.items[i].use == list.items[i - 1].use &&
-                              px_oid_equal(&list.items[i].oid, &list.items[i - 1].oid)));
+                              px_hash_oid_equal(&list.items[i].oid, &list.items[i - 1].oid)));
         }
-    px_used_done(&list);
+    px_lease_used_done(&list);
 }
 
 static void try_canonical(const char *text, size_t size)

@@ -21,15 +21,15 @@ static void try_challenge(const char *text)
 /* Nothing that is accepted leads anywhere else than it says. */
 static void try_place(const char *text)
 {
-    struct px_fetch_place p;
-    if (px_fetch_place(text, &p) < 0)
+    struct px_url_place p;
+    if (px_url_place(text, &p) < 0)
         return;
     CHECK(p.tls || p.loopback);
     CHECK(p.port > 0 && p.port < 65536 && *p.host);
     CHECK(!strpbrk(p.host, "@/\\?# \t\r\n%"));
     const char *at = strchr(text, '@'), *path = strpbrk(text + (p.tls ? 8 : 7), "/?");
     CHECK(!at || (path && path < at));
-    CHECK(px_fetch_same_place(&p, &p) && px_login_shared(&p, &p));
+    CHECK(px_url_same_place(&p, &p) && px_credentials_shared(&p, &p));
 }
 
 static void try_ref(const char *text)
@@ -50,12 +50,12 @@ static void try_ref(const char *text)
 static void try_login(const char *text)
 {
     char user[256], password[2048], encoded[3400];
-    if (px_login_decode(text, user, sizeof user, password, sizeof password) < 0)
+    if (px_credentials_decode(text, user, sizeof user, password, sizeof password) < 0)
         return;
     CHECK(*user && !strchr(user, ':'));
-    CHECK(px_login_encode(user, password, encoded, sizeof encoded) == 0);
+    CHECK(px_credentials_encode(user, password, encoded, sizeof encoded) == 0);
     char user2[256], password2[2048];
-    CHECK(px_login_decode(encoded, user2, sizeof user2, password2, sizeof password2) == 0);
+    CHECK(px_credentials_decode(encoded, user2, sizeof user2, password2, sizeof password2) == 0);
     CHECK(px_equal(user, user2) && px_equal(password, password2));
 }
 

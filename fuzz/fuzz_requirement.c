@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct px_requirement q;
     struct px_version v;
 
-    if (px_requirement_parse(text, &q) == 0) {
+    if (px_marker_requirement_parse(text, &q) == 0) {
         CHECK(q.name >= text && q.name + q.name_length <= text + size);
         CHECK(q.name_length > 0);
     }

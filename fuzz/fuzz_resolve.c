@@ -25,9 +25,9 @@ static void check_rel(const char *rel)
 static void check_again(const struct px_place *place)
 {
     struct px_place again;
-    char *name = px_resolve_name(place);
+    char *name = px_files_resolve_name(place);
     CHECK(name);
-    CHECK(px_resolve_split(&files, name, &again) == 0);
+    CHECK(px_files_resolve_split(&files, name, &again) == 0);
     CHECK(again.root == place->root && strcmp(again.rel, place->rel) == 0);
     free(name);
 }
@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)snprintf(rooted, strlen(text) + 3, "a/%s", text);
     for (int i = 0; i < 2; i++) {
         const char *path = i ? rooted : text;
-        int r = px_resolve_split(&files, path, &place);
+        int r = px_files_resolve_split(&files, path, &place);
         CHECK(r == 0 || r == -EXDEV || r == -ENAMETOOLONG);
         if (path[0] == '/' || path[0] == '~' || path[0] == '\0')
             CHECK(r == -EXDEV);

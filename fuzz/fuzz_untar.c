@@ -171,7 +171,7 @@ static const struct place *the_place(void)
 static void leave(void)
 {
     const struct place *p = the_place();
-    (void)px_tree_empty(p->fd);
+    (void)px_kernel_tree_empty(p->fd);
     (void)rmdir(p->top);
 }
 
@@ -193,7 +193,7 @@ static void unpack_all(const uint8_t *data, size_t size, bool whiteouts)
     CHECK(r == 0 || e.code != 0);
     CHECK(r < 0 || (done.bytes <= OUTPUT_MAX && done.entries <= ENTRIES_MAX));
     CHECK(fstat(p->fd, &st) == 0 && st.st_nlink == 3);  /* nothing appeared beside it */
-    CHECK(px_tree_empty(p->in) == 0);
+    CHECK(px_kernel_tree_empty(p->in) == 0);
     (void)px_fd_close(job.archive);
 }
 

@@ -24,7 +24,7 @@ static struct place {
 
 static void leave(void)
 {
-    (void)px_tree_empty(place.fd);
+    (void)px_kernel_tree_empty(place.fd);
     (void)rmdir(place.top);
 }
 
@@ -72,7 +72,7 @@ static void try_archive(const uint8_t *data, size_t size)
         int r = unzip(&job, &done, &e);
         CHECK(r == 0 ? done.bytes <= OUTPUT_MAX && done.entries <= ENTRIES_MAX : e.code != 0);
         CHECK(fstat(place.fd, &st) == 0 && st.st_nlink == 3);
-        CHECK(px_tree_empty(place.in) == 0);
+        CHECK(px_kernel_tree_empty(place.in) == 0);
     } else {
         CHECK(e.code != 0 && e.what[0] && e.fix[0]);
     }

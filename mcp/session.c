@@ -173,15 +173,15 @@ static void tell_file(struct telling *t, const char *path, const char *change, c
     px_json_text(&t->json, "path", path);
     px_json_text(&t->json, "change", change);
     px_json_end(&t->json);
-    known = known && !px_diff_used(&t->budget);
-    if (known && px_diff_write_within(path, before, after, PX_DIFF_GIT, &t->budget, &one) == 0) {
-        if (px_diff_add(&t->diff, &one) < 0)
+    known = known && !px_unified_used(&t->budget);
+    if (known && px_unified_write_within(path, before, after, PX_DIFF_GIT, &t->budget, &one) == 0) {
+        if (px_unified_add(&t->diff, &one) < 0)
             t->cut = "the diff is too large";
         return;
     }
     px_buf_quote(t->text, path, strlen(path));
     px_buf_printf(t->text, " was %s; its text is not shown\n", change);
-    t->cut = one.err == -E2BIG ? "the diff is too large" : px_diff_used(&t->budget) ? "diff left out: budget" : t->cut;
+    t->cut = one.err == -E2BIG ? "the diff is too large" : px_unified_used(&t->budget) ? "diff left out: budget" : t->cut;
 }
 
 static void tell_removed(struct telling *t, const struct session_file *old)

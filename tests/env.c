@@ -87,20 +87,20 @@ static int do_build(int argc, char **argv)
 {
     const char *name = strrchr(argv[1], '/') ? strrchr(argv[1], '/') + 1 : argv[1];
     struct px_manifest manifest = {0};
-    struct px_pins pins = {0};
+    struct px_lock pins = {0};
     struct px_sandbox *s = NULL;
     struct px_err e = {0};
     struct px_env env = {0};
     struct px_inferred inferred;
     size_t length = 0;
     int format = 0;
-    while (format < PX_PINS_FORMATS && strcmp(name, px_pins_files[format]) != 0)
+    while (format < PX_PINS_FORMATS && strcmp(name, px_lock_files[format]) != 0)
         format++;
     char *lock = slurp(argv[1], &length), *dir = strdup(argv[1]);
     if (format == PX_PINS_FORMATS || !dir)
         return 3;
     dir[strlen(dir) - strlen(name) - 1] = '\0';
-    if (px_pins_parse((enum px_pins_format)format, lock, length, name, &pins, &e) < 0)
+    if (px_lock_parse((enum px_pins_format)format, lock, length, name, &pins, &e) < 0)
         return said(&e);
     const struct px_env_ask ask = {.manifest = strcmp(argv[2], "-") != 0 ? &manifest : NULL,
                                    .pins = &pins,
@@ -120,11 +120,11 @@ static int do_build(int argc, char **argv)
         return 3;
     if (r == 0 && (r = px_env_infer(ask.manifest, &pins, NULL, &env, &inferred, &e)) == 0) {
         print_env(&env, &inferred);
-        px_inferred_done(&inferred);
+        px_infer_done(&inferred);
     }
     px_env_done(&env);
     px_sandbox_close(s);
-    px_pins_done(&pins);
+    px_lock_done(&pins);
     px_manifest_done(&manifest);
     free(lock);
     free(dir);
@@ -170,7 +170,7 @@ static int do_infer(int argc, char **argv)
     }
     px_json_end(&j);
     (void)printf("%s\n", px_buf_text(&text));
-    px_inferred_done(&inferred);
+    px_infer_done(&inferred);
     for (int i = 0; i < argc && i < PACKAGES_MAX; i++)
         px_libraries_done(&found[i]);
     return 0;
@@ -216,7 +216,7 @@ static int do_name(int argc, char **argv)
     struct px_err e = {0};
     struct px_oid id;
     (void)argc;
-    int r = px_oid_parse(argv[2], false, &id) < 0 ? 3 : px_store_open(argv[0], &store, &e);
+    int r = px_hash_oid_parse(argv[2], false, &id) < 0 ? 3 : px_store_open(argv[0], &store, &e);
     if (r == 0)
         r = px_name_put(store, PX_RECORD_ENV, argv[1], &id, &e);
     px_store_close(store);

@@ -77,7 +77,7 @@ static int show(struct call *c)
 static int load(struct call *c)
 {
     struct px_oid id;
-    if (c->argc < 1 || px_oid_parse(c->argv[0], false, &id) < 0)
+    if (c->argc < 1 || px_hash_oid_parse(c->argv[0], false, &id) < 0)
         return px_fail(c->e, PX_E_USAGE, 0, "which image?");
     return px_image_load(c->store, &id, &c->image, c->e);
 }
@@ -95,7 +95,7 @@ static int make(struct call *c)
         return px_fail(c->e, PX_E_USAGE, 0, "make COMPRESSION DIR...");
     for (int i = 1; i < c->argc; i++) {
         if (c->argv[i][0] == '@') {
-            if (px_text_add(&image->annotations, c->argv[i] + 1) < 0)
+            if (px_documents_text_add(&image->annotations, c->argv[i] + 1) < 0)
                 return px_fail(c->e, PX_E_MEMORY, 0, "no memory");
             continue;
         }
@@ -107,11 +107,11 @@ static int make(struct call *c)
     }
     image->config.user = strdup("1000:1000");
     image->config.workdir = strdup("/app");
-    if (px_text_add(&image->config.env, "PATH=/usr/bin:/bin") < 0 ||
-        px_text_add(&image->config.entrypoint, "/bin/sh") < 0 || px_text_add(&image->config.cmd, "-c") < 0 ||
-        px_text_add(&image->config.labels, "org.example.b=2") < 0 ||
-        px_text_add(&image->config.labels, "org.example.a=\xc3\xa4 \"quoted\"") < 0 ||
-        px_text_add(&image->annotations, "org.opencontainers.image.title=test") < 0)
+    if (px_documents_text_add(&image->config.env, "PATH=/usr/bin:/bin") < 0 ||
+        px_documents_text_add(&image->config.entrypoint, "/bin/sh") < 0 || px_documents_text_add(&image->config.cmd, "-c") < 0 ||
+        px_documents_text_add(&image->config.labels, "org.example.b=2") < 0 ||
+        px_documents_text_add(&image->config.labels, "org.example.a=\xc3\xa4 \"quoted\"") < 0 ||
+        px_documents_text_add(&image->annotations, "org.opencontainers.image.title=test") < 0)
         return px_fail(c->e, PX_E_MEMORY, 0, "no memory");
     return px_image_seal(c->store, image, c->e) < 0 ? -1 : show(c);
 }

@@ -110,7 +110,7 @@ static int do_list(int argc, char **argv)
     struct px_listing listing;
     struct px_err e = {0};
     (void)argc;
-    if (px_tree_list(open_dir(argv[0]), NULL, &listing, &e) < 0)
+    if (px_listing_tree(open_dir(argv[0]), NULL, &listing, &e) < 0)
         return said(&e);
     (void)printf("ok %s %" PRIu64 " %" PRIu64 "\n", listing.oid.hex, listing.files, listing.bytes);
     return 0;

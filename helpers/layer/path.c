@@ -112,7 +112,7 @@ int place_clear(struct extract *x, int dir, const char *leaf)
     px_auto_fd int fd = place_open(dir, leaf, O_RDONLY | O_DIRECTORY);
     if (fd < 0)
         return fd;
-    int failed = px_tree_empty(fd);
+    int failed = px_kernel_tree_empty(fd);
     if (failed == 0)
         failed = (int)px_sys(SYS_unlinkat, dir, leaf, AT_REMOVEDIR);
     if (dir == x->parent_fd)

@@ -313,7 +313,7 @@ TEST_DEADLINE(no_memory_at_any_moment, 120)
         bool failed = px_test_alloc_failed();
         px_test_fail_alloc(0);
         ASSERT(r == 0 || (failed && e.code != 0));
-        ASSERT_OK(px_tree_empty(out));
+        ASSERT_OK(px_kernel_tree_empty(out));
         if (!failed)
             return;
     }

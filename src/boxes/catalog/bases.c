@@ -12,12 +12,12 @@ static const struct px_base_row bases[] = {
 #undef PX_BASE
 };
 
-const struct px_base_row *px_base_row_at(size_t index)
+const struct px_base_row *px_bases_at(size_t index)
 {
     return index < PX_COUNT_OF(bases) ? &bases[index] : NULL;
 }
 
-const struct px_base_row *px_base_row_find(const char *name)
+const struct px_base_row *px_bases_find(const char *name)
 {
     for (size_t i = 0; i < PX_COUNT_OF(bases); i++)
         if (px_equal(bases[i].name, name))
@@ -25,7 +25,7 @@ const struct px_base_row *px_base_row_find(const char *name)
     return NULL;
 }
 
-const char *px_base_row_names(bool built, const char *written, struct px_buf *out)
+const char *px_bases_names(bool built, const char *written, struct px_buf *out)
 {
     struct px_near near = {.written = written};
     for (size_t i = 0; i < PX_COUNT_OF(bases); i++)
@@ -43,7 +43,7 @@ static bool same_release(const char *have, const char *want)
     return have && strncmp(have, want, n) == 0 && (have[n] == '\0' || have[n] == '.');
 }
 
-const struct px_base_row *px_base_row_for(const char *os_id, const char *os_release)
+const struct px_base_row *px_bases_for(const char *os_id, const char *os_release)
 {
     for (size_t i = 0; i < PX_COUNT_OF(bases); i++)
         if (px_equal(bases[i].os_id, os_id) && same_release(os_release, bases[i].os_release))

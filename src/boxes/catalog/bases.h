@@ -20,9 +20,9 @@ struct px_base_row {            /* data/bases.def */
     const char *wants;          /* what apt is asked for, each with its NUL, ends with an empty one */
     const char *mirror, *security, *keyring;
 };
-const struct px_base_row *px_base_row_at(size_t index);                 /* NULL past the end */
-const struct px_base_row *px_base_row_find(const char *name);
+const struct px_base_row *px_bases_at(size_t index);                 /* NULL past the end */
+const struct px_base_row *px_bases_find(const char *name);
 /* "debian-12, debian-13": all, or those that px builds; and the one that is nearest to what was written, or NULL. */
-const char *px_base_row_names(bool built, const char *written, struct px_buf *out);
+const char *px_bases_names(bool built, const char *written, struct px_buf *out);
 /* The row whose packages fit a system that says this in its os-release; NULL: none. */
-const struct px_base_row *px_base_row_for(const char *os_id, const char *os_release);
+const struct px_base_row *px_bases_for(const char *os_id, const char *os_release);

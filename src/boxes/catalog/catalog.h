@@ -20,7 +20,7 @@ bool px_root_lease_look(struct px_sandbox *s, struct px_root_lease *lease);
 bool px_root_lease_holds(struct px_root_lease *lease);
 
 /* sandbox_delete.c: whether a box or a px that is running uses what the record stands for. 1, 0, -1. */
-int px_record_in_use(struct px_sandbox *s, enum px_record_kind kind, const struct px_oid *id, struct px_err *e);
+int px_catalog_record_in_use(struct px_sandbox *s, enum px_record_kind kind, const struct px_oid *id, struct px_err *e);
 
 /* Which version of layout and identity this px makes: part of every sbx_id. */
 enum { PX_SBX_VERSION = 1 };

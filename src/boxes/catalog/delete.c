@@ -43,7 +43,7 @@ static int add(struct deletion *d, enum px_record_kind kind, const struct px_oid
 {
     for (size_t i = 0; i < d->count; i++) {
         const struct target *t = &d->targets[i];
-        if (t->kind == kind && px_oid_equal(&t->id, id) && (!t->name || (name && px_equal(t->name, name))))
+        if (t->kind == kind && px_hash_oid_equal(&t->id, id) && (!t->name || (name && px_equal(t->name, name))))
             return 0;
     }
     if (d->count == TARGETS_MAX)
@@ -124,23 +124,23 @@ static int find(struct deletion *d, const char *word)
 static int is_other(void *user, enum px_record_kind kind, const char *name, const struct px_oid *id)
 {
     const struct deletion *d = user;
-    if (kind != d->of->kind || !px_oid_equal(id, &d->of->id))
+    if (kind != d->of->kind || !px_hash_oid_equal(id, &d->of->id))
         return 0;
     for (size_t i = 0; i < d->count; i++) {
         const struct target *t = &d->targets[i];
-        if (t->kind == kind && px_oid_equal(id, &t->id) && (!t->name || px_equal(t->name, name)))
+        if (t->kind == kind && px_hash_oid_equal(id, &t->id) && (!t->name || px_equal(t->name, name)))
             return 0;
     }
     return 1;
 }
 
 /* By what everybody who uses it has a lease of. */
-int px_record_in_use(struct px_sandbox *s, enum px_record_kind kind, const struct px_oid *id, struct px_err *e)
+int px_catalog_record_in_use(struct px_sandbox *s, enum px_record_kind kind, const struct px_oid *id, struct px_err *e)
 {
     px_auto(px_document) json_t *record = record_of(s, kind, id);
     bool image = kind == PX_RECORD_IMAGE;
     struct px_oid object;
-    if (px_oid_parse(px_document_text(record, image ? "image_digest" : "tree"), image, &object) < 0)
+    if (px_hash_oid_parse(px_document_text(record, image ? "image_digest" : "tree"), image, &object) < 0)
         return 0;
     return px_store_in_use(s->store, &object, e);
 }
@@ -152,7 +152,7 @@ static int check_free(struct deletion *d, struct target *t)
     if (others != 0)
         return others < 0 ? -1 : 0;
     t->last = true;
-    int used = px_record_in_use(d->s, t->kind, &t->id, d->e);
+    int used = px_catalog_record_in_use(d->s, t->kind, &t->id, d->e);
     if (used <= 0)
         return used;
     (void)px_fail(d->e, PX_E_STORE_BUSY, 0, "%s %.16s%s%.200s is in use", kinds[t->kind], t->id.hex,

@@ -121,7 +121,7 @@ static int add_name(void *user, enum px_record_kind kind, const char *name, cons
 {
     struct listed *l = user;
 
-    if (px_oid_equal(id, &l->id) && (!l->gone || is_gone(kind, name)))
+    if (px_hash_oid_equal(id, &l->id) && (!l->gone || is_gone(kind, name)))
         px_json_text(l->j, NULL, name);
     return 0;
 }
@@ -145,7 +145,7 @@ static int add_record(void *user, enum px_record_kind kind, const struct px_oid 
     int size = px_record_size(l->s->store, kind, id, &bytes, l->e);
     if (size < 0 && l->e->code != PX_E_RECORD)
         return -1;
-    int used = px_record_in_use(l->s, kind, id, l->e);
+    int used = px_catalog_record_in_use(l->s, kind, id, l->e);
     if (used < 0 && l->e->code != PX_E_RECORD)         /* a lease that cannot be read may be of this */
         return -1;
     px_json_object(l->j, NULL);

@@ -24,7 +24,7 @@ static int check_name(const char *name, struct px_err *e)
 {
     size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-_");
     struct px_oid oid;
-    if (n > 0 && n <= NAME_MAX_BYTES && !name[n] && !strchr(".-_", name[0]) && px_oid_parse(name, false, &oid) < 0)
+    if (n > 0 && n <= NAME_MAX_BYTES && !name[n] && !strchr(".-_", name[0]) && px_hash_oid_parse(name, false, &oid) < 0)
         return 0;
     (void)px_fail(e, PX_E_VALUE, 0, "'%.100s' is not a name for a base", name);
     return px_fix(e, "Use up to %d letters a-z, digits, '.', '-' and '_', and begin with a letter or a digit.",
@@ -52,7 +52,7 @@ static int record(struct px_sandbox *s, const char *name, const char *source, co
                                         .tree = *tree,
                                         .layer = layer,
                                         .source = source};
-    return px_base_record(s->store, &facts, &base, ret_json, e);
+    return px_catalog_base_record(s->store, &facts, &base, ret_json, e);
 }
 
 static int from_image(struct px_sandbox *s, const char *name, const char *source, const struct px_image *image,
@@ -106,12 +106,12 @@ static int from_files(struct px_sandbox *s, const char *name, const char *source
 static int from_directory(struct px_sandbox *s, const char *name, const char *source, int dir, const char *which,
                           char **ret_json, struct px_err *e)
 {
-    if (px_outside_kind(dir) < 0 && !which)
+    if (px_image_layout_kind(dir) < 0 && !which)
         return from_files(s, name, source, dir, ret_json, e);
     px_auto_free struct px_image *image = calloc(1, sizeof *image);
     if (!image)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "importing a base");
-    int r = px_outside_read_directory(s->store, dir, source, which, image, e);
+    int r = px_image_layout_read_directory(s->store, dir, source, which, image, e);
     r = r < 0 ? r : from_image(s, name, source, image, ret_json, e);
     px_image_done(image);
     return r;
@@ -143,7 +143,7 @@ static int from_path(struct px_sandbox *s, const char *name, const char *source,
         return from_directory(s, name, source, fd, which, ret_json, e);
     if (!S_ISREG(st.st_mode))
         return px_fail(e, PX_E_BASE, 0, "'%s' is neither a file nor a directory", path);
-    if (px_outside_unpack(s->store, fd, &st, s->progress, &build, e) < 0)
+    if (px_image_layout_unpack(s->store, fd, &st, s->progress, &build, e) < 0)
         return -1;
     int r = from_directory(s, name, source, px_tree_build_fd(build), which, ret_json, e);
     px_tree_drop(build);
@@ -197,7 +197,7 @@ int px_sandbox_base_import(struct px_sandbox *s, const char *name, const char *s
     return check_name(name, e) < 0 ? -1 : import(s, name, source, NULL, ret_json, e);
 }
 
-int px_base_bring(struct px_sandbox *s, const char *source, const struct px_within *within, char **ret_json,
+int px_import_base(struct px_sandbox *s, const char *source, const struct px_within *within, char **ret_json,
                   struct px_err *e)
 {
     return import(s, NULL, source, within, ret_json, e);

@@ -17,5 +17,5 @@ struct px_within {
 /* As px_sandbox_base_import, but only from below the project, without a link on the way, or from a registry of the
  * open network, which gets no credentials: a manifest is written by others. Kept under the source itself; in what it
  * is called and shipped as, it is "imported", so that the same files from two places are the same base. */
-int px_base_bring(struct px_sandbox *s, const char *source, const struct px_within *within, char **ret_json,
+int px_import_base(struct px_sandbox *s, const char *source, const struct px_within *within, char **ret_json,
                   struct px_err *e);

@@ -25,20 +25,20 @@ static int no_memory(struct px_err *e)
 
 /* ---- layers in records ---- */
 
-json_t *px_layer_json(const struct px_layer *layer)
+json_t *px_catalog_layer_json(const struct px_layer *layer)
 {
     return json_pack("{sssssssIsIsI}", "compression", px_compression_word(layer->compression), "diff_id",
                      layer->diff_id.hex, "digest", layer->digest.hex, "entries", (json_int_t)layer->entries, "size",
                      (json_int_t)layer->size, "tar_size", (json_int_t)layer->tar_size);
 }
 
-int px_layer_from_json(const json_t *object, struct px_layer *ret_layer)
+int px_catalog_layer_from_json(const json_t *object, struct px_layer *ret_layer)
 {
     const char *compression = px_document_text(object, "compression"), *diff_id = px_document_text(object, "diff_id");
     const char *digest = px_document_text(object, "digest");
     struct px_layer layer = {0};
     if (!compression || !diff_id || !digest || px_compression_parse(compression, &layer.compression) < 0 ||
-        px_oid_parse(diff_id, false, &layer.diff_id) < 0 || px_oid_parse(digest, false, &layer.digest) < 0 ||
+        px_hash_oid_parse(diff_id, false, &layer.diff_id) < 0 || px_hash_oid_parse(digest, false, &layer.digest) < 0 ||
         px_document_number(object, "size", INT64_MAX, &layer.size) != 1 ||
         px_document_number(object, "tar_size", INT64_MAX, &layer.tar_size) != 1 ||
         px_document_number(object, "entries", INT64_MAX, &layer.entries) != 1)
@@ -68,7 +68,7 @@ static json_t *os_release(int root)
 
 static int px_base_version(const char *name)
 {
-    const struct px_base_row *row = px_base_row_find(name);
+    const struct px_base_row *row = px_bases_find(name);
     return row ? row->version : 1;
 }
 
@@ -91,7 +91,7 @@ static int put_object(struct px_store *store, const struct px_base_facts *f, int
     px_auto_buf struct px_buf files = PX_BUF(LISTING_MAX), rest = PX_BUF(RECORD_MAX);
     struct px_blob_writer *w = NULL;
     uint64_t size;
-    if (px_tree_list(root, &files, listing, e) < 0)
+    if (px_listing_tree(root, &files, listing, e) < 0)
         return -1;
     int r = files.err < 0 ? files.err : other_members(f, root, packages, &rest);
     if (r < 0)
@@ -133,7 +133,7 @@ static json_t *describe(const struct px_base_facts *f, const struct px_oid *base
                         const json_t *packages, const struct px_listing *listing)
 {
     return json_pack("{sssIsIsossso*sOsosiss*sososssissss}", "base_os_oid", base->hex, "bytes",
-                     (json_int_t)listing->bytes, "files", (json_int_t)listing->files, "layer", px_layer_json(f->layer),
+                     (json_int_t)listing->bytes, "files", (json_int_t)listing->files, "layer", px_catalog_layer_json(f->layer),
                      "name", f->name, "lock", *lock->hex ? json_string(lock->hex) : NULL, "packages", packages,
                      "os_release", os_release(root), "px_base_version", px_base_version(f->name), "source", f->source,
                      "refs", refs(f, base, lock), "tree", json_string(f->tree.hex), "px_version", PX_VERSION,
@@ -180,7 +180,7 @@ static int record(struct px_store *store, const struct px_base_facts *f, int roo
     return 0;
 }
 
-int px_base_record(struct px_store *store, const struct px_base_facts *facts, struct px_oid *ret_base, char **ret_json,
+int px_catalog_base_record(struct px_store *store, const struct px_base_facts *facts, struct px_oid *ret_base, char **ret_json,
                    struct px_err *e)
 {
     px_auto_fd int root = -EBADF;
@@ -195,7 +195,7 @@ int px_base_record(struct px_store *store, const struct px_base_facts *facts, st
 
 /* ---- finding ---- */
 
-void px_base_done(struct px_base *base)
+void px_catalog_base_done(struct px_base *base)
 {
     free(base->name);
     json_decref(base->record);
@@ -218,8 +218,8 @@ static int read_record(struct px_store *store, const struct px_oid *oid, struct 
         return e && e->code == PX_E_RECORD ? damaged(oid, e) : -1;
     const char *name = px_document_text(base->record, "name"), *tree = px_document_text(base->record, "tree");
     uint64_t version = 0;
-    if (!name || !tree || px_oid_parse(tree, false, &base->tree) < 0 ||
-        px_layer_from_json(json_object_get(base->record, "layer"), &base->layer) < 0 ||
+    if (!name || !tree || px_hash_oid_parse(tree, false, &base->tree) < 0 ||
+        px_catalog_layer_from_json(json_object_get(base->record, "layer"), &base->layer) < 0 ||
         px_document_number(base->record, "sbx_version", UINT32_MAX, &version) != 1)
         return damaged(oid, e);
     if (version != PX_SBX_VERSION) {
@@ -232,26 +232,26 @@ static int read_record(struct px_store *store, const struct px_oid *oid, struct 
     return base->name ? 0 : no_memory(e);
 }
 
-int px_base_find(struct px_store *store, const char *name, struct px_base *ret_base, struct px_err *e)
+int px_catalog_base_find(struct px_store *store, const char *name, struct px_base *ret_base, struct px_err *e)
 {
     struct px_base base = {0};
     struct px_oid oid;
-    int r = px_oid_parse(name, false, &oid) == 0 ? 0 : px_name_get(store, PX_RECORD_BASE, name, &oid, e);
+    int r = px_hash_oid_parse(name, false, &oid) == 0 ? 0 : px_name_get(store, PX_RECORD_BASE, name, &oid, e);
     if (r == 0)
         r = read_record(store, &oid, &base, e);
     if (r != 0)
-        px_base_done(&base);
+        px_catalog_base_done(&base);
     else
         *ret_base = base;
     return r;
 }
 
-int px_base_need(struct px_store *store, const char *name, struct px_base *ret_base, struct px_err *e)
+int px_catalog_base_need(struct px_store *store, const char *name, struct px_base *ret_base, struct px_err *e)
 {
-    int r = px_base_find(store, name, ret_base, e);
+    int r = px_catalog_base_find(store, name, ret_base, e);
     if (r <= 0)
         return r;
-    const struct px_base_row *row = px_base_row_find(name);
+    const struct px_base_row *row = px_bases_find(name);
     (void)px_fail(e, PX_E_BASE, 0, "there is no base '%.128s' in the store", name);
     if (!row)
         return px_fix(e, "`px sandbox base list` shows those there are.\n"
@@ -272,7 +272,7 @@ static int unpack(struct px_sandbox *s, const struct px_base *base, int dir, str
     if (px_blob_open(s->store, &base->layer.digest, &fd, &size, e) < 0 ||
         px_layer_unpack(fd, size, dir, false, &px_unpack_limits_default, s->progress, &done, e) < 0)
         return -1;
-    return px_oid_equal(&done.packed, &base->layer.digest) && px_oid_equal(&done.diff_id, &base->layer.diff_id)
+    return px_hash_oid_equal(&done.packed, &base->layer.digest) && px_hash_oid_equal(&done.diff_id, &base->layer.diff_id)
                ? 0 : px_fail(e, PX_E_OBJECT, 0, "layer sha256:%s is not what it is called", base->layer.digest.hex);
 }
 
@@ -285,7 +285,7 @@ static int beyond_repair(const struct px_base *base, struct px_err *e)
     return px_fix(e, "Remove it: px sandbox base remove %s.\nThen build it or import it again.", base->name);
 }
 
-int px_base_whole(struct px_sandbox *s, const struct px_base *base, struct px_err *e)
+int px_catalog_base_whole(struct px_sandbox *s, const struct px_base *base, struct px_err *e)
 {
     struct px_tree_build *build = NULL;
     struct px_err own = {0};
@@ -333,14 +333,14 @@ static int other_version(const struct px_store *store, const struct px_oid *id, 
     return name_record(store, id, e);
 }
 
-int px_image_find(struct px_store *store, const char *name, json_t **ret_record, struct px_oid *ret_manifest,
+int px_catalog_image_find(struct px_store *store, const char *name, json_t **ret_record, struct px_oid *ret_manifest,
                   struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(RECORD_MAX);
     px_auto(px_document) json_t *record = NULL;
     struct px_oid id;
     uint64_t version = 0;
-    int r = px_oid_parse(name, false, &id) == 0 ? 0 : px_name_get(store, PX_RECORD_IMAGE, name, &id, e);
+    int r = px_hash_oid_parse(name, false, &id) == 0 ? 0 : px_name_get(store, PX_RECORD_IMAGE, name, &id, e);
     r = r != 0 ? r : px_record_get(store, PX_RECORD_IMAGE, &id, &text, e);
     if (r != 0)
         return r;
@@ -355,7 +355,7 @@ int px_image_find(struct px_store *store, const char *name, json_t **ret_record,
     const char *digest = px_document_text(record, "image_digest");
     if (px_document_number(record, "sbx_version", UINT32_MAX, &version) == 1 && version != PX_SBX_VERSION)
         return other_version(store, &id, (unsigned)version, e);
-    if (!digest || px_oid_parse(digest, true, ret_manifest) < 0)
+    if (!digest || px_hash_oid_parse(digest, true, ret_manifest) < 0)
         return not_written_by_px(store, &id, NULL, e);
     *ret_record = px_take(&record);
     return 0;

@@ -119,7 +119,7 @@ static int fill(struct px_sandbox *s, const char *path, int fd, uint64_t size, c
     struct px_unpacked done;
     if (px_layer_unpack(fd, size, px_tree_build_fd(build), false, &px_unpack_limits_default, s->progress, &done, e) < 0)
         return name_archive(path, e);
-    if (!px_oid_equal(&done.packed, archive))
+    if (!px_hash_oid_equal(&done.packed, archive))
         return px_fail(e, PX_E_ARCHIVE, 0, "'%s' changed while it was read", path);
     describe(&done, &about);
     if (about.err < 0)
@@ -132,7 +132,7 @@ static int unpack_once(struct px_sandbox *s, const char *path, int fd, struct px
     struct px_tree_build *build = NULL;
     struct px_oid archive;
     uint64_t size;
-    if (px_seen_file(s->store, fd, &archive, &size, e) < 0 || tree_of(&archive, ret_tree, e) < 0)
+    if (px_hash_cache_file(s->store, fd, &archive, &size, e) < 0 || tree_of(&archive, ret_tree, e) < 0)
         return -1;
     if (px_tree_has(s->store, ret_tree))
         return 0;
@@ -173,7 +173,7 @@ static int root_of_image(struct px_sandbox *s, const char *name, char **ret_dir,
 {
     px_auto(px_document) json_t *record = NULL;
     struct px_oid manifest, tree;
-    int r = px_image_find(s->store, name, &record, &manifest, e);
+    int r = px_catalog_image_find(s->store, name, &record, &manifest, e);
     if (r != 0)
         return r;
     px_auto_free struct px_image *image = calloc(1, sizeof *image);
@@ -191,14 +191,14 @@ static int root_of_base(struct px_sandbox *s, const char *name, char **ret_dir, 
                         struct px_err *e)
 {
     struct px_base base;
-    int r = px_base_find(s->store, name, &base, e);
+    int r = px_catalog_base_find(s->store, name, &base, e);
     if (r > 0)
         r = root_of_image(s, name, ret_dir, ret_lease, e);
     else if (r == 0) {
-        r = px_base_whole(s, &base, e) < 0 ? -1 : lend(s, &base.tree, NULL, ret_dir, ret_lease, e);
-        px_base_done(&base);
+        r = px_catalog_base_whole(s, &base, e) < 0 ? -1 : lend(s, &base.tree, NULL, ret_dir, ret_lease, e);
+        px_catalog_base_done(&base);
     }
-    return r > 0 ? px_base_need(s->store, name, &base, e) : r;
+    return r > 0 ? px_catalog_base_need(s->store, name, &base, e) : r;
 }
 
 /* A path; where there is none, the tag of an image may have slashes, too: registry.example/team/app:1. */

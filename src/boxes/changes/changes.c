@@ -7,7 +7,7 @@
 
 #include "base/fd.h"
 
-const char *px_change_word(enum px_change_kind kind)
+const char *px_changes_word(enum px_change_kind kind)
 {
     static const char words[][9] = {"added", "modified", "deleted", "mode", "special"};
     return words[kind];
@@ -42,8 +42,8 @@ static int diff_item(const struct px_changes *c, const struct px_changes_item *i
 {
     px_auto_free char *old = NULL, *new = NULL;
     struct px_diff_side before, after;
-    if (px_diff_used(budget))
-        return px_diff_leave_out(item->path, item->before, item->after, budget, out);
+    if (px_unified_used(budget))
+        return px_unified_leave_out(item->path, item->before, item->after, budget, out);
     int r = load_side(c, item, false, &old, &before);
     if (r >= 0)
         r = load_side(c, item, true, &new, &after);
@@ -53,7 +53,7 @@ static int diff_item(const struct px_changes *c, const struct px_changes_item *i
         before.len = after.len = 0;
     else if (before.len == after.len && before.len > PX_DIFF_BYTES_MAX)
         before.len++; /* they differ, and nobody looks at bytes of such files */
-    return px_diff_write_within(item->path, &before, &after, style, budget, out);
+    return px_unified_write_within(item->path, &before, &after, style, budget, out);
 }
 
 static bool has_diff(const struct px_changes_item *item)
@@ -80,7 +80,7 @@ static int write_item(struct writer *w, size_t index)
     px_auto_buf struct px_buf one = PX_BUF(w->out->max - w->out->len);
     int r = diff_item(w->changes, item, w->style, &w->budget, &one);
     if (r >= 0)
-        r = px_diff_add(w->out, &one);
+        r = px_unified_add(w->out, &one);
     if (r == -E2BIG)
         w->truncated = true;
     return r == -E2BIG ? 0 : r;

@@ -18,7 +18,7 @@
 struct px_err;
 
 enum px_change_kind { PX_CHANGE_ADDED, PX_CHANGE_MODIFIED, PX_CHANGE_DELETED, PX_CHANGE_MODE, PX_CHANGE_SPECIAL };
-const char *px_change_word(enum px_change_kind kind);
+const char *px_changes_word(enum px_change_kind kind);
 
 struct px_changes_item {
     char *path; /* from the directory; a directory's ends with '/' */

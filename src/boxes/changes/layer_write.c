@@ -38,7 +38,7 @@ static int copy_file(int from, const char *path, unsigned mode, int to, const ch
     return r < 0 ? r : fchmod(target, mode & FILE_MODE) < 0 || futimens(target, times) < 0 ? -errno : 0;
 }
 
-int px_layer_copy(int from, const char *path, unsigned mode, int to, const char *name)
+int px_changes_layer_copy(int from, const char *path, unsigned mode, int to, const char *name)
 {
     if (S_ISREG(mode))
         return copy_file(from, path, mode, to, name);
@@ -134,7 +134,7 @@ static int put_item(const struct layer *l, const struct px_changes *changes, con
     if (S_ISDIR(item->after))
         return put_directory(parent, name, item->after);
     int from = px_changes_holder(&changes->upper, item->path);
-    return from < 0 ? from : px_layer_copy(from, item->path, item->after, parent, name);
+    return from < 0 ? from : px_changes_layer_copy(from, item->path, item->after, parent, name);
 }
 
 /* A directory that forbids its owner to write is closed when all is in it. */
@@ -151,7 +151,7 @@ static int close_directories(const struct layer *l, const struct px_changes *cha
     return 0;
 }
 
-int px_layer_write(const struct px_changes *changes, const struct px_layers *below, int into)
+int px_changes_layer_write(const struct px_changes *changes, const struct px_layers *below, int into)
 {
     const struct layer l = {below, into};
     const char *gone = NULL; /* a directory that is gone with all that was in it */
@@ -201,7 +201,7 @@ static int share(int from, const char *path, unsigned mode, int to, const char *
         return held < 0 ? held : -EINVAL;
     if (linkat(AT_FDCWD, link, to, name, AT_SYMLINK_FOLLOW) == 0)
         return 0;
-    return px_layer_copy(from, path, mode, to, name);
+    return px_changes_layer_copy(from, path, mode, to, name);
 }
 
 /* One name of one layer: the first that has it wins. */
@@ -260,7 +260,7 @@ static int merge_directory(struct merge *m, const char *dir)
     return r;
 }
 
-int px_layer_merge(const struct px_layers *layers, int into)
+int px_changes_layer_merge(const struct px_layers *layers, int into)
 {
     struct merge m = {.upper = *layers, .layer = {layers, into}};
     m.upper.count--;

@@ -9,8 +9,8 @@
 #include "changes/layers.h"
 
 /* Writes what the changes bring as a layer into the empty directory `into`. */
-int px_layer_write(const struct px_changes *changes, const struct px_layers *below, int into);
+int px_changes_layer_write(const struct px_changes *changes, const struct px_layers *below, int into);
 /* All layers but the lowest, as one. */
-int px_layer_merge(const struct px_layers *layers, int into);
+int px_changes_layer_merge(const struct px_layers *layers, int into);
 /* Copies a file or a link of one directory to a new name of another: bytes, mode (without set-id bits) and time. */
-int px_layer_copy(int from, const char *path, unsigned mode, int to, const char *name);
+int px_changes_layer_copy(int from, const char *path, unsigned mode, int to, const char *name);

@@ -75,7 +75,7 @@ static void check_list(const struct px_changes *c, const char *expected)
     px_auto_buf struct px_buf out = PX_BUF(1 << 16);
     for (size_t i = 0; i < c->count; i++)
         if (c->items[i].listed)
-            px_buf_printf(&out, "%s%s %s", out.len ? ", " : "", px_change_word(c->items[i].kind), c->items[i].path);
+            px_buf_printf(&out, "%s%s %s", out.len ? ", " : "", px_changes_word(c->items[i].kind), c->items[i].path);
     ASSERT_STR(px_buf_text(&out), expected);
 }
 

@@ -26,7 +26,7 @@ static void check(const char *path, const char *before, const char *after, enum 
 {
     px_auto_buf struct px_buf out = PX_BUF(1 << 20);
     struct px_diff_side a = file_of(before), b = file_of(after);
-    ASSERT_OK(px_diff_write(path, &a, &b, style, &out));
+    ASSERT_OK(px_unified_write(path, &a, &b, style, &out));
     ASSERT_STR(px_buf_text(&out), expected);
 }
 
@@ -50,13 +50,13 @@ TEST(vectors_of_modes)
     px_auto_buf struct px_buf out = PX_BUF(1 << 20);
     struct px_diff_side a = file_of("1\n"), b = a;
     b.mode = 0100755;
-    ASSERT_OK(px_diff_write("x", &a, &b, PX_DIFF_GIT, &out));
+    ASSERT_OK(px_unified_write("x", &a, &b, PX_DIFF_GIT, &out));
     ASSERT_STR(px_buf_text(&out), "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n");
     px_buf_done(&out);
     out = PX_BUF(1 << 20);
     b.mode = 0120000;
     b.data = "to";
-    ASSERT_OK(px_diff_write("x", &a, &b, PX_DIFF_GIT, &out));
+    ASSERT_OK(px_unified_write("x", &a, &b, PX_DIFF_GIT, &out));
     ASSERT_STR(px_buf_text(&out),
                "diff --git a/x b/x\ndeleted file mode 100644\n--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n"
                "diff --git a/x b/x\nnew file mode 120000\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+to\n\\ No newline at end of file\n");
@@ -67,7 +67,7 @@ static void check_kinds(const char *before, unsigned before_mode, const char *af
 {
     px_auto_buf struct px_buf out = PX_BUF(1 << 20);
     struct px_diff_side a = {before, strlen(before), before_mode}, b = {after, strlen(after), after_mode};
-    ASSERT_OK(px_diff_write("x", &a, &b, style, &out));
+    ASSERT_OK(px_unified_write("x", &a, &b, style, &out));
     ASSERT_STR(px_buf_text(&out), expected);
 }
 
@@ -94,7 +94,7 @@ TEST(a_file_that_is_no_text_and_becomes_a_link_is_named)
 {
     px_auto_buf struct px_buf out = PX_BUF(1 << 20);
     struct px_diff_side a = {"a\0b", 3, 0100644}, b = {"to", 2, 0120000};
-    ASSERT_OK(px_diff_write("x", &a, &b, PX_DIFF_GIT, &out));
+    ASSERT_OK(px_unified_write("x", &a, &b, PX_DIFF_GIT, &out));
     ASSERT_STR(px_buf_text(&out), "Binary files a/x and b/x differ\n");
 }
 
@@ -102,7 +102,7 @@ static void add(struct px_buf *out, const char *text)
 {
     px_auto_buf struct px_buf one = PX_BUF(1000);
     px_buf_puts(&one, text);
-    ASSERT_OK(px_diff_add(out, &one));
+    ASSERT_OK(px_unified_add(out, &one));
 }
 
 TEST(a_note_is_apart_from_a_header_without_lines)
@@ -119,7 +119,7 @@ TEST(a_note_is_apart_from_a_header_without_lines)
     px_auto_buf struct px_buf note = PX_BUF(100), small = PX_BUF(24);
     px_buf_puts(&note, "Files\n");
     px_buf_puts(&small, "deleted file mode\n"); /* 18 bytes: the note would fit without the blank line */
-    ASSERT_EQ(px_diff_add(&small, &note), -E2BIG);
+    ASSERT_EQ(px_unified_add(&small, &note), -E2BIG);
     ASSERT(small.err == 0 && small.len == 18);
 }
 
@@ -150,7 +150,7 @@ TEST(binary_and_large_files_are_named)
 {
     px_auto_buf struct px_buf out = PX_BUF(1 << 20);
     struct px_diff_side a = {"a\0b", 3, 0100644}, b = file_of("text\n");
-    ASSERT_OK(px_diff_write("x", &a, &b, PX_DIFF_PLAIN, &out));
+    ASSERT_OK(px_unified_write("x", &a, &b, PX_DIFF_PLAIN, &out));
     ASSERT_STR(px_buf_text(&out), "Binary files a/x and b/x differ\n");
     px_buf_done(&out);
     out = PX_BUF(1 << 20);
@@ -159,7 +159,7 @@ TEST(binary_and_large_files_are_named)
     memset(large, 'x', PX_DIFF_BYTES_MAX + 1);
     a = file_of(NULL);
     b = file_of(large);
-    ASSERT_OK(px_diff_write("x", &a, &b, PX_DIFF_PLAIN, &out));
+    ASSERT_OK(px_unified_write("x", &a, &b, PX_DIFF_PLAIN, &out));
     free(large);
     ASSERT_STR(px_buf_text(&out), "Files /dev/null and b/x differ, and are too large to show\n");
 }
@@ -168,7 +168,7 @@ TEST(a_diff_that_does_not_fit_says_so)
 {
     px_auto_buf struct px_buf out = PX_BUF(40);
     struct px_diff_side a = file_of(NULL), b = file_of("a line that is too long for what there is room for\n");
-    ASSERT_EQ(px_diff_write("x", &a, &b, PX_DIFF_PLAIN, &out), -E2BIG);
+    ASSERT_EQ(px_unified_write("x", &a, &b, PX_DIFF_PLAIN, &out), -E2BIG);
 }
 
 TEST(memory_can_end_anywhere)
@@ -178,7 +178,7 @@ TEST(memory_can_end_anywhere)
         px_auto_buf struct px_buf out = PX_BUF(1 << 20);
         struct px_diff_side a = file_of("1\n2\n3\n"), b = file_of("1\n3\n4\n");
         px_test_fail_alloc(n);
-        int r = px_diff_write("x", &a, &b, PX_DIFF_GIT, &out);
+        int r = px_unified_write("x", &a, &b, PX_DIFF_GIT, &out);
         failed = px_test_alloc_failed();
         px_test_fail_alloc(0);
         ASSERT_EQ(r, failed ? -ENOMEM : 0);
@@ -196,11 +196,11 @@ TEST(steps_are_taken_off_the_budget)
     }
     struct px_diff_side a = file_of(px_buf_text(&up)), b = file_of(px_buf_text(&down));
     struct px_diff_budget budget = {.bytes = 1 << 20, .steps = 100000};
-    ASSERT_OK(px_diff_write_within("x", &a, &b, PX_DIFF_PLAIN, &budget, &out));
-    ASSERT(budget.left_out == 0 && px_diff_used(&budget) && budget.steps > -2 * LINES);
+    ASSERT_OK(px_unified_write_within("x", &a, &b, PX_DIFF_PLAIN, &budget, &out));
+    ASSERT(budget.left_out == 0 && px_unified_used(&budget) && budget.steps > -2 * LINES);
     px_buf_done(&out);
     out = PX_BUF(1 << 20);
-    ASSERT_OK(px_diff_write_within("x", &a, &b, PX_DIFF_PLAIN, &budget, &out));
+    ASSERT_OK(px_unified_write_within("x", &a, &b, PX_DIFF_PLAIN, &budget, &out));
     ASSERT_STR(px_buf_text(&out), "Files a/x and b/x differ; diff left out: budget\n");
     ASSERT_EQ(budget.left_out, 1);
 }
@@ -281,7 +281,7 @@ static void apply(const struct px_buf *before, const char *diff, struct px_buf *
 static void diff_of(const struct px_buf *a, const struct px_buf *b, enum px_diff_style style, struct px_buf *out)
 {
     struct px_diff_side before = {px_buf_text(a), a->len, 0100644}, after = {px_buf_text(b), b->len, 0100644};
-    ASSERT_OK(px_diff_write("file", &before, &after, style, out));
+    ASSERT_OK(px_unified_write("file", &before, &after, style, out));
 }
 
 TEST(random_texts_come_back)
@@ -353,8 +353,8 @@ static void check_with(char *const argv[])
         px_buf_puts(&b, "always something\n");
         diff_of(&a, &b, PX_DIFF_GIT, &d);
         struct px_diff_side none = file_of(NULL), old = {px_buf_text(&a), a.len, 0100644}, new = {px_buf_text(&b), b.len, 0100644};
-        ASSERT_OK(px_diff_write("gone file", &old, &none, PX_DIFF_GIT, &d));
-        ASSERT_OK(px_diff_write("sub/new\tfile", &none, &new, PX_DIFF_GIT, &d));
+        ASSERT_OK(px_unified_write("gone file", &old, &none, PX_DIFF_GIT, &d));
+        ASSERT_OK(px_unified_write("sub/new\tfile", &none, &new, PX_DIFF_GIT, &d));
         put_file(dir, "file", &a);
         put_file(dir, "gone file", &a);
         put_file(dir, "diff", &d);

@@ -341,7 +341,7 @@ static void put_modes(struct px_buf *out, const char *path, unsigned before, uns
         px_buf_printf(out, "old mode %06o\nnew mode %06o\n", before, after);
 }
 
-bool px_diff_is_text(const struct px_diff_side *side)
+bool px_unified_is_text(const struct px_diff_side *side)
 {
     return side->len <= PX_DIFF_BYTES_MAX && (side->len == 0 || !memchr(side->data, 0, side->len));
 }
@@ -398,7 +398,7 @@ static bool would_swallow(const struct px_buf *out, const struct px_buf *one)
     return header && one->len > 0 && (one->data[0] == 'B' || one->data[0] == 'F');
 }
 
-int px_diff_add(struct px_buf *out, const struct px_buf *one)
+int px_unified_add(struct px_buf *out, const struct px_buf *one)
 {
     bool blank = would_swallow(out, one);
     if (out->err < 0 || one->len + blank > out->max - out->len)
@@ -411,12 +411,12 @@ int px_diff_add(struct px_buf *out, const struct px_buf *one)
 
 /* ---- budgets ---- */
 
-bool px_diff_used(const struct px_diff_budget *budget)
+bool px_unified_used(const struct px_diff_budget *budget)
 {
     return budget->bytes == 0 || budget->steps <= 0;
 }
 
-int px_diff_leave_out(const char *path, unsigned before, unsigned after, struct px_diff_budget *budget,
+int px_unified_leave_out(const char *path, unsigned before, unsigned after, struct px_diff_budget *budget,
                       struct px_buf *out)
 {
     budget->left_out++;
@@ -427,16 +427,16 @@ int px_diff_leave_out(const char *path, unsigned before, unsigned after, struct 
 /* What is too little for one file is left to none: the next ones would have to be read to see whether it is enough. */
 static bool take_bytes(struct px_diff_budget *budget, size_t before, size_t after)
 {
-    bool enough = !px_diff_used(budget) && before <= budget->bytes && after <= budget->bytes - before;
+    bool enough = !px_unified_used(budget) && before <= budget->bytes && after <= budget->bytes - before;
     budget->bytes = enough ? budget->bytes - before - after : 0;
     return enough;
 }
 
-int px_diff_write(const char *path, const struct px_diff_side *before, const struct px_diff_side *after, enum px_diff_style style,
+int px_unified_write(const char *path, const struct px_diff_side *before, const struct px_diff_side *after, enum px_diff_style style,
                   struct px_buf *out)
 {
     struct px_diff_budget own = PX_DIFF_BUDGET;
-    return px_diff_write_within(path, before, after, style, &own, out);
+    return px_unified_write_within(path, before, after, style, &own, out);
 }
 
 /* One goes and the other comes; if the first cannot be shown, the other would have no place. */
@@ -445,17 +445,17 @@ static int write_both(const char *path, const struct px_diff_side *before, const
 {
     static const struct px_diff_side none = {"", 0, 0};
     size_t left_out = budget->left_out;
-    if (!px_diff_is_text(before) || !px_diff_is_text(after)) {
+    if (!px_unified_is_text(before) || !px_unified_is_text(after)) {
         put_why_not(path, before, after, out);
         return out->err;
     }
-    int r = px_diff_write_within(path, before, &none, PX_DIFF_GIT, budget, out);
+    int r = px_unified_write_within(path, before, &none, PX_DIFF_GIT, budget, out);
     if (r < 0 || budget->left_out > left_out)
         return r;
-    return px_diff_write_within(path, &none, after, PX_DIFF_GIT, budget, out);
+    return px_unified_write_within(path, &none, after, PX_DIFF_GIT, budget, out);
 }
 
-int px_diff_write_within(const char *path, const struct px_diff_side *before, const struct px_diff_side *after,
+int px_unified_write_within(const char *path, const struct px_diff_side *before, const struct px_diff_side *after,
                          enum px_diff_style style, struct px_diff_budget *budget, struct px_buf *out)
 {
     bool same = before->len == after->len && (before->len == 0 || memcmp(before->data, after->data, before->len) == 0);
@@ -464,12 +464,12 @@ int px_diff_write_within(const char *path, const struct px_diff_side *before, co
         return write_both(path, before, after, budget, out);
     if (same && before->mode == after->mode)
         return out->err;
-    if (!same && (!px_diff_is_text(before) || !px_diff_is_text(after))) {
+    if (!same && (!px_unified_is_text(before) || !px_unified_is_text(after))) {
         put_why_not(path, before, after, out);
         return out->err;
     }
     if (!same && !take_bytes(budget, before->len, after->len))
-        return px_diff_leave_out(path, before->mode, after->mode, budget, out);
+        return px_unified_leave_out(path, before->mode, after->mode, budget, out);
     if (is_link(before->mode) || is_link(after->mode)) /* the plain style has no words for them */
         style = PX_DIFF_GIT;
     if (style == PX_DIFF_GIT)

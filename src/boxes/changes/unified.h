@@ -35,18 +35,18 @@ struct px_diff_budget {
 
 /* Nothing if both are the same. 0, or -errno of the buffer or of memory. A file that is not text, or too large, is named in one
  * line instead. */
-int px_diff_write(const char *path, const struct px_diff_side *before, const struct px_diff_side *after, enum px_diff_style style,
+int px_unified_write(const char *path, const struct px_diff_side *before, const struct px_diff_side *after, enum px_diff_style style,
                   struct px_buf *out);
 /* The same within a budget: a file that it is not enough for is named in one line. */
-int px_diff_write_within(const char *path, const struct px_diff_side *before, const struct px_diff_side *after,
+int px_unified_write_within(const char *path, const struct px_diff_side *before, const struct px_diff_side *after,
                          enum px_diff_style style, struct px_diff_budget *budget, struct px_buf *out);
-/* Whether nothing is left of it; then a file need not even be read: px_diff_leave_out names it. A mode is 0 for what is
+/* Whether nothing is left of it; then a file need not even be read: px_unified_leave_out names it. A mode is 0 for what is
  * not there. */
-bool px_diff_used(const struct px_diff_budget *budget);
-int px_diff_leave_out(const char *path, unsigned before, unsigned after, struct px_diff_budget *budget,
+bool px_unified_used(const struct px_diff_budget *budget);
+int px_unified_leave_out(const char *path, unsigned before, unsigned after, struct px_diff_budget *budget,
                       struct px_buf *out);
 /* Puts the diff of one file behind those of others, so that none is taken for a part of the one before. -E2BIG: there
  * is no room for it, and nothing is added. */
-int px_diff_add(struct px_buf *out, const struct px_buf *one);
+int px_unified_add(struct px_buf *out, const struct px_buf *one);
 /* Whether its lines can be shown: no NUL byte, not too large. */
-bool px_diff_is_text(const struct px_diff_side *side);
+bool px_unified_is_text(const struct px_diff_side *side);

@@ -383,7 +383,7 @@ static int finish(struct call *c, struct px_files_answer *ret, struct px_err *e)
     a.json = px_buf_take(&c->out);
     if (!a.text || !a.json) {
         px_files_answer_done(&a);
-        return px_words_memory(e);
+        return px_files_error_memory(e);
     }
     *ret = a;
     return 0;
@@ -403,7 +403,7 @@ int px_files_call(const struct px_files *files, const struct px_files_ask *ask, 
     px_json_bool(&c.json, "ok", true);
     int r = op->run(&c, e);
     if (r < -1)                 /* an -errno, for which nobody had words: the buffers' */
-        r = px_words_memory(e);
+        r = px_files_error_memory(e);
     if (r >= 0)
         r = finish(&c, ret_answer, e);
     px_buf_done(&c.text);

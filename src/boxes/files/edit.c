@@ -49,11 +49,11 @@ static const char *shown(const struct px_files_edit *edit, char out[PX_WORDS_SHO
     struct px_window w;
     lines[0] = '\0';
     size_t len = edit->old_len < (size_t)SHOWN_CHARS * 4 ? edit->old_len : (size_t)SHOWN_CHARS * 4;
-    bool whole = px_window_find(edit->old_text, len, 0, SHOWN_CHARS, &w) == 0;
+    bool whole = px_files_window_find(edit->old_text, len, 0, SHOWN_CHARS, &w) == 0;
     len = whole ? w.end : len < SHOWN_CHARS ? len : SHOWN_CHARS;
     for (size_t i = 0; i < len && b.err == 0; i++)
         px_buf_add(&b, edit->old_text[i] == '\n' ? "\\n" : &edit->old_text[i], edit->old_text[i] == '\n' ? 2 : 1);
-    return px_words_short(lines, b.len, PX_WORDS_SHORT, out);
+    return px_files_error_short(lines, b.len, PX_WORDS_SHORT, out);
 }
 
 /* What may be why: a model writes \n whatever the file has. */
@@ -68,7 +68,7 @@ static const char *line_ends(const struct px_buf *file, const struct px_files_ed
 static int no_match(const char *path, const struct px_buf *file, const struct px_files_edit *edit, uint64_t n, struct px_err *e)
 {
     char name[PX_WORDS_SHORT], text[PX_WORDS_SHORT];
-    px_words_short(path, strlen(path), PX_WORDS_SHORT, name);
+    px_files_error_short(path, strlen(path), PX_WORDS_SHORT, name);
     if (edit->old_len == 0)
         (void)px_fail(e, PX_E_EDIT, 0, "Cannot edit '%s': the text to replace is empty.", name);
     else if (n == 0)
@@ -93,15 +93,15 @@ static int read_old(const struct px_files *f, const char *path, struct work *w, 
 {
     struct px_window window;
     uint64_t max = w->place.root->max_bytes;
-    px_auto_fd int fd = px_resolve_open(f, path, &w->place, &w->st, e);
+    px_auto_fd int fd = px_files_resolve_open(f, path, &w->place, &w->st, e);
     if (fd < 0)
         return -1;
     w->old = PX_BUF(SIZE_MAX / 2);
     int r = px_read_whole(fd, (uint64_t)w->st.st_size, max, &w->old.data, &w->old.len);
     if (r < 0)
-        return px_words_sys(f, "read", path, r, e);
+        return px_files_error_sys(f, "read", path, r, e);
     w->old.cap = w->old.len + 1;
-    return px_window_find(w->old.data, w->old.len, 0, 0, &window) < 0 ? px_words_not_text("read", path, e) : 0;
+    return px_files_window_find(w->old.data, w->old.len, 0, 0, &window) < 0 ? px_files_error_not_text("read", path, e) : 0;
 }
 
 static int apply_one(const char *path, const struct px_files_edit *edit, struct work *w, struct px_err *e)
@@ -109,24 +109,24 @@ static int apply_one(const char *path, const struct px_files_edit *edit, struct 
     struct px_window window = {0};
     const struct px_buf *from = w->new.data ? &w->new : &w->old;
     px_auto_buf struct px_buf out = PX_BUF(w->place.root->max_bytes);
-    if (px_window_find(edit->new_text, edit->new_len, 0, 0, &window) < 0)
-        return px_words_not_text("write", path, e);
+    if (px_files_window_find(edit->new_text, edit->new_len, 0, 0, &window) < 0)
+        return px_files_error_not_text("write", path, e);
     w->done.new_chars += window.total;
     uint64_t n = px_edit_apply(px_buf_text(from), from->len, edit, &out);
     if (n != 1)
         return no_match(path, from, edit, n, e);
-    (void)px_window_find(edit->old_text, edit->old_len, 0, 0, &window);
+    (void)px_files_window_find(edit->old_text, edit->old_len, 0, 0, &window);
     w->done.old_chars += window.total;
     if (out.err == -E2BIG)
-        return px_words_too_large("write", path, from->len - edit->old_len + edit->new_len, w->place.root->max_bytes,
+        return px_files_error_too_large("write", path, from->len - edit->old_len + edit->new_len, w->place.root->max_bytes,
                                   e);
     if (out.err < 0)
-        return px_words_memory(e);
+        return px_files_error_memory(e);
     px_buf_done(&w->new);
     w->new = out;
     out = PX_BUF(0);
     if (!w->new.data && px_buf_add(&w->new, "", 0) < 0)
-        return px_words_memory(e);
+        return px_files_error_memory(e);
     return 0;
 }
 
@@ -136,30 +136,30 @@ static int make_diff(struct work *w, struct px_err *e)
     struct px_diff_side before = {px_buf_text(&w->old), w->old.len, 0100644},
                         after = {px_buf_text(&w->new), w->new.len, 0100644};
     struct px_window window = {0};
-    w->done.path = px_resolve_name(&w->place);
+    w->done.path = px_files_resolve_name(&w->place);
     if (!w->done.path)
-        return px_words_memory(e);
-    if (px_diff_write(w->done.path, &before, &after, PX_DIFF_PLAIN, &out) < 0)
-        return px_words_memory(e);
+        return px_files_error_memory(e);
+    if (px_unified_write(w->done.path, &before, &after, PX_DIFF_PLAIN, &out) < 0)
+        return px_files_error_memory(e);
     w->done.diff = px_buf_take(&out);
     /* Valid texts, but a piece of a character may have been replaced: the whole is looked at once more. */
-    if (px_window_find(w->new.data, w->new.len, 0, 0, &window) < 0)
-        return px_words_not_text("write", w->done.path, e);
+    if (px_files_window_find(w->new.data, w->new.len, 0, 0, &window) < 0)
+        return px_files_error_not_text("write", w->done.path, e);
     w->done.chars = window.total;
-    return w->done.diff ? 0 : px_words_memory(e);
+    return w->done.diff ? 0 : px_files_error_memory(e);
 }
 
 static int edit_file(const struct px_files *f, const char *path, const struct px_files_edit *edits, size_t count,
                      bool dry_run, struct work *w, struct px_err *e)
 {
-    if (px_spot_allow(f, path, 0, &w->place, e) < 0 || read_old(f, path, w, e) < 0)
+    if (px_files_target_allow(f, path, 0, &w->place, e) < 0 || read_old(f, path, w, e) < 0)
         return -1;
     for (size_t i = 0; i < count; i++)
         if (apply_one(path, &edits[i], w, e) < 0)
             return -1;
     if (make_diff(w, e) < 0)
         return -1;
-    return dry_run ? 0 : px_write_place(f, path, &w->place, &w->st, w->new.data, w->new.len, e);
+    return dry_run ? 0 : px_files_write_place(f, path, &w->place, &w->st, w->new.data, w->new.len, e);
 }
 
 int px_files_edit(const struct px_files *files, const char *path, const struct px_files_edit *edits, size_t count,

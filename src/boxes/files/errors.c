@@ -63,7 +63,7 @@ int px_files_message(const struct px_err *error, char **ret_text, struct px_err 
     add_message(&out, error);
     char *text = px_buf_take(&out);
     if (!text)
-        return px_words_memory(e);
+        return px_files_error_memory(e);
     *ret_text = text;
     return 0;
 }
@@ -130,14 +130,14 @@ int px_files_error_json(const struct px_files *files, const struct px_err *error
     px_buf_putc(&out, '\n');
     char *text = message.err < 0 ? NULL : px_buf_take(&out);
     if (!text)
-        return px_words_memory(e);
+        return px_files_error_memory(e);
     *ret_json = text;
     return 0;
 }
 
 /* ---- the errors ---- */
 
-const char *px_words_short(const char *text, size_t len, size_t max, char out[PX_WORDS_SHORT])
+const char *px_files_error_short(const char *text, size_t len, size_t max, char out[PX_WORDS_SHORT])
 {
     struct px_buf b = {.data = out, .cap = PX_WORDS_SHORT, .max = max < PX_WORDS_SHORT - 4 ? max : PX_WORDS_SHORT - 4};
     out[0] = '\0';
@@ -149,7 +149,7 @@ const char *px_words_short(const char *text, size_t len, size_t max, char out[PX
 
 static const char *short_path(const char *path, char out[PX_WORDS_SHORT])
 {
-    return px_words_short(path, strlen(path), PX_WORDS_SHORT, out);
+    return px_files_error_short(path, strlen(path), PX_WORDS_SHORT, out);
 }
 
 /* "a, b" or "none", cut between names when there are too many. */
@@ -199,38 +199,38 @@ static const char *rules(const struct px_files *f, char out[LINE_MAX_BYTES])
     return out[0] ? out : "none";
 }
 
-int px_words_outside(const struct px_files *f, const char *path, size_t len, struct px_err *e)
+int px_files_error_outside(const struct px_files *f, const char *path, size_t len, struct px_err *e)
 {
     char text[PX_WORDS_SHORT], line[LINE_MAX_BYTES], all[LINE_MAX_BYTES];
-    px_words_short(path, len, PX_WORDS_SHORT, text);
+    px_files_error_short(path, len, PX_WORDS_SHORT, text);
     (void)px_fail(e, PX_E_OUTSIDE, 0, "Cannot access '%s': path is outside sandbox.", text);
     return px_fix(e, "Readable paths: %s\nRoots: %s", names(f, false, line), rules(f, all));
 }
 
-int px_words_read_only(const struct px_files *f, const char *path, struct px_err *e)
+int px_files_error_read_only(const struct px_files *f, const char *path, struct px_err *e)
 {
     char text[PX_WORDS_SHORT], line[LINE_MAX_BYTES], all[LINE_MAX_BYTES];
     (void)px_fail(e, PX_E_READ_ONLY, 0, "Cannot write to '%s': path is read-only.", short_path(path, text));
     return px_fix(e, "Writable paths: %s\nRoots: %s", names(f, true, line), rules(f, all));
 }
 
-int px_words_not_writable(const struct px_files *f, const struct px_place *place, const char *path, struct px_err *e)
+int px_files_error_not_writable(const struct px_files *f, const struct px_place *place, const char *path, struct px_err *e)
 {
-    (void)px_words_read_only(f, path, e);
+    (void)px_files_error_read_only(f, path, e);
     return place->root->writable ? px_why(e, "What lies in a .git is protected: the host's git obeys it.") : -1;
 }
 
-int px_words_below_file(const struct px_files *f, const struct px_root *root, const char *path, struct px_err *e)
+int px_files_error_below_file(const struct px_files *f, const struct px_root *root, const char *path, struct px_err *e)
 {
     char text[PX_WORDS_SHORT];
     if (!root->writable)
-        return px_words_read_only(f, path, e);
+        return px_files_error_read_only(f, path, e);
     (void)px_fail(e, PX_E_NOT_FILE, 0, "Cannot write to '%s': a part of its path is no directory.",
                   short_path(path, text));
     return px_why(e, "Nothing can lie below a file.");
 }
 
-int px_words_suffix(const struct px_root *root, const char *path, struct px_err *e)
+int px_files_error_suffix(const struct px_root *root, const char *path, struct px_err *e)
 {
     char text[PX_WORDS_SHORT], line[LINE_MAX_BYTES];
     struct px_buf b = {.data = line, .cap = sizeof line, .max = sizeof line - 6};
@@ -242,7 +242,7 @@ int px_words_suffix(const struct px_root *root, const char *path, struct px_err 
     return px_fix(e, "Allowed suffixes: %s", line);
 }
 
-int px_words_too_large(const char *verb, const char *path, uint64_t size, uint64_t limit, struct px_err *e)
+int px_files_error_too_large(const char *verb, const char *path, uint64_t size, uint64_t limit, struct px_err *e)
 {
     char text[PX_WORDS_SHORT];
     (void)px_fail(e, PX_E_TOO_LARGE, 0, "Cannot %s '%s': file too large (%ju bytes).", verb, short_path(path, text),
@@ -250,25 +250,25 @@ int px_words_too_large(const char *verb, const char *path, uint64_t size, uint64
     return px_fix(e, "Maximum allowed: %ju bytes", (uintmax_t)limit);
 }
 
-int px_words_not_text(const char *verb, const char *path, struct px_err *e)
+int px_files_error_not_text(const char *verb, const char *path, struct px_err *e)
 {
     char text[PX_WORDS_SHORT];
     return px_fail(e, PX_E_NOT_TEXT, 0, "Cannot %s '%s': not UTF-8 text.", verb, short_path(path, text));
 }
 
-int px_words_memory(struct px_err *e)
+int px_files_error_memory(struct px_err *e)
 {
     return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
 }
 
-int px_words_sys(const struct px_files *f, const char *verb, const char *path, int err, struct px_err *e)
+int px_files_error_sys(const struct px_files *f, const char *verb, const char *path, int err, struct px_err *e)
 {
     char text[PX_WORDS_SHORT];
     short_path(path, text);
     switch (err) {
     case -EXDEV:
     case -ELOOP:
-        return px_words_outside(f, path, strlen(path), e);
+        return px_files_error_outside(f, path, strlen(path), e);
     case -ENOENT:
     case -ENOTDIR:
         return px_fail(e, PX_E_NO_FILE, 0, "File not found: %s", text);
@@ -277,7 +277,7 @@ int px_words_sys(const struct px_files *f, const char *verb, const char *path, i
     case -EEXIST:
         return px_fail(e, PX_E_EXISTS, 0, "Cannot %s to '%s': it already exists.", verb, text);
     case -ENOMEM:
-        return px_words_memory(e);
+        return px_files_error_memory(e);
     default:
         return px_fail(e, PX_E_FILE_IO, err, "Cannot %s '%s': %s.", verb, text, px_errno_text(err));
     }

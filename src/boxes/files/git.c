@@ -93,7 +93,7 @@ static int follow_text(const struct px_root *root, const char *dir, const char *
     if (px_fmt(place.rel, sizeof place.rel, "%s%s%s", dir, dir[0] ? "/" : "", text) < 0)
         return -ENAMETOOLONG;
     px_auto_fd int plain = px_open_in_root(root->fd, place.rel, O_PATH, 0);
-    int r = px_resolve_links(&place, false);
+    int r = px_files_resolve_links(&place, false);
     if (r >= 0)
         memcpy(out, place.rel, strlen(place.rel) + 1);
     return r < 0 ? r : plain == -ELOOP;

@@ -53,7 +53,7 @@ static int read_path(const struct field *field, const json_t *value, const struc
                      struct px_err *e)
 {
     if (json_is_string(value) && strlen(json_string_value(value)) != json_string_length(value))
-        return px_words_outside(files, json_string_value(value), json_string_length(value), e);
+        return px_files_error_outside(files, json_string_value(value), json_string_length(value), e);
     return read_text(field, value, files, r, e);
 }
 
@@ -188,7 +188,7 @@ int px_files_call_json(const struct px_files *files, const char *op, const char 
     struct request *r = calloc(1, sizeof *r);
     int result = -1;
     if (!r) {
-        (void)px_words_memory(e);
+        (void)px_files_error_memory(e);
     } else if (read_request(files, doc, r, e) == 0) {
         r->ask.op = op;
         result = px_files_call(files, &r->ask, ret_answer, e);

@@ -120,7 +120,7 @@ static int run_with(const struct px_files *f, struct gather *g, struct px_files_
 {
     px_auto_free struct px_walk *w = calloc(1, sizeof *w);
     if (!w)
-        return px_words_memory(e);
+        return px_files_error_memory(e);
     w->visit = visit;
     w->directories = g->query->directories;
     w->kinds_only = g->query->names_only || g->needle;  /* a file that is searched is opened and asked itself */
@@ -199,7 +199,7 @@ static int search_open(struct px_walk *w, int fd, const struct px_root *root, co
         return r;
     g->bytes -= len < g->bytes ? len : g->bytes;
     if (r < 0 || memchr(data, '\0', len < BINARY_LOOK ? len : BINARY_LOOK) ||
-        px_window_find(data, len, 0, 0, &window) < 0) {
+        px_files_window_find(data, len, 0, 0, &window) < 0) {
         g->out.files_skipped++;
         return 0;
     }
@@ -230,7 +230,7 @@ static int search_one(struct px_walk *w, const struct px_root *root, const char 
     struct px_place place;
     if (!path)
         return -ENOMEM;
-    fd = px_resolve_open(w->files, path, &place, &now, NULL);
+    fd = px_files_resolve_open(w->files, path, &place, &now, NULL);
     if (fd < 0 || now.st_size > SEARCH_FILE_MAX) {
         g->out.files_skipped++;
         return 0;
@@ -250,7 +250,7 @@ int px_files_search(const struct px_files *files, const struct px_files_query *q
     }
     px_auto_free char *needle = strdup(query->text);
     if (!needle)
-        return px_words_memory(e);
+        return px_files_error_memory(e);
     if (query->ignore_case)
         lower(needle, len);
     g.needle = needle;

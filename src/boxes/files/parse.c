@@ -57,7 +57,7 @@ static int parse_one(const char *word, struct words *w, struct px_files_root *ro
 {
     w->text = strdup(word);
     if (!w->text)
-        return px_words_memory(e);
+        return px_files_error_memory(e);
     char *equals = strchr(w->text, '=');
     if (!equals || equals[1] == '\0') {
         (void)px_fail(e, PX_E_ROOT, 0, "--root '%s' does not say which directory", word);
@@ -93,7 +93,7 @@ int px_files_parse(const char *const *words, size_t count, bool git_writable, st
         for (i = 0; i < count; i++)
             free(w[i].text);
     } else {
-        (void)px_words_memory(e);
+        (void)px_files_error_memory(e);
     }
     free(w);
     free(roots);

@@ -43,7 +43,7 @@ static int64_t walk_chars(const char *data, size_t len, size_t *at, uint64_t max
     return (int64_t)chars;
 }
 
-int px_window_find(const char *data, size_t len, uint64_t offset, uint64_t max, struct px_window *ret)
+int px_files_window_find(const char *data, size_t len, uint64_t offset, uint64_t max, struct px_window *ret)
 {
     size_t at = 0;
     int64_t before = walk_chars(data, len, &at, offset);
@@ -123,17 +123,17 @@ int px_files_read(const struct px_files *files, const char *path, uint64_t offse
     struct px_window window = {0};
     struct px_files_text text = {0};
     struct stat st;
-    px_auto_fd int fd = px_resolve_open(files, path, &place, &st, e);
+    px_auto_fd int fd = px_files_resolve_open(files, path, &place, &st, e);
     if (fd < 0)
         return -1;
     int r = px_read_whole(fd, (uint64_t)st.st_size, place.root->max_bytes, &text.data, &text.len);
     if (r == -EFBIG)
-        return px_words_too_large("read", path, place.root->max_bytes + 1, place.root->max_bytes, e);
+        return px_files_error_too_large("read", path, place.root->max_bytes + 1, place.root->max_bytes, e);
     if (r < 0)
-        return px_words_sys(files, "read", path, r, e);
-    if (px_window_find(text.data, text.len, offset, max_chars, &window) < 0) {
+        return px_files_error_sys(files, "read", path, r, e);
+    if (px_files_window_find(text.data, text.len, offset, max_chars, &window) < 0) {
         px_files_text_done(&text);
-        return px_words_not_text("read", path, e);
+        return px_files_error_not_text("read", path, e);
     }
     cut(&text, &window);
     *ret_text = text;

@@ -48,7 +48,7 @@ static int add_part(char *out, size_t *len, const char *part, size_t part_len)
     return 0;
 }
 
-bool px_resolve_goes_up(const char *path)
+bool px_files_resolve_goes_up(const char *path)
 {
     for (const char *at = path; (at = strstr(at, "..")); at += 2)
         if ((at == path || at[-1] == '/' || at[-1] == ':') && (at[2] == '\0' || at[2] == '/'))
@@ -56,7 +56,7 @@ bool px_resolve_goes_up(const char *path)
     return false;
 }
 
-int px_resolve_normal(const struct px_files *f, const char *path, char out[PATH_MAX])
+int px_files_resolve_normal(const struct px_files *f, const char *path, char out[PATH_MAX])
 {
     size_t colon = name_before_colon(f, path), len = 0;
     if (path[0] == '/' || path[0] == '~' || path[0] == '\0')
@@ -78,9 +78,9 @@ int px_resolve_normal(const struct px_files *f, const char *path, char out[PATH_
     return 0;
 }
 
-int px_resolve_split(const struct px_files *f, const char *path, struct px_place *ret)
+int px_files_resolve_split(const struct px_files *f, const char *path, struct px_place *ret)
 {
-    int r = px_resolve_normal(f, path, ret->rel);
+    int r = px_files_resolve_normal(f, path, ret->rel);
     if (r < 0)
         return r;
     size_t len = strlen(ret->rel);
@@ -183,7 +183,7 @@ static int walk_links(struct walk *w, bool keep_last)
     return r;
 }
 
-int px_resolve_links(struct px_place *place, bool keep_last)
+int px_files_resolve_links(struct px_place *place, bool keep_last)
 {
     struct walk *w = malloc(sizeof *w);
     if (!w)
@@ -203,22 +203,22 @@ int px_resolve_links(struct px_place *place, bool keep_last)
     return r;
 }
 
-const char *px_resolve_rel(const struct px_place *place)
+const char *px_files_resolve_rel(const struct px_place *place)
 {
     return place->rel[0] ? place->rel : ".";
 }
 
-int px_resolve_place(const struct px_files *f, const char *path, unsigned flags, struct px_place *ret)
+int px_files_resolve_place(const struct px_files *f, const char *path, unsigned flags, struct px_place *ret)
 {
     bool keep_last = flags & PX_RESOLVE_KEEP_LAST;
-    int r = px_resolve_split(f, path, ret);
+    int r = px_files_resolve_split(f, path, ret);
     if (r < 0)
         return r;
-    px_auto_fd int fd = px_open_in_root(ret->root->fd, px_resolve_rel(ret), O_PATH | (keep_last ? O_NOFOLLOW : 0), 0);
-    return fd >= 0 ? 0 : px_resolve_links(ret, keep_last);
+    px_auto_fd int fd = px_open_in_root(ret->root->fd, px_files_resolve_rel(ret), O_PATH | (keep_last ? O_NOFOLLOW : 0), 0);
+    return fd >= 0 ? 0 : px_files_resolve_links(ret, keep_last);
 }
 
-char *px_resolve_name(const struct px_place *place)
+char *px_files_resolve_name(const struct px_place *place)
 {
     size_t name = place->root->name_len, rel = strlen(place->rel);
     char *out = malloc(name + rel + 2);
@@ -237,36 +237,36 @@ char *px_resolve_name(const struct px_place *place)
 static int open_file(const struct px_files *f, const char *path, struct px_place *ret)
 {
     int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY, fd = -ELOOP;
-    int r = px_resolve_split(f, path, ret);
+    int r = px_files_resolve_split(f, path, ret);
     if (r < 0)
         return r;
     for (int i = 0; i < TRIES; i++) {
-        fd = px_open_in_root(ret->root->fd, px_resolve_rel(ret), flags, 0);
+        fd = px_open_in_root(ret->root->fd, px_files_resolve_rel(ret), flags, 0);
         if (fd != -ELOOP && fd != -EAGAIN)
             return fd;
-        r = px_resolve_place(f, path, 0, ret);
+        r = px_files_resolve_place(f, path, 0, ret);
         if (r < 0)
             return r;
     }
     return fd;
 }
 
-int px_resolve_open(const struct px_files *f, const char *path, struct px_place *ret, struct stat *ret_st,
+int px_files_resolve_open(const struct px_files *f, const char *path, struct px_place *ret, struct stat *ret_st,
                     struct px_err *e)
 {
     px_auto_fd int fd = open_file(f, path, ret);
     if (fd < 0)                 /* ENXIO: a socket, or a device that nobody serves */
-        return px_words_sys(f, "read", path, fd == -ENXIO ? -EISDIR : fd, e);
+        return px_files_error_sys(f, "read", path, fd == -ENXIO ? -EISDIR : fd, e);
     *ret_st = (struct stat){0};
     int r = (int)px_sys(SYS_fstat, fd, ret_st); /* the C library asks by an empty path, which costs more */
     if (r < 0)
-        return px_words_sys(f, "read", path, r, e);
+        return px_files_error_sys(f, "read", path, r, e);
     if (!S_ISREG(ret_st->st_mode))
-        return px_words_sys(f, "read", path, -EISDIR, e);
+        return px_files_error_sys(f, "read", path, -EISDIR, e);
     if (!px_roots_suffix_ok(ret->root, ret->rel))
-        return px_words_suffix(ret->root, path, e);
+        return px_files_error_suffix(ret->root, path, e);
     if ((uint64_t)ret_st->st_size > ret->root->max_bytes)
-        return px_words_too_large("read", path, (uint64_t)ret_st->st_size, ret->root->max_bytes, e);
+        return px_files_error_too_large("read", path, (uint64_t)ret_st->st_size, ret->root->max_bytes, e);
     return px_fd_take(&fd);
 }
 
@@ -274,7 +274,7 @@ int px_files_open(const struct px_files *files, const char *path, int *ret_fd, s
 {
     struct px_place place;
     struct stat st;
-    int fd = px_resolve_open(files, path, &place, &st, e);
+    int fd = px_files_resolve_open(files, path, &place, &st, e);
     if (fd < 0)
         return -1;
     *ret_fd = fd;

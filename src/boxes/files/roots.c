@@ -64,7 +64,7 @@ int px_roots_add(struct px_files *f, const char *name, int fd, const struct px_r
     struct px_root *more = realloc(f->roots, (f->count + 1) * sizeof *more);
     if (!more) {
         (void)px_fd_close(fd);
-        return px_words_memory(e);
+        return px_files_error_memory(e);
     }
     f->roots = more;
     struct px_root *r = &more[f->count++];
@@ -73,7 +73,7 @@ int px_roots_add(struct px_files *f, const char *name, int fd, const struct px_r
     r->name_len = strlen(name);
     r->suffixes = like->suffixes ? copy_suffixes((const char *const *)like->suffixes) : NULL;
     if (!r->name || (like->suffixes && !r->suffixes))
-        return px_words_memory(e);
+        return px_files_error_memory(e);
     return 0;
 }
 
@@ -243,7 +243,7 @@ int px_files_new(const struct px_files_root *roots, size_t count, struct px_file
     }
     px_auto(px_files) struct px_files *f = calloc(1, sizeof *f);
     if (!f)
-        return px_words_memory(e);
+        return px_files_error_memory(e);
     for (size_t i = 0; i < count; i++)
         if (add_requested(f, &roots[i], e) < 0)
             return -1;
@@ -259,27 +259,27 @@ int px_files_new(const struct px_files_root *roots, size_t count, struct px_file
 static int grant(const struct px_files *parent, struct px_files *f, const char *path, bool write, bool make, struct px_err *e)
 {
     struct px_place place;
-    int r = px_resolve_goes_up(path) ? -EXDEV : px_resolve_place(parent, path, 0, &place);
+    int r = px_files_resolve_goes_up(path) ? -EXDEV : px_files_resolve_place(parent, path, 0, &place);
     if (r < 0)
-        return px_words_sys(parent, "access", path, r, e);
-    if (write && !px_spot_writable(&place))
-        return px_words_not_writable(parent, &place, path, e);
-    int fd = px_open_in_root(place.root->fd, px_resolve_rel(&place), O_PATH | O_DIRECTORY, 0);
+        return px_files_error_sys(parent, "access", path, r, e);
+    if (write && !px_files_target_writable(&place))
+        return px_files_error_not_writable(parent, &place, path, e);
+    int fd = px_open_in_root(place.root->fd, px_files_resolve_rel(&place), O_PATH | O_DIRECTORY, 0);
     if (fd == -ENOENT && make) {
         if (px_files_make_directory(parent, path, e) < 0)
             return -1;
-        fd = px_open_in_root(place.root->fd, px_resolve_rel(&place), O_PATH | O_DIRECTORY, 0);
+        fd = px_open_in_root(place.root->fd, px_files_resolve_rel(&place), O_PATH | O_DIRECTORY, 0);
     }
     if (fd == -ENOTDIR) {
         (void)px_fail(e, PX_E_ROOT, 0, "'%s' is not a directory", path);
         return px_why(e, "What a child may use is named by directories.");
     }
     if (fd < 0)
-        return px_words_sys(parent, "access", path, fd, e);
-    px_auto_free char *name = px_resolve_name(&place);
+        return px_files_error_sys(parent, "access", path, fd, e);
+    px_auto_free char *name = px_files_resolve_name(&place);
     if (!name) {
         (void)px_fd_close(fd);
-        return px_words_memory(e);
+        return px_files_error_memory(e);
     }
     if (place.rel[0] == '\0')
         name[place.root->name_len] = '\0';      /* without the slash of "name/" */
@@ -334,7 +334,7 @@ int px_files_derive(const struct px_files *parent, const struct px_files_narrow 
 {
     px_auto(px_files) struct px_files *f = calloc(1, sizeof *f);
     if (!f)
-        return px_words_memory(e);
+        return px_files_error_memory(e);
     if ((narrow->inherit && inherit(parent, f, e) < 0) || grant_all(parent, f, narrow->read, false, false, e) < 0 ||
         grant_all(parent, f, narrow->write, true, !narrow->read_only, e) < 0)
         return -1;

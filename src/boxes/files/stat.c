@@ -29,13 +29,13 @@ static void add_rules(const struct px_place *place, struct px_files_stat *st)
 {
     bool suffix = st->kind == PX_FILES_DIRECTORY || px_roots_suffix_ok(place->root, place->rel);
     st->readable = suffix && st->kind != PX_FILES_OTHER && st->size <= place->root->max_bytes;
-    st->writable = suffix && st->kind != PX_FILES_OTHER && px_spot_writable(place);
+    st->writable = suffix && st->kind != PX_FILES_OTHER && px_files_target_writable(place);
 }
 
 static int look(const struct px_place *place, struct px_files_stat *ret)
 {
     struct statx sx = {0};
-    px_auto_fd int fd = px_open_in_root(place->root->fd, px_resolve_rel(place), O_PATH, 0);
+    px_auto_fd int fd = px_open_in_root(place->root->fd, px_files_resolve_rel(place), O_PATH, 0);
     if (fd < 0)
         return fd;
     if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &sx) < 0)
@@ -56,17 +56,17 @@ int px_files_resolve(const struct px_files *files, const char *path, char **ret_
 {
     struct px_place place;
     struct px_files_stat st = {0};
-    int r = px_resolve_place(files, path, 0, &place);
+    int r = px_files_resolve_place(files, path, 0, &place);
     if (r >= 0) {
         r = look(&place, &st);
         r = r == -ENOENT || r == -ENOTDIR ? 0 : r;
     }
     if (r < 0)
-        return px_words_sys(files, "access", path, r, e);
+        return px_files_error_sys(files, "access", path, r, e);
     add_rules(&place, &st);
-    char *name = px_resolve_name(&place);
+    char *name = px_files_resolve_name(&place);
     if (!name)
-        return px_words_memory(e);
+        return px_files_error_memory(e);
     *ret_path = name;
     if (ret_stat)
         *ret_stat = st;
@@ -77,11 +77,11 @@ int px_files_stat(const struct px_files *files, const char *path, struct px_file
 {
     struct px_place place;
     struct px_files_stat st = {0};
-    int r = px_resolve_place(files, path, 0, &place);
+    int r = px_files_resolve_place(files, path, 0, &place);
     if (r >= 0)
         r = look(&place, &st);
     if (r < 0)
-        return px_words_sys(files, "access", path, r, e);
+        return px_files_error_sys(files, "access", path, r, e);
     add_rules(&place, &st);
     *ret_stat = st;
     return 0;

@@ -16,7 +16,7 @@
 
 enum { NOREPLACE = 1 /* RENAME_NOREPLACE, which not every libc's header has */ };
 
-void px_spot_done(struct px_spot *spot)
+void px_files_target_done(struct px_files_target *spot)
 {
     spot->dir = px_fd_close(spot->dir);
 }
@@ -63,7 +63,7 @@ static bool is_empty(int dir)
 }
 
 /* Whoever owns the directory can put another in the place of the new one: only one with nothing in it is given away. */
-int px_spot_make_dir(int dir, const char *name)
+int px_files_target_make_dir(int dir, const char *name)
 {
     if (mkdirat(dir, name, 0777) < 0)
         return errno == EEXIST ? 0 : -errno;
@@ -83,7 +83,7 @@ static int make_directories(int fd, const char *rel, size_t from, size_t to)
         if (next == 0) {
             memcpy(part, rel + from, n);
             part[n] = '\0';
-            next = px_spot_make_dir(fd, part);
+            next = px_files_target_make_dir(fd, part);
             next = next < 0 ? next : px_open_in_root(fd, part, O_PATH | O_DIRECTORY, 0);
         }
         (void)px_fd_close(fd);
@@ -93,12 +93,12 @@ static int make_directories(int fd, const char *rel, size_t from, size_t to)
     return fd;
 }
 
-int px_spot_open(const struct px_place *place, bool make, struct px_spot *ret)
+int px_files_target_open(const struct px_place *place, bool make, struct px_files_target *ret)
 {
     const char *slash = strrchr(place->rel, '/');
     const char *name = slash ? slash + 1 : place->rel;
     size_t dir_len = slash ? (size_t)(slash - place->rel) : 0, at;
-    struct px_spot spot = {.dir = -EBADF};
+    struct px_files_target spot = {.dir = -EBADF};
     if (name[0] == '\0')
         return -EISDIR;
     if (px_fmt(spot.name, sizeof spot.name, "%s", name) < 0)
@@ -108,7 +108,7 @@ int px_spot_open(const struct px_place *place, bool make, struct px_spot *ret)
         if (make) {
             spot.dir = make_directories(spot.dir, place->rel, at, dir_len);
         } else {
-            px_spot_done(&spot);
+            px_files_target_done(&spot);
             return -ENOENT;
         }
     }
@@ -119,31 +119,31 @@ int px_spot_open(const struct px_place *place, bool make, struct px_spot *ret)
     return 0;
 }
 
-bool px_spot_writable(const struct px_place *place)
+bool px_files_target_writable(const struct px_place *place)
 {
     return place->root->writable && !(place->root->protect_git && px_git_protects(place));
 }
 
-int px_spot_allow(const struct px_files *f, const char *path, unsigned flags, struct px_place *ret, struct px_err *e)
+int px_files_target_allow(const struct px_files *f, const char *path, unsigned flags, struct px_place *ret, struct px_err *e)
 {
-    int r = px_resolve_place(f, path, flags, ret);
+    int r = px_files_resolve_place(f, path, flags, ret);
     if (r == -ENOTDIR)
-        return px_words_below_file(f, ret->root, path, e);
+        return px_files_error_below_file(f, ret->root, path, e);
     if (r < 0)
-        return px_words_sys(f, "write", path, r, e);
-    if (!px_spot_writable(ret))
-        return px_words_not_writable(f, ret, path, e);
+        return px_files_error_sys(f, "write", path, r, e);
+    if (!px_files_target_writable(ret))
+        return px_files_error_not_writable(f, ret, path, e);
     if (ret->rel[0] == '\0')
-        return px_words_sys(f, "write", path, -EISDIR, e);
+        return px_files_error_sys(f, "write", path, -EISDIR, e);
     return 0;
 }
 
 /* ---- the file beside it ---- */
 
-int px_temp_open(const struct px_spot *spot, mode_t mode, struct px_temp *ret)
+int px_files_temp_open(const struct px_files_target *spot, mode_t mode, struct px_files_temp *ret)
 {
     unsigned long long random;
-    struct px_temp temp;
+    struct px_files_temp temp;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
         return -EIO;
     (void)px_fmt(temp.name, sizeof temp.name, ".px-%016llx.tmp", random);
@@ -152,25 +152,25 @@ int px_temp_open(const struct px_spot *spot, mode_t mode, struct px_temp *ret)
         return temp.fd;
     int r = take_owner(spot->dir, temp.fd);
     if (r < 0)
-        px_temp_drop(&temp, spot);
+        px_files_temp_drop(&temp, spot);
     else
         *ret = temp;
     return r;
 }
 
-void px_temp_drop(struct px_temp *temp, const struct px_spot *spot)
+void px_files_temp_drop(struct px_files_temp *temp, const struct px_files_target *spot)
 {
     temp->fd = px_fd_close(temp->fd);
     (void)unlinkat(spot->dir, temp->name, 0);
 }
 
-int px_temp_commit(struct px_temp *temp, const struct px_spot *spot, bool replace)
+int px_files_temp_commit(struct px_files_temp *temp, const struct px_files_target *spot, bool replace)
 {
     int r = fdatasync(temp->fd) < 0 && errno != EINVAL ? -errno : 0;    /* EINVAL: this file system has no such thing */
     if (r >= 0)
         r = (int)px_sys(SYS_renameat2, spot->dir, temp->name, spot->dir, spot->name, replace ? 0 : NOREPLACE);
     if (r < 0) {
-        px_temp_drop(temp, spot);
+        px_files_temp_drop(temp, spot);
         return r;
     }
     temp->fd = px_fd_close(temp->fd);

@@ -569,7 +569,7 @@ TEST_DEADLINE(a_tree_that_never_ends_is_cut, 120)
     ASSERT_EQ(list.count, 1);
     ASSERT_STR(list.truncated, "too deep");
     px_files_entries_done(&list);
-    ASSERT_OK(px_tree_empty(s.two));
+    ASSERT_OK(px_kernel_tree_empty(s.two));
 }
 
 TEST(searches_find_lines)

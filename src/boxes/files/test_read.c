@@ -34,7 +34,7 @@ TEST(windows_count_characters)
     };
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
         struct px_window w;
-        ASSERT_OK(px_window_find(rows[i].text, strlen(rows[i].text), rows[i].offset, rows[i].max, &w));
+        ASSERT_OK(px_files_window_find(rows[i].text, strlen(rows[i].text), rows[i].offset, rows[i].max, &w));
         ASSERT_EQ(w.total, rows[i].total);
         ASSERT_EQ(w.end - w.begin, strlen(rows[i].part));
         ASSERT(memcmp(rows[i].text + w.begin, rows[i].part, w.end - w.begin) == 0);
@@ -47,13 +47,13 @@ TEST(what_is_not_utf8_is_refused_wherever_it_is)
     struct px_window w;
     for (size_t at = 0; at < sizeof text; at += 61) {
         memset(text, 'a', sizeof text);
-        ASSERT_OK(px_window_find(text, sizeof text, 3, 5, &w));
+        ASSERT_OK(px_files_window_find(text, sizeof text, 3, 5, &w));
         text[at] = (char)0xff;
-        ASSERT_EQ(px_window_find(text, sizeof text, 3, 5, &w), -EILSEQ);
+        ASSERT_EQ(px_files_window_find(text, sizeof text, 3, 5, &w), -EILSEQ);
     }
-    ASSERT_EQ(px_window_find("\xc3", 1, 0, 1, &w), -EILSEQ);
-    ASSERT_EQ(px_window_find("\xed\xa0\x80", 3, 0, 1, &w), -EILSEQ);
-    ASSERT_OK(px_window_find("\0a", 2, 0, 9, &w));
+    ASSERT_EQ(px_files_window_find("\xc3", 1, 0, 1, &w), -EILSEQ);
+    ASSERT_EQ(px_files_window_find("\xed\xa0\x80", 3, 0, 1, &w), -EILSEQ);
+    ASSERT_OK(px_files_window_find("\0a", 2, 0, 9, &w));
     ASSERT_EQ(w.chars, 2);
 }
 
@@ -65,7 +65,7 @@ TEST(windows_are_right_at_the_edges_of_blocks)
         struct px_window w;
         memset(text, 'a', sizeof text);
         memcpy(text + at, EURO, 3);
-        ASSERT_OK(px_window_find(text, sizeof text, at, 1, &w));
+        ASSERT_OK(px_files_window_find(text, sizeof text, at, 1, &w));
         ASSERT_EQ(w.begin, at);
         ASSERT_EQ(w.end, at + 3);
         ASSERT_EQ(w.total, sizeof text - 2);

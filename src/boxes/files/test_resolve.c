@@ -77,7 +77,7 @@ TEST(a_text_becomes_a_root_and_a_path_below_it)
     (void)px_fd_close(dir);
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
         struct px_place p;
-        int r = px_resolve_split(f, rows[i].path, &p);
+        int r = px_files_resolve_split(f, rows[i].path, &p);
         if (r != (rows[i].root ? 0 : -EXDEV))
             FAIL("'%s' gave %d", rows[i].path, r);
         if (r == 0 && (strcmp(p.root->name, rows[i].root) != 0 || strcmp(p.rel, rows[i].rel) != 0))
@@ -97,7 +97,7 @@ TEST(a_text_that_is_too_long_is_refused)
         memset(text, 'a', len);
         memcpy(text, "output/", 7);
         text[len] = '\0';
-        ASSERT_EQ(px_resolve_split(f, text, &p), len < PATH_MAX ? 0 : -ENAMETOOLONG);
+        ASSERT_EQ(px_files_resolve_split(f, text, &p), len < PATH_MAX ? 0 : -ENAMETOOLONG);
     }
 }
 
@@ -135,7 +135,7 @@ TEST(links_lead_where_they_lead_if_it_is_inside)
     link_to(one, "././././sub/../sub", "long");
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
         struct px_place p;
-        int r = px_resolve_place(f, rows[i].path, 0, &p);
+        int r = px_files_resolve_place(f, rows[i].path, 0, &p);
         if (rows[i].rel ? r != 0 || strcmp(p.rel, rows[i].rel) != 0 : r != -EXDEV && r != -ELOOP)
             FAIL("'%s' gave %d, '%s'", rows[i].path, r, r == 0 ? p.rel : "");
     }
@@ -151,9 +151,9 @@ TEST(the_last_link_can_be_meant_itself)
     ASSERT_OK(symlinkat("sub", dir, "one/in"));
     ASSERT_OK(symlinkat("/etc", dir, "one/sub/out"));
     (void)px_fd_close(dir);
-    ASSERT_OK(px_resolve_place(f, "output/out", PX_RESOLVE_KEEP_LAST, &p));
+    ASSERT_OK(px_files_resolve_place(f, "output/out", PX_RESOLVE_KEEP_LAST, &p));
     ASSERT_STR(p.rel, "out");
-    ASSERT_OK(px_resolve_place(f, "output/in/out", PX_RESOLVE_KEEP_LAST, &p));
+    ASSERT_OK(px_files_resolve_place(f, "output/in/out", PX_RESOLVE_KEEP_LAST, &p));
     ASSERT_STR(p.rel, "sub/out");
-    ASSERT_EQ(px_resolve_place(f, "output/out/x", PX_RESOLVE_KEEP_LAST, &p), -EXDEV);
+    ASSERT_EQ(px_files_resolve_place(f, "output/out/x", PX_RESOLVE_KEEP_LAST, &p), -EXDEV);
 }

@@ -129,9 +129,9 @@ static bool follow(const struct tree *t, const char *rel, struct stat *st)
 {
     struct px_place place;
     char full[PATH_MAX];
-    if (px_fmt(full, sizeof full, "%s/%s", t->root->name, rel) < 0 || px_resolve_place(t->w->files, full, 0, &place) < 0)
+    if (px_fmt(full, sizeof full, "%s/%s", t->root->name, rel) < 0 || px_files_resolve_place(t->w->files, full, 0, &place) < 0)
         return false;
-    px_auto_fd int fd = px_open_in_root(place.root->fd, px_resolve_rel(&place), O_PATH, 0);
+    px_auto_fd int fd = px_open_in_root(place.root->fd, px_files_resolve_rel(&place), O_PATH, 0);
     return fd >= 0 && fstat(fd, st) == 0 && S_ISREG(st->st_mode);
 }
 
@@ -276,7 +276,7 @@ static int walk_inside(struct px_walk *w, const char *path, size_t *ret_found)
 static int walk_place(struct px_walk *w, const struct px_place *place)
 {
     struct stat st;
-    px_auto_fd int fd = px_open_in_root(place->root->fd, px_resolve_rel(place), O_PATH, 0);
+    px_auto_fd int fd = px_open_in_root(place->root->fd, px_files_resolve_rel(place), O_PATH, 0);
     if (fd < 0 || fstat(fd, &st) < 0)
         return fd < 0 ? fd : -errno;
     return S_ISDIR(st.st_mode) ? walk_root(w, place->root, place->rel, px_glob_start(&w->glob)) : -ENOTDIR;
@@ -289,17 +289,17 @@ static int walk_path(struct px_walk *w, const char *path, struct px_err *e)
     size_t found = 0;
     if (!path || strcmp(path, ".") == 0 || strcmp(path, "/") == 0 || path[0] == '\0')
         return walk_inside(w, "", &found);
-    int r = px_resolve_place(w->files, path, 0, &place);
+    int r = px_files_resolve_place(w->files, path, 0, &place);
     if (r >= 0)
         r = walk_place(w, &place);
     if (r == 0 || r == -EXDEV) {        /* a path that is only the beginning of roots' names has those in it */
-        int inside = px_resolve_normal(w->files, path, normal) == 0 ? walk_inside(w, normal, &found) : 0;
+        int inside = px_files_resolve_normal(w->files, path, normal) == 0 ? walk_inside(w, normal, &found) : 0;
         r = r == 0 || found ? inside : r;
     }
     if (r == -ENOTDIR)
         return px_fail(e, PX_E_NOT_FILE, 0, "Not a directory: %s",
-                       px_words_short(path, strlen(path), PX_WORDS_SHORT, text));
-    return r < 0 ? px_words_sys(w->files, "list", path, r, e) : r;
+                       px_files_error_short(path, strlen(path), PX_WORDS_SHORT, text));
+    return r < 0 ? px_files_error_sys(w->files, "list", path, r, e) : r;
 }
 
 /* ---- the query ---- */
@@ -308,7 +308,7 @@ static int bad_pattern(const char *pattern, int r, struct px_err *e)
 {
     char text[PX_WORDS_SHORT];
     (void)px_fail(e, PX_E_PATTERN, 0, "Cannot use pattern '%s': %s.",
-                  px_words_short(pattern, strlen(pattern), PX_WORDS_SHORT, text),
+                  px_files_error_short(pattern, strlen(pattern), PX_WORDS_SHORT, text),
                   r == -E2BIG ? "it is too long" : "it must be relative and stay inside");
     return px_fix(e, "Patterns are relative, such as *.md or **/*.md, without '..' and without a leading '/' or '~'");
 }
@@ -343,7 +343,7 @@ int px_walk_run(struct px_walk *w, const struct px_files *f, const struct px_fil
     struct px_err inner = {0};
     int r = walk_path(w, query->path, &inner);
     if (r < 0 && inner.code == 0)
-        return px_words_memory(e);
+        return px_files_error_memory(e);
     if (r < 0 && e)
         *e = inner;
     return r < 0 ? -1 : 0;

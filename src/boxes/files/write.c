@@ -34,25 +34,25 @@ static int take_over(int fd, const struct stat *old)
     return fchmod(fd, old->st_mode & 0777) < 0 ? -errno : 0;
 }
 
-static int fill(const struct px_spot *spot, const char *data, size_t len)
+static int fill(const struct px_files_target *spot, const char *data, size_t len)
 {
-    struct px_temp temp;
-    int r = px_temp_open(spot, spot->exists ? 0600 : 0666, &temp);
+    struct px_files_temp temp;
+    int r = px_files_temp_open(spot, spot->exists ? 0600 : 0666, &temp);
     if (r < 0)
         return r;
     r = px_write_full(temp.fd, data, len);
     if (r >= 0 && spot->exists)
         r = take_over(temp.fd, &spot->st);
     if (r < 0) {
-        px_temp_drop(&temp, spot);
+        px_files_temp_drop(&temp, spot);
         return r;
     }
-    return px_temp_commit(&temp, spot, true);
+    return px_files_temp_commit(&temp, spot, true);
 }
 
 /* A link or a pipe at the name was not there when the path was resolved, or is no file: never replaced. A file that its
  * owner has made read-only stays, too, although a new one in its place would need no right to it. */
-static int check_spot(const struct px_spot *spot)
+static int check_spot(const struct px_files_target *spot)
 {
     if (!spot->exists)
         return 0;
@@ -61,11 +61,11 @@ static int check_spot(const struct px_spot *spot)
     return faccessat(spot->dir, spot->name, W_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-int px_write_place(const struct px_files *f, const char *path, const struct px_place *place, const struct stat *was,
+int px_files_write_place(const struct px_files *f, const char *path, const struct px_place *place, const struct stat *was,
                    const char *data, size_t len, struct px_err *e)
 {
-    px_auto_spot struct px_spot spot = {.dir = -EBADF};
-    int r = px_spot_open(place, true, &spot);
+    px_auto_spot struct px_files_target spot = {.dir = -EBADF};
+    int r = px_files_target_open(place, true, &spot);
     if (r >= 0)
         r = check_spot(&spot);
     if (r == -ENOTDIR)
@@ -73,12 +73,12 @@ int px_write_place(const struct px_files *f, const char *path, const struct px_p
     if (r >= 0 && was && (!spot.exists || !is_same(&spot.st, was))) {
         char text[PX_WORDS_SHORT];
         (void)px_fail(e, PX_E_EDIT, 0, "Cannot edit '%s': the file changed meanwhile.",
-                      px_words_short(path, strlen(path), PX_WORDS_SHORT, text));
+                      px_files_error_short(path, strlen(path), PX_WORDS_SHORT, text));
         return px_fix(e, "Read the file again, then edit it.");
     }
     if (r >= 0)
         r = fill(&spot, data, len);
-    return r < 0 ? px_words_sys(f, "write", path, r, e) : 0;
+    return r < 0 ? px_files_error_sys(f, "write", path, r, e) : 0;
 }
 
 int px_files_write(const struct px_files *files, const char *path, const char *data, size_t len,
@@ -86,18 +86,18 @@ int px_files_write(const struct px_files *files, const char *path, const char *d
 {
     struct px_place place;
     struct px_window window;
-    if (px_spot_allow(files, path, 0, &place, e) < 0)
+    if (px_files_target_allow(files, path, 0, &place, e) < 0)
         return -1;
     if (!px_roots_suffix_ok(place.root, place.rel))
-        return px_words_suffix(place.root, path, e);
+        return px_files_error_suffix(place.root, path, e);
     if (len > place.root->max_bytes)
-        return px_words_too_large("write", path, len, place.root->max_bytes, e);
-    if (px_window_find(data, len, 0, 0, &window) < 0)
-        return px_words_not_text("write", path, e);
-    px_auto_free char *name = px_resolve_name(&place);
+        return px_files_error_too_large("write", path, len, place.root->max_bytes, e);
+    if (px_files_window_find(data, len, 0, 0, &window) < 0)
+        return px_files_error_not_text("write", path, e);
+    px_auto_free char *name = px_files_resolve_name(&place);
     if (!name)
-        return px_words_memory(e);
-    if (px_write_place(files, path, &place, NULL, data, len, e) < 0)
+        return px_files_error_memory(e);
+    if (px_files_write_place(files, path, &place, NULL, data, len, e) < 0)
         return -1;
     if (ret_done)
         *ret_done = (struct px_files_done){.path = px_take(&name), .chars = window.total};

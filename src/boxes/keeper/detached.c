@@ -25,7 +25,7 @@ static int open_pipe(int *ret_read, int *ret_write)
 }
 
 /* Its own pipes, because a log has no end that a flow could be told of. */
-static int open_streams(struct px_keep_command *c, bool with_input, struct px_io *io)
+static int open_streams(struct px_keeper_command *c, bool with_input, struct px_io *io)
 {
     *io = (struct px_io){.use_out = true, .use_err = true, .out = -EBADF, .err = -EBADF, .in = -EBADF};
     int r = open_pipe(&c->pipe[0], &io->out);
@@ -48,7 +48,7 @@ static void close_streams(struct px_io *io)
 }
 
 /* The log bounds what is kept; what the policy bounds is dropped or ends the run only where it says so. */
-static int start(struct px_keeper *k, struct px_keep_command *c, struct px_policy *policy, const char *const argv[],
+static int start(struct px_keeper *k, struct px_keeper_command *c, struct px_policy *policy, const char *const argv[],
                  struct px_err *e)
 {
     struct px_io io;
@@ -63,19 +63,19 @@ static int start(struct px_keeper *k, struct px_keep_command *c, struct px_polic
     if (r < 0)
         return -1;
     for (int i = 0; i < 2; i++)
-        px_keep_log_init(&c->log[i], k->place.dir, c->number, i == 0 ? PX_STDOUT : PX_STDERR, kept);
+        px_named_log_init(&c->log[i], k->place.dir, c->number, i == 0 ? PX_STDOUT : PX_STDERR, kept);
     c->pid = c->box->inside_pid;
     return 0;
 }
 
-static struct px_keep_command *new_command(const struct px_keeper *k, const char *text, size_t length)
+static struct px_keeper_command *new_command(const struct px_keeper *k, const char *text, size_t length)
 {
-    struct px_keep_command *c = calloc(1, sizeof *c);
+    struct px_keeper_command *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    *c = (struct px_keep_command){.number = k->numbers + 1, .pipe = {-EBADF, -EBADF}, .input = -EBADF,
+    *c = (struct px_keeper_command){.number = k->numbers + 1, .pipe = {-EBADF, -EBADF}, .input = -EBADF,
                                   .started_sec = now.tv_sec, .log = {{.fd = -EBADF}, {.fd = -EBADF}},
                                   .text = malloc(length + 1), .length = length};
     if (!c->text) {
@@ -87,24 +87,24 @@ static struct px_keep_command *new_command(const struct px_keeper *k, const char
     return c;
 }
 
-int px_keep_command_run(struct px_keeper *k, const char *text, size_t length, unsigned *ret_number, struct px_err *e)
+int px_keeper_command_run(struct px_keeper *k, const char *text, size_t length, unsigned *ret_number, struct px_err *e)
 {
     struct px_policy *policy = NULL;
     size_t at = 0;
-    if (px_keep_command_running(k) >= PX_KEEPER_COMMANDS_MAX) {
+    if (px_keeper_command_running(k) >= PX_KEEPER_COMMANDS_MAX) {
         px_fail(e, PX_E_LIMIT, 0, "box '%s' runs %d detached commands already", k->place.name, PX_KEEPER_COMMANDS_MAX);
         px_why(e, "So many can run in one box at the same time.");
         return px_fix(e, "px box show %s lists them; px box signal %s TERM --command NUMBER ends one.\n"
                          "Or start another box for the rest: px box start.", k->place.name, k->place.name);
     }
-    if (px_keep_unpack(text, length, &policy, &at, e) < 0)
+    if (px_named_unpack(text, length, &policy, &at, e) < 0)
         return -1;
-    px_auto_free const char **argv = px_keep_words(text, length, at);
-    struct px_keep_command *c = argv ? new_command(k, text + at, length - at) : NULL;
+    px_auto_free const char **argv = px_named_words(text, length, at);
+    struct px_keeper_command *c = argv ? new_command(k, text + at, length - at) : NULL;
     int r = c ? start(k, c, policy, argv, e) : px_fail(e, PX_E_MEMORY, ENOMEM, "command");
     px_policy_free(policy);
     if (!c || r < 0) {
-        px_keep_command_free(c);
+        px_keeper_command_free(c);
         return -1;
     }
     c->next = k->commands;
@@ -115,7 +115,7 @@ int px_keep_command_run(struct px_keeper *k, const char *text, size_t length, un
 
 /* ---- running ---- */
 
-static void drain(struct px_keep_command *c, int i)
+static void drain(struct px_keeper_command *c, int i)
 {
     char chunk[4096];
     for (int round = 0; round < 64 && c->pipe[i] >= 0; round++) {      /* bounded: others want their turn */
@@ -125,17 +125,17 @@ static void drain(struct px_keep_command *c, int i)
         if (n <= 0)
             c->pipe[i] = px_fd_close(c->pipe[i]);
         else
-            px_keep_log_write(&c->log[i], chunk, (size_t)n);
+            px_named_log_write(&c->log[i], chunk, (size_t)n);
     }
 }
 
 /* Its flow has written everything and closed its ends, so that one more look empties the pipes. */
-static void end_command(struct px_keep_command *c)
+static void end_command(struct px_keeper_command *c)
 {
     for (int i = 0; i < 2; i++) {
         drain(c, i);
         c->pipe[i] = px_fd_close(c->pipe[i]);
-        px_keep_log_done(&c->log[i]);
+        px_named_log_done(&c->log[i]);
     }
     if (c->failed.code == 0 && px_box_json(c->box, false, &c->result, &c->failed) == 0)
         c->exit_code = px_box_result(c->box)->exit_code;
@@ -144,7 +144,7 @@ static void end_command(struct px_keep_command *c)
     c->input = px_fd_close(c->input);
 }
 
-bool px_keep_command_step(struct px_keep_command *c)
+bool px_keeper_command_step(struct px_keeper_command *c)
 {
     for (int i = 0; i < 2; i++)
         drain(c, i);
@@ -156,45 +156,45 @@ bool px_keep_command_step(struct px_keep_command *c)
 
 /* ---- the list ---- */
 
-struct px_keep_command *px_keep_command_find(struct px_keeper *k, unsigned number)
+struct px_keeper_command *px_keeper_command_find(struct px_keeper *k, unsigned number)
 {
-    for (struct px_keep_command *c = k->commands; c; c = c->next)
+    for (struct px_keeper_command *c = k->commands; c; c = c->next)
         if (number == 0 || c->number == number)
             return c;
     return NULL;
 }
 
-size_t px_keep_command_running(const struct px_keeper *k)
+size_t px_keeper_command_running(const struct px_keeper *k)
 {
     size_t n = 0;
-    for (const struct px_keep_command *c = k->commands; c; c = c->next)
+    for (const struct px_keeper_command *c = k->commands; c; c = c->next)
         n += c->box != NULL;
     return n;
 }
 
 /* The newest few that have ended can still be asked about. */
-void px_keep_command_forget_old(struct px_keeper *k)
+void px_keeper_command_forget_old(struct px_keeper *k)
 {
     size_t ended = 0;
-    for (struct px_keep_command **at = &k->commands; *at;) {
-        struct px_keep_command *c = *at;
+    for (struct px_keeper_command **at = &k->commands; *at;) {
+        struct px_keeper_command *c = *at;
         if (c->box || ++ended <= PX_KEEPER_ENDED_MAX) {
             at = &c->next;
             continue;
         }
         *at = c->next;
-        px_keep_command_free(c);
+        px_keeper_command_free(c);
     }
 }
 
-void px_keep_command_free(struct px_keep_command *c)
+void px_keeper_command_free(struct px_keeper_command *c)
 {
     if (!c)
         return;
     px_box_free(c->box);
     for (int i = 0; i < 2; i++) {
         (void)px_fd_close(c->pipe[i]);
-        px_keep_log_remove(&c->log[i]);
+        px_named_log_remove(&c->log[i]);
     }
     (void)px_fd_close(c->input);
     free(c->text);

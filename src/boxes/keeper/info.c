@@ -34,7 +34,7 @@ static void print_words(struct px_json *j, const char *text, size_t length)
     px_json_end(j);
 }
 
-static void print_command(struct px_json *j, const struct px_keep_command *c)
+static void print_command(struct px_json *j, const struct px_keeper_command *c)
 {
     px_json_object(j, NULL);
     px_json_uint(j, "command", c->number);
@@ -54,7 +54,7 @@ static void print_command(struct px_json *j, const struct px_keep_command *c)
 static void print_commands(const struct px_keeper *k, struct px_json *j)
 {
     px_json_array(j, "commands");
-    for (const struct px_keep_guest *g = k->guests; g; g = g->next) {
+    for (const struct px_keeper_client *g = k->guests; g; g = g->next) {
         px_json_object(j, NULL);
         px_json_uint(j, "command", g->number);
         px_json_bool(j, "detached", false);
@@ -65,7 +65,7 @@ static void print_commands(const struct px_keeper *k, struct px_json *j)
         px_json_null(j, "exit_code");
         px_json_end(j);
     }
-    for (const struct px_keep_command *c = k->commands; c; c = c->next)
+    for (const struct px_keeper_command *c = k->commands; c; c = c->next)
         print_command(j, c);
     px_json_end(j);
 }
@@ -81,7 +81,7 @@ static uint64_t read_number(int dir, const char *file)
 }
 
 /* By the group where there is one; else what its processes have, which counts shared pages more than once. */
-static const char *read_memory(const struct px_keeper *k, const struct px_keep_process *list, size_t count, uint64_t *ret_bytes)
+static const char *read_memory(const struct px_keeper *k, const struct px_keeper_process *list, size_t count, uint64_t *ret_bytes)
 {
     const struct px_cgroup *cg = &k->home->cgroup;
     *ret_bytes = 0;
@@ -151,8 +151,8 @@ static void print_policy(const struct px_keeper *k, struct px_json *j)
 
 static void fill_state(const struct px_keeper *k, struct px_living_state *s)
 {
-    px_auto_free struct px_keep_process *list = NULL;
-    size_t count = px_keep_processes(k->home->pid, &list);
+    px_auto_free struct px_keeper_process *list = NULL;
+    size_t count = px_keeper_processes(k->home->pid, &list);
     uint64_t now = px_now_nsec();
     *s = (struct px_living_state){
         .stopping = k->why[0],
@@ -162,7 +162,7 @@ static void fill_state(const struct px_keeper *k, struct px_living_state *s)
         .idle_msec = k->idle_nsec / MSEC,
         .max_life_msec = k->max_life_nsec / MSEC,
         .commands_run = k->numbers,
-        .commands_running = (unsigned)(k->guests_count + px_keep_command_running(k)),
+        .commands_running = (unsigned)(k->guests_count + px_keeper_command_running(k)),
         .processes = (unsigned)count,
         .pid = k->home->pid,
         .keeper_pid = getpid(),
@@ -197,12 +197,12 @@ static void safe_words(char out[256], const char *text, size_t length)
 
 static void look_commands(const struct px_keeper *k, struct px_buf *out)
 {
-    for (const struct px_keep_guest *g = k->guests; g; g = g->next) {
+    for (const struct px_keeper_client *g = k->guests; g; g = g->next) {
         struct px_living_command c = {.number = g->number, .running = true, .pid = g->pid, .started = g->started_sec};
         safe_words(c.text, g->text, g->length);
         px_buf_add(out, &c, sizeof c);
     }
-    for (const struct px_keep_command *d = k->commands; d; d = d->next) {
+    for (const struct px_keeper_command *d = k->commands; d; d = d->next) {
         struct px_living_command c = {.number = d->number, .detached = true, .running = d->box, .pid = d->pid,
                                       .exit_code = d->exit_code, .started = d->started_sec};
         safe_words(c.text, d->text, d->length);
@@ -212,18 +212,18 @@ static void look_commands(const struct px_keeper *k, struct px_buf *out)
 
 static void look_processes(const struct px_keeper *k, struct px_buf *out)
 {
-    px_auto_free struct px_keep_process *list = NULL;
-    size_t count = px_keep_processes(k->home->pid, &list);
+    px_auto_free struct px_keeper_process *list = NULL;
+    size_t count = px_keeper_processes(k->home->pid, &list);
     for (size_t i = 0; i < count; i++) {
         char line[512];
         struct px_living_process p = {.pid = list[i].pid, .parent = list[i].parent, .host_pid = list[i].host_pid,
-                                      .age_msec = px_keep_age_msec(&list[i]), .rss_bytes = list[i].rss_bytes};
-        safe_text(p.text, line, px_keep_command_line(list[i].host_pid, line, sizeof line));
+                                      .age_msec = px_keeper_age_msec(&list[i]), .rss_bytes = list[i].rss_bytes};
+        safe_text(p.text, line, px_keeper_command_line(list[i].host_pid, line, sizeof line));
         px_buf_add(out, &p, sizeof p);
     }
 }
 
-int px_keep_look(const struct px_keeper *k, int which, struct px_buf *out)
+int px_keeper_look(const struct px_keeper *k, int which, struct px_buf *out)
 {
     struct px_living_state state;
     if (which == PX_KEEP_COMMANDS) {
@@ -262,18 +262,18 @@ static void print_box(const struct px_keeper *k, struct px_json *j)
     px_json_text(j, "memory_source", s.memory_source);
 }
 
-int px_keep_info(const struct px_keeper *k, bool all, struct px_buf *out)
+int px_keeper_info(const struct px_keeper *k, bool all, struct px_buf *out)
 {
     struct px_json j = {.out = out};
     const struct px_result *r = &k->home->result;
-    px_auto_free struct px_keep_process *list = NULL;
+    px_auto_free struct px_keeper_process *list = NULL;
 
     px_json_object(&j, NULL);
     print_box(k, &j);
     if (all) {
         print_commands(k, &j);
-        size_t count = px_keep_processes(k->home->pid, &list);
-        px_keep_print_processes(list, count, &j);
+        size_t count = px_keeper_processes(k->home->pid, &list);
+        px_keeper_print_processes(list, count, &j);
         print_denials(k, &j);
         px_json_object(&j, "isolation");
         px_json_text(&j, "tier", r->tier);

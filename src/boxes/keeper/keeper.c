@@ -33,7 +33,7 @@ static int make_home(struct px_keeper *k, struct px_err *e)
     struct px_policy policy = *k->policy;
     policy.timeout_msec = 0;
     policy.tty = policy.interactive = policy.timings = false;
-    return px_stay(&policy, true, &k->home, e);
+    return px_start_stay(&policy, true, &k->home, e);
 }
 
 static int write_defaults(struct px_keeper *k, struct px_err *e)
@@ -41,14 +41,14 @@ static int write_defaults(struct px_keeper *k, struct px_err *e)
     px_auto_buf struct px_buf text = PX_BUF(PX_KEEP_TEXT_MAX);
     struct px_policy policy = *k->policy;
     policy.tty = policy.interactive = false;
-    px_keep_pack(&policy, !k->home->has_cgroup, &text);
-    k->defaults = text.err < 0 ? text.err : px_keep_text_file(text.data, text.len);
+    px_named_pack(&policy, !k->home->has_cgroup, &text);
+    k->defaults = text.err < 0 ? text.err : px_named_text_file(text.data, text.len);
     return k->defaults < 0 ? px_fail(e, PX_E_LIMIT, k->defaults, "cannot write down what commands of the box start from") : 0;
 }
 
 static int open_door(struct px_keeper *k, struct px_err *e)
 {
-    k->listener = px_keep_listen(k->place.dir);
+    k->listener = px_named_listen(k->place.dir);
     return k->listener < 0 ? px_fail(e, PX_E_IO, k->listener, "box '%s' cannot be made reachable", k->place.name) : 0;
 }
 
@@ -63,7 +63,7 @@ PX_API int px_keeper_new(const char *home, const struct px_policy *policy, struc
                             .starter = -EBADF, .started_sec = now.tv_sec, .idle_nsec = limit_nsec(policy->idle_msec),
                             .max_life_nsec = limit_nsec(policy->max_life_msec)};
     k->started_nsec = k->idle_since_nsec = px_now_nsec();
-    if (px_keep_claim(home, policy->name, &k->place, e) < 0 || make_home(k, e) < 0 || write_defaults(k, e) < 0 ||
+    if (px_named_claim(home, policy->name, &k->place, e) < 0 || make_home(k, e) < 0 || write_defaults(k, e) < 0 ||
         open_door(k, e) < 0) {
         px_keeper_free(k);
         return -1;
@@ -87,12 +87,12 @@ PX_API const char *px_keeper_id(const struct px_keeper *keeper)
 static void on_door(struct px_keeper *k)
 {
     px_auto_fd int socket = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (socket < 0 || px_keep_trusts(socket, false) <= 0)
+    if (socket < 0 || px_named_trusts(socket, false) <= 0)
         return;
-    struct px_keep_user *u = calloc(1, sizeof *u);
+    struct px_keeper_user *u = calloc(1, sizeof *u);
     if (!u)
         return;
-    *u = (struct px_keep_user){.next = k->users, .socket = px_fd_take(&socket)};
+    *u = (struct px_keeper_user){.next = k->users, .socket = px_fd_take(&socket)};
     k->users = u;
     k->users_count++;
 }
@@ -101,11 +101,11 @@ static void on_door(struct px_keeper *k)
 
 static size_t anybody_left(const struct px_keeper *k)
 {
-    px_auto_free struct px_keep_process *list = NULL;
-    return px_keep_processes(k->home->pid, &list) + k->guests_count + px_keep_command_running(k);
+    px_auto_free struct px_keeper_process *list = NULL;
+    return px_keeper_processes(k->home->pid, &list) + k->guests_count + px_keeper_command_running(k);
 }
 
-void px_keep_begin_end(struct px_keeper *k, const char *why)
+void px_keeper_begin_end(struct px_keeper *k, const char *why)
 {
     if (k->why[0])
         return;
@@ -115,12 +115,12 @@ void px_keep_begin_end(struct px_keeper *k, const char *why)
     if (k->home->reaped || !anybody_left(k))
         return;
     k->kill_nsec += (uint64_t)PX_KEEP_GRACE_MSEC * MSEC;
-    (void)px_keep_signal_commands(k, 0, SIGTERM);
-    (void)px_keep_signal_inside(k->home->pid, k->home->pidfd, 0, SIGTERM);
-    (void)px_keep_signal_inside(k->home->pid, k->home->pidfd, 0, SIGCONT);      /* who is stopped cannot take leave */
+    (void)px_keeper_signal_commands(k, 0, SIGTERM);
+    (void)px_keeper_signal_inside(k->home->pid, k->home->pidfd, 0, SIGTERM);
+    (void)px_keeper_signal_inside(k->home->pid, k->home->pidfd, 0, SIGCONT);      /* who is stopped cannot take leave */
 }
 
-static void drop_user(struct px_keep_user *u)
+static void drop_user(struct px_keeper_user *u)
 {
     (void)px_fd_close(u->socket);
     free(u);
@@ -128,8 +128,8 @@ static void drop_user(struct px_keep_user *u)
 
 static void drop_guests(struct px_keeper *k, bool all)
 {
-    for (struct px_keep_guest **at = &k->guests; *at;) {
-        struct px_keep_guest *g = *at;
+    for (struct px_keeper_client **at = &k->guests; *at;) {
+        struct px_keeper_client *g = *at;
         if (!all && g->pidfd >= 0) {
             at = &g->next;
             continue;
@@ -142,21 +142,21 @@ static void drop_guests(struct px_keeper *k, bool all)
     }
 }
 
-static void tell_waiting(struct px_keeper *k, const struct px_keep_command *c)
+static void tell_waiting(struct px_keeper *k, const struct px_keeper_command *c)
 {
-    for (struct px_keep_user *u = k->users; u; u = u->next)
+    for (struct px_keeper_user *u = k->users; u; u = u->next)
         if (u->waits_for == c->number && !u->gone)
-            px_keep_answer_end(u, c);
+            px_keeper_answer_end(u, c);
 }
 
 /* Pid 1 is gone, so every command learns its end from its own socket; the bound is for our mistakes. */
 static void end_commands(struct px_keeper *k)
 {
-    for (struct px_keep_command *c = k->commands; c; c = c->next) {
+    for (struct px_keeper_command *c = k->commands; c; c = c->next) {
         for (int i = 0; c->box && i < END_SLICES; i++) {
             struct pollfd ready = {.fd = px_box_fd(c->box), .events = POLLIN};
             (void)px_sys(SYS_poll, &ready, 1, i == 0 ? 0 : GRACE_SLICE_MSEC);
-            (void)px_keep_command_step(c);
+            (void)px_keeper_command_step(c);
         }
         if (!c->box)
             tell_waiting(k, c);
@@ -170,9 +170,9 @@ static void end_box(struct px_keeper *k)
         k->stuck = (struct px_err){0};
     end_commands(k);
     while (k->commands) {
-        struct px_keep_command *c = k->commands;
+        struct px_keeper_command *c = k->commands;
         k->commands = c->next;
-        px_keep_command_free(c);
+        px_keeper_command_free(c);
     }
     drop_guests(k, true);
     px_box_free(k->home);
@@ -180,20 +180,20 @@ static void end_box(struct px_keeper *k)
     k->listener = px_fd_close(k->listener);
     k->defaults = px_fd_close(k->defaults);
     k->starter = px_fd_close(k->starter);
-    px_keep_let_go(&k->place);
+    px_named_let_go(&k->place);
 }
 
 static void say_goodbye(struct px_keeper *k)
 {
-    struct px_keep_message bye = {.kind = PX_KEEP_BYE}, done = {.err = k->stuck};
+    struct px_named_message bye = {.kind = PX_KEEP_BYE}, done = {.err = k->stuck};
     (void)px_fail(&bye.err, PX_E_GONE, 0, "%s", k->why[0] ? k->why : "its keeper ended");
     while (k->users) {
-        struct px_keep_user *u = k->users;
+        struct px_keeper_user *u = k->users;
         k->users = u->next;
         if (u->took_home)
-            (void)px_keep_send(u->socket, &bye, -EBADF);
+            (void)px_named_send(u->socket, &bye, -EBADF);
         if (u->wants_stop)
-            px_keep_answer(u, &done, -EBADF);
+            px_keeper_answer(u, &done, -EBADF);
         drop_user(u);
     }
 }
@@ -249,13 +249,13 @@ static int watch_all(struct px_keeper *k, struct watched *w, int stop_fd)
         r = watch(w, stop_fd, STOP, NULL);
     if (r >= 0)
         r = watch(w, k->starter, STARTER, NULL);
-    for (struct px_keep_guest *g = k->guests; g && r >= 0; g = g->next)
+    for (struct px_keeper_client *g = k->guests; g && r >= 0; g = g->next)
         r = watch(w, g->pidfd, GUEST, g);
-    for (struct px_keep_command *c = k->commands; c && r >= 0; c = c->next)
+    for (struct px_keeper_command *c = k->commands; c && r >= 0; c = c->next)
         for (int i = 0; c->box && i < 3 && r >= 0; i++)
             r = watch(w, i == 2 ? px_box_fd(c->box) : c->pipe[i], COMMAND, c);
     /* After them: whoever asks what runs gets no answer that was right a moment ago. */
-    for (struct px_keep_user *u = k->users; u && r >= 0; u = u->next)
+    for (struct px_keeper_user *u = k->users; u && r >= 0; u = u->next)
         r = watch(w, u->socket, USER, u);
     if (r >= 0 && k->users_count < PX_KEEPER_USERS_MAX)
         r = watch(w, k->listener, DOOR, NULL);
@@ -268,7 +268,7 @@ static void on_home_event(struct px_keeper *k)
     if (px_box_step(k->home, &e) > 0)
         return;
     const struct px_result *r = px_box_result(k->home);
-    px_keep_begin_end(k, e.code ? e.what : r->status == PX_STATUS_INTERNAL ? "its pid 1 was killed" : r->reason);
+    px_keeper_begin_end(k, e.code ? e.what : r->status == PX_STATUS_INTERNAL ? "its pid 1 was killed" : r->reason);
     k->kill_nsec = px_now_nsec();
 }
 
@@ -281,19 +281,19 @@ static void on_starter(struct px_keeper *k)
         return;
     k->starter = px_fd_close(k->starter);
     if (n <= 0)
-        px_keep_begin_end(k, "its starter ended before it was there");
+        px_keeper_begin_end(k, "its starter ended before it was there");
 }
 
 static void dispatch(struct px_keeper *k, const struct what *what)
 {
-    struct px_keep_command *c = what->who;
-    struct px_keep_guest *g = what->who;
+    struct px_keeper_command *c = what->who;
+    struct px_keeper_client *g = what->who;
     switch (what->kind) {
     case DOOR:
         on_door(k);
         break;
     case STOP:
-        px_keep_begin_end(k, "its keeper was asked to stop");
+        px_keeper_begin_end(k, "its keeper was asked to stop");
         break;
     case STARTER:
         on_starter(k);
@@ -302,14 +302,14 @@ static void dispatch(struct px_keeper *k, const struct what *what)
         on_home_event(k);
         break;
     case USER:
-        px_keep_serve(k, what->who);
+        px_keeper_serve(k, what->who);
         break;
     case GUEST:
         g->pidfd = px_fd_close(g->pidfd);
         drop_guests(k, false);
         break;
     case COMMAND:
-        if (px_keep_command_step(c))
+        if (px_keeper_command_step(c))
             tell_waiting(k, c);
         break;
     }
@@ -318,8 +318,8 @@ static void dispatch(struct px_keeper *k, const struct what *what)
 /* After a round: who left is dropped, and the clocks are looked at. */
 static void settle(struct px_keeper *k)
 {
-    for (struct px_keep_user **at = &k->users; *at;) {
-        struct px_keep_user *u = *at;
+    for (struct px_keeper_user **at = &k->users; *at;) {
+        struct px_keeper_user *u = *at;
         if (!u->gone) {
             at = &u->next;
             continue;
@@ -328,14 +328,14 @@ static void settle(struct px_keeper *k)
         k->users_count--;
         drop_user(u);
     }
-    px_keep_command_forget_old(k);
+    px_keeper_command_forget_old(k);
     uint64_t now = px_now_nsec();
-    bool busy = k->guests_count || px_keep_command_running(k);
+    bool busy = k->guests_count || px_keeper_command_running(k);
     k->idle_since_nsec = busy ? 0 : k->idle_since_nsec ? k->idle_since_nsec : now;
     if (k->max_life_nsec && now - k->started_nsec >= k->max_life_nsec)
-        px_keep_begin_end(k, "it has reached its max-life");
+        px_keeper_begin_end(k, "it has reached its max-life");
     if (k->idle_nsec && k->idle_since_nsec && now - k->idle_since_nsec >= k->idle_nsec)
-        px_keep_begin_end(k, "it was idle for too long");
+        px_keeper_begin_end(k, "it was idle for too long");
 }
 
 static int next_msec(const struct px_keeper *k)

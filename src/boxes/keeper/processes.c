@@ -17,7 +17,7 @@
 enum { TASKS_MAX = 4096, LINE_MAX_BYTES = 4096 };
 
 struct list {
-    struct px_keep_process *items;
+    struct px_keeper_process *items;
     size_t count, room;
 };
 
@@ -27,13 +27,13 @@ static void add(struct list *list, int host_pid)
         return;
     if (list->count == list->room) {
         size_t room = list->room ? 2 * list->room : 64;
-        struct px_keep_process *more = realloc(list->items, room * sizeof *more);
+        struct px_keeper_process *more = realloc(list->items, room * sizeof *more);
         if (!more)
             return;
         list->items = more;
         list->room = room;
     }
-    list->items[list->count++] = (struct px_keep_process){.host_pid = host_pid};
+    list->items[list->count++] = (struct px_keeper_process){.host_pid = host_pid};
 }
 
 static ssize_t read_proc(int pid, const char *file, char *out, size_t size)
@@ -118,7 +118,7 @@ static uint64_t stat_field(const char *text, int field)
     return px_parse_u64(digits, UINT64_MAX, &value) < 0 ? 0 : value;
 }
 
-static void look_at(struct px_keep_process *p)
+static void look_at(struct px_keeper_process *p)
 {
     enum { START_TIME = 22, RSS = 24, PARENT = 4 };
     char text[8192];
@@ -143,7 +143,7 @@ static void number_parents(struct list *list, int init_pid)
     }
 }
 
-size_t px_keep_processes(int init_pid, struct px_keep_process **ret_list)
+size_t px_keeper_processes(int init_pid, struct px_keeper_process **ret_list)
 {
     struct list list = {0};
     add_below(&list, init_pid);
@@ -161,13 +161,13 @@ size_t px_keep_processes(int init_pid, struct px_keep_process **ret_list)
     return list.count;
 }
 
-uint64_t px_keep_age_msec(const struct px_keep_process *p)
+uint64_t px_keeper_age_msec(const struct px_keeper_process *p)
 {
     uint64_t then = p->started_ticks * 1000 / (uint64_t)sysconf(_SC_CLK_TCK), now = px_now_nsec() / 1000000;
     return now > then ? now - then : 0;
 }
 
-size_t px_keep_command_line(int host_pid, char *out, size_t size)
+size_t px_keeper_command_line(int host_pid, char *out, size_t size)
 {
     ssize_t n = read_proc(host_pid, "cmdline", out, size);
     if (n == 0)                 /* a zombie, or one that has wiped it: its name has to do */
@@ -179,17 +179,17 @@ size_t px_keep_command_line(int host_pid, char *out, size_t size)
     return n > 0 ? (size_t)n : 0;
 }
 
-void px_keep_print_processes(const struct px_keep_process *list, size_t count, struct px_json *j)
+void px_keeper_print_processes(const struct px_keeper_process *list, size_t count, struct px_json *j)
 {
     px_json_array(j, "processes");
     for (size_t i = 0; i < count; i++) {
         char line[LINE_MAX_BYTES];
-        size_t n = px_keep_command_line(list[i].host_pid, line, sizeof line);
+        size_t n = px_keeper_command_line(list[i].host_pid, line, sizeof line);
         px_json_object(j, NULL);
         px_json_int(j, "pid", list[i].pid);
         px_json_int(j, "parent", list[i].parent);
         px_json_int(j, "host_pid", list[i].host_pid);
-        px_json_decimal(j, "age_s", px_keep_age_msec(&list[i]), 3);
+        px_json_decimal(j, "age_s", px_keeper_age_msec(&list[i]), 3);
         px_json_uint(j, "rss_bytes", list[i].rss_bytes);
         px_json_bytes(j, "command", line, n);
         px_json_end(j);
@@ -200,7 +200,7 @@ void px_keep_print_processes(const struct px_keep_process *list, size_t count, s
 /* ---- signals ---- */
 
 /* The descriptor is opened first and the number inside read after it: then they are one process's. */
-static bool signal_one(const struct px_keep_process *p, int init_pidfd, int signal)
+static bool signal_one(const struct px_keeper_process *p, int init_pidfd, int signal)
 {
     char text[8192];
     px_auto_fd int fd = px_pidfd_open(p->host_pid);
@@ -211,10 +211,10 @@ static bool signal_one(const struct px_keep_process *p, int init_pidfd, int sign
     return px_pidfd_signal(fd, signal) == 0;
 }
 
-int px_keep_signal_inside(int init_pid, int init_pidfd, int pid, int signal)
+int px_keeper_signal_inside(int init_pid, int init_pidfd, int pid, int signal)
 {
-    px_auto_free struct px_keep_process *list = NULL;
-    size_t count = px_keep_processes(init_pid, &list);
+    px_auto_free struct px_keeper_process *list = NULL;
+    size_t count = px_keeper_processes(init_pid, &list);
     int got = 0;
     for (size_t i = 0; i < count; i++)
         if (pid == 0 || list[i].pid == pid)

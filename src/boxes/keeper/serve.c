@@ -14,57 +14,57 @@ enum { MESSAGES_AT_ONCE = 16 };
 
 /* ---- answers ---- */
 
-void px_keep_answer(struct px_keep_user *u, const struct px_keep_message *m, int fd)
+void px_keeper_answer(struct px_keeper_user *u, const struct px_named_message *m, int fd)
 {
-    struct px_keep_message copy = *m;
+    struct px_named_message copy = *m;
     copy.kind = PX_KEEP_ANSWER;
-    if (px_keep_send(u->socket, &copy, fd) < 0)
+    if (px_named_send(u->socket, &copy, fd) < 0)
         u->gone = true;         /* it does not read, or is not there */
 }
 
-static void answer_text(struct px_keep_user *u, struct px_keep_message *m, const char *text, size_t length)
+static void answer_text(struct px_keeper_user *u, struct px_named_message *m, const char *text, size_t length)
 {
-    px_auto_fd int fd = px_keep_text_file(text, length);
+    px_auto_fd int fd = px_named_text_file(text, length);
     if (fd < 0)
         px_fail(&m->err, PX_E_IO, fd, "the keeper cannot write its answer");
-    px_keep_answer(u, m, fd);
+    px_keeper_answer(u, m, fd);
 }
 
-void px_keep_answer_end(struct px_keep_user *u, const struct px_keep_command *c)
+void px_keeper_answer_end(struct px_keeper_user *u, const struct px_keeper_command *c)
 {
-    struct px_keep_message m = {.command = c->number, .number = c->exit_code, .err = c->failed};
+    struct px_named_message m = {.command = c->number, .number = c->exit_code, .err = c->failed};
     u->waits_for = 0;
     if (c->result)
         answer_text(u, &m, c->result, strlen(c->result));
     else
-        px_keep_answer(u, &m, -EBADF);
+        px_keeper_answer(u, &m, -EBADF);
 }
 
 /* ---- requests ---- */
 
-static void on_home(struct px_keeper *k, struct px_keep_user *u)
+static void on_home(struct px_keeper *k, struct px_keeper_user *u)
 {
-    struct px_keep_message m = {0};
-    if (px_home_send(u->socket, k->home) < 0) {
+    struct px_named_message m = {0};
+    if (px_handover_send(u->socket, k->home) < 0) {
         u->gone = true;
         return;
     }
     u->took_home = true;
     if (k->idle_since_nsec)
         k->idle_since_nsec = px_now_nsec();
-    px_keep_answer(u, &m, k->defaults);
+    px_keeper_answer(u, &m, k->defaults);
 }
 
-static void on_began(struct px_keeper *k, const struct px_keep_message *m, int *fd)
+static void on_began(struct px_keeper *k, const struct px_named_message *m, int *fd)
 {
-    struct px_keep_guest *g = k->guests_count < PX_KEEPER_GUESTS_MAX ? calloc(1, sizeof *g) : NULL;
+    struct px_keeper_client *g = k->guests_count < PX_KEEPER_GUESTS_MAX ? calloc(1, sizeof *g) : NULL;
     struct timespec now;
     if (!g || *fd < 0) {
         free(g);
         return;
     }
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    *g = (struct px_keep_guest){.next = k->guests, .number = ++k->numbers, .pid = m->number, .pidfd = px_fd_take(fd),
+    *g = (struct px_keeper_client){.next = k->guests, .number = ++k->numbers, .pid = m->number, .pidfd = px_fd_take(fd),
                                 .started_sec = now.tv_sec};
     /* A few words are enough to know it by; the message has room for them where an answer has its error. */
     g->length = strnlen(m->err.what, sizeof m->err.what);
@@ -79,58 +79,58 @@ static void on_began(struct px_keeper *k, const struct px_keep_message *m, int *
     k->guests_count++;
 }
 
-static void on_info(const struct px_keeper *k, struct px_keep_user *u, const struct px_keep_message *m)
+static void on_info(const struct px_keeper *k, struct px_keeper_user *u, const struct px_named_message *m)
 {
     px_auto_buf struct px_buf text = PX_BUF(PX_KEEP_TEXT_MAX);
-    struct px_keep_message a = {0};
-    if ((m->kind == PX_KEEP_LOOK ? px_keep_look(k, m->number, &text) : px_keep_info(k, m->number, &text)) < 0)
+    struct px_named_message a = {0};
+    if ((m->kind == PX_KEEP_LOOK ? px_keeper_look(k, m->number, &text) : px_keeper_info(k, m->number, &text)) < 0)
         px_fail(&a.err, PX_E_LIMIT, text.err, "box '%s' has too much to tell", k->place.name);
     answer_text(u, &a, text.data, text.err < 0 ? 0 : text.len);
 }
 
 /* Through pid 1, which knows whether the number still is the command's. */
-int px_keep_signal_commands(const struct px_keeper *k, unsigned number, int signal)
+int px_keeper_signal_commands(const struct px_keeper *k, unsigned number, int signal)
 {
     int got = 0;
-    for (const struct px_keep_guest *g = k->guests; g; g = g->next)
+    for (const struct px_keeper_client *g = k->guests; g; g = g->next)
         if (number == 0 || g->number == number)
             got += px_command_signal_pid(k->home, g->pid, signal) >= 0;
-    for (const struct px_keep_command *c = k->commands; c; c = c->next)
+    for (const struct px_keeper_command *c = k->commands; c; c = c->next)
         if (c->box && (number == 0 || c->number == number))
             got += px_command_signal_pid(k->home, c->pid, signal) >= 0;
     return got;
 }
 
-static void on_signal(const struct px_keeper *k, struct px_keep_user *u, const struct px_keep_message *m, bool one)
+static void on_signal(const struct px_keeper *k, struct px_keeper_user *u, const struct px_named_message *m, bool one)
 {
-    struct px_keep_message a = {0};
-    a.number = one ? px_keep_signal_inside(k->home->pid, k->home->pidfd, (int)m->command, m->number)
-                   : px_keep_signal_commands(k, m->command, m->number);
+    struct px_named_message a = {0};
+    a.number = one ? px_keeper_signal_inside(k->home->pid, k->home->pidfd, (int)m->command, m->number)
+                   : px_keeper_signal_commands(k, m->command, m->number);
     if (a.number == 0 && m->command)
         px_fail(&a.err, PX_E_GONE, 0, one ? "box '%s' has no process %u" : "box '%s' has no running command %u", k->place.name,
                 m->command);
     if (a.err.code)
         px_fix(&a.err, "px box show %s lists what runs.", k->place.name);
-    px_keep_answer(u, &a, -EBADF);
+    px_keeper_answer(u, &a, -EBADF);
 }
 
-static void on_run(struct px_keeper *k, struct px_keep_user *u, int fd)
+static void on_run(struct px_keeper *k, struct px_keeper_user *u, int fd)
 {
     px_auto_buf struct px_buf text = PX_BUF(PX_KEEP_TEXT_MAX);
-    struct px_keep_message a = {0};
-    int r = px_keep_text_read(fd, &text);
+    struct px_named_message a = {0};
+    int r = px_named_text_read(fd, &text);
     if (r < 0)
         px_fail(&a.err, PX_E_LIMIT, r, "the command could not be read");
     else
-        (void)px_keep_command_run(k, text.data, text.len, &a.command, &a.err);
-    px_keep_answer(u, &a, -EBADF);
+        (void)px_keeper_command_run(k, text.data, text.len, &a.command, &a.err);
+    px_keeper_answer(u, &a, -EBADF);
 }
 
 /* The one that was asked for, or an answer that there is none. */
-static struct px_keep_command *wanted(struct px_keeper *k, struct px_keep_user *u, const struct px_keep_message *m)
+static struct px_keeper_command *wanted(struct px_keeper *k, struct px_keeper_user *u, const struct px_named_message *m)
 {
-    struct px_keep_command *c = px_keep_command_find(k, m->command);
-    struct px_keep_message a = {0};
+    struct px_keeper_command *c = px_keeper_command_find(k, m->command);
+    struct px_named_message a = {0};
     if (c)
         return c;
     if (m->command)
@@ -140,21 +140,21 @@ static struct px_keep_command *wanted(struct px_keeper *k, struct px_keep_user *
     px_why(&a.err, "Only commands that were started with -d have a log, and only the latest %d that ended.",
            PX_KEEPER_ENDED_MAX);
     px_fix(&a.err, "px box show %s lists them. px box exec -d starts one.", k->place.name);
-    px_keep_answer(u, &a, -EBADF);
+    px_keeper_answer(u, &a, -EBADF);
     return NULL;
 }
 
-static void on_wait(struct px_keep_user *u, const struct px_keep_command *c)
+static void on_wait(struct px_keeper_user *u, const struct px_keeper_command *c)
 {
     if (c->box)
         u->waits_for = c->number;
     else
-        px_keep_answer_end(u, c);
+        px_keeper_answer_end(u, c);
 }
 
-static void on_input(struct px_keep_user *u, struct px_keep_command *c, bool end)
+static void on_input(struct px_keeper_user *u, struct px_keeper_command *c, bool end)
 {
-    struct px_keep_message a = {.command = c->number};
+    struct px_named_message a = {.command = c->number};
     if (end)
         c->input = px_fd_close(c->input);
     else if (c->input < 0) {
@@ -162,27 +162,27 @@ static void on_input(struct px_keep_user *u, struct px_keep_command *c, bool end
         px_why(&a.err, "It has ended, its input was closed, or it was started without -i.");
         px_fix(&a.err, "Start it with -d -i, or leave -i out to see its output.");
     }
-    px_keep_answer(u, &a, end ? -EBADF : c->input);
+    px_keeper_answer(u, &a, end ? -EBADF : c->input);
 }
 
 /* A box that ends takes no more commands. */
-static bool too_late(const struct px_keeper *k, struct px_keep_user *u, const struct px_keep_message *m)
+static bool too_late(const struct px_keeper *k, struct px_keeper_user *u, const struct px_named_message *m)
 {
     struct px_err e = {0};
     if (!k->why[0] || (m->kind != PX_KEEP_HOME && m->kind != PX_KEEP_RUN))
         return false;
     px_fail(&e, PX_E_GONE, 0, "box '%s' is being ended", k->place.name);
-    const struct px_keep_message a = {.err = e};
+    const struct px_named_message a = {.err = e};
     if (m->kind == PX_KEEP_RUN)
-        px_keep_answer(u, &a, -EBADF);
-    else if (px_home_refuse(u->socket, &e) < 0)
+        px_keeper_answer(u, &a, -EBADF);
+    else if (px_handover_refuse(u->socket, &e) < 0)
         u->gone = true;
     return true;
 }
 
-static void on_message(struct px_keeper *k, struct px_keep_user *u, const struct px_keep_message *m, int *fd)
+static void on_message(struct px_keeper *k, struct px_keeper_user *u, const struct px_named_message *m, int *fd)
 {
-    struct px_keep_command *c;
+    struct px_keeper_command *c;
     if (too_late(k, u, m))
         return;
     switch ((enum px_keep_kind)m->kind) {
@@ -214,7 +214,7 @@ static void on_message(struct px_keeper *k, struct px_keep_user *u, const struct
         break;
     case PX_KEEP_STOP:
         u->wants_stop = true;
-        px_keep_begin_end(k, "stopped by its owner");
+        px_keeper_begin_end(k, "stopped by its owner");
         break;
     default:
         u->gone = true;         /* of another version, or no px at all */
@@ -222,12 +222,12 @@ static void on_message(struct px_keeper *k, struct px_keep_user *u, const struct
     }
 }
 
-void px_keep_serve(struct px_keeper *k, struct px_keep_user *u)
+void px_keeper_serve(struct px_keeper *k, struct px_keeper_user *u)
 {
     for (int i = 0; i < MESSAGES_AT_ONCE && !u->gone; i++) {
-        struct px_keep_message m;
+        struct px_named_message m;
         px_auto_fd int fd = -EBADF;
-        int r = px_keep_receive(u->socket, &m, &fd);
+        int r = px_named_receive(u->socket, &m, &fd);
         if (r == -EAGAIN)
             return;
         if (r <= 0)

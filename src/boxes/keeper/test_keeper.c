@@ -51,45 +51,45 @@ static bool exists(const char *home, const char *below)
 TEST(a_name_is_held_and_given_back)
 {
     const char *home = home_path();
-    struct px_keep_place place = PX_KEEP_NOWHERE, second = PX_KEEP_NOWHERE;
+    struct px_named_place place = PX_KEEP_NOWHERE, second = PX_KEEP_NOWHERE;
     struct px_err e = {0};
-    ASSERT_PX(px_keep_claim(home, "one", &place, &e), e);
-    ASSERT_EQ(px_keep_held(place.boxes, "one"), 1);
-    ASSERT_EQ(px_keep_held(place.boxes, "two"), -ENOENT);
-    ASSERT_EQ(px_keep_claim(home, "one", &second, &e), -1);
+    ASSERT_PX(px_named_claim(home, "one", &place, &e), e);
+    ASSERT_EQ(px_named_held(place.boxes, "one"), 1);
+    ASSERT_EQ(px_named_held(place.boxes, "two"), -ENOENT);
+    ASSERT_EQ(px_named_claim(home, "one", &second, &e), -1);
     ASSERT_EQ(e.code, PX_E_NAME);
     ASSERT(strstr(e.fix, "px box stop one") != NULL);
-    px_keep_sweep(place.boxes);         /* it is alive */
+    px_named_sweep(place.boxes);         /* it is alive */
     ASSERT(exists(home, "run/boxes/one/lock"));
-    px_keep_let_go(&place);
+    px_named_let_go(&place);
     ASSERT(!exists(home, "run/boxes/one"));
-    ASSERT_PX(px_keep_claim(home, "one", &second, &e), e);
-    px_keep_let_go(&second);
+    ASSERT_PX(px_named_claim(home, "one", &second, &e), e);
+    px_named_let_go(&second);
 }
 
 TEST(names_are_made_up)
 {
     const char *home = home_path();
-    struct px_keep_place places[5];
+    struct px_named_place places[5];
     struct px_err e = {0};
     for (int i = 0; i < 5; i++) {
-        places[i] = (struct px_keep_place)PX_KEEP_NOWHERE;
-        ASSERT_PX(px_keep_claim(home, NULL, &places[i], &e), e);
+        places[i] = (struct px_named_place)PX_KEEP_NOWHERE;
+        ASSERT_PX(px_named_claim(home, NULL, &places[i], &e), e);
         ASSERT(px_policy_name_ok(places[i].name));
         ASSERT(i == 0 || strcmp(places[i].name, places[i - 1].name) != 0);
     }
     for (int i = 0; i < 5; i++)
-        px_keep_let_go(&places[i]);
+        px_named_let_go(&places[i]);
 }
 
 TEST(what_a_dead_keeper_left_is_swept)
 {
     const char *home = home_path();
-    struct px_keep_place place = PX_KEEP_NOWHERE;
+    struct px_named_place place = PX_KEEP_NOWHERE;
     struct px_err e = {0};
     pid_t pid = fork();
     if (pid == 0) {
-        ASSERT_PX(px_keep_claim(home, "dead", &place, &e), e);
+        ASSERT_PX(px_named_claim(home, "dead", &place, &e), e);
         int file = openat(place.dir, "out-1-0", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         ASSERT(file >= 0 && mkdirat(place.dir, "sub", 0700) == 0);
         (void)kill(getpid(), SIGKILL);
@@ -107,33 +107,33 @@ TEST(what_a_dead_keeper_left_is_swept)
 TEST(directories_of_others_are_refused)
 {
     char *home = home_path(), path[4200];
-    struct px_keep_place place = PX_KEEP_NOWHERE;
+    struct px_named_place place = PX_KEEP_NOWHERE;
     struct px_err e = {0};
     int boxes = -EBADF;
-    ASSERT_PX(px_keep_boxes(home, false, &boxes, &e), e);       /* nothing there, nothing made */
+    ASSERT_PX(px_named_boxes(home, false, &boxes, &e), e);       /* nothing there, nothing made */
     ASSERT_EQ(boxes, -EBADF);
     ASSERT(!exists(home, ""));
     ASSERT_EQ(mkdir(home, 0777), 0);
     ASSERT_EQ(chmod(home, 0777), 0);
-    ASSERT_EQ(px_keep_claim(home, "x", &place, &e), -1);
+    ASSERT_EQ(px_named_claim(home, "x", &place, &e), -1);
     ASSERT(strstr(e.fix, "chmod 700") != NULL);
     ASSERT_EQ(chmod(home, 0755), 0);    /* others may see that it is there */
-    ASSERT_PX(px_keep_claim(home, "x", &place, &e), e);
-    px_keep_let_go(&place);
+    ASSERT_PX(px_named_claim(home, "x", &place, &e), e);
+    px_named_let_go(&place);
     (void)snprintf(path, sizeof path, "%s/run", home);
     ASSERT_EQ(chmod(path, 0750), 0);
-    ASSERT_EQ(px_keep_claim(home, "x", &place, &e), -1);
+    ASSERT_EQ(px_named_claim(home, "x", &place, &e), -1);
     ASSERT_EQ(chmod(path, 0700), 0);
     (void)snprintf(path, sizeof path, "%s/run/boxes", home);
     ASSERT_EQ(rmdir(path), 0);
     ASSERT_EQ(symlink("/tmp", path), 0);
-    ASSERT_EQ(px_keep_claim(home, "x", &place, &e), -1);
+    ASSERT_EQ(px_named_claim(home, "x", &place, &e), -1);
     ASSERT_EQ(e.code, PX_E_IO);
-    ASSERT_EQ(px_keep_claim("relative", "x", &place, &e), -1);
+    ASSERT_EQ(px_named_claim("relative", "x", &place, &e), -1);
     if (geteuid() == 0) {
         ASSERT_EQ(unlink(path), 0);
         ASSERT_EQ(chown(home, 1234, 1234), 0);
-        ASSERT_EQ(px_keep_claim(home, "x", &place, &e), -1);
+        ASSERT_EQ(px_named_claim(home, "x", &place, &e), -1);
         ASSERT(strstr(e.why, "another user") != NULL);
     }
 }
@@ -142,14 +142,14 @@ TEST(directories_of_others_are_refused)
 TEST(boxes_that_px_did_not_make)
 {
     char *home = home_path(), path[4200];
-    struct px_keep_place place = PX_KEEP_NOWHERE;
+    struct px_named_place place = PX_KEEP_NOWHERE;
     struct px_err e = {0};
     static const char *const made[] = {"", "/run", "/run/boxes", "/run/boxes/thesis"};
     for (size_t i = 0; i < PX_COUNT_OF(made); i++) {
         (void)snprintf(path, sizeof path, "%s%s", home, made[i]);
         ASSERT_EQ(mkdir(path, 0700), 0);
     }
-    ASSERT_EQ(px_keep_claim(home, "x", &place, &e), -1);
+    ASSERT_EQ(px_named_claim(home, "x", &place, &e), -1);
     ASSERT_EQ(e.code, PX_E_STATE);
     ASSERT(exists(home, "run/boxes/thesis"));
 }
@@ -171,25 +171,25 @@ TEST(what_is_a_name)
 TEST(messages_come_whole_or_not_at_all)
 {
     int ends[2], fd = -EBADF, null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    struct px_keep_message m = {.kind = PX_KEEP_INFO, .number = 7}, got;
+    struct px_named_message m = {.kind = PX_KEEP_INFO, .number = 7}, got;
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-    ASSERT_EQ(px_keep_receive(ends[1], &got, &fd), -EAGAIN);
-    ASSERT_EQ(px_keep_await(ends[1], 20, &got, &fd), -ETIMEDOUT);
-    ASSERT_OK(px_keep_send(ends[0], &m, null));
-    ASSERT_EQ(px_keep_receive(ends[1], &got, &fd), 1);
+    ASSERT_EQ(px_named_receive(ends[1], &got, &fd), -EAGAIN);
+    ASSERT_EQ(px_named_await(ends[1], 20, &got, &fd), -ETIMEDOUT);
+    ASSERT_OK(px_named_send(ends[0], &m, null));
+    ASSERT_EQ(px_named_receive(ends[1], &got, &fd), 1);
     ASSERT(got.kind == PX_KEEP_INFO && got.number == 7 && fd >= 0);
     close(fd);
     char bytes[2 * sizeof m];
     memset(bytes, 0xff, sizeof bytes);
     for (size_t size = 1; size < sizeof bytes; size += 97) {
         ASSERT_EQ(send(ends[0], bytes, size, 0), (ssize_t)size);
-        ASSERT_EQ(px_keep_receive(ends[1], &got, &fd), 0);
+        ASSERT_EQ(px_named_receive(ends[1], &got, &fd), 0);
     }
-    m.version = PX_KEEP_VERSION + 1;    /* px_keep_send says its own */
+    m.version = PX_KEEP_VERSION + 1;    /* px_named_send says its own */
     ASSERT_EQ(send(ends[0], &m, sizeof m, 0), (ssize_t)sizeof m);
-    ASSERT_EQ(px_keep_receive(ends[1], &got, &fd), 0);
+    ASSERT_EQ(px_named_receive(ends[1], &got, &fd), 0);
     close(ends[0]);
-    ASSERT_EQ(px_keep_receive(ends[1], &got, &fd), 0);
+    ASSERT_EQ(px_named_receive(ends[1], &got, &fd), 0);
     close(ends[1]);
     close(null);
 }
@@ -198,12 +198,12 @@ TEST(messages_come_whole_or_not_at_all)
 TEST(forged_texts_end)
 {
     int ends[2], fd = -EBADF;
-    struct px_keep_message m, got;
+    struct px_named_message m, got;
     memset(&m, 'x', sizeof m);
     m.version = PX_KEEP_VERSION;
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     ASSERT_EQ(send(ends[0], &m, sizeof m, 0), (ssize_t)sizeof m);
-    ASSERT_EQ(px_keep_receive(ends[1], &got, &fd), 1);
+    ASSERT_EQ(px_named_receive(ends[1], &got, &fd), 1);
     ASSERT(strlen(got.err.what) < sizeof got.err.what);
     ASSERT(strlen(got.err.why) < sizeof got.err.why);
     ASSERT(strlen(got.err.fix) < sizeof got.err.fix);
@@ -214,21 +214,21 @@ TEST(forged_texts_end)
 TEST(long_texts)
 {
     px_auto_buf struct px_buf text = PX_BUF(1 << 20), small = PX_BUF(100);
-    int fd = px_keep_text_file("abc\0def", 7), ends[2];
+    int fd = px_named_text_file("abc\0def", 7), ends[2];
     ASSERT_OK(fd);
-    ASSERT_OK(px_keep_text_read(fd, &text));
+    ASSERT_OK(px_named_text_read(fd, &text));
     ASSERT(text.len == 7 && memcmp(text.data, "abc\0def", 7) == 0);
     ASSERT_EQ(write(fd, "x", 1), -1);   /* sealed */
     close(fd);
-    fd = px_keep_text_file(memset(text.data, 0, 7), 7);
+    fd = px_named_text_file(memset(text.data, 0, 7), 7);
     close(fd);
     char large[200] = "";
-    fd = px_keep_text_file(large, sizeof large);
-    ASSERT(px_keep_text_read(fd, &small) < 0);
+    fd = px_named_text_file(large, sizeof large);
+    ASSERT(px_named_text_read(fd, &small) < 0);
     close(fd);
     ASSERT_OK(px_pipe(ends));
-    ASSERT_EQ(px_keep_text_read(ends[0], &text), -EPROTO);      /* would wait for ever */
-    ASSERT_EQ(px_keep_text_read(-EBADF, &text), -EPROTO);
+    ASSERT_EQ(px_named_text_read(ends[0], &text), -EPROTO);      /* would wait for ever */
+    ASSERT_EQ(px_named_text_read(-EBADF, &text), -EPROTO);
     close(ends[0]);
     close(ends[1]);
 }
@@ -237,8 +237,8 @@ TEST(who_is_trusted)
 {
     int ends[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-    ASSERT_EQ(px_keep_trusts(ends[0], false), 1);
-    ASSERT_EQ(px_keep_trusts(ends[0], true), 1);
+    ASSERT_EQ(px_named_trusts(ends[0], false), 1);
+    ASSERT_EQ(px_named_trusts(ends[0], true), 1);
     close(ends[0]);
     close(ends[1]);
 }
@@ -247,17 +247,17 @@ TEST(who_is_trusted)
 TEST(who_has_ended)
 {
     px_auto_fd int dir = px_test_dir();
-    px_auto_fd int listener = px_keep_listen(dir);
+    px_auto_fd int listener = px_named_listen(dir);
     ASSERT_OK(listener);
     pid_t pid = fork();
     if (pid == 0)
-        _exit(px_keep_connect(dir) < 0);
+        _exit(px_named_connect(dir) < 0);
     int status = -1;
     ASSERT_EQ(waitpid(pid, &status, 0), pid);
     ASSERT_EQ(status, 0);
     px_auto_fd int socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     ASSERT_OK(socket);
-    ASSERT_EQ(px_keep_trusts(socket, true), -ESRCH);
+    ASSERT_EQ(px_named_trusts(socket, true), -ESRCH);
 }
 
 /* Connects from a child that did `before`, and tells what the other side thinks of it. */
@@ -268,7 +268,7 @@ static void meet(int dir, int listener, void (*before)(void), bool *ret_strict, 
     pid_t pid = fork();
     if (pid == 0) {
         before();
-        int fd = px_keep_connect(dir);
+        int fd = px_named_connect(dir);
         char byte = fd < 0 ? 'n' : 'y';
         (void)!write(ready[1], &byte, 1);
         for (;;)
@@ -279,8 +279,8 @@ static void meet(int dir, int listener, void (*before)(void), bool *ret_strict, 
     ASSERT_EQ(byte, 'y');
     int socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     ASSERT(socket >= 0);
-    *ret_strict = px_keep_trusts(socket, false) > 0;
-    *ret_lenient = px_keep_trusts(socket, true) > 0;
+    *ret_strict = px_named_trusts(socket, false) > 0;
+    *ret_lenient = px_named_trusts(socket, true) > 0;
     close(socket);
     close(ready[0]);
     close(ready[1]);
@@ -318,7 +318,7 @@ TEST(who_is_not_trusted)
     bool strict, lenient;
     int dir = px_test_dir();
     ASSERT_EQ(fchmod(dir, 0755), 0);
-    int listener = px_keep_listen(dir);
+    int listener = px_named_listen(dir);
     ASSERT_OK(listener);
     ASSERT_EQ(fchmodat(dir, "socket", 0666, 0), 0);
     meet(dir, listener, as_is, &strict, &lenient);
@@ -345,7 +345,7 @@ TEST(nobody_in_a_box_is_trusted)
     ASSERT_EQ(waitpid(probe, &status, 0), probe);
     if (status)
         SKIP("no namespaces can be made here");
-    int dir = px_test_dir(), listener = px_keep_listen(dir);
+    int dir = px_test_dir(), listener = px_named_listen(dir);
     ASSERT_OK(listener);
     meet(dir, listener, enter_a_namespace, &strict, &lenient);
     ASSERT(!strict && !lenient);
@@ -367,10 +367,10 @@ TEST(a_policy_on_its_way)
                                  "output-end", "true", "interactive", "true");
     for (; *f; f += 2)
         ASSERT_PX(px_policy_set(policy, f[0], f[1], &e), e);
-    px_keep_pack(policy, true, &text);
-    px_keep_pack_words(WORDS("cmd", "", "a b"), &text);
+    px_named_pack(policy, true, &text);
+    px_named_pack_words(WORDS("cmd", "", "a b"), &text);
     ASSERT_EQ(text.err, 0);
-    ASSERT_PX(px_keep_unpack(text.data, text.len, &copy, &at, &e), e);
+    ASSERT_PX(px_named_unpack(text.data, text.len, &copy, &at, &e), e);
     ASSERT(copy->user.uid == 7 && copy->user.gid == 8 && copy->cpu_time_msec == 3000 && copy->pids == 9);
     ASSERT(copy->file_bytes == 1024 && copy->nofile == 77 && copy->timeout_msec == 1500);
     ASSERT(copy->output_bytes == PX_UNLIMITED && copy->output_end && copy->interactive);
@@ -379,7 +379,7 @@ TEST(a_policy_on_its_way)
     ASSERT_STR(px_policy_env(copy, "B"), "");
     ASSERT_STR(px_policy_env(copy, "NO_PROXY"), "*");
     ASSERT_EQ(copy->memory_bytes, 4096ull << 20);
-    const char **words = px_keep_words(text.data, text.len, at);
+    const char **words = px_named_words(text.data, text.len, at);
     ASSERT_STR(words[0], "cmd");
     ASSERT_STR(words[1], "");
     ASSERT_STR(words[2], "a b");
@@ -406,7 +406,7 @@ TEST(texts_that_are_no_policy)
         struct px_policy *policy = NULL;
         struct px_err e = {0};
         size_t at;
-        ASSERT_EQ(px_keep_unpack(bad[i].text, bad[i].length, &policy, &at, &e), -1);
+        ASSERT_EQ(px_named_unpack(bad[i].text, bad[i].length, &policy, &at, &e), -1);
         ASSERT(e.code != 0);
     }
 }
@@ -417,7 +417,7 @@ static size_t read_log(int dir, struct px_log_at *at, char *out, size_t size)
 {
     size_t have = 0;
     long n;
-    while ((n = px_keep_log_read(dir, 3, PX_STDOUT, at, out + have, size - have)) > 0)
+    while ((n = px_named_log_read(dir, 3, PX_STDOUT, at, out + have, size - have)) > 0)
         have += (size_t)n;
     ASSERT_OK(n);
     return have;
@@ -426,18 +426,18 @@ static size_t read_log(int dir, struct px_log_at *at, char *out, size_t size)
 TEST(a_log_that_fits)
 {
     char out[100];
-    struct px_keep_log log;
+    struct px_named_log log;
     struct px_log_at at = {0};
     int dir = px_test_dir();
     ASSERT_EQ(read_log(dir, &at, out, sizeof out), 0);
-    px_keep_log_init(&log, dir, 3, PX_STDOUT, 1 << 20);
-    px_keep_log_write(&log, "hello", 5);
+    px_named_log_init(&log, dir, 3, PX_STDOUT, 1 << 20);
+    px_named_log_write(&log, "hello", 5);
     ASSERT_EQ(read_log(dir, &at, out, sizeof out), 5);
     ASSERT_EQ(read_log(dir, &at, out, sizeof out), 0);
-    px_keep_log_write(&log, " world", 6);
+    px_named_log_write(&log, " world", 6);
     ASSERT_EQ(read_log(dir, &at, out, sizeof out), 6);
     ASSERT(memcmp(out, " world", 6) == 0 && !at.gap);
-    px_keep_log_remove(&log);
+    px_named_log_remove(&log);
     ASSERT_EQ(read_log(dir, &at, out, sizeof out), 0);
     close(dir);
 }
@@ -446,19 +446,19 @@ TEST(a_log_that_does_not)
 {
     enum { LINES = 20000, LINE = 10, KEPT = 64 << 10 };
     char *out = malloc(LINES * LINE), line[16];
-    struct px_keep_log log;
+    struct px_named_log log;
     struct px_log_at slow = {0}, fast = {0};
     int dir = px_test_dir();
     size_t seen = 0;
     ASSERT(out != NULL);
-    px_keep_log_init(&log, dir, 3, PX_STDOUT, KEPT);
+    px_named_log_init(&log, dir, 3, PX_STDOUT, KEPT);
     for (int i = 0; i < LINES; i++) {
         (void)snprintf(line, sizeof line, "%09d\n", i);
-        px_keep_log_write(&log, line, LINE);
+        px_named_log_write(&log, line, LINE);
         if (i % 100 == 99)
             seen += read_log(dir, &fast, out, LINES * LINE);
     }
-    px_keep_log_done(&log);
+    px_named_log_done(&log);
     ASSERT_EQ(seen, LINES * LINE);      /* who reads along loses nothing */
     ASSERT(!fast.gap);
     size_t n = read_log(dir, &slow, out, LINES * LINE);
@@ -468,18 +468,18 @@ TEST(a_log_that_does_not)
         (void)snprintf(line, sizeof line, "%09d\n", (int)(LINES - kept + i));
         ASSERT(memcmp(out + at + i * LINE, line, LINE) == 0);
     }
-    px_keep_log_remove(&log);
+    px_named_log_remove(&log);
     close(dir);
     free(out);
 }
 
 TEST(a_log_on_a_full_disk_is_counted)
 {
-    struct px_keep_log log;
-    px_keep_log_init(&log, -EBADF, 3, PX_STDERR, 0);    /* nowhere to write */
-    px_keep_log_write(&log, "lost", 4);
+    struct px_named_log log;
+    px_named_log_init(&log, -EBADF, 3, PX_STDERR, 0);    /* nowhere to write */
+    px_named_log_write(&log, "lost", 4);
     ASSERT_EQ(log.lost, 4);
-    px_keep_log_remove(&log);
+    px_named_log_remove(&log);
 }
 
 /* ---- a keeper and its users ---- */
@@ -704,12 +704,12 @@ TEST(users_that_talk_nonsense)
     struct px_living *living = open_box(&k);
     struct px_err e = {0};
     px_auto_fd int boxes = -EBADF;
-    ASSERT_PX(px_keep_boxes(k.home, false, &boxes, &e), e);
+    ASSERT_PX(px_named_boxes(k.home, false, &boxes, &e), e);
     px_auto_fd int dir = openat(boxes, "box", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int round = 0; round < 40; round++) {
         char bytes[3000];
-        px_auto_fd int socket = px_keep_connect(dir);
-        struct px_keep_message m = {.version = PX_KEEP_VERSION, .kind = (uint32_t)round, .command = UINT32_MAX, .number = -1};
+        px_auto_fd int socket = px_named_connect(dir);
+        struct px_named_message m = {.version = PX_KEEP_VERSION, .kind = (uint32_t)round, .command = UINT32_MAX, .number = -1};
         ASSERT_OK(socket);
         memset(bytes, round, sizeof bytes);
         if (round % 2 && round != PX_KEEP_STOP)

@@ -40,19 +40,19 @@ static int connect_to(int dir)
 {
     const struct timespec moment = {.tv_nsec = 5000000};
     uint64_t end = px_now_nsec() + (uint64_t)CONNECT_MSEC_MAX * 1000000;
-    int r = px_keep_connect(dir);
+    int r = px_named_connect(dir);
     while ((r == -EAGAIN || r == -EINTR) && px_now_nsec() < end) {
         (void)nanosleep(&moment, NULL);
-        r = px_keep_connect(dir);
+        r = px_named_connect(dir);
     }
     return r;
 }
 
 static int enter(struct px_living *l, struct px_err *e)
 {
-    int held = px_keep_held(l->boxes, l->name);
+    int held = px_named_held(l->boxes, l->name);
     if (held <= 0) {
-        px_keep_sweep(l->boxes);
+        px_named_sweep(l->boxes);
         return no_such_box(l->name, e);
     }
     l->dir = (int)px_sys(SYS_openat, l->boxes, l->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -63,7 +63,7 @@ static int enter(struct px_living *l, struct px_err *e)
     }
     if (l->socket < 0)
         return px_fail(e, PX_E_GONE, l->socket, "the keeper of box '%s' cannot be reached", l->name);
-    int trusted = px_keep_trusts(l->socket, true);
+    int trusted = px_named_trusts(l->socket, true);
     if (trusted > 0)
         return 0;
     if (trusted == -ESRCH)
@@ -85,7 +85,7 @@ PX_API int px_living_open(const char *home, const char *name, struct px_living *
     l->boxes = l->dir = l->socket = l->defaults = l->cancel = -EBADF;
     int r = px_fmt(l->name, sizeof l->name, "%s", name);
     if (r >= 0)
-        r = px_keep_boxes(home, false, &l->boxes, e);
+        r = px_named_boxes(home, false, &l->boxes, e);
     if (r >= 0)
         r = l->boxes < 0 ? no_such_box(name, e) : enter(l, e);
     if (r < 0) {
@@ -129,10 +129,10 @@ static int no_answer(const struct px_living *l, int r, struct px_err *e)
 }
 
 /* BYE is not an answer: it is kept, and the answer will not come. */
-static int await_answer(struct px_living *l, int msec, struct px_keep_message *m, int *ret_fd, struct px_err *e)
+static int await_answer(struct px_living *l, int msec, struct px_named_message *m, int *ret_fd, struct px_err *e)
 {
     *ret_fd = -EBADF;
-    int r = px_keep_await(l->socket, msec, m, ret_fd);
+    int r = px_named_await(l->socket, msec, m, ret_fd);
     if (r == 1 && m->kind == PX_KEEP_BYE) {
         (void)px_fmt(l->why, sizeof l->why, "%s", m->err.what);
         *ret_fd = px_fd_close(*ret_fd);
@@ -149,10 +149,10 @@ static int await_answer(struct px_living *l, int msec, struct px_keep_message *m
     return 0;
 }
 
-static int ask(struct px_living *l, const struct px_keep_message *question, int fd, int msec, struct px_keep_message *ret,
+static int ask(struct px_living *l, const struct px_named_message *question, int fd, int msec, struct px_named_message *ret,
                int *ret_fd, struct px_err *e)
 {
-    int r = px_keep_send(l->socket, question, fd);
+    int r = px_named_send(l->socket, question, fd);
     return r < 0 ? no_answer(l, r, e) : await_answer(l, msec, ret, ret_fd, e);
 }
 
@@ -160,21 +160,21 @@ static int ask(struct px_living *l, const struct px_keep_message *question, int 
 
 static int take_home(struct px_living *l, struct px_err *e)
 {
-    const struct px_keep_message question = {.kind = PX_KEEP_HOME};
-    struct px_keep_message m = {0};
+    const struct px_named_message question = {.kind = PX_KEEP_HOME};
+    struct px_named_message m = {0};
     if (l->home)
         return 0;
-    int r = px_keep_send(l->socket, &question, -EBADF);
+    int r = px_named_send(l->socket, &question, -EBADF);
     if (r < 0)
         return no_answer(l, r, e);
-    if (px_home_receive(l->socket, ANSWER_MSEC_MAX, &l->home, e) < 0)
+    if (px_handover_receive(l->socket, ANSWER_MSEC_MAX, &l->home, e) < 0)
         return -1;
     if (l->home->record >= 0)   /* without, results say nothing of the network */
-        l->home->carrier = px_network_guest(&l->home->record);
+        l->home->carrier = px_relay_guest(&l->home->record);
     return await_answer(l, ANSWER_MSEC_MAX, &m, &l->defaults, e);
 }
 
-int px_living_init(struct px_living *living, struct px_err *e)
+int px_named_client_init(struct px_living *living, struct px_err *e)
 {
     return take_home(living, e) < 0 ? -1 : living->home->pidfd;
 }
@@ -185,15 +185,15 @@ PX_API int px_living_policy(struct px_living *living, struct px_policy **ret_pol
     size_t words;
     if (take_home(living, e) < 0)
         return -1;
-    int r = px_keep_text_read(living->defaults, &text);
+    int r = px_named_text_read(living->defaults, &text);
     if (r < 0)
         return px_fail(e, PX_E_GONE, r, "box '%s' does not say what its commands start from", living->name);
-    return px_keep_unpack(text.data, text.len, ret_policy, &words, e);
+    return px_named_unpack(text.data, text.len, ret_policy, &words, e);
 }
 
 static void tell_began(struct px_living *l, const struct px_box *box)
 {
-    struct px_keep_message m = {.kind = PX_KEEP_BEGAN, .number = box->inside_pid};
+    struct px_named_message m = {.kind = PX_KEEP_BEGAN, .number = box->inside_pid};
     size_t at = 0;
     for (char **a = box->argv; *a && at + 1 < sizeof m.err.what; a++) {
         if (at > 0)
@@ -201,7 +201,7 @@ static void tell_began(struct px_living *l, const struct px_box *box)
         for (const char *p = *a; *p && at + 1 < sizeof m.err.what; p++)
             m.err.what[at++] = *p == '\n' ? ' ' : *p;
     }
-    (void)px_keep_send(l->socket, &m, box->payload);
+    (void)px_named_send(l->socket, &m, box->payload);
 }
 
 PX_API int px_living_exec(struct px_living *living, const struct px_policy *command, const char *const argv[],
@@ -215,9 +215,9 @@ PX_API int px_living_exec(struct px_living *living, const struct px_policy *comm
 
 PX_API const char *px_living_why(struct px_living *living)
 {
-    struct px_keep_message m = {0};
+    struct px_named_message m = {0};
     int fd = -EBADF;
-    while (!living->why[0] && px_keep_await(living->socket, BYE_MSEC_MAX, &m, &fd) == 1) {
+    while (!living->why[0] && px_named_await(living->socket, BYE_MSEC_MAX, &m, &fd) == 1) {
         (void)px_fd_close(fd);
         if (m.kind == PX_KEEP_BYE)
             (void)px_fmt(living->why, sizeof living->why, "%s", m.err.what);
@@ -230,7 +230,7 @@ PX_API const char *px_living_why(struct px_living *living)
 static int take_text(const struct px_living *l, int fd, char **ret_text, struct px_err *e)
 {
     struct px_buf text = PX_BUF(PX_KEEP_TEXT_MAX);
-    int r = px_keep_text_read(fd, &text);
+    int r = px_named_text_read(fd, &text);
     *ret_text = r < 0 ? NULL : px_buf_take(&text);
     px_buf_done(&text);
     return *ret_text ? 0 : px_fail(e, PX_E_GONE, r, "the answer of the keeper of box '%s' cannot be read", l->name);
@@ -238,8 +238,8 @@ static int take_text(const struct px_living *l, int fd, char **ret_text, struct 
 
 PX_API int px_living_info(struct px_living *living, bool all, char **ret_json, struct px_err *e)
 {
-    const struct px_keep_message question = {.kind = PX_KEEP_INFO, .number = all};
-    struct px_keep_message m = {0};
+    const struct px_named_message question = {.kind = PX_KEEP_INFO, .number = all};
+    struct px_named_message m = {0};
     px_auto_fd int fd = -EBADF;
     if (ask(living, &question, -EBADF, ANSWER_MSEC_MAX, &m, &fd, e) < 0)
         return -1;
@@ -247,15 +247,15 @@ PX_API int px_living_info(struct px_living *living, bool all, char **ret_json, s
 }
 
 /* An array of structs that both sides know: of one version of px, or refused before. */
-static int look(struct px_living *l, enum px_keep_look which, size_t size, void **ret_list, size_t *ret_count, struct px_err *e)
+static int look(struct px_living *l, enum px_keeper_look which, size_t size, void **ret_list, size_t *ret_count, struct px_err *e)
 {
-    const struct px_keep_message question = {.kind = PX_KEEP_LOOK, .number = which};
-    struct px_keep_message m = {0};
+    const struct px_named_message question = {.kind = PX_KEEP_LOOK, .number = which};
+    struct px_named_message m = {0};
     px_auto_fd int fd = -EBADF;
     struct px_buf text = PX_BUF(PX_KEEP_TEXT_MAX);
     if (ask(l, &question, -EBADF, ANSWER_MSEC_MAX, &m, &fd, e) < 0)
         return -1;
-    int r = px_keep_text_read(fd, &text);
+    int r = px_named_text_read(fd, &text);
     size_t count = text.len / size;
     if (r < 0 || text.len % size) {
         px_buf_done(&text);
@@ -306,8 +306,8 @@ static int bad_signal(int signal, struct px_err *e)
 
 PX_API int px_living_signal(struct px_living *living, int signal, unsigned command, unsigned *ret_count, struct px_err *e)
 {
-    const struct px_keep_message question = {.kind = PX_KEEP_SIGNAL, .number = signal, .command = command};
-    struct px_keep_message m = {0};
+    const struct px_named_message question = {.kind = PX_KEEP_SIGNAL, .number = signal, .command = command};
+    struct px_named_message m = {0};
     px_auto_fd int fd = -EBADF;
     if (bad_signal(signal, e) < 0 || ask(living, &question, -EBADF, ANSWER_MSEC_MAX, &m, &fd, e) < 0)
         return -1;
@@ -318,8 +318,8 @@ PX_API int px_living_signal(struct px_living *living, int signal, unsigned comma
 
 PX_API int px_living_signal_process(struct px_living *living, int signal, int pid, struct px_err *e)
 {
-    const struct px_keep_message question = {.kind = PX_KEEP_SIGNAL_PROCESS, .number = signal, .command = (unsigned)pid};
-    struct px_keep_message m = {0};
+    const struct px_named_message question = {.kind = PX_KEEP_SIGNAL_PROCESS, .number = signal, .command = (unsigned)pid};
+    struct px_named_message m = {0};
     px_auto_fd int fd = -EBADF;
     if (pid < 2) {
         px_fail(e, PX_E_VALUE, 0, "process %d of a box gets no signals", pid);
@@ -330,21 +330,21 @@ PX_API int px_living_signal_process(struct px_living *living, int signal, int pi
 
 PX_API int px_living_ask_stop(struct px_living *living, struct px_err *e)
 {
-    const struct px_keep_message question = {.kind = PX_KEEP_STOP};
-    int r = living->stops ? 0 : px_keep_send(living->socket, &question, -EBADF);
+    const struct px_named_message question = {.kind = PX_KEEP_STOP};
+    int r = living->stops ? 0 : px_named_send(living->socket, &question, -EBADF);
     living->stops = true;
-    return r < 0 && px_keep_held(living->boxes, living->name) == 1 ? no_answer(living, r, e) : 0;
+    return r < 0 && px_named_held(living->boxes, living->name) == 1 ? no_answer(living, r, e) : 0;
 }
 
 PX_API int px_living_stop(struct px_living *living, struct px_err *e)
 {
-    struct px_keep_message m = {0};
+    struct px_named_message m = {0};
     int fd = -EBADF;
     int r = px_living_ask_stop(living, e);
     if (r < 0)
         return -1;
     while (r >= 0) {            /* a goodbye may come before the answer */
-        r = px_keep_await(living->socket, STOP_MSEC_MAX, &m, &fd);
+        r = px_named_await(living->socket, STOP_MSEC_MAX, &m, &fd);
         (void)px_fd_close(fd);
         fd = -EBADF;
         if (r == 1 && m.kind == PX_KEEP_ANSWER)
@@ -357,7 +357,7 @@ PX_API int px_living_stop(struct px_living *living, struct px_err *e)
         return -1;
     }
     /* Whoever else stopped it first has done our work. */
-    if (r < 0 && px_keep_held(living->boxes, living->name) != 1)
+    if (r < 0 && px_named_held(living->boxes, living->name) != 1)
         return 0;
     return r < 0 ? no_answer(living, r, e) : 0;
 }
@@ -367,8 +367,8 @@ PX_API int px_living_stop(struct px_living *living, struct px_err *e)
 PX_API int px_living_detach(struct px_living *living, const struct px_policy *command, const char *const argv[],
                             unsigned *ret_command, struct px_err *e)
 {
-    const struct px_keep_message question = {.kind = PX_KEEP_RUN};
-    struct px_keep_message m = {0};
+    const struct px_named_message question = {.kind = PX_KEEP_RUN};
+    struct px_named_message m = {0};
     px_auto_buf struct px_buf text = PX_BUF(PX_KEEP_TEXT_MAX);
     size_t count;
     if (px_plan_check(argv, &count, e) < 0)
@@ -377,9 +377,9 @@ PX_API int px_living_detach(struct px_living *living, const struct px_policy *co
         px_fail(e, PX_E_USAGE, 0, "a detached command has no terminal");
         return px_fix(e, "Leave -t out, or leave -d out and stay with it.");
     }
-    px_keep_pack(command, true, &text);
-    px_keep_pack_words(argv, &text);
-    px_auto_fd int file = text.err < 0 ? text.err : px_keep_text_file(text.data, text.len);
+    px_named_pack(command, true, &text);
+    px_named_pack_words(argv, &text);
+    px_auto_fd int file = text.err < 0 ? text.err : px_named_text_file(text.data, text.len);
     px_auto_fd int fd = -EBADF;
     if (file < 0)
         return px_fail(e, PX_E_LIMIT, file, "the command is too large for a box");
@@ -392,14 +392,14 @@ PX_API int px_living_detach(struct px_living *living, const struct px_policy *co
 PX_API int px_living_wait(struct px_living *living, unsigned command, int msec, int *ret_exit_code, char **ret_json,
                           struct px_err *e)
 {
-    const struct px_keep_message question = {.kind = PX_KEEP_WAIT, .command = command};
-    struct px_keep_message m = {0};
+    const struct px_named_message question = {.kind = PX_KEEP_WAIT, .command = command};
+    struct px_named_message m = {0};
     px_auto_fd int fd = -EBADF;
-    int r = living->waits ? 0 : px_keep_send(living->socket, &question, -EBADF);
+    int r = living->waits ? 0 : px_named_send(living->socket, &question, -EBADF);
     if (r < 0)
         return no_answer(living, r, e);
     living->waits = true;
-    r = px_keep_await(living->socket, msec, &m, &fd);
+    r = px_named_await(living->socket, msec, &m, &fd);
     if (r == -ETIMEDOUT)
         return 0;
     living->waits = false;
@@ -416,8 +416,8 @@ PX_API int px_living_wait(struct px_living *living, unsigned command, int msec, 
 
 PX_API int px_living_input(struct px_living *living, unsigned command, struct px_err *e)
 {
-    const struct px_keep_message question = {.kind = PX_KEEP_INPUT, .command = command};
-    struct px_keep_message m = {0};
+    const struct px_named_message question = {.kind = PX_KEEP_INPUT, .command = command};
+    struct px_named_message m = {0};
     int fd = -EBADF;
     if (ask(living, &question, -EBADF, ANSWER_MSEC_MAX, &m, &fd, e) < 0)
         return -1;
@@ -426,8 +426,8 @@ PX_API int px_living_input(struct px_living *living, unsigned command, struct px
 
 PX_API int px_living_end_input(struct px_living *living, unsigned command, struct px_err *e)
 {
-    const struct px_keep_message question = {.kind = PX_KEEP_END_INPUT, .command = command};
-    struct px_keep_message m = {0};
+    const struct px_named_message question = {.kind = PX_KEEP_END_INPUT, .command = command};
+    struct px_named_message m = {0};
     px_auto_fd int fd = -EBADF;
     return ask(living, &question, -EBADF, ANSWER_MSEC_MAX, &m, &fd, e);
 }
@@ -435,6 +435,6 @@ PX_API int px_living_end_input(struct px_living *living, unsigned command, struc
 PX_API long px_living_log(struct px_living *living, unsigned command, enum px_stream stream, struct px_log_at *at, void *out,
                           size_t size, struct px_err *e)
 {
-    long n = px_keep_log_read(living->dir, command, stream, at, out, size);
+    long n = px_named_log_read(living->dir, command, stream, at, out, size);
     return n < 0 ? px_fail(e, PX_E_IO, (int)n, "the log of command %u cannot be read", command) : n;
 }

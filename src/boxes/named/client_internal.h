@@ -18,4 +18,4 @@ struct px_living {
 };
 
 /* pidfd of its pid 1, borrowed; -1. */
-int px_living_init(struct px_living *living, struct px_err *e);
+int px_named_client_init(struct px_living *living, struct px_err *e);

@@ -24,7 +24,7 @@ enum { STILL_MSEC_MAX = 60 * 1000, SAID = 256, CHUNK = 32 << 10, AT_ONCE = 64 };
 /* ---- a command with our hands on its streams ---- */
 
 struct stream {
-    const struct px_keep_stream *how;
+    const struct px_named_stream *how;
     struct px_box *box;
     int in, out, err;           /* our ends */
     int cancel;
@@ -144,7 +144,7 @@ static struct px_policy *stream_policy(struct px_living *l, struct px_err *e)
     return policy;
 }
 
-int px_keep_stream(struct px_living *l, const char *const argv[], const struct px_keep_stream *how, int *ret_exit_code,
+int px_named_stream(struct px_living *l, const char *const argv[], const struct px_named_stream *how, int *ret_exit_code,
                    char ret_said[256], struct px_err *e)
 {
     struct px_io io = {.use_out = true, .use_err = true, .in = -EBADF, .out = -EBADF, .err = -EBADF};
@@ -177,7 +177,7 @@ int px_keep_stream(struct px_living *l, const char *const argv[], const struct p
 
 /* ---- paths ---- */
 
-int px_keep_box_path(struct px_living *l, const char *path, char *out, size_t size, struct px_err *e)
+int px_named_box_path(struct px_living *l, const char *path, char *out, size_t size, struct px_err *e)
 {
     char whole[PX_TAR_NAME_MAX];
     struct px_policy *policy = NULL;
@@ -193,7 +193,7 @@ int px_keep_box_path(struct px_living *l, const char *path, char *out, size_t si
     return px_fix(e, "Write a path without '..', such as %s:/tmp/file.", l->name);
 }
 
-void px_keep_split_path(const char *path, char *dir, size_t size, const char **ret_name)
+void px_named_split_path(const char *path, char *dir, size_t size, const char **ret_name)
 {
     const char *slash = strrchr(path, '/');
     *ret_name = slash + 1;
@@ -201,7 +201,7 @@ void px_keep_split_path(const char *path, char *dir, size_t size, const char **r
         dir[0] = '\0';
 }
 
-int px_keep_copy_failed(const char *what, const char *path, int exit_code, const char *said, struct px_err *e)
+int px_named_copy_failed(const char *what, const char *path, int exit_code, const char *said, struct px_err *e)
 {
     px_fail(e, PX_E_IO, 0, "%s '%s' failed in the box (exit status %d)", what, path, exit_code);
     return *said ? px_why(e, "The box says: %.*s", (int)strcspn(said, "\n"), said) : -1;
@@ -222,20 +222,20 @@ static int take_answer(void *user, const char *data, size_t size, struct px_err 
     return 0;
 }
 
-int px_keep_there(struct px_living *l, const char *path, struct px_keep_there *ret, struct px_err *e)
+int px_named_there(struct px_living *l, const char *path, struct px_named_there *ret, struct px_err *e)
 {
     static const char script[] = "{ [ -e \"$1\" ] || [ -L \"$1\" ]; } && printf e; [ -d \"$1\" ] && printf d; [ -f \"$1\" ] && printf f\n"
                                  "IFS=:; for d in $PATH; do [ -x \"$d/tar\" ] && printf t && break; done; exit 0";
     const char *const argv[] = {"sh", "-c", script, "sh", path, NULL};
     struct answer a = {.length = 0};
-    const struct px_keep_stream how = {.take = take_answer, .user = &a};
+    const struct px_named_stream how = {.take = take_answer, .user = &a};
     char said[SAID];
     int status = 0;
-    if (px_keep_stream(l, argv, &how, &status, said, e) < 0)
+    if (px_named_stream(l, argv, &how, &status, said, e) < 0)
         return -1;
     if (status != 0)
-        return px_keep_copy_failed("looking at", path, status, said, e);
-    *ret = (struct px_keep_there){.exists = strchr(a.text, 'e'), .directory = strchr(a.text, 'd'), .file = strchr(a.text, 'f'),
+        return px_named_copy_failed("looking at", path, status, said, e);
+    *ret = (struct px_named_there){.exists = strchr(a.text, 'e'), .directory = strchr(a.text, 'd'), .file = strchr(a.text, 'f'),
                                   .tar = strchr(a.text, 't')};
     return 0;
 }
@@ -253,14 +253,14 @@ static int send_tree(struct px_living *l, int fd, const char *path, struct px_er
     const char *name;
     struct px_tar_writer *w = NULL;
     int status = 0;
-    px_keep_split_path(path, dir, sizeof dir, &name);
+    px_named_split_path(path, dir, sizeof dir, &name);
     if (px_tar_writer_new(fd, name, &w, e) < 0)
         return -1;
     const char *const argv[] = {"tar", "-x", "-f", "-", "-C", dir, NULL};
-    const struct px_keep_stream how = {.feed = feed_tar, .user = w};
-    int r = px_keep_stream(l, argv, &how, &status, said, e);
+    const struct px_named_stream how = {.feed = feed_tar, .user = w};
+    int r = px_named_stream(l, argv, &how, &status, said, e);
     px_tar_writer_free(w);
-    return r < 0 ? -1 : status ? px_keep_copy_failed("writing", path, status, said, e) : 0;
+    return r < 0 ? -1 : status ? px_named_copy_failed("writing", path, status, said, e) : 0;
 }
 
 static long feed_file(void *user, char *out, size_t size, struct px_err *e)
@@ -277,10 +277,10 @@ static int send_file(struct px_living *l, int fd, const struct stat *st, const c
     if (px_fmt(mode, sizeof mode, "%o", (unsigned)(st->st_mode & 0777)) < 0)
         return -1;
     const char *const argv[] = {"sh", "-c", "cat >\"$1\" && chmod \"$2\" \"$1\"", "sh", path, mode, NULL};
-    const struct px_keep_stream how = {.feed = feed_file, .user = &file};
-    if (px_keep_stream(l, argv, &how, &status, said, e) < 0)
+    const struct px_named_stream how = {.feed = feed_file, .user = &file};
+    if (px_named_stream(l, argv, &how, &status, said, e) < 0)
         return -1;
-    return status ? px_keep_copy_failed("writing", path, status, said, e) : 0;
+    return status ? px_named_copy_failed("writing", path, status, said, e) : 0;
 }
 
 /* The last part of a path of the host, whatever stands behind it. */
@@ -296,10 +296,10 @@ static int host_name(const char *path, char *out, size_t size)
 }
 
 static int choose_target(struct px_living *l, const char *host_path, const char *box_path, char *out, size_t size,
-                         struct px_keep_there *there, struct px_err *e)
+                         struct px_named_there *there, struct px_err *e)
 {
     char name[256];
-    if (px_keep_box_path(l, box_path, out, size, e) < 0 || px_keep_there(l, out, there, e) < 0)
+    if (px_named_box_path(l, box_path, out, size, e) < 0 || px_named_there(l, out, there, e) < 0)
         return -1;
     if (!there->directory)
         return 0;
@@ -312,7 +312,7 @@ static int choose_target(struct px_living *l, const char *host_path, const char 
     return 0;
 }
 
-int px_keep_refuse_link(const char *path, const char *decides, struct px_err *e)
+int px_named_refuse_link(const char *path, const char *decides, struct px_err *e)
 {
     char said[PX_SOURCE_TEXT];
     px_source_tell(path, said);
@@ -332,11 +332,11 @@ static int cannot_read(const char *path, int err, struct px_err *e)
 PX_API int px_living_copy_in(struct px_living *living, const char *host_path, const char *box_path, struct px_err *e)
 {
     char path[PX_TAR_NAME_MAX];
-    struct px_keep_there there = {0};
+    struct px_named_there there = {0};
     struct stat st;
     px_auto_fd int fd = px_source_open(host_path, O_RDONLY | O_NONBLOCK);
     if (fd == -ELOOP)
-        return px_keep_refuse_link(host_path, "what this box is given", e);
+        return px_named_refuse_link(host_path, "what this box is given", e);
     if (fd < 0 || fstat(fd, &st) < 0)
         return cannot_read(host_path, fd < 0 ? fd : -errno, e);
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))

@@ -52,7 +52,7 @@ static int open_directory(struct place *p, const char *path, const char *source,
     if (p->dir < 0 && p->dir != -ELOOP && r >= 0)
         p->dir = px_source_open(at = dir, O_RDONLY | O_DIRECTORY);
     if (p->dir == -ELOOP)
-        return px_keep_refuse_link(at, "where px writes", e);
+        return px_named_refuse_link(at, "where px writes", e);
     if (r < 0 || p->dir < 0 || p->name[0] == '\0')
         return px_fail(e, PX_E_IO, p->dir < 0 ? p->dir : r < 0 ? r : EINVAL, "cannot write to '%s'", path);
     return 0;
@@ -216,7 +216,7 @@ static void drop(struct place *p)
     if (p->made && p->is_dir) {
         px_auto_fd int tree = (int)px_sys(SYS_openat, p->dir, p->temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (tree >= 0)
-            (void)px_tree_empty(tree);
+            (void)px_kernel_tree_empty(tree);
     }
     if (p->made)
         (void)px_sys(SYS_unlinkat, p->dir, p->temporary, p->is_dir ? AT_REMOVEDIR : 0);
@@ -253,14 +253,14 @@ static int receive_tree(struct px_living *l, struct place *p, const char *dir, c
     char member[300], said[256];
     int status = 0;
     const struct px_tar_sink sink = {begin, data, end, p};
-    const struct px_keep_stream how = {.take = take_tar, .user = p};
+    const struct px_named_stream how = {.take = take_tar, .user = p};
     if (px_fmt(member, sizeof member, "./%s", p->top) < 0)
         return px_fail(e, PX_E_VALUE, ENAMETOOLONG, "'%s' is not a path in a box", path);
     const char *const argv[] = {"tar", "-c", "-f", "-", "-C", dir, member, NULL};
     px_tar_reader_init(&p->reader, &sink);
-    int r = px_keep_stream(l, argv, &how, &status, said, e);
+    int r = px_named_stream(l, argv, &how, &status, said, e);
     if (r >= 0 && status)
-        r = px_keep_copy_failed("reading", path, status, said, e);
+        r = px_named_copy_failed("reading", path, status, said, e);
     if (r >= 0)
         r = px_tar_read_end(&p->reader, e);
     if (r < 0 || p->made)
@@ -274,12 +274,12 @@ static int receive_file(struct px_living *l, struct place *p, const char *path, 
 {
     const struct px_tar_entry entry = {.type = PX_TAR_FILE, .name = p->top, .mode = 0666};
     const char *const argv[] = {"cat", path, NULL};
-    const struct px_keep_stream how = {.take = data, .user = p};
+    const struct px_named_stream how = {.take = data, .user = p};
     char said[256];
     int status = 0;
-    if (begin_top(p, &entry, e) < 0 || px_keep_stream(l, argv, &how, &status, said, e) < 0)
+    if (begin_top(p, &entry, e) < 0 || px_named_stream(l, argv, &how, &status, said, e) < 0)
         return -1;
-    return status ? px_keep_copy_failed("reading", path, status, said, e) : end(p, e);
+    return status ? px_named_copy_failed("reading", path, status, said, e) : end(p, e);
 }
 
 static int not_there(const char *path, struct px_err *e)
@@ -290,8 +290,8 @@ static int not_there(const char *path, struct px_err *e)
 
 static int receive(struct px_living *l, struct place *p, const char *path, const char *dir, struct px_err *e)
 {
-    struct px_keep_there there = {0};
-    if (px_keep_there(l, path, &there, e) < 0)
+    struct px_named_there there = {0};
+    if (px_named_there(l, path, &there, e) < 0)
         return -1;
     if (!there.exists)
         return not_there(path, e);
@@ -312,9 +312,9 @@ PX_API int px_living_copy_out(struct px_living *living, const char *box_path, co
         return px_fail(e, PX_E_MEMORY, ENOMEM, "copy");
     *p = (struct place){.dir = -EBADF, .file = -EBADF, .bytes_max = (uint64_t)SIZE_DEFAULT_GIB << 30};
     int r = size_max && px_parse_bytes(size_max, &p->bytes_max) < 0 ? px_fail(e, PX_E_VALUE, 0, "'%s' is not a size", size_max)
-                                                                    : px_keep_box_path(living, box_path, path, sizeof path, e);
+                                                                    : px_named_box_path(living, box_path, path, sizeof path, e);
     if (r >= 0)
-        px_keep_split_path(path, dir, sizeof dir, &p->top);
+        px_named_split_path(path, dir, sizeof dir, &p->top);
     if (r >= 0 && p->top[0] == '\0')
         r = px_fail(e, PX_E_VALUE, 0, "the root of a box cannot be copied");
     if (r >= 0)

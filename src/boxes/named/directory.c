@@ -36,7 +36,7 @@ static int check_mark(const char *home, int top, const char *shown, struct px_er
     return r;
 }
 
-int px_keep_boxes(const char *home, bool make, int *ret_boxes, struct px_err *e)
+int px_named_boxes(const char *home, bool make, int *ret_boxes, struct px_err *e)
 {
     char path[2048], run[2048], boxes[2048];
     px_auto_fd int top = -EBADF, middle = -EBADF, fd = -EBADF;
@@ -73,7 +73,7 @@ static int lock_boxes(int boxes)
 
 /* ---- who is alive ---- */
 
-int px_keep_held(int boxes, const char *name)
+int px_named_held(int boxes, const char *name)
 {
     px_auto_fd int dir = (int)px_sys(SYS_openat, boxes, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
@@ -85,20 +85,20 @@ int px_keep_held(int boxes, const char *name)
 static void remove_box(int boxes, int dir, const char *name)
 {
     if (dir >= 0)
-        (void)px_tree_empty(dir);
+        (void)px_kernel_tree_empty(dir);
     (void)px_sys(SYS_unlinkat, boxes, name, AT_REMOVEDIR);
 }
 
 /* Under the lock of all boxes. */
 static void sweep_one(int boxes, const char *name)
 {
-    if (!px_policy_name_ok(name) || px_keep_held(boxes, name) != 0)
+    if (!px_policy_name_ok(name) || px_named_held(boxes, name) != 0)
         return;
     px_auto_fd int dir = (int)px_sys(SYS_openat, boxes, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     remove_box(boxes, dir, name);
 }
 
-void px_keep_sweep(int boxes)
+void px_named_sweep(int boxes)
 {
     px_auto_fd int all = lock_boxes(boxes);
     int copy = all < 0 ? -EBADF : (int)px_sys(SYS_openat, boxes, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -128,7 +128,7 @@ static int make_lock(int dir)
 }
 
 /* Under the lock of all boxes. -EEXIST: a living one has it. */
-static int take_name(const char *name, struct px_keep_place *place)
+static int take_name(const char *name, struct px_named_place *place)
 {
     sweep_one(place->boxes, name);
     long r = px_sys(SYS_mkdirat, place->boxes, name, 0700);
@@ -142,7 +142,7 @@ static int take_name(const char *name, struct px_keep_place *place)
     return place->lock;
 }
 
-static int take_any(struct px_keep_place *place)
+static int take_any(struct px_named_place *place)
 {
     int r = -EEXIST;
     for (int i = 0; i < TRIES && r == -EEXIST; i++) {
@@ -156,12 +156,12 @@ static int take_any(struct px_keep_place *place)
     return r;
 }
 
-int px_keep_claim(const char *home, const char *name, struct px_keep_place *ret_place, struct px_err *e)
+int px_named_claim(const char *home, const char *name, struct px_named_place *ret_place, struct px_err *e)
 {
-    struct px_keep_place place = PX_KEEP_NOWHERE;
-    if (px_keep_boxes(home, true, &place.boxes, e) < 0)
+    struct px_named_place place = PX_KEEP_NOWHERE;
+    if (px_named_boxes(home, true, &place.boxes, e) < 0)
         return -1;
-    px_keep_sweep(place.boxes);
+    px_named_sweep(place.boxes);
     px_auto_fd int all = lock_boxes(place.boxes);
     int r = all < 0 ? -EBUSY : name ? take_name(name, &place) : take_any(&place);
     if (r >= 0) {
@@ -177,7 +177,7 @@ int px_keep_claim(const char *home, const char *name, struct px_keep_place *ret_
     return px_fix(e, "Use it: px box exec %s -- COMMAND.\nOr end it: px box stop %s.\nOr choose another name.", name, name);
 }
 
-void px_keep_let_go(struct px_keep_place *place)
+void px_named_let_go(struct px_named_place *place)
 {
     if (place->boxes >= 0 && place->lock >= 0) {
         px_auto_fd int all = lock_boxes(place->boxes);
@@ -198,7 +198,7 @@ static int socket_name(int dir, struct sockaddr_un *out)
     return px_fmt(out->sun_path, sizeof out->sun_path, "/proc/self/fd/%d/socket", dir);
 }
 
-int px_keep_listen(int dir)
+int px_named_listen(int dir)
 {
     struct sockaddr_un name;
     px_auto_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -213,7 +213,7 @@ int px_keep_listen(int dir)
     return px_fd_take(&fd);
 }
 
-int px_keep_connect(int dir)
+int px_named_connect(int dir)
 {
     struct sockaddr_un name;
     struct stat st;

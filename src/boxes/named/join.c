@@ -24,7 +24,7 @@ static int find_named(const char *name, struct px_err *e)
     struct px_living *living = NULL;
     if (px_living_open(NULL, name, &living, e) < 0)
         return -1;
-    int pidfd = px_living_init(living, e);
+    int pidfd = px_named_client_init(living, e);
     if (pidfd >= 0)
         pidfd = (int)px_sys(SYS_fcntl, pidfd, F_DUPFD_CLOEXEC, 3);
     px_living_close(living);
@@ -87,7 +87,7 @@ static int shares_ours(int pid)
     return ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
 }
 
-int px_join_find(const char *whose, struct px_err *e)
+int px_named_join_find(const char *whose, struct px_err *e)
 {
     const char *name = whose + strlen("box:");
     px_auto_fd int pidfd = px_starts_with(whose, "pid:") ? find_numbered(name, e) : find_named(name, e);

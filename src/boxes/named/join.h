@@ -7,4 +7,4 @@
 struct px_err;
 
 /* "box:NAME" or "pid:NUMBER". A pidfd, or -1. */
-int px_join_find(const char *whose, struct px_err *e);
+int px_named_join_find(const char *whose, struct px_err *e);

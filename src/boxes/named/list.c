@@ -42,7 +42,7 @@ static int read_names(int boxes, struct names *n)
     struct dirent *entry;
     int r = 0;
     while (r >= 0 && n->count < BOXES_MAX && (entry = readdir(dir)))
-        if (px_policy_name_ok(entry->d_name) && px_keep_held(boxes, entry->d_name) == 1)
+        if (px_policy_name_ok(entry->d_name) && px_named_held(boxes, entry->d_name) == 1)
             r = add(n, entry->d_name);
     (void)closedir(dir);
     return r;
@@ -69,10 +69,10 @@ PX_API int px_living_list(const char *home, char ***ret_names, size_t *ret_count
 {
     struct names n = {0};
     px_auto_fd int boxes = -EBADF;
-    if (px_keep_boxes(home, false, &boxes, e) < 0)
+    if (px_named_boxes(home, false, &boxes, e) < 0)
         return -1;
     if (boxes >= 0)
-        px_keep_sweep(boxes);
+        px_named_sweep(boxes);
     int r = boxes < 0 ? 0 : read_names(boxes, &n);
     if (n.count > 1)
         qsort(n.items, n.count, sizeof *n.items, compare);

@@ -22,9 +22,9 @@ static int file_name(char *out, size_t size, unsigned command, enum px_stream st
 
 /* ---- writing ---- */
 
-void px_keep_log_init(struct px_keep_log *log, int dir, unsigned command, enum px_stream stream, uint64_t bytes_max)
+void px_named_log_init(struct px_named_log *log, int dir, unsigned command, enum px_stream stream, uint64_t bytes_max)
 {
-    *log = (struct px_keep_log){.dir = dir, .fd = -EBADF, .command = command, .stream = stream};
+    *log = (struct px_named_log){.dir = dir, .fd = -EBADF, .command = command, .stream = stream};
     bool bounded = px_policy_limited(bytes_max);
     uint64_t bytes = bounded ? bytes_max : PX_OUTPUT_DEFAULT;
     log->size_max = bytes / FILES > SIZE_LEAST ? bytes / FILES : SIZE_LEAST;
@@ -35,14 +35,14 @@ void px_keep_log_init(struct px_keep_log *log, int dir, unsigned command, enum p
     }
 }
 
-static void unlink_file(const struct px_keep_log *log, uint64_t number)
+static void unlink_file(const struct px_named_log *log, uint64_t number)
 {
     char name[64];
     if (file_name(name, sizeof name, log->command, log->stream, number) >= 0)
         (void)px_sys(SYS_unlinkat, log->dir, name, 0);
 }
 
-static int next_file(struct px_keep_log *log)
+static int next_file(struct px_named_log *log)
 {
     char name[64];
     log->fd = px_fd_close(log->fd);
@@ -59,7 +59,7 @@ static int next_file(struct px_keep_log *log)
     return 0;
 }
 
-void px_keep_log_write(struct px_keep_log *log, const char *data, size_t size)
+void px_named_log_write(struct px_named_log *log, const char *data, size_t size)
 {
     while (size > 0) {
         if ((log->fd < 0 || log->size >= log->size_max) && next_file(log) < 0)
@@ -77,14 +77,14 @@ void px_keep_log_write(struct px_keep_log *log, const char *data, size_t size)
     log->lost += size;
 }
 
-void px_keep_log_done(struct px_keep_log *log)
+void px_named_log_done(struct px_named_log *log)
 {
     log->fd = px_fd_close(log->fd);
 }
 
-void px_keep_log_remove(struct px_keep_log *log)
+void px_named_log_remove(struct px_named_log *log)
 {
-    px_keep_log_done(log);
+    px_named_log_done(log);
     while (log->first < log->next)
         unlink_file(log, log->first++);
 }
@@ -127,7 +127,7 @@ static uint64_t oldest(int dir, unsigned command, enum px_stream stream, uint64_
     return best;
 }
 
-long px_keep_log_read(int dir, unsigned command, enum px_stream stream, struct px_log_at *at, void *out, size_t size)
+long px_named_log_read(int dir, unsigned command, enum px_stream stream, struct px_log_at *at, void *out, size_t size)
 {
     char name[64], next[64];
     for (;;) {

@@ -27,25 +27,25 @@ enum { PX_KEEP_VERSION = 1, PX_KEEP_TEXT_MAX = 16 << 20, PX_KEEP_GRACE_MSEC = 20
 
 /* ---- keep_place.c: PX_HOME/run/boxes ---- */
 
-struct px_keep_place {
+struct px_named_place {
     int boxes, dir, lock;       /* -EBADF: not there */
     char name[PX_BOX_NAME_MAX];
 };
 #define PX_KEEP_NOWHERE {.boxes = -EBADF, .dir = -EBADF, .lock = -EBADF}
 
 /* The directory of all boxes; made if it is not there and `make` says so, else 0 with *ret_boxes -EBADF. */
-int px_keep_boxes(const char *home, bool make, int *ret_boxes, struct px_err *e);
+int px_named_boxes(const char *home, bool make, int *ret_boxes, struct px_err *e);
 /* Takes a name, or one that nobody has if name is NULL; held until let go of, or until this process ends. */
-int px_keep_claim(const char *home, const char *name, struct px_keep_place *ret_place, struct px_err *e);
+int px_named_claim(const char *home, const char *name, struct px_named_place *ret_place, struct px_err *e);
 /* Removes the directory with all that is in it and gives the name back. */
-void px_keep_let_go(struct px_keep_place *place);
+void px_named_let_go(struct px_named_place *place);
 /* Removes the directories of dead keepers. */
-void px_keep_sweep(int boxes);
+void px_named_sweep(int boxes);
 /* Whether a keeper holds it: 1, 0, -ENOENT. */
-int px_keep_held(int boxes, const char *name);
+int px_named_held(int boxes, const char *name);
 /* A socket bound to or connected with place->dir/socket; or -errno. No path is too long for it. */
-int px_keep_listen(int dir);
-int px_keep_connect(int dir);
+int px_named_listen(int dir);
+int px_named_connect(int dir);
 
 /* ---- keep_wire.c: messages ---- */
 
@@ -53,7 +53,7 @@ enum px_keep_kind {
     PX_KEEP_HOME = 1,
     PX_KEEP_BEGAN,              /* number: pid in the box; err.what: its words, a line each; descriptor: pidfd. No answer. */
     PX_KEEP_INFO,               /* number: with everything. Answer: text (as a descriptor, here and below) */
-    PX_KEEP_LOOK,               /* number: enum px_keep_look. Answer: text, an array of structs of px/living.h */
+    PX_KEEP_LOOK,               /* number: enum px_keeper_look. Answer: text, an array of structs of px/living.h */
     PX_KEEP_SIGNAL,             /* number: the signal; command: which, 0 all. Answer: number, how many got it */
     PX_KEEP_SIGNAL_PROCESS,     /* command: the pid in the box */
     PX_KEEP_RUN,                /* text: policy and words. Answer: command */
@@ -65,41 +65,41 @@ enum px_keep_kind {
     PX_KEEP_BYE,                /* err.what: why the box ended */
 };
 
-enum px_keep_look { PX_KEEP_STATE, PX_KEEP_COMMANDS, PX_KEEP_PROCESSES };
+enum px_keeper_look { PX_KEEP_STATE, PX_KEEP_COMMANDS, PX_KEEP_PROCESSES };
 
 /* A fixed part; long texts come as a file in memory, the one descriptor a message may have. */
-struct px_keep_message {
+struct px_named_message {
     uint32_t version, kind, command;
     int32_t number;
     struct px_err err;          /* of an answer; code 0: none */
 };
 
 /* 0 or -errno. Never waits. */
-int px_keep_send(int socket, const struct px_keep_message *m, int fd);
+int px_named_send(int socket, const struct px_named_message *m, int fd);
 /* 1: a message, with *ret_fd or -EBADF; 0: the other side is gone, or speaks another language; -EAGAIN: nothing yet. */
-int px_keep_receive(int socket, struct px_keep_message *m, int *ret_fd);
+int px_named_receive(int socket, struct px_named_message *m, int *ret_fd);
 /* The same with a bound; -ETIMEDOUT. */
-int px_keep_await(int socket, int msec, struct px_keep_message *m, int *ret_fd);
+int px_named_await(int socket, int msec, struct px_named_message *m, int *ret_fd);
 /* A text as a file in memory that nobody can change, and back. */
-int px_keep_text_file(const char *text, size_t length);
-int px_keep_text_read(int fd, struct px_buf *out);
+int px_named_text_file(const char *text, size_t length);
+int px_named_text_read(int fd, struct px_buf *out);
 /* 1 if the other side of a connection is the same user, not in a box, and (unless that does not matter) no more confined
  * than we are; 0 if not; -ESRCH if it has ended. */
-int px_keep_trusts(int socket, bool confined_too);
+int px_named_trusts(int socket, bool confined_too);
 
 /* ---- keep_policy.c: a command's policy and words as texts ---- */
 
 /* What counts for a command, with nothing left to look up: pairs of field and value, each with its NUL; then an empty text. */
-void px_keep_pack(const struct px_policy *policy, bool with_memory, struct px_buf *out);
-void px_keep_pack_words(const char *const argv[], struct px_buf *out);
+void px_named_pack(const struct px_policy *policy, bool with_memory, struct px_buf *out);
+void px_named_pack_words(const char *const argv[], struct px_buf *out);
 /* *ret_words: where the words begin in text. */
-int px_keep_unpack(const char *text, size_t length, struct px_policy **ret_policy, size_t *ret_words, struct px_err *e);
+int px_named_unpack(const char *text, size_t length, struct px_policy **ret_policy, size_t *ret_words, struct px_err *e);
 /* Pointers into text from `at` on, NULL-terminated; free() it. */
-const char **px_keep_words(const char *text, size_t length, size_t at);
+const char **px_named_words(const char *text, size_t length, size_t at);
 
 /* ---- keep_log.c: what a detached command writes, in files of one size, the oldest of which go ---- */
 
-struct px_keep_log {
+struct px_named_log {
     int dir, fd;                /* borrowed; the file being written, or -EBADF */
     unsigned command;
     enum px_stream stream;
@@ -108,26 +108,26 @@ struct px_keep_log {
     uint64_t lost;              /* bytes that could not be written */
 };
 
-void px_keep_log_init(struct px_keep_log *log, int dir, unsigned command, enum px_stream stream, uint64_t bytes_max);
-void px_keep_log_write(struct px_keep_log *log, const char *data, size_t size);
-void px_keep_log_done(struct px_keep_log *log);         /* closes */
-void px_keep_log_remove(struct px_keep_log *log);       /* unlinks */
-long px_keep_log_read(int dir, unsigned command, enum px_stream stream, struct px_log_at *at, void *out, size_t size);
+void px_named_log_init(struct px_named_log *log, int dir, unsigned command, enum px_stream stream, uint64_t bytes_max);
+void px_named_log_write(struct px_named_log *log, const char *data, size_t size);
+void px_named_log_done(struct px_named_log *log);         /* closes */
+void px_named_log_remove(struct px_named_log *log);       /* unlinks */
+long px_named_log_read(int dir, unsigned command, enum px_stream stream, struct px_log_at *at, void *out, size_t size);
 
 /* ---- keep_processes.c: who runs in a box, seen from the host ---- */
 
 enum { PX_KEEP_PROCESSES_MAX = 4096 };
 
-struct px_keep_process {
+struct px_keeper_process {
     int host_pid, pid, parent;  /* outside, inside, inside (0: not known) */
     uint64_t started_ticks, rss_bytes;
 };
 /* Everything below pid 1 of the box, without it; free() it. */
-size_t px_keep_processes(int init_pid, struct px_keep_process **ret_list);
+size_t px_keeper_processes(int init_pid, struct px_keeper_process **ret_list);
 /* The command line of one, on one line; how long it is. */
-size_t px_keep_command_line(int host_pid, char *out, size_t size);
-uint64_t px_keep_age_msec(const struct px_keep_process *p);
-void px_keep_print_processes(const struct px_keep_process *list, size_t count, struct px_json *j);
+size_t px_keeper_command_line(int host_pid, char *out, size_t size);
+uint64_t px_keeper_age_msec(const struct px_keeper_process *p);
+void px_keeper_print_processes(const struct px_keeper_process *list, size_t count, struct px_json *j);
 /* To the process with that number inside (0: all of them); how many got it. init_pidfd tells whether init_pid still is the
  * box's. */
-int px_keep_signal_inside(int init_pid, int init_pidfd, int pid, int signal);
+int px_keeper_signal_inside(int init_pid, int init_pidfd, int pid, int signal);

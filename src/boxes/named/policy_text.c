@@ -23,12 +23,12 @@ static void number(struct px_buf *out, const char *field, uint64_t value, const 
         pair(out, field, text);
 }
 
-void px_keep_pack(const struct px_policy *policy, bool with_memory, struct px_buf *out)
+void px_named_pack(const struct px_policy *policy, bool with_memory, struct px_buf *out)
 {
     char user[32];
     if (px_fmt(user, sizeof user, "%u:%u", policy->user.uid, policy->user.gid) >= 0)
         pair(out, "user", user);
-    pair(out, "workdir", policy->workdir ? policy->workdir : policy->work_dir ? policy->work_target : px_root_home);
+    pair(out, "workdir", policy->workdir ? policy->workdir : policy->work_dir ? policy->work_target : px_rootfs_home);
     for (size_t i = 0; i < policy->env.count; i++)
         pair(out, "env", policy->env.items[i]);
     number(out, "cpu-time", policy->cpu_time_msec, "ms");
@@ -50,7 +50,7 @@ void px_keep_pack(const struct px_policy *policy, bool with_memory, struct px_bu
     px_buf_putc(out, '\0');
 }
 
-void px_keep_pack_words(const char *const argv[], struct px_buf *out)
+void px_named_pack_words(const char *const argv[], struct px_buf *out)
 {
     for (size_t i = 0; argv[i]; i++)
         px_buf_add(out, argv[i], strlen(argv[i]) + 1);
@@ -61,7 +61,7 @@ static int bad(struct px_err *e)
     return px_fail(e, PX_E_INTERNAL, 0, "a command came in a form that px does not know");
 }
 
-int px_keep_unpack(const char *text, size_t length, struct px_policy **ret_policy, size_t *ret_words, struct px_err *e)
+int px_named_unpack(const char *text, size_t length, struct px_policy **ret_policy, size_t *ret_words, struct px_err *e)
 {
     struct px_policy *policy = NULL;
     if (length == 0 || text[length - 1] != '\0')
@@ -92,7 +92,7 @@ int px_keep_unpack(const char *text, size_t length, struct px_policy **ret_polic
     return 0;
 }
 
-const char **px_keep_words(const char *text, size_t length, size_t at)
+const char **px_named_words(const char *text, size_t length, size_t at)
 {
     size_t count = 0;
     for (size_t i = at; i < length; i++)

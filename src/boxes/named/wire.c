@@ -21,9 +21,9 @@
 
 /* ---- sending and receiving ---- */
 
-int px_keep_send(int socket, const struct px_keep_message *m, int fd)
+int px_named_send(int socket, const struct px_named_message *m, int fd)
 {
-    struct px_keep_message copy = *m;
+    struct px_named_message copy = *m;
     copy.version = PX_KEEP_VERSION;
     return px_pass_send(socket, &copy, sizeof copy, &fd, fd >= 0, MSG_DONTWAIT);
 }
@@ -33,7 +33,7 @@ static void end_texts(struct px_err *e)
     e->what[sizeof e->what - 1] = e->why[sizeof e->why - 1] = e->fix[sizeof e->fix - 1] = '\0';
 }
 
-int px_keep_receive(int socket, struct px_keep_message *m, int *ret_fd)
+int px_named_receive(int socket, struct px_named_message *m, int *ret_fd)
 {
     px_auto_fd int fd = -EBADF;
     struct px_passed passed;
@@ -47,12 +47,12 @@ int px_keep_receive(int socket, struct px_keep_message *m, int *ret_fd)
     return 1;
 }
 
-int px_keep_await(int socket, int msec, struct px_keep_message *m, int *ret_fd)
+int px_named_await(int socket, int msec, struct px_named_message *m, int *ret_fd)
 {
     uint64_t end = px_now_nsec() + (uint64_t)msec * 1000000;
     struct pollfd ready = {.fd = socket, .events = POLLIN};
     for (;;) {
-        int r = px_keep_receive(socket, m, ret_fd);
+        int r = px_named_receive(socket, m, ret_fd);
         if (r != -EAGAIN)
             return r;
         uint64_t now = px_now_nsec();
@@ -64,13 +64,13 @@ int px_keep_await(int socket, int msec, struct px_keep_message *m, int *ret_fd)
 
 /* ---- long texts ---- */
 
-int px_keep_text_file(const char *text, size_t length)
+int px_named_text_file(const char *text, size_t length)
 {
     return px_fd_memory("px-text", text, length, PX_MEMORY_SEALED);
 }
 
 /* By position: the file may be in other hands at the same time. */
-int px_keep_text_read(int fd, struct px_buf *out)
+int px_named_text_read(int fd, struct px_buf *out)
 {
     char chunk[4096];
     struct stat st;
@@ -130,7 +130,7 @@ static int read_confined(const char *process, struct confined *ret)
 
 /* A directory that is bound into a box brings the socket with it, and without subordinate ids the box's user is the owner: so
  * it also counts where a process lives. Its descriptor says that its number still means the same. */
-int px_keep_trusts(int socket, bool confined_too)
+int px_named_trusts(int socket, bool confined_too)
 {
     struct ucred peer = {0};
     struct confined theirs, ours;

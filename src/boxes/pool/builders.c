@@ -18,16 +18,16 @@
 enum state { IDLE, TOLD, DONE };
 
 struct maker {
-    struct px_makers *all;
+    struct px_builders *all;
     pthread_t thread;
     pthread_cond_t told;
     enum state state;           /* with `all->end` under the lock; the rest is the maker's from TOLD to DONE, else the loop's */
     struct px_stock *stock;
     struct px_made made;
-    struct px_traveller who;
+    struct px_template_builder who;
 };
 
-struct px_makers {
+struct px_builders {
     pthread_mutex_t lock;
     bool end;
     int event;
@@ -53,7 +53,7 @@ static void *work(void *arg)
     struct maker *m = arg;
     const uint64_t one = 1;
     if (px_sys(SYS_unshare, CLONE_FS) < 0)      /* without a root and a working directory of its own it goes nowhere */
-        px_traveller_done(&m->who);
+        px_template_builder_done(&m->who);
     while (wait_for_job(m)) {
         if (px_stock_box(m->stock, m->all->image, &m->who, &m->made.home, &m->made.why) < 0)
             m->made.home = NULL;
@@ -62,7 +62,7 @@ static void *work(void *arg)
         (void)pthread_mutex_unlock(&m->all->lock);
         (void)!write(m->all->event, &one, sizeof one);
     }
-    px_traveller_done(&m->who);
+    px_template_builder_done(&m->who);
     return NULL;
 }
 
@@ -79,20 +79,20 @@ static unsigned how_many(void)
     return n < 1 ? 1 : n > PX_MAKERS_MAX ? PX_MAKERS_MAX : (unsigned)n;
 }
 
-static int start(struct px_makers *makers, unsigned wanted)
+static int start(struct px_builders *makers, unsigned wanted)
 {
     for (unsigned i = 0; i < wanted; i++) {
         struct maker *m = &makers->makers[i];
         m->all = makers;
-        (void)px_traveller_init(&m->who);       /* without, boxes are born where we are */
+        (void)px_template_builder_init(&m->who);       /* without, boxes are born where we are */
         m->who.alone = wanted > 1;
         if (pthread_cond_init(&m->told, NULL) != 0) {
-            px_traveller_done(&m->who);
+            px_template_builder_done(&m->who);
             break;
         }
         if (pthread_create(&m->thread, NULL, work, m) != 0) {          /* banned: px engine is a program of its own */
             (void)pthread_cond_destroy(&m->told);
-            px_traveller_done(&m->who);
+            px_template_builder_done(&m->who);
             break;
         }
         makers->count++;
@@ -100,9 +100,9 @@ static int start(struct px_makers *makers, unsigned wanted)
     return makers->count > 0 ? 0 : -EAGAIN;
 }
 
-int px_makers_new(const int *image, struct px_makers **ret_makers, struct px_err *e)
+int px_builders_new(const int *image, struct px_builders **ret_makers, struct px_err *e)
 {
-    struct px_makers *makers = calloc(1, sizeof *makers);
+    struct px_builders *makers = calloc(1, sizeof *makers);
     if (!makers || pthread_mutex_init(&makers->lock, NULL) != 0) {
         free(makers);
         return px_fail(e, PX_E_MEMORY, ENOMEM, "engine");
@@ -111,14 +111,14 @@ int px_makers_new(const int *image, struct px_makers **ret_makers, struct px_err
     makers->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int r = makers->event < 0 ? -errno : start(makers, how_many());
     if (r < 0) {
-        px_makers_free(makers);
+        px_builders_free(makers);
         return px_fail(e, PX_E_CLONE, r, "the engine cannot start a thread");
     }
     *ret_makers = makers;
     return 0;
 }
 
-void px_makers_free(struct px_makers *makers)
+void px_builders_free(struct px_builders *makers)
 {
     if (!makers)
         return;
@@ -138,13 +138,13 @@ void px_makers_free(struct px_makers *makers)
     free(makers);
 }
 
-int px_makers_fd(const struct px_makers *makers)
+int px_builders_fd(const struct px_builders *makers)
 {
     return makers->event;
 }
 
 /* Which maker is in that state. */
-static int find(struct px_makers *makers, enum state state)
+static int find(struct px_builders *makers, enum state state)
 {
     int found = -1;
     (void)pthread_mutex_lock(&makers->lock);
@@ -155,12 +155,12 @@ static int find(struct px_makers *makers, enum state state)
     return found;
 }
 
-int px_makers_idle(struct px_makers *makers)
+int px_builders_idle(struct px_builders *makers)
 {
     return find(makers, IDLE);
 }
 
-void px_makers_give(struct px_makers *makers, int number, struct px_stock *stocks, void *user)
+void px_builders_give(struct px_builders *makers, int number, struct px_stock *stocks, void *user)
 {
     struct maker *m = &makers->makers[number];
     m->stock = &stocks[number];
@@ -171,7 +171,7 @@ void px_makers_give(struct px_makers *makers, int number, struct px_stock *stock
     (void)pthread_mutex_unlock(&makers->lock);
 }
 
-bool px_makers_take(struct px_makers *makers, struct px_made *ret_made)
+bool px_builders_take(struct px_builders *makers, struct px_made *ret_made)
 {
     uint64_t count;
     (void)!read(makers->event, &count, sizeof count);   /* before looking: what is done later says so again */
@@ -183,7 +183,7 @@ bool px_makers_take(struct px_makers *makers, struct px_made *ret_made)
     return true;
 }
 
-bool px_makers_lost(const struct px_makers *makers)
+bool px_builders_lost(const struct px_builders *makers)
 {
     bool lost = false;
     for (unsigned i = 0; i < makers->count; i++)

@@ -9,7 +9,7 @@
 
 enum { PX_MAKERS_MAX = 4 };
 
-struct px_makers;
+struct px_builders;
 
 /* What became of a job. */
 struct px_made {
@@ -19,12 +19,12 @@ struct px_made {
 };
 
 /* image: of px-init, shared among all boxes, or NULL; borrowed. */
-int px_makers_new(const int *image, struct px_makers **ret_makers, struct px_err *e);
+int px_builders_new(const int *image, struct px_builders **ret_makers, struct px_err *e);
 /* Waits for jobs that are under way; what they made ends. The boxes that were taken must be gone: each ends with its maker. */
-void px_makers_free(struct px_makers *makers);
-int px_makers_fd(const struct px_makers *makers);       /* readable: a job is done */
-int px_makers_idle(struct px_makers *makers);   /* the number of one that has no job, or -1 */
+void px_builders_free(struct px_builders *makers);
+int px_builders_fd(const struct px_builders *makers);       /* readable: a job is done */
+int px_builders_idle(struct px_builders *makers);   /* the number of one that has no job, or -1 */
 /* stocks: one for each maker, each of them that maker's alone. */
-void px_makers_give(struct px_makers *makers, int number, struct px_stock *stocks, void *user);
-bool px_makers_take(struct px_makers *makers, struct px_made *ret_made);
-bool px_makers_lost(const struct px_makers *makers);    /* one of them is no longer where it was: all must end */
+void px_builders_give(struct px_builders *makers, int number, struct px_stock *stocks, void *user);
+bool px_builders_take(struct px_builders *makers, struct px_made *ret_made);
+bool px_builders_lost(const struct px_builders *makers);    /* one of them is no longer where it was: all must end */

@@ -241,7 +241,7 @@ PX_API void px_pool_free(struct px_pool *pool)
         struct px_err e = {0};
         int r;
         (void)px_sys(SYS_shutdown, pool->queue, SHUT_RDWR);
-        while ((r = px_home_take(pool->queue, &home, &e)) > 0 || (r < 0 && e.code != PX_E_GONE))
+        while ((r = px_handover_take(pool->queue, &home, &e)) > 0 || (r < 0 && e.code != PX_E_GONE))
             if (r > 0)
                 px_supervise_free(home);
     }
@@ -269,11 +269,11 @@ static bool is_dead(const struct px_box *home)
  * this one has been answered for, which *ret_ordered says. 1; 0 if it has died since, or could not be made some time ago; -1. */
 static int take_one(struct px_pool *pool, struct px_box **ret_home, bool *ret_ordered, struct px_err *e)
 {
-    int r = px_home_take(pool->queue, ret_home, e);
+    int r = px_handover_take(pool->queue, ret_home, e);
     *ret_ordered = r == 0;
     if (r == 0) {
         tell(pool, 1);
-        r = px_home_receive(pool->queue, ANSWER_MSEC_MAX, ret_home, e) < 0 ? -1 : 1;
+        r = px_handover_receive(pool->queue, ANSWER_MSEC_MAX, ret_home, e) < 0 ? -1 : 1;
     }
     if (r > 0 && !is_dead(*ret_home))
         return 1;
@@ -291,7 +291,7 @@ static int take_home(struct px_pool *pool, struct px_box **ret_home, bool *ret_o
         r = take_one(pool, ret_home, ret_ordered, &local);
     if (r > 0) {
         if ((*ret_home)->record >= 0)   /* without, results say nothing of the network */
-            (*ret_home)->carrier = px_network_guest(&(*ret_home)->record);
+            (*ret_home)->carrier = px_relay_guest(&(*ret_home)->record);
         return 0;
     }
     if (local.code == 0)

@@ -55,7 +55,7 @@ struct made {
 struct factory {
     int user, epoll;
     int image;                  /* of px-init, one for all */
-    struct px_makers *makers;
+    struct px_builders *makers;
     struct watched watched, makers_watched;
     struct pool *pools;
     struct made *made;
@@ -114,7 +114,7 @@ static int hand_out(struct factory *f, struct pool *p, struct px_box *home)
         return -ENOMEM;
     *m = (struct made){.watched = {BOX}, .next = f->made, .at = &f->made, .home = home};
     int r = watch(f, px_box_fd(home), &m->watched);
-    if (r >= 0 && (r = px_home_send(p->queue, home)) < 0)
+    if (r >= 0 && (r = px_handover_send(p->queue, home)) < 0)
         unwatch(f, px_box_fd(home));
     if (r < 0) {
         free(m);
@@ -139,7 +139,7 @@ static void give(struct factory *f, struct pool *p, struct px_box *home)
 
 static void refuse(struct factory *f, struct pool *p, const struct px_err *why)
 {
-    int r = px_home_refuse(p->queue, why);
+    int r = px_handover_refuse(p->queue, why);
     if (r < 0) {
         p->wanted++;            /* tried again, and said then */
         came_back(f, p, r);
@@ -149,7 +149,7 @@ static void refuse(struct factory *f, struct pool *p, const struct px_err *why)
 /* Each pool in its turn, as many at once as there are makers. */
 static bool begin_one(struct factory *f)
 {
-    int maker = px_makers_idle(f->makers);
+    int maker = px_builders_idle(f->makers);
     for (struct pool **at = &f->pools; maker >= 0 && *at; at = &(*at)->next) {
         struct pool *p = *at;
         if (p->wanted == 0 || p->full != ROOM || p->gone)
@@ -162,7 +162,7 @@ static bool begin_one(struct factory *f)
         *end = p;
         p->wanted--;
         p->under_way++;
-        px_makers_give(f->makers, maker, p->stock, p);
+        px_builders_give(f->makers, maker, p->stock, p);
         return true;
     }
     return false;
@@ -171,7 +171,7 @@ static bool begin_one(struct factory *f)
 static void on_makers(struct factory *f)
 {
     struct px_made made;
-    while (px_makers_take(f->makers, &made)) {
+    while (px_builders_take(f->makers, &made)) {
         struct pool *p = made.user;
         p->under_way--;
         if (p->gone)
@@ -181,7 +181,7 @@ static void on_makers(struct factory *f)
         else
             refuse(f, p, &made.why);
     }
-    f->done = f->done || px_makers_lost(f->makers);
+    f->done = f->done || px_builders_lost(f->makers);
 }
 
 static void on_box(struct factory *f, struct made *m)
@@ -232,7 +232,7 @@ static void add_pool(struct factory *f, const struct px_pool_order *order, const
     if (!policy || watch(f, queue, &p->watched) < 0) {
         if (e.code == 0)
             px_fail(&e, PX_E_MEMORY, ENOMEM, "pool");
-        (void)px_home_refuse(queue, &e);
+        (void)px_handover_refuse(queue, &e);
         (void)px_fd_close(queue);
         px_policy_free(policy);
         free(p);
@@ -340,7 +340,7 @@ static void close_down(struct factory *f)
         (void)px_pidfd_signal(m->home->pidfd, SIGKILL);
     while (f->made)
         forget(f, f->made);
-    px_makers_free(f->makers);  /* before the pools, whose stocks they use */
+    px_builders_free(f->makers);  /* before the pools, whose stocks they use */
     drop_pools(f, true);
     (void)px_fd_close(f->image);
     (void)px_fd_close(f->epoll);
@@ -350,8 +350,8 @@ PX_API int px_engine_serve(int socket, struct px_err *e)
 {
     struct factory f = {.user = socket, .epoll = epoll_create1(EPOLL_CLOEXEC), .image = px_launch_image(), .watched = {USER},
                         .makers_watched = {MAKERS}};
-    int r = px_makers_new(f.image >= 0 ? &f.image : NULL, &f.makers, e);
-    if (r >= 0 && (f.epoll < 0 || watch(&f, socket, &f.watched) < 0 || watch(&f, px_makers_fd(f.makers), &f.makers_watched) < 0))
+    int r = px_builders_new(f.image >= 0 ? &f.image : NULL, &f.makers, e);
+    if (r >= 0 && (f.epoll < 0 || watch(&f, socket, &f.watched) < 0 || watch(&f, px_builders_fd(f.makers), &f.makers_watched) < 0))
         r = px_fail(e, PX_E_IO, errno, "the engine cannot watch its socket");
     while (r >= 0 && !f.done) {
         while (begin_one(&f))

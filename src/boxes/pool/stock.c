@@ -19,7 +19,7 @@ static bool is_fresh(const struct px_stock *stock)
 static int refresh(struct px_stock *stock, bool may_go, struct px_err *e)
 {
     struct px_plan *plan = NULL;
-    if (px_stay_plan(stock->policy, true, &plan, e) < 0)
+    if (px_start_stay_plan(stock->policy, true, &plan, e) < 0)
         return -1;
     bool fits = stock->template && px_template_fits(stock->template, plan);
     if (fits) {
@@ -34,7 +34,7 @@ static int refresh(struct px_stock *stock, bool may_go, struct px_err *e)
     return fits ? 0 : 1;
 }
 
-static int make(const struct px_stock *stock, const int *image, struct px_traveller *who, struct px_box **ret_home,
+static int make(const struct px_stock *stock, const int *image, struct px_template_builder *who, struct px_box **ret_home,
                 struct px_err *e)
 {
     static const struct px_io nothing = {0};
@@ -42,7 +42,7 @@ static int make(const struct px_stock *stock, const int *image, struct px_travel
     if (px_template_plan(stock->template, who, &plan, e) < 0)
         return -1;
     plan->image = image;
-    if (px_stay_connect(plan, stock->policy, e) < 0) {
+    if (px_start_stay_connect(plan, stock->policy, e) < 0) {
         px_plan_free(plan);
         return -1;
     }
@@ -51,10 +51,10 @@ static int make(const struct px_stock *stock, const int *image, struct px_travel
 
 /* A box that cannot be made is only an error if the host is still what the plan was made for; else there is a new plan, and a new
  * try. A host that changes every time is an error, too. */
-int px_stock_box(struct px_stock *stock, const int *image, struct px_traveller *who, struct px_box **ret_home, struct px_err *e)
+int px_stock_box(struct px_stock *stock, const int *image, struct px_template_builder *who, struct px_box **ret_home, struct px_err *e)
 {
     if (px_policy_root_is_stored(stock->policy))
-        return px_stay_with(stock->policy, true, image, ret_home, e);
+        return px_start_stay_with(stock->policy, true, image, ret_home, e);
     if (!is_fresh(stock) && refresh(stock, who->home >= 0, e) < 0)
         return -1;
     for (int tries = 0;; tries++) {

@@ -20,5 +20,5 @@ struct px_stock {
 };
 
 /* One more box that stays. image: of px-init, shared among the boxes, or NULL. */
-int px_stock_box(struct px_stock *stock, const int *image, struct px_traveller *who, struct px_box **ret_home, struct px_err *e);
+int px_stock_box(struct px_stock *stock, const int *image, struct px_template_builder *who, struct px_box **ret_home, struct px_err *e);
 void px_stock_done(struct px_stock *stock);

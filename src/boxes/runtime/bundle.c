@@ -409,7 +409,7 @@ static int put_seccomp(struct printer *p, struct px_err *e)
         if (px_profile_read(policy->seccomp, &profile, e) < 0)
             return -1;
     }
-    return px_seccomp_print(filter, profile, p->j, "seccomp", e);
+    return px_profile_print(filter, profile, p->j, "seccomp", e);
 }
 
 static int put_linux(struct printer *p, struct px_err *e)

@@ -67,7 +67,7 @@ static int to_oci(const struct px_policy *policy, const struct px_plan *plan, st
 static const struct format {
     const char *name;
     int (*print)(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out, struct px_err *e);
-} formats[] = {{"oci", to_oci}, {"bwrap", px_other_bwrap}, {"docker", px_other_docker}, {"seatbelt", px_other_seatbelt}};
+} formats[] = {{"oci", to_oci}, {"bwrap", px_export_bwrap}, {"docker", px_export_docker}, {"seatbelt", px_export_seatbelt}};
 
 static const struct format *find_format(const char *to, struct px_err *e)
 {

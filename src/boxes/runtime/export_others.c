@@ -201,7 +201,7 @@ static const char *workdir_of(const struct px_plan *plan)
     return "/";
 }
 
-int px_other_bwrap(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out,
+int px_export_bwrap(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out,
                    struct px_err *e)
 {
     px_auto_buf struct px_buf inputs = PX_BUF(8 << 20);
@@ -266,7 +266,7 @@ static void docker_step(struct px_buf *out, const struct px_plan *plan, const st
     }
 }
 
-int px_other_docker(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out,
+int px_export_docker(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out,
                     struct px_err *e)
 {
     char user[40];
@@ -310,7 +310,7 @@ static void subpath(struct px_buf *out, const char *act, const char *path)
 }
 
 /* Reads are granted only where the policy shows something; the system's own directories are those that any program needs. */
-int px_other_seatbelt(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out,
+int px_export_seatbelt(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out,
                       struct px_err *e)
 {
     static const char *const system_dirs[] = {

@@ -11,11 +11,11 @@ struct px_plan;
 struct px_policy;
 
 /* A bash script that runs bubblewrap. */
-int px_other_bwrap(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out,
+int px_export_bwrap(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out,
                    struct px_err *e);
 /* A shell script that runs docker (or podman, by $DOCKER) with an image of the user's choice. */
-int px_other_docker(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out,
+int px_export_docker(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out,
                     struct px_err *e);
 /* A profile for sandbox-exec. */
-int px_other_seatbelt(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out,
+int px_export_seatbelt(const struct px_policy *policy, const struct px_plan *plan, struct px_buf *out,
                       struct px_err *e);

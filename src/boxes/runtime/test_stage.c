@@ -112,7 +112,7 @@ TEST(stages_and_their_order)
     uint32_t seal = find(plan, PX_OP_SEAL, NULL), pivot = find(plan, PX_OP_PIVOT, NULL), close = find(plan, PX_OP_CLOSE, NULL);
     for (uint32_t i = 0; i < plan->count; i++) {
         enum px_op op = plan->steps[i].op;
-        ASSERT_EQ(px_op_stage(op), i < plan->payload_from ? 1 : i < plan->init_at ? 2 : 3);
+        ASSERT_EQ(px_steps_op_stage(op), i < plan->payload_from ? 1 : i < plan->init_at ? 2 : 3);
         if (op == PX_OP_BIND || op == PX_OP_TMPFS || op == PX_OP_FILE || op == PX_OP_MKDIR || op == PX_OP_OVERLAY)
             ASSERT(i < seal);
     }

@@ -24,9 +24,9 @@ struct setting {
     const char *field, *value;
 };
 
-static int make(struct px_build_box *box, const char *doing, const struct setting *settings, struct px_err *e)
+static int make(struct px_buildbox *box, const char *doing, const struct setting *settings, struct px_err *e)
 {
-    *box = (struct px_build_box){.doing = doing, .out_fd = -EBADF};
+    *box = (struct px_buildbox){.doing = doing, .out_fd = -EBADF};
     if (px_policy_new("default", &box->policy, e) < 0)
         return -1;
     for (; settings->field; settings++)
@@ -51,15 +51,15 @@ static const char *const host_files[] = {"/etc/resolv.conf", "/etc/hosts", "/etc
                                          "/etc/apt"};
 static const char *const certificates[] = {"/etc/ssl", "/etc/ca-certificates", "/etc/pki"};
 
-static int show_present(struct px_build_box *box, const char *const *files, size_t count, struct px_err *e)
+static int show_present(struct px_buildbox *box, const char *const *files, size_t count, struct px_err *e)
 {
     for (size_t i = 0; i < count; i++)
-        if (access(files[i], R_OK) == 0 && px_build_box_show(box, files[i], files[i], false, e) < 0)
+        if (access(files[i], R_OK) == 0 && px_buildbox_show(box, files[i], files[i], false, e) < 0)
             return -1;
     return 0;
 }
 
-int px_build_box_fetch(struct px_build_box *box, const char *doing, struct px_err *e)
+int px_buildbox_fetch(struct px_buildbox *box, const char *doing, struct px_err *e)
 {
     static const char *const passed[] = {"http_proxy", "https_proxy", "ftp_proxy", "no_proxy"};
     if (make(box, doing, fetch_settings, e) < 0 || px_policy_set(box->policy, "net", "host", e) < 0 ||
@@ -67,13 +67,13 @@ int px_build_box_fetch(struct px_build_box *box, const char *doing, struct px_er
         show_present(box, certificates, PX_COUNT_OF(certificates), e) < 0)
         return -1;
     for (size_t i = 0; i < PX_COUNT_OF(passed); i++)
-        if (getenv(passed[i]) && px_build_box_env(box, passed[i], getenv(passed[i]), e) < 0)
+        if (getenv(passed[i]) && px_buildbox_env(box, passed[i], getenv(passed[i]), e) < 0)
             return -1;
     return 0;
 }
 
 /* The user's own index, by px-net; PX_INDEX_NET=host is the user's word for the host's network. */
-static int open_index(struct px_build_box *box, const struct px_index *index, struct px_err *e)
+static int open_index(struct px_buildbox *box, const struct px_index *index, struct px_err *e)
 {
     if (index->whole)
         return px_policy_set(box->policy, "net", "host", e) < 0
@@ -91,7 +91,7 @@ static int open_index(struct px_build_box *box, const struct px_index *index, st
     return px_policy_set(box->policy, "net", "outbound", e);
 }
 
-int px_build_box_index(struct px_build_box *box, const char *doing, struct px_err *e)
+int px_buildbox_index(struct px_buildbox *box, const char *doing, struct px_err *e)
 {
     px_auto_free struct px_index *index = NULL;
     if (make(box, doing, fetch_settings, e) < 0 || px_index_load(&index, e) < 0 || open_index(box, index, e) < 0)
@@ -99,7 +99,7 @@ int px_build_box_index(struct px_build_box *box, const char *doing, struct px_er
     return show_present(box, certificates, PX_COUNT_OF(certificates), e);
 }
 
-int px_build_box_setup(struct px_build_box *box, const char *doing, const char *root, const char *changes,
+int px_buildbox_setup(struct px_buildbox *box, const char *doing, const char *root, const char *changes,
                        struct px_err *e)
 {
     if (make(box, doing, setup_settings, e) < 0)
@@ -109,12 +109,12 @@ int px_build_box_setup(struct px_build_box *box, const char *doing, const char *
     return px_policy_set(box->policy, "overlay", changes, e);
 }
 
-int px_build_box_here(struct px_build_box *box, const char *doing, struct px_err *e)
+int px_buildbox_here(struct px_buildbox *box, const char *doing, struct px_err *e)
 {
     return make(box, doing, fetch_settings, e) < 0 ? -1 : px_policy_set(box->policy, "net", "none", e);
 }
 
-void px_build_box_done(struct px_build_box *box)
+void px_buildbox_done(struct px_buildbox *box)
 {
     px_policy_free(box->policy);
     box->policy = NULL;
@@ -122,7 +122,7 @@ void px_build_box_done(struct px_build_box *box)
     box->own = NULL;
 }
 
-int px_build_box_show(struct px_build_box *box, const char *source, const char *target, bool writable, struct px_err *e)
+int px_buildbox_show(struct px_buildbox *box, const char *source, const char *target, bool writable, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(2 * PATH_MAX);
     px_buf_printf(&text, "/:%s:%s", target, writable ? "rw" : "ro");
@@ -137,7 +137,7 @@ int px_build_box_show(struct px_build_box *box, const char *source, const char *
     return 0;
 }
 
-int px_build_box_env(struct px_build_box *box, const char *name, const char *value, struct px_err *e)
+int px_buildbox_env(struct px_buildbox *box, const char *name, const char *value, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(1 << 16);
     px_buf_printf(&text, "%s=%s", name, value);
@@ -146,7 +146,7 @@ int px_build_box_env(struct px_build_box *box, const char *name, const char *val
     return px_policy_set(box->policy, "env", px_buf_text(&text), e);
 }
 
-int px_build_path(int fd, const char *below, char *out, size_t size, struct px_err *e)
+int px_buildbox_path(int fd, const char *below, char *out, size_t size, struct px_err *e)
 {
     char link[64], path[PATH_MAX];
     (void)px_fmt(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -199,7 +199,7 @@ static void quote_lines(const char *text, struct px_buf *out)
     }
 }
 
-int px_build_fix(struct px_err *e, const char *otherwise)
+int px_buildbox_fix(struct px_err *e, const char *otherwise)
 {
     static const struct {
         const char *said, *fix;
@@ -216,7 +216,7 @@ int px_build_fix(struct px_err *e, const char *otherwise)
 }
 
 /* The host that its code asked for and may not reach, first: what it says of that is a reset connection. */
-static void quote_refusal(const struct px_build_box *box, const struct px_result *r, struct px_buf *out)
+static void quote_refusal(const struct px_buildbox *box, const struct px_result *r, struct px_buf *out)
 {
     if (!box->own || r->denials_count == 0 || !r->denials[0].target)
         return;
@@ -225,7 +225,7 @@ static void quote_refusal(const struct px_build_box *box, const struct px_result
     px_buf_puts(out, ", which is not an index of yours; if it is one, name it: PX_INDEX_HOSTS=NAME:PORT. ");
 }
 
-static int failed(const struct px_build_box *box, const struct px_result *r, struct px_err *e)
+static int failed(const struct px_buildbox *box, const struct px_result *r, struct px_err *e)
 {
     px_auto_buf struct px_buf words = PX_BUF(8 * SAID_MAX);
     const char *text = r->err.len > 0 ? r->err.data : r->out.data;
@@ -246,12 +246,12 @@ static int failed(const struct px_build_box *box, const struct px_result *r, str
         (void)px_why_lines(e, px_buf_text(&words));
     else
         (void)px_why(e, "It ended with status %d and said nothing.", r->exit_code);
-    return px_build_fix(e, "Correct what the line above names, then run the command again.");
+    return px_buildbox_fix(e, "Correct what the line above names, then run the command again.");
 }
 
 /* ---- running ---- */
 
-static int wait_for(struct px_build_box *box, struct px_box *running, struct px_err *e)
+static int wait_for(struct px_buildbox *box, struct px_box *running, struct px_err *e)
 {
     struct pollfd ready = {.fd = px_box_fd(running), .events = POLLIN};
     for (;;) {
@@ -266,7 +266,7 @@ static int wait_for(struct px_build_box *box, struct px_box *running, struct px_
     }
 }
 
-static int judge(struct px_build_box *box, struct px_box *running, struct px_err *e)
+static int judge(struct px_buildbox *box, struct px_box *running, struct px_err *e)
 {
     if (wait_for(box, running, e) < 0)
         return -1;
@@ -278,7 +278,7 @@ static int judge(struct px_build_box *box, struct px_box *running, struct px_err
     return 0;
 }
 
-int px_build_box_run(struct px_build_box *box, const char *const argv[], struct px_err *e)
+int px_buildbox_run(struct px_buildbox *box, const char *const argv[], struct px_err *e)
 {
     struct px_io io = {.use_out = box->out_fd >= 0, .out = box->out_fd};
     struct px_box *running = NULL;

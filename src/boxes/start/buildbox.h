@@ -5,7 +5,7 @@
  *          a package. An *index box* is uv's and pip's: it reaches the user's index alone. A *setup box* has the
  *          distribution's own programs on an overlay, is root to itself, and has no network. A *box here* has the
  *          host's programs and no network.
- * Owns:    the policy, until px_build_box_done.
+ * Owns:    the policy, until px_buildbox_done.
  * Mustn't: leave a box behind: it ends with this process. */
 #pragma once
 
@@ -18,7 +18,7 @@ struct px_err;
 struct px_net_own;
 struct px_policy;
 
-struct px_build_box {
+struct px_buildbox {
     struct px_policy *policy;
     const char *doing;          /* "resolving packages": for errors */
     void (*tick)(void *user);   /* now and then while it runs; may be NULL */
@@ -31,24 +31,24 @@ struct px_build_box {
     void *said_user;
 };
 
-int px_build_box_fetch(struct px_build_box *box, const char *doing, struct px_err *e);
+int px_buildbox_fetch(struct px_buildbox *box, const char *doing, struct px_err *e);
 /* For uv and pip, which run the code of packages: it reaches the user's own index (transfer/index.h) and nothing else. */
-int px_build_box_index(struct px_build_box *box, const char *doing, struct px_err *e);
+int px_buildbox_index(struct px_buildbox *box, const char *doing, struct px_err *e);
 /* root: the directory that it sees as its root; changes: a directory for an overlay's changes, kept. */
-int px_build_box_setup(struct px_build_box *box, const char *doing, const char *root, const char *changes,
+int px_buildbox_setup(struct px_buildbox *box, const char *doing, const char *root, const char *changes,
                        struct px_err *e);
-int px_build_box_here(struct px_build_box *box, const char *doing, struct px_err *e);
-void px_build_box_done(struct px_build_box *box);
+int px_buildbox_here(struct px_buildbox *box, const char *doing, struct px_err *e);
+void px_buildbox_done(struct px_buildbox *box);
 
 /* Shows a file or directory of the host; a name may hold a colon. What is not there is left out if it is optional. */
-int px_build_box_show(struct px_build_box *box, const char *source, const char *target, bool writable,
+int px_buildbox_show(struct px_buildbox *box, const char *source, const char *target, bool writable,
                       struct px_err *e);
-int px_build_box_env(struct px_build_box *box, const char *name, const char *value, struct px_err *e);
+int px_buildbox_env(struct px_buildbox *box, const char *name, const char *value, struct px_err *e);
 /* Runs it to its end; anything but exit 0 is PX903, with what it said last. */
-int px_build_box_run(struct px_build_box *box, const char *const argv[], struct px_err *e);
+int px_buildbox_run(struct px_buildbox *box, const char *const argv[], struct px_err *e);
 
 /* Gives an error just made the fix that belongs to what its `why` says, or else this one. Returns -1. */
-int px_build_fix(struct px_err *e, const char *otherwise);
+int px_buildbox_fix(struct px_err *e, const char *otherwise);
 
 /* The path of a directory that is open, for those who need a name: as long as nobody moves it. */
-int px_build_path(int fd, const char *below, char *out, size_t size, struct px_err *e);
+int px_buildbox_path(int fd, const char *below, char *out, size_t size, struct px_err *e);

@@ -131,7 +131,7 @@ static int tell(struct changes *c, struct px_result *r, struct px_err *e)
         const struct px_changes_item *item = &c->list.items[i];
         if (item->listed)
             c->told[r->changes_count++] =
-                (struct px_change){item->path, px_change_word(item->kind), px_changes_is_link(item)};
+                (struct px_change){item->path, px_changes_word(item->kind), px_changes_is_link(item)};
     }
     r->changes = c->told;
     c->diff = PX_BUF(c->diff_max);
@@ -201,7 +201,7 @@ int px_beyond_changes(const struct px_policy *policy, struct px_after **ret_afte
     c->diff_max = policy->output_bytes == 0                                                    ? PX_OUTPUT_DEFAULT
                   : px_policy_limited(policy->output_bytes) && policy->output_bytes < DIFF_MAX ? policy->output_bytes
                                                                                                : DIFF_MAX;
-    c->merge_max = px_places_merge_bytes(policy);
+    c->merge_max = px_mounts_merge_bytes(policy);
     if (prepare(c, policy, e) < 0) {
         done(&c->after);
         return -1;

@@ -33,7 +33,7 @@ static int add_ports(struct arguments *a, const struct px_policy *policy, struct
     for (size_t i = 0; i < policy->publish.count; i++) {
         struct px_net_order o;
         struct px_port p;
-        px_auto_fd int fd = px_network_listen(policy->publish.items[i], &o, &p, e);
+        px_auto_fd int fd = px_relay_listen(policy->publish.items[i], &o, &p, e);
         if (fd < 0)
             return -1;
         (void)px_fmt(a->ports[i], sizeof a->ports[i], "%s/%u:%u", p.address, p.host, p.box);
@@ -93,7 +93,7 @@ static void *tell(struct px_carrier *carrier, const void *since, struct px_resul
 
 static int failed(struct px_carrier *carrier, struct px_err *e)
 {
-    struct px_network *n = (struct px_network *)carrier;
+    struct px_relay *n = (struct px_relay *)carrier;
     char words[PX_NET_WORDS_MAX];
     long size = px_helper_receive(&n->helper, words, sizeof words - 1, NULL, WORDS_MSEC);
     px_fail(e, PX_E_NETWORK, 0, "pasta could not make the network of the box");
@@ -120,10 +120,10 @@ int px_pasta_start(const struct px_policy *policy, struct px_carrier **ret_carri
     char path[4096];
     if (find_pasta(path, sizeof path, e) < 0)
         return -1;
-    struct px_network *n = px_network_new();
+    struct px_relay *n = px_relay_new();
     px_auto_free struct arguments *a = calloc(1, sizeof *a);
     if (!n || !a) {
-        px_network_free(n);
+        px_relay_free(n);
         return px_fail(e, PX_E_MEMORY, ENOMEM, "network");
     }
     n->carrier.processes = 3;           /* px-pasta, pasta, and the one by which that enters the namespace */
@@ -131,8 +131,8 @@ int px_pasta_start(const struct px_policy *policy, struct px_carrier **ret_carri
     n->carrier.mark = mark;
     n->carrier.tell = tell;
     n->carrier.failed = failed;
-    if (make_arguments(a, path, policy, e) < 0 || px_network_launch(n, "px-pasta", a->items, -EBADF, e) < 0) {
-        px_network_free(n);
+    if (make_arguments(a, path, policy, e) < 0 || px_relay_launch(n, "px-pasta", a->items, -EBADF, e) < 0) {
+        px_relay_free(n);
         return -1;
     }
     memcpy(n->carrier.ports, a->published, sizeof a->published);

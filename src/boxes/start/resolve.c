@@ -86,7 +86,7 @@ void px_beyond_root_free(struct px_root_lease *lease)
 
 int px_beyond_join(const struct px_policy *policy, struct px_err *e)
 {
-    return px_join_find(policy->net_box, e);
+    return px_named_join_find(policy->net_box, e);
 }
 
 int px_beyond_pasta(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e)
@@ -123,7 +123,7 @@ PX_API int px_policy_seccomp(const struct px_policy *policy, char **ret_json, st
     struct px_profile *profile = NULL;
     if (!px_policy_own_filter(policy) && px_profile_read(policy->seccomp, &profile, e) < 0)
         return -1;
-    int r = px_seccomp_print(px_plan_filter(policy, has_workspace(policy)), profile, &j, NULL, e);
+    int r = px_profile_print(px_plan_filter(policy, has_workspace(policy)), profile, &j, NULL, e);
     px_profile_free(profile);
     px_buf_putc(&out, '\n');
     if (r < 0 || out.err < 0)

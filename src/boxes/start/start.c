@@ -129,13 +129,13 @@ PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[]
 
 /* ---- box ---- */
 
-int px_stay_connect(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
+int px_start_stay_connect(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
 {
     if (plan->joins && (plan->join = px_beyond_join(policy, e)) < 0)
         return -1;
     if (!plan->carried)
         return 0;
-    return (policy->net == PX_NET_PASTA ? px_beyond_pasta : px_network_start)(policy, &plan->carrier, e);
+    return (policy->net == PX_NET_PASTA ? px_beyond_pasta : px_relay_start)(policy, &plan->carrier, e);
 }
 
 static int start(const struct px_policy *policy, const char *const argv[], const struct px_io *io, const struct px_host *host,
@@ -150,7 +150,7 @@ static int start(const struct px_policy *policy, const char *const argv[], const
         px_plan_free(plan);
         return -1;
     }
-    if (px_stay_connect(plan, policy, e) < 0) {
+    if (px_start_stay_connect(plan, policy, e) < 0) {
         if (plan->after)
             plan->after->done(plan->after);
         px_plan_free(plan);
@@ -245,7 +245,7 @@ PX_API int px_box_start(const struct px_policy *policy, const char *const argv[]
     return start_looking(policy, PX_ROOT_NOW, argv, io, ret_box, e);
 }
 
-int px_stay_plan(const struct px_policy *policy, bool bound, struct px_plan **ret_plan, struct px_err *e)
+int px_start_stay_plan(const struct px_policy *policy, bool bound, struct px_plan **ret_plan, struct px_err *e)
 {
     px_auto_free struct sock_filter *filter = NULL;
     struct px_host host;
@@ -263,10 +263,10 @@ static int stay_rooted(const struct px_policy *policy, bool bound, const int *im
 {
     static const struct px_io nothing = {0};
     struct px_plan *plan = NULL;
-    if (px_stay_plan(policy, bound, &plan, e) < 0)
+    if (px_start_stay_plan(policy, bound, &plan, e) < 0)
         return -1;
     plan->image = image;
-    if (px_stay_connect(plan, policy, e) < 0) {
+    if (px_start_stay_connect(plan, policy, e) < 0) {
         px_plan_free(plan);
         return -1;
     }
@@ -279,7 +279,7 @@ static int stay_rooted(const struct px_policy *policy, bool bound, const int *im
     return -1;
 }
 
-int px_stay_with(const struct px_policy *policy, bool bound, const int *image, struct px_box **ret_home, struct px_err *e)
+int px_start_stay_with(const struct px_policy *policy, bool bound, const int *image, struct px_box **ret_home, struct px_err *e)
 {
     struct rooted rooted;
     if (find_root(policy, PX_ROOT_NOW, &rooted, e) < 0)
@@ -289,12 +289,12 @@ int px_stay_with(const struct px_policy *policy, bool bound, const int *image, s
     return r;
 }
 
-int px_stay(const struct px_policy *policy, bool bound, struct px_box **ret_home, struct px_err *e)
+int px_start_stay(const struct px_policy *policy, bool bound, struct px_box **ret_home, struct px_err *e)
 {
-    return px_stay_with(policy, bound, NULL, ret_home, e);
+    return px_start_stay_with(policy, bound, NULL, ret_home, e);
 }
 
 PX_API int px_box_stay(const struct px_policy *policy, struct px_box **ret_home, struct px_err *e)
 {
-    return px_stay(policy, false, ret_home, e);
+    return px_start_stay(policy, false, ret_home, e);
 }

@@ -8,10 +8,10 @@
 struct px_plan;
 
 /* Who carries the traffic of a plan, or whose network it joins. */
-int px_stay_connect(struct px_plan *plan, const struct px_policy *policy, struct px_err *e);
+int px_start_stay_connect(struct px_plan *plan, const struct px_policy *policy, struct px_err *e);
 /* px_box_stay; if bound, the box also dies with the calling thread, by the kernel's hand. */
-int px_stay(const struct px_policy *policy, bool bound, struct px_box **ret_home, struct px_err *e);
+int px_start_stay(const struct px_policy *policy, bool bound, struct px_box **ret_home, struct px_err *e);
 /* The same with an image of px-init that the caller shares among its boxes, or NULL. */
-int px_stay_with(const struct px_policy *policy, bool bound, const int *image, struct px_box **ret_home, struct px_err *e);
+int px_start_stay_with(const struct px_policy *policy, bool bound, const int *image, struct px_box **ret_home, struct px_err *e);
 /* What it would be made of; its root is a directory. */
-int px_stay_plan(const struct px_policy *policy, bool bound, struct px_plan **ret_plan, struct px_err *e);
+int px_start_stay_plan(const struct px_policy *policy, bool bound, struct px_plan **ret_plan, struct px_err *e);

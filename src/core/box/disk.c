@@ -24,7 +24,7 @@ static struct measure measure(const int *fds, size_t count, int init)
     struct px_tree_size tree = {0};
     struct px_disk_held held = {0};
     for (size_t i = 0; i < count; i++)
-        px_tree_measure(fds[i], &tree);
+        px_kernel_tree_measure(fds[i], &tree);
     if (init > 0)
         px_disk_held(fds, count, init, &held);
     return (struct measure){tree.bytes + held.bytes, tree.files + held.files, tree.unread, held.blind};

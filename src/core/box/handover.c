@@ -76,7 +76,7 @@ static size_t collect_fds(struct message *m, const struct px_box *home, int fds[
     return count;
 }
 
-int px_home_send(int socket, const struct px_box *home)
+int px_handover_send(int socket, const struct px_box *home)
 {
     const struct px_result *r = &home->result;
     struct message m;
@@ -95,7 +95,7 @@ int px_home_send(int socket, const struct px_box *home)
     return px_pass_send(socket, &m, HEAD + m.length, fds, count, MSG_DONTWAIT);
 }
 
-int px_home_refuse(int socket, const struct px_err *why)
+int px_handover_refuse(int socket, const struct px_err *why)
 {
     struct message m;
     memset(&m, 0, HEAD);
@@ -190,7 +190,7 @@ static struct px_box *to_home(const struct message *m, const int fds[FDS_MAX])
     return home;
 }
 
-int px_home_take(int socket, struct px_box **ret_home, struct px_err *e)
+int px_handover_take(int socket, struct px_box **ret_home, struct px_err *e)
 {
     int fds[FDS_MAX];
     struct message m;
@@ -215,12 +215,12 @@ int px_home_take(int socket, struct px_box **ret_home, struct px_err *e)
     return px_fail(e, PX_E_GONE, r == -EPROTO ? 0 : r, "no box was handed over");
 }
 
-int px_home_receive(int socket, int msec, struct px_box **ret_home, struct px_err *e)
+int px_handover_receive(int socket, int msec, struct px_box **ret_home, struct px_err *e)
 {
     struct pollfd ready = {.fd = socket, .events = POLLIN};
     uint64_t end = px_now_nsec() + (uint64_t)msec * 1000000;
     int r;
-    while ((r = px_home_take(socket, ret_home, e)) == 0) {
+    while ((r = px_handover_take(socket, ret_home, e)) == 0) {
         uint64_t now = px_now_nsec();   /* another thread may have taken what we were woken for */
         if (now >= end)
             return px_fail(e, PX_E_GONE, ETIMEDOUT, "no box was handed over");

@@ -10,11 +10,11 @@ struct px_box;
 struct px_err;
 
 /* Sends what it takes to use the box over a SEQPACKET socket; 0 or -errno. */
-int px_home_send(int socket, const struct px_box *home);
+int px_handover_send(int socket, const struct px_box *home);
 /* Sends in its place why there is none. */
-int px_home_refuse(int socket, const struct px_err *why);
+int px_handover_refuse(int socket, const struct px_err *why);
 /* Takes it if it is there: 1, 0 if nothing is, -1 with an error. A home that can run commands, and that ends here without ending
  * there. */
-int px_home_take(int socket, struct px_box **ret_home, struct px_err *e);
+int px_handover_take(int socket, struct px_box **ret_home, struct px_err *e);
 /* Waits for it, at most msec; 0 or -1. */
-int px_home_receive(int socket, int msec, struct px_box **ret_home, struct px_err *e);
+int px_handover_receive(int socket, int msec, struct px_box **ret_home, struct px_err *e);

@@ -139,7 +139,7 @@ static int explain_step(const struct px_plan *plan, const struct px_child_report
     default:
         break;
     }
-    px_fail(e, px_op_code(s->op), r->err, "step '%s'%s%s of the box failed", px_op_word(s->op), *target ? " on " : "", target);
+    px_fail(e, px_steps_op_code(s->op), r->err, "step '%s'%s%s of the box failed", px_steps_op_word(s->op), *target ? " on " : "", target);
     (void)px_plan_blame_filter(r->err, e);
     if (s->op == PX_OP_PROC && r->err == -EPERM)
         px_why(e, "The kernel lets a user namespace mount /proc only where the outer /proc is not covered, as it is in most containers.");
@@ -253,7 +253,7 @@ static int prepare_child(struct px_box *box, pid_t pid, struct px_err *e)
     return r < 0 ? px_fail(e, PX_E_CGROUP, r, "cannot put the box into its cgroup") : 0;
 }
 
-static void go_home(struct px_traveller *who)
+static void go_home(struct px_template_builder *who)
 {
     long r = px_sys(SYS_setns, who->home, CLONE_NEWNS);
     if (r >= 0 && (r = px_sys(SYS_fchdir, who->root)) >= 0 && (r = px_sys(SYS_chroot, ".")) >= 0)
@@ -456,7 +456,7 @@ static int open_image(const struct px_plan *plan)
 /* Who makes many boxes keeps them: to give memory back costs every process that shares it a moment. */
 static int borrow_stacks(struct launch *l)
 {
-    struct px_traveller *who = l->box->plan->traveller;
+    struct px_template_builder *who = l->box->plan->traveller;
     l->stacks = who ? who->stacks : NULL;
     if (!l->stacks) {
         void *stacks = mmap(NULL, (size_t)2 * PX_CHILD_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);

@@ -80,8 +80,8 @@ static int add_loan(struct px_box *box, int fd, const struct px_tree_ids *owner)
 static int give_to_box(const struct px_box *box, int fd, const struct stat *st, const struct px_tree_ids *owner)
 {
     const struct px_tree_ids from[2] = {*owner, {st->st_uid, st->st_gid}}, to = ids_of_box(box);
-    int r = px_tree_give_one(fd, from, &to);
-    return r < 0 || !S_ISDIR(st->st_mode) ? r : px_tree_give(fd, from, &to);
+    int r = px_kernel_tree_give_one(fd, from, &to);
+    return r < 0 || !S_ISDIR(st->st_mode) ? r : px_kernel_tree_give(fd, from, &to);
 }
 
 /* A source with the id of a box that is gone: px was killed before it could give it back to the caller. */
@@ -167,8 +167,8 @@ bool px_lend_back(struct px_box *box)
     for (size_t i = 0; i < box->loans_count; i++) {
         const struct px_loan *loan = &box->loans[i];
         struct stat st;
-        int r = fstat(loan->fd, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? px_tree_give(loan->fd, from, &loan->owner) : 0;
-        int top = px_tree_give_one(loan->fd, from, &loan->owner);
+        int r = fstat(loan->fd, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? px_kernel_tree_give(loan->fd, from, &loan->owner) : 0;
+        int top = px_kernel_tree_give_one(loan->fd, from, &loan->owner);
         worst = r < 0 ? r : top < 0 ? top : worst;
         (void)px_fd_close(loan->fd);
     }

@@ -182,10 +182,10 @@ static int refuse_unfit(int found, const char *name, const char *path, struct px
 static int check_bind(int fd, const char *path, struct px_err *e)
 {
     struct stat st;
-    struct px_tree_search search = {.mark = PX_UPPER_MARK};
+    struct px_kernel_tree_search search = {.mark = PX_UPPER_MARK};
     if (fstat(fd, &st) < 0)
         return px_fail(e, PX_E_BIND, errno, "cannot bind '%s'", path);
-    int found = S_ISDIR(st.st_mode) ? px_tree_search(fd, &search) : px_tree_search_file(fd);
+    int found = S_ISDIR(st.st_mode) ? px_kernel_tree_search(fd, &search) : px_kernel_tree_search_file(fd);
     return refuse_unfit(found, search.name, path, e);
 }
 
@@ -252,7 +252,7 @@ static int open_bind(const struct px_box *box, const struct px_step *s, struct p
 static int open_changes(struct px_box *box, const struct px_upper *upper, const char *path, struct px_err *e)
 {
     px_auto_fd int fd = (int)px_sys(SYS_fcntl, upper->upper, F_DUPFD_CLOEXEC, 3);
-    int r = fd < 0 ? fd : px_tree_strip(fd, INT64_MIN);
+    int r = fd < 0 ? fd : px_kernel_tree_strip(fd, INT64_MIN);
     if (r < 0)
         return px_fail(e, PX_E_OVERLAY, r, "cannot search '%s' for set-id files", path);
     box->stripped += r;
@@ -280,7 +280,7 @@ static int open_writable(struct px_box *box, struct px_err *e)
     }
     if (!box->writable_count || !px_policy_limited(box->disk_bytes))
         return 0;
-    px_disk_start(&box->disk, box->writable, box->writable_count, box->disk_bytes, px_places_inodes(box->disk_bytes));
+    px_disk_start(&box->disk, box->writable, box->writable_count, box->disk_bytes, px_mounts_inodes(box->disk_bytes));
     if (plan->stays)
         box->verdict = px_fd_above_stdio(px_fd_memory("px-verdict", "", 0, 0));
     return plan->stays && box->verdict < 0 ? px_fail(e, PX_E_IO, box->verdict, "cannot keep a record of the box") : 0;

@@ -189,9 +189,9 @@ static void deny_calls(const struct px_box *box, const struct px_init_refused *l
 {
     for (size_t i = 0; i < count; i++) {
         const struct px_init_refused *c = &list[i];
-        const char *name = px_syscall_name(c->number);
+        const char *name = px_sysname_name(c->number);
         deny(r, "syscall", name ? name : "unknown", box->own_filter ? "seccomp" : "seccomp profile",
-             px_syscall_grant(c->number, box->strict), c->count);
+             px_sysname_grant(c->number, box->strict), c->count);
     }
 }
 
@@ -266,7 +266,7 @@ void px_report_isolation(struct px_box *box)
 {
     const struct px_plan *plan = box->plan;
     struct px_result *r = &box->result;
-    r->tier = box->partner ? box->partner->tier : px_tier_word(plan->tier);
+    r->tier = box->partner ? box->partner->tier : px_policy_tier_word(plan->tier);
     for (uint32_t i = 0; i < plan->mechanisms_count && i < PX_MECHANISMS_MAX; i++)
         memcpy(r->mechanisms[r->mechanisms_count++], plan->mechanisms[i], PX_NAME_MAX);
     for (uint32_t i = 0; i < plan->missing_count && i < PX_MECHANISMS_MAX; i++)

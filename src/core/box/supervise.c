@@ -417,8 +417,8 @@ static void strip_binds(struct px_box *box)
     for (size_t i = 0; i < box->writable_count; i++) {
         struct stat st;
         int r = fstat(box->writable[i], &st) < 0 ? -errno
-                : S_ISDIR(st.st_mode)           ? px_tree_strip(box->writable[i], box->start_realtime_sec - 1)
-                                                : px_tree_strip_file(box->writable[i]);
+                : S_ISDIR(st.st_mode)           ? px_kernel_tree_strip(box->writable[i], box->start_realtime_sec - 1)
+                                                : px_kernel_tree_strip_file(box->writable[i]);
         changed += r > 0 ? r : 0;
         worst = r < 0 ? r : worst;
     }

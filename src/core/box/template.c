@@ -112,25 +112,25 @@ static int build_and_free(struct px_plan *plan)
 
 /* ---- who goes there ---- */
 
-int px_traveller_init(struct px_traveller *ret_who)
+int px_template_builder_init(struct px_template_builder *ret_who)
 {
-    *ret_who = (struct px_traveller)PX_TRAVELLER_NONE;
+    *ret_who = (struct px_template_builder)PX_TRAVELLER_NONE;
     if (!px_idmap_caller_is_root())
         return -EPERM;
-    struct px_traveller who = {
+    struct px_template_builder who = {
         .home = (int)px_sys(SYS_openat, AT_FDCWD, "/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC),
         .root = (int)px_sys(SYS_openat, AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC),
         .cwd = (int)px_sys(SYS_openat, AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC),
     };
     if (who.home < 0 || who.root < 0 || who.cwd < 0) {
-        px_traveller_done(&who);
+        px_template_builder_done(&who);
         return -EMFILE;
     }
     *ret_who = who;
     return 0;
 }
 
-void px_traveller_done(struct px_traveller *who)
+void px_template_builder_done(struct px_template_builder *who)
 {
     int *const fds[] = {&who->home, &who->root, &who->cwd};
     for (size_t i = 0; i < PX_COUNT_OF(fds); i++)
@@ -331,7 +331,7 @@ bool px_template_fits(const struct px_template *t, const struct px_plan *plan)
     return true;
 }
 
-int px_template_plan(const struct px_template *t, struct px_traveller *who, struct px_plan **ret_plan, struct px_err *e)
+int px_template_plan(const struct px_template *t, struct px_template_builder *who, struct px_plan **ret_plan, struct px_err *e)
 {
     struct px_plan *plan = copy_plan(t->plan);
     if (!plan)

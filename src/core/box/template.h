@@ -23,7 +23,7 @@ struct px_plan;
 struct px_template;
 
 /* A thread that goes to birthplaces, and what it keeps from one box to the next. */
-struct px_traveller {
+struct px_template_builder {
     int home, root, cwd;        /* where it lives (going back to a namespace leads to its top); -EBADF: it stays there */
     char *stacks;               /* of the processes that it begins, two of PX_CHILD_STACK */
     bool alone;                 /* nothing of this process can be looked at, ever: its threads need not take turns */
@@ -31,8 +31,8 @@ struct px_traveller {
 };
 #define PX_TRAVELLER_NONE {.home = -EBADF, .root = -EBADF, .cwd = -EBADF}
 
-int px_traveller_init(struct px_traveller *ret_who);    /* -errno: it stays at home */
-void px_traveller_done(struct px_traveller *who);
+int px_template_builder_init(struct px_template_builder *ret_who);    /* -errno: it stays at home */
+void px_template_builder_done(struct px_template_builder *who);
 
 /* Takes the plan of a box that stays, also on failure. may_go: there are travellers for it. */
 int px_template_new(struct px_plan *plan, bool may_go, struct px_template **ret_template, struct px_err *e);
@@ -40,4 +40,4 @@ void px_template_free(struct px_template *t);
 /* Whether a plan that was computed later is still the same. */
 bool px_template_fits(const struct px_template *t, const struct px_plan *plan);
 /* A plan for one box. The template and the traveller must outlive its start. */
-int px_template_plan(const struct px_template *t, struct px_traveller *who, struct px_plan **ret_plan, struct px_err *e);
+int px_template_plan(const struct px_template *t, struct px_template_builder *who, struct px_plan **ret_plan, struct px_err *e);

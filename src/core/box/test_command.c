@@ -798,8 +798,8 @@ TEST(a_home_in_other_hands)
     struct px_err e = {0};
     int ends[2];
     socket_pair(ends);
-    ASSERT_OK(px_home_send(ends[0], home));
-    ASSERT_PX(px_home_receive(ends[1], ANSWER_MSEC, &guest, &e), e);
+    ASSERT_OK(px_handover_send(ends[0], home));
+    ASSERT_PX(px_handover_receive(ends[1], ANSWER_MSEC, &guest, &e), e);
     expect(guest, "echo from here >/tmp/x; echo $0", "sh\n");
     struct px_box *box = finish(exec_text(guest, "exit 4", NULL));
     ASSERT_EQ(box->result.exit_code, 4);
@@ -819,21 +819,21 @@ TEST(no_home_and_forged_homes)
     int ends[2], null = open("/dev/null", O_RDWR | O_CLOEXEC), three[] = {null, null, null};
     char bytes[9000];
     socket_pair(ends);
-    ASSERT_EQ(px_home_receive(ends[1], 50, &guest, &e), -1);    /* nothing comes */
+    ASSERT_EQ(px_handover_receive(ends[1], 50, &guest, &e), -1);    /* nothing comes */
     ASSERT_EQ(e.code, PX_E_GONE);
     px_fail(&why, PX_E_CGROUP, 0, "because");
-    ASSERT_OK(px_home_refuse(ends[0], &why));
-    ASSERT_EQ(px_home_receive(ends[1], ANSWER_MSEC, &guest, &e), -1);
+    ASSERT_OK(px_handover_refuse(ends[0], &why));
+    ASSERT_EQ(px_handover_receive(ends[1], ANSWER_MSEC, &guest, &e), -1);
     ASSERT_EQ(e.code, PX_E_CGROUP);
     for (int fill = 0; fill < 2; fill++)
         for (size_t size = 1; size < sizeof bytes; size = size * 3 + 1)
             for (size_t count = 0; count <= 3; count++) {       /* the harness counts descriptors that were lost */
                 memset(bytes, fill ? 0xff : 0, sizeof bytes);
                 ASSERT_OK(send_raw(ends[0], bytes, size, three, count));
-                ASSERT_EQ(px_home_receive(ends[1], ANSWER_MSEC, &guest, &e), -1);
+                ASSERT_EQ(px_handover_receive(ends[1], ANSWER_MSEC, &guest, &e), -1);
             }
     close(ends[0]);
-    ASSERT_EQ(px_home_receive(ends[1], ANSWER_MSEC, &guest, &e), -1);   /* a hang-up */
+    ASSERT_EQ(px_handover_receive(ends[1], ANSWER_MSEC, &guest, &e), -1);   /* a hang-up */
     ASSERT_EQ(e.code, PX_E_GONE);
     close(ends[1]);
     close(null);

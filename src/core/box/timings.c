@@ -27,7 +27,7 @@ int px_supervise_timings(const struct px_box *box, char **ret_text, struct px_er
     }
     for (int op = 0; op < PX_OP_COUNT; op++)
         if (times[op])
-            px_buf_printf(&out, "  %-32s %3u x %8.1f\n", px_op_word((enum px_op)op), times[op], (double)sum[op] / 1000);
+            px_buf_printf(&out, "  %-32s %3u x %8.1f\n", px_steps_op_word((enum px_op)op), times[op], (double)sum[op] / 1000);
     px_buf_printf(&out, "  %-40s %8.1f\n", "plan", (double)(box->clone_nsec - box->start_nsec) / 1000);
     px_buf_printf(&out, "  %-40s %8.1f\n", "clone-to-exec", (double)(box->ready_nsec - box->clone_nsec) / 1000);
     px_buf_printf(&out, "  %-40s %8.1f\n", "run", (double)(box->end_nsec - box->ready_nsec) / 1000);

@@ -105,7 +105,7 @@ static int open_part(int dir, const char *name, mode_t mode)
 static int empty_part(int dir, const char *name)
 {
     px_auto_fd int fd = (int)px_sys(SYS_openat, dir, name, DIRECTORY);
-    return fd < 0 ? fd : px_tree_empty(fd);
+    return fd < 0 ? fd : px_kernel_tree_empty(fd);
 }
 
 /* What an overlay copies up keeps its set-id bits and capabilities, and the box can change its content: nobody else may

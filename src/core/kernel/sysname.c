@@ -13,7 +13,7 @@ static const struct {
 #undef PX_SYSCALL
 };
 
-const char *px_syscall_name(int number)
+const char *px_sysname_name(int number)
 {
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
         if (calls[i].number == number)
@@ -21,7 +21,7 @@ const char *px_syscall_name(int number)
     return NULL;
 }
 
-int px_syscall_number(const char *name)
+int px_sysname_number(const char *name)
 {
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
         if (strcmp(calls[i].name, name) == 0)
@@ -30,7 +30,7 @@ int px_syscall_number(const char *name)
 }
 
 /* What the floor refuses, alone or by the same look at its arguments as the default filter, stays refused. */
-const char *px_syscall_grant(int number, bool strict)
+const char *px_sysname_grant(int number, bool strict)
 {
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         if (calls[i].number != number)

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 
 /* NULL if the table does not have it. */
-const char *px_syscall_name(int number);
+const char *px_sysname_name(int number);
 /* -1 if the table does not have it. */
-int px_syscall_number(const char *name);
+int px_sysname_number(const char *name);
 /* The option that would allow a call that our filter refused: another profile, or NULL where no box may make it. */
-const char *px_syscall_grant(int number, bool strict);
+const char *px_sysname_grant(int number, bool strict);

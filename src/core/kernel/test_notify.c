@@ -115,15 +115,15 @@ TEST(without_no_new_privs_nothing_is_loaded)
 
 TEST(names_and_numbers_belong_together)
 {
-    ASSERT_STR(px_syscall_name(SYS_mount), "mount");
-    ASSERT_EQ(px_syscall_number("ptrace"), SYS_ptrace);
-    ASSERT_EQ(px_syscall_number("no such call"), -1);
-    ASSERT(px_syscall_name(100000) == NULL);
-    ASSERT(px_syscall_grant(SYS_mount, false) == NULL);
-    ASSERT(px_syscall_grant(SYS_chmod, false) == NULL);         /* the set-id bits, which the floor refuses too */
-    ASSERT_STR(px_syscall_grant(SYS_ptrace, false), "--seccomp FILE");
-    ASSERT_STR(px_syscall_grant(SYS_shmget, true), "--seccomp default");
+    ASSERT_STR(px_sysname_name(SYS_mount), "mount");
+    ASSERT_EQ(px_sysname_number("ptrace"), SYS_ptrace);
+    ASSERT_EQ(px_sysname_number("no such call"), -1);
+    ASSERT(px_sysname_name(100000) == NULL);
+    ASSERT(px_sysname_grant(SYS_mount, false) == NULL);
+    ASSERT(px_sysname_grant(SYS_chmod, false) == NULL);         /* the set-id bits, which the floor refuses too */
+    ASSERT_STR(px_sysname_grant(SYS_ptrace, false), "--seccomp FILE");
+    ASSERT_STR(px_sysname_grant(SYS_shmget, true), "--seccomp default");
     for (int i = 0; i < 1024; i++)
-        if (px_syscall_name(i))
-            ASSERT_EQ(px_syscall_number(px_syscall_name(i)), i);
+        if (px_sysname_name(i))
+            ASSERT_EQ(px_sysname_number(px_sysname_name(i)), i);
 }

@@ -122,7 +122,7 @@ static pid_t start_swapping(int tree, int links)
 
 static int strip_all(int dir)
 {
-    return px_tree_strip(dir, 0);
+    return px_kernel_tree_strip(dir, 0);
 }
 
 static void swap_while(int (*walk)(int dir), mode_t mode)
@@ -138,19 +138,19 @@ static void swap_while(int (*walk)(int dir), mode_t mode)
         (void)kill(pid, SIGKILL);
         ASSERT_EQ(waitpid(pid, NULL, 0), pid);
         check_victim(victim);
-        ASSERT_OK(px_tree_empty(dir));
+        ASSERT_OK(px_kernel_tree_empty(dir));
     }
 }
 
 TEST(empty_while_directories_become_links)
 {
-    swap_while(px_tree_empty, 0300);
+    swap_while(px_kernel_tree_empty, 0300);
 }
 
 TEST(empty_while_directories_become_links_as_a_user)
 {
     be_nobody();
-    swap_while(px_tree_empty, 0300);
+    swap_while(px_kernel_tree_empty, 0300);
 }
 
 TEST(strip_while_directories_and_files_become_links)

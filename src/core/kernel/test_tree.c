@@ -141,7 +141,7 @@ static void give_away(const char *path)
 
 static int strip_all(int dir)
 {
-    return px_tree_strip(dir, 0);
+    return px_kernel_tree_strip(dir, 0);
 }
 
 /* ---- strip ---- */
@@ -158,14 +158,14 @@ TEST(strip_clears_the_bits_that_count)
               02644); /* setgid without execution means something else and gives nobody a group */
     make_file(sub, "both", 06777);
     make_file(sub, "setuid-data", 04600);
-    ASSERT_EQ(px_tree_strip(dir, 0), 4);
+    ASSERT_EQ(px_kernel_tree_strip(dir, 0), 4);
     ASSERT_EQ(mode_of(dir, "plain"), 0755);
     ASSERT_EQ(mode_of(dir, "setuid"), 0755);
     ASSERT_EQ(mode_of(dir, "setgid"), 0755);
     ASSERT_EQ(mode_of(dir, "locking"), 02644);
     ASSERT_EQ(mode_of(sub, "both"), 0777);
     ASSERT_EQ(mode_of(sub, "setuid-data"), 0600);
-    ASSERT_EQ(px_tree_strip(dir, 0), 0);
+    ASSERT_EQ(px_kernel_tree_strip(dir, 0), 0);
 }
 
 TEST(strip_leaves_directories_and_old_files_alone)
@@ -175,9 +175,9 @@ TEST(strip_leaves_directories_and_old_files_alone)
 
     ASSERT_EQ(fchmod(sub, 02755), 0);
     make_file(dir, "setuid", 04755);
-    ASSERT_EQ(px_tree_strip(dir, time(NULL) + 1000), 0);
+    ASSERT_EQ(px_kernel_tree_strip(dir, time(NULL) + 1000), 0);
     ASSERT_EQ(mode_of(dir, "setuid"), 04755);
-    ASSERT_EQ(px_tree_strip(dir, 0), 1);
+    ASSERT_EQ(px_kernel_tree_strip(dir, 0), 1);
     ASSERT_EQ(mode_of(dir, "sub"), 02755);
 }
 
@@ -189,7 +189,7 @@ TEST(strip_is_not_fooled_by_an_old_mtime)
 
     make_file(dir, "setuid", 04755);
     ASSERT_EQ(utimensat(dir, "setuid", old, 0), 0);
-    ASSERT_EQ(px_tree_strip(dir, time(NULL) - 3600), 1);
+    ASSERT_EQ(px_kernel_tree_strip(dir, time(NULL) - 3600), 1);
 }
 
 TEST(strip_follows_no_link_and_waits_for_no_pipe)
@@ -210,7 +210,7 @@ TEST(strip_follows_no_link_and_waits_for_no_pipe)
     ASSERT_EQ(fchmodat(dir, "pipe", 06777, 0),
               0); /* no regular file: not opened at all, or this would hang */
     make_socket(px_test_dir_path(), "socket");
-    ASSERT_EQ(px_tree_strip(dir, 0), 0);
+    ASSERT_EQ(px_kernel_tree_strip(dir, 0), 0);
     ASSERT_EQ(mode_of(outside, "victim"), 04755);
 }
 
@@ -257,9 +257,9 @@ TEST(strip_takes_capabilities_away)
     ASSERT_EQ(as_nobody(strip_all, dir), 0);
     give_capability(dir, "tool", true);
     px_auto_fd int tool = openat(dir, "tool", O_RDONLY | O_CLOEXEC);
-    ASSERT_EQ(px_tree_search_file(tool), PX_TREE_CAPABILITY);
-    ASSERT_EQ(px_tree_strip_file(tool), 1);
-    ASSERT_EQ(px_tree_search_file(tool), PX_TREE_NOTHING);
+    ASSERT_EQ(px_kernel_tree_search_file(tool), PX_TREE_CAPABILITY);
+    ASSERT_EQ(px_kernel_tree_strip_file(tool), 1);
+    ASSERT_EQ(px_kernel_tree_search_file(tool), PX_TREE_NOTHING);
 }
 
 /* A box has its caller's id, so it can close a directory to px and leave it open for others. */
@@ -336,7 +336,7 @@ TEST(strip_reaches_or_reports_what_lies_deep)
     px_auto_fd int deep = make_deep(dir, DEEP);
 
     make_file(deep, "setuid", 04755);
-    int r = px_tree_strip(dir, 0);
+    int r = px_kernel_tree_strip(dir, 0);
     mode_t mode = mode_of(deep, "setuid");
     scrub(px_test_dir_path());
     if (r >= 0 && mode & 06000)
@@ -345,11 +345,11 @@ TEST(strip_reaches_or_reports_what_lies_deep)
 
 /* ---- search ---- */
 
-static struct px_tree_search last;
+static struct px_kernel_tree_search last;
 
 static int search(int dir)
 {
-    return px_tree_search(dir, &last);
+    return px_kernel_tree_search(dir, &last);
 }
 
 TEST(search_finds_what_a_box_must_not_write)
@@ -545,7 +545,7 @@ TEST_DEADLINE(random_trees, 60)
         if (stripped != before.privileged || after.privileged != 0 || after.modes != before.modes)
             FAIL("tree %u: %d of %d files stripped, %d left, other modes %s", seed, stripped, before.privileged,
                  after.privileged, after.modes == before.modes ? "kept" : "changed");
-        ASSERT_EQ(as_nobody(px_tree_empty, dir), 0);
+        ASSERT_EQ(as_nobody(px_kernel_tree_empty, dir), 0);
         ASSERT_EQ(entries_of(dir), 0);
         ASSERT_EQ(unlinkat(top, "tree", AT_REMOVEDIR), 0);
     }
@@ -555,8 +555,8 @@ TEST(strip_of_something_else)
 {
     px_auto_fd int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-    ASSERT_EQ(px_tree_strip(null, 0), -ENOTDIR);
-    ASSERT_EQ(px_tree_strip(-1, 0), -EBADF);
+    ASSERT_EQ(px_kernel_tree_strip(null, 0), -ENOTDIR);
+    ASSERT_EQ(px_kernel_tree_strip(-1, 0), -EBADF);
 }
 
 /* ---- empty ---- */
@@ -580,9 +580,9 @@ TEST(empty_removes_everything_and_keeps_the_directory)
         make_file(sub, name, 0600);
     }
     ASSERT_EQ(fchmod(closed, 0), 0);
-    ASSERT_EQ(px_tree_empty(dir), 0);
+    ASSERT_EQ(px_kernel_tree_empty(dir), 0);
     ASSERT_EQ(entries_of(dir), 0);
-    ASSERT_EQ(px_tree_empty(dir), 0);
+    ASSERT_EQ(px_kernel_tree_empty(dir), 0);
 }
 
 TEST(empty_follows_no_link)
@@ -597,7 +597,7 @@ TEST(empty_follows_no_link)
     ASSERT_EQ(symlinkat(path, dir, "directory"), 0);
     ASSERT_EQ(symlinkat("/", dir, "root"), 0);
     ASSERT_EQ(symlinkat("loop", dir, "loop"), 0);
-    ASSERT_EQ(px_tree_empty(dir), 0);
+    ASSERT_EQ(px_kernel_tree_empty(dir), 0);
     ASSERT_EQ(entries_of(dir), 0);
     ASSERT(exists(outside, "victim"));
     ASSERT_EQ(mode_of(outside, "."), 0750);
@@ -610,7 +610,7 @@ TEST(empty_of_a_hard_link_leaves_the_other_name)
 
     make_file(keep, "file", 0640);
     ASSERT_EQ(linkat(keep, "file", drop, "file", 0), 0);
-    ASSERT_EQ(px_tree_empty(drop), 0);
+    ASSERT_EQ(px_kernel_tree_empty(drop), 0);
     ASSERT_EQ(entries_of(drop), 0);
     ASSERT_EQ(mode_of(keep, "file"), 0640);
 }
@@ -621,7 +621,7 @@ TEST(empty_of_a_very_deep_tree)
     px_auto_fd int deep = make_deep(dir, DEEP);
 
     make_file(deep, "bottom", 0600);
-    int r = px_tree_empty(dir), left = entries_of(dir);
+    int r = px_kernel_tree_empty(dir), left = entries_of(dir);
     if (left > 0)
         scrub(px_test_dir_path());
     ASSERT_EQ(r, 0);
@@ -644,7 +644,7 @@ TEST(empty_when_the_hoisting_names_are_taken)
         px_auto_fd int taken = make_dir(dir, name);
         (void)px_fd_close(make_deep(taken, 100));
     }
-    int r = px_tree_empty(dir), left = entries_of(dir);
+    int r = px_kernel_tree_empty(dir), left = entries_of(dir);
     if (left > 0)
         scrub(px_test_dir_path());
     ASSERT_EQ(r, 0);
@@ -665,7 +665,7 @@ TEST(empty_of_closed_directories_at_any_depth)
         ASSERT_EQ(fchmod(levels[i], 0), 0);
         (void)px_fd_close(levels[i]);
     }
-    int r = as_nobody(px_tree_empty, dir), left = entries_of(dir);
+    int r = as_nobody(px_kernel_tree_empty, dir), left = entries_of(dir);
     if (left > 0)
         scrub(px_test_dir_path());
     ASSERT_EQ(r, 0);
@@ -682,7 +682,7 @@ TEST(empty_says_what_would_not_go)
     make_file(foreign, "file", 0600);
     ASSERT_EQ(fchmod(foreign, 0700), 0);
     ASSERT_EQ(fchown(dir, NOBODY, NOBODY), 0);
-    int r = as_nobody(px_tree_empty, dir);
+    int r = as_nobody(px_kernel_tree_empty, dir);
     ASSERT(exists(foreign, "file"));
     if (r >= 0)
         FAIL("a directory is left and the answer is %d", r);
@@ -692,8 +692,8 @@ TEST(empty_of_something_else)
 {
     px_auto_fd int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-    ASSERT_EQ(px_tree_empty(null), -ENOTDIR);
-    ASSERT_EQ(px_tree_empty(-1), -EBADF);
+    ASSERT_EQ(px_kernel_tree_empty(null), -ENOTDIR);
+    ASSERT_EQ(px_kernel_tree_empty(-1), -EBADF);
 }
 
 /* ---- giving ---- */
@@ -726,7 +726,7 @@ TEST(a_tree_is_given)
     ASSERT_EQ(symlinkat("../outside/f", dir, "file"), 0);
     ASSERT_EQ(linkat(outside, "f", dir, "hard", 0), 0);
 
-    ASSERT_OK(px_tree_give(dir, mine, &box[0]));
+    ASSERT_OK(px_kernel_tree_give(dir, mine, &box[0]));
     check_owner(dir, "hard", 0, 0);
     ASSERT_EQ(linkat(dir, "closed", dir, "again", 0), 0);       /* as a box could */
     check_owner(top, "dir", 0, 0);              /* the top is the caller's business */
@@ -740,7 +740,7 @@ TEST(a_tree_is_given)
 
     ASSERT_EQ(fchmodat(dir, "set", 06755, 0), 0);
     ASSERT_EQ(fchmodat(dir, "d", 0, 0), 0);
-    ASSERT_OK(px_tree_give(dir, box, &mine[0]));
+    ASSERT_OK(px_kernel_tree_give(dir, box, &mine[0]));
     check_owner(deep, "f", 0, 0);
     check_owner(dir, "link", 0, 0);
     check_owner(dir, "again", 0, 0);
@@ -750,11 +750,11 @@ TEST(a_tree_is_given)
     check_owner(dir, "other", NOBODY, NOBODY);
     ASSERT_EQ(fchmodat(dir, "d", 0755, 0), 0);
 
-    ASSERT_OK(px_tree_give_one(dir, mine, &box[0]));
+    ASSERT_OK(px_kernel_tree_give_one(dir, mine, &box[0]));
     check_owner(top, "dir", BOX, BOX_GROUP);
     check_owner(dir, "set", 0, 0);
-    ASSERT_OK(px_tree_give_one(dir, box, &mine[0]));
-    ASSERT_OK(px_tree_empty(top));
+    ASSERT_OK(px_kernel_tree_give_one(dir, box, &mine[0]));
+    ASSERT_OK(px_kernel_tree_empty(top));
 }
 
 /* The user and the group each for itself; two owners may be meant. */
@@ -769,7 +769,7 @@ TEST(either_owner_is_given)
     make_file(dir, "c", 0600);
     ASSERT_EQ(fchownat(dir, "b", NOBODY, 7, 0), 0);
     ASSERT_EQ(fchownat(dir, "c", 7, NOBODY, 0), 0);
-    ASSERT_OK(px_tree_give(dir, from, &to));
+    ASSERT_OK(px_kernel_tree_give(dir, from, &to));
     check_owner(dir, "a", BOX, BOX_GROUP);
     check_owner(dir, "b", BOX, 7);
     check_owner(dir, "c", 7, BOX_GROUP);

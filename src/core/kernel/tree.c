@@ -48,7 +48,7 @@ struct walk {
     size_t names;
     int64_t since_sec;
     int changed;                /* STRIP: how many; FIND: the px_tree_found that was met first */
-    struct px_tree_search *search;      /* FIND */
+    struct px_kernel_tree_search *search;      /* FIND */
     uid_t owner;                /* of the top */
     struct px_tree_size *size;  /* MEASURE */
     const struct px_tree_ids *from, *to;        /* GIVE */
@@ -98,7 +98,7 @@ static int privileges_of(int dirfd, const char *name, const struct stat *st)
     return r > 0 ? PX_TREE_CAPABILITY : r;
 }
 
-int px_tree_search_file(int fd)
+int px_kernel_tree_search_file(int fd)
 {
     struct stat st;
     return fstat(fd, &st) < 0 ? -errno : privileges_of(fd, NULL, &st);
@@ -113,7 +113,7 @@ static int strip_capability(int fd)
     return left > 0 ? -EPERM : left;
 }
 
-int px_tree_strip_file(int fd)
+int px_kernel_tree_strip_file(int fd)
 {
     struct stat st;
     if (fstat(fd, &st) < 0)
@@ -180,7 +180,7 @@ static void strip_entry(struct walk *w, const char *name, const struct stat *st)
     if (r == 0)
         return;
     px_auto_fd int fd = r < 0 ? r : (int)px_sys(SYS_openat, w->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    r = fd < 0 ? fd : px_tree_strip_file(fd);
+    r = fd < 0 ? fd : px_kernel_tree_strip_file(fd);
     if (r < 0)
         refused(w, r, w->level->uid, name);
     else
@@ -192,7 +192,7 @@ static uint32_t given(uint32_t id, uint32_t first, uint32_t second, uint32_t to)
     return id != to && (id == first || id == second) ? to : (uint32_t)-1;       /* -1: as it is */
 }
 
-int px_tree_give_one(int fd, const struct px_tree_ids from[2], const struct px_tree_ids *to)
+int px_kernel_tree_give_one(int fd, const struct px_tree_ids from[2], const struct px_tree_ids *to)
 {
     struct stat st;
     if (fstat(fd, &st) < 0)
@@ -233,7 +233,7 @@ static void give_entry(struct walk *w, const char *name)
     if (r == 0 && mount != w->mount)
         return;
     if (r == 0)
-        r = px_tree_give_one(fd, w->from, w->to);
+        r = px_kernel_tree_give_one(fd, w->from, w->to);
     if (r == 0 && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
         remember(w, name);
     if (r < 0 && r != -ENOENT)
@@ -441,27 +441,27 @@ static int run_walk(struct walk *w, int top_fd)
     return w->err;
 }
 
-int px_tree_strip(int dirfd, int64_t since_sec)
+int px_kernel_tree_strip(int dirfd, int64_t since_sec)
 {
     struct walk w = {.purpose = STRIP, .since_sec = since_sec};
     int r = run_walk(&w, dirfd);
     return r < 0 ? r : w.changed;
 }
 
-int px_tree_give(int dirfd, const struct px_tree_ids from[2], const struct px_tree_ids *to)
+int px_kernel_tree_give(int dirfd, const struct px_tree_ids from[2], const struct px_tree_ids *to)
 {
     struct walk w = {.purpose = GIVE, .from = from, .to = to};
     int r = px_mount_of(dirfd, &w.mount);
     return r < 0 ? r : run_walk(&w, dirfd);
 }
 
-int px_tree_empty(int dirfd)
+int px_kernel_tree_empty(int dirfd)
 {
     struct walk w = {.purpose = EMPTY};
     return run_walk(&w, dirfd);
 }
 
-int px_tree_search(int dirfd, struct px_tree_search *search)
+int px_kernel_tree_search(int dirfd, struct px_kernel_tree_search *search)
 {
     struct walk w = {.purpose = FIND, .search = search};
     search->name[0] = '\0';
@@ -469,7 +469,7 @@ int px_tree_search(int dirfd, struct px_tree_search *search)
     return w.changed ? w.changed : r == -EACCES ? PX_TREE_CLOSED : r;
 }
 
-void px_tree_measure(int fd, struct px_tree_size *size)
+void px_kernel_tree_measure(int fd, struct px_tree_size *size)
 {
     struct walk w = {.purpose = MEASURE, .size = size};
     struct stat st;

@@ -14,7 +14,7 @@ static const char *inside_home(const struct px_plan *plan, const struct px_polic
 {
     if (policy->build)
         return "/root";
-    return plan->tier == PX_TIER_FULL ? px_root_home : px_plan_text(plan, plan->scratch);
+    return plan->tier == PX_TIER_FULL ? px_rootfs_home : px_plan_text(plan, plan->scratch);
 }
 
 static size_t add_proxy(const struct px_policy *policy, char (*out)[512])

@@ -30,7 +30,7 @@ void px_etc_made(struct px_plan *plan, const struct px_policy *policy)
     px_steps_dirs(plan, "/etc", true, 0);
     (void)px_fmt(text, sizeof text,
                  "root:x:0:0:root:/root:/usr/sbin/nologin\nsandbox:x:%u:%u:sandbox:%s:/bin/bash\n"
-                 "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n", uid, gid, px_root_home);
+                 "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n", uid, gid, px_rootfs_home);
     px_steps_file(plan, "/etc/passwd", text);
     (void)px_fmt(text, sizeof text, "root:x:0:\ntty:x:5:\nsandbox:x:%u:\nnogroup:x:65534:\n", gid);
     px_steps_file(plan, "/etc/group", text);

@@ -77,8 +77,8 @@ void px_plan_host_paths(struct px_plan *plan, const struct px_policy *policy)
     for (size_t i = 0; px_etc_wants_bundle(policy) && px_etc_bundle(i); i++)
         allow(plan, px_etc_bundle(i), px_landlock_read(), PX_STEP_MAYBE);
     px_etc_each(allow_reading, plan, policy);
-    for (size_t i = 0; px_root_device(i); i++)
-        allow(plan, px_root_device(i), px_landlock_device(), 0);
+    for (size_t i = 0; px_rootfs_device(i); i++)
+        allow(plan, px_rootfs_device(i), px_landlock_device(), 0);
     if (policy->tty)            /* its own terminal, which it has as standard input by now; the others are the caller's */
         allow(plan, "/proc/self/fd/0", px_landlock_device(), PX_STEP_MAYBE);
     for (size_t i = 0; i < policy->binds.count; i++) {

@@ -74,7 +74,7 @@ static int check_source(const struct px_bind *b, struct stat *ret_st, struct px_
     return px_fix(e, "Bind a file or a directory.");
 }
 
-static const struct px_place *at(const struct px_places *places, const char *target)
+static const struct px_place *at(const struct px_mounts *places, const char *target)
 {
     for (size_t i = 0; i < places->count; i++)
         if (px_equal(places->items[i].target, target))
@@ -82,7 +82,7 @@ static const struct px_place *at(const struct px_places *places, const char *tar
     return NULL;
 }
 
-static int add_bind(struct px_places *places, const struct px_bind *b, struct px_err *e)
+static int add_bind(struct px_mounts *places, const struct px_bind *b, struct px_err *e)
 {
     struct px_place place = {.target = b->target, .source = b->source, .writable = b->writable};
     if (check_target("a bind", b->target, false, e) < 0 || check_source(b, &place.st, e) < 0)
@@ -97,7 +97,7 @@ static int add_bind(struct px_places *places, const struct px_bind *b, struct px
     return 0;
 }
 
-static int add_changes(struct px_places *places, const struct px_policy *policy, struct px_err *e)
+static int add_changes(struct px_mounts *places, const struct px_policy *policy, struct px_err *e)
 {
     const struct px_bind bind = {.source = policy->changes, .target = policy->work_target, .writable = true};
     if (add_bind(places, &bind, e) < 0)
@@ -108,7 +108,7 @@ static int add_changes(struct px_places *places, const struct px_policy *policy,
 }
 
 /* A bind at the place of a tmpfs stands instead of it: so does a work directory at home. */
-static int add_tmpfs(struct px_places *places, const struct px_tmpfs *t, struct px_err *e)
+static int add_tmpfs(struct px_mounts *places, const struct px_tmpfs *t, struct px_err *e)
 {
     if (check_target("a tmpfs", t->target, true, e) < 0)
         return -1;
@@ -122,7 +122,7 @@ static int compare(const void *a, const void *b)
     return strcmp(((const struct px_place *)a)->target, ((const struct px_place *)b)->target);
 }
 
-static int collect(struct px_places *places, struct px_err *e)
+static int collect(struct px_mounts *places, struct px_err *e)
 {
     const struct px_policy *policy = places->policy;
     if (policy->changes && add_changes(places, policy, e) < 0)
@@ -145,14 +145,14 @@ static int collect(struct px_places *places, struct px_err *e)
 }
 
 /* In a tree that is not ours: the base's, or one of the caller's. */
-static bool foreign(const struct px_places *places, const struct px_place *p)
+static bool foreign(const struct px_mounts *places, const struct px_place *p)
 {
     static const char *const base[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/etc/alternatives"};
     bool host = px_policy_root_dir(places->policy) == NULL;
     return p->around ? !p->around->tmpfs : host && within_any(p->target, base, PX_COUNT_OF(base));
 }
 
-static int check_foreign(const struct px_places *places, struct px_err *e)
+static int check_foreign(const struct px_mounts *places, struct px_err *e)
 {
     for (size_t i = 0; i < places->count; i++)
         if (places->items[i].changes && foreign(places, &places->items[i])) {
@@ -162,22 +162,22 @@ static int check_foreign(const struct px_places *places, struct px_err *e)
     return 0;
 }
 
-int px_places_init(struct px_places *places, const struct px_policy *policy, struct px_err *e)
+int px_mounts_init(struct px_mounts *places, const struct px_policy *policy, struct px_err *e)
 {
     size_t most = policy->binds.count + policy->tmpfs.count + 2;
-    *places = (struct px_places){.items = calloc(most, sizeof *places->items), .policy = policy};
+    *places = (struct px_mounts){.items = calloc(most, sizeof *places->items), .policy = policy};
     if (!places->items)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
     if (collect(places, e) == 0 && check_foreign(places, e) == 0)
         return 0;
-    px_places_done(places);
+    px_mounts_done(places);
     return -1;
 }
 
-void px_places_done(struct px_places *places)
+void px_mounts_done(struct px_mounts *places)
 {
     free(places->items);
-    *places = (struct px_places){0};
+    *places = (struct px_mounts){0};
 }
 
 /* ---- planning ---- */
@@ -190,12 +190,12 @@ static void add_mount_point(struct px_plan *plan, const struct px_place *p, unsi
         px_steps_file(plan, p->target, "");
 }
 
-static bool shared_disk(const struct px_places *places)
+static bool shared_disk(const struct px_mounts *places)
 {
     return px_policy_limited(places->policy->disk_bytes);
 }
 
-bool px_places_below(const struct px_places *places, const char *dir)
+bool px_mounts_below(const struct px_mounts *places, const char *dir)
 {
     for (size_t i = 0; i < places->count; i++)
         if (px_path_within(places->items[i].target, dir))
@@ -203,7 +203,7 @@ bool px_places_below(const struct px_places *places, const char *dir)
     return false;
 }
 
-void px_places_skeleton(struct px_plan *plan, const struct px_places *places)
+void px_mounts_skeleton(struct px_plan *plan, const struct px_mounts *places)
 {
     for (size_t i = 0; i < places->count; i++)
         if (!places->items[i].around && !foreign(places, &places->items[i]))
@@ -212,12 +212,12 @@ void px_places_skeleton(struct px_plan *plan, const struct px_places *places)
         px_steps_dir(plan, scratch, 0700, 0);
 }
 
-bool px_places_shares_upper(const struct px_policy *policy)
+bool px_mounts_shares_upper(const struct px_policy *policy)
 {
     return policy->overlay && *policy->overlay == '\0' && px_policy_limited(policy->disk_bytes);
 }
 
-uint64_t px_places_inodes(uint64_t bytes)
+uint64_t px_mounts_inodes(uint64_t bytes)
 {
     return bytes / 4096 < 1024 ? 1024 : bytes / 4096;
 }
@@ -226,7 +226,7 @@ static struct px_step *add_tmpfs_step(struct px_plan *plan, const char *target, 
 {
     struct px_step *s = px_steps_at(plan, PX_OP_TMPFS, target);
     s->num = bytes;
-    s->num2 = px_places_inodes(bytes);
+    s->num2 = px_mounts_inodes(bytes);
     s->attr = PX_STEPS_RW;
     return s;
 }
@@ -236,7 +236,7 @@ static struct px_step *add_scratch_part(struct px_plan *plan, const char *target
 {
     char part[64];
     (void)px_fmt(part, sizeof part, "%s/%zu", scratch, index);
-    px_steps_dir(plan, part, px_equal(target, px_root_home) ? 0755 : 01777, PX_STEP_OWNED);
+    px_steps_dir(plan, part, px_equal(target, px_rootfs_home) ? 0755 : 01777, PX_STEP_OWNED);
     uint32_t src = px_steps_text(plan, part);
     struct px_step *s = px_steps_at(plan, PX_OP_BIND, target);
     s->src = src;
@@ -245,21 +245,21 @@ static struct px_step *add_scratch_part(struct px_plan *plan, const char *target
     return s;
 }
 
-uint64_t px_places_upper_bytes(const struct px_policy *policy)
+uint64_t px_mounts_upper_bytes(const struct px_policy *policy)
 {
     return px_policy_limited(policy->disk_bytes)     ? policy->disk_bytes
            : px_policy_limited(policy->memory_bytes) ? policy->memory_bytes
                                                      : UPPER_BYTES;
 }
 
-uint64_t px_places_merge_bytes(const struct px_policy *policy)
+uint64_t px_mounts_merge_bytes(const struct px_policy *policy)
 {
     bool limited = px_policy_limited(policy->disk_bytes) || px_policy_limited(policy->memory_bytes);
-    return limited || (policy->changes && !policy->keep) ? px_places_upper_bytes(policy) : UINT64_MAX;
+    return limited || (policy->changes && !policy->keep) ? px_mounts_upper_bytes(policy) : UINT64_MAX;
 }
 
 /* Where the changes go: a directory that keeps them, a part of the one tmpfs that all share, or a tmpfs of its own. */
-static void add_upper(struct px_plan *plan, const struct px_places *places, size_t index)
+static void add_upper(struct px_plan *plan, const struct px_mounts *places, size_t index)
 {
     const struct px_policy *policy = places->policy;
     char part[64] = "";
@@ -274,8 +274,8 @@ static void add_upper(struct px_plan *plan, const struct px_places *places, size
     s->attr = PX_STEPS_RW;
     s->flags = shared ? PX_STEP_INSIDE : 0;
     if (!src) {
-        s->num = px_places_upper_bytes(policy);
-        s->num2 = px_places_inodes(s->num);
+        s->num = px_mounts_upper_bytes(policy);
+        s->num2 = px_mounts_inodes(s->num);
     }
     plan->writable_binds = plan->writable_binds || policy->keep;
     px_plan_has(plan, "changes=%s", policy->keep ? "kept" : "memory");
@@ -294,7 +294,7 @@ static void add_layer(struct px_plan *plan, const char *path)
     s->num2 = st.st_ino;
 }
 
-static void add_changed(struct px_plan *plan, const struct px_places *places, size_t index)
+static void add_changed(struct px_plan *plan, const struct px_mounts *places, size_t index)
 {
     const struct px_place *p = &places->items[index];
     px_steps_add(plan, PX_OP_FILE_IDS)->flags = PX_STEP_OWNED;
@@ -312,7 +312,7 @@ static void add_changed(struct px_plan *plan, const struct px_places *places, si
     plan->binds = plan->changes = true;
 }
 
-static void add_place(struct px_plan *plan, const struct px_places *places, size_t index)
+static void add_place(struct px_plan *plan, const struct px_mounts *places, size_t index)
 {
     const struct px_place *p = &places->items[index];
     struct px_step *s;
@@ -332,7 +332,7 @@ static void add_place(struct px_plan *plan, const struct px_places *places, size
         s = add_scratch_part(plan, p->target, index);
     } else {
         s = add_tmpfs_step(plan, p->target, p->tmpfs->bytes);
-        s->flags |= px_equal(p->target, px_root_home) ? PX_STEP_OWNED : 0;
+        s->flags |= px_equal(p->target, px_rootfs_home) ? PX_STEP_OWNED : 0;
     }
     if (p->tmpfs && p->tmpfs->noexec)
         s->attr |= PX_MOUNT_NOEXEC;
@@ -340,9 +340,9 @@ static void add_place(struct px_plan *plan, const struct px_places *places, size
         s->flags |= PX_STEP_FOREIGN;
 }
 
-void px_places_mounts(struct px_plan *plan, const struct px_places *places)
+void px_mounts_mounts(struct px_plan *plan, const struct px_mounts *places)
 {
-    bool upper = px_places_shares_upper(places->policy);
+    bool upper = px_mounts_shares_upper(places->policy);
     (void)px_fmt(plan->hint, sizeof plan->hint, "%s", places->way);
     if (shared_disk(places))
         add_tmpfs_step(plan, scratch, places->policy->disk_bytes)->flags |= upper ? PX_STEP_UPPER : 0;

@@ -16,26 +16,26 @@ struct px_place;
 struct px_plan;
 struct px_policy;
 
-struct px_places {
+struct px_mounts {
     struct px_place *items;     /* parents before children */
     size_t count;
     const struct px_policy *policy;
     char way[PX_SOURCE_TEXT];   /* px_source_way of the first bind that has one */
 };
 
-int px_places_init(struct px_places *places, const struct px_policy *policy, struct px_err *e);
-void px_places_done(struct px_places *places);
+int px_mounts_init(struct px_mounts *places, const struct px_policy *policy, struct px_err *e);
+void px_mounts_done(struct px_mounts *places);
 /* How many files so many bytes of a writable directory may be. */
-uint64_t px_places_inodes(uint64_t bytes);
+uint64_t px_mounts_inodes(uint64_t bytes);
 /* One tmpfs holds the changes of the root and the writable directories: --disk bounds their sum. */
-bool px_places_shares_upper(const struct px_policy *policy);
+bool px_mounts_shares_upper(const struct px_policy *policy);
 /* How much the changes to a root or a directory may take: as much as all writable directories may, or as all the
  * memory, or a size that no host should miss. */
-uint64_t px_places_upper_bytes(const struct px_policy *policy);
+uint64_t px_mounts_upper_bytes(const struct px_policy *policy);
 /* How much of them may be merged: the same, and without a limit what a directory on a disk holds. */
-uint64_t px_places_merge_bytes(const struct px_policy *policy);
-bool px_places_below(const struct px_places *places, const char *dir);
+uint64_t px_mounts_merge_bytes(const struct px_policy *policy);
+bool px_mounts_below(const struct px_mounts *places, const char *dir);
 /* The mount points that lie in the skeleton. */
-void px_places_skeleton(struct px_plan *plan, const struct px_places *places);
+void px_mounts_skeleton(struct px_plan *plan, const struct px_mounts *places);
 /* The mounts, with the mount points that lie in a tmpfs of ours. */
-void px_places_mounts(struct px_plan *plan, const struct px_places *places);
+void px_mounts_mounts(struct px_plan *plan, const struct px_mounts *places);

@@ -221,7 +221,7 @@ static int plan_full(struct px_plan *plan, const struct px_policy *policy, struc
         px_plan_network(plan, policy);
     else
         px_steps_add(plan, PX_OP_PAYLOAD);
-    if (px_root_plan(plan, policy, e) < 0)
+    if (px_rootfs_plan(plan, policy, e) < 0)
         return -1;
     if (!plan->stays)
         px_steps_add(plan, PX_OP_READY);

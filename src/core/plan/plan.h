@@ -25,7 +25,7 @@ struct px_after;
 struct px_carrier;
 struct px_partner;
 struct sock_filter;
-struct px_traveller;
+struct px_template_builder;
 
 enum px_op {
 #define PX_OP(name, ...) PX_OP_##name,
@@ -89,7 +89,7 @@ struct px_plan {
     const int *image;           /* of px-init, if the caller shares one among its boxes; borrowed */
     const int *filters;         /* of a box that stays, the same; only while nothing of them depends on the box */
     const int *birthplace;      /* a mount namespace (box/template.h); borrowed, NULL: where we are */
-    struct px_traveller *traveller;     /* who goes there; borrowed, NULL: nobody */
+    struct px_template_builder *traveller;     /* who goes there; borrowed, NULL: nobody */
     bool notify;                /* the filter has a listener, which the parent gets */
     bool own_filter;            /* the filter is one of ours */
     enum px_tier tier;
@@ -159,9 +159,9 @@ enum px_filter px_plan_filter(const struct px_policy *policy, bool workspace);
 /* Where a command starts. */
 const char *px_plan_workdir(const struct px_plan *plan, const struct px_policy *policy);
 const char *px_plan_text(const struct px_plan *plan, uint32_t offset);
-const char *px_op_word(enum px_op op);
-int px_op_code(enum px_op op);  /* enum px_code */
-int px_op_stage(enum px_op op);
+const char *px_steps_op_word(enum px_op op);
+int px_steps_op_code(enum px_op op);  /* enum px_code */
+int px_steps_op_stage(enum px_op op);
 
 /* A line for the result: what is in force, or what is not. */
 #define px_plan_has(plan, ...) px_plan_note((plan)->mechanisms, &(plan)->mechanisms_count, __VA_ARGS__)

@@ -8,8 +8,8 @@
 static void print_step(const struct px_plan *plan, const struct px_step *s, struct px_json *j)
 {
     px_json_object(j, NULL);
-    px_json_text(j, "op", px_op_word(s->op));
-    px_json_int(j, "stage", px_op_stage(s->op));
+    px_json_text(j, "op", px_steps_op_word(s->op));
+    px_json_int(j, "stage", px_steps_op_stage(s->op));
     if (s->src && s->op != PX_OP_EXEC && s->op != PX_OP_FILE && s->op != PX_OP_SECCOMP && s->op != PX_OP_STAY &&
         s->op != PX_OP_NETLINK && s->op != PX_OP_SOCKET)
         px_json_text(j, "source", px_plan_text(plan, s->src));
@@ -56,7 +56,7 @@ int px_plan_print(const struct px_plan *plan, char **ret_json, struct px_err *e)
 
     px_json_object(&j, NULL);
     px_json_int(&j, "schema", 1);
-    px_json_text(&j, "tier", plan->tier_word ? plan->tier_word : px_tier_word(plan->tier));
+    px_json_text(&j, "tier", plan->tier_word ? plan->tier_word : px_policy_tier_word(plan->tier));
     px_json_array(&j, "argv");
     for (char **a = plan->argv; *a; a++)
         px_json_text(&j, NULL, *a);

@@ -23,7 +23,7 @@ enum {
     PTYS = 64,
 };
 
-const char px_root_home[] = "/home/sandbox";
+const char px_rootfs_home[] = "/home/sandbox";
 
 /* ---- the base ---- */
 
@@ -126,8 +126,8 @@ static void add_upper(struct px_plan *plan, const struct px_policy *policy)
     s->src = src;
     s->attr = RW;
     if (memory) {
-        s->num = px_places_upper_bytes(policy);
-        s->num2 = px_places_inodes(s->num);
+        s->num = px_mounts_upper_bytes(policy);
+        s->num2 = px_mounts_inodes(s->num);
     }
     plan->writable_binds = plan->writable_binds || !memory;
     px_plan_has(plan, "overlay=%s", memory ? "memory" : policy->persist ? "directory, kept" : "directory");
@@ -136,7 +136,7 @@ static void add_upper(struct px_plan *plan, const struct px_policy *policy)
 static unsigned overlay_flags(const struct px_policy *policy)
 {
     return (policy->overlay ? PX_STEP_UPPER : 0u) | (policy->overlay && !policy->persist ? PX_STEP_VOLATILE : 0u) |
-           (px_places_shares_upper(policy) ? PX_STEP_SHARED : 0u);
+           (px_mounts_shares_upper(policy) ? PX_STEP_SHARED : 0u);
 }
 
 /* Comes after every MKDIR, SYMLINK and FILE of the skeleton and before the first mount. */
@@ -202,7 +202,7 @@ static const struct {
     {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0},
 };
 
-const char *px_root_device(size_t index)
+const char *px_rootfs_device(size_t index)
 {
     return index < PX_COUNT_OF(devices) ? devices[index].path : NULL;
 }
@@ -236,7 +236,7 @@ static void add_dev_mounts(struct px_plan *plan)
     pts->num = PTYS;
 }
 
-static int plan_with(struct px_plan *plan, const struct px_policy *policy, const struct px_places *places, struct px_err *e)
+static int plan_with(struct px_plan *plan, const struct px_policy *policy, const struct px_mounts *places, struct px_err *e)
 {
     const char *dir = px_policy_root_dir(policy);
 
@@ -244,15 +244,15 @@ static int plan_with(struct px_plan *plan, const struct px_policy *policy, const
         px_steps_add(plan, PX_OP_FILE_IDS)->flags = PX_STEP_OWNED;
     if (add_root(plan, policy, e) < 0)
         return -1;
-    px_steps_dirs(plan, px_root_home, true, 0);
+    px_steps_dirs(plan, px_rootfs_home, true, 0);
     px_steps_dir(plan, "/proc", 0555, 0);
     px_steps_dir(plan, "/sys", 0555, 0);
     if (!policy->overlay)       /* closed; a bind in it can be reached by its name */
-        px_steps_dir(plan, "/root", px_places_below(places, "/root") ? 0111 : 0, 0);
+        px_steps_dir(plan, "/root", px_mounts_below(places, "/root") ? 0111 : 0, 0);
     if (!dir)
         add_python(plan);
     add_dev_skeleton(plan);
-    px_places_skeleton(plan, places);
+    px_mounts_skeleton(plan, places);
     if (!dir && !px_steps_has(plan, PX_OP_MKDIR, "/var/tmp")) {
         px_steps_dirs(plan, "/var", true, 0);
         px_steps_link(plan, "../tmp", "/var/tmp");
@@ -269,18 +269,18 @@ static int plan_with(struct px_plan *plan, const struct px_policy *policy, const
         add_own_inodes(plan);
     if (add_proc(plan, e) < 0)
         return -1;
-    px_places_mounts(plan, places);
+    px_mounts_mounts(plan, places);
     px_steps_add(plan, PX_OP_SEAL)->attr = policy->overlay ? RW : RO;
     px_steps_add(plan, PX_OP_PIVOT);
     return 0;
 }
 
-int px_root_plan(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
+int px_rootfs_plan(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
 {
-    struct px_places places;
-    if (px_places_init(&places, policy, e) < 0)
+    struct px_mounts places;
+    if (px_mounts_init(&places, policy, e) < 0)
         return -1;
     int r = plan_with(plan, policy, &places, e);
-    px_places_done(&places);
+    px_mounts_done(&places);
     return r;
 }

@@ -18,17 +18,17 @@ static const struct {
 #undef PX_OP
 };
 
-const char *px_op_word(enum px_op op)
+const char *px_steps_op_word(enum px_op op)
 {
     return ops[op].word;
 }
 
-int px_op_code(enum px_op op)
+int px_steps_op_code(enum px_op op)
 {
     return ops[op].code;
 }
 
-int px_op_stage(enum px_op op)
+int px_steps_op_stage(enum px_op op)
 {
     return ops[op].stage;
 }

@@ -35,10 +35,10 @@ struct px_step *px_steps_bind(struct px_plan *plan, const char *source, const ch
 bool px_steps_has(const struct px_plan *plan, enum px_op op, const char *dst);
 
 /* plan/rootfs.c: everything of a box that is a file system, from the root to the pivot. */
-int px_root_plan(struct px_plan *plan, const struct px_policy *policy, struct px_err *e);
+int px_rootfs_plan(struct px_plan *plan, const struct px_policy *policy, struct px_err *e);
 /* The devices of every box, by path; NULL past the end. */
-const char *px_root_device(size_t index);
-extern const char px_root_home[];
+const char *px_rootfs_device(size_t index);
+extern const char px_rootfs_home[];
 
 /* plan/etc.c: the files that px makes up; then those of the host for its programs. */
 void px_etc_made(struct px_plan *plan, const struct px_policy *policy);

@@ -89,7 +89,7 @@ static const struct px_step *step(const struct px_plan *plan, enum px_op op, con
     uint32_t i = find(plan, op, dst);
 
     if (i == NOWHERE)
-        FAIL("the plan has no step %s %s", px_op_word(op), dst ? dst : "");
+        FAIL("the plan has no step %s %s", px_steps_op_word(op), dst ? dst : "");
     return &plan->steps[i];
 }
 
@@ -123,9 +123,9 @@ static void check_before(const struct px_plan *plan, enum px_op a, enum px_op b)
     for (uint32_t at = 0; (at = find_from(plan, a, NULL, at)) != NOWHERE; at++)
         last = at;
     if (last == NOWHERE || first == NOWHERE)
-        FAIL("%s or %s is missing", px_op_word(a), px_op_word(b));
+        FAIL("%s or %s is missing", px_steps_op_word(a), px_steps_op_word(b));
     if (last >= first)
-        FAIL("step %u (%s) does not come before step %u (%s)", last, px_op_word(a), first, px_op_word(b));
+        FAIL("step %u (%s) does not come before step %u (%s)", last, px_steps_op_word(a), first, px_steps_op_word(b));
 }
 
 static bool attaches(enum px_op op)
@@ -160,8 +160,8 @@ static void check_nothing_hidden(const struct px_plan *plan)
             const char *later = px_plan_text(plan, plan->steps[k].dst);
             bool in_place = plan->steps[k].op == PX_OP_READONLY && strcmp(later, target) == 0;
             if (attaches(plan->steps[k].op) && !in_place && px_path_within(target, later))
-                FAIL("%s at %s is hidden by %s at %s", px_op_word(plan->steps[i].op), target,
-                     px_op_word(plan->steps[k].op), later);
+                FAIL("%s at %s is hidden by %s at %s", px_steps_op_word(plan->steps[i].op), target,
+                     px_steps_op_word(plan->steps[k].op), later);
         }
     }
 }
@@ -175,7 +175,7 @@ static void check_places(const struct px_plan *plan)
             continue;
         uint32_t dir = find(plan, PX_OP_MKDIR, target), file = find(plan, PX_OP_FILE, target);
         if ((dir == NOWHERE || dir > i) && (file == NOWHERE || file > i))
-            FAIL("nothing is made at %s before %s", target, px_op_word(plan->steps[i].op));
+            FAIL("nothing is made at %s before %s", target, px_steps_op_word(plan->steps[i].op));
         bool on_file = plan->steps[i].flags & PX_STEP_FILE;
         if (on_file ? file == NOWHERE : dir == NOWHERE)
             FAIL("%s is the wrong kind of place", target);
@@ -198,7 +198,7 @@ static void check_bounds(const struct px_plan *plan)
         if (s->op == PX_OP_BIND && !(s->flags & PX_STEP_DEVICE))
             ASSERT(s->attr & PX_MOUNT_NODEV);
         if (builds(s->op) && i > find(plan, PX_OP_PIVOT, NULL))
-            FAIL("step %u (%s) comes after the pivot", i, px_op_word(s->op));
+            FAIL("step %u (%s) comes after the pivot", i, px_steps_op_word(s->op));
         ASSERT_EQ(s->fd, -1); /* nothing is open yet */
     }
 }
@@ -239,9 +239,9 @@ static void check_stages(const struct px_plan *plan)
     ASSERT_EQ(plan->init_at, plan->count - 1);
     for (uint32_t i = 0; i < plan->count; i++) {
         int stage = i < plan->payload_from ? 1 : i < plan->init_at ? 2 : 3;
-        if (px_op_stage(plan->steps[i].op) != stage)
-            FAIL("step %u (%s) is of stage %d", i, px_op_word(plan->steps[i].op),
-                 px_op_stage(plan->steps[i].op));
+        if (px_steps_op_stage(plan->steps[i].op) != stage)
+            FAIL("step %u (%s) is of stage %d", i, px_steps_op_word(plan->steps[i].op),
+                 px_steps_op_stage(plan->steps[i].op));
     }
 }
 
@@ -304,7 +304,7 @@ static void check_launch(const struct px_plan *plan, bool tty)
         check_before(plan, pairs[i][0], pairs[i][1]);
     for (size_t i = 0; i < PX_COUNT_OF(once); i++)
         if (count_of(plan, once[i]) != (once[i] == PX_OP_SECCOMP ? filters : 1))
-            FAIL("%s is there %d times", px_op_word(once[i]), count_of(plan, once[i]));
+            FAIL("%s is there %d times", px_steps_op_word(once[i]), count_of(plan, once[i]));
     ASSERT_EQ(plan->steps[seccomp + 1].op, PX_OP_EXEC);
     ASSERT(count_of(plan, PX_OP_CLOSE) == 1);
     ASSERT(plan->notify);
@@ -995,7 +995,7 @@ TEST(rlimits_tier)
     ASSERT_EQ(px_plan_new(&p, echo_argv, &host, false, &plan, &e), 0);
     px_policy_done(&p);
     ASSERT_EQ(plan->tier, PX_TIER_RLIMITS);
-    ASSERT_STR(px_tier_word(plan->tier), "rlimits");
+    ASSERT_STR(px_policy_tier_word(plan->tier), "rlimits");
     check_stages(plan);
     ASSERT_EQ(plan->namespaces, 0);
     for (uint32_t i = 0; i < plan->count; i++)
@@ -1209,9 +1209,9 @@ TEST(printed)
 TEST(every_step_has_words)
 {
     for (int op = 0; op < PX_OP_COUNT; op++) {
-        ASSERT(px_op_word((enum px_op)op) && px_op_word((enum px_op)op)[0]);
-        ASSERT(px_err_find(px_op_code((enum px_op)op)) != NULL);
-        ASSERT(px_op_stage((enum px_op)op) >= 1 && px_op_stage((enum px_op)op) <= 3);
+        ASSERT(px_steps_op_word((enum px_op)op) && px_steps_op_word((enum px_op)op)[0]);
+        ASSERT(px_err_find(px_steps_op_code((enum px_op)op)) != NULL);
+        ASSERT(px_steps_op_stage((enum px_op)op) >= 1 && px_steps_op_stage((enum px_op)op) <= 3);
     }
 }
 

@@ -64,8 +64,8 @@ void px_plan_switch_off(struct px_plan *plan, const struct px_policy *policy)
             for (int k = 0; k < lost_steps[w].count; k++)
                 if (plan->steps[i].op == lost_steps[w].ops[k])
                     plan->steps[i].op = PX_OP_OFF;
-        forget_mechanism(plan, px_without_word(w));
-        px_plan_lacks(plan, "%s: switched off for a test", px_without_word(w));
+        forget_mechanism(plan, px_policy_without_word(w));
+        px_plan_lacks(plan, "%s: switched off for a test", px_policy_without_word(w));
     }
     for (uint32_t i = 0; policy->without && i < plan->count; i++) {
         struct px_step *s = &plan->steps[i];

@@ -35,7 +35,7 @@ bool px_policy_native(const struct px_policy *policy)
 static const char *const net_words[] = {"none", "loopback", "outbound", "host", "outbound:pasta", NULL};
 static const char *const tier_words[] = {"full", "landlock", NULL};     /* that can be asked for */
 
-const char *px_tier_word(enum px_tier tier)
+const char *px_policy_tier_word(enum px_tier tier)
 {
     return tier == PX_TIER_RLIMITS ? "rlimits" : tier_words[tier];
 }

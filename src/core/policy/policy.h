@@ -157,8 +157,8 @@ static inline bool px_policy_without(const struct px_policy *policy, enum px_wit
 {
     return policy->without >> what & 1;
 }
-const char *px_without_word(enum px_without what);
-const char *px_tier_word(enum px_tier tier);
+const char *px_policy_without_word(enum px_without what);
+const char *px_policy_tier_word(enum px_tier tier);
 
 /* [a-z0-9][a-z0-9-]{0,62} */
 bool px_policy_name_ok(const char *name);

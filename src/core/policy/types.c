@@ -199,7 +199,7 @@ static const char *const without_words[PX_WITHOUT_COUNT] = {
 #undef PX_WITHOUT
 };
 
-const char *px_without_word(enum px_without what)
+const char *px_policy_without_word(enum px_without what)
 {
     return without_words[what];
 }

@@ -30,13 +30,13 @@ struct told {
 
 /* ---- orders ---- */
 
-static int order(struct px_network *n, const struct px_net_order *o, int fd, struct px_err *e)
+static int order(struct px_relay *n, const struct px_net_order *o, int fd, struct px_err *e)
 {
     int r = px_helper_send(&n->helper, o, sizeof *o, fd);
     return r < 0 ? px_fail(e, PX_E_NETWORK, r, "px-net does not take its orders") : 0;
 }
 
-static int send_rules(struct px_network *n, const struct px_text_list *list, bool deny, struct px_err *e)
+static int send_rules(struct px_relay *n, const struct px_text_list *list, bool deny, struct px_err *e)
 {
     for (size_t i = 0; i < list->count; i++) {
         struct px_net_order o = {.kind = deny ? PX_ORDER_DENY : PX_ORDER_ALLOW};
@@ -48,7 +48,7 @@ static int send_rules(struct px_network *n, const struct px_text_list *list, boo
     return 0;
 }
 
-static int send_ports(struct px_network *n, const struct px_policy *policy, struct px_err *e)
+static int send_ports(struct px_relay *n, const struct px_policy *policy, struct px_err *e)
 {
     struct px_net_order o = {.kind = PX_ORDER_HOST_PORT};
     if (policy->allow_host_loopback && order(n, &o, -1, e) < 0)
@@ -65,7 +65,7 @@ static int send_ports(struct px_network *n, const struct px_policy *policy, stru
 }
 
 /* An empty list first: without one everything of the open network is allowed. */
-static int send_own(struct px_network *n, const struct px_net_own *own, struct px_err *e)
+static int send_own(struct px_relay *n, const struct px_net_own *own, struct px_err *e)
 {
     struct px_net_order o = {.kind = PX_ORDER_FORGET_ALLOW};
     if (!own)
@@ -97,7 +97,7 @@ static char *next_word(char **at)
 }
 
 /* Each line of a file of the host, as words; a file that is not there has no lines. */
-static int each_line(const char *path, int (*line)(struct px_network *n, char *text, struct px_err *e), struct px_network *n, struct px_err *e)
+static int each_line(const char *path, int (*line)(struct px_relay *n, char *text, struct px_err *e), struct px_relay *n, struct px_err *e)
 {
     px_auto_free char *text = malloc(FILE_MAX);
     if (!text)
@@ -113,7 +113,7 @@ static int each_line(const char *path, int (*line)(struct px_network *n, char *t
     return r;
 }
 
-static int server_line(struct px_network *n, char *text, struct px_err *e)
+static int server_line(struct px_relay *n, char *text, struct px_err *e)
 {
     struct px_net_order o = {.kind = PX_ORDER_SERVER};
     char *word = next_word(&text), *address = word ? next_word(&text) : NULL;
@@ -122,7 +122,7 @@ static int server_line(struct px_network *n, char *text, struct px_err *e)
     return order(n, &o, -1, e);
 }
 
-static int host_line(struct px_network *n, char *text, struct px_err *e)
+static int host_line(struct px_relay *n, char *text, struct px_err *e)
 {
     struct px_net_order o = {.kind = PX_ORDER_HOST};
     char *word = next_word(&text);
@@ -134,7 +134,7 @@ static int host_line(struct px_network *n, char *text, struct px_err *e)
     return 0;
 }
 
-static int send_resolver(struct px_network *n, const struct px_policy *policy, struct px_err *e)
+static int send_resolver(struct px_relay *n, const struct px_policy *policy, struct px_err *e)
 {
     struct px_net_order o = {.kind = PX_ORDER_SERVER};
     for (size_t i = 0; i < policy->dns.count; i++)
@@ -166,7 +166,7 @@ static int tell_port(int fd, const struct px_publish *p, struct px_port *ret_por
 }
 
 /* A socket that listens, or (UDP) is bound, for the order it fills. */
-int px_network_listen(const char *text, struct px_net_order *o, struct px_port *ret_port, struct px_err *e)
+int px_relay_listen(const char *text, struct px_net_order *o, struct px_port *ret_port, struct px_err *e)
 {
     static const int on = 1;
     struct px_publish p;
@@ -193,18 +193,18 @@ int px_network_listen(const char *text, struct px_net_order *o, struct px_port *
     return px_fd_take(&fd);
 }
 
-static void add_port(struct px_network *n, const struct px_port *port)
+static void add_port(struct px_relay *n, const struct px_port *port)
 {
     if (n->carrier.ports_count < PX_NET_PORTS_MAX)
         n->carrier.ports[n->carrier.ports_count++] = *port;
 }
 
-static int send_published(struct px_network *n, const struct px_policy *policy, struct px_err *e)
+static int send_published(struct px_relay *n, const struct px_policy *policy, struct px_err *e)
 {
     for (size_t i = 0; i < policy->publish.count; i++) {
         struct px_net_order o = {0};
         struct px_port port;
-        px_auto_fd int fd = px_network_listen(policy->publish.items[i], &o, &port, e);
+        px_auto_fd int fd = px_relay_listen(policy->publish.items[i], &o, &port, e);
         if (fd < 0 || order(n, &o, fd, e) < 0)
             return -1;
         add_port(n, &port);
@@ -213,13 +213,13 @@ static int send_published(struct px_network *n, const struct px_policy *policy, 
 }
 
 /* First: a socket is of the namespace in which it is made. */
-static int send_outside(struct px_network *n, const struct px_policy *policy, struct px_err *e)
+static int send_outside(struct px_relay *n, const struct px_policy *policy, struct px_err *e)
 {
     struct px_net_order o = {.kind = PX_ORDER_OUTSIDE};
     return policy->outside_net > 0 ? order(n, &o, policy->outside_net, e) : 0;
 }
 
-static int send_all(struct px_network *n, const struct px_policy *policy, struct px_err *e)
+static int send_all(struct px_relay *n, const struct px_policy *policy, struct px_err *e)
 {
     struct px_net_order go = {.kind = PX_ORDER_GO};
     bool out = policy->net == PX_NET_OUTBOUND;
@@ -296,7 +296,7 @@ static void tell_traffic(struct told *t, const struct px_net_record *since, stru
     r->traffic = t->traffic;
 }
 
-static bool read_record(const struct px_network *n, struct px_net_record *out)
+static bool read_record(const struct px_relay *n, struct px_net_record *out)
 {
     return px_sys(SYS_pread64, n->carrier.record, out, sizeof *out, 0) == sizeof *out;
 }
@@ -304,7 +304,7 @@ static bool read_record(const struct px_network *n, struct px_net_record *out)
 static void *mark(struct px_carrier *carrier)
 {
     struct px_net_record *now = calloc(1, sizeof *now);
-    if (now && !read_record((struct px_network *)carrier, now))
+    if (now && !read_record((struct px_relay *)carrier, now))
         memset(now, 0, sizeof *now);
     return now;
 }
@@ -315,7 +315,7 @@ static void *tell(struct px_carrier *carrier, const void *since, struct px_resul
     const struct px_net_record *then = since ? since : nothing;
     struct told *t = calloc(1, sizeof *t);
     r->has_network = true;
-    if (!t || !then || !read_record((struct px_network *)carrier, &t->record))
+    if (!t || !then || !read_record((struct px_relay *)carrier, &t->record))
         return t;
     tell_denials(t, then, r);
     tell_traffic(t, then, r);
@@ -336,7 +336,7 @@ static int make_rule(const char *field, const char *value, bool deny, struct px_
 
 static int change(struct px_carrier *carrier, const char *field, const char *value, struct px_err *e)
 {
-    struct px_network *n = (struct px_network *)carrier;
+    struct px_relay *n = (struct px_relay *)carrier;
     struct px_net_order o = {0};
     struct px_port port = {0};
     px_auto_fd int fd = -EBADF;
@@ -348,7 +348,7 @@ static int change(struct px_carrier *carrier, const char *field, const char *val
         return px_fail(e, PX_E_USAGE, 0, "'%.40s' cannot be changed while a box runs", field);
     if (publish && !value)
         return px_fail(e, PX_E_USAGE, 0, "a published port stays until its box is gone");
-    if (publish ? (fd = px_network_listen(value, &o, &port, e)) < 0 : make_rule(field, value, deny, &o, e) < 0)
+    if (publish ? (fd = px_relay_listen(value, &o, &port, e)) < 0 : make_rule(field, value, deny, &o, e) < 0)
         return -1;
     if (order(n, &o, fd, e) < 0)
         return -1;
@@ -364,7 +364,7 @@ static int change(struct px_carrier *carrier, const char *field, const char *val
 
 static void end(struct px_carrier *carrier)
 {
-    (void)shutdown(((struct px_network *)carrier)->helper.socket, SHUT_RDWR);
+    (void)shutdown(((struct px_relay *)carrier)->helper.socket, SHUT_RDWR);
 }
 
 static void kill_it(struct px_carrier *carrier)
@@ -372,7 +372,7 @@ static void kill_it(struct px_carrier *carrier)
     (void)px_pidfd_signal(carrier->pidfd, SIGKILL);
 }
 
-void px_network_free(struct px_network *n)
+void px_relay_free(struct px_relay *n)
 {
     if (!n)
         return;
@@ -384,7 +384,7 @@ void px_network_free(struct px_network *n)
 
 static void done(struct px_carrier *carrier)
 {
-    px_network_free((struct px_network *)carrier);
+    px_relay_free((struct px_relay *)carrier);
 }
 
 static int make_record(void)
@@ -397,9 +397,9 @@ static int make_record(void)
     return px_fd_take(&fd);
 }
 
-struct px_network *px_network_new(void)
+struct px_relay *px_relay_new(void)
 {
-    struct px_network *n = calloc(1, sizeof *n);
+    struct px_relay *n = calloc(1, sizeof *n);
     if (!n)
         return NULL;
     n->carrier = (struct px_carrier){.socket = -EBADF, .pidfd = -EBADF, .record = -EBADF, .processes = 1, .end = end, .kill = kill_it, .change = change,
@@ -408,16 +408,16 @@ struct px_network *px_network_new(void)
     return n;
 }
 
-struct px_carrier *px_network_guest(int *record)
+struct px_carrier *px_relay_guest(int *record)
 {
-    struct px_network *n = px_network_new();
+    struct px_relay *n = px_relay_new();
     if (!n)
         return NULL;
     n->carrier.record = px_fd_take(record);
     return &n->carrier;
 }
 
-int px_network_launch(struct px_network *n, const char *name, const char *const *args, int fd, struct px_err *e)
+int px_relay_launch(struct px_relay *n, const char *name, const char *const *args, int fd, struct px_err *e)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
@@ -432,22 +432,22 @@ int px_network_launch(struct px_network *n, const char *name, const char *const 
     return 0;
 }
 
-static int start(struct px_network *n, const struct px_policy *policy, struct px_err *e)
+static int start(struct px_relay *n, const struct px_policy *policy, struct px_err *e)
 {
     static const char *const no_arguments[] = {NULL};
     n->carrier.record = make_record();
     if (n->carrier.record < 0)
         return px_fail(e, PX_E_NETWORK, n->carrier.record, "the network has no memory for its record");
-    return px_network_launch(n, "px-net", no_arguments, n->carrier.record, e) < 0 ? -1 : send_all(n, policy, e);
+    return px_relay_launch(n, "px-net", no_arguments, n->carrier.record, e) < 0 ? -1 : send_all(n, policy, e);
 }
 
-int px_network_start(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e)
+int px_relay_start(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e)
 {
-    struct px_network *n = px_network_new();
+    struct px_relay *n = px_relay_new();
     if (!n)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "network");
     if (start(n, policy, e) < 0) {
-        px_network_free(n);
+        px_relay_free(n);
         return -1;
     }
     *ret_carrier = &n->carrier;

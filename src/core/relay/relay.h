@@ -11,21 +11,21 @@
 #include "helper/helper.h"
 
 /* A carrier that is a helper. */
-struct px_network {
+struct px_relay {
     struct px_carrier carrier;  /* its functions are those of px-net at first */
     struct px_helper helper;
 };
 
-struct px_network *px_network_new(void);
-void px_network_free(struct px_network *n);
+struct px_relay *px_relay_new(void);
+void px_relay_free(struct px_relay *n);
 /* Starts it, with the box's socket as its second descriptor and then `fd`, if there is one. */
-int px_network_launch(struct px_network *n, const char *name, const char *const *args, int fd, struct px_err *e);
+int px_relay_launch(struct px_relay *n, const char *name, const char *const *args, int fd, struct px_err *e);
 /* A port of the host, as --publish says it, listened on; the descriptor. */
 struct px_net_order;
-int px_network_listen(const char *text, struct px_net_order *o, struct px_port *ret_port, struct px_err *e);
+int px_relay_listen(const char *text, struct px_net_order *o, struct px_port *ret_port, struct px_err *e);
 
 /* For a home that another process made: what is read of its record. NULL if there is no memory. */
-struct px_carrier *px_network_guest(int *record);
+struct px_carrier *px_relay_guest(int *record);
 /* For a policy that px_policy_carried: listens on the published ports, starts px-net; or (start/pasta.c) pasta. */
 int px_pasta_start(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e);
-int px_network_start(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e);
+int px_relay_start(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e);

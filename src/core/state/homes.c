@@ -60,7 +60,7 @@ static bool sweep_some(int homes)
     size_t count = find_left(homes, fds, names);
     (void)px_sys(SYS_flock, homes, LOCK_UN);
     for (size_t i = 0; i < count; i++) {
-        if (px_tree_empty(fds[i]) == 0)
+        if (px_kernel_tree_empty(fds[i]) == 0)
             (void)unlinkat(homes, names[i], AT_REMOVEDIR);
         (void)px_fd_close(fds[i]);
     }
@@ -201,7 +201,7 @@ void px_homes_drop(const char *path)
         return;
     px_auto_fd int homes = (int)px_sys(SYS_openat, AT_FDCWD, above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     px_auto_fd int fd = homes < 0 ? homes : px_state_part(homes, name + 1, false);
-    if (fd < 0 || px_tree_empty(fd) < 0 || unlinkat(homes, name + 1, AT_REMOVEDIR) < 0)
+    if (fd < 0 || px_kernel_tree_empty(fd) < 0 || unlinkat(homes, name + 1, AT_REMOVEDIR) < 0)
         return;
     char *last = strrchr(above, '/');
     if (!last || !px_starts_with(last + 1, "px-homes-"))

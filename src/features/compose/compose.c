@@ -24,16 +24,16 @@ static int no_memory(struct px_err *e)
     return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for an image");
 }
 
-void px_pinned_done(struct px_pinned *pinned)
+void px_compose_pinned_done(struct px_pinned *pinned)
 {
     px_packages_done(&pinned->base);
     px_packages_done(&pinned->packages);
     *pinned = (struct px_pinned){0};
 }
 
-void px_building_done(struct px_building *b)
+void px_compose_done(struct px_compose *b)
 {
-    px_base_done(&b->base);
+    px_catalog_base_done(&b->base);
     px_capability_layer_done(&b->capabilities);
     px_packages_done(&b->lock);
     px_image_done(&b->image);
@@ -42,28 +42,28 @@ void px_building_done(struct px_building *b)
 /* ---- what it is made of ---- */
 
 /* A base that px can build is built now: it is the first half of what was asked for. */
-static int find_base(struct px_building *b, bool plan, struct px_err *e)
+static int find_base(struct px_compose *b, bool plan, struct px_err *e)
 {
     const char *name = b->how->base ? b->how->base : DEFAULT_BASE;
-    const struct px_base_row *row = px_base_row_find(name);
+    const struct px_base_row *row = px_bases_find(name);
     px_auto_free char *json = NULL;
     bool pinned = b->pinned && b->pinned->base.count > 0;
     if (row && row->suite && (b->renew || pinned)) {
-        const struct px_base_make how = {row, b->renew ? NULL : &b->pinned->base, b->place ? b->place : name, plan};
-        return px_base_make(b->s, &how, &b->base, e);
+        const struct px_distro_base_make how = {row, b->renew ? NULL : &b->pinned->base, b->place ? b->place : name, plan};
+        return px_distro_base_make(b->s, &how, &b->base, e);
     }
-    int r = px_base_find(b->s->store, name, &b->base, e);
+    int r = px_catalog_base_find(b->s->store, name, &b->base, e);
     if (r > 0 && plan)
         return 1;
     if (r > 0 && row && row->suite && px_sandbox_base_build(b->s, name, NULL, &json, e) < 0)
         return -1;
-    return r > 0 ? px_base_need(b->s->store, name, &b->base, e) : r;
+    return r > 0 ? px_catalog_base_need(b->s->store, name, &b->base, e) : r;
 }
 
-static int check_capabilities(struct px_building *b, struct px_err *e)
+static int check_capabilities(struct px_compose *b, struct px_err *e)
 {
     const json_t *os = json_object_get(b->base.record, "os_release");
-    b->row = px_base_row_for(px_document_text(os, "id"), px_document_text(os, "version_id"));
+    b->row = px_bases_for(px_document_text(os, "id"), px_document_text(os, "version_id"));
     if (b->set.count == 0)
         return 0;
     if (b->row)
@@ -76,14 +76,14 @@ static int check_capabilities(struct px_building *b, struct px_err *e)
 }
 
 /* The sbx_id says what a project runs in; what is shipped is that and the project. */
-static int identify_app(struct px_building *b)
+static int identify_app(struct px_compose *b)
 {
     char text[256];
     int r = px_fmt(text, sizeof text, "px-app 1\n%s\n%s\n", b->sbx_id.hex, b->app->layer.diff_id.hex);
     return r < 0 ? r : px_hash_bytes(text, strlen(text), &b->id);
 }
 
-bool px_building_is_pinned(const struct px_building *b)
+bool px_compose_is_pinned(const struct px_compose *b)
 {
     size_t i = 0;
     if (!b->pinned || b->pinned->base.count == 0 || b->renew)
@@ -94,37 +94,37 @@ bool px_building_is_pinned(const struct px_building *b)
 }
 
 /* 0, 1: only the archive could say. */
-static int find_packages(struct px_building *b, bool plan, struct px_err *e)
+static int find_packages(struct px_compose *b, bool plan, struct px_err *e)
 {
     const struct px_capability_ask ask = {.base = &b->base, .row = b->row, .set = &b->set, .renew = b->renew};
-    int r = !px_building_is_pinned(b) ? px_capability_packages(b->s, &ask, plan, &b->lock, e)
+    int r = !px_compose_is_pinned(b) ? px_capability_packages(b->s, &ask, plan, &b->lock, e)
             : px_packages_copy(&b->pinned->packages, &b->lock) < 0 ? no_memory(e) : 0;
     if (r != 0 || b->lock.count == 0)
         return r;
     return px_packages_id(&b->lock, &b->system) < 0 ? no_memory(e) : 0;
 }
 
-static int identify(struct px_building *b, struct px_err *e)
+static int identify(struct px_compose *b, struct px_err *e)
 {
     const char *names[PX_CAPABILITIES_MAX], *system = *b->system.hex ? b->system.hex : NULL;
     for (size_t i = 0; i < b->set.count; i++)
         names[i] = b->set.items[i]->name;
     if (b->env)
         b->profile = b->env->profile;
-    else if (px_profile_empty(&b->profile) < 0)
+    else if (px_identity_profile_empty(&b->profile) < 0)
         return no_memory(e);
-    if (px_sbx_id(b->base.oid.hex, names, b->set.count, system, b->profile.hex, PX_SBX_VERSION, &b->sbx_id) < 0)
+    if (px_identity_sbx_id(b->base.oid.hex, names, b->set.count, system, b->profile.hex, PX_SBX_VERSION, &b->sbx_id) < 0)
         return no_memory(e);
     b->id = b->sbx_id;
     return b->app && identify_app(b) < 0 ? no_memory(e) : 0;
 }
 
-int px_building_find(struct px_building *b, bool plan, struct px_err *e)
+int px_compose_find(struct px_compose *b, bool plan, struct px_err *e)
 {
     if (px_capability_set_make(b->how->capabilities, &b->set, e) < 0)
         return -1;
     /* What a base cannot have is said before the base is asked for. */
-    b->row = px_base_row_find(b->how->base ? b->how->base : DEFAULT_BASE);
+    b->row = px_bases_find(b->how->base ? b->how->base : DEFAULT_BASE);
     if (b->row && px_capability_set_check(&b->set, b->row, e) < 0)
         return -1;
     int r = find_base(b, plan, e);
@@ -149,7 +149,7 @@ static json_t *layers(const struct px_image *image)
 {
     json_t *out = json_array();
     for (size_t i = 0; out && i < image->layer_count; i++)
-        (void)json_array_append_new(out, px_layer_json(&image->layers[i]));
+        (void)json_array_append_new(out, px_catalog_layer_json(&image->layers[i]));
     return out;
 }
 
@@ -158,7 +158,7 @@ static void refer(json_t *blobs, const struct px_oid *oid)
     (void)json_array_append_new(blobs, json_string(oid->hex));
 }
 
-static json_t *refs(const struct px_building *b)
+static json_t *refs(const struct px_compose *b)
 {
     json_t *blobs = json_array(), *trees = json_array();
     refer(blobs, &b->image.manifest);
@@ -178,7 +178,7 @@ static json_t *refs(const struct px_building *b)
     return json_pack("{soso}", "blobs", blobs, "trees", trees);
 }
 
-json_t *px_building_json(const struct px_building *b)
+json_t *px_compose_json(const struct px_compose *b)
 {
     char digest[80];
     (void)px_fmt(digest, sizeof digest, "sha256:%s", b->image.manifest.hex);
@@ -191,10 +191,10 @@ json_t *px_building_json(const struct px_building *b)
                      b->sbx_id.hex, "sbx_version", PX_SBX_VERSION);
 }
 
-static int put_record(struct px_building *b, struct px_err *e)
+static int put_record(struct px_compose *b, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(RECORD_MAX);
-    px_auto(px_document) json_t *record = px_building_json(b);
+    px_auto(px_document) json_t *record = px_compose_json(b);
     if (!record || json_object_set_new(record, "refs", refs(b)) < 0 || px_canonical(record, &text) < 0)
         return no_memory(e);
     return px_record_put(b->s->store, PX_RECORD_IMAGE, &b->id, px_buf_text(&text), e);
@@ -203,7 +203,7 @@ static int put_record(struct px_building *b, struct px_err *e)
 /* ---- one that is there ---- */
 
 /* A record by this name that says something else is no image of ours, whatever it is. */
-static int not_ours(const struct px_building *b, const char *what, const char *expected, const char *found,
+static int not_ours(const struct px_compose *b, const char *what, const char *expected, const char *found,
                     struct px_err *e)
 {
     (void)px_fail(e, PX_E_SANDBOX_FORMAT, 0, "the record of image %s is not what px writes: %s", b->id.hex, what);
@@ -216,7 +216,7 @@ static int not_ours(const struct px_building *b, const char *what, const char *e
 
 /* With an environment: the trees that a box needs. 0, 1: one is lost, -1; OLDER: another px laid out the environment. */
 enum { OLDER = 2 };
-static int take_trees(struct px_building *b, const json_t *record, struct px_err *e)
+static int take_trees(struct px_compose *b, const json_t *record, struct px_err *e)
 {
     struct px_oid today;
     const char *profile = px_document_text(record, "profile_oid"), *base = px_document_text(record, "base_os_oid");
@@ -224,20 +224,20 @@ static int take_trees(struct px_building *b, const json_t *record, struct px_err
         return not_ours(b, "profile_oid", b->profile.hex, profile, e);
     if (!px_equal(base, b->base.oid.hex))
         return not_ours(b, "base_os_oid", b->base.oid.hex, base, e);
-    if (px_oid_parse(px_document_text(record, "root"), false, &b->root) < 0 ||
-        px_oid_parse(px_document_text(record, "inside"), false, &b->part.tree) < 0)
+    if (px_hash_oid_parse(px_document_text(record, "root"), false, &b->root) < 0 ||
+        px_hash_oid_parse(px_document_text(record, "inside"), false, &b->part.tree) < 0)
         return not_ours(b, "its trees", "root and inside", NULL, e);
     if (px_env_part_name(b->env, &b->base, &today, e) < 0)
         return -1;
-    if (!px_oid_equal(&today, &b->part.tree))
+    if (!px_hash_oid_equal(&today, &b->part.tree))
         return OLDER;
     return px_tree_has(b->s->store, &b->root) && px_tree_has(b->s->store, &b->part.tree) ? 0 : 1;
 }
 
 /* 0, 1: there is none, -1. */
-static int find_record(struct px_building *b, json_t **ret_record, struct px_oid *ret_manifest, struct px_err *e)
+static int find_record(struct px_compose *b, json_t **ret_record, struct px_oid *ret_manifest, struct px_err *e)
 {
-    int r = px_image_find(b->s->store, b->id.hex, ret_record, ret_manifest, e);
+    int r = px_catalog_image_find(b->s->store, b->id.hex, ret_record, ret_manifest, e);
     if (r >= 0 || !b->env || e->code != PX_E_RECORD)
         return r;
     struct px_err said = *e;
@@ -249,13 +249,13 @@ static int find_record(struct px_building *b, json_t **ret_record, struct px_oid
 }
 
 /* A record that is none of ours is written anew by --force, as if there were none. */
-static bool is_replaced(const struct px_building *b, const struct px_err *e)
+static bool is_replaced(const struct px_compose *b, const struct px_err *e)
 {
     return b->how->force && (e->code == PX_E_RECORD || e->code == PX_E_SANDBOX_FORMAT);
 }
 
 /* 1: it is there, whole, and that is enough. What is damaged is built again from the packages that the record names. */
-static int look(struct px_building *b, struct px_err *e)
+static int look(struct px_compose *b, struct px_err *e)
 {
     px_auto(px_document) json_t *record = NULL;
     struct px_oid manifest;
@@ -275,15 +275,15 @@ static int look(struct px_building *b, struct px_err *e)
     return 0;
 }
 
-static int build_and_record(struct px_building *b, struct px_err *e)
+static int build_and_record(struct px_compose *b, struct px_err *e)
 {
     int r = look(b, e);
     b->cached = r == 1;
     if (r != 0)
         return r < 0 ? -1 : 0;
-    if (px_building_assemble(b, e) < 0)
+    if (px_compose_assemble(b, e) < 0)
         return -1;
-    if (*b->expected.hex && !px_oid_equal(&b->expected, &b->image.manifest)) {
+    if (*b->expected.hex && !px_hash_oid_equal(&b->expected, &b->image.manifest)) {
         (void)px_fail(e, PX_E_BUILD, 0, "the same input gave another image: %s instead of %s", b->image.manifest.hex,
                       b->expected.hex);
         (void)px_why(
@@ -293,13 +293,13 @@ static int build_and_record(struct px_building *b, struct px_err *e)
     return b->compression == PX_COMPRESS_GZIP ? put_record(b, e) : 0;
 }
 
-int px_building_make(struct px_building *b, struct px_err *e)
+int px_compose_make(struct px_compose *b, struct px_err *e)
 {
-    struct px_lock *lock = NULL;
-    if (px_lock_take(b->s->store, &b->id, 0, &lock, e) < 0)
+    struct px_store_lock *lock = NULL;
+    if (px_store_lock_take(b->s->store, &b->id, 0, &lock, e) < 0)
         return -1;
     int r = build_and_record(b, e);
-    px_lock_drop(lock);
+    px_store_lock_drop(lock);
     return r;
 }
 
@@ -332,7 +332,7 @@ static bool is_name(const char *text)
     return n > 0 && n < 128 && strchr(plain, text[0]) && strspn(text, more) == n;
 }
 
-int px_building_words(struct px_building *b, struct px_err *e)
+int px_compose_words(struct px_compose *b, struct px_err *e)
 {
     enum px_image_format format;
     struct px_image_ref ref;
@@ -354,7 +354,7 @@ int px_building_words(struct px_building *b, struct px_err *e)
     return how->out ? format_of(how, &format, e) : 0;
 }
 
-int px_building_deliver(struct px_building *b, struct px_err *e)
+int px_compose_deliver(struct px_compose *b, struct px_err *e)
 {
     const struct px_image_build *how = b->how;
     enum px_image_format format;
@@ -371,13 +371,13 @@ int px_building_deliver(struct px_building *b, struct px_err *e)
     return 0;
 }
 
-static int answer(struct px_building *b, char **ret_json, struct px_err *e)
+static int answer(struct px_compose *b, char **ret_json, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(RECORD_MAX);
     uint64_t size = b->image.manifest_size + b->image.config_size;
     for (size_t i = 0; i < b->image.layer_count; i++)
         size += b->image.layers[i].size;
-    px_auto(px_document) json_t *out = px_building_json(b);
+    px_auto(px_document) json_t *out = px_compose_json(b);
     px_auto(px_document) json_t *more = json_pack("{sbsbss*ss*sI}", "cached", b->cached, "pushed", b->how->push, "out",
                                                   b->how->out, "tag", b->how->tag, "size", (json_int_t)size);
     if (!out || !more || json_object_update(out, more) < 0 || px_canonical(out, &text) < 0 ||
@@ -388,17 +388,17 @@ static int answer(struct px_building *b, char **ret_json, struct px_err *e)
 
 int px_sandbox_build(struct px_sandbox *s, const struct px_image_build *how, char **ret_json, struct px_err *e)
 {
-    px_auto_free struct px_building *b = calloc(1, sizeof *b);
+    px_auto_free struct px_compose *b = calloc(1, sizeof *b);
     struct px_err own = {0};
     e = e ? e : &own;
     if (!b)
         return no_memory(e);
     b->s = s;
     b->how = how;
-    int r = px_building_words(b, e) < 0 || px_building_find(b, false, e) < 0 || px_building_make(b, e) < 0 || px_building_deliver(b, e) < 0
+    int r = px_compose_words(b, e) < 0 || px_compose_find(b, false, e) < 0 || px_compose_make(b, e) < 0 || px_compose_deliver(b, e) < 0
                 ? -1
                 : answer(b, ret_json, e);
-    px_building_done(b);
+    px_compose_done(b);
     return r;
 }
 
@@ -408,7 +408,7 @@ static json_t *column(const struct px_capability *c)
 {
     json_t *out = json_object();
     const struct px_base_row *row;
-    for (size_t i = 0; out && (row = px_base_row_at(i)); i++)
+    for (size_t i = 0; out && (row = px_bases_at(i)); i++)
         (void)json_object_set_new(
             out, row->name,
             json_pack("{ssss}", "build", c->packages[row->column].build, "run", c->packages[row->column].run));

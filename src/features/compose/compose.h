@@ -3,7 +3,7 @@
  *     base, capabilities[, environment], list of packages[, application]
  *
  * Why:     an image of capabilities and one of a project are put together, named, kept and found again in the same way.
- * Owns:    what struct px_building holds, until px_building_done.
+ * Owns:    what struct px_compose holds, until px_compose_done.
  * Mustn't: know what a project is. */
 #pragma once
 
@@ -27,9 +27,9 @@ struct px_pinned {
     struct px_packages packages;
     bool whole;                         /* they are known; false: of the base alone */
 };
-void px_pinned_done(struct px_pinned *pinned);
+void px_compose_pinned_done(struct px_pinned *pinned);
 
-struct px_building {
+struct px_compose {
     /* what is asked for */
     struct px_sandbox *s;
     const struct px_image_build *how;
@@ -56,19 +56,19 @@ struct px_building {
 };
 
 /* Whether what `how` says about form, tag and place can be; sets the compression. */
-int px_building_words(struct px_building *b, struct px_err *e);
+int px_compose_words(struct px_compose *b, struct px_err *e);
 /* Which base, capabilities, packages and ids. A base that px can build is built, and an archive asked; with `plan`
  * neither is, and 1 says that they would have to be: then the base is there, or has no id. */
-int px_building_find(struct px_building *b, bool plan, struct px_err *e);
+int px_compose_find(struct px_compose *b, bool plan, struct px_err *e);
 /* Whether all its packages are pinned: those of the base, and of these capabilities and no others. */
-bool px_building_is_pinned(const struct px_building *b);
+bool px_compose_is_pinned(const struct px_compose *b);
 /* By one process at a time: finds it in the store, whole, or makes and records it. */
-int px_building_make(struct px_building *b, struct px_err *e);
-void px_building_done(struct px_building *b);
+int px_compose_make(struct px_compose *b, struct px_err *e);
+void px_compose_done(struct px_compose *b);
 /* Writes it out and pushes it, as `how` says. */
-int px_building_deliver(struct px_building *b, struct px_err *e);
+int px_compose_deliver(struct px_compose *b, struct px_err *e);
 /* The members of its record, for answers; NULL without memory. */
-json_t *px_building_json(const struct px_building *b);
+json_t *px_compose_json(const struct px_compose *b);
 
 /* sandbox_assemble.c: the layers; labels; sealed. */
-int px_building_assemble(struct px_building *b, struct px_err *e);
+int px_compose_assemble(struct px_compose *b, struct px_err *e);

@@ -30,14 +30,14 @@ static int no_memory(struct px_err *e)
 
 /* ---- its layers ---- */
 
-static int add_layer(struct px_building *b, const struct px_layer *layer, const char *comment)
+static int add_layer(struct px_compose *b, const struct px_layer *layer, const char *comment)
 {
     b->image.layers[b->image.layer_count] = *layer;
     b->image.comments[b->image.layer_count++] = comment;
     return 0;
 }
 
-static int pack_base(struct px_building *b, struct px_layer *ret_layer, struct px_err *e)
+static int pack_base(struct px_compose *b, struct px_layer *ret_layer, struct px_err *e)
 {
     px_auto_fd int root = -EBADF;
     if (px_tree_open(b->s->store, &b->base.tree, &root, e) < 0)
@@ -48,20 +48,20 @@ static int pack_base(struct px_building *b, struct px_layer *ret_layer, struct p
 }
 
 /* The base's own layer, or its tree packed again: in another form, or because the layer was lost. */
-static int add_base(struct px_building *b, struct px_err *e)
+static int add_base(struct px_compose *b, struct px_err *e)
 {
     struct px_layer layer = b->base.layer;
     bool again = b->how->force || layer.compression != b->compression || !px_blob_has(b->s->store, &layer.digest);
     if (again && pack_base(b, &layer, e) < 0)
         return -1;
-    if (px_oid_equal(&layer.diff_id, &b->base.layer.diff_id))
+    if (px_hash_oid_equal(&layer.diff_id, &b->base.layer.diff_id))
         return add_layer(b, &layer, "base");
     (void)px_fail(e, PX_E_OBJECT, 0, "the files of base '%s' are not what they were when it was built", b->base.name);
     (void)px_differ(b->s->store, "base", &b->base.layer, &layer, e);
     return px_fix(e, "Build or import it again: px sandbox base remove %s, then px sandbox base build %s.", b->base.name, b->base.name);
 }
 
-static int add_capabilities(struct px_building *b, struct px_err *e)
+static int add_capabilities(struct px_compose *b, struct px_err *e)
 {
     struct px_capability_ask ask = {.base = &b->base, .row = b->row, .set = &b->set, .compression = b->compression,
                                     .lock = &b->lock, .force = b->how->force};
@@ -71,13 +71,13 @@ static int add_capabilities(struct px_building *b, struct px_err *e)
 }
 
 /* What a box needs beside the image: the layers so far as one directory. Without capabilities it is the base's own. */
-static int make_root(struct px_building *b, struct px_err *e)
+static int make_root(struct px_compose *b, struct px_err *e)
 {
     b->root = b->base.tree;
     return b->capabilities.any ? px_image_tree(b->s->store, &b->image, b->s->progress, &b->root, e) : 0;
 }
 
-static int add_env(struct px_building *b, struct px_err *e)
+static int add_env(struct px_compose *b, struct px_err *e)
 {
     if (!b->env)
         return 0;
@@ -96,7 +96,7 @@ static json_t *env_packages(const struct px_env *env)
     return out;
 }
 
-static int sbom_text(struct px_building *b, struct px_buf *out, struct px_err *e)
+static int sbom_text(struct px_compose *b, struct px_buf *out, struct px_err *e)
 {
     px_auto_buf struct px_buf name = PX_BUF(1 << 16);
     px_auto(px_document) json_t *lock = px_packages_lock(&b->capabilities.packages, b->base.name, "");
@@ -116,13 +116,13 @@ static int sbom_text(struct px_building *b, struct px_buf *out, struct px_err *e
 /* Owners of files are 0 in every layer, so anybody may write in it, as in /tmp. */
 static int make_home(int scratch)
 {
-    int r = px_paths_make(scratch, HOME_NAME);
+    int r = px_wheel_paths_make(scratch, HOME_NAME);
     px_auto_fd int home = r < 0 ? r : px_open_beneath(scratch, HOME_NAME, O_RDONLY | O_DIRECTORY, 0);
     return home < 0 ? home : fchmod(home, 01777) < 0 ? -errno : 0;
 }
 
 /* A layer of one file; with an environment also the home of the user whom the image runs as. */
-static int pack_sbom(struct px_building *b, int scratch, struct px_layer *ret_layer, struct px_err *e)
+static int pack_sbom(struct px_compose *b, int scratch, struct px_layer *ret_layer, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(SBOM_MAX);
     struct px_pack pack = {.dirfd = scratch, .prefix = b->env ? NULL : PX_SBOM_PREFIX, .compression = b->compression};
@@ -130,15 +130,15 @@ static int pack_sbom(struct px_building *b, int scratch, struct px_layer *ret_la
         return -1;
     int r = b->env ? make_home(scratch) : 0;
     if (r == 0 && b->env)
-        r = px_paths_make(scratch, PX_SBOM_PREFIX);
+        r = px_wheel_paths_make(scratch, PX_SBOM_PREFIX);
     if (r == 0)
-        r = px_paths_write(scratch, b->env ? PX_SBOM_PREFIX PX_SBOM_NAME : PX_SBOM_NAME, text.data, text.len, 0644);
+        r = px_wheel_paths_write(scratch, b->env ? PX_SBOM_PREFIX PX_SBOM_NAME : PX_SBOM_NAME, text.data, text.len, 0644);
     if (r < 0)
         return px_fail(e, PX_E_STORE_WRITE, r, "cannot write the list of packages");
     return px_layer_pack(b->s->store, &pack, (struct px_progress_to){0}, ret_layer, e);
 }
 
-static int add_sbom(struct px_building *b, struct px_err *e)
+static int add_sbom(struct px_compose *b, struct px_err *e)
 {
     px_auto_buf struct px_buf words = PX_BUF(256);
     struct px_tree_build *scratch = NULL;
@@ -160,7 +160,7 @@ static int put(struct px_image_text *list, const char *name, const char *value)
 {
     px_auto_buf struct px_buf text = PX_BUF(1 << 16);
     px_buf_printf(&text, "%s=%s", name, value);
-    return text.err < 0 ? text.err : px_text_add(list, px_buf_text(&text));
+    return text.err < 0 ? text.err : px_documents_text_add(list, px_buf_text(&text));
 }
 
 static int words_of(const struct px_capability_set *set, struct px_buf *out)
@@ -170,7 +170,7 @@ static int words_of(const struct px_capability_set *set, struct px_buf *out)
     return out->err;
 }
 
-static int label(struct px_building *b, struct px_image_text *list)
+static int label(struct px_compose *b, struct px_image_text *list)
 {
     px_auto_buf struct px_buf set = PX_BUF(1 << 16);
     int r = words_of(&b->set, &set);
@@ -184,7 +184,7 @@ static int label(struct px_building *b, struct px_image_text *list)
 
 #define SYSTEM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/* What [tool.px.env] says stands against it, unless it is px's own (px_profile_is_own). */
+/* What [tool.px.env] says stands against it, unless it is px's own (px_env_profile_is_own). */
 static const struct variable {
     const char *name, *value;
 } env_variables[] = {
@@ -198,14 +198,14 @@ static const struct variable {
     {"VIRTUAL_ENV", PX_INSIDE_ENV},
 };
 
-static const char *value_of(const struct px_building *b, const struct variable *v)
+static const char *value_of(const struct px_compose *b, const struct variable *v)
 {
-    const char *said = px_profile_is_own(v->name) ? NULL : px_document_text(b->env->variables, v->name);
+    const char *said = px_env_profile_is_own(v->name) ? NULL : px_document_text(b->env->variables, v->name);
     return said ? said : v->value;
 }
 
 /* These, then the others of the project. */
-static int set_variables(struct px_building *b, struct px_image_text *list)
+static int set_variables(struct px_compose *b, struct px_image_text *list)
 {
     char python[64];
     const char *name;
@@ -216,7 +216,7 @@ static int set_variables(struct px_building *b, struct px_image_text *list)
         r = put(list, env_variables[i].name, value_of(b, &env_variables[i]));
     r = r < 0 ? r : put(list, "PX_PYTHON", python);
     json_object_foreach(b->env->variables, name, value) {
-        bool there = px_profile_is_own(name);
+        bool there = px_env_profile_is_own(name);
         for (size_t i = 0; i < PX_COUNT_OF(env_variables); i++)
             there |= px_equal(name, env_variables[i].name);
         if (r == 0 && !there)
@@ -225,17 +225,17 @@ static int set_variables(struct px_building *b, struct px_image_text *list)
     return r;
 }
 
-static int set_command(const struct px_building *b, struct px_image_text *list)
+static int set_command(const struct px_compose *b, struct px_image_text *list)
 {
     int r = 0;
     if (!b->app)
-        return px_text_add(list, b->env || (b->row && b->row->suite) ? "python3" : "/bin/sh");
+        return px_documents_text_add(list, b->env || (b->row && b->row->suite) ? "python3" : "/bin/sh");
     for (size_t i = 0; r == 0 && b->app->command[i]; i++)
-        r = px_text_add(list, b->app->command[i]);
+        r = px_documents_text_add(list, b->app->command[i]);
     return r;
 }
 
-static int configure(struct px_building *b, struct px_err *e)
+static int configure(struct px_compose *b, struct px_err *e)
 {
     _Static_assert(PX_SBX_VERSION == 1, "the label px.sbx_version says so");
     struct px_image_config *c = &b->image.config;
@@ -250,9 +250,9 @@ static int configure(struct px_building *b, struct px_err *e)
     return r < 0 || !c->workdir || (b->env && !c->user) ? no_memory(e) : 0;
 }
 
-int px_building_assemble(struct px_building *b, struct px_err *e)
+int px_compose_assemble(struct px_compose *b, struct px_err *e)
 {
-    if (px_base_whole(b->s, &b->base, e) < 0 || add_base(b, e) < 0 || add_capabilities(b, e) < 0 || add_env(b, e) < 0 || add_sbom(b, e) < 0 ||
+    if (px_catalog_base_whole(b->s, &b->base, e) < 0 || add_base(b, e) < 0 || add_capabilities(b, e) < 0 || add_env(b, e) < 0 || add_sbom(b, e) < 0 ||
         (b->app && add_layer(b, &b->app->layer, "application") < 0) || configure(b, e) < 0)
         return -1;
     return px_image_seal(b->s->store, &b->image, e);

@@ -25,7 +25,7 @@ static int no_memory(struct px_err *e)
 static int add_row(json_t *rows, const char *kind, const char *name, const struct px_oid *from, const struct px_oid *to,
                    struct px_err *e)
 {
-    json_t *row = json_pack("{sbssssssss}", "changed", (int)!px_oid_equal(from, to), "from", from->hex, "kind", kind,
+    json_t *row = json_pack("{sbssssssss}", "changed", (int)!px_hash_oid_equal(from, to), "from", from->hex, "kind", kind,
                             "name", name, "to", to->hex);
     return json_array_append_new(rows, row) < 0 ? no_memory(e) : 0;
 }
@@ -34,23 +34,23 @@ static int add_row(json_t *rows, const char *kind, const char *name, const struc
 
 static int update_base(struct px_sandbox *s, const struct px_base_row *row, json_t *rows, struct px_err *e)
 {
-    const struct px_base_make how = {.row = row, .place = row->name};
+    const struct px_distro_base_make how = {.row = row, .place = row->name};
     struct px_base before = {0}, after = {0};
-    int r = px_base_find(s->store, row->name, &before, e);
+    int r = px_catalog_base_find(s->store, row->name, &before, e);
     if (r != 0 || !px_document_text(before.record, "lock")) {           /* not here, or imported under that name */
-        px_base_done(&before);
+        px_catalog_base_done(&before);
         return r < 0 ? -1 : 0;
     }
-    r = px_base_make(s, &how, &after, e) < 0 ? -1 : add_row(rows, "base", row->name, &before.oid, &after.oid, e);
-    px_base_done(&before);
-    px_base_done(&after);
+    r = px_distro_base_make(s, &how, &after, e) < 0 ? -1 : add_row(rows, "base", row->name, &before.oid, &after.oid, e);
+    px_catalog_base_done(&before);
+    px_catalog_base_done(&after);
     return r;
 }
 
 static int update_bases(struct px_sandbox *s, json_t *rows, struct px_err *e)
 {
     const struct px_base_row *row;
-    for (size_t i = 0; (row = px_base_row_at(i)); i++)
+    for (size_t i = 0; (row = px_bases_at(i)); i++)
         if (row->suite && update_base(s, row, rows, e) < 0)
             return -1;
     return 0;
@@ -81,16 +81,16 @@ static int build_image(struct px_sandbox *s, const json_t *record, const char *t
     for (size_t i = 0; i < json_array_size(list) && i < PX_CAPABILITIES_MAX; i++)
         names[i] = json_string_value(json_array_get(list, i));
     const struct px_image_build how = {.base = px_document_text(record, "base"), .capabilities = names};
-    px_auto_free struct px_building *b = calloc(1, sizeof *b);
+    px_auto_free struct px_compose *b = calloc(1, sizeof *b);
     if (!b)
         return no_memory(e);
     b->s = s;
     b->how = &how;
-    int r = px_building_find(b, false, e) < 0 || px_building_make(b, e) < 0 ||
+    int r = px_compose_find(b, false, e) < 0 || px_compose_make(b, e) < 0 ||
                     px_name_put(s->store, PX_RECORD_IMAGE, tag, &b->id, e) < 0
                 ? -1 : 0;
     *ret_id = b->id;
-    px_building_done(b);
+    px_compose_done(b);
     return r;
 }
 
@@ -100,11 +100,11 @@ static int update_image(struct px_sandbox *s, const char *tag, json_t *rows, jso
     px_auto(px_document) json_t *record = NULL;
     struct px_oid before, after, manifest;
     int r = px_name_get(s->store, PX_RECORD_IMAGE, tag, &before, e);
-    r = r != 0 ? r : px_image_find(s->store, tag, &record, &manifest, e);
+    r = r != 0 ? r : px_catalog_image_find(s->store, tag, &record, &manifest, e);
     if (r != 0)
         return r < 0 ? -1 : 0;          /* 1: taken away meanwhile */
     const char *base = px_document_text(record, "base");
-    const struct px_base_row *row = base ? px_base_row_find(base) : NULL;
+    const struct px_base_row *row = base ? px_bases_find(base) : NULL;
     if (json_object_get(record, "inside") || !row || !row->suite)
         return json_array_append_new(kept, json_string(tag)) < 0 ? no_memory(e) : 0;
     return build_image(s, record, tag, &after, e) < 0 ? -1 : add_row(rows, "image", tag, &before, &after, e);
@@ -134,7 +134,7 @@ int px_sandbox_update(struct px_sandbox *s, char **ret_json, struct px_err *e)
     if (!rows || !kept)
         return no_memory(e);
     /* An archive that does not answer changes nothing: what it said before is forgotten once it has said something new. */
-    if (update_bases(s, rows, e) < 0 || px_notes_drop(s->store, e) < 0 || update_images(s, rows, kept, e) < 0)
+    if (update_bases(s, rows, e) < 0 || px_note_all_drop(s->store, e) < 0 || update_images(s, rows, kept, e) < 0)
         return -1;
     px_auto(px_document) json_t *out = json_pack("{sOsisO}", "kept", kept, "schema", 1, "updated", rows);
     if (!out || px_canonical(out, &text) < 0 || !(*ret_json = px_buf_take(&text)))

@@ -224,7 +224,7 @@ static int add_uri(char *line, struct px_packages *list)
         return -EINVAL;
     size_t n = strlen(words[0]);
     if (n < 3 || words[0][0] != '\'' || words[0][n - 1] != '\'' || !px_starts_with(words[3], "SHA256:") ||
-        px_oid_parse(words[3] + 7, false, &p.sha256) < 0 || px_parse_u64(words[2], UINT32_MAX, &p.size) < 0)
+        px_hash_oid_parse(words[3] + 7, false, &p.sha256) < 0 || px_parse_u64(words[2], UINT32_MAX, &p.size) < 0)
         return -EINVAL;
     words[0][n - 1] = '\0';
     p.uri = words[0] + 1;

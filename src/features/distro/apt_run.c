@@ -21,26 +21,26 @@ enum { RELEASE_MAX = 16 * 1024, STATUS_MAX = 64 << 20, COPY = 1 << 16 };
 /* ---- its boxes ---- */
 
 /* A mirror, and a key that its options name, may lie on this machine. */
-static int show_local(struct px_build_box *box, const char *mirror, struct px_err *e)
+static int show_local(struct px_buildbox *box, const char *mirror, struct px_err *e)
 {
     char path[PATH_MAX];
     const char *key = mirror && *mirror == '[' ? strstr(mirror, "signed-by=/") : NULL;
     const char *file = mirror ? strstr(mirror, "file:/") : NULL;
     if (key && px_fmt(path, sizeof path, "%.*s", (int)strcspn(key + 10, " ]"), key + 10) >= 0 &&
-        access(path, R_OK) == 0 && px_build_box_show(box, path, path, false, e) < 0)
+        access(path, R_OK) == 0 && px_buildbox_show(box, path, path, false, e) < 0)
         return -1;
     if (!file)
         return 0;
     file += 5;
     file += strspn(file, "/") - 1;
-    return access(file, R_OK) == 0 ? px_build_box_show(box, file, file, false, e) : 0; /* apt says what is not there */
+    return access(file, R_OK) == 0 ? px_buildbox_show(box, file, file, false, e) : 0; /* apt says what is not there */
 }
 
-static int fetch_box(struct px_apt *s, const char *doing, struct px_build_box *box, struct px_err *e)
+static int fetch_box(struct px_apt *s, const char *doing, struct px_buildbox *box, struct px_err *e)
 {
-    *box = (struct px_build_box){.out_fd = -EBADF};
-    if (px_build_box_fetch(box, doing, e) < 0 || px_build_box_show(box, s->path, PX_APT_DIR, true, e) < 0 ||
-        px_build_box_env(box, "LC_ALL", "C", e) < 0 || show_local(box, s->mirrors.archive, e) < 0)
+    *box = (struct px_buildbox){.out_fd = -EBADF};
+    if (px_buildbox_fetch(box, doing, e) < 0 || px_buildbox_show(box, s->path, PX_APT_DIR, true, e) < 0 ||
+        px_buildbox_env(box, "LC_ALL", "C", e) < 0 || show_local(box, s->mirrors.archive, e) < 0)
         return -1;
     return px_equal(s->mirrors.archive, s->mirrors.security) ? 0 : show_local(box, s->mirrors.security, e);
 }
@@ -48,15 +48,15 @@ static int fetch_box(struct px_apt *s, const char *doing, struct px_build_box *b
 int px_apt_run(struct px_apt *s, const char *doing, const char *const argv[], void (*tick)(void *), struct px_buf *out,
                    struct px_err *e)
 {
-    struct px_build_box box;
+    struct px_buildbox box;
     int r = fetch_box(s, doing, &box, e);
     if (r == 0 && s->settled)
-        r = px_build_box_env(&box, "APT_CONFIG", PX_APT_DIR "/apt.conf", e);
+        r = px_buildbox_env(&box, "APT_CONFIG", PX_APT_DIR "/apt.conf", e);
     box.tick = tick;
     box.user = s;
     box.out = out;
-    r = r < 0 ? r : px_build_box_run(&box, argv, e);
-    px_build_box_done(&box);
+    r = r < 0 ? r : px_buildbox_run(&box, argv, e);
+    px_buildbox_done(&box);
     return r;
 }
 
@@ -68,7 +68,7 @@ static bool host_is(const struct px_base_row *base)
     ssize_t n = px_read_file(AT_FDCWD, "/etc/os-release", text, sizeof text);
     return n > 0 && px_release_value(text, (size_t)n, "ID", id, sizeof id) &&
            px_release_value(text, (size_t)n, "VERSION_ID", release, sizeof release) &&
-           px_base_row_for(id, release) == base;
+           px_bases_for(id, release) == base;
 }
 
 static int take_env(const char *name, char **place, struct px_err *e)
@@ -147,7 +147,7 @@ static int write_settings(struct px_apt *s, struct px_err *e)
             return px_fail(e, PX_E_STORE_WRITE, errno, "cannot make a directory for apt");
     if (choose_mirrors(s, &acquire, e) < 0)
         return -1;
-    px_apt_conf(px_fetch_arch(), px_buf_text(&acquire), &conf);
+    px_apt_conf(px_distro_fetch_arch(), px_buf_text(&acquire), &conf);
     if (conf.err < 0 || acquire.err < 0)
         return px_fail(e, PX_E_LIMIT, conf.err < 0 ? conf.err : acquire.err, "the host's settings of apt are too long");
     if (write_file(s, "apt.conf", conf.data, conf.len, e) < 0 || write_sources(s, e) < 0)
@@ -159,7 +159,7 @@ static int write_settings(struct px_apt *s, struct px_err *e)
 static int need_apt(const struct px_fetch *f, struct px_err *e)
 {
     char path[PATH_MAX];
-    if (!px_fetch_arch()) {
+    if (!px_distro_fetch_arch()) {
         (void)px_fail(e, PX_E_BASE, 0, "there is no %s for this machine's processor", f->base->name);
         return px_why(e, "px builds bases for x86_64 and aarch64.");
     }
@@ -178,7 +178,7 @@ int px_apt_begin(struct px_apt *s, const struct px_fetch *f, struct px_err *e)
     if (mkdirat(s->f->scratch, "apt", 0755) < 0 ||
         (s->dir = openat(s->f->scratch, "apt", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
         return px_fail(e, PX_E_STORE_WRITE, errno, "cannot make a directory for apt");
-    return px_build_path(s->dir, "", s->path, sizeof s->path, e) < 0 ? -1 : write_settings(s, e);
+    return px_buildbox_path(s->dir, "", s->path, sizeof s->path, e) < 0 ? -1 : write_settings(s, e);
 }
 
 void px_apt_end(struct px_apt *s)

@@ -39,10 +39,10 @@ static int no_memory(struct px_err *e)
 
 static int find_row(const char *name, const struct px_base_row **ret_row, struct px_err *e)
 {
-    const struct px_base_row *row = px_base_row_find(name);
+    const struct px_base_row *row = px_bases_find(name);
     if (!row) {
         px_auto_buf struct px_buf names = PX_BUF(256);
-        const char *near = px_base_row_names(true, name, &names);
+        const char *near = px_bases_names(true, name, &names);
         (void)px_fail(e, PX_E_BASE, 0, "px knows no base '%.128s'", name);
         return px_fix(e,
                       "%s%s%sBuild one that it knows: %s.\n"
@@ -71,9 +71,9 @@ static int read_lock(const char *path, struct build *b, struct px_err *e)
     int r = 0;
     if (!px_equal(base, b->row->name))
         r = px_fail(e, PX_E_VALUE, 0, "the lock '%s' is of the base '%s', not of '%s'", path, base, b->row->name);
-    else if (!px_equal(arch, px_fetch_arch()))
+    else if (!px_equal(arch, px_distro_fetch_arch()))
         r = px_fail(e, PX_E_BASE, 0, "the lock '%s' is of %s, and this machine is %s", path, arch,
-                    px_fetch_arch() ? px_fetch_arch() : "unknown");
+                    px_distro_fetch_arch() ? px_distro_fetch_arch() : "unknown");
     free(base);
     free(arch);
     b->locked = r == 0;
@@ -85,12 +85,12 @@ static int kept_lock(struct px_sandbox *s, const struct px_base *base, struct px
 {
     const char *hex = px_document_text(base->record, "lock");
     struct px_oid oid;
-    if (!hex || px_oid_parse(hex, false, &oid) < 0)
+    if (!hex || px_hash_oid_parse(hex, false, &oid) < 0)
         return 1;
     return px_blob_read(s->store, &oid, PX_LOCK_MAX, out, e);
 }
 
-int px_base_packages(struct px_sandbox *s, const struct px_base *base, struct px_packages *ret_list, struct px_err *e)
+int px_distro_base_packages(struct px_sandbox *s, const struct px_base *base, struct px_packages *ret_list, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(PX_LOCK_MAX);
     px_auto_free char *name = NULL;
@@ -101,7 +101,7 @@ int px_base_packages(struct px_sandbox *s, const struct px_base *base, struct px
 
 static int lock_of(struct build *b, const struct px_base *base, struct px_err *e)
 {
-    int r = px_base_packages(b->s, base, &b->packages, e);
+    int r = px_distro_base_packages(b->s, base, &b->packages, e);
     if (r < 0)
         return -1;
     if (r > 0)
@@ -123,7 +123,7 @@ static char *text_of(json_t *value)
 
 static char *lock_text(const struct px_base_row *row, const struct px_packages *list)
 {
-    return text_of(px_packages_lock(list, row->name, px_fetch_arch()));
+    return text_of(px_packages_lock(list, row->name, px_distro_fetch_arch()));
 }
 
 /* Whether this px would make it of the packages with this lock. */
@@ -146,10 +146,10 @@ static int look_at(struct sought *sought, const char *name)
 {
     struct px_err ignored = {0};
     struct px_base base = {0};
-    if (px_base_find(sought->s->store, name, &base, &ignored) != 0)
+    if (px_catalog_base_find(sought->s->store, name, &base, &ignored) != 0)
         return 0;
     if (!is_made_of(&base, sought->row, &sought->lock) || !px_tree_has(sought->s->store, &base.tree)) {
-        px_base_done(&base);
+        px_catalog_base_done(&base);
         return 0;
     }
     sought->base = base;
@@ -184,11 +184,11 @@ static int fetch(struct build *b, int scratch, struct px_err *e)
     const char *wants[WANTS_MAX] = {0};
     struct px_fetch f = {.sandbox = b->s, .base = b->row, .scratch = scratch, .installed = -EBADF};
     if (b->locked)
-        return px_fetch_locked(&f, &b->packages, e);
+        return px_distro_fetch_locked(&f, &b->packages, e);
     size_t count = 0;
     for (const char *at = b->row->wants; *at && count < WANTS_MAX - 1; at += strlen(at) + 1)
         wants[count++] = at;
-    return px_fetch_packages(&f, wants, &b->packages, e);
+    return px_distro_fetch_packages(&f, wants, &b->packages, e);
 }
 
 static int record(struct build *b, const struct px_layer *layer, const struct px_oid *tree, char **ret_json,
@@ -213,9 +213,9 @@ static int record(struct build *b, const struct px_layer *layer, const struct px
                                   .blobs = debs,
                                   .blob_count = list->count,
                                   .lock = lock};
-    if (px_base_record(b->s->store, &facts, &base, &json, e) < 0)
+    if (px_catalog_base_record(b->s->store, &facts, &base, &json, e) < 0)
         return -1;
-    if (*b->expected.hex && !px_oid_equal(&base, &b->expected)) {
+    if (*b->expected.hex && !px_hash_oid_equal(&base, &b->expected)) {
         (void)px_name_put(b->s->store, PX_RECORD_BASE, b->place ? b->place : b->row->name, &b->expected, NULL);
         (void)px_fail(e, PX_E_BUILD, 0, "the same packages gave another base: %s instead of %s", base.hex,
                       b->expected.hex);
@@ -268,7 +268,7 @@ static int scratch_begin(struct build *b, struct px_tree_build **ret_scratch, st
 static int done_already(struct build *b, const struct px_base_build *how, char **ret_json, struct px_err *e)
 {
     struct px_base base = {0};
-    int r = px_base_find(b->s->store, b->row->name, &base, e);
+    int r = px_catalog_base_find(b->s->store, b->row->name, &base, e);
     if (r < 0 && how->force && e && (e->code == PX_E_RECORD || e->code == PX_E_SANDBOX_FORMAT))
         return 0;               /* nobody can read it: it is built from today's packages, and the name leads there */
     if (r != 0)
@@ -277,7 +277,7 @@ static int done_already(struct build *b, const struct px_base_build *how, char *
         r = lock_of(b, &base, e);
     else if (!how->lock)
         r = with_member(&base, "cached", true, ret_json, e) < 0 ? -1 : 1;
-    px_base_done(&base);
+    px_catalog_base_done(&base);
     return r;
 }
 
@@ -314,7 +314,7 @@ static int call_it(struct px_sandbox *s, const char *place, const struct px_base
 {
     struct px_oid now;
     int r = px_name_get(s->store, PX_RECORD_BASE, place, &now, e);
-    if (r < 0 || (r == 0 && px_oid_equal(&now, &base->oid)))
+    if (r < 0 || (r == 0 && px_hash_oid_equal(&now, &base->oid)))
         return r;
     return px_name_put(s->store, PX_RECORD_BASE, place, &base->oid, e);
 }
@@ -329,7 +329,7 @@ static int take_known(struct build *b, bool plan, struct px_base *ret_base, stru
     if (r == 0)
         *ret_base = base;
     else
-        px_base_done(&base);
+        px_catalog_base_done(&base);
     return r;
 }
 
@@ -343,10 +343,10 @@ static int make_in(struct build *b, int scratch, struct px_base *ret_base, struc
     if (r <= 0)
         return r;
     b->locked = true;
-    return build_in(b, scratch, &json, e) < 0 ? -1 : px_base_need(b->s->store, b->place, ret_base, e);
+    return build_in(b, scratch, &json, e) < 0 ? -1 : px_catalog_base_need(b->s->store, b->place, ret_base, e);
 }
 
-int px_base_make(struct px_sandbox *s, const struct px_base_make *how, struct px_base *ret_base, struct px_err *e)
+int px_distro_base_make(struct px_sandbox *s, const struct px_distro_base_make *how, struct px_base *ret_base, struct px_err *e)
 {
     struct build b = {.s = s, .row = how->row, .place = how->place, .locked = how->packages != NULL};
     struct px_tree_build *scratch = NULL;
@@ -369,15 +369,15 @@ static int make_again(struct px_sandbox *s, const struct px_base_row *row, const
     const struct px_fetch f = {.sandbox = s, .base = row, .scratch = scratch, .installed = -EBADF};
     const struct px_setup setup = {.sandbox = s, .packages = list, .scratch = scratch};
     struct px_oid tree;
-    return px_fetch_locked(&f, list, e) < 0 ? -1 : px_setup_base(&setup, ret_layer, &tree, e);
+    return px_distro_fetch_locked(&f, list, e) < 0 ? -1 : px_setup_base(&setup, ret_layer, &tree, e);
 }
 
-int px_base_again(struct px_sandbox *s, const struct px_base *base, struct px_err *e)
+int px_distro_base_again(struct px_sandbox *s, const struct px_base *base, struct px_err *e)
 {
-    struct build b = {.s = s, .row = px_base_row_find(base->name)};
+    struct build b = {.s = s, .row = px_bases_find(base->name)};
     struct px_tree_build *scratch = NULL;
     struct px_layer layer;
-    int r = b.row && b.row->suite ? px_base_packages(s, base, &b.packages, e) : 1;
+    int r = b.row && b.row->suite ? px_distro_base_packages(s, base, &b.packages, e) : 1;
     if (r == 0) {
         r = scratch_begin(&b, &scratch, e) < 0
                 ? -1
@@ -385,7 +385,7 @@ int px_base_again(struct px_sandbox *s, const struct px_base *base, struct px_er
         px_tree_drop(scratch);
     }
     px_packages_done(&b.packages);
-    if (r != 0 || px_oid_equal(&layer.diff_id, &base->layer.diff_id))
+    if (r != 0 || px_hash_oid_equal(&layer.diff_id, &base->layer.diff_id))
         return r;
     (void)px_fail(e, PX_E_SANDBOX_FORMAT, 0, "the packages of base '%s' gave another base this time", base->name);
     (void)px_why(e, "A package does not install the same way twice, "
@@ -407,7 +407,7 @@ static int list_one(void *user, enum px_record_kind kind, const char *name, cons
     struct px_base base = {0};
     if (kind != PX_RECORD_BASE)
         return 0;
-    int r = px_base_find(l->s->store, id->hex, &base, l->e);
+    int r = px_catalog_base_find(l->s->store, id->hex, &base, l->e);
     if (r != 0)
         return r < 0 ? -1 : 0;
     json_t *row = json_copy(base.record);
@@ -416,14 +416,14 @@ static int list_one(void *user, enum px_record_kind kind, const char *name, cons
                               json_integer((json_int_t)json_array_size(json_object_get(base.record, "packages"))));
     if (json_array_append_new(l->out, row) < 0 || r < 0)
         r = no_memory(l->e);
-    px_base_done(&base);
+    px_catalog_base_done(&base);
     return r;
 }
 
 static int add_known(json_t *out)
 {
     const struct px_base_row *row;
-    for (size_t i = 0; (row = px_base_row_at(i)); i++)
+    for (size_t i = 0; (row = px_bases_at(i)); i++)
         if (json_array_append_new(out, json_pack("{sbssss}", "can_build", row->suite != NULL, "name", row->name,
                                                  "variant", row->variant)) < 0)
             return -1;
@@ -447,10 +447,10 @@ int px_sandbox_base_lock(struct px_sandbox *s, const char *name, char **ret_json
 {
     px_auto_buf struct px_buf text = PX_BUF(PX_LOCK_MAX);
     struct px_base base = {0};
-    if (px_base_need(s->store, name, &base, e) < 0)
+    if (px_catalog_base_need(s->store, name, &base, e) < 0)
         return -1;
     int r = kept_lock(s, &base, &text, e);
-    px_base_done(&base);
+    px_catalog_base_done(&base);
     if (r > 0)
         return px_fail(e, PX_E_BASE, 0, "the base '%s' was imported and has no lock", name);
     *ret_json = r < 0 ? NULL : px_buf_take(&text);
@@ -466,22 +466,22 @@ struct others {
 static int is_other(void *user, enum px_record_kind kind, const char *name, const struct px_oid *id)
 {
     const struct others *o = user;
-    return kind == PX_RECORD_BASE && px_oid_equal(id, &o->oid) && !px_equal(name, o->name);
+    return kind == PX_RECORD_BASE && px_hash_oid_equal(id, &o->oid) && !px_equal(name, o->name);
 }
 
 int px_sandbox_base_remove(struct px_sandbox *s, const char *name, char **ret_json, struct px_err *e)
 {
     struct px_base base = {0};
     struct others others = {.name = name};
-    if (px_base_need(s->store, name, &base, e) < 0)
+    if (px_catalog_base_need(s->store, name, &base, e) < 0)
         return -1;
     others.oid = base.oid;
-    bool by_name = px_oid_parse(name, false, &(struct px_oid){0}) < 0;
+    bool by_name = px_hash_oid_parse(name, false, &(struct px_oid){0}) < 0;
     int named = px_name_each(s->store, is_other, &others, e);
     int r = named < 0 || (by_name && px_name_remove(s->store, PX_RECORD_BASE, name, e) < 0) ||
                     (named == 0 && px_record_remove(s->store, PX_RECORD_BASE, &base.oid, e) < 0)
                 ? -1
                 : with_member(&base, "removed", true, ret_json, e);
-    px_base_done(&base);
+    px_catalog_base_done(&base);
     return r;
 }

@@ -20,7 +20,7 @@
 
 enum { ANSWER_MAX = 8 << 20 };
 
-const char *px_fetch_arch(void)
+const char *px_distro_fetch_arch(void)
 {
     static const struct {
         const char *machine, *arch;
@@ -44,7 +44,7 @@ static void tell(const struct px_fetch *f, const char *what, uint64_t done, uint
 static int unreachable(struct px_err *e)
 {
     (void)px_detail(e, "reason", "archive_unreachable");
-    return px_build_fix(e, "Check the network, or set PX_APT_MIRROR and PX_APT_SECURITY_MIRROR to mirrors that can be reached.");
+    return px_buildbox_fix(e, "Check the network, or set PX_APT_MIRROR and PX_APT_SECURITY_MIRROR to mirrors that can be reached.");
 }
 
 /* head, then the words. */
@@ -224,7 +224,7 @@ static int resolve(struct px_apt *s, const char *const *wants, struct px_package
     return take_uris(&uris, list, e);
 }
 
-int px_fetch_packages(const struct px_fetch *f, const char *const *wants, struct px_packages *ret_list,
+int px_distro_fetch_packages(const struct px_fetch *f, const char *const *wants, struct px_packages *ret_list,
                       struct px_err *e)
 {
     struct px_apt s = {.dir = -EBADF};
@@ -260,7 +260,7 @@ static int compare(const struct px_packages *want, const struct px_packages *hav
 {
     for (size_t i = 0; i < want->count; i++) {
         const struct px_package *p = same(have, &want->items[i]);
-        if (!p || !px_oid_equal(&p->sha256, &want->items[i].sha256)) {
+        if (!p || !px_hash_oid_equal(&p->sha256, &want->items[i].sha256)) {
             (void)px_fail(e, PX_E_BUILD, 0, "the package %s %s is not to be had as the lock names it",
                           want->items[i].name, want->items[i].version);
             (void)px_why(e, "The archive has other bytes for it, or none.");
@@ -344,7 +344,7 @@ static int fetch_missing(const struct px_fetch *f, const struct px_packages *mis
     return r;
 }
 
-int px_fetch_locked(const struct px_fetch *f, const struct px_packages *list, struct px_err *e)
+int px_distro_fetch_locked(const struct px_fetch *f, const struct px_packages *list, struct px_err *e)
 {
     struct px_packages missing = {0};
     int r = list_missing(f, list, &missing, e);

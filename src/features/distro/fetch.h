@@ -20,9 +20,9 @@ struct px_fetch {
 };
 
 /* What Debian calls this machine; NULL: it has no name for it. */
-const char *px_fetch_arch(void);
+const char *px_distro_fetch_arch(void);
 /* The packages that `wants` (NULL-terminated, apt's grammar) needs beside those installed, all in the store. */
-int px_fetch_packages(const struct px_fetch *f, const char *const *wants, struct px_packages *ret_list,
+int px_distro_fetch_packages(const struct px_fetch *f, const char *const *wants, struct px_packages *ret_list,
                       struct px_err *e);
 /* The same for a list that is known to the byte: what is in the store is not fetched again. */
-int px_fetch_locked(const struct px_fetch *f, const struct px_packages *list, struct px_err *e);
+int px_distro_fetch_locked(const struct px_fetch *f, const struct px_packages *list, struct px_err *e);

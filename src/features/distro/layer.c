@@ -81,7 +81,7 @@ static int find_packages(struct px_sandbox *s, const struct px_capability_ask *a
     if (open_status(s, ask, &status, e) < 0)
         return -1;
     struct px_fetch f = {.sandbox = s, .base = ask->row, .scratch = scratch, .installed = status};
-    return px_fetch_packages(&f, wants, list, e);
+    return px_distro_fetch_packages(&f, wants, list, e);
 }
 
 static int fetch_locked(struct px_sandbox *s, const struct px_capability_ask *ask, int scratch,
@@ -91,7 +91,7 @@ static int fetch_locked(struct px_sandbox *s, const struct px_capability_ask *as
     if (open_status(s, ask, &status, e) < 0)
         return -1;
     struct px_fetch f = {.sandbox = s, .base = ask->row, .scratch = scratch, .installed = status};
-    return px_fetch_locked(&f, list, e);
+    return px_distro_fetch_locked(&f, list, e);
 }
 
 /* An id for something about a base and capabilities; another px may ask for other packages. */
@@ -132,7 +132,7 @@ static int note(struct px_sandbox *s, const struct px_capability_ask *ask, const
                 const struct px_packages *list, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(PX_LOCK_MAX);
-    px_auto(px_document) json_t *lock = px_packages_lock(list, ask->row->name, px_fetch_arch());
+    px_auto(px_document) json_t *lock = px_packages_lock(list, ask->row->name, px_distro_fetch_arch());
     if (!lock || (list->count > 0 && px_canonical(lock, &text) < 0))
         return no_memory(e);
     return px_note_put(s->store, key, list->count > 0 ? px_buf_text(&text) : NO_PACKAGES, e);
@@ -199,7 +199,7 @@ static int recall(struct px_sandbox *s, const struct px_oid *key, struct px_laye
     if (px_tree_about(s->store, key, &text, e) < 0 ||
         px_document_read(px_buf_text(&text), text.len, "the record of a layer", PX_E_RECORD, &about, e) < 0)
         return -1;
-    if (px_layer_from_json(json_object_get(about, "layer"), ret_layer) < 0)
+    if (px_catalog_layer_from_json(json_object_get(about, "layer"), ret_layer) < 0)
         return px_fail(e, PX_E_RECORD, 0, "the record of the layer %s is not what px writes", key->hex);
     return px_blob_has(s->store, &ret_layer->digest) ? 0 : 1;
 }
@@ -209,7 +209,7 @@ static int remember(struct px_tree_build *build, const struct px_capability_ask 
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     px_auto(px_document) json_t *about = describe(ask, &l->packages);
-    if (!about || json_object_set_new(about, "layer", px_layer_json(&l->layer)) < 0 || px_canonical(about, &text) < 0) {
+    if (!about || json_object_set_new(about, "layer", px_catalog_layer_json(&l->layer)) < 0 || px_canonical(about, &text) < 0) {
         px_tree_drop(build);
         return no_memory(e);
     }
@@ -233,7 +233,7 @@ static int again(struct px_sandbox *s, const struct px_capability_ask *ask, int 
     struct px_layer layer;
     if (install(s, ask, scratch, &l->packages, &layer, e) < 0)
         return -1;
-    if (px_oid_equal(&layer.digest, &l->layer.digest))
+    if (px_hash_oid_equal(&layer.digest, &l->layer.digest))
         return 0;
     (void)px_fail(e, PX_E_BUILD, 0, "the same packages gave another layer: %s instead of %s", layer.digest.hex,
                   l->layer.digest.hex);
@@ -280,7 +280,7 @@ int px_capability_layer_make(struct px_sandbox *s, const struct px_capability_as
         *ret_layer = l;
         return 0;
     }
-    if (px_base_whole(s, ask->base, e) < 0 || scratch_begin(s, ask, &scratch, e) < 0)
+    if (px_catalog_base_whole(s, ask->base, e) < 0 || scratch_begin(s, ask, &scratch, e) < 0)
         return -1;
     int r = make_in(s, ask, px_tree_build_fd(scratch), &l, e);
     px_tree_drop(scratch);

@@ -169,7 +169,7 @@ static int read_row(const json_t *row, struct px_packages *list)
     const char *arch = px_document_text(row, "arch"), *name = px_document_text(row, "name");
     const char *hash = px_document_text(row, "sha256"), *version = px_document_text(row, "version");
     struct px_package p = {.name = (char *)name, .version = (char *)version, .arch = (char *)arch};
-    if (!arch || !name || !hash || !version || px_oid_parse(hash, false, &p.sha256) < 0 ||
+    if (!arch || !name || !hash || !version || px_hash_oid_parse(hash, false, &p.sha256) < 0 ||
         px_document_number(row, "size", UINT32_MAX, &p.size) != 1)
         return -EINVAL;
     return px_packages_add(list, &p);

@@ -194,16 +194,16 @@ static int install(const struct px_setup *setup, const char *mode, const char *r
     memcpy(script, setup_script, sizeof setup_script);
     const char *const argv[] = {"/bin/sh", "-c", script, "px-setup", mode, NULL};
     struct watch watch = {.setup = setup, .changes = changes};
-    struct px_build_box box = {.out_fd = -EBADF};
+    struct px_buildbox box = {.out_fd = -EBADF};
     char path[PATH_MAX];
     tell(setup, "installing packages", 0, px_packages_bytes(setup->packages));
-    int r = px_build_path(changes, "", path, sizeof path, e);
-    r = r < 0 ? r : px_build_box_setup(&box, "installing the packages", root, path, e);
-    r = r < 0 ? r : px_build_box_show(&box, debs, "/px/debs", false, e);
+    int r = px_buildbox_path(changes, "", path, sizeof path, e);
+    r = r < 0 ? r : px_buildbox_setup(&box, "installing the packages", root, path, e);
+    r = r < 0 ? r : px_buildbox_show(&box, debs, "/px/debs", false, e);
     box.tick = on_tick;
     box.user = &watch;
-    r = r < 0 ? r : px_build_box_run(&box, argv, e);
-    px_build_box_done(&box);
+    r = r < 0 ? r : px_buildbox_run(&box, argv, e);
+    px_buildbox_done(&box);
     return r;
 }
 
@@ -224,16 +224,16 @@ static int archive(const struct px_setup *setup, const char *root, const char *c
                                        "--exclude=./home/sandbox",
                                        ".",
                                        NULL};
-    struct px_build_box box = {.out_fd = -EBADF};
+    struct px_buildbox box = {.out_fd = -EBADF};
     px_auto_fd int fd = openat(setup->scratch, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
     if (fd < 0)
         return px_fail(e, PX_E_STORE_WRITE, errno, "cannot make a file in the store");
     tell(setup, "collecting files", 0, 0);
-    int r = px_build_box_setup(&box, "collecting the files", root, changes, e);
+    int r = px_buildbox_setup(&box, "collecting the files", root, changes, e);
     r = r < 0 ? r : px_policy_set(box.policy, "output-limit", "unlimited", e);
     box.out_fd = fd;
-    r = r < 0 ? r : px_build_box_run(&box, argv, e);
-    px_build_box_done(&box);
+    r = r < 0 ? r : px_buildbox_run(&box, argv, e);
+    px_buildbox_done(&box);
     if (r < 0)
         return -1;
     if (lseek(fd, 0, SEEK_SET) < 0)
@@ -303,10 +303,10 @@ static int places_make(const struct px_setup *setup, struct places *p, struct px
         make_dir(setup->scratch, "changes", 0700, &p->changes, e) < 0 ||
         make_dir(setup->scratch, "root", 0755, &p->root, e) < 0)
         return -1;
-    if (px_build_path(p->debs, "", p->debs_path, sizeof p->debs_path, e) < 0 ||
-        px_build_path(p->root, "", p->root_path, sizeof p->root_path, e) < 0)
+    if (px_buildbox_path(p->debs, "", p->debs_path, sizeof p->debs_path, e) < 0 ||
+        px_buildbox_path(p->root, "", p->root_path, sizeof p->root_path, e) < 0)
         return -1;
-    return px_build_path(p->changes, "", p->changes_path, sizeof p->changes_path, e);
+    return px_buildbox_path(p->changes, "", p->changes_path, sizeof p->changes_path, e);
 }
 
 int px_setup_base(const struct px_setup *setup, struct px_layer *ret_layer, struct px_oid *ret_tree, struct px_err *e)

@@ -63,16 +63,16 @@ TEST(table_of_capabilities_is_sorted_and_well_formed)
 TEST(table_of_bases)
 {
     const struct px_base_row *row;
-    for (size_t i = 0; (row = px_base_row_at(i)); i++) {
-        ASSERT(px_base_row_find(row->name) == row);
-        ASSERT(px_base_row_for(row->os_id, row->os_release) == row);
+    for (size_t i = 0; (row = px_bases_at(i)); i++) {
+        ASSERT(px_bases_find(row->name) == row);
+        ASSERT(px_bases_for(row->os_id, row->os_release) == row);
         ASSERT(!row->suite || (row->wants && row->mirror && row->security && row->keyring));
     }
-    ASSERT_STR(px_base_row_for("alpine", "3.20.3")->name, "alpine-3.20");
-    ASSERT_STR(px_base_row_for("debian", "13")->name, "debian-13");
-    ASSERT(!px_base_row_for("alpine", "3.2") && !px_base_row_for("alpine", "3.201") &&
-           !px_base_row_for("ubuntu", "12"));
-    ASSERT(!px_base_row_for("debian", NULL) && !px_base_row_for(NULL, NULL) && !px_base_row_find("debian"));
+    ASSERT_STR(px_bases_for("alpine", "3.20.3")->name, "alpine-3.20");
+    ASSERT_STR(px_bases_for("debian", "13")->name, "debian-13");
+    ASSERT(!px_bases_for("alpine", "3.2") && !px_bases_for("alpine", "3.201") &&
+           !px_bases_for("ubuntu", "12"));
+    ASSERT(!px_bases_for("debian", NULL) && !px_bases_for(NULL, NULL) && !px_bases_find("debian"));
 }
 
 TEST(sets_are_sorted_and_know_each_once)
@@ -85,10 +85,10 @@ TEST(sets_are_sorted_and_know_each_once)
     ASSERT_STR(set.items[0]->name, "curl");
     ASSERT_STR(set.items[1]->name, "postgres");
     ASSERT_STR(set.items[2]->name, "xml");
-    ASSERT_OK(px_capability_set_check(&set, px_base_row_find("debian-12"), &e));
+    ASSERT_OK(px_capability_set_check(&set, px_bases_find("debian-12"), &e));
     ASSERT_OK(px_capability_set_make(NULL, &set, &e));
     ASSERT_EQ(set.count, 0);
-    ASSERT_OK(px_capability_set_check(&set, px_base_row_find("alpine-3.20"), &e));
+    ASSERT_OK(px_capability_set_check(&set, px_bases_find("alpine-3.20"), &e));
 }
 
 TEST(what_cannot_be_had_is_px901)
@@ -102,9 +102,9 @@ TEST(what_cannot_be_had_is_px901)
     ASSERT_EQ(px_capability_set_make((const char *const[]){"something-else-entirely", NULL}, &set, &e), -1);
     ASSERT(!strstr(e.fix, "Write"));
     ASSERT_OK(px_capability_set_make((const char *const[]){"systemd", NULL}, &set, &e));
-    ASSERT_EQ(px_capability_set_check(&set, px_base_row_find("alpine-3.20"), &e), -1);
+    ASSERT_EQ(px_capability_set_check(&set, px_bases_find("alpine-3.20"), &e), -1);
     ASSERT_EQ(e.code, PX_E_CAPABILITY);
     ASSERT_OK(px_capability_set_make((const char *const[]){"postgres", NULL}, &set, &e));
-    ASSERT_EQ(px_capability_set_check(&set, px_base_row_find("alpine-3.20"), &e), -1);
+    ASSERT_EQ(px_capability_set_check(&set, px_bases_find("alpine-3.20"), &e), -1);
     ASSERT(strstr(e.what, "postgres") && strstr(e.what, "alpine-3.20"));
 }

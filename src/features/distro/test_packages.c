@@ -20,7 +20,7 @@
 static struct px_package package(const char *name, const char *version, const char *arch)
 {
     struct px_package p = {.name = (char *)name, .version = (char *)version, .arch = (char *)arch, .size = 7};
-    (void)px_oid_parse(ONES, false, &p.sha256);
+    (void)px_hash_oid_parse(ONES, false, &p.sha256);
     return p;
 }
 
@@ -140,7 +140,7 @@ TEST(what_apt_should_not_say_is_refused)
 
 TEST(mirrors_of_the_caller_the_host_and_the_distribution)
 {
-    const struct px_base_row *base = px_base_row_find("debian-12");
+    const struct px_base_row *base = px_bases_find("debian-12");
     struct px_apt_mirrors m = {0};
     px_auto_buf struct px_buf text = PX_BUF(4096);
     ASSERT_OK(px_apt_host_mirrors(base,
@@ -163,7 +163,7 @@ TEST(mirrors_of_the_caller_the_host_and_the_distribution)
 
 TEST(options_of_a_mirror_are_the_callers_word)
 {
-    const struct px_base_row *base = px_base_row_find("debian-12");
+    const struct px_base_row *base = px_bases_find("debian-12");
     px_auto_buf struct px_buf text = PX_BUF(4096);
     struct px_apt_mirrors m = {.archive = (char *)"[trusted=yes] file:///srv/m",
                                .security = (char *)"[signed-by=/k.gpg arch=amd64] http://s"};
@@ -250,15 +250,15 @@ TEST(golden_vectors_of_sandbox_ids)
 {
     const char *const two[] = {"imagecodecs", "postgres"};
     struct px_oid id;
-    ASSERT_OK(px_sbx_id("base", two, 2, NULL, "profile", 1, &id));
+    ASSERT_OK(px_identity_sbx_id("base", two, 2, NULL, "profile", 1, &id));
     ASSERT_STR(id.hex, "3fdc21967cb2b1c24dabaa931aae17f842363747b16297adff346ba12f8863ab");
-    ASSERT_OK(px_sbx_id("base", NULL, 0, NULL, "profile", 1, &id));
+    ASSERT_OK(px_identity_sbx_id("base", NULL, 0, NULL, "profile", 1, &id));
     ASSERT_STR(id.hex, "f8e459558397097b7461ccee34f8470a91ac2f568d6174b3fdd197d6d482d9dc");
-    ASSERT_OK(px_sbx_id("base", two, 2, "packages", "profile", 1, &id));
+    ASSERT_OK(px_identity_sbx_id("base", two, 2, "packages", "profile", 1, &id));
     ASSERT_STR(id.hex, "02b59d6c63efe67c8b7d0342258e85f5ca284053c34368c8a9aecd275b150dce");
-    ASSERT_OK(px_sbx_id("base", NULL, 0, NULL, "profile", 2, &id));
+    ASSERT_OK(px_identity_sbx_id("base", NULL, 0, NULL, "profile", 2, &id));
     ASSERT(strcmp(id.hex, "f8e459558397097b7461ccee34f8470a91ac2f568d6174b3fdd197d6d482d9dc") != 0);
-    ASSERT_OK(px_profile_empty(&id));
+    ASSERT_OK(px_identity_profile_empty(&id));
     ASSERT_STR(id.hex, "767ee2128bd1c8c22b4716022d097a5aa772bc343320636e99974e98b11ea598");
 }
 

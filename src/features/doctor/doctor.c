@@ -86,7 +86,7 @@ static void look_for(struct px_doctor *d, const struct px_tool *tool)
     e->row.state = state_names[PX_PROBE_ABSENT];
     if (!px_tool_find(tool->name, path, sizeof path)) {
         px_probe_say(e->seen.why, "there is no %s in PATH; it is for %s", tool->name, tool->feature);
-        px_tool_words(tool, d->release.family, e->raise, sizeof e->raise);
+        px_doctor_tool_words(tool, d->release.family, e->raise, sizeof e->raise);
         return;
     }
     int r = tool->silent ? px_fmt(e->seen.found, sizeof e->seen.found, "%s", path)
@@ -222,7 +222,7 @@ PX_API int px_doctor_run(struct px_doctor **ret_doctor, struct px_err *e)
     probe_all(d);
     px_probe_host_done(&d->host);       /* before the boxes: they take ids of their own */
     try_boxes(d);
-    for (size_t i = 0; (tool = px_tool_at(i)); i++)
+    for (size_t i = 0; (tool = px_doctor_tool_at(i)); i++)
         look_for(d, tool);
     gather_raises(d);
     judge(d);

@@ -21,5 +21,5 @@ struct px_tool {
     const char *packages[PX_FAMILY_COUNT];      /* NULL: not packaged there */
 };
 /* NULL past the end. */
-const struct px_tool *px_tool_at(size_t index);
-void px_tool_words(const struct px_tool *tool, enum px_family family, char *ret_text, size_t size);     /* how to install it */
+const struct px_tool *px_doctor_tool_at(size_t index);
+void px_doctor_tool_words(const struct px_tool *tool, enum px_family family, char *ret_text, size_t size);     /* how to install it */

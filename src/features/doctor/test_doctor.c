@@ -133,12 +133,12 @@ TEST(tools_have_words)
 {
     const struct px_tool *tool;
     char words[256];
-    for (size_t i = 0; (tool = px_tool_at(i)); i++)
+    for (size_t i = 0; (tool = px_doctor_tool_at(i)); i++)
         for (int family = 0; family < PX_FAMILY_COUNT; family++) {
-            px_tool_words(tool, family, words, sizeof words);
+            px_doctor_tool_words(tool, family, words, sizeof words);
             ASSERT(words[0]);
         }
-    px_tool_words(px_tool_at(0), PX_FAMILY_FEDORA, words, sizeof words);
+    px_doctor_tool_words(px_doctor_tool_at(0), PX_FAMILY_FEDORA, words, sizeof words);
     ASSERT_STR(words, "As root: dnf install runc");
 }
 
@@ -169,7 +169,7 @@ TEST_DEADLINE(a_whole_report, 180)
     size_t wanted = 0;
     while (px_probe_at(wanted))
         wanted++;
-    for (size_t i = 0; px_tool_at(i); i++)
+    for (size_t i = 0; px_doctor_tool_at(i); i++)
         wanted++;
     ASSERT_EQ(rows, wanted);
     while (px_preset_name(presets))

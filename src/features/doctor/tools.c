@@ -20,12 +20,12 @@ static const struct px_tool tools[] = {         /* packages: other, debian, ubun
 };
 // clang-format on
 
-const struct px_tool *px_tool_at(size_t index)
+const struct px_tool *px_doctor_tool_at(size_t index)
 {
     return index < PX_COUNT_OF(tools) ? &tools[index] : NULL;
 }
 
-void px_tool_words(const struct px_tool *tool, enum px_family family, char *ret_text, size_t size)
+void px_doctor_tool_words(const struct px_tool *tool, enum px_family family, char *ret_text, size_t size)
 {
     static const char *const installers[PX_FAMILY_COUNT] = {
         "", "apt install", "apt install", "dnf install", "pacman -S", "apk add"};

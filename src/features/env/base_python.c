@@ -39,7 +39,7 @@ static size_t digits(const char *at, const char *end)
     return n;
 }
 
-int px_base_python_version(const char *data, size_t length, unsigned minor, char *out, size_t size)
+int px_env_base_python_version(const char *data, size_t length, unsigned minor, char *out, size_t size)
 {
     char mark[16] = "";                         /* begins with the NUL of the text before it */
     int n = snprintf(mark + 1, sizeof mark - 1, "3.%u.", minor) + 1;
@@ -62,7 +62,7 @@ static int number(const char *at, size_t count, unsigned *ret_number)
     return 0;
 }
 
-int px_base_python_glibc(const char *data, size_t length, unsigned *ret_major, unsigned *ret_minor)
+int px_env_base_python_glibc(const char *data, size_t length, unsigned *ret_major, unsigned *ret_minor)
 {
     static const char name[] = "GNU C Library (", mark[] = "release version ";
     enum { LINE = 256 };
@@ -77,14 +77,14 @@ static int version_in(int fd, struct px_base_python *f)
 {
     size_t length = 0;
     px_auto_free char *data = read_some(fd, &length);
-    return data ? px_base_python_version(data, length, f->python.minor, f->version, sizeof f->version) : -ENOMEM;
+    return data ? px_env_base_python_version(data, length, f->python.minor, f->version, sizeof f->version) : -ENOMEM;
 }
 
 static int glibc_in(int fd, struct px_base_python *f)
 {
     size_t length = 0;
     px_auto_free char *data = read_some(fd, &length);
-    return data ? px_base_python_glibc(data, length, &f->python.libc_major, &f->python.libc_minor) : -ENOMEM;
+    return data ? px_env_base_python_glibc(data, length, &f->python.libc_major, &f->python.libc_minor) : -ENOMEM;
 }
 
 /* ---- what it is linked with ---- */
@@ -141,7 +141,7 @@ static int look_into(int root, int fd, struct px_base_python *f)
 
 /* ---- */
 
-int px_base_python_at(int root, const char *base, const char *program, unsigned minor, struct px_base_python *f)
+int px_env_base_python_at(int root, const char *base, const char *program, unsigned minor, struct px_base_python *f)
 {
     f->python = (struct px_python){.base = f->base, .version = f->version, .minor = minor, .machine = f->machine, .program = f->program};
     if (px_fmt(f->base, sizeof f->base, "%s", base) < 0 || px_fmt(f->program, sizeof f->program, "%s", program) < 0)
@@ -151,14 +151,14 @@ int px_base_python_at(int root, const char *base, const char *program, unsigned 
     return fd < 0 ? 1 : look_into(root, fd, f);
 }
 
-int px_base_python_find(int root, const char *base, struct px_base_python *ret_found)
+int px_env_base_python_find(int root, const char *base, struct px_base_python *ret_found)
 {
     static const char *const places[] = {"usr/local/bin", "usr/bin"};
     char program[64];
     for (size_t i = 0; i < PX_COUNT_OF(places); i++)
         for (unsigned minor = PX_PYTHON_MINOR_MAX; minor >= PX_PYTHON_MINOR_MIN; minor--) {
             (void)px_fmt(program, sizeof program, "/%s/python3.%u", places[i], minor);
-            int r = px_base_python_at(root, base, program, minor, ret_found);
+            int r = px_env_base_python_at(root, base, program, minor, ret_found);
             if (r <= 0)
                 return r;
         }

@@ -18,11 +18,11 @@ enum { PX_PYTHON_MINOR_MIN = 8, PX_PYTHON_MINOR_MAX = 40 };
 
 /* usr/local/bin or usr/bin/python3.N, the highest N of the first that has one, with its C library. 0; 1: there is none that can be used on
  * this machine; -errno. */
-int px_base_python_find(int root, const char *base, struct px_base_python *ret_found);
+int px_env_base_python_find(int root, const char *base, struct px_base_python *ret_found);
 /* The one at an absolute path in that root, without a link on the way, which is to be Python 3.MINOR. The same answers. */
-int px_base_python_at(int root, const char *base, const char *program, unsigned minor, struct px_base_python *ret_found);
+int px_env_base_python_at(int root, const char *base, const char *program, unsigned minor, struct px_base_python *ret_found);
 
 /* What it reads in files. "3.11.2" as a whole text among others, which is how an interpreter carries its version: 0, -ENOENT, -E2BIG. */
-int px_base_python_version(const char *data, size_t length, unsigned minor, char *out, size_t size);
+int px_env_base_python_version(const char *data, size_t length, unsigned minor, char *out, size_t size);
 /* "GNU C Library (...) stable release version 2.36.": 0, -ENOENT. */
-int px_base_python_glibc(const char *data, size_t length, unsigned *ret_major, unsigned *ret_minor);
+int px_env_base_python_glibc(const char *data, size_t length, unsigned *ret_major, unsigned *ret_minor);

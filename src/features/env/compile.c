@@ -44,18 +44,18 @@ struct compiling {
 
 /* ---- in the box ---- */
 
-static int prepare_base(const struct compiling *c, struct px_build_box *box)
+static int prepare_base(const struct compiling *c, struct px_buildbox *box)
 {
     char root[PATH_MAX], changes[PATH_MAX];
     if (mkdirat(c->scratch, "changes", 0700) < 0)
         return px_fail(c->e, PX_E_STORE_WRITE, errno, "cannot make a directory in the store");
     return px_tree_path(c->s->store, c->base, root, sizeof root, c->e) < 0 ||
-                   px_build_path(c->scratch, "changes", changes, sizeof changes, c->e) < 0
-               ? -1 : px_build_box_setup(box, "compiling the packages", root, changes, c->e);
+                   px_buildbox_path(c->scratch, "changes", changes, sizeof changes, c->e) < 0
+               ? -1 : px_buildbox_setup(box, "compiling the packages", root, changes, c->e);
 }
 
 /* A Python that is not the system's is shown with its library: PREFIX of PREFIX/bin/python3.13. */
-static int show_python(const struct compiling *c, struct px_build_box *box)
+static int show_python(const struct compiling *c, struct px_buildbox *box)
 {
     char prefix[PATH_MAX], library[PATH_MAX];
     if (px_path_within(c->python->program, "/usr"))
@@ -70,39 +70,39 @@ static int show_python(const struct compiling *c, struct px_build_box *box)
     if (px_fmt(library, sizeof library, "%s/lib/python3.%u/os.py", prefix, c->python->minor) < 0 || !*prefix ||
         access(library, R_OK) < 0)
         return px_fail(c->e, PX_E_BUILD, ENOENT, "'%.200s' has no library beside it", c->python->program);
-    return px_build_box_show(box, prefix, prefix, false, c->e);
+    return px_buildbox_show(box, prefix, prefix, false, c->e);
 }
 
-static int prepare_here(const struct compiling *c, struct px_build_box *box)
+static int prepare_here(const struct compiling *c, struct px_buildbox *box)
 {
     char out[PATH_MAX];
-    return px_build_path(c->scratch, "", out, sizeof out, c->e) < 0 ||
-                   px_build_box_here(box, "compiling the packages", c->e) < 0 || show_python(c, box) < 0
-               ? -1 : px_build_box_show(box, out, OUT, true, c->e);
+    return px_buildbox_path(c->scratch, "", out, sizeof out, c->e) < 0 ||
+                   px_buildbox_here(box, "compiling the packages", c->e) < 0 || show_python(c, box) < 0
+               ? -1 : px_buildbox_show(box, out, OUT, true, c->e);
 }
 
-static int run_box(const struct compiling *c, struct px_build_box *box)
+static int run_box(const struct compiling *c, struct px_buildbox *box)
 {
     char script[sizeof compile_script + 1] = {0};
     memcpy(script, compile_script, sizeof compile_script);
     const char *const argv[] = {c->python->program, "-s", "-S", "-W", "ignore", "-c", script, PX_INSIDE_PACKAGES, OUT,
                                 NULL};
     if ((c->base ? prepare_base(c, box) : prepare_here(c, box)) < 0 ||
-        px_build_box_show(box, c->modules, PX_INSIDE_PACKAGES, false, c->e) < 0 ||
-        px_build_box_env(box, "PYTHONHASHSEED", "0", c->e) < 0 ||
-        px_build_box_env(box, "LC_ALL", "C.UTF-8", c->e) < 0 ||
+        px_buildbox_show(box, c->modules, PX_INSIDE_PACKAGES, false, c->e) < 0 ||
+        px_buildbox_env(box, "PYTHONHASHSEED", "0", c->e) < 0 ||
+        px_buildbox_env(box, "LC_ALL", "C.UTF-8", c->e) < 0 ||
         px_policy_set(box->policy, "file-size", "64m", c->e) < 0 || px_policy_set(box->policy, "disk", "8g", c->e) < 0)
         return -1;
-    return px_build_box_run(box, argv, c->e);
+    return px_buildbox_run(box, argv, c->e);
 }
 
 static int compile(const struct compiling *c)
 {
-    struct px_build_box box = {.out_fd = -EBADF};
+    struct px_buildbox box = {.out_fd = -EBADF};
     if (c->s->progress.tell)
         c->s->progress.tell(c->s->progress.user, "compiling the packages", 0, 0);
     int r = run_box(c, &box);
-    px_build_box_done(&box);
+    px_buildbox_done(&box);
     return r;
 }
 
@@ -143,7 +143,7 @@ static int take_file(const struct compiling *c, int to, const char *package, con
     px_auto_fd int from = open_left(c, package, module);
     if (from < 0)
         return from == -ENOENT ? 0 : from;
-    int r = px_paths_make(to, dir);
+    int r = px_wheel_paths_make(to, dir);
     if (r < 0)
         return r;
     (void)px_sys(SYS_unlinkat, to, path, 0);
@@ -156,11 +156,11 @@ static int take_file(const struct compiling *c, int to, const char *package, con
 static int take_package(const struct compiling *c, const struct px_env_package *p, const char *package, int to)
 {
     struct px_paths files = {0};
-    int r = to < 0 ? to : px_paths_list(to, ".", &files);
+    int r = to < 0 ? to : px_wheel_paths_list(to, ".", &files);
     for (size_t i = 0; r == 0 && i < files.count; i++)
         if (px_starts_with(files.items[i], "site-packages/"))
             r = take_file(c, to, package, files.items[i]);
-    px_paths_done(&files);
+    px_wheel_paths_done(&files);
     return r < 0 ? px_fail(c->e, PX_E_STORE_WRITE, r, "cannot keep the byte code of %s", p->name) : 0;
 }
 
@@ -204,7 +204,7 @@ int px_env_compile(struct px_sandbox *s, const struct px_env *env, const struct 
     if (env->count == 0 || env->runtime->minor < FIRST_MINOR)
         return 0;
     (void)px_fmt(words, sizeof words, "compile %s", env->profile.hex);
-    if (px_build_path(part, "store/pkg-builds", packages, sizeof packages, e) < 0 || begin_room(&c, words, &room) < 0)
+    if (px_buildbox_path(part, "store/pkg-builds", packages, sizeof packages, e) < 0 || begin_room(&c, words, &room) < 0)
         return -1;
     int r = compile_part(&c, env, part);
     px_tree_drop(room);
@@ -232,14 +232,14 @@ static int fill_code(struct compiling *c, const struct px_env_package *p, int ro
     char words[128], modules[PATH_MAX];
     if (px_tree_open(c->s->store, &p->tree, &from, c->e) < 0)
         return -1;
-    int r = px_paths_make(root, PX_CODE_PACKAGE);
+    int r = px_wheel_paths_make(root, PX_CODE_PACKAGE);
     px_auto_fd int to = r < 0 ? r : px_open_beneath(root, PX_CODE_PACKAGE, O_RDONLY | O_DIRECTORY, 0);
     r = to < 0 ? to : px_env_link_files(from, to);
     if (r < 0)
         return px_fail(c->e, PX_E_STORE_WRITE, r, "cannot lay out the package %s", p->name);
     (void)px_fmt(words, sizeof words, "compile here %s", p->build.hex);
     c->modules = modules;
-    if (px_build_path(to, "", modules, sizeof modules, c->e) < 0 || begin_room(c, words, &room) < 0)
+    if (px_buildbox_path(to, "", modules, sizeof modules, c->e) < 0 || begin_room(c, words, &room) < 0)
         return -1;
     r = compile(c) < 0 ? -1 : take_package(c, p, "", to);
     px_tree_drop(room);

@@ -43,7 +43,7 @@ void px_env_done(struct px_env *env)
 int px_env_runtime(struct px_env_work *w, struct px_err *e)
 {
     const char *base = w->ask->base ? w->ask->base : "debian-12";
-    w->runtime = w->ask->python ? w->ask->python : px_python_find(base);
+    w->runtime = w->ask->python ? w->ask->python : px_env_python_find(base);
     if (!w->runtime) {
         (void)px_fail(e, PX_E_BASE, 0, "px does not know which Python the base '%.100s' has", base);
         return px_fix(
@@ -54,7 +54,7 @@ int px_env_runtime(struct px_env_work *w, struct px_err *e)
                                .libc_major = w->runtime->libc_major,
                                .libc_minor = w->runtime->libc_minor,
                                .machine = w->runtime->machine};
-    px_python_abi(w->runtime, w->abi, sizeof w->abi);
+    px_env_python_abi(w->runtime, w->abi, sizeof w->abi);
     return 0;
 }
 
@@ -90,7 +90,7 @@ int px_env_select(const struct px_env_work *w, struct px_chosen **ret_list, size
     };
     if (list_groups(w->ask->manifest, &groups, e) < 0)
         return -1;
-    return px_pins_select(w->ask->pins, &env, &w->tags, groups, ret_list, ret_count, e);
+    return px_lock_select(w->ask->pins, &env, &w->tags, groups, ret_list, ret_count, e);
 }
 
 static int make_packages(struct px_env_work *w, struct px_env *env, struct px_err *e)
@@ -144,19 +144,19 @@ static int put_profile(struct px_sandbox *s, struct px_env *env, struct px_err *
                                        .count = env->count,
                                        .env = env->variables,
                                        .project = env->project};
-    return px_profile_put(s->store, &profile, &env->profile, e);
+    return px_env_profile_put(s->store, &profile, &env->profile, e);
 }
 
 static int find_variables(const struct px_env_ask *ask, json_t **ret_variables, struct px_err *e)
 {
     const char *more = ask->depth ? NULL : getenv("PX_PROFILE_ENV_VARS");
-    return px_profile_env(ask->manifest ? &ask->manifest->env : NULL, more, ret_variables, e);
+    return px_env_profile_env(ask->manifest ? &ask->manifest->env : NULL, more, ret_variables, e);
 }
 
 static int name_profile(struct px_env_work *w, struct px_env *env, struct px_err *e)
 {
     if (find_variables(w->ask, &env->variables, e) < 0 ||
-        px_python_put(w->s->store, w->runtime, &env->runtime_oid, e) < 0)
+        px_env_python_put(w->s->store, w->runtime, &env->runtime_oid, e) < 0)
         return -1;
     env->project = json_incref(w->ask->project);
     return put_profile(w->s, env, e);
@@ -331,7 +331,7 @@ int px_env_hold(struct px_sandbox *s, struct px_env *env, struct px_err *e)
 static bool has_tree(struct px_sandbox *s, const json_t *text, bool known)
 {
     struct px_oid id;
-    return px_oid_parse(json_string_value(text), false, &id) == 0 &&
+    return px_hash_oid_parse(json_string_value(text), false, &id) == 0 &&
            (known ? px_tree_known(s->store, &id) : px_tree_has(s->store, &id));
 }
 
@@ -394,7 +394,7 @@ int px_env_check(struct px_sandbox *s, const char *profile, const struct px_env_
     char path[PATH_MAX];
     struct px_oid id;
     const char *store = px_store_path(s->store);
-    if (px_oid_parse(profile, false, &id) < 0 ||
+    if (px_hash_oid_parse(profile, false, &id) < 0 ||
         px_fmt(path, sizeof path, "%.*s/envs/%s/manifest.json", (int)(strlen(store) - strlen("/store")), store,
                id.hex) < 0 ||
         access(path, R_OK) < 0)
@@ -424,7 +424,7 @@ static int has_chosen(struct px_env_work *w, const struct px_env *env, const str
 {
     const struct px_env_package *p = find_package(env, c);
     if (!p || !px_equal(p->version, c->pin->version) ||
-        (c->file && *c->file->sha256.hex && !px_oid_equal(&c->file->sha256, &p->sha256)))
+        (c->file && *c->file->sha256.hex && !px_hash_oid_equal(&c->file->sha256, &p->sha256)))
         return 0;
     return px_env_package_fits(w, p, e);
 }
@@ -463,8 +463,8 @@ static int take_record(const json_t *record, struct px_env *env)
     json_t *variables = json_object_get(record, "env_vars"), *project = json_object_get(record, "project");
     size_t i;
     if (!json_is_array(packages) || !json_is_object(variables) || (project && !json_is_object(project)) ||
-        px_oid_parse(px_document_text(record, "runtime_oid"), false, &env->runtime_oid) < 0 ||
-        px_oid_parse(px_document_text(record, "tree"), false, &env->tree) < 0)
+        px_hash_oid_parse(px_document_text(record, "runtime_oid"), false, &env->runtime_oid) < 0 ||
+        px_hash_oid_parse(px_document_text(record, "tree"), false, &env->tree) < 0)
         return -EINVAL;
     env->variables = json_incref(variables);
     env->project = json_incref(project);
@@ -487,7 +487,7 @@ int px_env_load(struct px_sandbox *s, const char *profile, const struct px_pytho
     struct px_env_work w = {.s = s, .ask = &ask};
     struct px_env env = {.cached = true};
     struct px_err damaged = {0};
-    if (px_oid_parse(profile, false, &env.profile) < 0)
+    if (px_hash_oid_parse(profile, false, &env.profile) < 0)
         return 1;
     if (px_env_runtime(&w, e) < 0)
         return -1;

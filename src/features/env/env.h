@@ -23,7 +23,7 @@
 struct px_err;
 struct px_json;
 struct px_manifest;
-struct px_pins;
+struct px_lock;
 struct px_sandbox;
 
 #define PX_ENV_OTHER_FILE "other_file"          /* the reason where a file was found that the lock does not name */
@@ -33,7 +33,7 @@ enum { PX_ENV_LAYOUT = 2 };     /* of the directory; part of its tree's id, not 
 /* Who finds packages for requirements: what the build of a source archive asks for is known only when it is unpacked. */
 struct px_names;
 struct px_env_finder {
-    int (*find)(void *user, const struct px_names *requirements, struct px_pins *ret_pins, struct px_err *e);
+    int (*find)(void *user, const struct px_names *requirements, struct px_lock *ret_pins, struct px_err *e);
     void *user;
 };
 
@@ -46,7 +46,7 @@ struct px_env_root {
 
 struct px_env_ask {
     const struct px_manifest *manifest;         /* for its variables and groups; NULL: none */
-    const struct px_pins *pins;
+    const struct px_lock *pins;
     json_t *project;            /* the project's own packages (layout/own.h); NULL: none */
     const char *project_dir;    /* absolute: what paths in the lock begin at; NULL: none are allowed */
     const char *base;           /* "debian-12" */
@@ -55,7 +55,7 @@ struct px_env_ask {
     bool frozen;                /* every file has to have a hash in the lock */
     bool offline;               /* nothing is fetched */
     const struct px_env_finder *finder;         /* NULL: none */
-    const struct px_pins *builds;               /* the lock that says what builds are given; NULL: none does */
+    const struct px_lock *builds;               /* the lock that says what builds are given; NULL: none does */
     const char *capabilities;   /* for source archives, separated by blanks; NULL: what the manifest and the pins ask for */
     struct px_env_root *root;   /* kept by the caller, empty at first; NULL: none */
     unsigned depth;             /* 0: of a project; 1: of what it builds; and so on */
@@ -144,7 +144,7 @@ int px_env_ship(struct px_sandbox *s, const struct px_names *needed, const struc
  * NULL: the lock alone, as the base would select from it. Names point into the manifest and the env. PX901: a wish for
  * something that px does not know. */
 struct px_inferred;
-int px_env_infer(const struct px_manifest *manifest, const struct px_pins *pins, const struct px_python *python,
+int px_env_infer(const struct px_manifest *manifest, const struct px_lock *pins, const struct px_python *python,
                  const struct px_env *env, struct px_inferred *ret_inferred, struct px_err *e);
 /* The same as JSON for people and machines: [{"capability","source","detail","counts","set_aside"?}...]. */
 void px_env_explain(const struct px_inferred *inferred, struct px_json *j, const char *name);

@@ -90,7 +90,7 @@ static bool is_wheel(const char *file)
 
 bool px_infer_counts(const char *canonical_name, const char *file)
 {
-    const struct px_dist *dist = px_dist_find(canonical_name);
+    const struct px_dist *dist = px_tables_dist_find(canonical_name);
     if (!dist || dist->how == PX_DIST_NOTHING)
         return false;
     bool built = !file || !is_wheel(file);
@@ -102,7 +102,7 @@ bool px_infer_counts(const char *canonical_name, const char *file)
 /* What does not count is said too, where somebody who knows the package would look for it. */
 static int look_at_lock(struct making *m, const struct px_infer_package *p)
 {
-    const struct px_dist *dist = px_dist_find(p->name);
+    const struct px_dist *dist = px_tables_dist_find(p->name);
     bool counts = px_infer_counts(p->name, p->file);
     size_t first = m->out->count;
     if (!counts && (!dist || dist->how == PX_DIST_BUILD || dist->how == PX_DIST_NOTHING || dist->wheel != PX_DIST_BUNDLES))
@@ -117,8 +117,8 @@ static int look_at_libraries(struct making *m, const struct px_infer_package *p)
 {
     int r = 0;
     for (size_t i = 0; r == 0 && p->needed && i < p->needed_count; i++) {
-        const struct px_soname *row = px_soname_find(p->needed[i]);
-        if (row && !px_soname_in(row, m->ask->base))
+        const struct px_soname *row = px_tables_soname_find(p->needed[i]);
+        if (row && !px_tables_soname_in(row, m->ask->base))
             r = add_words(m, row->capability, PX_INFER_CAS, p->name, p->needed[i]);
     }
     return r;
@@ -164,13 +164,13 @@ int px_infer(const struct px_infer_ask *ask, struct px_inferred *ret_inferred)
     if (r == 0)
         r = settle(&out);
     if (r < 0)
-        px_inferred_done(&out);
+        px_infer_done(&out);
     else
         *ret_inferred = out;
     return r;
 }
 
-void px_inferred_done(struct px_inferred *inferred)
+void px_infer_done(struct px_inferred *inferred)
 {
     free(inferred->reasons);
     *inferred = (struct px_inferred){0};

@@ -50,7 +50,7 @@ struct px_inferred {
 
 /* 0, -ENOMEM, -E2BIG. */
 int px_infer(const struct px_infer_ask *ask, struct px_inferred *ret_inferred);
-void px_inferred_done(struct px_inferred *inferred);
+void px_infer_done(struct px_inferred *inferred);
 /* Whether the lock's naming of a package counts: one whose wheels bring their libraries counts only when it is built
  * here, or comes as a wheel that was built for one system (linux_x86_64). */
 bool px_infer_counts(const char *canonical_name, const char *file);

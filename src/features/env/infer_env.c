@@ -74,7 +74,7 @@ static int from_lock(const struct px_env_ask *ask, struct px_infer_package **ret
     return 0;
 }
 
-int px_env_infer(const struct px_manifest *manifest, const struct px_pins *pins, const struct px_python *python,
+int px_env_infer(const struct px_manifest *manifest, const struct px_lock *pins, const struct px_python *python,
                  const struct px_env *env, struct px_inferred *ret_inferred, struct px_err *e)
 {
     const struct px_env_ask lock = {.manifest = manifest, .pins = pins, .python = python};
@@ -121,18 +121,18 @@ static void add_words(struct names *n, const char *words)
 
 static void add_known(struct names *n, const char *package)
 {
-    const struct px_dist *dist = px_dist_find(package);
+    const struct px_dist *dist = px_tables_dist_find(package);
     add_words(n, dist ? dist->capabilities : "");
 }
 
-static int add_inferred(struct names *n, const struct px_env_ask *ask, const struct px_pins *pins, struct px_err *e)
+static int add_inferred(struct names *n, const struct px_env_ask *ask, const struct px_lock *pins, struct px_err *e)
 {
     struct px_inferred inferred = {0};
     if (px_env_infer(ask->manifest, pins, ask->python, NULL, &inferred, e) < 0)
         return -1;
     for (size_t i = 0; i < inferred.effective_count; i++)
         add_words(n, inferred.effective[i]);
-    px_inferred_done(&inferred);
+    px_infer_done(&inferred);
     return 0;
 }
 
@@ -162,15 +162,15 @@ int px_env_needs(const struct px_env_ask *ask, const char *name, char **ret_word
 int px_env_needs_of(const struct px_env_ask *ask, const struct px_names *requirements, char **ret_words,
                     struct px_err *e)
 {
-    const struct px_pins none = {0};
+    const struct px_lock none = {0};
     struct names names = {.count = 0};
     if (add_inferred(&names, ask, &none, e) < 0)
         return -1;
     for (size_t i = 0; i < requirements->count; i++) {
         struct px_requirement q;
         char name[256];
-        if (px_requirement_parse(requirements->items[i], &q) == 0 &&
-            px_package_name(q.name, q.name_length, name, sizeof name) == 0)
+        if (px_marker_requirement_parse(requirements->items[i], &q) == 0 &&
+            px_marker_package_name(q.name, q.name_length, name, sizeof name) == 0)
             add_known(&names, name);
     }
     return join(&names, ret_words, e);

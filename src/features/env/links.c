@@ -35,13 +35,13 @@ static int open_file(int dir, const char *name)
     return px_open_beneath(dir, name, O_RDONLY | O_NONBLOCK, 0);
 }
 
-static bool is_of_pin(const char *file, const struct px_pin *pin)
+static bool is_of_pin(const char *file, const struct px_lock_pin *pin)
 {
     struct px_wheel_name parts;
     struct px_version a, b;
     char name[256];
-    return px_wheel_parse(file, &parts) == 0 &&
-           px_package_name(parts.name, parts.name_length, name, sizeof name) == 0 && px_equal(name, pin->name) &&
+    return px_tags_wheel_parse(file, &parts) == 0 &&
+           px_marker_package_name(parts.name, parts.name_length, name, sizeof name) == 0 && px_equal(name, pin->name) &&
            px_version_parse(parts.version, parts.version_length, &a) == 0 &&
            px_version_parse(pin->version, strlen(pin->version), &b) == 0 && px_version_compare(&a, &b) == 0;
 }
@@ -53,10 +53,10 @@ static int is_locked(const struct search *s, int fd)
     uint64_t size;
     if (s->chosen->pin->file_count == 0)
         return 1;
-    if (px_seen_file(s->w->s->store, fd, &oid, &size, s->e) < 0)
+    if (px_hash_cache_file(s->w->s->store, fd, &oid, &size, s->e) < 0)
         return -1;
     for (size_t i = 0; i < s->chosen->pin->file_count; i++)
-        if (px_oid_equal(&s->chosen->pin->files[i].sha256, &oid))
+        if (px_hash_oid_equal(&s->chosen->pin->files[i].sha256, &oid))
             return 1;
     return 0;
 }

@@ -40,14 +40,14 @@ static const char *capability_of(enum kind kind, const char *name)
     const struct px_soname *row;
     switch (kind) {
     case LIBRARY:
-        row = px_soname_find(name);
-        return row && !px_soname_in(row, "debian-13") ? row->capability : NULL;       /* the one with fewer */
+        row = px_tables_soname_find(name);
+        return row && !px_tables_soname_in(row, "debian-13") ? row->capability : NULL;       /* the one with fewer */
     case FLAG:
-        row = px_soname_of_flag(name);
+        row = px_tables_soname_of_flag(name);
         return row ? row->capability : NULL;
-    case HEADER: return px_header_capability(name);
-    case PROGRAM: return px_probe_capability(PX_PROBE_PROGRAM, name);
-    case MODULE: return px_probe_capability(PX_PROBE_PKG_CONFIG, name);
+    case HEADER: return px_tables_header_capability(name);
+    case PROGRAM: return px_tables_probe_capability(PX_PROBE_PROGRAM, name);
+    case MODULE: return px_tables_probe_capability(PX_PROBE_PKG_CONFIG, name);
     }
     return NULL;
 }
@@ -55,7 +55,7 @@ static const char *capability_of(enum kind kind, const char *name)
 /* Libraries and programs that are run come with a capability itself, everything else with its development packages. */
 static bool is_for_building(enum kind kind, const char *name)
 {
-    return kind == PROGRAM ? px_probe_capability(PX_PROBE_TOOL, name) != NULL : kind != LIBRARY;
+    return kind == PROGRAM ? px_tables_probe_capability(PX_PROBE_TOOL, name) != NULL : kind != LIBRARY;
 }
 
 /* The name between `from` and `to`: the last word where nothing stands before it ("sh: 1: pg_config: not found"). */
@@ -87,7 +87,7 @@ static bool match_line(const char *line, size_t length, size_t pattern, struct p
     return true;
 }
 
-bool px_message_missing(const char *text, size_t length, struct px_missing *ret_missing)
+bool px_messages_missing(const char *text, size_t length, struct px_missing *ret_missing)
 {
     const char *end = text + length;
     struct px_missing found = {.capability = NULL};

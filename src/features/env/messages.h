@@ -16,4 +16,4 @@ struct px_missing {
 };
 
 /* The first known thing that is missing, from the start of the text's last part; false if there is none. */
-bool px_message_missing(const char *text, size_t length, struct px_missing *ret_missing);
+bool px_messages_missing(const char *text, size_t length, struct px_missing *ret_missing);

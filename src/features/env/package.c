@@ -85,13 +85,13 @@ static int put_build(struct px_env_work *w, struct px_env_package *p, const stru
 /* What a source archive becomes hangs on what it is built with, as far as that is known before. */
 static int key_of_build(struct px_env_work *w, const struct px_env_package *p, json_t *key)
 {
-    const struct px_pins *lock = w->ask->builds;
+    const struct px_lock *lock = w->ask->builds;
     struct px_oid builds;
     if (json_object_set_new(key, "capabilities", json_string(p->capabilities)) < 0)
         return -1;
     if (!lock || lock->build_count == 0)
         return 0;
-    return px_pins_builds_id(lock, &builds) < 0 ? -1 : json_object_set_new(key, "builds", json_string(builds.hex));
+    return px_lock_builds_id(lock, &builds) < 0 ? -1 : json_object_set_new(key, "builds", json_string(builds.hex));
 }
 
 static int key_of(struct px_env_work *w, const struct px_env_package *p, struct px_oid *ret_key, struct px_err *e)
@@ -107,7 +107,7 @@ static int key_of(struct px_env_work *w, const struct px_env_package *p, struct 
 int px_env_package_fits(struct px_env_work *w, const struct px_env_package *p, struct px_err *e)
 {
     struct px_oid key;
-    return key_of(w, p, &key, e) < 0 ? -1 : px_oid_equal(&key, &p->tree);
+    return key_of(w, p, &key, e) < 0 ? -1 : px_hash_oid_equal(&key, &p->tree);
 }
 
 /* ---- what is known about it ---- */
@@ -157,11 +157,11 @@ static int recall(struct px_env_work *w, struct px_env_package *p, struct px_err
         px_document_read(px_buf_text(&text), text.len, "the record of a package", PX_E_RECORD, &about, e) < 0)
         return -1;
     const char *options = px_document_text(about, "build_options_hash");
-    if (options && options[0] && px_oid_parse(options, false, &p->options) < 0)
+    if (options && options[0] && px_hash_oid_parse(options, false, &p->options) < 0)
         return px_fail(e, PX_E_RECORD, 0, "the record of the package %s is not what px writes", p->name);
     p->has_pth = json_is_true(json_object_get(about, "pth"));
     p->tools = json_incref(json_object_get(about, "tools"));
-    if (px_oid_parse(px_document_text(about, "pkg_build_oid"), false, &p->build) < 0 ||
+    if (px_hash_oid_parse(px_document_text(about, "pkg_build_oid"), false, &p->build) < 0 ||
         texts_from(json_object_get(about, "needed"), &p->needed, &p->needed_count) < 0 ||
         texts_from(json_object_get(about, "scripts"), &p->scripts, &p->script_count) < 0)
         return px_fail(e, PX_E_RECORD, 0, "the record of the package %s is not what px writes", p->name);
@@ -194,12 +194,12 @@ int px_env_package_read(const json_t *object, struct px_env_package *ret_package
                                .wheel = json_is_true(json_object_get(object, "wheel")),
                                .has_pth = json_is_true(json_object_get(object, "pth"))};
     const char *options = px_document_text(object, "build_options_hash"), *code = px_document_text(object, "code");
-    if (!p.name || !p.version || !p.file || !p.wheel == !p.capabilities || !options || (*options && px_oid_parse(options, false, &p.options) < 0) ||
-        px_oid_parse(px_document_text(object, "sha256"), false, &p.sha256) < 0 ||
-        px_oid_parse(px_document_text(object, "source_oid"), false, &p.source) < 0 ||
-        px_oid_parse(px_document_text(object, "pkg_build_oid"), false, &p.build) < 0 ||
-        px_oid_parse(px_document_text(object, "tree"), false, &p.tree) < 0 ||
-        (code && px_oid_parse(code, false, &p.code) < 0) ||
+    if (!p.name || !p.version || !p.file || !p.wheel == !p.capabilities || !options || (*options && px_hash_oid_parse(options, false, &p.options) < 0) ||
+        px_hash_oid_parse(px_document_text(object, "sha256"), false, &p.sha256) < 0 ||
+        px_hash_oid_parse(px_document_text(object, "source_oid"), false, &p.source) < 0 ||
+        px_hash_oid_parse(px_document_text(object, "pkg_build_oid"), false, &p.build) < 0 ||
+        px_hash_oid_parse(px_document_text(object, "tree"), false, &p.tree) < 0 ||
+        (code && px_hash_oid_parse(code, false, &p.code) < 0) ||
         texts_from(json_object_get(object, "needed"), &p.needed, &p.needed_count) < 0 ||
         texts_from(json_object_get(object, "scripts"), &p.scripts, &p.script_count) < 0) {
         px_env_package_done(&p);
@@ -215,7 +215,7 @@ static int list_tree(struct px_env_work *w, const struct px_oid *tree, struct px
     if (px_tree_open(w->s->store, tree, &root, e) < 0)
         return -1;
     px_auto_fd int dir = px_open_beneath(root, ".", O_RDONLY | O_DIRECTORY, 0);
-    return px_tree_list(dir, NULL, ret_listing, e);
+    return px_listing_tree(dir, NULL, ret_listing, e);
 }
 
 /* The object goes with a collection that comes between; it is small, and made again from what is known. */
@@ -249,10 +249,10 @@ static bool is_pth(const char *path)
 static int look_for_names(struct px_env_package *p, int root, struct px_err *e)
 {
     struct px_paths bin = {0}, site = {0};
-    int r = px_paths_list(root, "bin", &bin);
+    int r = px_wheel_paths_list(root, "bin", &bin);
     r = r == -ENOENT ? 0 : r;
     if (r == 0)
-        r = px_paths_list(root, "site-packages", &site);
+        r = px_wheel_paths_list(root, "site-packages", &site);
     for (size_t i = 0; r == 0 && i < site.count; i++)
         p->has_pth |= is_pth(site.items[i]);
     p->scripts = r == 0 ? calloc(bin.count + 1, sizeof *p->scripts) : NULL;
@@ -261,8 +261,8 @@ static int look_for_names(struct px_env_package *p, int root, struct px_err *e)
             p->scripts[p->script_count++] = bin.items[i];
             bin.items[i] = NULL;
         }
-    px_paths_done(&bin);
-    px_paths_done(&site);
+    px_wheel_paths_done(&bin);
+    px_wheel_paths_done(&site);
     return r < 0 || !p->scripts ? px_fail(e, PX_E_BUILD, r < 0 ? r : ENOMEM, "cannot look at the files of %s", p->name)
                                 : 0;
 }
@@ -274,13 +274,13 @@ static int unpack_wheel(struct px_env_work *w, const struct px_env_package *p, i
 {
     const struct px_wheel_ask ask = {file_name, p->name, p->version};
     struct px_unpacked done;
-    int r = px_paths_make(root, "site-packages");
+    int r = px_wheel_paths_make(root, "site-packages");
     px_auto_fd int site = r < 0 ? r : px_open_beneath(root, "site-packages", O_RDONLY | O_DIRECTORY, 0);
     if (site < 0)
         return px_fail(e, PX_E_STORE_WRITE, site, "cannot make the tree of %s", p->name);
     if (px_layer_unzip(fd, size, site, NULL, w->s->progress, &done, e) < 0)
         return -1;
-    if (expect && !px_oid_equal(&done.packed, expect))
+    if (expect && !px_hash_oid_equal(&done.packed, expect))
         return px_fail(e, PX_E_OBJECT, 0, "the archive of %s in the store is not what it is called", p->name);
     return px_wheel_install(root, &ask, e);
 }
@@ -318,7 +318,7 @@ static int build(struct px_env_work *w, struct px_env_package *p, const struct p
     struct px_listing listing;
     int root = px_tree_build_fd(tree);
     if (note_tools(p, t, e) < 0 || install(w, p, t, root, e) < 0 || look_for_libraries(p, root, e) < 0 ||
-        look_for_names(p, root, e) < 0 || px_tree_list(root, NULL, &listing, e) < 0 ||
+        look_for_names(p, root, e) < 0 || px_listing_tree(root, NULL, &listing, e) < 0 ||
         put_build(w, p, &listing, e) < 0 || (write_about(p, &about) < 0 && no_memory(e) < 0)) {
         px_tree_drop(tree);
         return -1;
@@ -376,7 +376,7 @@ static int list_anew(struct px_env_work *w, const struct px_env_package *p, cons
     if (px_tree_begin(w->s->store, &id, &room, e) < 0)
         return -1;
     int root = px_tree_build_fd(room);
-    int r = install(w, p, t, root, e) < 0 || px_tree_list(root, NULL, ret_listing, e) < 0 ? -1 : 0;
+    int r = install(w, p, t, root, e) < 0 || px_listing_tree(root, NULL, ret_listing, e) < 0 ? -1 : 0;
     px_tree_drop(room);
     return r;
 }
@@ -398,7 +398,7 @@ static int compare_build(struct px_env_work *w, const struct px_env_package *p, 
     struct px_listing first, second;
     if (list_tree(w, &p->tree, &first, e) < 0 || build_aside(w, p, &second, e) < 0)
         return -1;
-    if (px_oid_equal(&first.oid, &second.oid))
+    if (px_hash_oid_equal(&first.oid, &second.oid))
         return 0;
     (void)px_fail(e, PX_E_SANDBOX_FORMAT, 0, "%s %s, %s once more, is not what it was", p->name, p->version,
                   p->wheel ? "unpacked" : "built from its source");

@@ -63,17 +63,17 @@ int px_env_link_files(int from, int to)
 {
     struct px_paths files = {0};
     char dir[PX_WHEEL_PATH_MAX], last[PX_WHEEL_PATH_MAX] = "";
-    int r = px_paths_list(from, ".", &files);
+    int r = px_wheel_paths_list(from, ".", &files);
     for (size_t i = 0; r == 0 && i < files.count; i++) {
         const char *end = strrchr(files.items[i], '/');
         (void)px_fmt(dir, sizeof dir, "%.*s", end ? (int)(end - files.items[i]) : 0, files.items[i]);
         if (!px_equal(dir, last))
-            r = px_paths_make(to, dir);
+            r = px_wheel_paths_make(to, dir);
         memcpy(last, dir, sizeof last);
         if (r == 0)
             r = link_file(from, to, files.items[i]);
     }
-    px_paths_done(&files);
+    px_wheel_paths_done(&files);
     return r;
 }
 
@@ -84,7 +84,7 @@ static int add_package(struct px_sandbox *s, const struct px_env_package *p, int
     if (px_tree_open(s->store, &p->tree, &from, e) < 0)
         return -1;
     (void)px_fmt(path, sizeof path, "store/pkg-builds/%s", p->tree.hex);
-    int r = px_paths_make(root, path);
+    int r = px_wheel_paths_make(root, path);
     px_auto_fd int to = r < 0 ? r : px_open_beneath(root, path, O_RDONLY | O_DIRECTORY, 0);
     r = to < 0 ? to : px_env_link_files(from, to);
     return r < 0 ? px_fail(e, PX_E_STORE_WRITE, r, "cannot lay out the package %s", p->name) : 0;
@@ -92,9 +92,9 @@ static int add_package(struct px_sandbox *s, const struct px_env_package *p, int
 
 static int fill(struct px_sandbox *s, const struct px_env *env, const struct px_base *base, int root, struct px_err *e)
 {
-    int r = px_paths_make(root, "env");
+    int r = px_wheel_paths_make(root, "env");
     if (r == 0)
-        r = px_paths_make(root, "store/pkg-builds");
+        r = px_wheel_paths_make(root, "store/pkg-builds");
     px_auto_fd int dir = r < 0 ? r : px_open_beneath(root, "env", O_RDONLY | O_DIRECTORY, 0);
     if (dir < 0)
         return px_fail(e, PX_E_STORE_WRITE, dir, "cannot lay out the environment");
@@ -124,7 +124,7 @@ static int recall(struct px_sandbox *s, const struct px_oid *tree, struct px_lay
     if (px_tree_about(s->store, tree, &text, e) < 0 ||
         px_document_read(px_buf_text(&text), text.len, "the record of an environment", PX_E_RECORD, &about, e) < 0)
         return -1;
-    if (px_layer_from_json(json_object_get(about, "layer"), ret_layer) < 0)
+    if (px_catalog_layer_from_json(json_object_get(about, "layer"), ret_layer) < 0)
         return px_fail(e, PX_E_RECORD, 0, "the record of the tree %s is not what px writes", tree->hex);
     return 0;
 }
@@ -162,7 +162,7 @@ static int pack_again(struct px_sandbox *s, const struct px_env *env, const stru
     const struct px_layer before = part->layer;
     if ((force ? pack_anew(s, env, base, part, compression, e) : pack_tree(s, part, compression, e)) < 0)
         return -1;
-    if (px_oid_equal(&part->layer.diff_id, &before.diff_id))
+    if (px_hash_oid_equal(&part->layer.diff_id, &before.diff_id))
         return 0;
     (void)px_fail(e, PX_E_SANDBOX_FORMAT, 0, "the files of the environment %s are not what they were when it was made",
                   part->tree.hex);
@@ -191,7 +191,7 @@ static int make(struct px_sandbox *s, const struct px_env *env, const struct px_
         return -1;
     }
     px_auto(px_document) json_t *about =
-        json_pack("{sssoss}", "kind", "env-part", "layer", px_layer_json(&part->layer), "profile_oid", env->profile.hex);
+        json_pack("{sssoss}", "kind", "env-part", "layer", px_catalog_layer_json(&part->layer), "profile_oid", env->profile.hex);
     if (!about || px_canonical(about, &text) < 0) {
         px_tree_drop(build);
         return no_memory(e);

@@ -66,7 +66,7 @@ static json_t *order_json(const struct px_profile *p)
     return list;
 }
 
-int px_profile_payload(const struct px_profile *profile, struct px_buf *out)
+int px_env_profile_payload(const struct px_profile *profile, struct px_buf *out)
 {
     px_auto(px_document) json_t *env = profile->env ? json_deep_copy(profile->env) : json_object();
     px_auto(px_document) json_t *payload =
@@ -78,10 +78,10 @@ int px_profile_payload(const struct px_profile *profile, struct px_buf *out)
     return px_canonical(payload, out);
 }
 
-int px_profile_put(struct px_store *store, const struct px_profile *profile, struct px_oid *ret_oid, struct px_err *e)
+int px_env_profile_put(struct px_store *store, const struct px_profile *profile, struct px_oid *ret_oid, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(PAYLOAD_MAX);
-    int r = px_profile_payload(profile, &text);
+    int r = px_env_profile_payload(profile, &text);
     if (r < 0)
         return px_fail(e, r == -EINVAL ? PX_E_INTERNAL : PX_E_MEMORY, r,
                        "the profile of the environment cannot be written");
@@ -97,7 +97,7 @@ static bool is_variable(const char *name)
     return name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
 }
 
-bool px_profile_is_own(const char *variable)
+bool px_env_profile_is_own(const char *variable)
 {
     static const char *const names[] = {"PATH",          "PX_PROJECT_ROOT", "PX_PYTHON", "PX_SANDBOX",
                                         "PX_SANDBOX_ID", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV"};
@@ -113,7 +113,7 @@ static int set_variable(json_t *env, const char *name, const char *value, const 
         (void)px_fail(e, PX_E_MANIFEST, 0, "'%.100s' in %s cannot be a variable of the environment", name, where);
         return px_fix(e, "Use letters, digits and '_' in its name, and a text for its value.");
     }
-    if (px_profile_is_own(name))
+    if (px_env_profile_is_own(name))
         return 0;
     return json_object_set_new(env, name, json_string(value)) < 0
                ? px_fail(e, PX_E_MEMORY, ENOMEM, "the variables of the environment")
@@ -151,7 +151,7 @@ static int sort_variables(json_t **env, struct px_err *e)
     return 0;
 }
 
-int px_profile_env(const struct px_pairs *said, const char *more, json_t **ret_env, struct px_err *e)
+int px_env_profile_env(const struct px_pairs *said, const char *more, json_t **ret_env, struct px_err *e)
 {
     px_auto(px_document) json_t *env = json_object();
     if (!env)
@@ -175,12 +175,12 @@ static const struct px_python pythons[] = {
 #undef PX_PYTHON
 };
 
-const struct px_python *px_python_at(size_t index)
+const struct px_python *px_env_python_at(size_t index)
 {
     return index < PX_COUNT_OF(pythons) ? &pythons[index] : NULL;
 }
 
-const struct px_python *px_python_find(const char *base)
+const struct px_python *px_env_python_find(const char *base)
 {
     for (size_t i = 0; i < PX_COUNT_OF(pythons); i++)
         if (px_equal(pythons[i].base, base))
@@ -188,16 +188,16 @@ const struct px_python *px_python_find(const char *base)
     return NULL;
 }
 
-void px_python_abi(const struct px_python *runtime, char *out, size_t size)
+void px_env_python_abi(const struct px_python *runtime, char *out, size_t size)
 {
     (void)px_fmt(out, size, "cp3%u", runtime->minor);
 }
 
-int px_python_put(struct px_store *store, const struct px_python *runtime, struct px_oid *ret_oid, struct px_err *e)
+int px_env_python_put(struct px_store *store, const struct px_python *runtime, struct px_oid *ret_oid, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(1 << 12);
     char abi[16], platform[64], version[16];
-    px_python_abi(runtime, abi, sizeof abi);
+    px_env_python_abi(runtime, abi, sizeof abi);
     (void)px_fmt(version, sizeof version, "3.%u", runtime->minor);
     (void)px_fmt(platform, sizeof platform, "%s_%u_%u_%s", runtime->musl ? "musllinux" : "manylinux",
                  runtime->libc_major, runtime->libc_minor, runtime->machine);

@@ -41,16 +41,16 @@ struct px_profile {
 };
 
 /* The payload as canonical JSON. 0, -ENOMEM, -EINVAL. */
-int px_profile_payload(const struct px_profile *profile, struct px_buf *out);
+int px_env_profile_payload(const struct px_profile *profile, struct px_buf *out);
 /* Kept in the store; its oid. */
-int px_profile_put(struct px_store *store, const struct px_profile *profile, struct px_oid *ret_oid, struct px_err *e);
+int px_env_profile_put(struct px_store *store, const struct px_profile *profile, struct px_oid *ret_oid, struct px_err *e);
 
 /* [tool.px.env] with `more` over it, a JSON object of texts (PX_PROFILE_ENV_VARS); NULL: nothing more. Names must be
  * such that a shell can set them; those of px's own are left out. The object is the caller's. */
-int px_profile_env(const struct px_pairs *said, const char *more, json_t **ret_env, struct px_err *e);
+int px_env_profile_env(const struct px_pairs *said, const char *more, json_t **ret_env, struct px_err *e);
 
 /* What px sets itself, the same on this machine, in a sandbox and in an image: by these a program finds the environment. */
-bool px_profile_is_own(const char *variable);
+bool px_env_profile_is_own(const char *variable);
 
 /* The Python that an environment is for. */
 struct px_python {
@@ -63,11 +63,11 @@ struct px_python {
     const char *program;        /* in the base: "/usr/bin/python3.11" */
 };
 /* Those of the bases that px knows, the default one's first; NULL past the end. */
-const struct px_python *px_python_at(size_t index);
+const struct px_python *px_env_python_at(size_t index);
 /* NULL: px does not know which Python that base has. */
-const struct px_python *px_python_find(const char *base);
+const struct px_python *px_env_python_find(const char *base);
 /* "cp311". */
-void px_python_abi(const struct px_python *runtime, char *out, size_t size);
+void px_env_python_abi(const struct px_python *runtime, char *out, size_t size);
 /* The runtime object; its oid. It says what extensions are compiled against, not which build of Python it is: that is
  * the base's. */
-int px_python_put(struct px_store *store, const struct px_python *runtime, struct px_oid *ret_oid, struct px_err *e);
+int px_env_python_put(struct px_store *store, const struct px_python *runtime, struct px_oid *ret_oid, struct px_err *e);

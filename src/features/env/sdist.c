@@ -53,13 +53,13 @@ static int make_root(struct px_env_work *w, const struct px_env_package *p, stru
     struct px_base base = {0};
     struct px_capability_set set = {0};
     struct px_capability_layer layer = {0};
-    const struct px_base_row *row = px_base_row_find(w->runtime->base);
+    const struct px_base_row *row = px_bases_find(w->runtime->base);
     if (!row || !row->suite) {
         (void)px_fail(e, PX_E_BUILD, 0, "%s %s comes as a source archive, which px cannot build for the base '%s'",
                       p->name, p->version, w->runtime->base);
         return px_fix(e, "Give a wheel of it by --find-links, or use base = \"debian-12\".");
     }
-    if (take_set(p, &set, e) < 0 || px_base_need(w->s->store, w->runtime->base, &base, e) < 0)
+    if (take_set(p, &set, e) < 0 || px_catalog_base_need(w->s->store, w->runtime->base, &base, e) < 0)
         return -1;
     const struct px_capability_ask ask = {
         .base = &base, .row = row, .set = &set, .compression = PX_COMPRESS_ZSTD, .build = toolchain};
@@ -76,7 +76,7 @@ static int make_root(struct px_env_work *w, const struct px_env_package *p, stru
     }
     free(image);
     px_capability_layer_done(&layer);
-    px_base_done(&base);
+    px_catalog_base_done(&base);
     return r;
 }
 
@@ -151,7 +151,7 @@ int px_sdist_failed(const struct px_env_package *p, struct px_err *e)
     (void)px_fail(e, PX_E_BUILD, 0, "cannot build %s %s from its source", p->name, p->version);
     (void)px_why(e, "%s", why);
     (void)px_detail(e, "reason", PX_ENV_BUILD_FAILED);
-    if (px_message_missing(why, strlen(why), &missing) && !px_env_has_word(p->capabilities, missing.capability))
+    if (px_messages_missing(why, strlen(why), &missing) && !px_env_has_word(p->capabilities, missing.capability))
         return lacks(&missing, e);
     return px_fix(
         e,
@@ -160,7 +160,7 @@ int px_sdist_failed(const struct px_env_package *p, struct px_err *e)
 }
 
 /* Everything that a build could write down of the moment and the machine is the same each time. */
-static int set_variables(struct px_build_box *box, struct px_err *e)
+static int set_variables(struct px_buildbox *box, struct px_err *e)
 {
     static const struct {
         const char *name, *value;
@@ -172,13 +172,13 @@ static int set_variables(struct px_build_box *box, struct px_err *e)
                 {"PYTHONHASHSEED", "0"},
                 {"PYTHONDONTWRITEBYTECODE", "1"}};
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
-        if (px_build_box_env(box, rows[i].name, rows[i].value, e) < 0)
+        if (px_buildbox_env(box, rows[i].name, rows[i].value, e) < 0)
             return -1;
     return 0;
 }
 
 /* Packages are written by anybody: what one can take of the disk is bounded, in one file and in all. */
-static int set_bounds(struct px_build_box *box, bool to_file, struct px_err *e)
+static int set_bounds(struct px_buildbox *box, bool to_file, struct px_err *e)
 {
     return (to_file && px_policy_set(box->policy, "output-limit", "unlimited", e) < 0) ||
                    px_policy_set(box->policy, "file-size", "2g", e) < 0 || px_policy_set(box->policy, "disk", "8g", e) < 0
@@ -186,17 +186,17 @@ static int set_bounds(struct px_build_box *box, bool to_file, struct px_err *e)
                : 0;
 }
 
-static int show_places(struct px_build_box *box, const struct px_tools *t, int scratch, struct px_err *e)
+static int show_places(struct px_buildbox *box, const struct px_tools *t, int scratch, struct px_err *e)
 {
     char in[PATH_MAX], env[PATH_MAX], store[PATH_MAX];
-    if (px_build_path(scratch, "in", in, sizeof in, e) < 0 || px_build_box_show(box, in, "/px/in", false, e) < 0)
+    if (px_buildbox_path(scratch, "in", in, sizeof in, e) < 0 || px_buildbox_show(box, in, "/px/in", false, e) < 0)
         return -1;
     if (!t->own)
         return 0;
     if (px_fmt(env, sizeof env, "%s/env", t->inside) < 0 || px_fmt(store, sizeof store, "%s/store", t->inside) < 0)
         return px_fail(e, PX_E_IO, ENAMETOOLONG, "the path of the store is too long");
-    return px_build_box_show(box, env, PX_INSIDE_ENV, false, e) < 0 ||
-                   px_build_box_show(box, store, PX_INSIDE "/store", false, e) < 0
+    return px_buildbox_show(box, env, PX_INSIDE_ENV, false, e) < 0 ||
+                   px_buildbox_show(box, store, PX_INSIDE "/store", false, e) < 0
                ? -1
                : 0;
 }
@@ -208,22 +208,22 @@ static int run_box(struct px_env_work *w, const struct px_env_package *p, const 
     memcpy(script, sdist_script, sizeof sdist_script);
     (void)px_fmt(python, sizeof python, "%s", t->own ? PX_INSIDE_ENV "/bin/python" : w->runtime->program);
     const char *const argv[] = {python, "-I", "-c", script, stage, p->file, NULL};
-    struct px_build_box box = {.out_fd = -EBADF};
+    struct px_buildbox box = {.out_fd = -EBADF};
     char what[128];
     if (px_tree_path(w->s->store, &t->root, root, sizeof root, e) < 0 ||
-        px_build_path(scratch, "changes", changes, sizeof changes, e) < 0)
+        px_buildbox_path(scratch, "changes", changes, sizeof changes, e) < 0)
         return -1;
     (void)px_fmt(what, sizeof what, "building %.60s %.40s", p->name, p->version);
     if (w->s->progress.tell)
         w->s->progress.tell(w->s->progress.user, what, 0, 0);
-    int r = px_build_box_setup(&box, "building a package", root, changes, e);
+    int r = px_buildbox_setup(&box, "building a package", root, changes, e);
     r = r < 0 ? r : show_places(&box, t, scratch, e);
     r = r < 0 ? r : set_variables(&box, e);
     r = r < 0 ? r : set_bounds(&box, out_fd >= 0, e);
     box.out = out;
     box.out_fd = out_fd;
-    r = r < 0 ? r : px_build_box_run(&box, argv, e);
-    px_build_box_done(&box);
+    r = r < 0 ? r : px_buildbox_run(&box, argv, e);
+    px_buildbox_done(&box);
     return r < 0 ? px_sdist_failed(p, e) : 0;
 }
 

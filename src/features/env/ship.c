@@ -106,7 +106,7 @@ static int read_needs(struct px_sandbox *s, const struct px_env_package *p, stru
     px_auto_fd int site = px_open_beneath(root, "site-packages", O_RDONLY | O_DIRECTORY, 0);
     int r = site < 0 ? site : find_info(site, path, sizeof path);
     if (r == 0)
-        r = px_paths_read(site, path, METADATA_MAX, &text);
+        r = px_wheel_paths_read(site, path, METADATA_MAX, &text);
     if (r == 0)
         r = take_needs(n, &text);
     return r < 0 ? px_fail(e, PX_E_BUILD, r, "cannot read what %s needs", p->name) : 0;
@@ -140,7 +140,7 @@ static int add_extras(struct node *n, const char *list, size_t length)
         if (used <= skip || px_fmt(word, sizeof word, "%.*s", (int)(used - skip), from + skip) < 0)
             continue;
         int a = add_extra(n, word);
-        int b = px_package_name(word, strlen(word), plain, sizeof plain) < 0 ? 0 : add_extra(n, plain);
+        int b = px_marker_package_name(word, strlen(word), plain, sizeof plain) < 0 ? 0 : add_extra(n, plain);
         if (a < 0 || b < 0)
             return -ENOMEM;
         any |= a | b;
@@ -151,7 +151,7 @@ static int add_extras(struct node *n, const char *list, size_t length)
 static struct node *find_node(const struct walk *w, const struct px_requirement *q)
 {
     char name[NAME_BYTES];
-    if (px_package_name(q->name, q->name_length, name, sizeof name) < 0)
+    if (px_marker_package_name(q->name, q->name_length, name, sizeof name) < 0)
         return NULL;
     for (size_t i = 0; i < w->env->count; i++)
         if (px_equal(w->env->packages[i].name, name))
@@ -166,7 +166,7 @@ static int want(const struct walk *w, const char *text, const struct node *by)
     struct px_requirement q;
     char marker[LINE_MAX_BYTES];
     markers.extras = by ? (const char *const *)by->extras : NULL;
-    if (px_requirement_parse(text, &q) < 0 ||
+    if (px_marker_requirement_parse(text, &q) < 0 ||
         px_fmt(marker, sizeof marker, "%.*s", (int)q.marker_length, q.marker ? q.marker : "") < 0 ||
         px_marker_holds(marker, &markers) != 1)
         return 0;

@@ -83,10 +83,10 @@ static int other_file(const struct px_env_package *p, const struct px_oid *expec
 }
 
 /* A lock that gives hashes and no names: one of them, of the bytes that are now in the store. */
-static bool is_one_of(const struct px_pin *pin, const struct px_oid *oid)
+static bool is_one_of(const struct px_lock_pin *pin, const struct px_oid *oid)
 {
     for (size_t i = 0; i < pin->file_count; i++)
-        if (px_oid_equal(&pin->files[i].sha256, oid))
+        if (px_hash_oid_equal(&pin->files[i].sha256, oid))
             return true;
     return pin->file_count == 0;
 }
@@ -169,7 +169,7 @@ static int unreachable(const struct px_env_package *p, const char *url, const ch
 }
 
 /* A lock is written by others: it leads to the user's own index, and nowhere else. */
-static int not_index(const struct px_env_package *p, const char *url, const struct px_fetch_place *place,
+static int not_index(const struct px_env_package *p, const char *url, const struct px_url_place *place,
                      struct px_err *e)
 {
     (void)px_fail(e, PX_E_BUILD, 0, "cannot fetch %s: %.100s is not an index of yours", p->file, place->host);
@@ -185,8 +185,8 @@ static int not_index(const struct px_env_package *p, const char *url, const stru
 static int follow(const struct px_env_package *p, const struct px_fetch_answer *answer, char *url, size_t size,
                   struct px_err *e)
 {
-    struct px_fetch_place from, to;
-    if (px_fetch_place(url, &from) < 0 || px_fetch_place(answer->location, &to) < 0 || (from.tls && !to.tls) ||
+    struct px_url_place from, to;
+    if (px_url_place(url, &from) < 0 || px_url_place(answer->location, &to) < 0 || (from.tls && !to.tls) ||
         (to.loopback && !from.loopback) || px_fmt(url, size, "%s", answer->location) < 0)
         return unreachable(p, url, "it leads to an address that px does not go to", e);
     return 0;
@@ -203,8 +203,8 @@ static int fetch_once(struct px_env_work *w, const struct px_chosen *c, const st
         return px_fail(e, PX_E_LIMIT, 0, "the address of %s is too long", p->file);
     url[strcspn(url, "#")] = '\0';
     for (unsigned n = 0; n <= REDIRECTS_MAX; n++) {
-        struct px_fetch_place place;
-        if (px_fetch_place(url, &place) < 0)
+        struct px_url_place place;
+        if (px_url_place(url, &place) < 0)
             return unreachable(p, url, "only https is used, and http for this machine itself", e);
         if (n == 0 && !px_index_has(w->index, &place))
             return not_index(p, url, &place, e);

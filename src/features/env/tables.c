@@ -42,7 +42,7 @@ static int compare_name(const void *name, const void *row)
     return strcmp(name, *(const char *const *)row);
 }
 
-const struct px_dist *px_dist_find(const char *canonical_name)
+const struct px_dist *px_tables_dist_find(const char *canonical_name)
 {
     return bsearch(canonical_name, dists, PX_COUNT_OF(dists), sizeof dists[0], compare_name);
 }
@@ -54,7 +54,7 @@ static size_t stem_length(const char *soname)
     return so && (so[3] == '\0' || so[3] == '.') ? (size_t)(so - soname) + 3 : 0;
 }
 
-const struct px_soname *px_soname_find(const char *soname)
+const struct px_soname *px_tables_soname_find(const char *soname)
 {
     const struct px_soname *row = bsearch(soname, sonames, PX_COUNT_OF(sonames), sizeof sonames[0], compare_name);
     size_t stem = stem_length(soname);
@@ -64,24 +64,24 @@ const struct px_soname *px_soname_find(const char *soname)
     return row;
 }
 
-bool px_soname_in(const struct px_soname *row, const char *base)
+bool px_tables_soname_in(const struct px_soname *row, const char *base)
 {
     return row->in_base == PX_IN_DEBIAN12 ? !px_equal(base, "debian-13") : row->in_base;
 }
 
-const struct px_soname *px_soname_of_flag(const char *name)
+const struct px_soname *px_tables_soname_of_flag(const char *name)
 {
     char stem[256];
-    return px_fmt(stem, sizeof stem, "lib%s.so", name) < 0 ? NULL : px_soname_find(stem);
+    return px_fmt(stem, sizeof stem, "lib%s.so", name) < 0 ? NULL : px_tables_soname_find(stem);
 }
 
-const char *px_header_capability(const char *header)
+const char *px_tables_header_capability(const char *header)
 {
     const struct row *row = bsearch(header, headers, PX_COUNT_OF(headers), sizeof headers[0], compare_name);
     return row ? row->capability : NULL;
 }
 
-const char *px_probe_capability(enum px_probe_kind kind, const char *name)
+const char *px_tables_probe_capability(enum px_probe_kind kind, const char *name)
 {
     for (size_t i = 0; i < PX_COUNT_OF(probes); i++)
         if ((probes[i].kind == kind || (probes[i].kind == PX_PROBE_TOOL && kind == PX_PROBE_PROGRAM)) &&

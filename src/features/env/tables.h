@@ -24,13 +24,13 @@ enum { PX_IN_DEBIAN12 = 2 };    /* debian-13 has it not */
 enum px_probe_kind { PX_PROBE_PROGRAM, PX_PROBE_PKG_CONFIG, PX_PROBE_TOOL };
 
 /* NULL: not known. */
-const struct px_dist *px_dist_find(const char *canonical_name);
+const struct px_dist *px_tables_dist_find(const char *canonical_name);
 /* The exact name, else any of the same library with another version ("libpq.so.6"). */
-const struct px_soname *px_soname_find(const char *soname);
+const struct px_soname *px_tables_soname_find(const char *soname);
 /* Whether a base has it without a capability; NULL: one that px does not know, which counts as the default one. */
-bool px_soname_in(const struct px_soname *row, const char *base);
+bool px_tables_soname_in(const struct px_soname *row, const char *base);
 /* What -lpq would find. */
-const struct px_soname *px_soname_of_flag(const char *name);
-const char *px_header_capability(const char *header);
+const struct px_soname *px_tables_soname_of_flag(const char *name);
+const char *px_tables_header_capability(const char *header);
 /* A tool is a program, too. */
-const char *px_probe_capability(enum px_probe_kind kind, const char *name);
+const char *px_tables_probe_capability(enum px_probe_kind kind, const char *name);

@@ -14,7 +14,7 @@ enum { ANSWER_MSEC = 60000 };
 
 void px_target_for(const struct px_python *runtime, struct px_target *ret_target)
 {
-    *ret_target = (struct px_target){.runtime = runtime ? runtime : px_python_find(DEFAULT_BASE)};
+    *ret_target = (struct px_target){.runtime = runtime ? runtime : px_env_python_find(DEFAULT_BASE)};
     runtime = ret_target->runtime;
     (void)px_fmt(ret_target->minor, sizeof ret_target->minor, "3.%u", runtime->minor);
     (void)px_fmt(ret_target->platform, sizeof ret_target->platform, "%s_%s", runtime->musl ? "musllinux" : "linux",

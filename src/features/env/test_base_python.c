@@ -44,12 +44,12 @@ TEST(python_of_this_machine)
     if (access(HOST, R_OK) < 0 || access(HOST_LIBRARY, R_OK) < 0)
         SKIP("there is no " HOST " here");
     make_directories(root);
-    ASSERT_EQ(px_base_python_find(root, "somewhere", &found), 1);
+    ASSERT_EQ(px_env_base_python_find(root, "somewhere", &found), 1);
     copy(root, HOST, "usr/bin/python3.11", SIZE_MAX);
-    ASSERT_EQ(px_base_python_find(root, "somewhere", &found), 1);       /* without its C library nothing can be chosen for it */
+    ASSERT_EQ(px_env_base_python_find(root, "somewhere", &found), 1);       /* without its C library nothing can be chosen for it */
     copy(root, HOST_LIBRARY, "usr/lib64/libc.so.6", SIZE_MAX);
     write_text(root, "usr/bin/python3.12", "#!/bin/sh\n");             /* no interpreter */
-    ASSERT_OK(px_base_python_find(root, "somewhere", &found));
+    ASSERT_OK(px_env_base_python_find(root, "somewhere", &found));
     ASSERT_STR(found.python.program, "/usr/bin/python3.11");
     ASSERT_STR(found.python.base, "somewhere");
     ASSERT(px_starts_with(found.python.version, "3.11."));
@@ -57,7 +57,7 @@ TEST(python_of_this_machine)
     ASSERT_EQ(found.python.libc_major, 2);
     ASSERT(found.python.libc_minor >= 17 && !found.python.musl);
     copy(root, HOST, "usr/local/bin/python3.11", SIZE_MAX);
-    ASSERT_OK(px_base_python_find(root, "somewhere", &found));
+    ASSERT_OK(px_env_base_python_find(root, "somewhere", &found));
     ASSERT_STR(found.python.program, "/usr/local/bin/python3.11");      /* as PATH would have it */
 }
 
@@ -70,11 +70,11 @@ TEST(an_interpreter_by_its_path)
     make_directories(root);
     copy(root, HOST, "usr/local/python3.11", SIZE_MAX);
     copy(root, HOST_LIBRARY, "usr/lib64/libc.so.6", SIZE_MAX);
-    ASSERT_OK(px_base_python_at(root, "somewhere", "/usr/local/python3.11", 11, &found));
+    ASSERT_OK(px_env_base_python_at(root, "somewhere", "/usr/local/python3.11", 11, &found));
     ASSERT_STR(found.python.program, "/usr/local/python3.11");
     ASSERT(px_starts_with(found.python.version, "3.11."));
-    ASSERT_EQ(px_base_python_at(root, "somewhere", "/usr/local/python3.12", 12, &found), 1);
-    ASSERT_EQ(px_base_python_at(root, "somewhere", "/usr/lib64/libc.so.6", 11, &found), 1);
+    ASSERT_EQ(px_env_base_python_at(root, "somewhere", "/usr/local/python3.12", 12, &found), 1);
+    ASSERT_EQ(px_env_base_python_at(root, "somewhere", "/usr/lib64/libc.so.6", 11, &found), 1);
 }
 
 TEST(what_is_cut_off_is_none)
@@ -86,7 +86,7 @@ TEST(what_is_cut_off_is_none)
     make_directories(root);
     for (size_t most = 0; most <= 64; most += 16) {
         copy(root, HOST, "usr/bin/python3.11", most);
-        ASSERT_EQ(px_base_python_find(root, "", &found), 1);
+        ASSERT_EQ(px_env_base_python_find(root, "", &found), 1);
     }
 }
 
@@ -96,10 +96,10 @@ TEST(links_out_of_the_root_lead_nowhere)
     px_auto_fd int root = px_test_dir();
     make_directories(root);
     ASSERT_OK(symlinkat(HOST, root, "usr/bin/python3.11"));
-    ASSERT_EQ(px_base_python_find(root, "", &found), 1);
+    ASSERT_EQ(px_env_base_python_find(root, "", &found), 1);
     ASSERT_OK(mkfifoat(root, "usr/bin/python3.10", 0644));              /* nobody waits for it */
     ASSERT_OK(mkdirat(root, "usr/bin/python3.9", 0755));
-    ASSERT_EQ(px_base_python_find(root, "", &found), 1);
+    ASSERT_EQ(px_env_base_python_find(root, "", &found), 1);
 }
 
 TEST(versions_in_bytes)
@@ -108,14 +108,14 @@ TEST(versions_in_bytes)
     static const char glibc[] = "GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.\n", other[] = "GNU C Library (x) release version 2";
     char out[32];
     unsigned major, minor;
-    ASSERT(px_base_python_version(good, sizeof good, 11, out, sizeof out) >= 0);
+    ASSERT(px_env_base_python_version(good, sizeof good, 11, out, sizeof out) >= 0);
     ASSERT_STR(out, "3.11.14");
-    ASSERT(px_base_python_version(early, sizeof early, 11, out, sizeof out) >= 0);
+    ASSERT(px_env_base_python_version(early, sizeof early, 11, out, sizeof out) >= 0);
     ASSERT_STR(out, "3.11.0");
-    ASSERT_EQ(px_base_python_version(none, sizeof none, 11, out, sizeof out), -ENOENT);
-    ASSERT_EQ(px_base_python_version(end, sizeof end - 1, 11, out, sizeof out), -ENOENT);
-    ASSERT_OK(px_base_python_glibc(glibc, sizeof glibc, &major, &minor));
+    ASSERT_EQ(px_env_base_python_version(none, sizeof none, 11, out, sizeof out), -ENOENT);
+    ASSERT_EQ(px_env_base_python_version(end, sizeof end - 1, 11, out, sizeof out), -ENOENT);
+    ASSERT_OK(px_env_base_python_glibc(glibc, sizeof glibc, &major, &minor));
     ASSERT_EQ(major * 100 + minor, 236);
-    ASSERT_EQ(px_base_python_glibc(other, sizeof other, &major, &minor), -ENOENT);
-    ASSERT_EQ(px_base_python_glibc("", 0, &major, &minor), -ENOENT);
+    ASSERT_EQ(px_env_base_python_glibc(other, sizeof other, &major, &minor), -ENOENT);
+    ASSERT_EQ(px_env_base_python_glibc("", 0, &major, &minor), -ENOENT);
 }

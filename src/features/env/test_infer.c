@@ -26,7 +26,7 @@ static const char *effective(const struct px_infer_ask *ask)
         ASSERT_OK(px_fmt(text + at, sizeof text - at, "%s%s", i ? " " : "", got.effective[i]));
         at = strlen(text);
     }
-    px_inferred_done(&got);
+    px_infer_done(&got);
     return text;
 }
 
@@ -102,7 +102,7 @@ TEST(reasons_name_their_source)
         ASSERT_STR(got.reasons[i].detail, details[i]);
         ASSERT(got.reasons[i].counts);
     }
-    px_inferred_done(&got);
+    px_infer_done(&got);
 }
 
 /* ---- files ---- */

@@ -12,7 +12,7 @@
 
 static void payload_of(const struct px_profile *p, struct px_buf *out)
 {
-    ASSERT_OK(px_profile_payload(p, out));
+    ASSERT_OK(px_env_profile_payload(p, out));
 }
 
 static struct px_oid hash_text(const char *before, const char *text, const char *after)
@@ -48,7 +48,7 @@ TEST(golden_profile)
     struct px_oid kept;
     px_auto_fd int dir = px_test_dir();
     ASSERT_PX(px_store_open(px_test_dir_path(), &store, &e), e);
-    ASSERT_PX(px_profile_put(store, &profile, &kept, &e), e);
+    ASSERT_PX(px_env_profile_put(store, &profile, &kept, &e), e);
     ASSERT_STR(kept.hex, ours.hex);
     px_store_close(store);
 }
@@ -73,7 +73,7 @@ TEST(variables)
     const struct px_pairs said = {pairs, 3};
     struct px_err e = {0};
     json_t *env = NULL;
-    ASSERT_PX(px_profile_env(&said, "{\"A\":\"from outside\",\"C\":\"3\",\"PX_PYTHON\":\"mine\"}", &env, &e), e);
+    ASSERT_PX(px_env_profile_env(&said, "{\"A\":\"from outside\",\"C\":\"3\",\"PX_PYTHON\":\"mine\"}", &env, &e), e);
     ASSERT_STR(json_string_value(json_object_get(env, "A")), "from outside");
     ASSERT_STR(json_string_value(json_object_get(env, "B")), "2");
     ASSERT_EQ(json_object_size(env), 3);
@@ -82,7 +82,7 @@ TEST(variables)
         "[]", "1", "{\"A\":1}", "{\"A B\":\"x\"}", "{\"\":\"x\"}", "{\"1\":\"x\"}", "{", "{\"A\":\"x\",\"A\":\"y\"}"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         e = (struct px_err){0};
-        ASSERT_EQ(px_profile_env(&said, wrong[i], &env, &e), -1);
+        ASSERT_EQ(px_env_profile_env(&said, wrong[i], &env, &e), -1);
         ASSERT(e.code == PX_E_VALUE || e.code == PX_E_MANIFEST);
     }
 }
@@ -90,7 +90,7 @@ TEST(variables)
 TEST(runtimes)
 {
     char abi[16];
-    ASSERT(px_python_find("debian-12") && px_python_find("alpine-3.20") && !px_python_find("nowhere"));
-    px_python_abi(px_python_find("debian-12"), abi, sizeof abi);
+    ASSERT(px_env_python_find("debian-12") && px_env_python_find("alpine-3.20") && !px_env_python_find("nowhere"));
+    px_env_python_abi(px_env_python_find("debian-12"), abi, sizeof abi);
     ASSERT_STR(abi, "cp311");
 }

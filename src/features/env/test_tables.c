@@ -29,23 +29,23 @@ TEST(tables_are_sorted)
 
 TEST(whole_names_only)
 {
-    ASSERT_STR(px_dist_find("psycopg2")->capabilities, "postgres");
-    ASSERT_STR(px_dist_find("pillow")->capabilities, "imagecodecs fonts");
-    ASSERT(px_dist_find("ldap3") == NULL);
-    ASSERT(px_dist_find("tifffile") == NULL);
-    ASSERT(px_dist_find("") == NULL);
-    ASSERT_STR(px_soname_find("libpq.so.5")->capability, "postgres");
-    ASSERT_STR(px_soname_find("libpq.so.6")->capability, "postgres");
-    ASSERT(px_soname_find("libpq-1a2b3c4d.so.5.16") == NULL);
-    ASSERT(px_soname_find("libpq") == NULL);
-    ASSERT(px_soname_find("libpq.something") == NULL);
-    ASSERT_STR(px_soname_of_flag("pq")->capability, "postgres");
-    ASSERT_STR(px_header_capability("libpq-fe.h"), "postgres");
-    ASSERT_STR(px_probe_capability(PX_PROBE_PROGRAM, "pg_config"), "postgres");
-    ASSERT(px_probe_capability(PX_PROBE_PKG_CONFIG, "pg_config") == NULL);
-    ASSERT_STR(px_probe_capability(PX_PROBE_TOOL, "pg_config"), "postgres");
-    ASSERT_STR(px_probe_capability(PX_PROBE_PROGRAM, "git"), "git");
-    ASSERT(px_probe_capability(PX_PROBE_TOOL, "git") == NULL);
+    ASSERT_STR(px_tables_dist_find("psycopg2")->capabilities, "postgres");
+    ASSERT_STR(px_tables_dist_find("pillow")->capabilities, "imagecodecs fonts");
+    ASSERT(px_tables_dist_find("ldap3") == NULL);
+    ASSERT(px_tables_dist_find("tifffile") == NULL);
+    ASSERT(px_tables_dist_find("") == NULL);
+    ASSERT_STR(px_tables_soname_find("libpq.so.5")->capability, "postgres");
+    ASSERT_STR(px_tables_soname_find("libpq.so.6")->capability, "postgres");
+    ASSERT(px_tables_soname_find("libpq-1a2b3c4d.so.5.16") == NULL);
+    ASSERT(px_tables_soname_find("libpq") == NULL);
+    ASSERT(px_tables_soname_find("libpq.something") == NULL);
+    ASSERT_STR(px_tables_soname_of_flag("pq")->capability, "postgres");
+    ASSERT_STR(px_tables_header_capability("libpq-fe.h"), "postgres");
+    ASSERT_STR(px_tables_probe_capability(PX_PROBE_PROGRAM, "pg_config"), "postgres");
+    ASSERT(px_tables_probe_capability(PX_PROBE_PKG_CONFIG, "pg_config") == NULL);
+    ASSERT_STR(px_tables_probe_capability(PX_PROBE_TOOL, "pg_config"), "postgres");
+    ASSERT_STR(px_tables_probe_capability(PX_PROBE_PROGRAM, "git"), "git");
+    ASSERT(px_tables_probe_capability(PX_PROBE_TOOL, "git") == NULL);
 }
 
 TEST(messages)
@@ -73,7 +73,7 @@ TEST(messages)
     };
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
         struct px_missing missing = {.capability = NULL};
-        bool found = px_message_missing(rows[i].text, strlen(rows[i].text), &missing);
+        bool found = px_messages_missing(rows[i].text, strlen(rows[i].text), &missing);
         if (found != (rows[i].what != NULL) || (found && (!px_equal(missing.what, rows[i].what) || !px_equal(missing.capability, rows[i].capability) || missing.build != rows[i].build)))
             px_test_fail(__FILE__, __LINE__, "case %zu: %d %s %s", i, found, missing.what, missing.capability ? missing.capability : "-");
     }

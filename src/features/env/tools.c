@@ -43,7 +43,7 @@ static int refuse(const struct px_env_package *p, const char *why, struct px_err
 static int check_requirement(const struct px_env_package *p, const char *text, struct px_err *e)
 {
     struct px_requirement q;
-    bool plain = text && strlen(text) <= REQUIREMENT_MAX && px_requirement_parse(text, &q) == 0 && q.url_length == 0;
+    bool plain = text && strlen(text) <= REQUIREMENT_MAX && px_marker_requirement_parse(text, &q) == 0 && q.url_length == 0;
     for (const char *at = plain ? text : ""; *at; at++)
         plain &= (unsigned char)*at >= ' ' && *at != 0x7f;
     if (plain)
@@ -97,8 +97,8 @@ static bool is_package(const char *requirement, const char *name)
 {
     struct px_requirement q;
     char canonical[NAME_BYTES];
-    return px_requirement_parse(requirement, &q) == 0 &&
-           px_package_name(q.name, q.name_length, canonical, sizeof canonical) == 0 && px_equal(canonical, name);
+    return px_marker_requirement_parse(requirement, &q) == 0 &&
+           px_marker_package_name(q.name, q.name_length, canonical, sizeof canonical) == 0 && px_equal(canonical, name);
 }
 
 /* ---- Rust ---- */
@@ -150,17 +150,17 @@ static int not_found(const struct px_env_package *p, const struct px_names *name
 }
 
 static int find(struct px_env_work *w, const struct px_env_package *p, const struct px_names *names,
-                struct px_pins *ret_pins, struct px_err *e)
+                struct px_lock *ret_pins, struct px_err *e)
 {
     const struct px_env_finder *finder = w->ask->finder;
     if (names->count == 0) {
-        *ret_pins = (struct px_pins){.format = PX_PINS_PX, .version = 1};
+        *ret_pins = (struct px_lock){.format = PX_PINS_PX, .version = 1};
         return 0;
     }
-    const struct px_pins *known =
-        w->ask->builds ? px_pins_build_find(w->ask->builds, names->items, names->count) : NULL;
+    const struct px_lock *known =
+        w->ask->builds ? px_lock_build_find(w->ask->builds, names->items, names->count) : NULL;
     if (known)
-        return px_pins_copy(known, ret_pins, e);
+        return px_lock_copy(known, ret_pins, e);
     if (!finder)
         return refuse(p, "Its build needs packages, and nothing says where they are.", e);
     return finder->find(finder->user, names, ret_pins, e) < 0 ? not_found(p, names, e) : 0;
@@ -181,7 +181,7 @@ static int join_env(struct px_env_work *w, struct px_tools *t, struct px_err *e)
     return px_tree_path(w->s->store, &part.tree, t->inside, sizeof t->inside, e);
 }
 
-static int install(struct px_env_work *w, const struct px_env_package *p, const struct px_pins *pins,
+static int install(struct px_env_work *w, const struct px_env_package *p, const struct px_lock *pins,
                    struct px_tools *t, struct px_err *e)
 {
     const struct px_env_ask more = {.pins = pins,
@@ -206,7 +206,7 @@ static int equip(struct px_env_work *w, const struct px_env_package *p, const js
 {
     size_t count = json_array_size(list);
     px_auto_free const char **items = calloc(count + 1, sizeof *items);
-    struct px_pins pins = {0};
+    struct px_lock pins = {0};
     if (!items)
         return no_memory(e);
     for (size_t i = 0; i < count; i++)
@@ -217,7 +217,7 @@ static int equip(struct px_env_work *w, const struct px_env_package *p, const js
     if (check_rust(p, list, e) < 0 || find(w, p, &names, &pins, e) < 0)
         return -1;
     int r = install(w, p, &pins, t, e);
-    px_pins_done(&pins);
+    px_lock_done(&pins);
     return r;
 }
 
@@ -362,7 +362,7 @@ static int read_tools(struct px_env_work *w, const json_t *tools, struct px_env 
     env->runtime = w->runtime;
     env->variables = json_object();
     env->packages = calloc(json_array_size(list) + 1, sizeof *env->packages);
-    if (!env->variables || !env->packages || px_oid_parse(px_document_text(tools, "profile_oid"), false, &env->profile) < 0)
+    if (!env->variables || !env->packages || px_hash_oid_parse(px_document_text(tools, "profile_oid"), false, &env->profile) < 0)
         return -EINVAL;
     json_array_foreach(list, i, item) {
         if (px_env_package_read(item, &env->packages[env->count]) < 0)

@@ -38,7 +38,7 @@ static int cannot(const struct writing *w, const char *path, int sys)
 
 static int put(const struct writing *w, const char *path, const struct px_buf *text, unsigned mode)
 {
-    int r = text->err < 0 ? text->err : px_paths_write(w->dir, path, px_buf_text(text), text->len, mode);
+    int r = text->err < 0 ? text->err : px_wheel_paths_write(w->dir, path, px_buf_text(text), text->len, mode);
     return r < 0 ? cannot(w, path, r) : 0;
 }
 
@@ -186,7 +186,7 @@ static int put_info(const struct writing *w, const char *dir, const char *name, 
 static int name_info(const struct writing *w, const char *name, const char *version, char *out, size_t size)
 {
     char words[2][NAME_MAX];
-    if (px_package_name(name, strlen(name), words[0], sizeof words[0]) < 0 ||
+    if (px_marker_package_name(name, strlen(name), words[0], sizeof words[0]) < 0 ||
         px_fmt(words[1], sizeof words[1], "%s", version) < 0)
         return -EINVAL;
     for (size_t i = 0; i < 2; i++)
@@ -204,7 +204,7 @@ static int write_own_package(const struct writing *w, const json_t *package)
     size_t line;
     if (!name || !version || !entries || name_info(w, name, version, dir, sizeof dir) < 0)
         return px_fail(w->e, PX_E_RECORD, 0, "the record of the project's own packages is not what px writes");
-    int r = px_paths_make(w->dir, dir);
+    int r = px_wheel_paths_make(w->dir, dir);
     if (r < 0)
         return cannot(w, dir, r);
     px_buf_printf(&metadata, "Metadata-Version: 2.1\nName: %s\nVersion: %s\n", name, version);
@@ -276,9 +276,9 @@ int px_env_write(const struct px_env *env, int dir, const struct px_env_place *p
     struct writing w = {.env = env, .dir = dir, .place = place, .e = e};
     (void)px_fmt(w.python, sizeof w.python, "python3.%u", env->runtime->minor);
     (void)px_fmt(w.lib, sizeof w.lib, "lib/%s/site-packages", w.python);
-    int r = px_paths_make(dir, w.lib);
+    int r = px_wheel_paths_make(dir, w.lib);
     if (r == 0)
-        r = px_paths_make(dir, "bin");
+        r = px_wheel_paths_make(dir, "bin");
     if (r < 0)
         return cannot(&w, "lib", r);
     return write_programs(&w) < 0 || write_paths(&w) < 0 || write_config(&w) < 0 || write_manifest(&w) < 0 ? -1 : 0;

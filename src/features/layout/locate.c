@@ -91,7 +91,7 @@ static int compare_members(const void *a, const void *b)
     return strcmp(((const struct px_member *)a)->path, ((const struct px_member *)b)->path);
 }
 
-static int wrong_member(const struct px_site *site, const char *member, const char *why, struct px_err *e)
+static int wrong_member(const struct px_located *site, const char *member, const char *why, struct px_err *e)
 {
     px_fail(e, PX_E_MANIFEST, 0, "%s/" PX_MANIFEST_FILE ": the workspace's member '%.200s' cannot be used", site->root,
             member);
@@ -111,7 +111,7 @@ static char *clean_member(const char *text)
     return strdup(out + 1);
 }
 
-static int add_member(struct px_site *site, const char *listed, struct px_err *e)
+static int add_member(struct px_located *site, const char *listed, struct px_err *e)
 {
     char path[PATH_MAX];
     struct found f;
@@ -140,7 +140,7 @@ static int add_member(struct px_site *site, const char *listed, struct px_err *e
     return 0;
 }
 
-static int read_members(struct px_site *site, const char *dir, struct px_err *e)
+static int read_members(struct px_located *site, const char *dir, struct px_err *e)
 {
     const struct px_names *listed = &site->manifest.members;
     if (listed->count > PX_MEMBERS_MAX)
@@ -163,9 +163,9 @@ static int read_members(struct px_site *site, const char *dir, struct px_err *e)
 
 /* ---- the walk ---- */
 
-static int enter(struct found *f, const char *path, const char *dir, struct px_site *ret, struct px_err *e)
+static int enter(struct found *f, const char *path, const char *dir, struct px_located *ret, struct px_err *e)
 {
-    *ret = (struct px_site){.dir = px_fd_take(&f->dir), .manifest_exists = f->file && f->is_px};
+    *ret = (struct px_located){.dir = px_fd_take(&f->dir), .manifest_exists = f->file && f->is_px};
     (void)px_fmt(ret->root, sizeof ret->root, "%s", path);
     if (!ret->manifest_exists)
         return 0;
@@ -175,7 +175,7 @@ static int enter(struct found *f, const char *path, const char *dir, struct px_s
     return ret->workspace ? read_members(ret, dir, e) : 0;
 }
 
-static bool is_in_member(const struct px_site *site)
+static bool is_in_member(const struct px_located *site)
 {
     for (size_t i = 0; i < site->member_count; i++)
         if (site->members[i].here)
@@ -184,7 +184,7 @@ static bool is_in_member(const struct px_site *site)
 }
 
 /* A workspace above that lists the directory as a member: 0; 1 if there is none. */
-static int find_workspace(const char *dir, struct px_site *ret, struct px_err *e)
+static int find_workspace(const char *dir, struct px_located *ret, struct px_err *e)
 {
     char path[PATH_MAX];
     (void)px_fmt(path, sizeof path, "%s", dir);
@@ -197,7 +197,7 @@ static int find_workspace(const char *dir, struct px_site *ret, struct px_err *e
         if (r < 0 || (r == 0 && is_in_member(ret)))
             return r;
         if (r == 0)
-            px_site_done(ret);
+            px_locate_done(ret);
     }
     return 1;
 }
@@ -208,7 +208,7 @@ static bool has_lock(const struct found *f)
     return f->dir >= 0 && fstatat(f->dir, LOCK_FILE, &st, 0) == 0 && S_ISREG(st.st_mode);
 }
 
-static int find_project(const char *dir, struct px_site *ret, struct px_err *e)
+static int find_project(const char *dir, struct px_located *ret, struct px_err *e)
 {
     char path[PATH_MAX];
     (void)px_fmt(path, sizeof path, "%s", dir);
@@ -225,23 +225,23 @@ static int find_project(const char *dir, struct px_site *ret, struct px_err *e)
     return px_detail(e, "reason", "no_project");
 }
 
-int px_site_find(const char *dir, struct px_site *ret_place, struct px_err *e)
+int px_locate_find(const char *dir, struct px_located *ret_place, struct px_err *e)
 {
-    struct px_site site = {.dir = -EBADF};
+    struct px_located site = {.dir = -EBADF};
     if (*dir != '/' || strlen(dir) >= PATH_MAX - 64)
         return px_fail(e, PX_E_IO, ENAMETOOLONG, "the directory '%.200s' cannot be used", dir);
     int r = find_workspace(dir, &site, e);
     if (r > 0)
         r = find_project(dir, &site, e);
     if (r < 0) {
-        px_site_done(&site);
+        px_locate_done(&site);
         return -1;
     }
     *ret_place = site;
     return 0;
 }
 
-void px_site_done(struct px_site *site)
+void px_locate_done(struct px_located *site)
 {
     for (size_t i = 0; i < site->member_count; i++) {
         px_manifest_done(&site->members[i].manifest);
@@ -250,12 +250,12 @@ void px_site_done(struct px_site *site)
     free(site->members);
     px_manifest_done(&site->manifest);
     px_fd_done(&site->dir);
-    *site = (struct px_site){.dir = -EBADF};
+    *site = (struct px_located){.dir = -EBADF};
 }
 
 /* ---- what it is ---- */
 
-const char *px_site_name(const struct px_site *site)
+const char *px_locate_name(const struct px_located *site)
 {
     const struct px_manifest *m = &site->manifest;
     const char *name = site->workspace ? m->workspace_name : m->name;
@@ -263,12 +263,12 @@ const char *px_site_name(const struct px_site *site)
     return name && *name ? name : slash && slash[1] ? slash + 1 : site->root;
 }
 
-const char *px_site_lock_file(const struct px_site *site)
+const char *px_locate_lock_file(const struct px_located *site)
 {
     return site->workspace ? WORKSPACE_LOCK_FILE : LOCK_FILE;
 }
 
-const char *px_site_python(const struct px_site *site)
+const char *px_locate_python(const struct px_located *site)
 {
     if (!site->workspace)
         return site->manifest.requires_python;
@@ -282,7 +282,7 @@ static const char *manifest_misses(const struct px_manifest *m, const char *vers
     return m->px_python && px_version_asked(version, m->px_python) != 1 ? m->px_python : NULL;
 }
 
-const char *px_site_misses(const struct px_site *site, const char *version)
+const char *px_locate_misses(const struct px_located *site, const char *version)
 {
     const char *own = site->manifest.workspace_python, *missed = NULL;
     if (!site->workspace)
@@ -307,15 +307,15 @@ static void hash_lower(struct px_hash *h, const char *text)
     }
 }
 
-int px_site_fingerprint(const struct px_site *site, struct px_oid *ret_fingerprint, struct px_err *e)
+int px_locate_fingerprint(const struct px_located *site, struct px_oid *ret_fingerprint, struct px_err *e)
 {
     struct px_hash h;
     int r = 0;
     if (!site->workspace)
         return px_manifest_fingerprint(&site->manifest, ret_fingerprint, e);
     px_hash_begin(&h);
-    hash_lower(&h, px_site_name(site));
-    hash_text(&h, px_site_python(site));
+    hash_lower(&h, px_locate_name(site));
+    hash_text(&h, px_locate_python(site));
     for (size_t i = 0; r == 0 && i < site->member_count; i++) {
         struct px_oid one;
         r = px_manifest_fingerprint(&site->members[i].manifest, &one, e);
@@ -337,14 +337,14 @@ int px_site_fingerprint(const struct px_site *site, struct px_oid *ret_fingerpri
 static bool same_package(const struct px_requirement *q, const char *name)
 {
     char a[NAME_BYTES], b[NAME_BYTES];
-    return name && px_package_name(q->name, q->name_length, a, sizeof a) == 0 &&
-           px_package_name(name, strlen(name), b, sizeof b) == 0 && px_equal(a, b);
+    return name && px_marker_package_name(q->name, q->name_length, a, sizeof a) == 0 &&
+           px_marker_package_name(name, strlen(name), b, sizeof b) == 0 && px_equal(a, b);
 }
 
-static bool is_member(const struct px_site *site, const char *requirement)
+static bool is_member(const struct px_located *site, const char *requirement)
 {
     struct px_requirement q;
-    if (px_requirement_parse(requirement, &q) < 0)
+    if (px_marker_requirement_parse(requirement, &q) < 0)
         return false;
     for (size_t i = 0; i < site->member_count; i++)
         if (same_package(&q, site->members[i].manifest.name))
@@ -362,7 +362,7 @@ static bool has_text(const struct px_names *list, const char *text)
     return list->count && px_equal(list->items[list->count - 1], text);
 }
 
-static int add_requirements(const struct px_site *site, const struct px_manifest *m, struct px_names *list,
+static int add_requirements(const struct px_located *site, const struct px_manifest *m, struct px_names *list,
                             struct px_err *e)
 {
     struct px_names some;
@@ -381,7 +381,7 @@ static int add_requirements(const struct px_site *site, const struct px_manifest
     return 0;
 }
 
-int px_site_requirements(const struct px_site *site, struct px_names *ret_list, struct px_err *e)
+int px_locate_requirements(const struct px_located *site, struct px_names *ret_list, struct px_err *e)
 {
     struct px_names all = {0};
     size_t kept = 0;

@@ -235,7 +235,7 @@ static bool is_named(const struct px_own_reading *r, const char *canonical)
     size_t i;
     json_array_foreach(r->packages, i, package) {
         const char *name = px_document_text(package, "name");
-        if (px_package_name(name, strlen(name), other, sizeof other) == 0 && px_equal(other, canonical))
+        if (px_marker_package_name(name, strlen(name), other, sizeof other) == 0 && px_equal(other, canonical))
             return true;
     }
     return false;
@@ -259,7 +259,7 @@ static int read_package(struct px_own_reading *r)
         return px_fail(r->e, PX_E_LIMIT, entries.err, "the entry points of a package are too long");
     r->name = r->m->name ? r->m->name : px_toml_text(r->m->toml, find_poetry(r, "name"));
     r->wanted |= entries.len > 0 || find(r, "build-system", "requires") || find(r, "build-system", "build-backend");
-    if (!r->name || px_package_name(r->name, strlen(r->name), canonical, sizeof canonical) < 0)
+    if (!r->name || px_marker_package_name(r->name, strlen(r->name), canonical, sizeof canonical) < 0)
         return r->wanted ? px_own_limit(r, 0, "has no name that a package can have: its own package is not installed")
                          : 0;
     if (is_named(r, canonical))
@@ -278,8 +278,8 @@ static int note_names(const struct px_own_reading *r, const struct px_names *lis
     struct px_requirement q;
     char name[NAME_BYTES];
     for (size_t i = 0; i < list->count; i++)
-        if (px_requirement_parse(list->items[i], &q) == 0 &&
-            px_package_name(q.name, q.name_length, name, sizeof name) == 0 &&
+        if (px_marker_requirement_parse(list->items[i], &q) == 0 &&
+            px_marker_package_name(q.name, q.name_length, name, sizeof name) == 0 &&
             json_object_set_new(names, name, json_true()) < 0)
             return no_memory(r);
     return 0;
@@ -302,7 +302,7 @@ static int note_required(const struct px_own_reading *r, json_t *names)
 static bool is_required(const json_t *names, const char *name)
 {
     char canonical[NAME_BYTES];
-    return name && px_package_name(name, strlen(name), canonical, sizeof canonical) == 0 &&
+    return name && px_marker_package_name(name, strlen(name), canonical, sizeof canonical) == 0 &&
            json_object_get(names, canonical);
 }
 
@@ -330,7 +330,7 @@ static int read_all(struct px_own_reading *r)
     return !r->site->manifest_exists ? 0 : r->site->workspace ? read_members(r) : read_package(r);
 }
 
-int px_own_find(const struct px_site *site, struct px_own *ret_own, struct px_err *e)
+int px_own_find(const struct px_located *site, struct px_own *ret_own, struct px_err *e)
 {
     px_auto(px_document) json_t *paths = json_array();
     px_auto(px_document) json_t *packages = json_array();

@@ -12,7 +12,7 @@
 #include <jansson.h>
 
 struct px_err;
-struct px_site;
+struct px_located;
 
 #define PX_OWN_UNKNOWN_VERSION "0+unknown"      /* of a package whose version its build would find out */
 
@@ -22,7 +22,7 @@ struct px_own {
 };
 
 /* PX102: a path that leaves the project, or a script that cannot be one. */
-int px_own_find(const struct px_site *site, struct px_own *ret_own, struct px_err *e);
+int px_own_find(const struct px_located *site, struct px_own *ret_own, struct px_err *e);
 void px_own_done(struct px_own *own);
 
 /* Called with the name of each script of the facts; non-zero ends it and is returned. */

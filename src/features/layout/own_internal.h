@@ -11,7 +11,7 @@
 #include "layout/own.h"
 
 struct px_own_reading {
-    const struct px_site *site;
+    const struct px_located *site;
     const struct px_manifest *m;
     const char *name;           /* of the package; NULL: none is said */
     const char *member;         /* its directory from the root; "": the root itself */

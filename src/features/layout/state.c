@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/text.h"
 
-enum px_state px_state_of(const struct px_flags *f)
+enum px_state px_layout_state_of(const struct px_flags *f)
 {
     if (!f->manifest_exists)
         return PX_STATE_UNINITIALIZED;
@@ -17,7 +17,7 @@ enum px_state px_state_of(const struct px_flags *f)
     return f->deps_empty ? PX_STATE_INITIALIZED_EMPTY : PX_STATE_CONSISTENT;
 }
 
-bool px_state_is_consistent(enum px_state state)
+bool px_layout_state_is_consistent(enum px_state state)
 {
     return state == PX_STATE_CONSISTENT || state == PX_STATE_INITIALIZED_EMPTY;
 }
@@ -32,12 +32,12 @@ static const struct {
     [PX_STATE_CONSISTENT] = {"consistent", "WConsistent"},
 };
 
-const char *px_state_id(enum px_state state)
+const char *px_layout_state_id(enum px_state state)
 {
     return names[state].id;
 }
 
-const char *px_state_label(enum px_state state, bool workspace)
+const char *px_layout_state_label(enum px_state state, bool workspace)
 {
     return names[state].label + !workspace;
 }
@@ -49,7 +49,7 @@ static int refuse(const struct px_guard *g, enum px_code code, const char *reaso
 {
     px_fail(e, code, 0, "%s", what);
     (void)px_detail(e, "reason", reason);
-    (void)px_detail(e, "state", px_state_id(px_state_of(&g->flags)));
+    (void)px_detail(e, "state", px_layout_state_id(px_layout_state_of(&g->flags)));
     if (g->root)
         (void)px_detail(e, "root", g->root);
     return why ? px_why(e, "%s", why) : -1;
@@ -96,13 +96,13 @@ static int decide_lock(const struct px_guard *g, enum px_act *ret_act, struct px
     return 0;
 }
 
-int px_guard_decide(const struct px_guard *g, enum px_act *ret_act, struct px_err *e)
+int px_layout_decide(const struct px_guard *g, enum px_act *ret_act, struct px_err *e)
 {
-    enum px_state state = px_state_of(&g->flags);
+    enum px_state state = px_layout_state_of(&g->flags);
     if (state == PX_STATE_UNINITIALIZED)
         return refuse(g, PX_E_NO_PROJECT, "missing_manifest", e,
                       "No px project found: there is a lock and no pyproject.toml", NULL);
-    if (g->asker == PX_ASKER_PACK && !px_state_is_consistent(state))
+    if (g->asker == PX_ASKER_PACK && !px_layout_state_is_consistent(state))
         return refuse(g, PX_E_ENV, "env_outdated", e,
                       "an image is made from a project whose lock and environment fit, and these do not",
                       g->flags.lock_exists ? g->first_issue : "There is no px.lock beside its pyproject.toml.");

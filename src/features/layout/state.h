@@ -23,10 +23,10 @@ struct px_flags {
     bool lock_issue;            /* the lock itself does not fit, whatever its fingerprint says */
 };
 
-enum px_state px_state_of(const struct px_flags *flags);
-bool px_state_is_consistent(enum px_state state);
-const char *px_state_id(enum px_state state);           /* "needs-lock" */
-const char *px_state_label(enum px_state state, bool workspace);        /* "NeedsLock", "WNeedsLock" */
+enum px_state px_layout_state_of(const struct px_flags *flags);
+bool px_layout_state_is_consistent(enum px_state state);
+const char *px_layout_state_id(enum px_state state);           /* "needs-lock" */
+const char *px_layout_state_label(enum px_state state, bool workspace);        /* "NeedsLock", "WNeedsLock" */
 
 /* ---- guards ---- */
 
@@ -48,5 +48,5 @@ struct px_guard {
 };
 
 /* What to do first; -1: PX100, PX120 or PX201 with details.reason and details.state. */
-int px_guard_decide(const struct px_guard *guard, enum px_act *ret_act, struct px_err *e);
+int px_layout_decide(const struct px_guard *guard, enum px_act *ret_act, struct px_err *e);
 

@@ -44,7 +44,7 @@ static char **text_at(struct px_made_env *env, size_t i)
     return (char **)((char *)env + members[i].offset);
 }
 
-void px_made_env_done(struct px_made_env *env)
+void px_layout_state_file_env_done(struct px_made_env *env)
 {
     for (size_t i = 0; i < PX_COUNT_OF(members); i++)
         free(*text_at(env, i));
@@ -81,7 +81,7 @@ static int take(const json_t *document, struct px_made_env *ret_env)
     for (size_t i = 0; i < PX_COUNT_OF(members); i++) {
         const char *text = member_text(document, i);
         if (text && !(*text_at(&env, i) = strdup(text))) {
-            px_made_env_done(&env);
+            px_layout_state_file_env_done(&env);
             return -ENOMEM;
         }
     }
@@ -89,7 +89,7 @@ static int take(const json_t *document, struct px_made_env *ret_env)
     return 0;
 }
 
-int px_state_file_read(int dir, bool workspace, struct px_made_env *ret_env, struct px_err *e)
+int px_layout_state_file_read(int dir, bool workspace, struct px_made_env *ret_env, struct px_err *e)
 {
     char path[64];
     px_auto_buf struct px_buf text = PX_BUF(STATE_MAX);
@@ -107,7 +107,7 @@ int px_state_file_read(int dir, bool workspace, struct px_made_env *ret_env, str
 
 /* ---- writing ---- */
 
-int px_replace_file(int dir, const char *name, const void *data, unsigned long size)
+int px_layout_replace_file(int dir, const char *name, const void *data, unsigned long size)
 {
     char temporary[64];
     unsigned long long random = 0;
@@ -137,22 +137,22 @@ int px_replace_file(int dir, const char *name, const void *data, unsigned long s
     return fsync(dir) < 0 ? -errno : 0;
 }
 
-int px_state_file_look(int dir)
+int px_layout_state_file_look(int dir)
 {
     int fd = openat(dir, PLACE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }
 
-int px_state_file_place(int dir, struct px_err *e)
+int px_layout_state_file_place(int dir, struct px_err *e)
 {
     static const char all[] = "*\n";
     if (mkdirat(dir, PLACE, 0777) < 0 && errno != EEXIST)
         return px_fail(e, PX_E_IO, errno, "cannot make the project's " PLACE);
-    int fd = px_state_file_look(dir);
+    int fd = px_layout_state_file_look(dir);
     if (fd < 0)
         return px_fail(e, PX_E_IO, fd, "cannot open the project's " PLACE);
     if (faccessat(fd, ".gitignore", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-        (void)px_replace_file(fd, ".gitignore", all, sizeof all - 1);   /* a kindness; nothing hangs on it */
+        (void)px_layout_replace_file(fd, ".gitignore", all, sizeof all - 1);   /* a kindness; nothing hangs on it */
     return fd;
 }
 
@@ -190,7 +190,7 @@ static void write_members(struct px_json *j, const struct px_made_env *env, cons
     px_json_end(j);
 }
 
-int px_state_file_write(int dir, bool workspace, const struct px_made_env *env, struct px_err *e)
+int px_layout_state_file_write(int dir, bool workspace, const struct px_made_env *env, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(STATE_MAX);
     struct px_json j = {.out = &text, .pretty = true};
@@ -200,10 +200,10 @@ int px_state_file_write(int dir, bool workspace, const struct px_made_env *env, 
     px_json_end(&j);
     if (!text.data || text.data[text.len ? text.len - 1 : 0] != '\n')
         px_buf_putc(&text, '\n');
-    px_auto_fd int place = px_state_file_place(dir, e);
+    px_auto_fd int place = px_layout_state_file_place(dir, e);
     if (place < 0)
         return -1;
-    int r = text.err < 0 ? text.err : px_replace_file(place, file_name(workspace), text.data, text.len);
+    int r = text.err < 0 ? text.err : px_layout_replace_file(place, file_name(workspace), text.data, text.len);
     if (r >= 0 && env->env_path)
         r = point(place, env->env_path);
     return r < 0 ? px_fail(e, PX_E_IO, r, "cannot write the project's " PLACE "/%s", file_name(workspace)) : 0;

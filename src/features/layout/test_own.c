@@ -25,11 +25,11 @@
 static int find(struct px_own *ret_own, struct px_err *e)
 {
     char real[PATH_MAX];
-    struct px_site site;
+    struct px_located site;
     ASSERT(realpath(px_test_dir_path(), real));
-    ASSERT_PX(px_site_find(real, &site, e), *e);
+    ASSERT_PX(px_locate_find(real, &site, e), *e);
     int r = px_own_find(&site, ret_own, e);
-    px_site_done(&site);
+    px_locate_done(&site);
     return r;
 }
 

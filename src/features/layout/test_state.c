@@ -35,11 +35,11 @@ TEST(states)
         {{true, true, true, true, true, false, false}, "consistent", "Consistent", "WConsistent"},
     };
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
-        enum px_state state = px_state_of(&rows[i].flags);
-        ASSERT_STR(px_state_id(state), rows[i].id);
-        ASSERT_STR(px_state_label(state, false), rows[i].label);
-        ASSERT_STR(px_state_label(state, true), rows[i].workspace);
-        ASSERT_EQ(px_state_is_consistent(state), i >= 7);
+        enum px_state state = px_layout_state_of(&rows[i].flags);
+        ASSERT_STR(px_layout_state_id(state), rows[i].id);
+        ASSERT_STR(px_layout_state_label(state, false), rows[i].label);
+        ASSERT_STR(px_layout_state_label(state, true), rows[i].workspace);
+        ASSERT_EQ(px_layout_state_is_consistent(state), i >= 7);
     }
 }
 
@@ -94,7 +94,7 @@ TEST(guards)
         enum px_act act = PX_ACT_GO;
         const struct px_guard g = {.asker = guards[i].asker, .flags = *guards[i].flags, .strict = guards[i].how & STRICT,
                                    .terminal = guards[i].how & TERMINAL, .env_reason = "env_outdated", .root = "/p"};
-        int r = px_guard_decide(&g, &act, &e);
+        int r = px_layout_decide(&g, &act, &e);
         if ((r < 0) != (guards[i].reason != NULL) || (r < 0 ? e.code : (int)act) != guards[i].answer)
             FAIL("case %zu: %d, PX%03d, act %d", i, r, e.code, act);
         if (r == 0)
@@ -130,15 +130,15 @@ TEST(what_is_written_is_read_again)
                                    .runtime_platform = (char *)"linux_x86_64"};
     char text[1024], ignore[16];
     struct stat st;
-    ASSERT_EQ(px_state_file_read(dir, false, &got, &e), 1);
-    ASSERT_PX(px_state_file_write(dir, false, &env, &e), e);
-    ASSERT_PX(px_state_file_write(dir, true, &env, &e), e);
-    ASSERT_EQ(px_state_file_read(dir, false, &got, &e), 0);
+    ASSERT_EQ(px_layout_state_file_read(dir, false, &got, &e), 1);
+    ASSERT_PX(px_layout_state_file_write(dir, false, &env, &e), e);
+    ASSERT_PX(px_layout_state_file_write(dir, true, &env, &e), e);
+    ASSERT_EQ(px_layout_state_file_read(dir, false, &got, &e), 0);
     ASSERT_STR(got.lock_id, "l\"\n");
     ASSERT_STR(got.python_version, "3.11.2");
     ASSERT_STR(got.runtime_platform, "linux_x86_64");
     ASSERT(!got.env_path);
-    px_made_env_done(&got);
+    px_layout_state_file_env_done(&got);
     ASSERT_OK(px_read_file(dir, ".px/state.json", text, sizeof text));
     ASSERT(strstr(text, "\n  \"current_env\": {") && text[strlen(text) - 1] == '\n');
     ASSERT_OK(px_read_file(dir, ".px/.gitignore", ignore, sizeof ignore));
@@ -159,12 +159,12 @@ TEST(links_of_a_repository_are_not_followed)
     px_auto_fd int fd = openat(dir, "user/current", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     ASSERT_OK(px_write_full(fd, "thesis", 6));
     ASSERT_OK(symlinkat("../user", dir, ".px/envs"));
-    ASSERT_EQ(px_state_file_write(dir, false, &env, &e), -1);
+    ASSERT_EQ(px_layout_state_file_write(dir, false, &env, &e), -1);
     ASSERT_OK(px_read_file(dir, "user/current", text, sizeof text));
     ASSERT_STR(text, "thesis");
     ASSERT_OK(renameat(dir, ".px", dir, "real"));
     ASSERT_OK(symlinkat("user", dir, ".px"));
-    ASSERT_EQ(px_state_file_write(dir, false, &env, &e), -1);
+    ASSERT_EQ(px_layout_state_file_write(dir, false, &env, &e), -1);
     ASSERT_EQ(fstatat(dir, "user/state.json", &st, 0), -1);
 }
 
@@ -174,9 +174,9 @@ TEST(the_older_name_of_the_lock_is_known)
     struct px_err e = {0};
     struct px_made_env got;
     write_state(dir, "{\"current_env\":{\"lock_hash\":\"old\"}}");
-    ASSERT_EQ(px_state_file_read(dir, false, &got, &e), 0);
+    ASSERT_EQ(px_layout_state_file_read(dir, false, &got, &e), 0);
     ASSERT_STR(got.lock_id, "old");
-    px_made_env_done(&got);
+    px_layout_state_file_env_done(&got);
 }
 
 TEST(a_state_that_cannot_be_read_says_so)
@@ -187,7 +187,7 @@ TEST(a_state_that_cannot_be_read_says_so)
         struct px_err e = {0};
         struct px_made_env got;
         write_state(dir, texts[i]);
-        if (px_state_file_read(dir, false, &got, &e) != -1 || e.code != PX_E_ENV || !strstr(e.details, "invalid_state"))
+        if (px_layout_state_file_read(dir, false, &got, &e) != -1 || e.code != PX_E_ENV || !strstr(e.details, "invalid_state"))
             FAIL("case %zu: PX%03d %s %s", i, e.code, e.what, e.details);
     }
 }
@@ -208,15 +208,15 @@ TEST(a_file_is_replaced_whole)
     px_auto_fd int dir = px_test_dir();
     char text[64];
     struct stat st;
-    ASSERT_OK(px_replace_file(dir, "f", "one", 3));
+    ASSERT_OK(px_layout_replace_file(dir, "f", "one", 3));
     ASSERT_EQ(fchmodat(dir, "f", 0640, 0), 0);
-    ASSERT_OK(px_replace_file(dir, "f", "two!", 4));
+    ASSERT_OK(px_layout_replace_file(dir, "f", "two!", 4));
     ASSERT_OK(px_read_file(dir, "f", text, sizeof text));
     ASSERT_STR(text, "two!");
     ASSERT_EQ(fstatat(dir, "f", &st, 0), 0);
     ASSERT_EQ(st.st_mode & 0777, 0640);
     ASSERT_EQ(symlinkat("f", dir, "link"), 0);
-    ASSERT_EQ(px_replace_file(dir, "link", "x", 1), -ELOOP);
+    ASSERT_EQ(px_layout_replace_file(dir, "link", "x", 1), -ELOOP);
     ASSERT_EQ(entries(px_test_dir_path()), 2);
 }
 
@@ -252,19 +252,19 @@ TEST(what_was_left_becomes_the_lock_or_goes)
     ASSERT_EQ(mkdirat(dir, ".px", 0755), 0);
     ASSERT_OK(px_both_settle(dir, "px.lock", 64, true));        /* nothing was left */
     ASSERT(faccessat(dir, "px.lock", F_OK, 0) < 0);
-    ASSERT_OK(px_replace_file(dir, ".px/next.lock", "next", 4));
+    ASSERT_OK(px_layout_replace_file(dir, ".px/next.lock", "next", 4));
     ASSERT_EQ(px_both_left(dir, 64, &left), 0);
     ASSERT_STR(px_buf_text(&left), "next");
     ASSERT_OK(px_both_settle(dir, "px.lock", 64, true));
     ASSERT_OK(px_read_file(dir, "px.lock", text, sizeof text));
     ASSERT_STR(text, "next");
-    ASSERT_OK(px_replace_file(dir, ".px/next.lock", "other", 5));
+    ASSERT_OK(px_layout_replace_file(dir, ".px/next.lock", "other", 5));
     ASSERT_OK(px_both_settle(dir, "px.lock", 64, false));
     ASSERT_OK(px_read_file(dir, "px.lock", text, sizeof text));
     ASSERT_STR(text, "next");
     ASSERT(px_both_left(dir, 64, &left) == 1);
     ASSERT_EQ(renameat(dir, ".px", dir, "away"), 0);
     ASSERT_EQ(symlinkat("away", dir, ".px"), 0);
-    ASSERT_OK(px_replace_file(dir, "away/next.lock", "far", 3));
+    ASSERT_OK(px_layout_replace_file(dir, "away/next.lock", "far", 3));
     ASSERT(px_both_left(dir, 64, &left) == 1);                  /* a link leads anywhere */
 }

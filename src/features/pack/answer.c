@@ -43,9 +43,9 @@ static json_t *warnings(const struct px_worktree *files)
 }
 
 /* Why the same commit may give another image on another day; NULL: it does not. */
-static const char *unpinned(const struct px_packing *k)
+static const char *unpinned(const struct px_pack_job *k)
 {
-    const struct px_base_row *row = px_base_row_find(px_project_base(k->p));
+    const struct px_base_row *row = px_bases_find(px_project_base(k->p));
     if (k->sandbox.is_pinned || !row || !row->suite)
         return NULL;
     return k->sandbox.look.lock_foreign
@@ -82,7 +82,7 @@ static uint64_t size_of(const struct px_image *image)
 }
 
 /* What --check-repro made again from packages: NULL if it was not asked for. */
-static json_t *rebuilt(const struct px_packing *k)
+static json_t *rebuilt(const struct px_pack_job *k)
 {
     json_t *out = k->how->check_repro ? json_array() : NULL;
     if (out && !k->base_is_given)
@@ -95,10 +95,10 @@ static json_t *rebuilt(const struct px_packing *k)
 }
 
 /* The sandbox's own members name the sandbox; the image's digest is that of what was packed. */
-static json_t *details(const struct px_packing *k)
+static json_t *details(const struct px_pack_job *k)
 {
     char digest[80];
-    const struct px_site *site = &k->p->site;
+    const struct px_located *site = &k->p->site;
     (void)px_fmt(digest, sizeof digest, "sha256:%s", k->image.manifest.hex);
     json_t *out = px_project_image_json(&k->sandbox);
     px_auto(px_document) json_t *more = json_pack(
@@ -114,7 +114,7 @@ static json_t *details(const struct px_packing *k)
     return NULL;
 }
 
-int px_packing_answer(const struct px_packing *k, char **ret_json, struct px_err *e)
+int px_pack_answer(const struct px_pack_job *k, char **ret_json, struct px_err *e)
 {
     px_auto_buf struct px_buf message = PX_BUF(1 << 14);
     const struct px_project_image *image = &k->sandbox;
@@ -123,5 +123,5 @@ int px_packing_answer(const struct px_packing *k, char **ret_json, struct px_err
         px_buf_printf(&message, "%s%s", i ? "," : "", image->capabilities[i]);
     px_buf_puts(&message, image->capabilities[0] ? ")" : "none)");
     json_t *members = details(k);
-    return !members || message.err < 0 ? no_memory(e) : px_answer("pack image", "ok", px_buf_text(&message), members, false, ret_json, e);
+    return !members || message.err < 0 ? no_memory(e) : px_project_answer("pack image", "ok", px_buf_text(&message), members, false, ret_json, e);
 }

@@ -27,16 +27,16 @@ static int is_another(struct px_err *e)
 }
 
 /* From a new look at the files. */
-static int check_app(struct px_packing *k, struct px_app *first, struct px_err *e)
+static int check_app(struct px_pack_job *k, struct px_app *first, struct px_err *e)
 {
     struct px_layer second;
     first->layer = k->app.layer;
-    if (k->compression != PX_COMPRESS_GZIP && px_packing_app(k, PX_COMPRESS_GZIP, &first->layer, e) < 0)
+    if (k->compression != PX_COMPRESS_GZIP && px_pack_app(k, PX_COMPRESS_GZIP, &first->layer, e) < 0)
         return -1;
     px_worktree_done(&k->files);
-    if (px_packing_files(k, false, e) < 0 || px_packing_app(k, PX_COMPRESS_GZIP, &second, e) < 0)
+    if (px_pack_files(k, false, e) < 0 || px_pack_app(k, PX_COMPRESS_GZIP, &second, e) < 0)
         return -1;
-    if (px_oid_equal(&second.digest, &first->layer.digest))
+    if (px_hash_oid_equal(&second.digest, &first->layer.digest))
         return 0;
     (void)px_fail(e, PX_E_SANDBOX_FORMAT, 0, "the project's files gave another layer the second time");
     (void)px_why(e, "Something writes in the project.");
@@ -45,19 +45,19 @@ static int check_app(struct px_packing *k, struct px_app *first, struct px_err *
 }
 
 /* From its packages, fetched again where the store has them no more. Of an imported one the files are all there is. */
-static int check_base(struct px_packing *k, struct px_err *e)
+static int check_base(struct px_pack_job *k, struct px_err *e)
 {
     struct px_base base = {0};
-    if (px_base_need(k->s->store, k->sandbox.base_os_oid.hex, &base, e) < 0)
+    if (px_catalog_base_need(k->s->store, k->sandbox.base_os_oid.hex, &base, e) < 0)
         return -1;
-    int r = px_base_again(k->s, &base, e);
-    px_base_done(&base);
+    int r = px_distro_base_again(k->s, &base, e);
+    px_catalog_base_done(&base);
     k->base_is_given = r == 1;
     return r < 0 && e->code == PX_E_SANDBOX_FORMAT ? is_another(e) : r < 0 ? -1 : 0;
 }
 
 /* Capabilities are installed anew from their packages; the layers are put together anew, and the whole is compared. */
-static int check_image(struct px_packing *k, const struct px_app *app, bool again, struct px_oid *ret_manifest, struct px_err *e)
+static int check_image(struct px_pack_job *k, const struct px_app *app, bool again, struct px_oid *ret_manifest, struct px_err *e)
 {
     const struct px_image_build how = {.force = again};
     px_auto_free struct px_image *image = calloc(1, sizeof *image);
@@ -73,19 +73,19 @@ static int check_image(struct px_packing *k, const struct px_app *app, bool agai
 
 /* An archive is unpacked, or compiled, once, and what came out is the package from then on: whether others get the same
  * from it is seen only by doing that again. */
-static int check_packages(struct px_packing *k, struct px_err *e)
+static int check_packages(struct px_pack_job *k, struct px_err *e)
 {
     return px_project_env_compare(k->p, &k->sandbox.look, &k->sandbox.env, e);
 }
 
-int px_packing_check(struct px_packing *k, struct px_err *e)
+int px_pack_check(struct px_pack_job *k, struct px_err *e)
 {
     struct px_app app = {.command = k->app.command};
     struct px_oid first, second;
     if (check_app(k, &app, e) < 0 || check_image(k, &app, false, &first, e) < 0 ||
         check_image(k, &app, true, &second, e) < 0 || check_base(k, e) < 0 || check_packages(k, e) < 0)
         return -1;
-    if (px_oid_equal(&first, &second))
+    if (px_hash_oid_equal(&first, &second))
         return 0;
     (void)px_fail(e, PX_E_SANDBOX_FORMAT, 0, "the image is another the second time: %s instead of %s", second.hex, first.hex);
     return is_another(e);

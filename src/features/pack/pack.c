@@ -24,7 +24,7 @@ static int no_memory(struct px_err *e)
     return px_fail(e, PX_E_MEMORY, ENOMEM, "packing a project");
 }
 
-static void packing_done(struct px_packing *k)
+static void packing_done(struct px_pack_job *k)
 {
     px_worktree_done(&k->files);
     px_project_image_done(&k->sandbox);
@@ -61,24 +61,24 @@ static int check_push(const struct px_project_pack *how, struct px_err *e)
     return 0;
 }
 
-static int check_words(struct px_packing *k, struct px_err *e)
+static int check_words(struct px_pack_job *k, struct px_err *e)
 {
-    px_auto_free struct px_building *words = calloc(1, sizeof *words);
+    px_auto_free struct px_compose *words = calloc(1, sizeof *words);
     if (!words)
         return no_memory(e);
     words->how = &k->build;
-    if (check_push(k->how, e) < 0 || px_building_words(words, e) < 0)
+    if (check_push(k->how, e) < 0 || px_compose_words(words, e) < 0)
         return -1;
     k->compression = words->compression;
     return 0;
 }
 
 /* Others have to be able to make the same from the same lock, also where the environment was made without asking for that. */
-static int check_hashes(const struct px_look *look, struct px_err *e)
+static int check_hashes(const struct px_snapshot *look, struct px_err *e)
 {
     px_auto_free struct px_chosen *list = NULL;
     size_t count = 0;
-    if (px_pins_select(&look->pins, &look->target.env, &look->target.tags, NULL, &list, &count, e) < 0)
+    if (px_lock_select(&look->pins, &look->target.env, &look->target.tags, NULL, &list, &count, e) < 0)
         return -1;
     for (size_t i = 0; i < count; i++)
         if (px_env_need_hash(&list[i], e) < 0)
@@ -86,16 +86,16 @@ static int check_hashes(const struct px_look *look, struct px_err *e)
     return 0;
 }
 
-static int check_state(struct px_packing *k, struct px_err *e)
+static int check_state(struct px_pack_job *k, struct px_err *e)
 {
-    px_auto_free struct px_look *look = calloc(1, sizeof *look);
+    px_auto_free struct px_snapshot *look = calloc(1, sizeof *look);
     if (!look)
         return no_memory(e);
-    if (px_project_base_bring(k->p, true, e) < 0 || px_look_at(k->p, look, e) < 0)
+    if (px_project_base_bring(k->p, true, e) < 0 || px_snapshot_at(k->p, look, e) < 0)
         return -1;
-    int r = px_look_ready(k->p, look, &k->ready, e);
+    int r = px_snapshot_ready(k->p, look, &k->ready, e);
     r = r < 0 ? r : check_hashes(look, e);
-    px_look_done(look);
+    px_snapshot_done(look);
     return r;
 }
 
@@ -125,7 +125,7 @@ static int refuse_dirty(const struct px_worktree *w, struct px_err *e)
 }
 
 /* The archive that an earlier pack wrote into the project is not a part of it. */
-static void leave_out_archive(struct px_packing *k)
+static void leave_out_archive(struct px_pack_job *k)
 {
     const char *root = k->p->site.root, *slash = strrchr(k->how->out, '/');
     char dir[PATH_MAX], real[PATH_MAX], path[PATH_MAX];
@@ -138,7 +138,7 @@ static void leave_out_archive(struct px_packing *k)
         px_worktree_leave_out(&k->files, path);
 }
 
-int px_packing_files(struct px_packing *k, bool status, struct px_err *e)
+int px_pack_files(struct px_pack_job *k, bool status, struct px_err *e)
 {
     if (px_worktree_look(k->p->site.root, status, &k->files, e) < 0)
         return -1;
@@ -147,23 +147,23 @@ int px_packing_files(struct px_packing *k, bool status, struct px_err *e)
     return 0;
 }
 
-static bool has_version(const struct px_packing *k)
+static bool has_version(const struct px_pack_job *k)
 {
     const char *version = k->p->site.manifest.version;
     return version && *version;
 }
 
 /* Without a version the name says whether it is the commit's code. */
-static int find_files(struct px_packing *k, struct px_err *e)
+static int find_files(struct px_pack_job *k, struct px_err *e)
 {
-    if (px_packing_files(k, !k->how->allow_dirty || !has_version(k), e) < 0)
+    if (px_pack_files(k, !k->how->allow_dirty || !has_version(k), e) < 0)
         return -1;
     if (k->files.dirty.count > 0 && !k->how->allow_dirty)
         return refuse_dirty(&k->files, e);
     return 0;
 }
 
-int px_packing_app(struct px_packing *k, enum px_compression compression, struct px_layer *ret_layer, struct px_err *e)
+int px_pack_app(struct px_pack_job *k, enum px_compression compression, struct px_layer *ret_layer, struct px_err *e)
 {
     px_auto_fd int list = px_worktree_list(&k->files);
     if (list < 0)
@@ -175,7 +175,7 @@ int px_packing_app(struct px_packing *k, enum px_compression compression, struct
 /* ---- its sandbox ---- */
 
 /* What is shipped is read once more: others will trust it by its digest. */
-static int verify(struct px_packing *k, struct px_err *e)
+static int verify(struct px_pack_job *k, struct px_err *e)
 {
     if (px_image_verify(k->s->store, &k->sandbox.image, e) == 0)
         return 0;
@@ -187,7 +187,7 @@ static int verify(struct px_packing *k, struct px_err *e)
     return px_fix(e, "Pack it again: what was damaged has been set aside, and is made anew.");
 }
 
-static int make_sandbox(struct px_packing *k, struct px_err *e)
+static int make_sandbox(struct px_pack_job *k, struct px_err *e)
 {
     const struct px_project_image_ask ask = {.ready = &k->ready, .shipped = true};
     return px_project_sandbox(k->p, &k->s, e) < 0 || px_project_image_make(k->p, &ask, &k->sandbox, e) < 0 ? -1 : verify(k, e);
@@ -195,19 +195,19 @@ static int make_sandbox(struct px_packing *k, struct px_err *e)
 
 /* ---- the whole ---- */
 
-static void choose_words(struct px_packing *k)
+static void choose_words(struct px_pack_job *k)
 {
     const struct px_manifest *m = &k->p->site.manifest;
     char commit[PX_GIT_COMMIT_SIZE + 8];
     (void)px_fmt(commit, sizeof commit, "%s%s", k->files.commit, *k->files.commit && k->files.dirty.count ? "-dirty" : "");
-    px_pack_name(px_site_name(&k->p->site), has_version(k) ? m->version : commit, k->sandbox.env.profile.hex, k->name);
+    px_pack_name(px_locate_name(&k->p->site), has_version(k) ? m->version : commit, k->sandbox.env.profile.hex, k->name);
     k->build.tag = k->how->tag ? k->how->tag : k->name;
     px_pack_command(m->name, &k->files, k->sandbox.env.project, &k->command);
     k->app.command = k->command.words;
 }
 
 /* What a registry refuses is a failure of the pack, said in its own words. */
-static int ship(struct px_packing *k, struct px_err *e)
+static int ship(struct px_pack_job *k, struct px_err *e)
 {
     if (px_project_image_ship(k->p, &k->sandbox, &k->app, &k->build, &k->image, &k->record, e) == 0)
         return 0;
@@ -219,12 +219,12 @@ static int ship(struct px_packing *k, struct px_err *e)
     return -1;
 }
 
-static int pack(struct px_packing *k, struct px_err *e)
+static int pack(struct px_pack_job *k, struct px_err *e)
 {
     if (check_words(k, e) < 0 || check_state(k, e) < 0 || find_files(k, e) < 0 || make_sandbox(k, e) < 0)
         return -1;
     choose_words(k);
-    if (px_packing_app(k, k->compression, &k->app.layer, e) < 0 || (k->how->check_repro && px_packing_check(k, e) < 0))
+    if (px_pack_app(k, k->compression, &k->app.layer, e) < 0 || (k->how->check_repro && px_pack_check(k, e) < 0))
         return -1;
     return ship(k, e);
 }
@@ -233,7 +233,7 @@ int px_project_pack(struct px_project *project, const struct px_project_pack *ho
 {
     struct px_err own = {0};
     e = e ? e : &own;
-    px_auto_free struct px_packing *k = calloc(1, sizeof *k);
+    px_auto_free struct px_pack_job *k = calloc(1, sizeof *k);
     if (!k)
         return no_memory(e);
     k->p = project;
@@ -241,7 +241,7 @@ int px_project_pack(struct px_project *project, const struct px_project_pack *ho
     k->ready = (struct px_ready){.command = "pack", .frozen = true};
     k->build = (struct px_image_build){.out = how->out, .format = how->format, .compression = how->compression, .tag = how->tag,
                                        .push = how->push};
-    int r = pack(k, e) < 0 ? -1 : px_packing_answer(k, ret_json, e);
+    int r = pack(k, e) < 0 ? -1 : px_pack_answer(k, ret_json, e);
     packing_done(k);
     return r;
 }

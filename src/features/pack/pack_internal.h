@@ -1,6 +1,6 @@
 /* pack/pack_internal.h - one packing, for the files of project_pack.
  *
- * Owns:    what struct px_packing holds, until the packing is over.
+ * Owns:    what struct px_pack_job holds, until the packing is over.
  * Mustn't: be seen elsewhere. */
 #pragma once
 
@@ -13,7 +13,7 @@
 #include "project/image.h"
 #include "transfer/worktree.h"
 
-struct px_packing {
+struct px_pack_job {
     struct px_project *p;
     const struct px_project_pack *how;
     struct px_ready ready;
@@ -31,9 +31,9 @@ struct px_packing {
 };
 
 /* project_pack.c: which files there are, and these as a layer. */
-int px_packing_files(struct px_packing *k, bool status, struct px_err *e);
-int px_packing_app(struct px_packing *k, enum px_compression compression, struct px_layer *ret_layer, struct px_err *e);
+int px_pack_files(struct px_pack_job *k, bool status, struct px_err *e);
+int px_pack_app(struct px_pack_job *k, enum px_compression compression, struct px_layer *ret_layer, struct px_err *e);
 /* project_pack_check.c: everything once more, from the packages on. PX904 with details.layer and details.path if it is another. */
-int px_packing_check(struct px_packing *k, struct px_err *e);
+int px_pack_check(struct px_pack_job *k, struct px_err *e);
 /* project_pack_answer.c */
-int px_packing_answer(const struct px_packing *k, char **ret_json, struct px_err *e);
+int px_pack_answer(const struct px_pack_job *k, char **ret_json, struct px_err *e);

@@ -28,7 +28,7 @@ static const char *known_name(const char *text)
     const char *name = px_starts_with(text, prefix) ? text + strlen(prefix) : text;
     const struct px_python *row;
     char full[64];
-    for (size_t i = 0; (row = px_python_at(i)); i++)
+    for (size_t i = 0; (row = px_env_python_at(i)); i++)
         if (px_equal(name, row->base) ||
             (px_fmt(full, sizeof full, "%s-py3%u", row->base, row->minor) >= 0 && px_equal(name, full)))
             return row->base;
@@ -117,7 +117,7 @@ const char *px_project_base(const struct px_project *p)
 
 const struct px_python *px_project_python(const struct px_project *p)
 {
-    return p->python ? &p->python->python : px_python_find(said(p));
+    return p->python ? &p->python->python : px_env_python_find(said(p));
 }
 
 /* ---- its Python ---- */
@@ -137,9 +137,9 @@ static int take_python(struct px_project *p, const struct px_base *base, struct 
     px_auto_free struct px_base_python *found = calloc(1, sizeof *found);
     if (!found)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "the Python of a base");
-    if (px_base_whole(p->sandbox, base, e) < 0 || px_tree_open(p->sandbox->store, &base->tree, &root, e) < 0)
+    if (px_catalog_base_whole(p->sandbox, base, e) < 0 || px_tree_open(p->sandbox->store, &base->tree, &root, e) < 0)
         return -1;
-    int r = px_base_python_find(root, px_project_base(p), found);
+    int r = px_env_base_python_find(root, px_project_base(p), found);
     if (r < 0)
         return px_fail(e, PX_E_BASE, r, "cannot look for the Python of the base '%.100s'", said(p));
     if (r > 0)
@@ -156,7 +156,7 @@ static int find(struct px_project *p, struct px_err *e)
     struct px_sandbox *s = NULL;
     struct px_base base = {0};
     char place[PATH_MAX];
-    if (p->python || px_python_find(said(p)))
+    if (p->python || px_env_python_find(said(p)))
         return 0;
     if (is_place(said(p)) && !p->base) {
         if (place_of(p, said(p), place, sizeof place) < 0 || !(p->base = strdup(place)))
@@ -166,10 +166,10 @@ static int find(struct px_project *p, struct px_err *e)
         return -1;
     if (px_project_sandbox(p, &s, e) < 0)
         return -1;
-    int r = px_base_find(s->store, px_project_base(p), &base, e);
+    int r = px_catalog_base_find(s->store, px_project_base(p), &base, e);
     if (r == 0)
         r = take_python(p, &base, e);
-    px_base_done(&base);
+    px_catalog_base_done(&base);
     return r;
 }
 
@@ -182,7 +182,7 @@ void px_project_base_look(struct px_project *p)
 static int unknown(const struct px_project *p, struct px_err *e)
 {
     px_auto_buf struct px_buf names = PX_BUF(256);
-    const char *near = px_base_row_names(false, said(p), &names);
+    const char *near = px_bases_names(false, said(p), &names);
     (void)px_fail(e, PX_E_BASE, 0, "there is no sandbox base '%.100s'", said(p));
     (void)px_detail(e, "base", said(p));
     (void)px_detail(e, "reason", "unknown_base");
@@ -219,9 +219,9 @@ static int cannot_bring(const struct px_project *p, struct px_err *e)
 static const struct px_python *fitting(const struct px_project *p)
 {
     const struct px_python *python;
-    for (size_t i = 0; (python = px_python_at(i)); i++) {
-        const struct px_base_row *row = px_base_row_find(python->base);
-        if (row && row->suite && !px_site_misses(&p->site, python->version))
+    for (size_t i = 0; (python = px_env_python_at(i)); i++) {
+        const struct px_base_row *row = px_bases_find(python->base);
+        if (row && row->suite && !px_locate_misses(&p->site, python->version))
             return python;
     }
     return NULL;
@@ -230,7 +230,7 @@ static const struct px_python *fitting(const struct px_project *p)
 static int check_range(const struct px_project *p, struct px_err *e)
 {
     const struct px_python *python = px_project_python(p);
-    const char *range = python ? px_site_misses(&p->site, python->version) : NULL;
+    const char *range = python ? px_locate_misses(&p->site, python->version) : NULL;
     if (!range)
         return 0;
     (void)px_fail(e, PX_E_BASE, 0, "the base '%.100s' has Python %s, and the project asks for %.60s", said(p),
@@ -259,7 +259,7 @@ int px_project_base_bring(struct px_project *p, bool plan, struct px_err *e)
         return 0;
     if (r > 0) {
         const struct px_within within = {p->site.dir, p->site.root};
-        if (px_base_bring(p->sandbox, px_project_base(p), &within, &json, e) < 0)
+        if (px_import_base(p->sandbox, px_project_base(p), &within, &json, e) < 0)
             return cannot_bring(p, e);
         r = find(p, e);
     }

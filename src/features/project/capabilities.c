@@ -72,7 +72,7 @@ static bool is_refused(const struct px_manifest *m, const char *name)
 static int check_names(const struct px_project *p, const char *const *names, struct px_err *e)
 {
     struct px_capability_set set;
-    const struct px_base_row *row = px_base_row_find(px_project_base_said(p));
+    const struct px_base_row *row = px_bases_find(px_project_base_said(p));
     return px_capability_set_make(names, &set, e) < 0 || (row && px_capability_set_check(&set, row, e) < 0) ? -1 : 0;
 }
 
@@ -91,26 +91,26 @@ static int add(struct edit *w, const char *const *names)
 /* ---- remove ---- */
 
 /* 1: the lock or the packages ask for it, whatever the manifest says. What cannot be looked at asks for nothing. */
-static int is_inferred(struct edit *w, struct px_look *look, const struct px_env *env, const char *name)
+static int is_inferred(struct edit *w, struct px_snapshot *look, const struct px_env *env, const char *name)
 {
     struct px_manifest m;
     struct px_inferred inferred;
     struct px_err ignored = {0};
-    const struct px_pins none = {0};
+    const struct px_lock none = {0};
     int found = 0;
     if (px_manifest_parse(px_buf_text(&w->text), w->text.len, PX_MANIFEST_FILE, &m, w->e) < 0)
         return -1;
     if (px_env_infer(&m, look->lock_read ? &look->pins : &none, px_project_python(w->p), env, &inferred, &ignored) == 0) {
         for (size_t i = 0; i < inferred.effective_count; i++)
             found |= px_equal(inferred.effective[i], name);
-        px_inferred_done(&inferred);
+        px_infer_done(&inferred);
     }
     px_manifest_done(&m);
     return found;
 }
 
 /* A line that is gone is not enough where the lock asks for the same: then the manifest says no. */
-static int remove_one(struct edit *w, struct px_look *look, const struct px_env *env, const char *name)
+static int remove_one(struct edit *w, struct px_snapshot *look, const struct px_env *env, const char *name)
 {
     bool said = is_wish(&w->p->site.manifest, name);
     const char *const names[] = {name, NULL};
@@ -134,18 +134,18 @@ static int remove_one(struct edit *w, struct px_look *look, const struct px_env 
 
 static int take_away(struct edit *w, const char *const *names)
 {
-    struct px_look look;
+    struct px_snapshot look;
     struct px_env env = {0};
     struct px_err ignored = {0};
     px_project_base_look(w->p);
-    int r = px_look_at(w->p, &look, w->e);
+    int r = px_snapshot_at(w->p, &look, w->e);
     if (r < 0)
         return -1;
     (void)px_project_env_box_recall(w->p, &look, &env, &ignored);
     for (; r >= 0 && *names; names++)
         r = remove_one(w, &look, env.runtime ? &env : NULL, *names);
     px_env_done(&env);
-    px_look_done(&look);
+    px_snapshot_done(&look);
     return r < 0 ? -1 : 0;
 }
 
@@ -157,7 +157,7 @@ static int write_back(struct edit *w)
     if (px_manifest_parse(px_buf_text(&w->text), w->text.len, PX_MANIFEST_FILE, &m, w->e) < 0)
         return -1;
     px_manifest_done(&m);
-    int r = px_replace_file(w->p->site.dir, PX_MANIFEST_FILE, w->text.data, w->text.len);
+    int r = px_layout_replace_file(w->p->site.dir, PX_MANIFEST_FILE, w->text.data, w->text.len);
     return r < 0 ? px_fail(w->e, PX_E_IO, r, "cannot write '%.200s/" PX_MANIFEST_FILE "'", w->p->site.root) : 0;
 }
 
@@ -196,7 +196,7 @@ static int answer(struct edit *w, bool adding, char **ret_json)
     px_buf_puts(&message, changed ? "" : "nothing to change");
     json_t *details = json_pack("{sssssbsOsO}", "root", w->p->site.root, "manifest", PX_MANIFEST_FILE, "changed",
                                 (int)changed, "capabilities", w->changed, "refused", w->refused);
-    return px_answer(adding ? "sandbox add" : "sandbox remove", "ok", px_buf_text(&message), details, false, ret_json, w->e);
+    return px_project_answer(adding ? "sandbox add" : "sandbox remove", "ok", px_buf_text(&message), details, false, ret_json, w->e);
 }
 
 int px_project_sandbox_edit(struct px_project *p, bool adding, const char *const *names, char **ret_json, struct px_err *e)

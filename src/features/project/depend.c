@@ -42,7 +42,7 @@ static const char *where(const struct edit *w)
 
 static int open_manifest(struct edit *w)
 {
-    const struct px_site *site = &w->p->site;
+    const struct px_located *site = &w->p->site;
     const char *member = NULL;
     for (size_t i = 0; i < site->member_count; i++)
         if (site->members[i].here)
@@ -61,7 +61,7 @@ static int open_manifest(struct edit *w)
 static bool same_name(const char *a, const char *b)
 {
     char x[NAME_BYTES], y[NAME_BYTES];
-    return px_package_name(a, strlen(a), x, sizeof x) == 0 && px_package_name(b, strlen(b), y, sizeof y) == 0 &&
+    return px_marker_package_name(a, strlen(a), x, sizeof x) == 0 && px_marker_package_name(b, strlen(b), y, sizeof y) == 0 &&
            px_equal(x, y);
 }
 
@@ -72,7 +72,7 @@ static int choose_group(struct edit *w, const struct px_toml *t)
     char plain[NAME_BYTES];
     const char *const table[] = {"dependency-groups"};
     uint32_t groups = px_toml_find(t, table, 1);
-    if (px_package_name(w->how->group, strlen(w->how->group), plain, sizeof plain) < 0)
+    if (px_marker_package_name(w->how->group, strlen(w->how->group), plain, sizeof plain) < 0)
         return px_fail(w->e, PX_E_VALUE, 0, "'%.100s' is not a name for a group", w->how->group);
     const char *found = w->how->group;
     bool there = false;
@@ -129,8 +129,8 @@ static void find(const struct px_toml *t, const struct edit *w, const char *text
         const char *item = px_toml_text(t, c);
         struct px_requirement q;
         char other[NAME_BYTES];
-        if (!item || px_requirement_parse(item, &q) < 0 ||
-            px_package_name(q.name, q.name_length, other, sizeof other) < 0)
+        if (!item || px_marker_requirement_parse(item, &q) < 0 ||
+            px_marker_package_name(q.name, q.name_length, other, sizeof other) < 0)
             continue;
         if (!px_equal(other, name)) {
             px_near_try(near, other);
@@ -202,7 +202,7 @@ static int step(struct edit *w, const char *text, const char *name)
 static int check_text(const struct edit *w, const char *text, char *name, size_t size)
 {
     struct px_requirement q;
-    if (px_requirement_parse(text, &q) == 0 && px_package_name(q.name, q.name_length, name, size) == 0 &&
+    if (px_marker_requirement_parse(text, &q) == 0 && px_marker_package_name(q.name, q.name_length, name, size) == 0 &&
         (w->how->adding || q.name_length == strlen(text)))
         return 0;
     if (w->how->adding) {
@@ -239,7 +239,7 @@ struct before {
 
 static int keep_before(const struct edit *w, struct before *b)
 {
-    const char *lock = px_site_lock_file(&w->p->site);
+    const char *lock = px_locate_lock_file(&w->p->site);
     int r = px_buf_read_file(w->dir, PX_MANIFEST_FILE, PX_TOML_BYTES_MAX, &b->manifest);
     int l = px_buf_read_file(w->p->site.dir, lock, PX_TOML_BYTES_MAX, &b->lock);
     b->has_lock = l == 0;
@@ -251,12 +251,12 @@ static int keep_before(const struct edit *w, struct before *b)
 /* What cannot be put back is said instead of why it failed. */
 static int put_back(const struct edit *w, const struct before *b)
 {
-    const char *lock = px_site_lock_file(&w->p->site);
+    const char *lock = px_locate_lock_file(&w->p->site);
     const struct px_both both = {.root = w->p->site.dir, .dir = w->dir, .lock_file = lock, .manifest = &b->manifest,
                                  .lock = &b->lock};
     bool ignored;
     long r = b->has_lock ? px_both_write(&both, &ignored)
-                         : px_replace_file(w->dir, PX_MANIFEST_FILE, b->manifest.data, b->manifest.len);
+                         : px_layout_replace_file(w->dir, PX_MANIFEST_FILE, b->manifest.data, b->manifest.len);
     if (r == 0 && !b->has_lock)
         r = px_sys(SYS_unlinkat, w->p->site.dir, lock, 0);
     if (r == 0 || r == -ENOENT)
@@ -303,13 +303,13 @@ static int sync_anew(struct edit *w, struct px_manifest_edit *edit, json_t **ret
 
 static int settle(const struct edit *w)
 {
-    struct px_look look;
+    struct px_snapshot look;
     if (px_project_frozen(false))
         return 0;               /* it is refused, by the sync */
-    if (px_look_at(w->p, &look, w->e) < 0)
+    if (px_snapshot_at(w->p, &look, w->e) < 0)
         return -1;
-    int r = px_look_settle(w->p, &look, w->e);
-    px_look_done(&look);
+    int r = px_snapshot_settle(w->p, &look, w->e);
+    px_snapshot_done(&look);
     return r;
 }
 
@@ -321,7 +321,7 @@ static int write_and_sync(struct edit *w, json_t **ret_sync, const char **ret_me
     if (r == 0 && sync_anew(w, &edit, ret_sync, ret_message) < 0)
         r = edit.written ? put_back(w, &before) : -1;
     if (r == 0 && !edit.written) {              /* the lock is made for this manifest, too: of a group that does not count */
-        r = px_replace_file(w->dir, PX_MANIFEST_FILE, w->text.data, w->text.len);
+        r = px_layout_replace_file(w->dir, PX_MANIFEST_FILE, w->text.data, w->text.len);
         r = r < 0 ? px_fail(w->e, PX_E_IO, r, "cannot write '%.200s'", w->shown) : 0;
     }
     px_buf_done(&before.manifest);
@@ -342,7 +342,7 @@ static int answer(struct edit *w, json_t *sync, const char *synced, char **ret_j
     json_t *details = json_pack("{ss ss sb ss* sO sO*}", "root", w->p->site.root, "manifest", w->shown, "changed",
                                 (int)(count > 0), "group", w->how->group ? w->group : NULL, "requirements", w->changed,
                                 "sync", json_object_get(sync, "details"));
-    return px_answer(w->how->adding ? "add" : "remove", "ok", px_buf_text(&message), details, false, ret_json, w->e);
+    return px_project_answer(w->how->adding ? "add" : "remove", "ok", px_buf_text(&message), details, false, ret_json, w->e);
 }
 
 int px_project_depend(struct px_project *p, const struct px_depend *how, char **ret_json, struct px_err *e)

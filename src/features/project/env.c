@@ -69,7 +69,7 @@ static int find_links(struct links *l, const char *root, struct px_err *e)
 
 struct build {
     struct px_project *p;
-    const struct px_look *look;
+    const struct px_snapshot *look;
     const struct px_python *python;     /* this machine's, or the base's */
     struct px_target target;            /* the same */
     struct px_sandbox *s;
@@ -79,7 +79,7 @@ struct build {
     const struct px_env *compare;       /* only whether this is what comes out; NULL: make it */
 };
 
-static int find_packages(void *user, const struct px_names *requirements, struct px_pins *ret_pins, struct px_err *e)
+static int find_packages(void *user, const struct px_names *requirements, struct px_lock *ret_pins, struct px_err *e)
 {
     struct build *b = user;
     return px_resolve_names(b->s, b->p->site.root, &b->target, requirements, ret_pins, e);
@@ -88,20 +88,20 @@ static int find_packages(void *user, const struct px_names *requirements, struct
 /* The same, and the lock has it then. */
 struct recording {
     struct build *b;
-    struct px_pins *lock;
+    struct px_lock *lock;
 };
 
-static int find_and_record(void *user, const struct px_names *requirements, struct px_pins *ret_pins, struct px_err *e)
+static int find_and_record(void *user, const struct px_names *requirements, struct px_lock *ret_pins, struct px_err *e)
 {
     struct recording *r = user;
-    const struct px_pins *known = px_pins_build_find(r->lock, requirements->items, requirements->count);
+    const struct px_lock *known = px_lock_build_find(r->lock, requirements->items, requirements->count);
     if (known)
-        return px_pins_copy(known, ret_pins, e);
+        return px_lock_copy(known, ret_pins, e);
     if (find_packages(r->b, requirements, ret_pins, e) < 0)
         return -1;
-    if (px_pins_build_add(r->lock, requirements->items, requirements->count, ret_pins, e) == 0)
+    if (px_lock_build_add(r->lock, requirements->items, requirements->count, ret_pins, e) == 0)
         return 0;
-    px_pins_done(ret_pins);
+    px_lock_done(ret_pins);
     return -1;
 }
 
@@ -139,7 +139,7 @@ static int download(struct build *b, int dir, struct px_err *e)
 {
     px_auto_free struct px_chosen *list = NULL;
     size_t count = 0;
-    if (px_pins_select(&b->look->pins, &b->target.env, &b->target.tags, NULL, &list, &count, e) < 0)
+    if (px_lock_select(&b->look->pins, &b->target.env, &b->target.tags, NULL, &list, &count, e) < 0)
         return -1;
     count = without_place(list, count);
     return count ? px_resolve_download(b->p->site.root, &b->target, list, count, dir, e) : 1;
@@ -160,7 +160,7 @@ static int build_with_downloads(struct build *b, struct px_env *ret_env, struct 
     if (px_tree_begin(b->s->store, &id, &scratch, e) < 0)
         return -1;
     int r = download(b, px_tree_build_fd(scratch), e);
-    if (r == 0 && (px_build_path(px_tree_build_fd(scratch), "", path, sizeof path, e) < 0 ||
+    if (r == 0 && (px_buildbox_path(px_tree_build_fd(scratch), "", path, sizeof path, e) < 0 ||
                    add_link(&b->links, "", path, strlen(path), e) < 0 || build_once(b, ret_env, e) < 0))
         r = -1;
     px_tree_drop(scratch);
@@ -189,7 +189,7 @@ static bool is_for_others(const struct px_chosen *c)
     return false;
 }
 
-static int other_python(const struct build *b, const struct px_pin *pin, struct px_err *e)
+static int other_python(const struct build *b, const struct px_lock_pin *pin, struct px_err *e)
 {
     const struct px_python *own = px_project_own(b->p);
     bool boxed = b->python != own;
@@ -213,7 +213,7 @@ static int check_files(const struct build *b, struct px_err *e)
 {
     px_auto_free struct px_chosen *list = NULL;
     size_t count = 0;
-    if (px_pins_select(&b->look->pins, &b->target.env, &b->target.tags, NULL, &list, &count, e) < 0)
+    if (px_lock_select(&b->look->pins, &b->target.env, &b->target.tags, NULL, &list, &count, e) < 0)
         return -1;
     for (size_t i = 0; i < count; i++)
         if (is_for_others(&list[i]))
@@ -238,20 +238,20 @@ static int build_somehow(struct build *b, struct px_env *ret_env, struct px_err 
     return r;
 }
 
-static int build(struct px_project *p, const struct px_look *look, const struct px_python *python, bool frozen,
+static int build(struct px_project *p, const struct px_snapshot *look, const struct px_python *python, bool frozen,
                  struct px_env *ret_env, struct px_err *e)
 {
     struct build b = {.p = p, .look = look, .python = python, .frozen = frozen};
     return build_somehow(&b, ret_env, e);
 }
 
-int px_project_env_compare(struct px_project *p, const struct px_look *look, const struct px_env *env, struct px_err *e)
+int px_project_env_compare(struct px_project *p, const struct px_snapshot *look, const struct px_env *env, struct px_err *e)
 {
     struct build b = {.p = p, .look = look, .python = env->runtime, .frozen = true, .compare = env};
     return build_somehow(&b, NULL, e);
 }
 
-int px_project_env_ask_builds(struct px_project *p, struct px_look *look, struct px_pins *lock, struct px_err *e)
+int px_project_env_ask_builds(struct px_project *p, struct px_snapshot *look, struct px_lock *lock, struct px_err *e)
 {
     struct build b = {.p = p, .look = look, .python = px_project_own(p)};
     struct recording recording = {&b, lock};
@@ -278,12 +278,12 @@ int px_project_env_ask_builds(struct px_project *p, struct px_look *look, struct
 
 /* ---- what is known of it afterwards ---- */
 
-static int describe(const struct px_look *look, const struct px_env *env, struct px_made_env *ret_made,
+static int describe(const struct px_snapshot *look, const struct px_env *env, struct px_made_env *ret_made,
                     struct px_err *e)
 {
     struct px_made_env made = {
         .id = strdup(env->profile.hex),
-        .lock_id = strdup(px_pins_id(&look->pins)),
+        .lock_id = strdup(px_lock_id(&look->pins)),
         .platform = strdup(look->target.platform),
         .site_packages = strdup(env->site_packages),
         .env_path = strdup(env->path),
@@ -297,7 +297,7 @@ static int describe(const struct px_look *look, const struct px_env *env, struct
     if (!made.id || !made.lock_id || !made.platform || !made.site_packages || !made.env_path || !made.profile_oid ||
         !made.python_path || !made.python_version || !made.runtime_path || !made.runtime_version ||
         !made.runtime_platform) {
-        px_made_env_done(&made);
+        px_layout_state_file_env_done(&made);
         return px_fail(e, PX_E_MEMORY, ENOMEM, "the project's state");
     }
     *ret_made = made;
@@ -305,7 +305,7 @@ static int describe(const struct px_look *look, const struct px_env *env, struct
 }
 
 /* The environment that has this name in the store. 1: there is none, or it is not what the lock says for this Python. */
-static int recall(struct px_project *p, const struct px_look *look, const struct px_python *python, const char *name,
+static int recall(struct px_project *p, const struct px_snapshot *look, const struct px_python *python, const char *name,
                   struct px_env *ret_env, struct px_err *e)
 {
     const struct px_env_ask ask = {.manifest = &p->site.manifest, .pins = &look->pins, .builds = &look->pins,
@@ -328,7 +328,7 @@ static int recall(struct px_project *p, const struct px_look *look, const struct
 }
 
 /* Named by its project, it stays when unnamed ones are cleaned away, and whoever may not write in the project finds it. */
-static int build_named(struct px_project *p, const struct px_look *look, bool frozen, struct px_env *ret_env,
+static int build_named(struct px_project *p, const struct px_snapshot *look, bool frozen, struct px_env *ret_env,
                        struct px_err *e)
 {
     if (build(p, look, px_project_own(p), frozen, ret_env, e) < 0)
@@ -339,7 +339,7 @@ static int build_named(struct px_project *p, const struct px_look *look, bool fr
     return -1;
 }
 
-static int make(struct px_project *p, struct px_look *look, bool frozen, bool record, bool *ret_built, struct px_err *e)
+static int make(struct px_project *p, struct px_snapshot *look, bool frozen, bool record, bool *ret_built, struct px_err *e)
 {
     struct px_env env = {0};
     struct px_made_env made = {0};
@@ -349,32 +349,32 @@ static int make(struct px_project *p, struct px_look *look, bool frozen, bool re
     assert(env.runtime);
     int r = describe(look, &env, &made, e);
     if (r == 0 && record)
-        r = px_state_file_write(p->site.dir, p->site.workspace, &made, e);
+        r = px_layout_state_file_write(p->site.dir, p->site.workspace, &made, e);
     px_env_done(&env);
     if (r < 0) {
-        px_made_env_done(&made);
+        px_layout_state_file_env_done(&made);
         return -1;
     }
-    px_made_env_done(&look->env);
+    px_layout_state_file_env_done(&look->env);
     look->env = made;
     look->env_reason = NULL;
     look->flags.env_exists = look->flags.env_clean = true;
-    look->state = px_state_of(&look->flags);
+    look->state = px_layout_state_of(&look->flags);
     *ret_built = found > 0;
     return 0;
 }
 
-int px_project_env_sync(struct px_project *p, struct px_look *look, bool frozen, bool *ret_built, struct px_err *e)
+int px_project_env_sync(struct px_project *p, struct px_snapshot *look, bool frozen, bool *ret_built, struct px_err *e)
 {
     return make(p, look, frozen, true, ret_built, e);
 }
 
-int px_project_env_rebuild(struct px_project *p, struct px_look *look, bool *ret_built, struct px_err *e)
+int px_project_env_rebuild(struct px_project *p, struct px_snapshot *look, bool *ret_built, struct px_err *e)
 {
     return make(p, look, false, false, ret_built, e);
 }
 
-int px_project_env_recall(struct px_project *p, const struct px_look *look, struct px_env *ret_env, struct px_err *e)
+int px_project_env_recall(struct px_project *p, const struct px_snapshot *look, struct px_env *ret_env, struct px_err *e)
 {
     struct px_sandbox *s = NULL;
     if (!look->env.profile_oid)
@@ -392,13 +392,13 @@ static int boxed_name(const struct px_project *p, char *out, size_t size, struct
     return r < 0 ? px_fail(e, PX_E_LIMIT, r, "the path of the project is too long") : 0;
 }
 
-static int boxed_recall(struct px_project *p, const struct px_look *look, struct px_env *ret_env, struct px_err *e)
+static int boxed_recall(struct px_project *p, const struct px_snapshot *look, struct px_env *ret_env, struct px_err *e)
 {
     char name[PATH_MAX];
     return boxed_name(p, name, sizeof name, e) < 0 ? -1 : recall(p, look, px_project_python(p), name, ret_env, e);
 }
 
-static int boxed_make(struct px_project *p, const struct px_look *look, bool frozen, struct px_env *ret_env,
+static int boxed_make(struct px_project *p, const struct px_snapshot *look, bool frozen, struct px_env *ret_env,
                       struct px_err *e)
 {
     char name[PATH_MAX];
@@ -410,7 +410,7 @@ static int boxed_make(struct px_project *p, const struct px_look *look, bool fro
     return -1;
 }
 
-int px_project_env_box_recall(struct px_project *p, const struct px_look *look, struct px_env *ret_env,
+int px_project_env_box_recall(struct px_project *p, const struct px_snapshot *look, struct px_env *ret_env,
                               struct px_err *e)
 {
     if (!px_project_shares(p))
@@ -418,7 +418,7 @@ int px_project_env_box_recall(struct px_project *p, const struct px_look *look, 
     return look->env_reason ? 1 : px_project_env_recall(p, look, ret_env, e);
 }
 
-int px_project_env_box_need(struct px_project *p, const struct px_look *look, bool frozen, struct px_env *ret_env,
+int px_project_env_box_need(struct px_project *p, const struct px_snapshot *look, bool frozen, struct px_env *ret_env,
                             struct px_err *e)
 {
     int r = px_project_env_box_recall(p, look, ret_env, e);

@@ -24,10 +24,10 @@ static int no_memory(struct px_err *e)
 
 void px_project_image_done(struct px_project_image *image)
 {
-    px_look_done(&image->look);
-    px_pinned_done(&image->pinned);
+    px_snapshot_done(&image->look);
+    px_compose_pinned_done(&image->pinned);
     px_env_done(&image->env);
-    px_inferred_done(&image->inferred);
+    px_infer_done(&image->inferred);
     px_image_done(&image->image);
     px_lease_drop(image->lease);
     free(image->base);
@@ -70,8 +70,8 @@ static int infer(const struct px_project *p, struct px_project_image *image, con
 {
     struct px_capability_set set;
     const struct px_env *env = image->env.runtime ? &image->env : NULL;
-    const struct px_pins none = {0};
-    const struct px_pins *pins = image->look.lock_read ? &image->look.pins : &none;
+    const struct px_lock none = {0};
+    const struct px_lock *pins = image->look.lock_read ? &image->look.pins : &none;
     return px_env_infer(&p->site.manifest, pins, px_project_python(p), env, &image->inferred, e) < 0 ||
                    choose(image, extra, &set, e) < 0
                ? -1
@@ -82,13 +82,13 @@ static int look_and_load(struct px_project *p, const struct px_project_image_ask
                          struct px_err *e)
 {
     p->by_image = true;
-    int r = take_base(p, ask->plan, image, e) < 0 ? -1 : px_look_at(p, &image->look, e);
+    int r = take_base(p, ask->plan, image, e) < 0 ? -1 : px_snapshot_at(p, &image->look, e);
     p->by_image = false;
-    if (r < 0 || (!ask->renew && px_pinned_read(p, &image->look, &image->pinned, e) < 0))
+    if (r < 0 || (!ask->renew && px_system_pins_read(p, &image->look, &image->pinned, e) < 0))
         return -1;
     if (ask->plan)
         return px_project_env_box_recall(p, &image->look, &image->env, e) < 0 ? -1 : 0;
-    return px_look_box_ready(p, &image->look, ask->ready, e) < 0 ||
+    return px_snapshot_box_ready(p, &image->look, ask->ready, e) < 0 ||
                    px_project_env_box_need(p, &image->look, ask->ready->frozen, &image->env, e) < 0
                ? -1
                : 0;
@@ -134,7 +134,7 @@ static int leave_out_groups(struct px_project *p, struct px_project_image *image
     struct px_names needed = {0}, development = {0};
     struct px_target target;
     struct px_sandbox *s = NULL;
-    const struct px_site *site = &p->site;
+    const struct px_located *site = &p->site;
     int r = px_project_sandbox(p, &s, e);
     if (r == 0 && sort_requirements(&site->manifest, &needed, &development) < 0)
         r = no_memory(e);
@@ -144,7 +144,7 @@ static int leave_out_groups(struct px_project *p, struct px_project_image *image
     if (r == 0 && development.count) {
         size_t before = image->env.count;
         px_target_for(image->env.runtime, &target);
-        px_inferred_done(&image->inferred);     /* its texts are the packages' */
+        px_infer_done(&image->inferred);     /* its texts are the packages' */
         r = px_env_ship(s, &needed, &development, &target.env, &image->env, e);
         image->narrowed = image->env.count != before;
     }
@@ -158,13 +158,13 @@ static int leave_out_groups(struct px_project *p, struct px_project_image *image
 /* What the base is called that the lock pins: by the file that does. */
 static int name_base(const struct px_project *p, char *out, size_t size, struct px_err *e)
 {
-    return px_fmt(out, size, "%s/%s", p->site.root, px_site_lock_file(&p->site)) < 0
+    return px_fmt(out, size, "%s/%s", p->site.root, px_locate_lock_file(&p->site)) < 0
                ? px_fail(e, PX_E_LIMIT, ENAMETOOLONG, "the path of the project is too long")
                : 0;
 }
 
 /* The paths of what a box needs, and a hold on everything. */
-static int hold(struct px_building *b, struct px_project_image *image, struct px_err *e)
+static int hold(struct px_compose *b, struct px_project_image *image, struct px_err *e)
 {
     char root[PATH_MAX], inside[PATH_MAX];
     struct px_oid trees[] = {b->root, b->part.tree}, blobs[PX_IMAGE_LAYERS_MAX + 2];
@@ -184,7 +184,7 @@ static int hold(struct px_building *b, struct px_project_image *image, struct px
 
 /* Named by its project, it stays when unnamed ones are cleaned away. One that is shipped and is another has a name of its
  * own, which is there as long as the project is. */
-static int keep_name(const struct px_project *p, const struct px_project_image *image, const struct px_building *b, struct px_err *e)
+static int keep_name(const struct px_project *p, const struct px_project_image *image, const struct px_compose *b, struct px_err *e)
 {
     px_auto_buf struct px_buf name = PX_BUF(PATH_MAX + 32);
     struct px_oid now;
@@ -192,17 +192,17 @@ static int keep_name(const struct px_project *p, const struct px_project_image *
     if (name.err < 0)
         return no_memory(e);
     int r = px_name_get(b->s->store, PX_RECORD_IMAGE, px_buf_text(&name), &now, e);
-    if (r < 0 || (r == 0 && px_oid_equal(&now, &b->id)))
+    if (r < 0 || (r == 0 && px_hash_oid_equal(&now, &b->id)))
         return r;
     return px_name_put(b->s->store, PX_RECORD_IMAGE, px_buf_text(&name), &b->id, e);
 }
 
 /* What the lock could say: of a base that was imported, nothing. */
-static int learn(const struct px_building *b, bool whole, struct px_pinned *out, struct px_err *e)
+static int learn(const struct px_compose *b, bool whole, struct px_pinned *out, struct px_err *e)
 {
     if (!out || !b->base.record)
         return 0;
-    int r = px_base_packages(b->s, &b->base, &out->base, e);
+    int r = px_distro_base_packages(b->s, &b->base, &out->base, e);
     if (r != 0 || !whole)
         return r < 0 ? -1 : 0;
     for (size_t i = 0; i < b->set.count; i++)
@@ -211,10 +211,10 @@ static int learn(const struct px_building *b, bool whole, struct px_pinned *out,
     return px_packages_copy(&b->lock, &out->packages) < 0 ? no_memory(e) : 0;
 }
 
-static void take_ids(const struct px_building *b, struct px_project_image *image)
+static void take_ids(const struct px_compose *b, struct px_project_image *image)
 {
     image->base_os_oid = b->base.oid;
-    image->is_pinned = px_building_is_pinned(b);
+    image->is_pinned = px_compose_is_pinned(b);
     image->system = b->system;
     if (image->env.runtime)
         image->sbx_id = b->sbx_id;
@@ -222,10 +222,10 @@ static void take_ids(const struct px_building *b, struct px_project_image *image
 
 /* Only what can be said: of a base that is not there, of packages that nobody was asked for, or of an environment, there
  * is no id yet. */
-static int plan(struct px_building *b, struct px_project_image *image, struct px_pinned *learned, struct px_err *e)
+static int plan(struct px_compose *b, struct px_project_image *image, struct px_pinned *learned, struct px_err *e)
 {
     px_auto(px_document) json_t *record = NULL;
-    int r = px_building_find(b, true, e);
+    int r = px_compose_find(b, true, e);
     if (r < 0 || learn(b, r == 0, learned, e) < 0)
         return -1;
     image->base_os_oid = b->base.oid;
@@ -233,14 +233,14 @@ static int plan(struct px_building *b, struct px_project_image *image, struct px
         return 0;
     take_ids(b, image);
     struct px_err ignored = {0};
-    image->cached = image->env.runtime && px_image_find(b->s->store, b->id.hex, &record, &image->image.manifest, &ignored) == 0;
+    image->cached = image->env.runtime && px_catalog_image_find(b->s->store, b->id.hex, &record, &image->image.manifest, &ignored) == 0;
     return 0;
 }
 
-static int build(const struct px_project *p, struct px_building *b, struct px_project_image *image,
+static int build(const struct px_project *p, struct px_compose *b, struct px_project_image *image,
                  struct px_pinned *learned, struct px_err *e)
 {
-    if (px_building_find(b, false, e) < 0 || px_building_make(b, e) < 0 || keep_name(p, image, b, e) < 0 ||
+    if (px_compose_find(b, false, e) < 0 || px_compose_make(b, e) < 0 || keep_name(p, image, b, e) < 0 ||
         hold(b, image, e) < 0 || learn(b, true, learned, e) < 0)
         return -1;
     take_ids(b, image);
@@ -254,18 +254,18 @@ static int find_or_build(struct px_project *p, const struct px_project_image_ask
                          struct px_err *e)
 {
     const struct px_image_build how = {.base = px_project_base(p), .capabilities = image->capabilities, .force = ask->force};
-    px_auto_free struct px_building *b = calloc(1, sizeof *b);
+    px_auto_free struct px_compose *b = calloc(1, sizeof *b);
     char place[PATH_MAX];
     if (!b)
         return no_memory(e);
     if (name_base(p, place, sizeof place, e) < 0)
         return -1;
-    *b = (struct px_building){.how = &how, .env = image->env.runtime ? &image->env : NULL, .pinned = &image->pinned,
+    *b = (struct px_compose){.how = &how, .env = image->env.runtime ? &image->env : NULL, .pinned = &image->pinned,
                               .place = place, .renew = ask->renew};
     int r = px_project_sandbox(p, &b->s, e) < 0 ? -1
             : ask->plan                         ? plan(b, image, ask->learn, e)
                                                 : build(p, b, image, ask->learn, e);
-    px_building_done(b);
+    px_compose_done(b);
     return r;
 }
 
@@ -303,7 +303,7 @@ int px_project_image_ship(struct px_project *p, const struct px_project_image *i
                           const struct px_image_build *how, struct px_image *ret_image, json_t **ret_json, struct px_err *e)
 {
     struct px_image_build same = *how;
-    px_auto_free struct px_building *b = calloc(1, sizeof *b);
+    px_auto_free struct px_compose *b = calloc(1, sizeof *b);
     char place[PATH_MAX];
     if (!b)
         return no_memory(e);
@@ -311,12 +311,12 @@ int px_project_image_ship(struct px_project *p, const struct px_project_image *i
         return -1;
     same.base = px_project_base(p);
     same.capabilities = image->capabilities;
-    *b = (struct px_building){
+    *b = (struct px_compose){
         .how = &same, .env = &image->env, .app = app, .pinned = &image->pinned, .place = place};
-    int r = px_project_sandbox(p, &b->s, e) < 0 || px_building_words(b, e) < 0 || px_building_find(b, false, e) < 0 || px_building_make(b, e) < 0 ||
-                    px_building_deliver(b, e) < 0
+    int r = px_project_sandbox(p, &b->s, e) < 0 || px_compose_words(b, e) < 0 || px_compose_find(b, false, e) < 0 || px_compose_make(b, e) < 0 ||
+                    px_compose_deliver(b, e) < 0
                 ? -1 : 0;
-    json_t *json = r < 0 ? NULL : px_building_json(b);
+    json_t *json = r < 0 ? NULL : px_compose_json(b);
     if (r == 0 && !json)
         r = no_memory(e);
     if (r == 0) {
@@ -324,7 +324,7 @@ int px_project_image_ship(struct px_project *p, const struct px_project_image *i
         *ret_image = b->image;
         b->image = (struct px_image){0};
     }
-    px_building_done(b);
+    px_compose_done(b);
     return r;
 }
 

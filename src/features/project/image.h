@@ -36,7 +36,7 @@ struct px_project_image_ask {
 };
 
 struct px_project_image {
-    struct px_look look;
+    struct px_snapshot look;
     struct px_pinned pinned;                    /* what the lock says of the system's packages */
     bool is_pinned;                             /* ... and that is all of them */
     struct px_env env;                          /* plan: may be empty (no runtime), when it is not made yet */

@@ -33,7 +33,7 @@ static int choose_name(const struct init *i, char *out, size_t size, struct px_e
     char words[NAME_BYTES];
     size_t n = 0;
     if (i->name) {
-        if (px_package_name(text, strlen(text), out, size) == 0)
+        if (px_marker_package_name(text, strlen(text), out, size) == 0)
             return 0;
         px_fail(e, PX_E_VALUE, 0, "'%.100s' cannot be a project's name", text);
         return px_fix(e, "Use letters, digits, '-', '_' and '.', with a letter or digit first and last.");
@@ -45,7 +45,7 @@ static int choose_name(const struct init *i, char *out, size_t size, struct px_e
     }
     while (n > 0 && words[n - 1] == '-')
         n--;
-    return n > 0 && px_package_name(words, n, out, size) == 0 ? 0 : px_fmt(out, size, "app");
+    return n > 0 && px_marker_package_name(words, n, out, size) == 0 ? 0 : px_fmt(out, size, "app");
 }
 
 static int new_text(const struct init *i, struct px_buf *out, struct px_err *e)
@@ -128,7 +128,7 @@ static int edit(struct init *i, struct px_err *e)
     if ((i->created ? new_text(i, &out, e) : add_section(&text, &out, e)) < 0)
         return -1;
     i->changed = true;
-    r = out.err < 0 ? out.err : px_replace_file(i->dir, PX_MANIFEST_FILE, out.data, out.len);
+    r = out.err < 0 ? out.err : px_layout_replace_file(i->dir, PX_MANIFEST_FILE, out.data, out.len);
     return r < 0 ? px_fail(e, PX_E_IO, r, "cannot write '%.200s/" PX_MANIFEST_FILE "'", i->root) : 0;
 }
 
@@ -145,7 +145,7 @@ int px_project_init(const char *dir, const char *name, char **ret_json, struct p
         return -1;
     json_t *details = json_pack("{s:s, s:s, s:b, s:b}", "root", i.root, "manifest", PX_MANIFEST_FILE, "created",
                                 i.created, "changed", i.changed);
-    return px_answer("init", "ok",
+    return px_project_answer("init", "ok",
                      i.created   ? "wrote " PX_MANIFEST_FILE
                      : i.changed ? "added " SECTION " to " PX_MANIFEST_FILE
                                  : "this is a px project already",

@@ -42,8 +42,8 @@ static bool take(const struct search *s, const char *path)
     if (access(path, X_OK) < 0 || !realpath(path, real) || px_path_within(real, s->p->site.root) || !is_trusted(real))
         return false;
     px_auto_fd int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return root >= 0 && px_base_python_at(root, s->base, real, s->minor, s->found) == 0 &&
-           !px_site_misses(&s->p->site, s->found->version);
+    return root >= 0 && px_env_base_python_at(root, s->base, real, s->minor, s->found) == 0 &&
+           !px_locate_misses(&s->p->site, s->found->version);
 }
 
 static bool take_in(const struct search *s, const char *dir, size_t length)
@@ -112,8 +112,8 @@ static bool find(const struct search *s)
 static const struct px_python *fitting_row(const struct px_project *p)
 {
     const struct px_python *row;
-    for (size_t i = 0; (row = px_python_at(i)); i++)
-        if (!row->musl && !px_site_misses(&p->site, row->version))
+    for (size_t i = 0; (row = px_env_python_at(i)); i++)
+        if (!row->musl && !px_locate_misses(&p->site, row->version))
             return row;
     return NULL;
 }
@@ -142,18 +142,18 @@ const struct px_python *px_project_own(struct px_project *p)
         return p->own;
     const struct px_python *row = fitting_row(p);
     if (!p->here && !(p->here = calloc(1, sizeof *p->here)))
-        return row ? row : px_python_at(0);
+        return row ? row : px_env_python_at(0);
     p->own = row ? row_here(p, row, p->here) : lowest_here(p, p->here);
     if (p->own)
         return p->own;
     px_project_base_look(p);    /* nothing else fits: the base's, so that its sandbox has one */
     const struct px_python *base = px_project_python(p);
-    return p->own = base ? base : px_python_at(0);
+    return p->own = base ? base : px_env_python_at(0);
 }
 
 int px_project_own_need(struct px_project *p, bool plan, struct px_err *e)
 {
-    if (!px_site_misses(&p->site, px_project_own(p)->version))
+    if (!px_locate_misses(&p->site, px_project_own(p)->version))
         return 0;
     p->own = NULL;
     return px_project_base_bring(p, plan, e);

@@ -35,7 +35,7 @@ static int answer(const char *command, struct px_project_image *image, json_t *d
     px_auto_buf struct px_buf message = PX_BUF(1 << 14);
     describe(image, &message);
     px_project_image_done(image);
-    return px_answer(command, "ok", px_buf_text(&message), details, true, ret_json, e);
+    return px_project_answer(command, "ok", px_buf_text(&message), details, true, ret_json, e);
 }
 
 /* ---- build ---- */

@@ -33,7 +33,7 @@ int px_project_open(const char *dir, const char *home, struct px_project **ret_p
         return px_fail(e, PX_E_MEMORY, ENOMEM, "the project");
     }
     p->site.dir = -EBADF;
-    if (px_site_find(path, &p->site, e) < 0) {
+    if (px_locate_find(path, &p->site, e) < 0) {
         px_project_close(p);
         return -1;
     }
@@ -45,7 +45,7 @@ void px_project_close(struct px_project *project)
 {
     if (!project)
         return;
-    px_site_done(&project->site);
+    px_locate_done(&project->site);
     px_sandbox_close(project->sandbox);
     free(project->home);
     free(project->base);
@@ -82,13 +82,13 @@ int px_project_sandbox(struct px_project *p, struct px_sandbox **ret_sandbox, st
 
 /* ---- the lock ---- */
 
-static const char *lock_name(const struct px_site *site, size_t format)
+static const char *lock_name(const struct px_located *site, size_t format)
 {
-    return format == PX_PINS_PX ? px_site_lock_file(site) : px_pins_files[format];
+    return format == PX_PINS_PX ? px_locate_lock_file(site) : px_lock_files[format];
 }
 
 /* 0: read; 1: there is none of this kind; -1: it cannot be used. */
-static int read_lock(const struct px_site *site, enum px_pins_format format, struct px_pins *ret_pins, struct px_err *e)
+static int read_lock(const struct px_located *site, enum px_pins_format format, struct px_lock *ret_pins, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(LOCK_MAX);
     const char *name = lock_name(site, format);
@@ -97,21 +97,21 @@ static int read_lock(const struct px_site *site, enum px_pins_format format, str
         return 1;
     if (r < 0)
         return px_fail(e, PX_E_LOCK_FORMAT, r, "cannot read '%s'", name);
-    if (px_pins_parse(format, px_buf_text(&text), text.len, name, ret_pins, e) == 0)
+    if (px_lock_parse(format, px_buf_text(&text), text.len, name, ret_pins, e) == 0)
         return 0;
     /* Lists of requirements that are not pinned are everywhere; they are no locks, and nobody said they were. */
     return format == PX_PINS_REQUIREMENTS ? 1 : -1;
 }
 
-int px_look_compare(const struct px_site *site, const struct px_pins *pins, const struct px_target *target,
+int px_snapshot_compare(const struct px_located *site, const struct px_lock *pins, const struct px_target *target,
                     struct px_drift *ret_drift, struct px_err *e)
 {
     struct px_names requirements;
-    if (px_site_requirements(site, &requirements, e) < 0)
+    if (px_locate_requirements(site, &requirements, e) < 0)
         return -1;
     const struct px_drift_asked asked = {
         .project = site->workspace ? site->manifest.workspace_name : site->manifest.name,
-        .python = px_site_python(site),
+        .python = px_locate_python(site),
         .requirements = &requirements,
         .env = &target->env,
     };
@@ -121,32 +121,32 @@ int px_look_compare(const struct px_site *site, const struct px_pins *pins, cons
 }
 
 /* The lock that a px left which was killed between manifest and lock; 1: there is none, or the manifest is another. */
-static int read_next(const struct px_site *site, const struct px_look *l, struct px_pins *ret_pins)
+static int read_next(const struct px_located *site, const struct px_snapshot *l, struct px_lock *ret_pins)
 {
     px_auto_buf struct px_buf text = PX_BUF(LOCK_MAX);
     struct px_err ignored = {0};
-    struct px_pins pins;
+    struct px_lock pins;
     if (px_both_left(site->dir, LOCK_MAX, &text) != 0 ||
-        px_pins_parse(PX_PINS_PX, px_buf_text(&text), text.len, px_site_lock_file(site), &pins, &ignored) < 0)
+        px_lock_parse(PX_PINS_PX, px_buf_text(&text), text.len, px_locate_lock_file(site), &pins, &ignored) < 0)
         return 1;
     if (px_equal(pins.fingerprint, l->fingerprint.hex)) {
         *ret_pins = pins;
         return 0;
     }
-    px_pins_done(&pins);
+    px_lock_done(&pins);
     return 1;
 }
 
 /* px.lock, or what was to become it. While a manifest is edited, what was left is not for that one. */
-static int read_own_lock(const struct px_project *p, struct px_look *l)
+static int read_own_lock(const struct px_project *p, struct px_snapshot *l)
 {
-    const struct px_site *site = &p->site;
-    struct px_pins next;
+    const struct px_located *site = &p->site;
+    struct px_lock next;
     int r = read_lock(site, PX_PINS_PX, &l->pins, &l->lock_error);
     if (p->edit || (r == 0 && px_equal(l->pins.fingerprint, l->fingerprint.hex)) || read_next(site, l, &next) != 0)
         return r;
     if (r == 0)
-        px_pins_done(&l->pins);
+        px_lock_done(&l->pins);
     l->lock_error = (struct px_err){0};
     l->pins = next;
     l->lock_next = true;
@@ -154,10 +154,10 @@ static int read_own_lock(const struct px_project *p, struct px_look *l)
 }
 
 /* The first of the formats that is there. A requirements.txt that does not hold everything is no lock either. */
-static int find_lock(const struct px_project *p, struct px_look *l, struct px_err *e)
+static int find_lock(const struct px_project *p, struct px_snapshot *l, struct px_err *e)
 {
-    const struct px_site *site = &p->site;
-    l->lock_file = px_site_lock_file(site);
+    const struct px_located *site = &p->site;
+    l->lock_file = px_locate_lock_file(site);
     for (size_t f = 0; f < PX_PINS_FORMATS; f++) {
         int r = f == PX_PINS_PX ? read_own_lock(p, l)
                                 : read_lock(site, (enum px_pins_format)f, &l->pins, &l->lock_error);
@@ -165,11 +165,11 @@ static int find_lock(const struct px_project *p, struct px_look *l, struct px_er
             l->lock_error = (struct px_err){0};
             continue;
         }
-        if (r == 0 && px_look_compare(site, &l->pins, &l->target, &l->drift, e) < 0)
+        if (r == 0 && px_snapshot_compare(site, &l->pins, &l->target, &l->drift, e) < 0)
             return -1;
         if (r == 0 && f == PX_PINS_REQUIREMENTS && l->drift.count > 0) {
             px_drift_done(&l->drift);
-            px_pins_done(&l->pins);
+            px_lock_done(&l->pins);
             break;
         }
         l->lock_read = r == 0;
@@ -181,11 +181,11 @@ static int find_lock(const struct px_project *p, struct px_look *l, struct px_er
     return 0;
 }
 
-static int look_at_lock(const struct px_project *p, struct px_look *l, struct px_err *e)
+static int look_at_lock(const struct px_project *p, struct px_snapshot *l, struct px_err *e)
 {
-    const struct px_site *site = &p->site;
+    const struct px_located *site = &p->site;
     struct px_names requirements;
-    if (px_site_fingerprint(site, &l->fingerprint, e) < 0 || px_site_requirements(site, &requirements, e) < 0)
+    if (px_locate_fingerprint(site, &l->fingerprint, e) < 0 || px_locate_requirements(site, &requirements, e) < 0)
         return -1;
     l->flags.deps_empty = requirements.count == 0;
     free(requirements.items);
@@ -213,7 +213,7 @@ static bool same_minor(const char *version, const char *minor)
 
 /* Its record, its directory and all that they need are in the store, the project's own packages are those of today, and
  * what was built here would be built so now. */
-static const char *judge_store(struct px_project *p, const struct px_look *l)
+static const char *judge_store(struct px_project *p, const struct px_snapshot *l)
 {
     const struct px_env_ask ask = {.manifest = &p->site.manifest, .pins = &l->pins, .project = l->own.facts,
                                    .python = l->target.runtime};
@@ -225,24 +225,24 @@ static const char *judge_store(struct px_project *p, const struct px_look *l)
     return r == 1 ? NULL : r == 2 ? "env_outdated" : r == 3 ? "project_changed" : "invalid_env";
 }
 
-static const char *judge_env(struct px_project *p, const struct px_look *l)
+static const char *judge_env(struct px_project *p, const struct px_snapshot *l)
 {
     const struct px_made_env *env = &l->env;
     if (!is_directory(env->env_path) || !is_directory(env->site_packages))
         return "missing_env";
-    if (!l->lock_read || !px_equal(env->lock_id, px_pins_id(&l->pins)))
+    if (!l->lock_read || !px_equal(env->lock_id, px_lock_id(&l->pins)))
         return "env_outdated";
     if (!same_minor(env->runtime_version, l->target.minor) || !px_equal(env->runtime_platform, l->target.platform) ||
-        !px_equal(env->runtime_path, l->target.runtime->program) || px_site_misses(&p->site, l->target.runtime->version))
+        !px_equal(env->runtime_path, l->target.runtime->program) || px_locate_misses(&p->site, l->target.runtime->version))
         return "runtime_mismatch";
     return judge_store(p, l);
 }
 
-static void look_at_env(struct px_project *p, struct px_look *l)
+static void look_at_env(struct px_project *p, struct px_snapshot *l)
 {
-    const struct px_site *site = &p->site;
+    const struct px_located *site = &p->site;
     struct px_err ignored = {0};
-    int r = px_state_file_read(site->dir, site->workspace, &l->env, &ignored);
+    int r = px_layout_state_file_read(site->dir, site->workspace, &l->env, &ignored);
     l->env_reason = r > 0 ? "missing_env" : r < 0 ? "invalid_state" : judge_env(p, l);
     l->flags.env_exists = r == 0 && is_directory(l->env.env_path);
     l->flags.env_clean = !l->env_reason;
@@ -250,44 +250,44 @@ static void look_at_env(struct px_project *p, struct px_look *l)
 
 /* ---- the whole ---- */
 
-int px_look_at(struct px_project *p, struct px_look *ret_look, struct px_err *e)
+int px_snapshot_at(struct px_project *p, struct px_snapshot *ret_look, struct px_err *e)
 {
-    *ret_look = (struct px_look){0};
+    *ret_look = (struct px_snapshot){0};
     px_target_for(px_project_own(p), &ret_look->target);
     ret_look->target.env.extras = p->site.manifest.extras.items;
     ret_look->flags.manifest_exists = p->site.manifest_exists;
-    ret_look->lock_file = px_site_lock_file(&p->site);
+    ret_look->lock_file = px_locate_lock_file(&p->site);
     if (px_own_find(&p->site, &ret_look->own, e) < 0)
         return -1;
     if (p->site.manifest_exists && look_at_lock(p, ret_look, e) < 0) {
-        px_look_done(ret_look);
+        px_snapshot_done(ret_look);
         return -1;
     }
     look_at_env(p, ret_look);
-    ret_look->state = px_state_of(&ret_look->flags);
+    ret_look->state = px_layout_state_of(&ret_look->flags);
     return 0;
 }
 
-void px_look_done(struct px_look *look)
+void px_snapshot_done(struct px_snapshot *look)
 {
-    px_pins_done(&look->pins);
+    px_lock_done(&look->pins);
     px_drift_done(&look->drift);
     px_own_done(&look->own);
-    px_made_env_done(&look->env);
+    px_layout_state_file_env_done(&look->env);
 }
 
-int px_look_settle(struct px_project *p, const struct px_look *look, struct px_err *e)
+int px_snapshot_settle(struct px_project *p, const struct px_snapshot *look, struct px_err *e)
 {
-    int r = px_both_settle(p->site.dir, px_site_lock_file(&p->site), LOCK_MAX, look->lock_next);
-    return r < 0 ? px_fail(e, PX_E_IO, r, "cannot write '%.200s/%s'", p->site.root, px_site_lock_file(&p->site)) : 0;
+    int r = px_both_settle(p->site.dir, px_locate_lock_file(&p->site), LOCK_MAX, look->lock_next);
+    return r < 0 ? px_fail(e, PX_E_IO, r, "cannot write '%.200s/%s'", p->site.root, px_locate_lock_file(&p->site)) : 0;
 }
 
-const char *px_look_first_issue(const struct px_look *look)
+const char *px_snapshot_first_issue(const struct px_snapshot *look)
 {
     return look->lock_error.code ? look->lock_error.what : look->drift.count ? look->drift.items[0] : NULL;
 }
 
-int px_look_decide(const struct px_project *p, const struct px_look *look, enum px_asker asker, bool strict,
+int px_snapshot_decide(const struct px_project *p, const struct px_snapshot *look, enum px_asker asker, bool strict,
                    bool terminal, enum px_act *ret_act, struct px_err *e)
 {
     const struct px_guard guard = {.asker = asker,
@@ -296,16 +296,16 @@ int px_look_decide(const struct px_project *p, const struct px_look *look, enum 
                                    .terminal = terminal,
                                    .env_reason = look->env_reason,
                                    .root = p->site.root,
-                                   .first_issue = px_look_first_issue(look)};
+                                   .first_issue = px_snapshot_first_issue(look)};
     if (look->lock_error.code && asker != PX_ASKER_PACK) { /* the line that cannot be read says more than any state */
         *e = look->lock_error;
         (void)px_detail(e, "reason", "lock_invalid");
-        return px_detail(e, "state", px_state_id(look->state));
+        return px_detail(e, "state", px_layout_state_id(look->state));
     }
-    return px_guard_decide(&guard, ret_act, e);
+    return px_layout_decide(&guard, ret_act, e);
 }
 
-int px_answer(const char *command, const char *status, const char *message, json_t *details, bool spread,
+int px_project_answer(const char *command, const char *status, const char *message, json_t *details, bool spread,
               char **ret_json, struct px_err *e)
 {
     px_auto(px_document) json_t *answer = json_object();

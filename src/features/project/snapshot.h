@@ -1,7 +1,7 @@
 /* project/snapshot.h - one look at a project: where it is, its lock, its environment, and what follows from them.
  *
  * Why:     status, sync and the guards of run, test and pack answer from the same facts.
- * Owns:    struct px_project; what px_look_at found, until px_look_done.
+ * Owns:    struct px_project; what px_snapshot_at found, until px_snapshot_done.
  * Mustn't: write while looking. */
 #pragma once
 
@@ -20,7 +20,7 @@
 #include "lock/lock.h"
 
 struct px_project {
-    struct px_site site;
+    struct px_located site;
     char *home;                 /* NULL: the default */
     struct px_sandbox *sandbox; /* opened when it is needed */
     char *base;                 /* the place of a base that is named by it; NULL: what the manifest says is a name */
@@ -40,7 +40,7 @@ struct px_manifest_edit {
     bool written;
 };
 
-struct px_look {
+struct px_snapshot {
     struct px_flags flags;
     enum px_state state;
     struct px_target target;
@@ -49,7 +49,7 @@ struct px_look {
     bool lock_read;             /* pins are there */
     bool lock_next;             /* from .px/next.lock (layout/both.h) */
     struct px_err lock_error;   /* the lock is there and cannot be used: PX121 */
-    struct px_pins pins;
+    struct px_lock pins;
     struct px_drift drift;
     struct px_oid fingerprint;
     struct px_own own;          /* the project's own packages */
@@ -57,27 +57,27 @@ struct px_look {
     const char *env_reason;     /* NULL: the environment is clean */
 };
 
-int px_look_at(struct px_project *p, struct px_look *ret_look, struct px_err *e);
-void px_look_done(struct px_look *look);
+int px_snapshot_at(struct px_project *p, struct px_snapshot *ret_look, struct px_err *e);
+void px_snapshot_done(struct px_snapshot *look);
 /* A list of texts: what the manifest says and px does not do. */
-json_t *px_look_warnings(const struct px_project *p, const struct px_look *look);
+json_t *px_snapshot_warnings(const struct px_project *p, const struct px_snapshot *look);
 /* What a px left that was killed while it wrote manifest and lock is put in order, before anything else is written. */
-int px_look_settle(struct px_project *p, const struct px_look *look, struct px_err *e);
+int px_snapshot_settle(struct px_project *p, const struct px_snapshot *look, struct px_err *e);
 /* In what a lock does not hold what is asked for. */
-int px_look_compare(const struct px_site *site, const struct px_pins *pins, const struct px_target *target,
+int px_snapshot_compare(const struct px_located *site, const struct px_lock *pins, const struct px_target *target,
                     struct px_drift *ret_drift, struct px_err *e);
 /* "the lock has six 1.0, the manifest asks for six>=2"; NULL: nothing is known to be wrong. */
-const char *px_look_first_issue(const struct px_look *look);
+const char *px_snapshot_first_issue(const struct px_snapshot *look);
 /* What a guard says of it. */
-int px_look_decide(const struct px_project *p, const struct px_look *look, enum px_asker asker, bool strict,
+int px_snapshot_decide(const struct px_project *p, const struct px_snapshot *look, enum px_asker asker, bool strict,
                    bool terminal, enum px_act *ret_act, struct px_err *e);
 
 /* The same, and what it asks for is done: afterwards the environment is there, or it is an error. */
 /* Nothing may be resolved or written but what the lock says: asked for, or CI is set. */
 bool px_project_frozen(bool asked);
-int px_look_ready(struct px_project *p, struct px_look *look, const struct px_ready *how, struct px_err *e);
+int px_snapshot_ready(struct px_project *p, struct px_snapshot *look, const struct px_ready *how, struct px_err *e);
 /* The same for who needs the sandbox's: where that is another, this machine's is not made. */
-int px_look_box_ready(struct px_project *p, struct px_look *look, const struct px_ready *how, struct px_err *e);
+int px_snapshot_box_ready(struct px_project *p, struct px_snapshot *look, const struct px_ready *how, struct px_err *e);
 
 /* The Python that the lock and the environment on this machine are for, whatever the base is. Never NULL; one that
  * does not fit where none does. */
@@ -96,7 +96,7 @@ const char *px_project_base_said(const struct px_project *p);
 
 /* Resolves anew and writes px.lock, whether it fits or not; what `keep` names ("name==version") stays; NULL: nothing has
  * to. The look after it is another. PX120 for the lock of another tool. */
-int px_look_relock(struct px_project *p, struct px_look *look, const struct px_names *keep, struct px_err *e);
+int px_snapshot_relock(struct px_project *p, struct px_snapshot *look, const struct px_names *keep, struct px_err *e);
 
 /* What its base is called in the store, and its Python; NULL: not known. */
 const char *px_project_base(const struct px_project *p);
@@ -111,5 +111,5 @@ int px_project_sandbox(struct px_project *p, struct px_sandbox **ret_sandbox, st
 /* {"status":STATUS,"message":"px COMMAND: MESSAGE","details":DETAILS}, indented, with a line end; takes details.
  * With `spread` the
  * members of details are at the top as well. */
-int px_answer(const char *command, const char *status, const char *message, json_t *details, bool spread,
+int px_project_answer(const char *command, const char *status, const char *message, json_t *details, bool spread,
               char **ret_json, struct px_err *e);

@@ -11,7 +11,7 @@ static json_t *text_or_null(const char *text)
     return text ? json_string(text) : json_null();
 }
 
-static json_t *member_paths(const struct px_site *site)
+static json_t *member_paths(const struct px_located *site)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < site->member_count; i++)
@@ -19,7 +19,7 @@ static json_t *member_paths(const struct px_site *site)
     return list;
 }
 
-static const char *member_here(const struct px_site *site)
+static const char *member_here(const struct px_located *site)
 {
     const char *path = NULL;
     for (size_t i = 0; i < site->member_count; i++)
@@ -28,7 +28,7 @@ static const char *member_here(const struct px_site *site)
     return path;
 }
 
-static json_t *context(const struct px_site *site)
+static json_t *context(const struct px_located *site)
 {
     return json_pack("{s:s, s:s, s:o}", "kind", site->workspace ? "workspace" : "project", "root", site->root, "member",
                      text_or_null(member_here(site)));
@@ -41,11 +41,11 @@ static json_t *flags(const struct px_flags *f)
                      f->env_clean, "deps_empty", f->deps_empty, "lock_issue", f->lock_issue);
 }
 
-static json_t *reasons(const struct px_project *p, const struct px_look *l)
+static json_t *reasons(const struct px_project *p, const struct px_snapshot *l)
 {
     json_t *list = json_array();
     const struct px_python *python = l->target.runtime;
-    const char *range = px_site_misses(&p->site, python->version);
+    const char *range = px_locate_misses(&p->site, python->version);
     if (range)
         json_array_append_new(list, json_sprintf("the base '%s' has Python %s, and the project asks for %s",
                                                  python->base, python->version, range));
@@ -79,42 +79,42 @@ static void add_env_reason(json_t *list, const char *reason)
             json_array_append_new(list, json_string(rows[i].words));
 }
 
-static json_t *project(const struct px_project *p, const struct px_look *l)
+static json_t *project(const struct px_project *p, const struct px_snapshot *l)
 {
-    const struct px_site *site = &p->site;
+    const struct px_located *site = &p->site;
     json_t *why = reasons(p, l);
     if (l->state == PX_STATE_NEEDS_ENV)
         add_env_reason(why, l->env_reason);
-    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o}", "name", px_site_name(site), "root", site->root, "state",
-                     px_state_label(l->state, site->workspace), "state_id", px_state_id(l->state), "flags",
+    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o}", "name", px_locate_name(site), "root", site->root, "state",
+                     px_layout_state_label(l->state, site->workspace), "state_id", px_layout_state_id(l->state), "flags",
                      flags(&l->flags), "reasons", why);
 }
 
-static json_t *workspace(const struct px_site *site, const struct px_look *l)
+static json_t *workspace(const struct px_located *site, const struct px_snapshot *l)
 {
     if (!site->workspace)
         return json_null();
-    return json_pack("{s:s, s:s, s:s, s:o}", "name", px_site_name(site), "root", site->root, "state",
-                     px_state_label(l->state, true), "members", member_paths(site));
+    return json_pack("{s:s, s:s, s:s, s:o}", "name", px_locate_name(site), "root", site->root, "state",
+                     px_layout_state_label(l->state, true), "members", member_paths(site));
 }
 
-static json_t *runtime(const struct px_look *l)
+static json_t *runtime(const struct px_snapshot *l)
 {
     const struct px_python *python = l->target.runtime;
     return json_pack("{s:s, s:s, s:s, s:s}", "path", python->program, "version", python->version, "platform",
                      l->target.platform, "base", python->base);
 }
 
-static json_t *lock(const struct px_look *l)
+static json_t *lock(const struct px_snapshot *l)
 {
     const char *status = !l->flags.manifest_exists ? "unknown" : !l->flags.lock_exists ? "missing"
                          : l->flags.manifest_clean && !l->flags.lock_issue ? "clean" : "mismatch";
     return json_pack("{s:s, s:s, s:o, s:o}", "file", l->lock_file, "status", status, "lock_id",
-                     text_or_null(l->lock_read ? px_pins_id(&l->pins) : NULL), "fingerprint",
+                     text_or_null(l->lock_read ? px_lock_id(&l->pins) : NULL), "fingerprint",
                      text_or_null(*l->fingerprint.hex ? l->fingerprint.hex : NULL));
 }
 
-static json_t *env(const struct px_look *l)
+static json_t *env(const struct px_snapshot *l)
 {
     const char *status = !l->env_reason ? "clean" : px_equal(l->env_reason, "missing_env") ? "missing"
                          : px_equal(l->env_reason, "invalid_state") ? "unknown" : "stale";
@@ -123,41 +123,41 @@ static json_t *env(const struct px_look *l)
                      text_or_null(l->env.lock_id));
 }
 
-static json_t *next_action(const struct px_site *site, const struct px_look *l)
+static json_t *next_action(const struct px_located *site, const struct px_snapshot *l)
 {
     if (l->state == PX_STATE_UNINITIALIZED)
         return json_pack("{s:s, s:s}", "kind", "init", "command", "px init");
-    if (px_state_is_consistent(l->state))
+    if (px_layout_state_is_consistent(l->state))
         return json_pack("{s:s, s:n}", "kind", "none", "command");
     return json_pack("{s:s, s:s}", "kind", site->workspace ? "sync_workspace" : "sync", "command", "px sync");
 }
 
 /* What this machine has may fit, and the base not: then its sandbox is refused. */
-static void add_base_warning(const struct px_project *p, const struct px_look *l, json_t *list)
+static void add_base_warning(const struct px_project *p, const struct px_snapshot *l, json_t *list)
 {
     const struct px_python *python = px_project_python(p);
-    const char *range = python ? px_site_misses(&p->site, python->version) : NULL;
-    if (range && !px_site_misses(&p->site, l->target.runtime->version))
+    const char *range = python ? px_locate_misses(&p->site, python->version) : NULL;
+    if (range && !px_locate_misses(&p->site, l->target.runtime->version))
         json_array_append_new(
             list, json_sprintf("--sandbox needs another base: '%s' has Python %s, and the project asks for %s",
                                px_project_base(p), python->version, range));
 }
 
-json_t *px_look_warnings(const struct px_project *p, const struct px_look *l)
+json_t *px_snapshot_warnings(const struct px_project *p, const struct px_snapshot *l)
 {
     const struct px_pairs *said = &p->site.manifest.env;
     json_t *list = l->own.limits ? json_copy(l->own.limits) : json_array();
     for (size_t i = 0; i < said->count; i++)
-        if (px_profile_is_own(said->items[i].key))
+        if (px_env_profile_is_own(said->items[i].key))
             json_array_append_new(list, json_sprintf("[tool.px.env] names %s, which px sets itself: it does not count",
                                                      said->items[i].key));
     return list;
 }
 
-static json_t *warnings(const struct px_project *p, const struct px_look *l)
+static json_t *warnings(const struct px_project *p, const struct px_snapshot *l)
 {
-    const struct px_site *site = &p->site;
-    json_t *list = px_look_warnings(p, l);
+    const struct px_located *site = &p->site;
+    json_t *list = px_snapshot_warnings(p, l);
     add_base_warning(p, l, list);
     for (size_t i = 0; i < site->member_count; i++)
         if (site->members[i].manifest.sandbox_defined)
@@ -170,18 +170,18 @@ static json_t *warnings(const struct px_project *p, const struct px_look *l)
 
 int px_project_status(struct px_project *p, char **ret_json, bool *ret_consistent, struct px_err *e)
 {
-    struct px_look l;
-    if (px_look_at(p, &l, e) < 0)
+    struct px_snapshot l;
+    if (px_snapshot_at(p, &l, e) < 0)
         return -1;
-    const struct px_site *site = &p->site;
-    bool consistent = px_state_is_consistent(l.state);
+    const struct px_located *site = &p->site;
+    bool consistent = px_layout_state_is_consistent(l.state);
     json_t *details =
         json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "context", context(site), "project", project(p, &l),
                   "workspace", workspace(site, &l), "runtime", runtime(&l), "lock", lock(&l), "env", env(&l),
                   "next_action", next_action(site, &l), "warnings", warnings(p, &l));
-    int r = px_answer("status", consistent ? "ok" : "user-error", px_state_label(l.state, site->workspace), details,
+    int r = px_project_answer("status", consistent ? "ok" : "user-error", px_layout_state_label(l.state, site->workspace), details,
                       true, ret_json, e);
-    px_look_done(&l);
+    px_snapshot_done(&l);
     *ret_consistent = consistent;
     return r;
 }

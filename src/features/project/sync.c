@@ -31,7 +31,7 @@ static void tell(const struct px_project *p, const char *what)
 }
 
 /* Another tool's lock is that tool's to write. */
-static int refuse_foreign(const struct px_look *l, struct px_err *e)
+static int refuse_foreign(const struct px_snapshot *l, struct px_err *e)
 {
     static const struct {
         const char *file, *command;
@@ -48,15 +48,15 @@ static int refuse_foreign(const struct px_look *l, struct px_err *e)
         (void)px_detail(e, "reason", "lock_drift");
         (void)px_why(e, "%s", l->drift.count ? l->drift.items[0] : "It was made for another manifest.");
     }
-    (void)px_detail(e, "state", px_state_id(l->state));
+    (void)px_detail(e, "state", px_layout_state_id(l->state));
     return px_fix(e, "Run `%s`.\nOr remove %s: then `px sync` writes px.lock.", command, l->lock_file);
 }
 
 /* pip judges markers by the Python that runs it, so that for another one its answer may not hold what is needed there. */
-static int check_answer(const struct px_project *p, const struct px_look *l, const struct px_pins *pins, struct px_err *e)
+static int check_answer(const struct px_project *p, const struct px_snapshot *l, const struct px_lock *pins, struct px_err *e)
 {
     struct px_drift drift;
-    if (px_look_compare(&p->site, pins, &l->target, &drift, e) < 0)
+    if (px_snapshot_compare(&p->site, pins, &l->target, &drift, e) < 0)
         return -1;
     if (drift.count == 0)
         return 0;
@@ -84,14 +84,14 @@ static int log_failure(struct px_project *p, struct px_buf *said, const char *to
                   tool, tool);
 }
 
-static int write_lock(struct px_project *p, struct px_look *l, const struct px_names *keep, struct done *done,
+static int write_lock(struct px_project *p, struct px_snapshot *l, const struct px_names *keep, struct done *done,
                       struct px_err *e)
 {
     px_auto_buf struct px_buf out = PX_BUF(LOCK_MAX);
     px_auto_buf struct px_buf said = PX_BUF(LOG_MAX);
     struct px_sandbox *s = NULL;
-    struct px_pins pins = {0};
-    const char *file = px_site_lock_file(&p->site);
+    struct px_lock pins = {0};
+    const char *file = px_locate_lock_file(&p->site);
     tell(p, "resolving");
     if (px_project_sandbox(p, &s, e) < 0)
         return -1;
@@ -101,15 +101,15 @@ static int write_lock(struct px_project *p, struct px_look *l, const struct px_n
                     check_answer(p, l, &pins, e) < 0
                 ? -1
                 : 0;
-    px_pins_put_system(&l->pins.system, &out);          /* what is pinned of the system stays */
+    px_lock_put_system(&l->pins.system, &out);          /* what is pinned of the system stays */
     if (r == 0 && out.err < 0)
         r = px_fail(e, PX_E_LIMIT, out.err, "the lock is too long");
-    px_pins_done(&pins);
+    px_lock_done(&pins);
     if (r < 0)
         return -1;
     r = p->edit ? px_both_write(&(struct px_both){.root = p->site.dir, .dir = p->edit->dir, .lock_file = file,
                                                   .manifest = p->edit->text, .lock = &out}, &p->edit->written)
-                : px_replace_file(p->site.dir, file, out.data, out.len);
+                : px_layout_replace_file(p->site.dir, file, out.data, out.len);
     if (r < 0)
         return px_fail(e, PX_E_IO, r, "cannot write '%.200s/%s'%s", p->site.root, file, p->edit ? " and its manifest" : "");
     done->wrote_lock = true;
@@ -117,26 +117,26 @@ static int write_lock(struct px_project *p, struct px_look *l, const struct px_n
 }
 
 /* The look after it is another. */
-static int bring_lock(struct px_project *p, struct px_look *l, const struct px_names *keep, struct done *done,
+static int bring_lock(struct px_project *p, struct px_snapshot *l, const struct px_names *keep, struct done *done,
                       struct px_err *e)
 {
     if (l->lock_foreign)
         return refuse_foreign(l, e);
     if (write_lock(p, l, keep, done, e) < 0)
         return -1;
-    px_look_done(l);
-    if (px_look_at(p, l, e) < 0) {
-        *l = (struct px_look){0};
+    px_snapshot_done(l);
+    if (px_snapshot_at(p, l, e) < 0) {
+        *l = (struct px_snapshot){0};
         return -1;
     }
     if (l->state != PX_STATE_NEEDS_LOCK)
         return 0;
     px_fail(e, PX_E_LOCK, 0, "the lock that was just written does not fit the manifest");
     (void)px_detail(e, "reason", "lock_drift");
-    return px_why(e, "%s", px_look_first_issue(l) ? px_look_first_issue(l) : "The manifest was changed meanwhile.");
+    return px_why(e, "%s", px_snapshot_first_issue(l) ? px_snapshot_first_issue(l) : "The manifest was changed meanwhile.");
 }
 
-int px_look_relock(struct px_project *p, struct px_look *look, const struct px_names *keep, struct px_err *e)
+int px_snapshot_relock(struct px_project *p, struct px_snapshot *look, const struct px_names *keep, struct px_err *e)
 {
     struct done done = {0};
     return bring_lock(p, look, keep, &done, e);
@@ -144,33 +144,33 @@ int px_look_relock(struct px_project *p, struct px_look *look, const struct px_n
 
 /* ---- answers ---- */
 
-static json_t *sync_details(const struct px_project *p, const struct px_look *l, const struct done *done,
+static json_t *sync_details(const struct px_project *p, const struct px_snapshot *l, const struct done *done,
                             const char *action, bool dry_run)
 {
     json_t *details = json_pack("{s:s, s:s, s:s, s:b, s:s, s:b, s:b}", "action", action, "root", p->site.root, "state",
-                                px_state_id(l->state), "dry_run", dry_run, "lock", l->lock_file, "wrote_lock",
+                                px_layout_state_id(l->state), "dry_run", dry_run, "lock", l->lock_file, "wrote_lock",
                                 done->wrote_lock, "built_env", done->built_env);
     if (details && l->lock_read)
-        json_object_set_new(details, "lock_id", json_string(px_pins_id(&l->pins)));
+        json_object_set_new(details, "lock_id", json_string(px_lock_id(&l->pins)));
     if (details && done->tool)
         json_object_set_new(details, "resolver", json_string(done->tool));
     if (details && l->env.env_path && !l->env_reason) {
         json_object_set_new(details, "env", json_string(l->env.env_path));
         json_object_set_new(details, "profile_oid", json_string(l->env.profile_oid));
     }
-    json_t *warnings = px_look_warnings(p, l);
+    json_t *warnings = px_snapshot_warnings(p, l);
     if (details && json_array_size(warnings))
         json_object_set(details, "warnings", warnings);
     json_decref(warnings);
     return details;
 }
 
-static const char *action_of(const struct px_look *l)
+static const char *action_of(const struct px_snapshot *l)
 {
     return l->state == PX_STATE_NEEDS_LOCK ? "resolve_lock" : l->state == PX_STATE_NEEDS_ENV ? "sync_env" : "noop";
 }
 
-static int answer_dry(const struct px_project *p, const struct px_look *l, char **ret_json, struct px_err *e)
+static int answer_dry(const struct px_project *p, const struct px_snapshot *l, char **ret_json, struct px_err *e)
 {
     static const struct {
         const char *action, *words;
@@ -181,10 +181,10 @@ static int answer_dry(const struct px_project *p, const struct px_look *l, char 
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
         if (px_equal(rows[i].action, action))
             (void)px_fmt(message, sizeof message, rows[i].words, l->lock_file);
-    return px_answer("sync", "ok", message, sync_details(p, l, &(struct done){0}, action, true), false, ret_json, e);
+    return px_project_answer("sync", "ok", message, sync_details(p, l, &(struct done){0}, action, true), false, ret_json, e);
 }
 
-static int answer_sync(const struct px_project *p, const struct px_look *l, const struct done *done, bool frozen,
+static int answer_sync(const struct px_project *p, const struct px_snapshot *l, const struct done *done, bool frozen,
                        const char *action, char **ret_json, struct px_err *e)
 {
     char message[256];
@@ -192,7 +192,7 @@ static int answer_sync(const struct px_project *p, const struct px_look *l, cons
                         : done->built_env ? frozen ? "synced from the existing %s" : "refreshed the environment from %s"
                         : "already up to date";
     (void)px_fmt(message, sizeof message, words, l->lock_file);
-    return px_answer("sync", "ok", message, sync_details(p, l, done, action, false), false, ret_json, e);
+    return px_project_answer("sync", "ok", message, sync_details(p, l, done, action, false), false, ret_json, e);
 }
 
 /* ---- the whole ---- */
@@ -202,18 +202,18 @@ bool px_project_frozen(bool asked)
     return asked || px_truthy(getenv("CI"));
 }
 
-static int sync_looked(struct px_project *p, struct px_look *l, const struct px_sync *how, char **ret_json,
+static int sync_looked(struct px_project *p, struct px_snapshot *l, const struct px_sync *how, char **ret_json,
                        struct px_err *e)
 {
     struct done done = {0};
     enum px_act act;
     const char *action = action_of(l);
     if (l->state == PX_STATE_UNINITIALIZED || how->frozen)
-        if (px_look_decide(p, l, PX_ASKER_SYNC_FROZEN, true, false, &act, e) < 0)
+        if (px_snapshot_decide(p, l, PX_ASKER_SYNC_FROZEN, true, false, &act, e) < 0)
             return -1;
     if (how->dry_run)
         return answer_dry(p, l, ret_json, e);
-    if (!how->frozen && px_look_settle(p, l, e) < 0)
+    if (!how->frozen && px_snapshot_settle(p, l, e) < 0)
         return -1;
     if (l->state == PX_STATE_NEEDS_LOCK && bring_lock(p, l, NULL, &done, e) < 0)
         return -1;
@@ -223,7 +223,7 @@ static int sync_looked(struct px_project *p, struct px_look *l, const struct px_
             return -1;
     }
     bool pinned = false;
-    if (!how->frozen && px_state_is_consistent(l->state) && px_pinned_settle(p, l, &pinned, e) < 0)
+    if (!how->frozen && px_layout_state_is_consistent(l->state) && px_system_pins_settle(p, l, &pinned, e) < 0)
         return -1;
     if (pinned && px_equal(action, "noop"))
         action = "pin_system";
@@ -234,11 +234,11 @@ static int sync_looked(struct px_project *p, struct px_look *l, const struct px_
 int px_project_sync(struct px_project *p, const struct px_sync *how, char **ret_json, struct px_err *e)
 {
     const struct px_sync asked = {.frozen = px_project_frozen(how->frozen), .dry_run = how->dry_run};
-    struct px_look l;
-    if (px_project_own_need(p, how->dry_run, e) < 0 || px_look_at(p, &l, e) < 0)
+    struct px_snapshot l;
+    if (px_project_own_need(p, how->dry_run, e) < 0 || px_snapshot_at(p, &l, e) < 0)
         return -1;
     int r = sync_looked(p, &l, &asked, ret_json, e);
-    px_look_done(&l);
+    px_snapshot_done(&l);
     return r;
 }
 
@@ -259,13 +259,13 @@ static int find_asker(const char *command, enum px_asker *ret_asker, struct px_e
 }
 
 /* What the guard asks for, done. */
-static int get_ready(struct px_project *p, struct px_look *l, const struct px_ready *how, bool own, struct done *done,
+static int get_ready(struct px_project *p, struct px_snapshot *l, const struct px_ready *how, bool own, struct done *done,
                      const char **ret_action, struct px_err *e)
 {
     enum px_asker asker = PX_ASKER_RUN;
     enum px_act act;
     bool strict = px_project_frozen(how->frozen);
-    if (find_asker(how->command, &asker, e) < 0 || px_look_decide(p, l, asker, strict, how->terminal, &act, e) < 0)
+    if (find_asker(how->command, &asker, e) < 0 || px_snapshot_decide(p, l, asker, strict, how->terminal, &act, e) < 0)
         return -1;
     if (act == PX_ACT_SYNC &&
         (bring_lock(p, l, NULL, done, e) < 0 || px_project_env_sync(p, l, false, &done->built_env, e) < 0))
@@ -276,36 +276,36 @@ static int get_ready(struct px_project *p, struct px_look *l, const struct px_re
     return 0;
 }
 
-int px_look_ready(struct px_project *p, struct px_look *look, const struct px_ready *how, struct px_err *e)
+int px_snapshot_ready(struct px_project *p, struct px_snapshot *look, const struct px_ready *how, struct px_err *e)
 {
     struct done done = {0};
     const char *action;
     return get_ready(p, look, how, true, &done, &action, e);
 }
 
-int px_look_box_ready(struct px_project *p, struct px_look *look, const struct px_ready *how, struct px_err *e)
+int px_snapshot_box_ready(struct px_project *p, struct px_snapshot *look, const struct px_ready *how, struct px_err *e)
 {
     struct done done = {0};
     const char *action;
     return get_ready(p, look, how, px_project_shares(p), &done, &action, e);
 }
 
-static int make_ready(struct px_project *p, struct px_look *l, const struct px_ready *how, char **ret_json,
+static int make_ready(struct px_project *p, struct px_snapshot *l, const struct px_ready *how, char **ret_json,
                       struct px_err *e)
 {
     struct done done = {0};
     const char *action = NULL;
     if (get_ready(p, l, how, true, &done, &action, e) < 0)
         return -1;
-    return px_answer(how->command, "ok", "ready", sync_details(p, l, &done, action, false), false, ret_json, e);
+    return px_project_answer(how->command, "ok", "ready", sync_details(p, l, &done, action, false), false, ret_json, e);
 }
 
 int px_project_ready(struct px_project *p, const struct px_ready *how, char **ret_json, struct px_err *e)
 {
-    struct px_look l;
-    if (px_look_at(p, &l, e) < 0)
+    struct px_snapshot l;
+    if (px_snapshot_at(p, &l, e) < 0)
         return -1;
     int r = make_ready(p, &l, how, ret_json, e);
-    px_look_done(&l);
+    px_snapshot_done(&l);
     return r;
 }

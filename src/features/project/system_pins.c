@@ -23,20 +23,20 @@ static int no_memory(struct px_err *e)
 /* The base of the project, if px builds it from packages. */
 static const struct px_base_row *row_of(const struct px_project *p)
 {
-    const struct px_base_row *row = px_base_row_find(px_project_base(p));
+    const struct px_base_row *row = px_bases_find(px_project_base(p));
     return row && row->suite ? row : NULL;
 }
 
 /* ---- reading ---- */
 
-static int wrong(const struct px_look *look, const char *what, const char *name, struct px_err *e)
+static int wrong(const struct px_snapshot *look, const char *what, const char *name, struct px_err *e)
 {
     (void)px_fail(e, PX_E_LOCK_FORMAT, 0, "%s: [system] %s '%.100s'", look->lock_file, what, name);
     (void)px_detail(e, "reason", "lock_invalid");
     return px_fix(e, "Take the file from the project's history.\nOr let px write the table anew: px update --system.");
 }
 
-static int take_packages(const struct px_look *look, const struct px_pin_system *list, size_t count,
+static int take_packages(const struct px_snapshot *look, const struct px_pin_system *list, size_t count,
                          struct px_packages *out, struct px_err *e)
 {
     for (size_t i = 0; i < count; i++) {
@@ -53,7 +53,7 @@ static int take_packages(const struct px_look *look, const struct px_pin_system 
     return px_packages_sort(out) < 0 ? wrong(look, "names a package twice, of", look->pins.system.base, e) : 0;
 }
 
-static int take_capabilities(const struct px_look *look, struct px_pinned *pinned, struct px_err *e)
+static int take_capabilities(const struct px_snapshot *look, struct px_pinned *pinned, struct px_err *e)
 {
     const struct px_pins_system *system = &look->pins.system;
     for (size_t i = 0; i < system->capability_count; i++) {
@@ -65,19 +65,19 @@ static int take_capabilities(const struct px_look *look, struct px_pinned *pinne
     return 0;
 }
 
-int px_pinned_read(const struct px_project *p, const struct px_look *look, struct px_pinned *ret_pinned,
+int px_system_pins_read(const struct px_project *p, const struct px_snapshot *look, struct px_pinned *ret_pinned,
                    struct px_err *e)
 {
     const struct px_pins_system *system = &look->pins.system;
     const struct px_base_row *row = row_of(p);
     struct px_pinned pinned = {.whole = true};
     *ret_pinned = (struct px_pinned){0};
-    if (!look->lock_read || !row || !px_equal(system->base, row->name) || !px_equal(system->arch, px_fetch_arch()))
+    if (!look->lock_read || !row || !px_equal(system->base, row->name) || !px_equal(system->arch, px_distro_fetch_arch()))
         return 0;
     if (take_packages(look, system->base_packages, system->base_count, &pinned.base, e) < 0 ||
         take_packages(look, system->packages, system->count, &pinned.packages, e) < 0 ||
         take_capabilities(look, &pinned, e) < 0) {
-        px_pinned_done(&pinned);
+        px_compose_pinned_done(&pinned);
         return -1;
     }
     *ret_pinned = pinned;
@@ -96,26 +96,26 @@ static struct px_pin_system *rows_of(const struct px_packages *list)
 }
 
 /* The lock's own text with the table in it. */
-static int new_text(const struct px_project *p, const struct px_look *look, const struct px_pins_system *system,
+static int new_text(const struct px_project *p, const struct px_snapshot *look, const struct px_pins_system *system,
                     struct px_buf *out, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(LOCK_MAX);
-    struct px_pins again;
+    struct px_lock again;
     int r = px_buf_read_file(p->site.dir, look->lock_file, LOCK_MAX, &text);
     if (r != 0)
         return px_fail(e, PX_E_LOCK_FORMAT, r < 0 ? r : -ENOENT, "cannot read '%s'", look->lock_file);
-    r = px_pins_replace_system(px_buf_text(&text), text.len, system, out);
+    r = px_lock_replace_system(px_buf_text(&text), text.len, system, out);
     if (r == -EEXIST)
         return wrong(look, "is not a table that px wrote, in", look->lock_file, e);
     if (r < 0)
         return px_fail(e, PX_E_LIMIT, r, "the lock is too long");
-    if (px_pins_parse(PX_PINS_PX, px_buf_text(out), out->len, look->lock_file, &again, e) < 0)
+    if (px_lock_parse(PX_PINS_PX, px_buf_text(out), out->len, look->lock_file, &again, e) < 0)
         return -1;
-    px_pins_done(&again);
+    px_lock_done(&again);
     return 0;
 }
 
-static int write_text(const struct px_project *p, const struct px_look *look, const struct px_pinned *pinned,
+static int write_text(const struct px_project *p, const struct px_snapshot *look, const struct px_pinned *pinned,
                       struct px_err *e)
 {
     px_auto_buf struct px_buf out = PX_BUF(LOCK_MAX);
@@ -126,7 +126,7 @@ static int write_text(const struct px_project *p, const struct px_look *look, co
     char from[64];
     (void)px_fmt(from, sizeof from, "%s %s", row->os_id, row->suite);
     struct px_pins_system system = {.base = row->name,
-                                    .arch = px_fetch_arch(),
+                                    .arch = px_distro_fetch_arch(),
                                     .from = from,
                                     .capabilities = names,
                                     .base_packages = base,
@@ -139,14 +139,14 @@ static int write_text(const struct px_project *p, const struct px_look *look, co
         return no_memory(e);
     if (new_text(p, look, &system, &out, e) < 0)
         return -1;
-    int r = px_replace_file(p->site.dir, look->lock_file, out.data, out.len);
+    int r = px_layout_replace_file(p->site.dir, look->lock_file, out.data, out.len);
     return r < 0 ? px_fail(e, PX_E_IO, r, "cannot write '%.200s/%s'", p->site.root, look->lock_file) : 0;
 }
 
 static bool same_list(const struct px_packages *a, const struct px_packages *b)
 {
     struct px_oid x, y;
-    return a->count == b->count && px_packages_id(a, &x) == 0 && px_packages_id(b, &y) == 0 && px_oid_equal(&x, &y);
+    return a->count == b->count && px_packages_id(a, &x) == 0 && px_packages_id(b, &y) == 0 && px_hash_oid_equal(&x, &y);
 }
 
 static bool same_names(const struct px_pinned *a, const struct px_pinned *b)
@@ -164,7 +164,7 @@ static bool is_said(const struct px_pinned *now, const struct px_pinned *pinned)
            (!pinned->whole || (same_names(now, pinned) && same_list(&now->packages, &pinned->packages)));
 }
 
-int px_pinned_write(const struct px_project *p, const struct px_look *look, const struct px_pinned *pinned,
+int px_system_pins_write(const struct px_project *p, const struct px_snapshot *look, const struct px_pinned *pinned,
                     bool *ret_wrote, struct px_err *e)
 {
     struct px_err ignored = {0};
@@ -172,8 +172,8 @@ int px_pinned_write(const struct px_project *p, const struct px_look *look, cons
     if (pinned->base.count == 0 || look->lock_foreign || !look->lock_read || look->pins.version != 1 || !row_of(p))
         return 0;
     /* What cannot be read is written anew. */
-    bool said = px_pinned_read(p, look, &now, &ignored) == 0 && is_said(&now, pinned);
-    px_pinned_done(&now);
+    bool said = px_system_pins_read(p, look, &now, &ignored) == 0 && is_said(&now, pinned);
+    px_compose_pinned_done(&now);
     if (said)
         return 0;
     if (write_text(p, look, pinned, e) < 0)
@@ -182,7 +182,7 @@ int px_pinned_write(const struct px_project *p, const struct px_look *look, cons
     return 0;
 }
 
-int px_pinned_settle(struct px_project *p, const struct px_look *look, bool *ret_wrote, struct px_err *e)
+int px_system_pins_settle(struct px_project *p, const struct px_snapshot *look, bool *ret_wrote, struct px_err *e)
 {
     struct px_pinned learned = {0};
     struct px_err ignored = {0};
@@ -193,8 +193,8 @@ int px_pinned_settle(struct px_project *p, const struct px_look *look, bool *ret
     if (look->lock_foreign || !row_of(p))
         return 0;
     /* A sandbox that cannot be is no matter of the lock: who wants it is told. */
-    int r = px_project_image_make(p, &ask, image, &ignored) < 0 ? 0 : px_pinned_write(p, look, &learned, ret_wrote, e);
+    int r = px_project_image_make(p, &ask, image, &ignored) < 0 ? 0 : px_system_pins_write(p, look, &learned, ret_wrote, e);
     px_project_image_done(image);
-    px_pinned_done(&learned);
+    px_compose_pinned_done(&learned);
     return r;
 }

@@ -8,17 +8,17 @@
 #include <stdbool.h>
 
 struct px_err;
-struct px_look;
+struct px_snapshot;
 struct px_pinned;
 struct px_project;
 
 /* What holds for the project's base and this machine's processor; empty if nothing does. PX121: it names what is no
  * package. */
-int px_pinned_read(const struct px_project *p, const struct px_look *look, struct px_pinned *ret_pinned,
+int px_system_pins_read(const struct px_project *p, const struct px_snapshot *look, struct px_pinned *ret_pinned,
                    struct px_err *e);
 /* Writes it into px.lock, if that says something else. */
-int px_pinned_write(const struct px_project *p, const struct px_look *look, const struct px_pinned *pinned,
+int px_system_pins_write(const struct px_project *p, const struct px_snapshot *look, const struct px_pinned *pinned,
                     bool *ret_wrote, struct px_err *e);
 /* The same for what the sandbox of the project is on this machine, as far as that is known: nothing is fetched or
  * built. */
-int px_pinned_settle(struct px_project *p, const struct px_look *look, bool *ret_wrote, struct px_err *e);
+int px_system_pins_settle(struct px_project *p, const struct px_snapshot *look, bool *ret_wrote, struct px_err *e);

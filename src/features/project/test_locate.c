@@ -24,18 +24,18 @@ static const struct px_marker_env environment = {.os_name = "posix", .platform_s
                                                  .python_version = "3.11", .sys_platform = "linux"};
 static const struct px_tags debian = {.python_minor = 11, .libc_major = 2, .libc_minor = 36, .machine = "x86_64"};
 
-static int find(const char *below, struct px_site *ret_site, struct px_err *e)
+static int find(const char *below, struct px_located *ret_site, struct px_err *e)
 {
     char path[PATH_MAX], real[PATH_MAX];
     ASSERT_OK(px_fmt(path, sizeof path, "%s/%s", px_test_dir_path(), below));
     ASSERT(realpath(path, real));
-    return px_site_find(real, ret_site, e);
+    return px_locate_find(real, ret_site, e);
 }
 
 /* Where a directory's project begins, as a path below the test's directory; "" is that directory itself. */
 static void check_root(const char *below, const char *expected, bool workspace)
 {
-    struct px_site site;
+    struct px_located site;
     struct px_err e = {0};
     char real[PATH_MAX];
     ASSERT_PX(find(below, &site, &e), e);
@@ -43,7 +43,7 @@ static void check_root(const char *below, const char *expected, bool workspace)
     const char *rest = site.root + strlen(real);
     ASSERT_STR(rest + (*rest == '/'), expected);
     ASSERT_EQ(site.workspace, workspace);
-    px_site_done(&site);
+    px_locate_done(&site);
 }
 
 #define PX "[tool.px]\n"
@@ -68,7 +68,7 @@ TEST(the_nearest_project_counts)
 TEST(members_belong_to_their_workspace)
 {
     px_auto_fd int dir = px_test_dir();
-    struct px_site site;
+    struct px_located site;
     struct px_err e = {0};
     put(dir, "pyproject.toml", "[tool.px.workspace]\nname = \"All\"\nmembers = [\"libs/b\", \"./libs/a/\", \"libs/a\"]\n");
     put(dir, "libs/a/pyproject.toml", "[project]\nname = \"a\"\ndependencies = [\"six\", \"b\"]\n" PX);
@@ -88,29 +88,29 @@ TEST(members_belong_to_their_workspace)
     ASSERT_EQ(site.member_count, 2);
     ASSERT(site.members[0].here && !site.members[1].here);
     ASSERT_STR(site.members[0].path, "libs/a");
-    ASSERT_STR(px_site_name(&site), "All");
-    ASSERT_STR(px_site_lock_file(&site), "px.workspace.lock");
+    ASSERT_STR(px_locate_name(&site), "All");
+    ASSERT_STR(px_locate_lock_file(&site), "px.workspace.lock");
     struct px_names list;
-    ASSERT_PX(px_site_requirements(&site, &list, &e), e);
+    ASSERT_PX(px_locate_requirements(&site, &list, &e), e);
     ASSERT_EQ(list.count, 2);
     ASSERT_STR(list.items[0], "attrs");
     ASSERT_STR(list.items[1], "six");
     free(list.items);
-    px_site_done(&site);
+    px_locate_done(&site);
 }
 
 /* What a project of these two manifests misses in Python 3.11.2; the second is a member's, "" for none. */
 static void check_misses(int dir, const char *root, const char *member, const char *expected)
 {
-    struct px_site site;
+    struct px_located site;
     struct px_err e = {0};
     put(dir, "pyproject.toml", root);
     if (*member)
         put(dir, "a/pyproject.toml", member);
     ASSERT_PX(find("", &site, &e), e);
-    const char *missed = px_site_misses(&site, "3.11.2");
+    const char *missed = px_locate_misses(&site, "3.11.2");
     ASSERT_STR(missed ? missed : "", expected);
-    px_site_done(&site);
+    px_locate_done(&site);
 }
 
 TEST(which_python_is_asked_for)
@@ -147,7 +147,7 @@ TEST(what_cannot_be_found_or_used)
     };
     px_auto_fd int dir = px_test_dir();
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
-        struct px_site site;
+        struct px_located site;
         struct px_err e = {0};
         put(dir, rows[i].file, rows[i].text);
         if (find("", &site, &e) == 0)
@@ -190,16 +190,16 @@ TEST(drift)
 {
     for (size_t i = 0; i < PX_COUNT_OF(fits); i++) {
         struct px_err e = {0};
-        struct px_pins pins;
+        struct px_lock pins;
         struct px_drift found;
         const struct px_names list = {.items = (const char **)&fits[i].requirement, .count = 1};
         const struct px_drift_asked asked = {.project = "demo", .python = ">=3.11", .requirements = &list, .env = &environment};
-        ASSERT_PX(px_pins_parse(fits[i].format, fits[i].lock, strlen(fits[i].lock), "lock", &pins, &e), e);
+        ASSERT_PX(px_lock_parse(fits[i].format, fits[i].lock, strlen(fits[i].lock), "lock", &pins, &e), e);
         ASSERT_PX(px_drift_find(&asked, &pins, &found, &e), e);
         if ((found.count > 0) != (fits[i].says != NULL) || (found.count && !px_equal(found.items[0], fits[i].says)))
             FAIL("case %zu: %s", i, found.count ? found.items[0] : "it fits");
         px_drift_done(&found);
-        px_pins_done(&pins);
+        px_lock_done(&pins);
     }
 }
 
@@ -217,7 +217,7 @@ TEST(pips_report)
               ",\"requires_dist\":[\"B_b>=1\",\"w ; os_name == 'nt'\",\"ex ; extra == 'y'\"]") ","
         ENTRY("file:///home/me/demo/my%20wheels/b_b-1.0-py3-none-any.whl", "b_b", "") ","
         ENTRY("file:///srv/wheels/c-1.0-py3-none-any.whl", "c", "") "]}";
-    struct px_pins pins;
+    struct px_lock pins;
     struct px_err e = {0};
     ASSERT_PX(px_resolved_from_pip(report, strlen(report), &here, &pins, &e), e);
     ASSERT_EQ(pins.count, 3);
@@ -230,7 +230,7 @@ TEST(pips_report)
     ASSERT_STR(pins.items[1].files[0].url, "my wheels/b_b-1.0-py3-none-any.whl");
     ASSERT(!pins.items[2].files[0].url);
     ASSERT_STR(pins.items[2].files[0].sha256.hex, HASH);
-    px_pins_done(&pins);
+    px_lock_done(&pins);
 }
 
 TEST(answers_that_cannot_be_used)
@@ -245,7 +245,7 @@ TEST(answers_that_cannot_be_used)
         "{\"install\":[{\"metadata\":{\"name\":\"a\",\"version\":\"1,2\"},\"download_info\":{\"url\":\"https://h/a.whl\",\"archive_info\":{\"hash\":\"sha256=" HASH "\"}}}]}",
     };
     for (size_t i = 0; i < PX_COUNT_OF(reports); i++) {
-        struct px_pins pins;
+        struct px_lock pins;
         struct px_err e = {0};
         if (px_resolved_from_pip(reports[i], strlen(reports[i]), &here, &pins, &e) == 0)
             FAIL("case %zu was taken", i);
@@ -265,14 +265,14 @@ TEST(a_lock_is_the_same_in_any_order_and_place)
     put(dir, "two/pyproject.toml", "[project]\nname = \"d\\\"x\"\nrequires-python = \">=3.11\"\ndependencies = [\"a\"]\n" PX);
     for (size_t i = 0; i < 2; i++) {
         px_auto_buf struct px_buf out = PX_BUF(1 << 16);
-        struct px_site site;
-        struct px_pins pins;
+        struct px_located site;
+        struct px_lock pins;
         struct px_err e = {0};
         ASSERT_PX(find(i ? "two" : "one", &site, &e), e);
         ASSERT_PX(px_resolved_from_pip(reports[i], strlen(reports[i]), &here, &pins, &e), e);
         ASSERT_PX(px_resolved_write(&site, &pins, i ? &out : &first, &e), e);
-        px_pins_done(&pins);
-        px_site_done(&site);
+        px_lock_done(&pins);
+        px_locate_done(&site);
         if (i) {
             ASSERT_STR(px_buf_text(&out), px_buf_text(&first));
             ASSERT(strstr(px_buf_text(&out), "name = \"b\"\nspecifier = \"b==1.0\"\ndirect = false\n"));
@@ -286,8 +286,8 @@ TEST(a_workspaces_lock_names_members_and_owners)
     static const char report[] = "{\"install\":[" ENTRY("https://h/six-1.0-py3-none-any.whl", "six", "") "]}";
     px_auto_buf struct px_buf out = PX_BUF(1 << 16);
     px_auto_fd int dir = px_test_dir();
-    struct px_site site;
-    struct px_pins pins;
+    struct px_located site;
+    struct px_lock pins;
     struct px_err e = {0};
     put(dir, "pyproject.toml", "[tool.px.workspace]\nname = \"all\"\nmembers = [\"b\", \"a\"]\n");
     put(dir, "a/pyproject.toml", "[project]\nname = \"a\"\ndependencies = [\"six\"]\n");
@@ -297,6 +297,6 @@ TEST(a_workspaces_lock_names_members_and_owners)
     ASSERT_PX(px_resolved_write(&site, &pins, &out, &e), e);
     ASSERT(strstr(px_buf_text(&out), "[[workspace.members]]\nname = \"a\"\npath = \"a\"\n"));
     ASSERT(strstr(px_buf_text(&out), "[[workspace.owners]]\nname = \"six\"\nowners = [\"a\"]\n"));
-    px_pins_done(&pins);
-    px_site_done(&site);
+    px_lock_done(&pins);
+    px_locate_done(&site);
 }

@@ -31,7 +31,7 @@ static int add_change(json_t *list, const char *name, const char *from, const ch
 }
 
 /* "px update: six 1.16.0 -> 1.17.0" */
-static int answer(const struct px_project *p, const struct px_look *l, const char *action, json_t *changes,
+static int answer(const struct px_project *p, const struct px_snapshot *l, const char *action, json_t *changes,
                   char **ret_json, struct px_err *e)
 {
     size_t count = json_array_size(changes);
@@ -47,12 +47,12 @@ static int answer(const struct px_project *p, const struct px_look *l, const cha
         (void)px_fmt(message, sizeof message, "nothing is newer than what %s has", l->lock_file);
     json_t *details = json_pack("{s:s, s:s, s:s, s:b, s:o}", "action", action, "root", p->site.root, "lock", l->lock_file,
                                 "wrote_lock", (int)(count > 0), "changed", changes);
-    return px_answer("update", "ok", message, details, false, ret_json, e);
+    return px_project_answer("update", "ok", message, details, false, ret_json, e);
 }
 
 /* ---- packages of the environment ---- */
 
-static const struct px_pin *find_pin(const struct px_pins *pins, const char *name)
+static const struct px_lock_pin *find_pin(const struct px_lock *pins, const char *name)
 {
     for (size_t i = 0; i < pins->count; i++)
         if (px_equal(pins->items[i].name, name))
@@ -64,17 +64,17 @@ static bool is_named(const char *const *names, const char *package)
 {
     char canonical[NAME_BYTES];
     for (size_t i = 0; names[i]; i++)
-        if (px_package_name(names[i], strlen(names[i]), canonical, sizeof canonical) == 0 &&
+        if (px_marker_package_name(names[i], strlen(names[i]), canonical, sizeof canonical) == 0 &&
             px_equal(canonical, package))
             return true;
     return false;
 }
 
-static int check_names(const struct px_look *l, const char *const *names, struct px_err *e)
+static int check_names(const struct px_snapshot *l, const char *const *names, struct px_err *e)
 {
     char canonical[NAME_BYTES];
     for (size_t i = 0; names[i]; i++)
-        if (px_package_name(names[i], strlen(names[i]), canonical, sizeof canonical) < 0 ||
+        if (px_marker_package_name(names[i], strlen(names[i]), canonical, sizeof canonical) < 0 ||
             !find_pin(&l->pins, canonical)) {
             (void)px_fail(e, PX_E_VALUE, 0, "'%.100s' is not a package of %s", names[i], l->lock_file);
             return px_fix(e, "Write the name of a package that the lock has.\n"
@@ -84,7 +84,7 @@ static int check_names(const struct px_look *l, const char *const *names, struct
 }
 
 /* "name==version" of all but the named. */
-static int list_kept(const struct px_look *l, const char *const *names, struct px_names *keep, struct px_err *e)
+static int list_kept(const struct px_snapshot *l, const char *const *names, struct px_names *keep, struct px_err *e)
 {
     keep->items = calloc(l->pins.count + 1, sizeof *keep->items);
     if (!keep->items)
@@ -95,12 +95,12 @@ static int list_kept(const struct px_look *l, const char *const *names, struct p
     return 0;
 }
 
-static json_t *changes_of(const struct px_pins *before, const struct px_pins *after)
+static json_t *changes_of(const struct px_lock *before, const struct px_lock *after)
 {
     json_t *list = json_array();
     int r = list ? 0 : -1;
     for (size_t i = 0; r == 0 && i < after->count; i++) {
-        const struct px_pin *was = find_pin(before, after->items[i].name);
+        const struct px_lock_pin *was = find_pin(before, after->items[i].name);
         r = add_change(list, after->items[i].name, was ? was->version : NULL, after->items[i].version);
     }
     for (size_t i = 0; r == 0 && i < before->count; i++)
@@ -112,24 +112,24 @@ static json_t *changes_of(const struct px_pins *before, const struct px_pins *af
     return NULL;
 }
 
-static int update_packages(struct px_project *p, const struct px_look *before, const struct px_update *how,
+static int update_packages(struct px_project *p, const struct px_snapshot *before, const struct px_update *how,
                            char **ret_json, struct px_err *e)
 {
     struct px_names keep = {0};
-    struct px_look l;
+    struct px_snapshot l;
     bool built = false, some = how->names && how->names[0];
     if (some && (check_names(before, how->names, e) < 0 || list_kept(before, how->names, &keep, e) < 0))
         return -1;
     px_auto_free const char **items = keep.items;
-    if (px_look_at(p, &l, e) < 0)
+    if (px_snapshot_at(p, &l, e) < 0)
         return -1;
-    int r = px_look_relock(p, &l, some ? &keep : NULL, e);
+    int r = px_snapshot_relock(p, &l, some ? &keep : NULL, e);
     if (r == 0 && l.state == PX_STATE_NEEDS_ENV)
         r = px_project_env_sync(p, &l, false, &built, e);
     json_t *changes = r < 0 ? NULL : changes_of(&before->pins, &l.pins);
     if (r == 0)
         r = changes ? answer(p, &l, "update", changes, ret_json, e) : no_memory(e);
-    px_look_done(&l);
+    px_snapshot_done(&l);
     return r;
 }
 
@@ -163,7 +163,7 @@ static int not_built(const struct px_project *p, struct px_err *e)
 }
 
 /* Built before it is written down: a lock names nothing that cannot be. */
-static int renew(struct px_project *p, const struct px_look *l, struct px_project_image *image, char **ret_json,
+static int renew(struct px_project *p, const struct px_snapshot *l, struct px_project_image *image, char **ret_json,
                  struct px_err *e)
 {
     const struct px_ready ready = {.command = "run"};
@@ -173,8 +173,8 @@ static int renew(struct px_project *p, const struct px_look *l, struct px_projec
     bool wrote = false;
     if (px_project_image_make(p, &ask, image, e) < 0)
         return -1;
-    (void)px_pinned_read(p, l, &before, &ignored);
-    int r = learned.base.count == 0 ? not_built(p, e) : px_pinned_write(p, l, &learned, &wrote, e);
+    (void)px_system_pins_read(p, l, &before, &ignored);
+    int r = learned.base.count == 0 ? not_built(p, e) : px_system_pins_write(p, l, &learned, &wrote, e);
     json_t *changes = r < 0 ? NULL : json_array();
     if (r == 0 && (!changes || compare_lists(changes, &before.base, &learned.base) < 0 ||
                    compare_lists(changes, &before.packages, &learned.packages) < 0))
@@ -183,12 +183,12 @@ static int renew(struct px_project *p, const struct px_look *l, struct px_projec
         r = answer(p, l, "update_system", changes, ret_json, e);
     else
         json_decref(changes);
-    px_pinned_done(&before);
-    px_pinned_done(&learned);
+    px_compose_pinned_done(&before);
+    px_compose_pinned_done(&learned);
     return r;
 }
 
-static int update_system(struct px_project *p, const struct px_look *l, char **ret_json, struct px_err *e)
+static int update_system(struct px_project *p, const struct px_snapshot *l, char **ret_json, struct px_err *e)
 {
     px_auto_free struct px_project_image *image = calloc(1, sizeof *image);
     if (!image)
@@ -210,7 +210,7 @@ static int frozen(struct px_err *e)
 }
 
 /* A lock of another tool pins nothing of the system, and is not ours to move. */
-static int foreign(const struct px_look *l, struct px_err *e)
+static int foreign(const struct px_snapshot *l, struct px_err *e)
 {
     (void)px_fail(e, PX_E_LOCK, 0, "'%s' is the lock, and another tool wrote it", l->lock_file);
     (void)px_detail(e, "reason", "foreign_lock");
@@ -218,11 +218,11 @@ static int foreign(const struct px_look *l, struct px_err *e)
                   l->lock_file);
 }
 
-static int update(struct px_project *p, const struct px_look *l, const struct px_update *how, char **ret_json,
+static int update(struct px_project *p, const struct px_snapshot *l, const struct px_update *how, char **ret_json,
                   struct px_err *e)
 {
     enum px_act act;
-    if (l->state == PX_STATE_UNINITIALIZED && px_look_decide(p, l, PX_ASKER_SYNC_FROZEN, true, false, &act, e) < 0)
+    if (l->state == PX_STATE_UNINITIALIZED && px_snapshot_decide(p, l, PX_ASKER_SYNC_FROZEN, true, false, &act, e) < 0)
         return -1;
     if (px_project_frozen(false))
         return frozen(e);
@@ -234,12 +234,12 @@ static int update(struct px_project *p, const struct px_look *l, const struct px
 int px_project_update(struct px_project *p, const struct px_update *how, char **ret_json, struct px_err *e)
 {
     struct px_err own = {0};
-    struct px_look l;
+    struct px_snapshot l;
     e = e ? e : &own;
-    if (px_project_base_bring(p, false, e) < 0 || px_look_at(p, &l, e) < 0)
+    if (px_project_base_bring(p, false, e) < 0 || px_snapshot_at(p, &l, e) < 0)
         return -1;
-    int r = px_project_frozen(false) ? 0 : px_look_settle(p, &l, e);
+    int r = px_project_frozen(false) ? 0 : px_snapshot_settle(p, &l, e);
     r = r < 0 ? -1 : update(p, &l, how, ret_json, e);
-    px_look_done(&l);
+    px_snapshot_done(&l);
     return r;
 }

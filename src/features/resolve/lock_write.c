@@ -24,8 +24,8 @@ static bool names_package(const char *requirement, const char *name)
 {
     char canonical[NAME_BYTES];
     struct px_requirement q;
-    return px_requirement_parse(requirement, &q) == 0 &&
-           px_package_name(q.name, q.name_length, canonical, sizeof canonical) == 0 && px_equal(canonical, name);
+    return px_marker_requirement_parse(requirement, &q) == 0 &&
+           px_marker_package_name(q.name, q.name_length, canonical, sizeof canonical) == 0 && px_equal(canonical, name);
 }
 
 static bool is_asked(const struct px_names *requirements, const char *name)
@@ -38,32 +38,32 @@ static bool is_asked(const struct px_names *requirements, const char *name)
 
 static int compare_pins(const void *a, const void *b)
 {
-    const struct px_pin *x = a, *y = b;
+    const struct px_lock_pin *x = a, *y = b;
     int order = strcmp(x->name, y->name);
     return order ? order : strcmp(x->specifier, y->specifier);
 }
 
-static int settle(const struct px_site *site, struct px_pins *pins, struct px_err *e)
+static int settle(const struct px_located *site, struct px_lock *pins, struct px_err *e)
 {
-    struct px_pins_reading r = {.pins = pins, .shown = "the lock", .e = e};
+    struct px_lock_reading r = {.pins = pins, .shown = "the lock", .e = e};
     struct px_names requirements;
     struct px_oid fingerprint, id;
-    if (px_site_fingerprint(site, &fingerprint, e) < 0 || px_site_requirements(site, &requirements, e) < 0)
+    if (px_locate_fingerprint(site, &fingerprint, e) < 0 || px_locate_requirements(site, &requirements, e) < 0)
         return -1;
     for (size_t i = 0; i < pins->count; i++)
         pins->items[i].direct = is_asked(&requirements, pins->items[i].name);
     free(requirements.items);
     if (pins->count)
         qsort(pins->items, pins->count, sizeof *pins->items, compare_pins);
-    px_pins_builds_sort(pins);
+    px_lock_builds_sort(pins);
     const char *name = site->workspace ? site->manifest.workspace_name : site->manifest.name;
-    pins->project = name ? px_pins_keep(&r, name, strlen(name)) : NULL;
-    pins->python = px_pins_keep(&r, px_site_python(site), strlen(px_site_python(site)));
-    pins->fingerprint = px_pins_keep(&r, fingerprint.hex, strlen(fingerprint.hex));
-    if (!pins->fingerprint || !pins->python || (name && !pins->project) || px_pins_compute_id(pins, &id) < 0)
+    pins->project = name ? px_lock_keep(&r, name, strlen(name)) : NULL;
+    pins->python = px_lock_keep(&r, px_locate_python(site), strlen(px_locate_python(site)));
+    pins->fingerprint = px_lock_keep(&r, fingerprint.hex, strlen(fingerprint.hex));
+    if (!pins->fingerprint || !pins->python || (name && !pins->project) || px_lock_compute_id(pins, &id) < 0)
         return no_memory(e);
     pins->mode = "p0-pinned";
-    pins->lock_id = px_pins_keep(&r, id.hex, strlen(id.hex));
+    pins->lock_id = px_lock_keep(&r, id.hex, strlen(id.hex));
     return pins->lock_id ? 0 : no_memory(e);
 }
 
@@ -105,7 +105,7 @@ static int put_member(const struct px_member *m, struct px_buf *out, struct px_e
 }
 
 /* The members that ask for a package themselves. */
-static int put_owners(const struct px_site *site, const char *package, struct px_buf *out, struct px_err *e)
+static int put_owners(const struct px_located *site, const char *package, struct px_buf *out, struct px_err *e)
 {
     bool any = false;
     px_buf_puts(out, "\n[[workspace.owners]]\n");
@@ -126,7 +126,7 @@ static int put_owners(const struct px_site *site, const char *package, struct px
     return 0;
 }
 
-static int put_workspace(const struct px_site *site, const struct px_pins *pins, struct px_buf *out, struct px_err *e)
+static int put_workspace(const struct px_located *site, const struct px_lock *pins, struct px_buf *out, struct px_err *e)
 {
     for (size_t i = 0; i < site->member_count; i++)
         if (put_member(&site->members[i], out, e) < 0)
@@ -141,25 +141,25 @@ static int put_workspace(const struct px_site *site, const struct px_pins *pins,
 
 /* What was written reads as what was meant: texts of other tools may hold anything, and the lock of a project is no
  * site to find out. */
-static int prove(const struct px_pins *pins, const struct px_buf *out, const char *shown, struct px_err *e)
+static int prove(const struct px_lock *pins, const struct px_buf *out, const char *shown, struct px_err *e)
 {
-    struct px_pins again;
-    if (px_pins_parse(PX_PINS_PX, px_buf_text(out), out->len, shown, &again, e) < 0)
+    struct px_lock again;
+    if (px_lock_parse(PX_PINS_PX, px_buf_text(out), out->len, shown, &again, e) < 0)
         return -1;
     struct px_oid id = {0};
-    bool same = px_pins_compute_id(&again, &id) == 0 && px_equal(id.hex, pins->lock_id) && again.count == pins->count;
-    px_pins_done(&again);
+    bool same = px_lock_compute_id(&again, &id) == 0 && px_equal(id.hex, pins->lock_id) && again.count == pins->count;
+    px_lock_done(&again);
     return same ? 0 : px_fail(e, PX_E_INTERNAL, 0, "the lock would not read as it was written");
 }
 
-int px_resolved_write(const struct px_site *site, struct px_pins *pins, struct px_buf *out, struct px_err *e)
+int px_resolved_write(const struct px_located *site, struct px_lock *pins, struct px_buf *out, struct px_err *e)
 {
     if (settle(site, pins, e) < 0)
         return -1;
-    (void)px_pins_write(pins, out);
+    (void)px_lock_write(pins, out);
     if (site->workspace && put_workspace(site, pins, out, e) < 0)
         return -1;
     if (out->err < 0)
         return px_fail(e, PX_E_LIMIT, out->err, "the lock is too long");
-    return prove(pins, out, px_site_lock_file(site), e);
+    return prove(pins, out, px_locate_lock_file(site), e);
 }

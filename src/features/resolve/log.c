@@ -10,7 +10,7 @@
 int px_resolve_log(int dir, const struct px_buf *said)
 {
     struct px_err ignored = {0};
-    px_auto_fd int place = px_state_file_place(dir, &ignored);
+    px_auto_fd int place = px_layout_state_file_place(dir, &ignored);
     px_auto_fd int logs = place < 0 ? -EBADF : px_state_part(place, "logs", true);
     return logs < 0 ? logs : px_state_write(logs, "sync.log", said->data, said->len);
 }

@@ -62,7 +62,7 @@ static void add_hint(char *why, size_t size, const char *said, const char *had)
     static const char rust[] = "\nIt is built with Rust, for which px has no crates: take a version that has a wheel.";
     struct px_missing m;
     size_t n = strlen(why);
-    if (px_message_missing(why, n, &m) && !px_env_has_word(had, m.capability))
+    if (px_messages_missing(why, n, &m) && !px_env_has_word(had, m.capability))
         (void)px_fmt(why + n, size - n, "\n%s comes with the capability '%s': px sandbox add %s.", m.what, m.capability,
                      m.capability);
     else if (strstr(said, "metadata-generation-failed") && strstr(said, "maturin"))
@@ -92,35 +92,35 @@ static int failed(const char *python, const char *tool, const char *what, const 
 
 /* ---- the box ---- */
 
-static int show_path(struct px_build_box *box, const char *path, struct px_err *e)
+static int show_path(struct px_buildbox *box, const char *path, struct px_err *e)
 {
-    return px_build_box_show(box, path, path, false, e);
+    return px_buildbox_show(box, path, path, false, e);
 }
 
 /* system: the root that it sees instead of this machine's programs, with changes that go with it; NULL: those. */
-static int make_box(const char *root, const char *system, const char *doing, int scratch, struct px_build_box *box,
+static int make_box(const char *root, const char *system, const char *doing, int scratch, struct px_buildbox *box,
                     struct px_err *e)
 {
     char path[PATH_MAX];
-    if (px_build_box_index(box, doing, e) < 0)
+    if (px_buildbox_index(box, doing, e) < 0)
         return -1;
     if (system && (px_policy_set(box->policy, "rootfs", system, e) < 0 || px_policy_set(box->policy, "overlay", "", e) < 0))
         return -1;
-    const struct px_settings_to to = {.box = box, .path = show_path, .variable = px_build_box_env};
+    const struct px_settings_to to = {.box = box, .path = show_path, .variable = px_buildbox_env};
     if (px_settings_show(&to, root, e) < 0)
         return -1;
     if (scratch >= 0 &&
-        (px_build_path(scratch, "", path, sizeof path, e) < 0 ||
-         px_build_box_show(box, path, SCRATCH_DIR, true, e) < 0 || px_build_box_env(box, "TMPDIR", SCRATCH_DIR, e) < 0))
+        (px_buildbox_path(scratch, "", path, sizeof path, e) < 0 ||
+         px_buildbox_show(box, path, SCRATCH_DIR, true, e) < 0 || px_buildbox_env(box, "TMPDIR", SCRATCH_DIR, e) < 0))
         return -1;
     return px_policy_set(box->policy, "workdir", root, e);
 }
 
-static int show_program(struct px_build_box *box, const char *path, bool always, struct px_err *e)
+static int show_program(struct px_buildbox *box, const char *path, bool always, struct px_err *e)
 {
     return !always && (px_path_within(path, "/usr") || px_path_within(path, "/bin"))
                ? 0
-               : px_build_box_show(box, path, path, false, e);
+               : px_buildbox_show(box, path, path, false, e);
 }
 
 struct question {
@@ -146,7 +146,7 @@ static void keep_said(void *user, const char *text, size_t length)
 static int ask(const struct question *q, const char *tool, const char *doing, const char *uv, const struct words *w,
                struct px_buf *out, struct px_err *e)
 {
-    struct px_build_box box = {.out_fd = -EBADF};
+    struct px_buildbox box = {.out_fd = -EBADF};
     int r = make_box(q->root, q->system, doing, q->scratch, &box, e);
     if (r == 0 && uv)
         r = show_program(&box, uv, q->system != NULL, e);
@@ -154,9 +154,9 @@ static int ask(const struct question *q, const char *tool, const char *doing, co
     box.quote = px_resolve_words;
     box.said = keep_said;
     box.said_user = q->said;
-    if (r == 0 && px_build_box_run(&box, w->items, e) < 0)
+    if (r == 0 && px_buildbox_run(&box, w->items, e) < 0)
         r = failed(q->python.path, tool, q->what, q->said, q->had, e);
-    px_build_box_done(&box);
+    px_buildbox_done(&box);
     return r;
 }
 
@@ -187,7 +187,7 @@ static int strip_markers(const struct question *q, struct px_names *ret_list, ch
     for (size_t i = 0; texts && i < q->asked->count; i++) {
         struct px_requirement parts;
         const char *text = q->asked->items[i];
-        if (px_requirement_parse(text, &parts) < 0 || px_marker_holds(parts.marker, &q->target->env) == 0)
+        if (px_marker_requirement_parse(text, &parts) < 0 || px_marker_holds(parts.marker, &q->target->env) == 0)
             continue;
         const char *semicolon = parts.marker_length ? memrchr(text, ';', (size_t)(parts.marker - text)) : NULL;
         texts[n] = semicolon ? strndup(text, (size_t)(semicolon - text)) : strdup(text);
@@ -294,7 +294,7 @@ static int try_on_base(const struct question *q, const char *uv, struct px_buf *
     return r;
 }
 
-static int resolve_in(const struct question *q, struct px_pins *ret_pins, const char **ret_tool, struct px_err *e)
+static int resolve_in(const struct question *q, struct px_lock *ret_pins, const char **ret_tool, struct px_err *e)
 {
     const struct px_resolved_for what = {.root = q->root, .env = &q->target->env, .tags = &q->target->tags};
     px_auto_buf struct px_buf out = PX_BUF(ANSWER_MAX);
@@ -331,7 +331,7 @@ static int write_keep(const struct question *q, struct px_err *e)
     return r < 0 ? px_fail(e, PX_E_STORE_WRITE, r, "cannot write down which packages stay") : 0;
 }
 
-static int resolve(struct px_sandbox *s, struct question *q, struct px_pins *ret_pins, const char **ret_tool,
+static int resolve(struct px_sandbox *s, struct question *q, struct px_lock *ret_pins, const char **ret_tool,
                    struct px_err *e)
 {
     struct px_tree_build *scratch = NULL;
@@ -346,11 +346,11 @@ static int resolve(struct px_sandbox *s, struct question *q, struct px_pins *ret
     return r;
 }
 
-int px_resolve(struct px_sandbox *s, const struct px_site *site, const struct px_target *target,
-               const struct px_names *keep, struct px_pins *ret_pins, const char **ret_tool, struct px_buf *said, struct px_err *e)
+int px_resolve(struct px_sandbox *s, const struct px_located *site, const struct px_target *target,
+               const struct px_names *keep, struct px_lock *ret_pins, const char **ret_tool, struct px_buf *said, struct px_err *e)
 {
     struct px_names asked;
-    if (px_site_requirements(site, &asked, e) < 0)
+    if (px_locate_requirements(site, &asked, e) < 0)
         return -1;
     px_auto_free const char **list = asked.items;
     const struct px_env_ask env = {
@@ -368,7 +368,7 @@ int px_resolve(struct px_sandbox *s, const struct px_site *site, const struct px
 }
 
 int px_resolve_names(struct px_sandbox *s, const char *root, const struct px_target *target,
-                     const struct px_names *asked, struct px_pins *ret_pins, struct px_err *e)
+                     const struct px_names *asked, struct px_lock *ret_pins, struct px_err *e)
 {
     px_auto_buf struct px_buf said = PX_BUF(SAID_MAX);
     const char *tool;
@@ -402,18 +402,18 @@ static int add_pins(struct words *w, const struct px_chosen *list, size_t count,
 
 static int run_download(const char *root, const char *python, const struct words *w, int dir, struct px_err *e)
 {
-    struct px_build_box box = {.out_fd = -EBADF};
+    struct px_buildbox box = {.out_fd = -EBADF};
     char path[PATH_MAX];
     int r = make_box(root, NULL, "downloading with pip", -EBADF, &box, e) < 0 ||
-                    px_build_path(dir, "", path, sizeof path, e) < 0 ||
-                    px_build_box_show(&box, path, SCRATCH_DIR, true, e) < 0 ||
-                    px_build_box_env(&box, "TMPDIR", SCRATCH_DIR, e) < 0
+                    px_buildbox_path(dir, "", path, sizeof path, e) < 0 ||
+                    px_buildbox_show(&box, path, SCRATCH_DIR, true, e) < 0 ||
+                    px_buildbox_env(&box, "TMPDIR", SCRATCH_DIR, e) < 0
                 ? -1
                 : 0;
     box.quote = px_resolve_words;
-    if (r == 0 && px_build_box_run(&box, w->items, e) < 0)
+    if (r == 0 && px_buildbox_run(&box, w->items, e) < 0)
         r = failed(python, "pip", "find files that the lock names", NULL, NULL, e);
-    px_build_box_done(&box);
+    px_buildbox_done(&box);
     return r;
 }
 

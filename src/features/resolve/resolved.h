@@ -22,14 +22,14 @@ struct px_resolved_for {
 
 /* `pip install --dry-run --report -`. */
 int px_resolved_from_pip(const char *report, size_t length, const struct px_resolved_for *what,
-                         struct px_pins *ret_pins, struct px_err *e);
+                         struct px_lock *ret_pins, struct px_err *e);
 /* `uv pip compile --format pylock.toml`. */
 int px_resolved_from_pylock(const char *text, size_t length, const struct px_resolved_for *what,
-                            struct px_pins *ret_pins, struct px_err *e);
+                            struct px_lock *ret_pins, struct px_err *e);
 /* Pins without a package in them, for those who need none. */
-int px_resolved_empty(struct px_pins *ret_pins, struct px_err *e);
+int px_resolved_empty(struct px_lock *ret_pins, struct px_err *e);
 
 /* px.lock or px.workspace.lock of a site, from pins that one of the functions above gave. Fills in what the pins do
  * not say: which are
  * asked for directly, the fingerprint, the lock's id; the order is by name. */
-int px_resolved_write(const struct px_site *site, struct px_pins *pins, struct px_buf *out, struct px_err *e);
+int px_resolved_write(const struct px_located *site, struct px_lock *pins, struct px_buf *out, struct px_err *e);

@@ -59,7 +59,7 @@ static bool find_missing(const struct px_launch *l, const struct px_launch_end *
                          struct lacking *ret_lacking)
 {
     const struct px_bytes *text = end->err.len ? &end->err : &end->out;
-    return l->has_image && end->code != 0 && text->len && px_message_missing(text->data, text->len, ret) &&
+    return l->has_image && end->code != 0 && text->len && px_messages_missing(text->data, text->len, ret) &&
            find_lacking(l, ret, ret_lacking);
 }
 
@@ -160,7 +160,7 @@ int px_launch_answer(const struct px_launch *l, const struct px_launch_end *end,
         (void)px_fmt(message, sizeof message, "%.200s ended well", l->target);
     else
         (void)px_fmt(message, sizeof message, "%.200s ended with status %d (%s)", l->target, end->code, end->reason);
-    return px_answer(l->command, end->code == 0 ? "ok" : "user-error", message, details_json(l, end), false, ret_json,
+    return px_project_answer(l->command, end->code == 0 ? "ok" : "user-error", message, details_json(l, end), false, ret_json,
                      e);
 }
 
@@ -208,7 +208,7 @@ static json_t *sandbox_json(const struct px_launch *l)
 
 int px_launch_explain(const struct px_launch *l, char **ret_json, struct px_err *e)
 {
-    const struct px_env *env = px_launch_env(l);
+    const struct px_env *env = px_run_env(l);
     char message[512];
     json_t *details = json_pack(
         "{s:i, s:s, s:s, s:s, s:o, s:o, s:s, s:s, s:o, s:o}", "schema_version", 1, "engine",
@@ -218,5 +218,5 @@ int px_launch_explain(const struct px_launch *l, char **ret_json, struct px_err 
     (void)px_fmt(message, sizeof message, "would run %.200s %s",
                  l->found ? l->target : "it once the environment is there",
                  l->sandbox ? "in the sandbox" : "on this machine");
-    return px_answer("explain", "ok", message, details, false, ret_json, e);
+    return px_project_answer("explain", "ok", message, details, false, ret_json, e);
 }

@@ -20,7 +20,7 @@ int px_project_policy(struct px_policy **ret_policy, struct px_err *e)
 static int set_places(struct px_launch *l, struct px_err *e)
 {
     struct px_policy *policy = l->policy;
-    struct px_build_box shown = {.policy = policy};
+    struct px_buildbox shown = {.policy = policy};
     char limit[32];
     (void)px_fmt(limit, sizeof limit, "%zu", l->capture_max);
     const char *const rows[][2] = {{"rootfs", l->image.root},
@@ -32,16 +32,16 @@ static int set_places(struct px_launch *l, struct px_err *e)
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
         if (rows[i][1] && px_policy_set(policy, rows[i][0], rows[i][1], e) < 0)
             return -1;
-    if (l->read_only && px_build_box_show(&shown, l->p->site.root, PX_PROGRAM_APP, false, e) < 0)
+    if (l->read_only && px_buildbox_show(&shown, l->p->site.root, PX_PROGRAM_APP, false, e) < 0)
         return -1;
-    return px_build_box_show(&shown, l->image.inside, PX_INSIDE, false, e);
+    return px_buildbox_show(&shown, l->image.inside, PX_INSIDE, false, e);
 }
 
-int px_launch_box_make(struct px_launch *l, const struct px_policy *asked, struct px_err *e)
+int px_run_box_make(struct px_launch *l, const struct px_policy *asked, struct px_err *e)
 {
     if ((asked ? px_policy_copy(asked, &l->policy, e) : px_project_policy(&l->policy, e)) < 0)
         return -1;
-    return set_places(l, e) < 0 ? -1 : px_launch_box_env(l, e);
+    return set_places(l, e) < 0 ? -1 : px_run_box_env(l, e);
 }
 
 int px_launch_box(struct px_launch *l, const struct px_io *io, struct px_box **ret_box, struct px_err *e)

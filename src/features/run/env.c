@@ -88,10 +88,10 @@ static int put_own(struct px_launch *l, const struct px_env *env, struct px_err 
     return 0;
 }
 
-int px_launch_host_env(struct px_launch *l, struct px_err *e)
+int px_run_host_env(struct px_launch *l, struct px_err *e)
 {
     enum { OWN = 8 };
-    const struct px_env *env = px_launch_env(l);
+    const struct px_env *env = px_run_env(l);
     const char *name;
     json_t *value;
     if (copy_caller(l, json_object_size(env->variables) + OWN, e) < 0)
@@ -110,7 +110,7 @@ int px_launch_host_env(struct px_launch *l, struct px_err *e)
 /* ---- in the box ---- */
 
 /* What the caller said himself (-e) stays as he said it. */
-int px_project_give(struct px_policy *policy, const char *name, const char *value, struct px_err *e)
+int px_run_give(struct px_policy *policy, const char *name, const char *value, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(VALUE_MAX);
     if (px_policy_env(policy, name))
@@ -135,24 +135,24 @@ static int give_own(const struct px_launch *l, const struct px_env *env, struct 
         {"PX_SANDBOX_ID", l->image.sbx_id.hex},
     };
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
-        if (px_project_give(l->policy, rows[i][0], rows[i][1], e) < 0)
+        if (px_run_give(l->policy, rows[i][0], rows[i][1], e) < 0)
             return -1;
     return 0;
 }
 
-int px_launch_box_env(struct px_launch *l, struct px_err *e)
+int px_run_box_env(struct px_launch *l, struct px_err *e)
 {
     static const char *const passed[] = {"CI", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "SOURCE_DATE_EPOCH", "TZ"};
-    const struct px_env *env = px_launch_env(l);
+    const struct px_env *env = px_run_env(l);
     const char *name;
     json_t *value;
     json_object_foreach(env->variables, name, value) {
-        if (px_project_give(l->policy, name, json_string_value(value), e) < 0)
+        if (px_run_give(l->policy, name, json_string_value(value), e) < 0)
             return -1;
     }
     for (size_t i = 0; i < PX_COUNT_OF(passed); i++) {
         const char *text = getenv(passed[i]);
-        if (text && *text != '/' && *text != ':' && px_project_give(l->policy, passed[i], text, e) < 0)
+        if (text && *text != '/' && *text != ':' && px_run_give(l->policy, passed[i], text, e) < 0)
             return -1;
     }
     return give_own(l, env, e);

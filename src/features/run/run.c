@@ -28,7 +28,7 @@ void px_launch_free(struct px_launch *l)
 {
     if (!l)
         return;
-    px_program_done(&l->program);
+    px_run_program_done(&l->program);
     free(l->target);
     free_words(l->argv, l->argc);
     free_words(l->env, l->env_count);
@@ -36,7 +36,7 @@ void px_launch_free(struct px_launch *l)
     if (l->loaded)
         px_env_done(&l->environment);
     if (l->looked)
-        px_look_done(&l->look);
+        px_snapshot_done(&l->look);
     if (l->has_image)
         px_project_image_done(&l->image);
     px_buf_done(&l->out);
@@ -44,7 +44,7 @@ void px_launch_free(struct px_launch *l)
     free(l);
 }
 
-const struct px_env *px_launch_env(const struct px_launch *l)
+const struct px_env *px_run_env(const struct px_launch *l)
 {
     const struct px_env *env = l->has_image ? &l->image.env : &l->environment;
     return env->runtime ? env : NULL;
@@ -107,11 +107,11 @@ static const char *action_of(enum px_act act)
 }
 
 /* What the guard would do. */
-static int decide_only(struct px_launch *l, const struct px_look *look, const struct px_ready *ready, struct px_err *e)
+static int decide_only(struct px_launch *l, const struct px_snapshot *look, const struct px_ready *ready, struct px_err *e)
 {
     enum px_act act = PX_ACT_GO;
     enum px_asker asker = px_equal(ready->command, "test") ? PX_ASKER_TEST : PX_ASKER_RUN;
-    int r = px_look_decide(l->p, look, asker, l->strict, ready->terminal, &act, e);
+    int r = px_snapshot_decide(l->p, look, asker, l->strict, ready->terminal, &act, e);
     l->action = action_of(act);
     return r;
 }
@@ -119,10 +119,10 @@ static int decide_only(struct px_launch *l, const struct px_look *look, const st
 static int ready_on_host(struct px_launch *l, const struct px_ready *ready, struct px_err *e)
 {
     struct px_sandbox *s = NULL;
-    if (px_project_own_need(l->p, l->plan, e) < 0 || px_look_at(l->p, &l->look, e) < 0)
+    if (px_project_own_need(l->p, l->plan, e) < 0 || px_snapshot_at(l->p, &l->look, e) < 0)
         return -1;
     l->looked = true;
-    if (l->plan ? decide_only(l, &l->look, ready, e) < 0 : px_look_ready(l->p, &l->look, ready, e) < 0)
+    if (l->plan ? decide_only(l, &l->look, ready, e) < 0 : px_snapshot_ready(l->p, &l->look, ready, e) < 0)
         return -1;
     if (l->plan && !px_equal(l->action, "noop"))
         return 0;               /* there is no environment yet to look at */
@@ -143,7 +143,7 @@ static int ready_in_sandbox(struct px_launch *l, const struct px_ready *ready, c
 
 /* ---- the program and its arguments ---- */
 
-static const char *member_here(const struct px_site *site)
+static const char *member_here(const struct px_located *site)
 {
     for (size_t i = 0; i < site->member_count; i++)
         if (site->members[i].here)
@@ -153,7 +153,7 @@ static const char *member_here(const struct px_site *site)
 
 static int find_program(struct px_launch *l, const char *const *argv, struct px_err *e)
 {
-    const struct px_env *env = px_launch_env(l);
+    const struct px_env *env = px_run_env(l);
     const struct px_program_ask ask = {
         .root = l->p->site.root,
         .member = member_here(&l->p->site),
@@ -163,8 +163,8 @@ static int find_program(struct px_launch *l, const char *const *argv, struct px_
         .minor = env->runtime->minor,
         .inside = l->sandbox,
     };
-    return px_equal(l->command, "test") ? px_program_tests(&ask, &l->program, e)
-                                        : px_program_find(&ask, argv[0] ? argv[0] : "", &l->program, e);
+    return px_equal(l->command, "test") ? px_run_program_tests(&ask, &l->program, e)
+                                        : px_run_program_find(&ask, argv[0] ? argv[0] : "", &l->program, e);
 }
 
 static int add_word(struct px_launch *l, const char *word, struct px_err *e)
@@ -185,7 +185,7 @@ static int add_argument(struct px_launch *l, const char *word, struct px_err *e)
         return add_word(l, word, e);
     if (!(inside = malloc(n)))
         return px_fail(e, PX_E_MEMORY, ENOMEM, "the words of a command");
-    return px_program_inside(root, word, inside, n) < 0 ? -1 : add_word(l, inside, e);
+    return px_run_program_inside(root, word, inside, n) < 0 ? -1 : add_word(l, inside, e);
 }
 
 static int make_command(struct px_launch *l, const char *const *argv, struct px_err *e)
@@ -222,7 +222,7 @@ static int find_place(struct px_launch *l, struct px_err *e)
         px_fail(e, PX_E_NO_PROJECT, 0, "the working directory is not in the project '%.200s'", l->p->site.root);
         return px_fix(e, "Change to a directory of the project.");
     }
-    int r = l->sandbox ? px_program_inside(l->p->site.root, l->dir, l->workdir, sizeof l->workdir)
+    int r = l->sandbox ? px_run_program_inside(l->p->site.root, l->dir, l->workdir, sizeof l->workdir)
                        : px_fmt(l->workdir, sizeof l->workdir, "%s", l->dir);
     return r < 0 ? px_fail(e, PX_E_LIMIT, r, "the path of the working directory is too long") : 0;
 }
@@ -247,11 +247,11 @@ static int make(struct px_launch *l, const struct px_project_run *how, struct px
         return -1;
     if ((l->sandbox ? ready_in_sandbox(l, &ready, how->extra, e) : ready_on_host(l, &ready, e)) < 0)
         return -1;
-    if (!px_launch_env(l))
+    if (!px_run_env(l))
         return 0;
     if (make_command(l, how->argv, e) < 0)
         return -1;
-    if (!l->plan && (l->sandbox ? px_launch_box_make(l, how->policy, e) : px_launch_host_env(l, e)) < 0)
+    if (!l->plan && (l->sandbox ? px_run_box_make(l, how->policy, e) : px_run_host_env(l, e)) < 0)
         return -1;
     l->ready_nsec = px_now_nsec() - began;
     return 0;

@@ -33,7 +33,7 @@ struct px_launch {
     size_t env_count;
     struct px_policy *policy;   /* in the sandbox */
     /* On the host; in the sandbox they are the image's. */
-    struct px_look look;
+    struct px_snapshot look;
     struct px_env environment;
     bool looked, loaded;
     struct px_project_image image;
@@ -44,14 +44,14 @@ struct px_launch {
 };
 
 /* NULL: there is none, in a plan. */
-const struct px_env *px_launch_env(const struct px_launch *l);
+const struct px_env *px_run_env(const struct px_launch *l);
 
 /* run/env.c: the variables, for a process of the host and for a policy. */
-int px_launch_host_env(struct px_launch *l, struct px_err *e);
-int px_launch_box_env(struct px_launch *l, struct px_err *e);
+int px_run_host_env(struct px_launch *l, struct px_err *e);
+int px_run_box_env(struct px_launch *l, struct px_err *e);
 
 /* A variable, unless the policy has one of that name: what the caller said himself stays. */
-int px_project_give(struct px_policy *policy, const char *name, const char *value, struct px_err *e);
+int px_run_give(struct px_policy *policy, const char *name, const char *value, struct px_err *e);
 
 /* run/box.c: what the box is made of, into l->policy. */
-int px_launch_box_make(struct px_launch *l, const struct px_policy *asked, struct px_err *e);
+int px_run_box_make(struct px_launch *l, const struct px_policy *asked, struct px_err *e);

@@ -16,7 +16,7 @@
 
 enum { NOT_THIS = 1 };          /* the target is not of this kind: the next one is tried */
 
-void px_program_done(struct px_program *program)
+void px_run_program_done(struct px_program *program)
 {
     for (size_t i = 0; i < program->count; i++)
         free(program->words[i]);
@@ -32,7 +32,7 @@ static int add(struct px_program *p, const char *word, struct px_err *e)
     return 0;
 }
 
-int px_program_inside(const char *root, const char *path, char *out, size_t size)
+int px_run_program_inside(const char *root, const char *path, char *out, size_t size)
 {
     return px_path_within(path, root) ? px_fmt(out, size, PX_PROGRAM_APP "%s", path + strlen(root))
                                       : px_fmt(out, size, "%s", path);
@@ -88,7 +88,7 @@ static int locate_path(const struct px_program_ask *ask, const char *target, cha
                    : px_fmt(ret_path, PATH_MAX, "%s", target);
     if (r < 0 || !is_file(ret_path) || !in_project(ask->root, ret_path))
         return NOT_THIS;
-    r = ask->inside ? px_program_inside(ask->root, ret_path, ret_word, PATH_MAX)
+    r = ask->inside ? px_run_program_inside(ask->root, ret_path, ret_word, PATH_MAX)
                     : px_fmt(ret_word, PATH_MAX, "%s", target);
     return r < 0 ? NOT_THIS : 0;
 }
@@ -215,14 +215,14 @@ static int find(const struct px_program_ask *ask, const char *target, struct px_
 static int give(int r, struct px_program *found, struct px_program *ret_program)
 {
     if (r != 0) {
-        px_program_done(found);
+        px_run_program_done(found);
         return -1;
     }
     *ret_program = *found;
     return 0;
 }
 
-int px_program_find(const struct px_program_ask *ask, const char *target, struct px_program *ret_program,
+int px_run_program_find(const struct px_program_ask *ask, const char *target, struct px_program *ret_program,
                     struct px_err *e)
 {
     struct px_program p = {0};
@@ -239,7 +239,7 @@ static int find_runner(const struct px_program_ask *ask, struct px_program *p, s
             if (px_fmt(path, sizeof path, "%s/%s%s%s", ask->root, in_root ? "" : ask->member, in_root ? "" : "/",
                        names[i]) < 0 ||
                 !is_file(path) ||
-                (ask->inside ? px_program_inside(ask->root, path, word, sizeof word)
+                (ask->inside ? px_run_program_inside(ask->root, path, word, sizeof word)
                              : px_fmt(word, sizeof word, "%s", path)) < 0)
                 continue;
             p->kind = "tests";
@@ -259,7 +259,7 @@ static int find_pytest(const struct px_program_ask *ask, struct px_program *p, s
     return add_python(ask, p, e) < 0 || add(p, "-m", e) < 0 ? -1 : add(p, "pytest", e);
 }
 
-int px_program_tests(const struct px_program_ask *ask, struct px_program *ret_program, struct px_err *e)
+int px_run_program_tests(const struct px_program_ask *ask, struct px_program *ret_program, struct px_err *e)
 {
     struct px_program p = {0};
     int r = find_runner(ask, &p, e);

@@ -7,7 +7,7 @@
  *     make               [/usr/bin/make]             whatever PATH has
  *
  * Why:     the host and the box must mean the same by one word, and `px explain run` must say which.
- * Owns:    the words that it found, until px_program_done.
+ * Owns:    the words that it found, until px_run_program_done.
  * Mustn't: run or change anything. */
 #pragma once
 
@@ -40,11 +40,11 @@ struct px_program {
 #define PX_PROGRAM_ENV PX_INSIDE_ENV
 
 /* PX003, PX030, PX031. */
-int px_program_find(const struct px_program_ask *ask, const char *target, struct px_program *ret_program,
+int px_run_program_find(const struct px_program_ask *ask, const char *target, struct px_program *ret_program,
                     struct px_err *e);
 /* tests/runtests.py, runtests.py, or pytest; PX202 if there is none of them. */
-int px_program_tests(const struct px_program_ask *ask, struct px_program *ret_program, struct px_err *e);
-void px_program_done(struct px_program *program);
+int px_run_program_tests(const struct px_program_ask *ask, struct px_program *ret_program, struct px_err *e);
+void px_run_program_done(struct px_program *program);
 
 /* A path of the project as the box has it: "/home/me/demo/a" is "/app/a". Any other text as it is. */
-int px_program_inside(const char *root, const char *path, char *out, size_t size);
+int px_run_program_inside(const char *root, const char *path, char *out, size_t size);

@@ -56,7 +56,7 @@ static const char *found(const struct px_program_ask *ask, const char *target, c
 {
     struct px_program p = {0};
     struct px_err e = {0};
-    int r = target ? px_program_find(ask, target, &p, &e) : px_program_tests(ask, &p, &e);
+    int r = target ? px_run_program_find(ask, target, &p, &e) : px_run_program_tests(ask, &p, &e);
     if (r < 0) {
         ASSERT_OK(px_fmt(out, PATH_MAX, "PX%03d", e.code));
         ASSERT_EQ(p.count, 0);
@@ -66,7 +66,7 @@ static const char *found(const struct px_program_ask *ask, const char *target, c
     n = strlen(out);
     for (size_t i = 0; i < p.count; i++, n = strlen(out))
         ASSERT_OK(px_fmt(out + n, 2 * PATH_MAX - n, " %s", p.words[i]));
-    px_program_done(&p);
+    px_run_program_done(&p);
     return out;
 }
 
@@ -108,13 +108,13 @@ TEST(targets_in_the_box)
 TEST(a_path_of_the_project_is_another_in_the_box)
 {
     char out[PATH_MAX];
-    ASSERT_OK(px_program_inside("/home/me/demo", "/home/me/demo/a b", out, sizeof out));
+    ASSERT_OK(px_run_program_inside("/home/me/demo", "/home/me/demo/a b", out, sizeof out));
     ASSERT_STR(out, "/app/a b");
-    ASSERT_OK(px_program_inside("/home/me/demo", "/home/me/demo", out, sizeof out));
+    ASSERT_OK(px_run_program_inside("/home/me/demo", "/home/me/demo", out, sizeof out));
     ASSERT_STR(out, "/app");
-    ASSERT_OK(px_program_inside("/home/me/demo", "/home/me/demolition", out, sizeof out));
+    ASSERT_OK(px_run_program_inside("/home/me/demo", "/home/me/demolition", out, sizeof out));
     ASSERT_STR(out, "/home/me/demolition");
-    ASSERT(px_program_inside("/home/me/demo", "/home/me/demo/a", out, 4) < 0);
+    ASSERT(px_run_program_inside("/home/me/demo", "/home/me/demo/a", out, 4) < 0);
 }
 
 TEST(from_below_and_on_the_host)

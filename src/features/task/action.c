@@ -33,7 +33,7 @@ struct px_task_run {
     const struct px_tasks *tasks;
     char id[PX_SPACE_ID_MAX + 1], key[PX_TASK_KEY];
     bool discard, discard_on_timeout, test, logged;
-    struct px_space space;
+    struct px_workspace space;
     bool has_space;
     struct timespec since;
     uint64_t merge_max;    /* bytes that may be merged */
@@ -167,7 +167,7 @@ static int commit(struct px_task_run *run, struct px_err *e)
         return px_fail(e, PX_E_LIMIT, line.err, "the action has changed too much for one line of the journal");
     if (px_changes_weigh(&run->list, run->merge_max, run->space.own, e) < 0)
         return -1;
-    if (px_space_commit(&run->space, &run->list, &run->since, &(struct px_space_note){run->key, line.data}, e) < 0)
+    if (px_workspace_commit(&run->space, &run->list, &run->since, &(struct px_space_note){run->key, line.data}, e) < 0)
         return -1;
     run->logged = run->result.applied = true;
     return 0;
@@ -359,16 +359,16 @@ static int make_policy(struct px_task_run *run, const struct px_task_action *a, 
     }
     if (px_policy_limited(policy->file_bytes) && policy->file_bytes < policy->memory_bytes)
         policy->file_bytes = policy->memory_bytes;
-    run->merge_max = px_places_merge_bytes(policy);
+    run->merge_max = px_mounts_merge_bytes(policy);
     *ret = policy;
     return 0;
 }
 
 /* The paths of the layers, in one piece of memory that the pointers come first in. */
-static int list_layers(const struct px_space *space, const char **out, char (*texts)[PATH_MAX])
+static int list_layers(const struct px_workspace *space, const char **out, char (*texts)[PATH_MAX])
 {
     for (size_t i = 0; i < space->tree.count; i++) {
-        int r = px_space_path(space, i, texts[i], PATH_MAX);
+        int r = px_workspace_path(space, i, texts[i], PATH_MAX);
         if (r < 0)
             return r;
         out[i] = texts[i];
@@ -478,7 +478,7 @@ static int name_key(struct px_task_run *run, const char *key, struct px_err *e)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     if (!key)
-        return px_space_new_id(run->key) < 0 ? px_fail(e, PX_E_INTERNAL, EIO, "there are no random numbers") : 0;
+        return px_workspace_new_id(run->key) < 0 ? px_fail(e, PX_E_INTERNAL, EIO, "there are no random numbers") : 0;
     size_t n = strlen(key);
     if (n == 0 || n >= sizeof run->key || strspn(key, allowed) != n)
         return px_fail(e, PX_E_VALUE, 0, "'%.40s' is no key of an action", key);
@@ -491,7 +491,7 @@ PX_API int px_task_start(const struct px_tasks *tasks, const char *id, const str
 {
     struct px_err local = {0};
     e = e ? e : &local;
-    if (px_space_check_id(id, e) < 0)
+    if (px_workspace_check_id(id, e) < 0)
         return -1;
     struct px_task_run *run = calloc(1, sizeof *run);
     if (!run)
@@ -500,7 +500,7 @@ PX_API int px_task_start(const struct px_tasks *tasks, const char *id, const str
                                 .discard_on_timeout = action->discard_on_timeout, .test = action->test, .copy = -EBADF};
     memcpy(run->id, id, strlen(id) + 1);
     if (copy_command(run, action->command, e) < 0 || name_key(run, action->key, e) < 0 ||
-        px_space_open(&tasks->root, id, PX_SPACE_FIND, &run->space, e) < 0) {
+        px_workspace_open(&tasks->root, id, PX_SPACE_FIND, &run->space, e) < 0) {
         px_task_run_free(run);
         return -1;
     }
@@ -555,7 +555,7 @@ PX_API void px_task_run_free(struct px_task_run *run)
     px_changes_done(&run->list);
     px_task_changes_done(&run->told);
     if (run->has_space)
-        px_space_close(&run->space);
+        px_workspace_close(&run->space);
     for (size_t i = 0; run->cmd && run->cmd[i]; i++)
         free(run->cmd[i]);
     free(run->cmd);

@@ -22,7 +22,7 @@
 
 enum { WORKERS_MAX = 64, WINDOW_MIN = 64, WINDOW_BYTES = 64 << 20, CHUNK = 64 << 10, COULD_NOT = 125 };
 
-void px_batch_free_job(struct px_batch_job *job)
+void px_task_batch_free_job(struct px_batch_job *job)
 {
     px_task_run_free(job->run);
     px_task_line_done(&job->line);
@@ -42,7 +42,7 @@ static int hand_on(struct px_batch *b, const struct px_buf *out, uint64_t *count
     return out->len && ask->each(ask->user, out->data, out->len) < 0 ? px_fail(e, PX_E_IO, 0, "a result could not be handed on") : 0;
 }
 
-int px_batch_tell(struct px_batch *b, const struct px_buf *out, uint64_t *count, struct px_err *e)
+int px_task_batch_tell(struct px_batch *b, const struct px_buf *out, uint64_t *count, struct px_err *e)
 {
     (void)pthread_mutex_lock(&b->lock);
     int r = hand_on(b, out, count, e);
@@ -50,7 +50,7 @@ int px_batch_tell(struct px_batch *b, const struct px_buf *out, uint64_t *count,
     return r;
 }
 
-void px_batch_begin(struct px_json *j, struct px_buf *out, uint64_t number, const json_t *id)
+void px_task_batch_begin(struct px_json *j, struct px_buf *out, uint64_t number, const json_t *id)
 {
     *j = (struct px_json){.out = out};
     px_json_object(j, NULL);
@@ -61,12 +61,12 @@ void px_batch_begin(struct px_json *j, struct px_buf *out, uint64_t number, cons
         px_json_int(j, "id", json_integer_value(id));
 }
 
-void px_batch_error(struct px_buf *out, uint64_t number, const struct px_batch_job *job, const struct px_err *why)
+void px_task_batch_error(struct px_buf *out, uint64_t number, const struct px_batch_job *job, const struct px_err *why)
 {
     struct px_json j;
     char code[8];
     (void)px_fmt(code, sizeof code, "PX%03d", why->code);
-    px_batch_begin(&j, out, number, job->line.id);
+    px_task_batch_begin(&j, out, number, job->line.id);
     px_json_text(&j, "task", job->line.task);
     px_json_int(&j, "exit_code", COULD_NOT);
     px_json_text(&j, "error", code);
@@ -89,7 +89,7 @@ static int add_line(struct px_batch *b, const char *text, size_t len, struct px_
         return px_fail(e, PX_E_MEMORY, ENOMEM, "actions");
     if (px_task_line_read(text, len, number, &job->line, &why) < 0) {
         px_auto_buf struct px_buf out = PX_BUF(PX_BATCH_ERROR_MAX);
-        px_batch_error(&out, number, job, &why);
+        px_task_batch_error(&out, number, job, &why);
         px_task_line_done(&job->line);
         free(job);
         return hand_on(b, &out, &b->count.failed, e);
@@ -142,16 +142,16 @@ static int read_line(struct px_batch *b, struct px_err *e)
     }
 }
 
-bool px_batch_has_room(const struct px_batch *b)
+bool px_task_batch_has_room(const struct px_batch *b)
 {
     size_t window = (size_t)4 * b->ask->jobs > WINDOW_MIN ? (size_t)4 * b->ask->jobs : WINDOW_MIN;
     return !b->eof && b->waiting < window && b->waiting_bytes < WINDOW_BYTES;
 }
 
-int px_batch_fill(struct px_batch *b, struct px_err *e)
+int px_task_batch_fill(struct px_batch *b, struct px_err *e)
 {
     int r = 0;
-    while (r == 0 && px_batch_has_room(b))
+    while (r == 0 && px_task_batch_has_room(b))
         r = read_line(b, e);
     return r < 0 ? -1 : 0;
 }
@@ -180,7 +180,7 @@ static bool must_wait(const struct px_batch *b, const struct px_batch_job *job)
     return wait;
 }
 
-struct px_batch_job *px_batch_take(struct px_batch *b)
+struct px_batch_job *px_task_batch_take(struct px_batch *b)
 {
     for (struct px_batch_job **at = &b->first; *at && b->busy_count < b->ask->jobs; at = &(*at)->next) {
         struct px_batch_job *job = *at;
@@ -198,7 +198,7 @@ struct px_batch_job *px_batch_take(struct px_batch *b)
     return NULL;
 }
 
-void px_batch_over(struct px_batch *b, const struct px_batch_job *job)
+void px_task_batch_over(struct px_batch *b, const struct px_batch_job *job)
 {
     size_t at = 0;
     while (at < b->busy_count && b->busy[at] != job)
@@ -207,7 +207,7 @@ void px_batch_over(struct px_batch *b, const struct px_batch_job *job)
         b->busy[at] = b->busy[--b->busy_count];
 }
 
-void px_batch_wake(const struct px_batch *b)
+void px_task_batch_wake(const struct px_batch *b)
 {
     const uint64_t one = 1;
     for (size_t i = 0; i < b->workers_count; i++)
@@ -257,12 +257,12 @@ static int work_together(struct px_batch *b, size_t wanted)
     (void)px_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, 8);
     size_t made = 1;
     while (made < b->workers_count &&
-           pthread_create(&b->workers[made].thread, NULL, px_batch_work, &b->workers[made]) == 0)  /* banned: px/task.h says so */
+           pthread_create(&b->workers[made].thread, NULL, px_task_worker_run, &b->workers[made]) == 0)  /* banned: px/task.h says so */
         made++;
     (void)px_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, 8);
     b->each_most = (b->ask->jobs + made - 1) / made;
     (void)pthread_mutex_unlock(&b->lock);
-    (void)px_batch_work(&b->workers[0]);
+    (void)px_task_worker_run(&b->workers[0]);
     for (size_t i = 1; i < made; i++)
         (void)pthread_join(b->workers[i].thread, NULL);
     return 0;
@@ -289,7 +289,7 @@ static void free_batch(struct px_batch *b)
 {
     for (struct px_batch_job *job = b->first, *next; job; job = next) {
         next = job->next;
-        px_batch_free_job(job);
+        px_task_batch_free_job(job);
     }
     px_task_done_free(&b->done);
     px_buf_done(&b->rest);

@@ -58,20 +58,20 @@ struct px_batch {
 
 /* task/batch.c, with the lock. */
 /* Reads as many lines as there are and have room. */
-int px_batch_fill(struct px_batch *b, struct px_err *e);
-bool px_batch_has_room(const struct px_batch *b);
+int px_task_batch_fill(struct px_batch *b, struct px_err *e);
+bool px_task_batch_has_room(const struct px_batch *b);
 /* The oldest line that may run now, NULL: none. It is busy until it is over. */
-struct px_batch_job *px_batch_take(struct px_batch *b);
-void px_batch_over(struct px_batch *b, const struct px_batch_job *job);
-void px_batch_wake(const struct px_batch *b);   /* those who are idle, or all when it has failed */
+struct px_batch_job *px_task_batch_take(struct px_batch *b);
+void px_task_batch_over(struct px_batch *b, const struct px_batch_job *job);
+void px_task_batch_wake(const struct px_batch *b);   /* those who are idle, or all when it has failed */
 
 /* task/batch.c, without it. */
-void px_batch_free_job(struct px_batch_job *job);
+void px_task_batch_free_job(struct px_batch_job *job);
 /* Adds one to a part of the count, and hands a result on if there is one. */
-int px_batch_tell(struct px_batch *b, const struct px_buf *out, uint64_t *count, struct px_err *e);
+int px_task_batch_tell(struct px_batch *b, const struct px_buf *out, uint64_t *count, struct px_err *e);
 /* The beginning of a result, and the whole of what could not be run. */
-void px_batch_begin(struct px_json *j, struct px_buf *out, uint64_t number, const json_t *id);
-void px_batch_error(struct px_buf *out, uint64_t number, const struct px_batch_job *job, const struct px_err *why);
+void px_task_batch_begin(struct px_json *j, struct px_buf *out, uint64_t number, const json_t *id);
+void px_task_batch_error(struct px_buf *out, uint64_t number, const struct px_batch_job *job, const struct px_err *why);
 
 /* task/worker.c: until there is nothing left to do. */
-void *px_batch_work(void *worker);
+void *px_task_worker_run(void *worker);

@@ -37,7 +37,7 @@ struct op {
 };
 
 struct redo {
-    struct px_space *space;
+    struct px_workspace *space;
     int tree, stage;
 };
 
@@ -136,8 +136,8 @@ static const char *const staged_trees[] = {"tree", "flat"};
 
 static int redo_layer(const struct redo *r, const struct op *op)
 {
-    int done = px_space_is_layer(op->text) ? px_space_use(r->space->root, op->text, r->space->id) : -EINVAL;
-    px_auto_fd int layer = done < 0 ? done : px_space_open_layer(r->space->root, op->text);
+    int done = px_workspace_is_layer(op->text) ? px_workspace_use(r->space->root, op->text, r->space->id) : -EINVAL;
+    px_auto_fd int layer = done < 0 ? done : px_workspace_open_layer(r->space->root, op->text);
     if (layer < 0)
         return layer;
     return renameat(r->stage, staged_trees[op->number & 1], layer, "tree") < 0 && errno != ENOENT ? -errno : 0;
@@ -147,7 +147,7 @@ static int redo_layer(const struct redo *r, const struct op *op)
 static int redo_journal(const struct redo *r, const struct op *op, bool again)
 {
     char key[64];
-    const struct px_space_root *root = r->space->root;
+    const struct px_workspace_root *root = r->space->root;
     const char *blank = strchr(op->text, ' ');
     if (!blank || px_fmt(key, sizeof key, "\"%.*s\"", (int)(blank - op->text < 60 ? blank - op->text : 60), op->text) < 0)
         return -EINVAL;
@@ -181,7 +181,7 @@ static int redo_one(const struct redo *r, const struct op *op, bool again)
 static const char seal_head[] = "s 0 0 ";
 enum { SEAL_LEN = sizeof seal_head - 1 + PX_MAC_HEX };
 
-void px_space_sign(const struct px_space *space, const void *record, size_t len, char ret[PX_MAC_HEX])
+void px_workspace_sign(const struct px_workspace *space, const void *record, size_t len, char ret[PX_MAC_HEX])
 {
     struct px_mac mac;
     uint8_t out[PX_MAC_SIZE];
@@ -192,12 +192,12 @@ void px_space_sign(const struct px_space *space, const void *record, size_t len,
     px_mac_hex(out, ret);
 }
 
-static bool is_signed(const struct px_space *space, const char *record, size_t len)
+static bool is_signed(const struct px_workspace *space, const char *record, size_t len)
 {
     char mac[PX_MAC_HEX];
     if (len < SEAL_LEN || memcmp(record + len - SEAL_LEN, seal_head, sizeof seal_head - 1) != 0)
         return false;
-    px_space_sign(space, record, len - SEAL_LEN, mac);
+    px_workspace_sign(space, record, len - SEAL_LEN, mac);
     return px_mac_equal(mac, record + len - PX_MAC_HEX, PX_MAC_HEX);
 }
 
@@ -220,7 +220,7 @@ static int do_record(const struct redo *r, const char *record, size_t len, bool 
 
 /* ---- the stage ---- */
 
-static int open_stage(const struct px_space *space)
+static int open_stage(const struct px_workspace *space)
 {
     return px_state_part(space->own, "stage", true);
 }
@@ -230,7 +230,7 @@ static int clear_stage(int stage)
 {
     if (unlinkat(stage, "record", 0) < 0 && errno != ENOENT)
         return -errno;
-    return px_tree_empty(stage);
+    return px_kernel_tree_empty(stage);
 }
 
 static int read_record(int stage, char **ret, size_t *ret_len)
@@ -250,7 +250,7 @@ static int read_record(int stage, char **ret, size_t *ret_len)
     return 0;
 }
 
-static int forged(const struct px_space *space, struct px_err *e)
+static int forged(const struct px_workspace *space, struct px_err *e)
 {
     (void)px_fail(e, PX_E_STATE, 0, "the workspace '%s' has the record of an action that px has not written",
                   space->id);
@@ -260,13 +260,13 @@ static int forged(const struct px_space *space, struct px_err *e)
                   top, space->id);
 }
 
-int px_space_recover(struct px_space *space, struct px_err *e)
+int px_workspace_recover(struct px_workspace *space, struct px_err *e)
 {
     px_auto_free char *record = NULL;
     size_t len = 0;
     px_auto_fd int stage = px_state_part(space->own, "stage", false);
     if (stage < 0)
-        return stage == -ENOENT ? 0 : px_space_state(space, stage, "cannot be recovered", e);
+        return stage == -ENOENT ? 0 : px_workspace_state(space, stage, "cannot be recovered", e);
     int r = read_record(stage, &record, &len);
     px_auto_fd int tree = (int)px_sys(SYS_openat, space->root->dir, space->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (r >= 0 && !is_signed(space, record, len))
@@ -277,13 +277,13 @@ int px_space_recover(struct px_space *space, struct px_err *e)
         r = 0;
     if (r >= 0)
         r = clear_stage(stage);
-    return r < 0 ? px_space_state(space, r, "what a killed action has begun cannot be finished", e) : 0;
+    return r < 0 ? px_workspace_state(space, r, "what a killed action has begun cannot be finished", e) : 0;
 }
 
 /* ---- making a record ---- */
 
 struct commit {
-    struct px_space *space;
+    struct px_workspace *space;
     const struct px_changes *changes;
     int stage;
     struct px_buf record;
@@ -321,7 +321,7 @@ static int stage_file(struct commit *c, size_t index)
     int from = px_changes_holder(&c->changes->upper, item->path);
     int r = from < 0 ? from : px_fmt(staged, sizeof staged, "%zu", index);
     if (r >= 0)
-        r = px_layer_copy(from, item->path, item->after, c->stage, staged);
+        r = px_changes_layer_copy(from, item->path, item->after, c->stage, staged);
     if (r >= 0)
         r = give_owner(c, item->path, staged);
     put_op(c, 'p', item->after, index, item->path);
@@ -378,13 +378,13 @@ static int make_tree(int stage, size_t which)
 /* A stack that has become deep is made one of two: what was changed, and what it was prepared with. */
 static int flatten(struct commit *c, struct px_space_stack *stack)
 {
-    const struct px_space *space = c->space;
+    const struct px_workspace *space = c->space;
     px_auto_fd int tree = make_tree(c->stage, 1);
-    int r = tree < 0 ? tree : px_space_unsettle(space->root, space->id); /* the old layers are left behind */
+    int r = tree < 0 ? tree : px_workspace_unsettle(space->root, space->id); /* the old layers are left behind */
     if (r >= 0)
-        r = px_layer_merge(&space->tree, tree);
+        r = px_changes_layer_merge(&space->tree, tree);
     if (r >= 0)
-        r = px_space_new_id(stack->ids[0]);
+        r = px_workspace_new_id(stack->ids[0]);
     memcpy(stack->ids[1], space->stack.ids[space->stack.count - 1], PX_SPACE_LAYER_ID);
     stack->count = 2;
     put_op(c, 'n', 0, 1, stack->ids[0]);
@@ -397,15 +397,15 @@ static int stage_layer(struct commit *c)
     px_auto_buf struct px_buf text = PX_BUF(4096);
     int r = below.count < PX_SPACE_DEEP ? 0 : flatten(c, &below);
     px_auto_fd int tree = r < 0 ? r : make_tree(c->stage, 0);
-    r = tree < 0 ? tree : px_layer_write(c->changes, &c->space->tree, tree);
+    r = tree < 0 ? tree : px_changes_layer_write(c->changes, &c->space->tree, tree);
     if (r >= 0)
-        r = px_space_new_id(stack.ids[0]);
+        r = px_workspace_new_id(stack.ids[0]);
     if (r < 0)
         return r;
     for (size_t i = 0; i < below.count; i++)
         memcpy(stack.ids[i + 1], below.ids[i], PX_SPACE_LAYER_ID);
     stack.count = below.count + 1;
-    r = px_space_stack_text(&stack, &c->space->origin, &text);
+    r = px_workspace_stack_text(&stack, &c->space->origin, &text);
     put_op(c, 'n', 0, 0, stack.ids[0]);
     put_op(c, 'l', 0, 0, px_buf_text(&text));
     return r;
@@ -424,28 +424,28 @@ static int make_record(struct commit *c, const struct px_space_note *note)
     if (r < 0)
         return r;
     char mac[PX_MAC_HEX];
-    px_space_sign(c->space, c->record.data, c->record.len, mac);
+    px_workspace_sign(c->space, c->record.data, c->record.len, mac);
     put_op(c, 's', 0, 0, mac);
     return c->record.err < 0 ? c->record.err : px_state_write(c->stage, "record", c->record.data, c->record.len);
 }
 
 /* The new list is read, and what only the old one had is no longer needed by this workspace. */
-static int change_stack(struct px_space *space, struct px_err *e)
+static int change_stack(struct px_workspace *space, struct px_err *e)
 {
     const struct px_space_stack old = space->stack;
-    px_space_close_layers(&space->tree);
-    if (px_space_read_stack(space, e) < 0)
+    px_workspace_close_layers(&space->tree);
+    if (px_workspace_read_stack(space, e) < 0)
         return -1;
     for (size_t i = 0; i < old.count; i++)
-        if (!px_space_has_layer(&space->stack, old.ids[i]) && !px_space_has_layer(&space->origin, old.ids[i]))
-            px_space_let_go(space->root, old.ids[i], space->id);
+        if (!px_workspace_has_layer(&space->stack, old.ids[i]) && !px_workspace_has_layer(&space->origin, old.ids[i]))
+            px_workspace_let_go(space->root, old.ids[i], space->id);
     if (old.count >= PX_SPACE_DEEP)
-        px_space_settle(space->root, space->id);
-    int r = px_space_open_stack(space->root, &space->stack, &space->tree);
-    return r < 0 ? px_space_state(space, r, "one of its layers is missing", e) : 0;
+        px_workspace_settle(space->root, space->id);
+    int r = px_workspace_open_stack(space->root, &space->stack, &space->tree);
+    return r < 0 ? px_workspace_state(space, r, "one of its layers is missing", e) : 0;
 }
 
-static int conflict(const struct px_space *space, struct px_err *e)
+static int conflict(const struct px_workspace *space, struct px_err *e)
 {
     struct px_err cause = *e;
     px_fail(e, PX_E_TASK_CONFLICT, 0, "%s", cause.what);
@@ -453,7 +453,7 @@ static int conflict(const struct px_space *space, struct px_err *e)
     return px_fix(e, "Leave a workspace alone while an action runs, and repeat the action.");
 }
 
-int px_space_commit(struct px_space *space, const struct px_changes *changes, const struct timespec *since,
+int px_workspace_commit(struct px_workspace *space, const struct px_changes *changes, const struct timespec *since,
                     const struct px_space_note *note, struct px_err *e)
 {
     struct commit c = {.space = space, .changes = changes, .record = PX_BUF(RECORD_MAX)};
@@ -473,6 +473,6 @@ int px_space_commit(struct px_space *space, const struct px_changes *changes, co
     (void)px_fd_close(c.stage);
     px_buf_done(&c.record);
     if (r < 0)
-        return px_space_state(space, r, "the changes could not be kept", e);
+        return px_workspace_state(space, r, "the changes could not be kept", e);
     return space->branch && changes->count > 0 ? change_stack(space, e) : 0;
 }

@@ -208,7 +208,7 @@ static void count_own(struct walk *w)
     w->own[1] = m;
 }
 
-int px_space_compare(const struct px_space_view *from, const struct px_space_view *to, struct px_changes *ret)
+int px_workspace_compare(const struct px_space_view *from, const struct px_space_view *to, struct px_changes *ret)
 {
     struct px_changes changes = {.upper = *to->tree, .lower = *from->tree};
     struct walk w = {.side = {from, to}, .out = &changes};
@@ -275,7 +275,7 @@ static int is_in_the_way(const struct px_changes *changes, const struct px_chang
     return r == -EEXIST ? 1 : r == -ENOENT ? 0 : r;
 }
 
-int px_space_conflicts(const struct px_changes *changes, const struct px_layers *other, struct px_err *e)
+int px_workspace_conflicts(const struct px_changes *changes, const struct px_layers *other, struct px_err *e)
 {
     px_auto_buf struct px_buf names = PX_BUF(384);
     size_t count = 0;

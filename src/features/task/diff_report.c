@@ -47,7 +47,7 @@ int px_task_tell(const struct px_changes *list, enum px_diff_style style, uint64
     }
     for (size_t i = 0; i < list->count; i++)
         if (list->items[i].listed)
-            told.changes[told.count++] = (struct px_change){list->items[i].path, px_change_word(list->items[i].kind),
+            told.changes[told.count++] = (struct px_change){list->items[i].path, px_changes_word(list->items[i].kind),
                                                             px_changes_is_link(&list->items[i])};
     own->diff = diff;
     diff = PX_BUF(0);
@@ -73,49 +73,49 @@ static int cannot(int err, const char *a, const char *b, struct px_err *e)
     return err == -E2BIG ? px_why(e, "They differ in more than %d files, or the names are too long.", PX_CHANGES_MAX) : -1;
 }
 
-static struct px_space_view view_of(const struct px_space *space)
+static struct px_space_view view_of(const struct px_workspace *space)
 {
     return (struct px_space_view){&space->tree, space->branch ? &space->stack : NULL};
 }
 
 /* What the branch has done since it was forked. `origin` must live as long as the list. */
-static int since_fork(const struct px_space *space, struct px_layers *origin, struct px_changes *ret, struct px_err *e)
+static int since_fork(const struct px_workspace *space, struct px_layers *origin, struct px_changes *ret, struct px_err *e)
 {
     if (!space->branch) {
         px_fail(e, PX_E_NO_TASK, 0, "'%s' is no branch, so there is nothing that it could be compared with", space->id);
         px_why(e, "px remembers what a workspace was from the time on at which it is forked.");
         return px_fix(e, "Name both: px task diff A B.\nOr fork it before it is changed: px task fork %s NEW.", space->id);
     }
-    int r = px_space_open_stack(space->root, &space->origin, origin);
+    int r = px_workspace_open_stack(space->root, &space->origin, origin);
     if (r >= 0)
-        r = px_space_compare(&(struct px_space_view){origin, &space->origin}, &(struct px_space_view){&space->tree, &space->stack}, ret);
+        r = px_workspace_compare(&(struct px_space_view){origin, &space->origin}, &(struct px_space_view){&space->tree, &space->stack}, ret);
     return r < 0 ? cannot(r, space->id, "what it was forked from", e) : 0;
 }
 
 static int diff_one(const struct px_tasks *tasks, const char *id, struct px_task_changes *ret, struct px_err *e)
 {
-    struct px_space space;
+    struct px_workspace space;
     struct px_layers origin = {0};
     struct px_changes list = {0};
-    if (px_space_open(&tasks->root, id, PX_SPACE_FIND, &space, e) < 0)
+    if (px_workspace_open(&tasks->root, id, PX_SPACE_FIND, &space, e) < 0)
         return -1;
     int r = since_fork(&space, &origin, &list, e);
     if (r >= 0)
         r = keep(&list, ret, e);
-    px_space_close_layers(&origin);
-    px_space_close(&space);
+    px_workspace_close_layers(&origin);
+    px_workspace_close(&space);
     return r;
 }
 
 /* In the order of their names, so that two who want both never wait for each other; nobody waits, but one of them should win. */
-static int open_both(const struct px_tasks *tasks, const char *a, const char *b, struct px_space *ret_a, struct px_space *ret_b,
+static int open_both(const struct px_tasks *tasks, const char *a, const char *b, struct px_workspace *ret_a, struct px_workspace *ret_b,
                      struct px_err *e)
 {
     bool swap = strcmp(a, b) > 0;
-    if (px_space_open(&tasks->root, swap ? b : a, PX_SPACE_FIND, swap ? ret_b : ret_a, e) < 0)
+    if (px_workspace_open(&tasks->root, swap ? b : a, PX_SPACE_FIND, swap ? ret_b : ret_a, e) < 0)
         return -1;
-    if (px_space_open(&tasks->root, swap ? a : b, PX_SPACE_FIND, swap ? ret_a : ret_b, e) < 0) {
-        px_space_close(swap ? ret_b : ret_a);
+    if (px_workspace_open(&tasks->root, swap ? a : b, PX_SPACE_FIND, swap ? ret_a : ret_b, e) < 0) {
+        px_workspace_close(swap ? ret_b : ret_a);
         return -1;
     }
     return 0;
@@ -124,7 +124,7 @@ static int open_both(const struct px_tasks *tasks, const char *a, const char *b,
 PX_API int px_task_diff(const struct px_tasks *tasks, const char *a, const char *b, struct px_task_changes *ret_changes,
                         struct px_err *e)
 {
-    struct px_space from, to;
+    struct px_workspace from, to;
     struct px_changes list = {0};
     if (!b)
         return diff_one(tasks, a, ret_changes, e);
@@ -133,10 +133,10 @@ PX_API int px_task_diff(const struct px_tasks *tasks, const char *a, const char 
     if (open_both(tasks, a, b, &from, &to, e) < 0)
         return -1;
     const struct px_space_view x = view_of(&from), y = view_of(&to);
-    int r = px_space_compare(&x, &y, &list);
+    int r = px_workspace_compare(&x, &y, &list);
     r = r < 0 ? cannot(r, a, b, e) : keep(&list, ret_changes, e);
-    px_space_close(&from);
-    px_space_close(&to);
+    px_workspace_close(&from);
+    px_workspace_close(&to);
     return r;
 }
 
@@ -153,22 +153,22 @@ static int note_line(struct px_buf *line, const struct px_task_changes *changes,
     return line->err;
 }
 
-static int carry_over(const struct px_changes *list, const char *from, struct px_space *to, const struct px_task_changes *told,
+static int carry_over(const struct px_changes *list, const char *from, struct px_workspace *to, const struct px_task_changes *told,
                       struct px_err *e)
 {
     char key[PX_TASK_KEY];
     px_auto_buf struct px_buf line = PX_BUF(PX_TASK_LINE_MAX);
-    if (px_space_conflicts(list, &to->tree, e) < 0)
+    if (px_workspace_conflicts(list, &to->tree, e) < 0)
         return -1;
-    if (px_space_new_id(key) < 0 || note_line(&line, told, from, to->id, key) < 0)
+    if (px_workspace_new_id(key) < 0 || note_line(&line, told, from, to->id, key) < 0)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "changes");
-    return px_space_commit(to, list, NULL, &(struct px_space_note){key, line.data}, e);
+    return px_workspace_commit(to, list, NULL, &(struct px_space_note){key, line.data}, e);
 }
 
 PX_API int px_task_apply_from(const struct px_tasks *tasks, const char *from, const char *to, struct px_task_changes *ret_changes,
                               struct px_err *e)
 {
-    struct px_space source, target;
+    struct px_workspace source, target;
     struct px_layers origin = {0};
     struct px_changes list = {0};
     if (px_equal(from, to))
@@ -178,8 +178,8 @@ PX_API int px_task_apply_from(const struct px_tasks *tasks, const char *from, co
     int r = since_fork(&source, &origin, &list, e);
     if (r >= 0 && (r = keep(&list, ret_changes, e)) >= 0 && (r = carry_over(&list, from, &target, ret_changes, e)) < 0)
         px_task_changes_done(ret_changes);
-    px_space_close_layers(&origin);
-    px_space_close(&source);
-    px_space_close(&target);
+    px_workspace_close_layers(&origin);
+    px_workspace_close(&source);
+    px_workspace_close(&target);
     return r;
 }

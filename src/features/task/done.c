@@ -131,11 +131,11 @@ static int see_line(void *user, const char *line, size_t len)
 /* Opening a workspace finishes what was begun in it, and that may write to its journal. */
 static int load(struct px_task_done *d, const char *task, struct px_err *e)
 {
-    struct px_space space;
-    if (px_space_exists(&d->tasks->root, task)) {
-        if (px_space_open(&d->tasks->root, task, PX_SPACE_FIND, &space, e) < 0)
+    struct px_workspace space;
+    if (px_workspace_exists(&d->tasks->root, task)) {
+        if (px_workspace_open(&d->tasks->root, task, PX_SPACE_FIND, &space, e) < 0)
             return -1;
-        px_space_close(&space);
+        px_workspace_close(&space);
     }
     struct px_err none = {0};
     if (px_task_log(d->tasks, task, see_line, d, &none) == 0 || none.code == PX_E_NO_TASK)

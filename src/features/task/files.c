@@ -71,7 +71,7 @@ static int plain_path(const char *path, char out[PATH_MAX], struct px_err *e)
     return *path != '/' && (n == 0 || px_equal(text, ".")) ? 0 : px_task_path(text, out, PATH_MAX, e);
 }
 
-static int nothing_there(const struct px_space *space, const char *path, int err, struct px_err *e)
+static int nothing_there(const struct px_workspace *space, const char *path, int err, struct px_err *e)
 {
     px_auto_buf struct px_buf quoted = PX_BUF(512);
     px_buf_quote(&quoted, path, strnlen(path, 100));
@@ -79,7 +79,7 @@ static int nothing_there(const struct px_space *space, const char *path, int err
     return px_fix(e, "See what it holds: px task show %s.", space->id);
 }
 
-static int list_below(const struct px_space *space, const char *path, struct listing *l, struct px_err *e)
+static int list_below(const struct px_workspace *space, const char *path, struct listing *l, struct px_err *e)
 {
     struct px_layers_at at;
     char dir[PATH_MAX + 1];
@@ -100,16 +100,16 @@ PX_API int px_task_list(const struct px_tasks *tasks, const char *id, const char
                         int (*each)(void *user, const struct px_task_entry *entry), void *user, struct px_err *e)
 {
     struct listing l = {.each = each, .user = user};
-    struct px_space space;
+    struct px_workspace space;
     char plain[PATH_MAX];
-    if (plain_path(path ? path : "", plain, e) < 0 || px_space_open(&tasks->root, id, PX_SPACE_FIND, &space, e) < 0)
+    if (plain_path(path ? path : "", plain, e) < 0 || px_workspace_open(&tasks->root, id, PX_SPACE_FIND, &space, e) < 0)
         return -1;
     int r = list_below(&space, plain, &l, e);
-    px_space_close(&space);
+    px_workspace_close(&space);
     return r;
 }
 
-static int read_file(const struct px_space *space, const char *path, struct px_bytes *ret, struct px_err *e)
+static int read_file(const struct px_workspace *space, const char *path, struct px_bytes *ret, struct px_err *e)
 {
     struct stat st;
     px_auto_fd int fd = px_layers_open(&space->tree, path);
@@ -130,12 +130,12 @@ static int read_file(const struct px_space *space, const char *path, struct px_b
 PX_API int px_task_read(const struct px_tasks *tasks, const char *id, const char *path, struct px_bytes *ret_data,
                         struct px_err *e)
 {
-    struct px_space space;
+    struct px_workspace space;
     char plain[PATH_MAX];
-    if (px_task_path(path, plain, sizeof plain, e) < 0 || px_space_open(&tasks->root, id, PX_SPACE_FIND, &space, e) < 0)
+    if (px_task_path(path, plain, sizeof plain, e) < 0 || px_workspace_open(&tasks->root, id, PX_SPACE_FIND, &space, e) < 0)
         return -1;
     int r = read_file(&space, plain, ret_data, e);
-    px_space_close(&space);
+    px_workspace_close(&space);
     return r;
 }
 
@@ -149,37 +149,37 @@ static int not_exported(int err, const char *dir, struct px_err *e)
 
 PX_API int px_task_export(const struct px_tasks *tasks, const char *id, const char *dir, struct px_err *e)
 {
-    struct px_space space;
-    if (px_space_open(&tasks->root, id, PX_SPACE_FIND, &space, e) < 0)
+    struct px_workspace space;
+    if (px_workspace_open(&tasks->root, id, PX_SPACE_FIND, &space, e) < 0)
         return -1;
     int r = (int)px_sys(SYS_mkdirat, AT_FDCWD, dir, 0755);
     px_auto_fd int into = r < 0 ? r : (int)px_sys(SYS_openat, AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (into >= 0 && (r = px_task_copy(&space.tree, NULL, into)) < 0) {
-        (void)px_tree_empty(into);
+        (void)px_kernel_tree_empty(into);
         (void)unlinkat(AT_FDCWD, dir, AT_REMOVEDIR);
     }
-    px_space_close(&space);
+    px_workspace_close(&space);
     return into < 0 || r < 0 ? not_exported(into < 0 ? into : r, dir, e) : 0;
 }
 
-static int checkout(struct px_space *space, struct px_err *e)
+static int checkout(struct px_workspace *space, struct px_err *e)
 {
     if (!space->branch)         /* it has its directory */
         return 0;
     px_auto_fd int into = px_task_scratch(space, scratch);
     int r = into < 0 ? into : px_task_copy(&space->tree, NULL, into);
-    r = r < 0 ? px_space_state(space, r, "cannot be copied", e) : px_space_checkout(space, scratch, e);
+    r = r < 0 ? px_workspace_state(space, r, "cannot be copied", e) : px_workspace_checkout(space, scratch, e);
     px_task_scratch_done(space, scratch);
     return r;
 }
 
 PX_API int px_task_checkout(const struct px_tasks *tasks, const char *id, char **ret_path, struct px_err *e)
 {
-    struct px_space space;
-    px_space_sweep(&tasks->root);
-    if (px_space_open(&tasks->root, id, PX_SPACE_FIND, &space, e) < 0)
+    struct px_workspace space;
+    px_workspace_sweep(&tasks->root);
+    if (px_workspace_open(&tasks->root, id, PX_SPACE_FIND, &space, e) < 0)
         return -1;
     int r = checkout(&space, e);
-    px_space_close(&space);
+    px_workspace_close(&space);
     return r < 0 ? -1 : px_task_give_path(tasks, id, ret_path, e);
 }

@@ -17,26 +17,26 @@ static const char mark[] = "checkout";
 static int write_stack(int own, const struct px_space_stack *stack, const struct px_space_stack *origin)
 {
     px_auto_buf struct px_buf text = PX_BUF(4096);
-    int r = px_space_stack_text(stack, origin, &text);
+    int r = px_workspace_stack_text(stack, origin, &text);
     return r < 0 ? r : px_state_write(own, "layers", text.data, text.len);
 }
 
 /* The list comes first: who opens the workspace after a kill finds the tree at its old place and moves it. */
-static int freeze(struct px_space *s)
+static int freeze(struct px_workspace *s)
 {
     struct px_space_stack stack = {.count = 1};
-    int r = px_space_new_id(stack.ids[0]);
+    int r = px_workspace_new_id(stack.ids[0]);
     if (r >= 0)
-        r = px_space_use(s->root, stack.ids[0], s->id);
+        r = px_workspace_use(s->root, stack.ids[0], s->id);
     if (r >= 0)
         r = write_stack(s->own, &stack, &stack);
     if (r < 0)
         return r;
-    px_auto_fd int layer = px_space_open_layer(s->root, stack.ids[0]);
+    px_auto_fd int layer = px_workspace_open_layer(s->root, stack.ids[0]);
     r = layer < 0 ? layer : (int)px_sys(SYS_renameat2, s->root->dir, s->id, layer, "tree", 1 /* RENAME_NOREPLACE */);
     if (r < 0) {
         (void)unlinkat(s->own, "layers", 0);
-        px_space_let_go(s->root, stack.ids[0], s->id);
+        px_workspace_let_go(s->root, stack.ids[0], s->id);
         return r;
     }
     s->branch = true;
@@ -45,42 +45,42 @@ static int freeze(struct px_space *s)
 }
 
 /* Everything the branch is made of is needed by it, too, before it is there. */
-static int make_branch(const struct px_space *from, struct px_space *to)
+static int make_branch(const struct px_workspace *from, struct px_workspace *to)
 {
     int r = 0;
     for (size_t i = 0; i < from->stack.count && r >= 0; i++)
-        r = px_space_use(from->root, from->stack.ids[i], to->id);
+        r = px_workspace_use(from->root, from->stack.ids[i], to->id);
     if (r >= 0)
         r = write_stack(to->own, &from->stack, &from->stack);
     for (size_t i = 0; i < from->stack.count && r < 0; i++)
-        px_space_let_go(from->root, from->stack.ids[i], to->id);
+        px_workspace_let_go(from->root, from->stack.ids[i], to->id);
     return r;
 }
 
-int px_space_fork(struct px_space *from, const char *to, struct px_err *e)
+int px_workspace_fork(struct px_workspace *from, const char *to, struct px_err *e)
 {
-    struct px_space branch;
-    if (px_space_open(from->root, to, PX_SPACE_NEW, &branch, e) < 0)
+    struct px_workspace branch;
+    if (px_workspace_open(from->root, to, PX_SPACE_NEW, &branch, e) < 0)
         return -1;
     const bool plain = !from->branch;
-    int r = px_space_unsettle(from->root, to);
+    int r = px_workspace_unsettle(from->root, to);
     if (r >= 0 && plain)
-        r = px_space_unsettle(from->root, from->id);
+        r = px_workspace_unsettle(from->root, from->id);
     if (r >= 0 && plain)
         r = freeze(from);
     if (r >= 0)
         r = make_branch(from, &branch);
     if (plain)
-        px_space_settle(from->root, from->id);
-    px_space_settle(from->root, to);
-    px_space_forget(&branch);
-    return r < 0 ? px_space_state(from, r, "cannot be forked", e) : 0;
+        px_workspace_settle(from->root, from->id);
+    px_workspace_settle(from->root, to);
+    px_workspace_forget(&branch);
+    return r < 0 ? px_workspace_state(from, r, "cannot be forked", e) : 0;
 }
 
 /* ---- back to a directory ---- */
 
 /* Without its list of layers it is plain. */
-static int leave_layers(struct px_space *s)
+static int leave_layers(struct px_workspace *s)
 {
     const struct px_space_stack *const stacks[] = {&s->stack, &s->origin};
     if (unlinkat(s->own, "layers", 0) < 0 && errno != ENOENT)
@@ -88,7 +88,7 @@ static int leave_layers(struct px_space *s)
     (void)unlinkat(s->own, mark, 0);
     for (size_t k = 0; k < PX_COUNT_OF(stacks); k++)
         for (size_t i = 0; i < stacks[k]->count; i++)
-            px_space_let_go(s->root, stacks[k]->ids[i], s->id);
+            px_workspace_let_go(s->root, stacks[k]->ids[i], s->id);
     s->branch = false;
     s->stack.count = s->origin.count = 0;
     return 0;
@@ -100,7 +100,7 @@ static bool is_there(int dir, const char *name)
     return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-void px_space_finish_checkout(struct px_space *space)
+void px_workspace_finish_checkout(struct px_workspace *space)
 {
     if (!is_there(space->own, mark))
         return;
@@ -109,11 +109,11 @@ void px_space_finish_checkout(struct px_space *space)
     (void)unlinkat(space->own, mark, 0);
 }
 
-int px_space_checkout(struct px_space *space, const char *copy, struct px_err *e)
+int px_workspace_checkout(struct px_workspace *space, const char *copy, struct px_err *e)
 {
     if (is_there(space->root->dir, space->id))
-        return px_space_state(space, -EEXIST, "something else has the name of its directory", e);
-    int r = px_space_unsettle(space->root, space->id);
+        return px_workspace_state(space, -EEXIST, "something else has the name of its directory", e);
+    int r = px_workspace_unsettle(space->root, space->id);
     if (r >= 0)
         r = px_state_write(space->own, mark, "", 0);
     if (r >= 0)
@@ -121,6 +121,6 @@ int px_space_checkout(struct px_space *space, const char *copy, struct px_err *e
     if (r >= 0)
         r = leave_layers(space);
     (void)unlinkat(space->own, mark, 0);
-    px_space_settle(space->root, space->id);
-    return r < 0 ? px_space_state(space, r, "cannot get a directory", e) : 0;
+    px_workspace_settle(space->root, space->id);
+    return r < 0 ? px_workspace_state(space, r, "cannot get a directory", e) : 0;
 }

@@ -39,7 +39,7 @@ static int holder_of(const struct stat *st, FILE *locks)
     return 0;
 }
 
-bool px_space_holder_lives(int dir, const char *name)
+bool px_workspace_holder_lives(int dir, const char *name)
 {
     struct stat st;
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)

@@ -8,4 +8,4 @@
 
 /* Whether the process that took the lock on dir/name lives. False also if px cannot see it, as in another pid
  * namespace. */
-bool px_space_holder_lives(int dir, const char *name);
+bool px_workspace_holder_lives(int dir, const char *name);

@@ -74,7 +74,7 @@ PX_API int px_task_log(const struct px_tasks *tasks, const char *id, int (*each)
 {
     bool any = false;
     int r = 0;
-    if (px_space_check_id(id, e) < 0)
+    if (px_workspace_check_id(id, e) < 0)
         return -1;
     for (int part = PX_JOURNAL_PARTS; part >= 0 && r >= 0; part--) {
         struct lines lines = {each, user, PX_BUF(PX_TASK_LINE_MAX)};

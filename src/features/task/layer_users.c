@@ -39,7 +39,7 @@ static int new_name(const char *id, char out[PATH_MAX])
 }
 
 /* A layer is never seen without a user: one without is one that is being removed. */
-static int make_layer(const struct px_space_root *root, const char *layer, const char *id)
+static int make_layer(const struct px_workspace_root *root, const char *layer, const char *id)
 {
     char made[PATH_MAX];
     int layers = root->parts[PX_SPACE_LAYERS], r = new_name(id, made);
@@ -48,18 +48,18 @@ static int make_layer(const struct px_space_root *root, const char *layer, const
     return r < 0 ? r : renameat(layers, made, layers, layer) < 0 ? -errno : 0;
 }
 
-int px_space_use(const struct px_space_root *root, const char *layer, const char *id)
+int px_workspace_use(const struct px_workspace_root *root, const char *layer, const char *id)
 {
-    px_auto_fd int fd = px_space_open_layer(root, layer);
+    px_auto_fd int fd = px_workspace_open_layer(root, layer);
     int r = add_user(fd, id, false);
     return r == -ENOENT ? make_layer(root, layer, id) : r;
 }
 
 /* The directory of users can be removed by the last one only, and who removes it removes the layer. */
-static void drop_unused(const struct px_space_root *root, int fd, const char *layer)
+static void drop_unused(const struct px_workspace_root *root, int fd, const char *layer)
 {
     if (unlinkat(fd, "users", AT_REMOVEDIR) == 0 || errno == ENOENT)
-        px_space_drop(root, root->parts[PX_SPACE_LAYERS], layer);
+        px_workspace_drop(root, root->parts[PX_SPACE_LAYERS], layer);
 }
 
 static int remove_user(int layer, const char *id)
@@ -68,21 +68,21 @@ static int remove_user(int layer, const char *id)
     return users < 0 ? users : unlinkat(users, id, 0) < 0 ? -errno : 0;
 }
 
-void px_space_let_go(const struct px_space_root *root, const char *layer, const char *id)
+void px_workspace_let_go(const struct px_workspace_root *root, const char *layer, const char *id)
 {
-    px_auto_fd int fd = px_space_open_layer(root, layer);
+    px_auto_fd int fd = px_workspace_open_layer(root, layer);
     if (fd >= 0 && remove_user(fd, id) == 0)
         drop_unused(root, fd, layer);
 }
 
 /* ---- what is not settled ---- */
 
-int px_space_unsettle(const struct px_space_root *root, const char *id)
+int px_workspace_unsettle(const struct px_workspace_root *root, const char *id)
 {
     return touch(root->parts[PX_SPACE_UNSETTLED], id);
 }
 
-void px_space_settle(const struct px_space_root *root, const char *id)
+void px_workspace_settle(const struct px_workspace_root *root, const char *id)
 {
     (void)unlinkat(root->parts[PX_SPACE_UNSETTLED], id, 0);
 }
@@ -102,20 +102,20 @@ static void each_name(int dir, void (*each)(void *user, const char *name), void 
 }
 
 struct leftover {
-    const struct px_space *space;
+    const struct px_workspace *space;
     char made[PATH_MAX];
 };
 
 static void look_at_layer(void *user, const char *name)
 {
     const struct leftover *l = user;
-    const struct px_space *s = l->space;
+    const struct px_workspace *s = l->space;
     if (px_equal(name, l->made)) {
-        px_space_drop(s->root, s->root->parts[PX_SPACE_LAYERS], name);
+        px_workspace_drop(s->root, s->root->parts[PX_SPACE_LAYERS], name);
         return;
     }
-    px_auto_fd int fd = px_space_open_layer(s->root, name);
-    if (fd >= 0 && !px_space_has_layer(&s->stack, name) && !px_space_has_layer(&s->origin, name)) {
+    px_auto_fd int fd = px_workspace_open_layer(s->root, name);
+    if (fd >= 0 && !px_workspace_has_layer(&s->stack, name) && !px_workspace_has_layer(&s->origin, name)) {
         (void)remove_user(fd, s->id);
         drop_unused(s->root, fd, name);
     }
@@ -123,21 +123,21 @@ static void look_at_layer(void *user, const char *name)
 
 static void settle_one(void *user, const char *id)
 {
-    const struct px_space_root *root = user;
-    struct px_space s = {.root = root, .own = px_space_lock(root, id)};
+    const struct px_workspace_root *root = user;
+    struct px_workspace s = {.root = root, .own = px_workspace_lock(root, id)};
     struct leftover l = {.space = &s};
     if (s.own < 0)
         return; /* somebody is at it */
     memcpy(s.id, id, strlen(id) + 1);
-    if (new_name(id, l.made) >= 0 && px_space_recover(&s, NULL) >= 0 && px_space_read_stack(&s, NULL) >= 0) {
-        px_space_finish_checkout(&s);
+    if (new_name(id, l.made) >= 0 && px_workspace_recover(&s, NULL) >= 0 && px_workspace_read_stack(&s, NULL) >= 0) {
+        px_workspace_finish_checkout(&s);
         each_name(root->parts[PX_SPACE_LAYERS], look_at_layer, &l);
-        px_space_settle(root, id);
+        px_workspace_settle(root, id);
     }
-    px_space_forget(&s);
+    px_workspace_forget(&s);
 }
 
-void px_space_sweep(const struct px_space_root *root)
+void px_workspace_sweep(const struct px_workspace_root *root)
 {
     each_name(root->parts[PX_SPACE_UNSETTLED], settle_one, (void *)(uintptr_t)root);
 }

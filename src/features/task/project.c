@@ -109,12 +109,12 @@ static int not_ready(const struct px_task_project *t, const char *command, struc
 }
 
 /* The lock fits the manifest, and with `own` the environment of this machine fits the lock. */
-static int check_state(struct px_task_project *t, const struct px_look *look, bool own, struct px_err *e)
+static int check_state(struct px_task_project *t, const struct px_snapshot *look, bool own, struct px_err *e)
 {
     enum px_act act;
     if (!own && look->state != PX_STATE_NEEDS_LOCK && look->state != PX_STATE_UNINITIALIZED)
         return 0;
-    return px_look_decide(t->p, look, PX_ASKER_RUN, true, false, &act, e) < 0 ? not_ready(t, "px sync", e) : 0;
+    return px_snapshot_decide(t->p, look, PX_ASKER_RUN, true, false, &act, e) < 0 ? not_ready(t, "px sync", e) : 0;
 }
 
 /* 1: the base has that very Python, at that place; 0: it has not. */
@@ -129,7 +129,7 @@ static int base_has(struct px_task_project *t, const char *base, const struct px
     if (px_project_sandbox(t->p, &s, e) < 0 || px_sandbox_root(s, base, NULL, &dir, &lease, e) < 0)
         return -1;
     px_auto_fd int root = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int r = root < 0 ? -errno : px_base_python_at(root, base, own->program, own->minor, found);
+    int r = root < 0 ? -errno : px_env_base_python_at(root, base, own->program, own->minor, found);
     px_root_lease_free(lease);
     if (r < 0)
         return px_fail(e, PX_E_BASE, r, "cannot look for the Python of the base '%.100s'", base);
@@ -150,7 +150,7 @@ static int other_python(const struct px_task_project *t, const char *base, struc
 }
 
 /* Of the project's own base, whose Python is another: what `px run --sandbox` uses. */
-static int recall_boxed(struct px_task_project *t, const struct px_look *look, const char *base, struct px_err *e)
+static int recall_boxed(struct px_task_project *t, const struct px_snapshot *look, const char *base, struct px_err *e)
 {
     if (check_state(t, look, false, e) < 0)
         return -1;
@@ -165,7 +165,7 @@ static int recall_boxed(struct px_task_project *t, const struct px_look *look, c
     return not_ready(t, "px sandbox build", e);
 }
 
-static int recall_own(struct px_task_project *t, const struct px_look *look, struct px_err *e)
+static int recall_own(struct px_task_project *t, const struct px_snapshot *look, struct px_err *e)
 {
     if (check_state(t, look, true, e) < 0)
         return -1;
@@ -177,7 +177,7 @@ static int recall_own(struct px_task_project *t, const struct px_look *look, str
     return not_ready(t, "px sync", e);
 }
 
-static int recall(struct px_task_project *t, const struct px_look *look, const char *base, struct px_err *e)
+static int recall(struct px_task_project *t, const struct px_snapshot *look, const char *base, struct px_err *e)
 {
     const struct px_python *own = px_project_own(t->p);
     int has = base ? base_has(t, base, own, e) : 1;
@@ -233,12 +233,12 @@ static int check_visible(const struct px_tasks *tasks, const struct px_task_proj
 
 static int load(const struct px_tasks *tasks, struct px_task_project *t, struct px_err *e)
 {
-    struct px_look look;
+    struct px_snapshot look;
     const char *base = px_equal(tasks->base, "host") ? NULL : tasks->base;
-    if (px_project_open(t->dir, NULL, &t->p, e) < 0 || check_place(tasks, t, e) < 0 || px_look_at(t->p, &look, e) < 0)
+    if (px_project_open(t->dir, NULL, &t->p, e) < 0 || check_place(tasks, t, e) < 0 || px_snapshot_at(t->p, &look, e) < 0)
         return -1;
     int r = recall(t, &look, base, e);
-    px_look_done(&look);
+    px_snapshot_done(&look);
     if (r < 0 || (!base && check_visible(tasks, t, e) < 0) || px_env_hold(t->p->sandbox, &t->env, e) < 0 ||
         list_trees(t, e) < 0)
         return -1;
@@ -276,10 +276,10 @@ const char *px_task_project_bin(const struct px_tasks *tasks)
 static int show(const struct px_tasks *tasks, struct px_policy *policy, struct px_err *e)
 {
     const struct px_task_project *t = tasks->environment;
-    struct px_build_box shown = {.policy = policy};
+    struct px_buildbox shown = {.policy = policy};
     for (size_t i = 0; i < t->count; i++)
         if ((tasks->base || !px_path_within(t->shown[i].target, "/usr")) &&
-            px_build_box_show(&shown, t->shown[i].source, t->shown[i].target, false, e) < 0)
+            px_buildbox_show(&shown, t->shown[i].source, t->shown[i].target, false, e) < 0)
             return -1;
     return 0;
 }
@@ -297,7 +297,7 @@ int px_task_project_give(const struct px_tasks *tasks, struct px_policy *policy,
     if (tasks->config.jail && show(tasks, policy, e) < 0)
         return -1;
     json_object_foreach(t->env.variables, name, value) {
-        if (px_project_give(policy, name, json_string_value(value), e) < 0)
+        if (px_run_give(policy, name, json_string_value(value), e) < 0)
             return -1;
     }
     const char *const rows[][2] = {{"VIRTUAL_ENV", t->env.path},
@@ -305,7 +305,7 @@ int px_task_project_give(const struct px_tasks *tasks, struct px_policy *policy,
                                    {"PX_PYTHON", python},
                                    {"PYTHONDONTWRITEBYTECODE", "1"}};
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
-        if (px_project_give(policy, rows[i][0], rows[i][1], e) < 0)
+        if (px_run_give(policy, rows[i][0], rows[i][1], e) < 0)
             return -1;
     return 0;
 }

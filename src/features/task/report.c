@@ -189,19 +189,19 @@ static int read_all(struct px_report *r, const char *dir)
     return done;
 }
 
-int px_report_read(const char *dir, struct px_report *ret, struct px_err *e)
+int px_task_report_read(const char *dir, struct px_report *ret, struct px_err *e)
 {
     struct px_report r = {.diffs = json_object()};
     int done = r.diffs ? read_all(&r, dir) : -ENOMEM;
     if (done < 0) {
-        px_report_done(&r);
+        px_task_report_done(&r);
         return px_fail(e, PX_E_IO, done, "the journals in '%.300s' cannot be read", dir);
     }
     *ret = r;
     return 0;
 }
 
-void px_report_done(struct px_report *report)
+void px_task_report_done(struct px_report *report)
 {
     for (size_t i = 0; i < report->count; i++)
         json_decref(report->actions[i].line);
@@ -213,7 +213,7 @@ void px_report_done(struct px_report *report)
     *report = (struct px_report){0};
 }
 
-uint64_t px_report_tasks(const struct px_report *report)
+uint64_t px_task_report_tasks(const struct px_report *report)
 {
     uint64_t count = 0;
     for (size_t i = 0; i < report->tasks_count; i++)
@@ -227,7 +227,7 @@ static int compare_seconds(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-double px_report_quantile(const struct px_report *report, double rank)
+double px_task_report_quantile(const struct px_report *report, double rank)
 {
     px_auto_free double *all = calloc(report->count + 1, sizeof *all);
     if (!all || report->count == 0)
@@ -255,13 +255,13 @@ static void print_report(struct px_json *j, const struct px_report *r)
                   {"broken_lines", r->broken}};
     px_json_object(j, NULL);
     px_json_int(j, "schema", 1);
-    px_json_uint(j, "tasks", px_report_tasks(r));
+    px_json_uint(j, "tasks", px_task_report_tasks(r));
     for (size_t i = 0; i < PX_COUNT_OF(counts); i++)
         px_json_uint(j, counts[i].name, counts[i].value);
     px_json_object(j, "duration_sec");
     px_json_decimal(j, "sum", microseconds(r->seconds), 6);
-    px_json_decimal(j, "p50", microseconds(px_report_quantile(r, 0.5)), 6);
-    px_json_decimal(j, "p95", microseconds(px_report_quantile(r, 0.95)), 6);
+    px_json_decimal(j, "p50", microseconds(px_task_report_quantile(r, 0.5)), 6);
+    px_json_decimal(j, "p95", microseconds(px_task_report_quantile(r, 0.95)), 6);
     px_json_decimal(j, "max", microseconds(r->longest), 6);
     px_json_end(j);
     px_json_end(j);
@@ -272,11 +272,11 @@ PX_API int px_tasks_report(const char *logs_dir, char **ret_json, char **ret_htm
     struct px_report r;
     px_auto_buf struct px_buf json = PX_BUF(1 << 20), html = PX_BUF((size_t)256 << 20);
     struct px_json j = {.out = &json};
-    if (px_report_read(logs_dir, &r, e) < 0)
+    if (px_task_report_read(logs_dir, &r, e) < 0)
         return -1;
     print_report(&j, &r);
-    int done = ret_html ? px_report_html(&r, &html) : 0;
-    px_report_done(&r);
+    int done = ret_html ? px_task_report_html(&r, &html) : 0;
+    px_task_report_done(&r);
     if (json.err < 0 || done < 0)
         return px_fail(e, PX_E_LIMIT, json.err < 0 ? json.err : done, "the report is too large");
     *ret_json = px_buf_take(&json);

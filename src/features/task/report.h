@@ -40,9 +40,9 @@ struct px_report {
     size_t diffs_bytes;
 };
 
-int px_report_read(const char *dir, struct px_report *ret, struct px_err *e);
-void px_report_done(struct px_report *report);
-uint64_t px_report_tasks(const struct px_report *report);
+int px_task_report_read(const char *dir, struct px_report *ret, struct px_err *e);
+void px_task_report_done(struct px_report *report);
+uint64_t px_task_report_tasks(const struct px_report *report);
 /* How long the action of that rank took, of 0 (the shortest) to 1; 0 if there is none. */
-double px_report_quantile(const struct px_report *report, double rank);
-int px_report_html(const struct px_report *report, struct px_buf *out);
+double px_task_report_quantile(const struct px_report *report, double rank);
+int px_task_report_html(const struct px_report *report, struct px_buf *out);

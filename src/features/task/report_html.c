@@ -162,17 +162,17 @@ static void put_actions(struct px_buf *out, const struct px_report *r)
         px_buf_printf(out, "<p>%llu more are counted above and not shown.</p>\n", (unsigned long long)(r->all - SHOWN_MAX));
 }
 
-int px_report_html(const struct px_report *r, struct px_buf *out)
+int px_task_report_html(const struct px_report *r, struct px_buf *out)
 {
     px_buf_puts(out, head);
-    put_number(out, "tasks", px_report_tasks(r));
+    put_number(out, "tasks", px_task_report_tasks(r));
     put_number(out, "actions", r->all);
     put_number(out, "ok", r->ok);
     put_number(out, "failed", r->nonzero);
     put_number(out, "timeouts", r->timeouts);
     put_number(out, "refused", r->refused);
-    put_time(out, "half of them took less", px_report_quantile(r, 0.5));
-    put_time(out, "95 of 100 took less", px_report_quantile(r, 0.95));
+    put_time(out, "half of them took less", px_task_report_quantile(r, 0.5));
+    put_time(out, "95 of 100 took less", px_task_report_quantile(r, 0.95));
     put_time(out, "the longest", r->longest);
     put_timeline(out, r);
     put_tasks(out, r);

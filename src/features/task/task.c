@@ -22,7 +22,7 @@ PX_API int px_tasks_new(const char *file, struct px_tasks **ret_tasks, struct px
         return px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
     tasks->root = PX_SPACE_NO_ROOT;
     if (px_task_config_read(tasks, file, e) < 0 ||
-        px_space_root_open(tasks->work_root, tasks->logs_dir, tasks->config.log_bytes_max, &tasks->root, e) < 0 ||
+        px_workspace_root_open(tasks->work_root, tasks->logs_dir, tasks->config.log_bytes_max, &tasks->root, e) < 0 ||
         px_task_project_open(tasks, e) < 0) {
         px_tasks_free(tasks);
         return -1;
@@ -36,7 +36,7 @@ PX_API void px_tasks_free(struct px_tasks *tasks)
     if (!tasks)
         return;
     px_task_project_done(tasks);
-    px_space_root_done(&tasks->root);
+    px_workspace_root_done(&tasks->root);
     px_task_config_done(tasks);
     free(tasks);
 }
@@ -105,35 +105,35 @@ static int fill(const struct prepare *p, int into, const struct px_layers *like,
 }
 
 /* What is there stays, but for what is replaced. */
-static int add_to(const struct prepare *p, struct px_space *space, int into, struct px_err *e)
+static int add_to(const struct prepare *p, struct px_workspace *space, int into, struct px_err *e)
 {
     char key[PX_TASK_KEY];
     struct px_changes changes = {0};
     px_auto_buf struct px_buf line = PX_BUF(64 << 10);
-    int r = p->key ? px_fmt(key, sizeof key, "%s", p->key) : px_space_new_id(key);
+    int r = p->key ? px_fmt(key, sizeof key, "%s", p->key) : px_workspace_new_id(key);
     if (r >= 0)
         r = px_changes_compare(into, &space->tree, NULL, &changes);
     if (r < 0)
-        return px_space_state(space, r, "the files cannot be compared", e);
+        return px_workspace_state(space, r, "the files cannot be compared", e);
     make_line(p->tasks, "prepare_workspace", space->id, NULL, key, &line);
     r = line.err < 0 ? px_fail(e, PX_E_LIMIT, line.err, "the paths are too long")
-                     : px_space_commit(space, &changes, NULL, &(struct px_space_note){key, line.data}, e);
+                     : px_workspace_commit(space, &changes, NULL, &(struct px_space_note){key, line.data}, e);
     px_changes_done(&changes);
     return r;
 }
 
-static int move_into_place(struct px_space *space, struct px_err *e)
+static int move_into_place(struct px_workspace *space, struct px_err *e)
 {
     long r = px_sys(SYS_renameat2, space->own, scratch, space->root->dir, space->id, 1 /* RENAME_NOREPLACE */);
-    return r < 0 ? px_space_state(space, (int)r, "cannot be made", e) : 0;
+    return r < 0 ? px_workspace_state(space, (int)r, "cannot be made", e) : 0;
 }
 
-static int prepare(const struct prepare *p, struct px_space *space, struct px_err *e)
+static int prepare(const struct prepare *p, struct px_workspace *space, struct px_err *e)
 {
     const struct px_layers *there = space->tree.count ? &space->tree : NULL;
     px_auto_fd int into = px_task_scratch(space, scratch);
     if (into < 0)
-        return px_space_state(space, into, "cannot be prepared", e);
+        return px_workspace_state(space, into, "cannot be prepared", e);
     int r = fill(p, into, there, e);
     if (r >= 0 && there)
         r = add_to(p, space, into, e);
@@ -157,21 +157,21 @@ int px_task_prepare_as(const struct px_tasks *tasks, const char *id, const struc
                        const char *source, const char *key, struct px_err *e)
 {
     char path[PATH_MAX];
-    struct px_space space;
+    struct px_workspace space;
     const struct prepare p = {tasks, files, count, source, key};
-    if (px_space_check_id(id, e) < 0)
+    if (px_workspace_check_id(id, e) < 0)
         return -1;
     for (size_t i = 0; i < count; i++)
         if (px_task_path(files[i].path, path, sizeof path, e) < 0)
             return -1;
-    px_space_sweep(&tasks->root);
-    enum px_space_how how = px_space_exists(&tasks->root, id) ? PX_SPACE_FIND : PX_SPACE_NEW;
-    if (px_space_open(&tasks->root, id, how, &space, e) < 0)
+    px_workspace_sweep(&tasks->root);
+    enum px_space_how how = px_workspace_exists(&tasks->root, id) ? PX_SPACE_FIND : PX_SPACE_NEW;
+    if (px_workspace_open(&tasks->root, id, how, &space, e) < 0)
         return -1;
-    int r = px_space_unsettle(&tasks->root, id); /* a name without a workspace must not stay if we are killed */
-    r = r < 0 ? px_space_state(&space, r, "cannot be prepared", e) : prepare(&p, &space, e);
-    px_space_settle(&tasks->root, id);
-    px_space_forget(&space);
+    int r = px_workspace_unsettle(&tasks->root, id); /* a name without a workspace must not stay if we are killed */
+    r = r < 0 ? px_workspace_state(&space, r, "cannot be prepared", e) : prepare(&p, &space, e);
+    px_workspace_settle(&tasks->root, id);
+    px_workspace_forget(&space);
     return r;
 }
 
@@ -187,15 +187,15 @@ PX_API int px_task_prepare(const struct px_tasks *tasks, const char *id, const s
 
 int px_task_cleanup_as(const struct px_tasks *tasks, const char *id, const char *key, struct px_err *e)
 {
-    struct px_space space;
-    if (px_space_check_id(id, e) < 0)
+    struct px_workspace space;
+    if (px_workspace_check_id(id, e) < 0)
         return -1;
-    px_space_sweep(&tasks->root);
-    if (px_space_exists(&tasks->root, id)) {
-        if (px_space_open(&tasks->root, id, PX_SPACE_FIND, &space, e) < 0)
+    px_workspace_sweep(&tasks->root);
+    if (px_workspace_exists(&tasks->root, id)) {
+        if (px_workspace_open(&tasks->root, id, PX_SPACE_FIND, &space, e) < 0)
             return -1;
-        int r = px_space_remove(&space, e);
-        px_space_close(&space);
+        int r = px_workspace_remove(&space, e);
+        px_workspace_close(&space);
         if (r < 0)
             return -1;
     }
@@ -209,11 +209,11 @@ PX_API int px_task_cleanup(const struct px_tasks *tasks, const char *id, struct 
 
 PX_API int px_task_fork(const struct px_tasks *tasks, const char *from, const char *to, struct px_err *e)
 {
-    struct px_space space;
-    px_space_sweep(&tasks->root);
-    if (px_space_check_id(to, e) < 0 || px_space_open(&tasks->root, from, PX_SPACE_FIND, &space, e) < 0)
+    struct px_workspace space;
+    px_workspace_sweep(&tasks->root);
+    if (px_workspace_check_id(to, e) < 0 || px_workspace_open(&tasks->root, from, PX_SPACE_FIND, &space, e) < 0)
         return -1;
-    int r = px_space_fork(&space, to, e);
-    px_space_close(&space);
+    int r = px_workspace_fork(&space, to, e);
+    px_workspace_close(&space);
     return r < 0 ? -1 : log_workspace(tasks, "fork", to, from, NULL, e);
 }

@@ -19,7 +19,7 @@ struct px_tasks {
     char *allowed[PX_TASK_ALLOWED_MAX + 1];
     char *path[PX_TASK_LIST_MAX + 1], *binds[PX_TASK_LIST_MAX + 1]; /* absolute, without links */
     char *env[PX_TASK_LIST_MAX + 1];
-    struct px_space_root root;
+    struct px_workspace_root root;
     struct px_task_project *environment; /* of `project`; NULL: none */
 };
 
@@ -49,8 +49,8 @@ int px_task_line_write(const struct px_tasks *tasks, const char *id, struct px_b
 
 /* task/tree.c: a directory that becomes a workspace, or a part of one. */
 /* own/NAME, new and empty. */
-int px_task_scratch(const struct px_space *space, const char *name);
-void px_task_scratch_done(const struct px_space *space, const char *name);
+int px_task_scratch(const struct px_workspace *space, const char *name);
+void px_task_scratch_done(const struct px_workspace *space, const char *name);
 /* The directories that a walk has still to see. */
 struct px_task_dirs {
     char **items;

@@ -118,8 +118,8 @@ static const char *const ops[] = {
 
 static void write_record(const char *path, const char *id)
 {
-    struct px_space_root root = PX_SPACE_NO_ROOT;
-    struct px_space s = {.root = &root};
+    struct px_workspace_root root = PX_SPACE_NO_ROOT;
+    struct px_workspace s = {.root = &root};
     char work[300], logs[300], mac[PX_MAC_HEX];
     px_auto_buf struct px_buf record = PX_BUF(4096);
     px_buf_add(&record, "px-redo 2", 10);
@@ -131,11 +131,11 @@ static void write_record(const char *path, const char *id)
     (void)px_fmt(logs, sizeof logs, "%s/l", t.path);
     (void)px_fmt(s.id, sizeof s.id, "%s", id);
     /* Even one that px has signed must do no harm. */
-    if (pick(3) > 0 && px_space_root_open(work, logs, 0, &root, NULL) == 0) {
-        px_space_sign(&s, record.data, record.len, mac);
+    if (pick(3) > 0 && px_workspace_root_open(work, logs, 0, &root, NULL) == 0) {
+        px_workspace_sign(&s, record.data, record.len, mac);
         px_buf_printf(&record, "s 0 0 %s", mac);
         px_buf_putc(&record, '\0');
-        px_space_root_done(&root);
+        px_workspace_root_done(&root);
     }
     put(path, record.data, record.len);
 }
@@ -233,58 +233,58 @@ static void mutate(void)
 
 /* ---- what px does with it ---- */
 
-static void act(const struct px_space_root *root)
+static void act(const struct px_workspace_root *root)
 {
     static const char *const ids[] = {"t", "u", "evil"};
-    struct px_space s;
-    px_space_sweep(root);
+    struct px_workspace s;
+    px_workspace_sweep(root);
     for (size_t i = 0; i < PX_COUNT_OF(ids); i++) {
-        if (px_space_open(root, ids[i], i == 2 ? PX_SPACE_MAKE : PX_SPACE_FIND, &s, NULL) < 0)
+        if (px_workspace_open(root, ids[i], i == 2 ? PX_SPACE_MAKE : PX_SPACE_FIND, &s, NULL) < 0)
             continue;
         char name[300];
         struct px_changes changes;
         (void)px_fmt(name, sizeof name, "%s/upper", t.path);
         px_auto_fd int upper = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (px_changes_compare(upper, &s.tree, NULL, &changes) == 0) {
-            (void)px_space_commit(&s, &changes, NULL, NULL, NULL);
+            (void)px_workspace_commit(&s, &changes, NULL, NULL, NULL);
             px_changes_done(&changes);
         }
-        (void)px_space_fork(&s, "new", NULL);
-        px_space_close(&s);
+        (void)px_workspace_fork(&s, "new", NULL);
+        px_workspace_close(&s);
     }
     for (size_t i = 0; i < PX_COUNT_OF(ids); i++)
-        if (px_space_open(root, ids[i], PX_SPACE_FIND, &s, NULL) == 0) {
-            (void)px_space_remove(&s, NULL);
-            px_space_close(&s);
+        if (px_workspace_open(root, ids[i], PX_SPACE_FIND, &s, NULL) == 0) {
+            (void)px_workspace_remove(&s, NULL);
+            px_workspace_close(&s);
         }
 }
 
-static int open_root(struct px_space_root *ret, struct px_err *e)
+static int open_root(struct px_workspace_root *ret, struct px_err *e)
 {
     char work[300], logs[300];
     (void)px_fmt(work, sizeof work, "%s/w", t.path);
     (void)px_fmt(logs, sizeof logs, "%s/l", t.path);
-    return px_space_root_open(work, logs, 0, ret, e);
+    return px_workspace_root_open(work, logs, 0, ret, e);
 }
 
 /* A plain workspace with a link that leads out, and a branch. */
 static void make_work(void)
 {
-    struct px_space_root root;
-    struct px_space s;
+    struct px_workspace_root root;
+    struct px_workspace s;
     struct px_err e = {0};
     ASSERT_PX(open_root(&root, &e), e);
-    ASSERT_PX(px_space_open(&root, "u", PX_SPACE_MAKE, &s, &e), e);
-    ASSERT_PX(px_space_fork(&s, "v", &e), e);
-    px_space_close(&s);
-    ASSERT_PX(px_space_open(&root, "t", PX_SPACE_MAKE, &s, &e), e);
+    ASSERT_PX(px_workspace_open(&root, "u", PX_SPACE_MAKE, &s, &e), e);
+    ASSERT_PX(px_workspace_fork(&s, "v", &e), e);
+    px_workspace_close(&s);
+    ASSERT_PX(px_workspace_open(&root, "t", PX_SPACE_MAKE, &s, &e), e);
     ASSERT_OK(symlinkat("../../outside", s.tree.fds[0], "link"));
     ASSERT_OK(mkdirat(s.own, "stage", 0700));
     ASSERT_OK(mkdirat(s.own, "stage/tree", 0700));
     px_auto_fd int staged = openat(s.own, "stage/0", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     ASSERT_OK(staged);
-    px_space_close(&s);
-    px_space_root_done(&root);
+    px_workspace_close(&s);
+    px_workspace_root_done(&root);
 }
 
 static void begin(void)
@@ -308,7 +308,7 @@ static void end_round(void)
 {
     px_auto_fd int work = openat(t.top, "w", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     ASSERT_OK(work);
-    ASSERT_OK(px_tree_empty(work));
+    ASSERT_OK(px_kernel_tree_empty(work));
 }
 
 TEST_DEADLINE(whatever_lies_in_it_nothing_outside_changes, 60)
@@ -320,7 +320,7 @@ TEST_DEADLINE(whatever_lies_in_it_nothing_outside_changes, 60)
     const uint64_t end = px_now_nsec() + (uint64_t)MSEC_MAX * 1000000;
     int opened = 0, i = 0;
     for (; i < (more ? atoi(more) : ROUNDS) && (more || px_now_nsec() < end); i++) {
-        struct px_space_root root;
+        struct px_workspace_root root;
         px_auto_buf struct px_buf after = PX_BUF(1 << 16);
         t.random = (uint64_t)i << 32;
         make_work();
@@ -329,7 +329,7 @@ TEST_DEADLINE(whatever_lies_in_it_nothing_outside_changes, 60)
         if (open_root(&root, NULL) == 0) {
             opened++;
             act(&root);
-            px_space_root_done(&root);
+            px_workspace_root_done(&root);
         }
         end_round();
         look_outside(&after);

@@ -25,7 +25,7 @@ enum { LAYERS = PX_SPACE_DEEP };
 struct place {
     int top;
     char path[64];
-    struct px_space_root root;
+    struct px_workspace_root root;
 };
 
 static void open_place(struct place *p)
@@ -37,7 +37,7 @@ static void open_place(struct place *p)
     (void)px_fmt(logs, sizeof logs, "%s/l", p->path);
     (void)px_fmt(home, sizeof home, "%s/h", p->path);
     ASSERT_OK(setenv("PX_HOME", home, 1));
-    ASSERT_PX(px_space_root_open(work, logs, 1 << 20, &p->root, &e), e);
+    ASSERT_PX(px_workspace_root_open(work, logs, 1 << 20, &p->root, &e), e);
 }
 
 static void put(int dir, const char *name, const char *text)
@@ -50,17 +50,17 @@ static void put(int dir, const char *name, const char *text)
 /* Every workspace has the same text in its two files, whatever it is. */
 static void make_plain(struct place *p, const char *id)
 {
-    struct px_space s;
+    struct px_workspace s;
     struct px_err e = {0};
-    ASSERT_PX(px_space_open(&p->root, id, PX_SPACE_MAKE, &s, &e), e);
+    ASSERT_PX(px_workspace_open(&p->root, id, PX_SPACE_MAKE, &s, &e), e);
     put(s.tree.fds[0], "a", "0");
     put(s.tree.fds[0], "b", "0");
-    px_space_close(&s);
+    px_workspace_close(&s);
 }
 
 static int change(struct place *p, const char *id, const char *text)
 {
-    struct px_space s;
+    struct px_workspace s;
     struct px_changes changes = {0};
     char name[32], line[64];
     (void)px_fmt(name, sizeof name, "upper-%s", text);
@@ -68,13 +68,13 @@ static int change(struct place *p, const char *id, const char *text)
     char key[16];
     (void)px_fmt(key, sizeof key, "k%s", text);
     px_auto_fd int upper = openat(p->top, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (upper < 0 || px_space_open(&p->root, id, PX_SPACE_FIND, &s, NULL) < 0)
+    if (upper < 0 || px_workspace_open(&p->root, id, PX_SPACE_FIND, &s, NULL) < 0)
         return -1;
     int r = px_changes_compare(upper, &s.tree, NULL, &changes);
     if (r >= 0)
-        r = px_space_commit(&s, &changes, NULL, &(struct px_space_note){key, line}, NULL);
+        r = px_workspace_commit(&s, &changes, NULL, &(struct px_space_note){key, line}, NULL);
     px_changes_done(&changes);
-    px_space_close(&s);
+    px_workspace_close(&s);
     return r;
 }
 
@@ -90,21 +90,21 @@ static void make_upper(struct place *p, const char *text)
 
 static int fork_space(struct place *p, const char *from, const char *to)
 {
-    struct px_space s;
-    if (px_space_open(&p->root, from, PX_SPACE_FIND, &s, NULL) < 0)
+    struct px_workspace s;
+    if (px_workspace_open(&p->root, from, PX_SPACE_FIND, &s, NULL) < 0)
         return -1;
-    int r = px_space_fork(&s, to, NULL);
-    px_space_close(&s);
+    int r = px_workspace_fork(&s, to, NULL);
+    px_workspace_close(&s);
     return r;
 }
 
 static int remove_space(struct place *p, const char *id)
 {
-    struct px_space s;
-    if (px_space_open(&p->root, id, PX_SPACE_FIND, &s, NULL) < 0)
+    struct px_workspace s;
+    if (px_workspace_open(&p->root, id, PX_SPACE_FIND, &s, NULL) < 0)
         return -1;
-    int r = px_space_remove(&s, NULL);
-    px_space_close(&s);
+    int r = px_workspace_remove(&s, NULL);
+    px_workspace_close(&s);
     return r;
 }
 
@@ -133,13 +133,13 @@ static void a_deep_branch(struct place *p)
         (void)px_fmt(stack.ids[i], sizeof stack.ids[i], "%032d", i);
         (void)px_fmt(path, sizeof path, "layers/%032d/tree", i);
         (void)px_fmt(number, sizeof number, "%d", i);
-        ASSERT_EQ(px_space_use(&p->root, stack.ids[i], "t"), 0);
+        ASSERT_EQ(px_workspace_use(&p->root, stack.ids[i], "t"), 0);
         ASSERT_OK(mkdirat(p->root.own, path, 0755));
         px_auto_fd int tree = openat(p->root.own, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         put(tree, "a", number);
         put(tree, "b", number);
     }
-    ASSERT_EQ(px_space_stack_text(&stack, &origin, &text), 0);
+    ASSERT_EQ(px_workspace_stack_text(&stack, &origin, &text), 0);
     put(own, "layers", px_buf_text(&text));
     make_upper(p, "99");
 }
@@ -165,17 +165,17 @@ static int do_change(struct place *p)
     return change(p, "t", "99");
 }
 
-/* A copy of the files as the caller of px_space_checkout makes it. */
+/* A copy of the files as the caller of px_workspace_checkout makes it. */
 static int do_checkout(struct place *p)
 {
-    struct px_space s;
-    if (px_space_open(&p->root, "t", PX_SPACE_FIND, &s, NULL) < 0 || mkdirat(s.own, "copy", 0755) < 0)
+    struct px_workspace s;
+    if (px_workspace_open(&p->root, "t", PX_SPACE_FIND, &s, NULL) < 0 || mkdirat(s.own, "copy", 0755) < 0)
         return -1;
     px_auto_fd int copy = openat(s.own, "copy", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     put(copy, "a", "0");
     put(copy, "b", "0");
-    int r = px_space_checkout(&s, "copy", NULL);
-    px_space_close(&s);
+    int r = px_workspace_checkout(&s, "copy", NULL);
+    px_workspace_close(&s);
     return r;
 }
 
@@ -289,10 +289,10 @@ static int count_names(int dir, const char *path)
 
 static void check_whole(struct place *p, const char *id)
 {
-    struct px_space s;
+    struct px_workspace s;
     struct px_err e = {0};
     char text[2][8] = {"", ""};
-    ASSERT_PX(px_space_open(&p->root, id, PX_SPACE_FIND, &s, &e), e);
+    ASSERT_PX(px_workspace_open(&p->root, id, PX_SPACE_FIND, &s, &e), e);
     for (int i = 0; i < 2; i++) {
         px_auto_fd int fd = px_layers_open(&s.tree, i ? "b" : "a");
         ASSERT_OK(fd);
@@ -300,19 +300,19 @@ static void check_whole(struct place *p, const char *id)
     }
     ASSERT_STR(text[0], text[1]);
     ASSERT_EQ(px_journal_has(p->root.logs, id, "\"k99\""), strcmp(text[0], "99") == 0);
-    px_space_close(&s);
+    px_workspace_close(&s);
 }
 
 static void check_after(struct place *p)
 {
     static const char *const ids[] = {"t", "u", "v"}, *const parts[] = {"tasks", "layers", "trash", "unsettled"};
-    px_space_sweep(&p->root);
+    px_workspace_sweep(&p->root);
     ASSERT_EQ(count_names(p->root.own, "unsettled"), 0);
     for (size_t i = 0; i < PX_COUNT_OF(ids); i++)
-        if (px_space_exists(&p->root, ids[i]))
+        if (px_workspace_exists(&p->root, ids[i]))
             check_whole(p, ids[i]);
     for (size_t i = 0; i < PX_COUNT_OF(ids); i++)
-        if (px_space_exists(&p->root, ids[i]))
+        if (px_workspace_exists(&p->root, ids[i]))
             ASSERT_EQ(remove_space(p, ids[i]), 0);
     for (size_t i = 0; i < PX_COUNT_OF(ids); i++) { /* a name that was locked and no more: an empty directory, found when it is used */
         char path[16];
@@ -334,7 +334,7 @@ static void make_ours(struct place *p)
     px_auto_fd int copied = openat(p->top, "copied", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < PX_COUNT_OF(parts); i++)
         ASSERT_OK(renameat(copied, parts[i], p->root.own, parts[i]));
-    px_space_root_done(&p->root);
+    px_workspace_root_done(&p->root);
 }
 
 static void check_copy(const struct place *from, int home, int nth)
@@ -345,7 +345,7 @@ static void check_copy(const struct place *from, int home, int nth)
     open_place(&p);
     memcpy(p.root.seal, from->root.seal, sizeof p.root.seal);   /* records were written there */
     check_after(&p);
-    px_space_root_done(&p.root);
+    px_workspace_root_done(&p.root);
     (void)px_fd_close(p.top);
 }
 
@@ -365,7 +365,7 @@ static void kill_everywhere(const char *name)
         check_copy(&p, home, nth++);
     check_copy(&p, home, nth);
     ASSERT(nth > 5);
-    px_space_root_done(&p.root);
+    px_workspace_root_done(&p.root);
     (void)px_fd_close(p.top);
 }
 

@@ -19,7 +19,7 @@
 struct fixture {
     int top;
     char path[64];
-    struct px_space_root root;
+    struct px_workspace_root root;
 };
 
 static void open_root(struct fixture *f)
@@ -32,12 +32,12 @@ static void open_root(struct fixture *f)
     ASSERT_OK(setenv("PX_HOME", home, 1));
     (void)px_fmt(work, sizeof work, "%s/w", f->path);
     (void)px_fmt(logs, sizeof logs, "%s/l/o", f->path);
-    ASSERT_PX(px_space_root_open(work, logs, 1 << 20, &f->root, &e), e);
+    ASSERT_PX(px_workspace_root_open(work, logs, 1 << 20, &f->root, &e), e);
 }
 
 static void done_root(struct fixture *f)
 {
-    px_space_root_done(&f->root);
+    px_workspace_root_done(&f->root);
     (void)px_fd_close(f->top);
 }
 
@@ -62,19 +62,19 @@ static int make_dir(int top, const char *name)
     return fd;
 }
 
-static void open_space(struct fixture *f, const char *id, enum px_space_how how, struct px_space *ret)
+static void open_space(struct fixture *f, const char *id, enum px_space_how how, struct px_workspace *ret)
 {
     struct px_err e = {0};
-    ASSERT_PX(px_space_open(&f->root, id, how, ret, &e), e);
+    ASSERT_PX(px_workspace_open(&f->root, id, how, ret, &e), e);
 }
 
 /* What is in the directory `upper` becomes the workspace's. */
-static void commit(struct px_space *space, int upper, const char *key, const char *line)
+static void commit(struct px_workspace *space, int upper, const char *key, const char *line)
 {
     struct px_err e = {0};
     struct px_changes changes;
     ASSERT_EQ(px_changes_compare(upper, &space->tree, NULL, &changes), 0);
-    ASSERT_PX(px_space_commit(space, &changes, NULL, &(struct px_space_note){key, line}, &e), e);
+    ASSERT_PX(px_workspace_commit(space, &changes, NULL, &(struct px_space_note){key, line}, &e), e);
     px_changes_done(&changes);
 }
 
@@ -126,9 +126,9 @@ TEST(names_of_tasks)
     static const char *const bad[] = {"", ".", "..", ".px", "a/b", "a b", "\xc3\xa4", "a\n"};
     struct px_err e = {0};
     for (size_t i = 0; i < PX_COUNT_OF(good); i++)
-        ASSERT_EQ(px_space_check_id(good[i], &e), 0);
+        ASSERT_EQ(px_workspace_check_id(good[i], &e), 0);
     for (size_t i = 0; i < PX_COUNT_OF(bad); i++) {
-        ASSERT_EQ(px_space_check_id(bad[i], &e), -1);
+        ASSERT_EQ(px_workspace_check_id(bad[i], &e), -1);
         ASSERT_EQ(e.code, PX_E_TASK_ID);
     }
 }
@@ -136,26 +136,26 @@ TEST(names_of_tasks)
 TEST(only_one_at_a_time)
 {
     struct fixture f;
-    struct px_space one, other;
+    struct px_workspace one, other;
     struct px_err e = {0};
     open_root(&f);
-    ASSERT_EQ(px_space_open(&f.root, "t", PX_SPACE_FIND, &one, &e), -1);
+    ASSERT_EQ(px_workspace_open(&f.root, "t", PX_SPACE_FIND, &one, &e), -1);
     ASSERT_EQ(e.code, PX_E_NO_TASK);
     open_space(&f, "t", PX_SPACE_MAKE, &one);
-    ASSERT_EQ(px_space_open(&f.root, "t", PX_SPACE_FIND, &other, &e), -1);
+    ASSERT_EQ(px_workspace_open(&f.root, "t", PX_SPACE_FIND, &other, &e), -1);
     ASSERT_EQ(e.code, PX_E_TASK_BUSY);
-    px_space_close(&one);
-    ASSERT_EQ(px_space_open(&f.root, "t", PX_SPACE_NEW, &other, &e), -1);
+    px_workspace_close(&one);
+    ASSERT_EQ(px_workspace_open(&f.root, "t", PX_SPACE_NEW, &other, &e), -1);
     ASSERT_EQ(e.code, PX_E_TASK_EXISTS);
     open_space(&f, "t", PX_SPACE_FIND, &one);
-    px_space_close(&one);
+    px_workspace_close(&one);
     done_root(&f);
 }
 
 TEST(changes_of_plain_ones_and_of_branches)
 {
     struct fixture f;
-    struct px_space t, u;
+    struct px_workspace t, u;
     struct px_err e = {0};
     open_root(&f);
     px_auto_fd int upper = make_dir(f.top, "upper"), second = make_dir(f.top, "second");
@@ -165,7 +165,7 @@ TEST(changes_of_plain_ones_and_of_branches)
     put(upper, "d/b", "1");
     commit(&t, upper, "k1", "{\"action\":\"k1\"}");
     check_text(&t.tree, "d/b", "1");
-    ASSERT_PX(px_space_fork(&t, "u", &e), e);
+    ASSERT_PX(px_workspace_fork(&t, "u", &e), e);
     ASSERT_EQ(t.branch, true);
     open_space(&f, "u", PX_SPACE_FIND, &u);
     whiteout(second, "d");
@@ -176,11 +176,11 @@ TEST(changes_of_plain_ones_and_of_branches)
     check_text(&t.tree, "d/b", "1");
     check_text(&t.tree, "a", "1");
     ASSERT(px_journal_has(f.root.logs, "t", "\"k1\"") && px_journal_has(f.root.logs, "u", "\"k2\""));
-    ASSERT_PX(px_space_remove(&t, &e), e);
-    px_space_close(&t);
+    ASSERT_PX(px_workspace_remove(&t, &e), e);
+    px_workspace_close(&t);
     check_text(&u.tree, "a", "2");
-    ASSERT_PX(px_space_remove(&u, &e), e);
-    px_space_close(&u);
+    ASSERT_PX(px_workspace_remove(&u, &e), e);
+    px_workspace_close(&u);
     done_root(&f);
 }
 
@@ -188,7 +188,7 @@ TEST(changes_of_plain_ones_and_of_branches)
 static void check_recovery(bool done_before)
 {
     struct fixture f;
-    struct px_space t;
+    struct px_workspace t;
     char mac[PX_MAC_HEX];
     static const char record[] = "px-redo 2\0d 32768 0 old\0m 0 0 dir\0p 33188 0 dir/new\0p 33188 1 a\0c 16832 0 dir/\0"
                                  "j 0 0 key1 {\"action\":\"key1\"}";
@@ -201,7 +201,7 @@ static void check_recovery(bool done_before)
     put(stage, "0", "new");
     put(stage, "1", "after");
     px_auto_fd int fd = openat(stage, "record", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    px_space_sign(&t, record, sizeof record, mac);
+    px_workspace_sign(&t, record, sizeof record, mac);
     ASSERT_EQ(write(fd, record, sizeof record), (ssize_t)sizeof record);
     ASSERT_EQ(dprintf(fd, "s 0 0 %s%c", mac, 0), 6 + PX_MAC_HEX);
     if (done_before) {
@@ -211,7 +211,7 @@ static void check_recovery(bool done_before)
         ASSERT_OK(renameat(stage, "1", t.tree.fds[0], "a"));
         ASSERT_EQ(px_journal_append(f.root.logs, "t", "{\"action\":\"key1\"}", 17, 0), 0);
     }
-    px_space_close(&t);
+    px_workspace_close(&t);
     open_space(&f, "t", PX_SPACE_FIND, &t);
     check_text(&t.tree, "old", NULL);
     check_text(&t.tree, "dir/new", "new");
@@ -220,9 +220,9 @@ static void check_recovery(bool done_before)
     ASSERT_OK(fstatat(t.tree.fds[0], "dir", &st, 0));
     ASSERT_EQ(st.st_mode & 0777, 0700u);
     ASSERT_EQ(faccessat(t.own, "stage/record", F_OK, 0), -1);
-    px_space_close(&t);
+    px_workspace_close(&t);
     open_space(&f, "t", PX_SPACE_FIND, &t); /* and nothing is done twice */
-    px_space_close(&t);
+    px_workspace_close(&t);
     char text[256];
     ASSERT_EQ(px_read_file(f.root.logs, "t.jsonl", text, sizeof text), 18);
     done_root(&f);
@@ -257,57 +257,57 @@ TEST(a_record_is_done_to_its_end_once)
 TEST(a_stage_without_a_record_is_dropped)
 {
     struct fixture f;
-    struct px_space t;
+    struct px_workspace t;
     open_root(&f);
     open_space(&f, "t", PX_SPACE_MAKE, &t);
     put(t.tree.fds[0], "a", "before");
     ASSERT_OK(mkdirat(t.own, "stage", 0700));
     px_auto_fd int stage = openat(t.own, "stage", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     put(stage, "0", "new");
-    px_space_close(&t);
+    px_workspace_close(&t);
     open_space(&f, "t", PX_SPACE_FIND, &t);
     check_text(&t.tree, "a", "before");
     ASSERT_EQ(faccessat(stage, "0", F_OK, 0), -1);
-    px_space_close(&t);
+    px_workspace_close(&t);
     done_root(&f);
 }
 
 TEST(a_fork_that_was_killed_before_its_rename)
 {
     struct fixture f;
-    struct px_space t;
+    struct px_workspace t;
     static const char list[] = "px-branch 1\n1 1\n00112233445566778899aabbccddeeff\n00112233445566778899aabbccddeeff\n";
     open_root(&f);
     open_space(&f, "t", PX_SPACE_MAKE, &t);
     put(t.tree.fds[0], "a", "1");
-    ASSERT_EQ(px_space_use(&f.root, "00112233445566778899aabbccddeeff", "t"), 0);
+    ASSERT_EQ(px_workspace_use(&f.root, "00112233445566778899aabbccddeeff", "t"), 0);
     put(t.own, "layers", list);
-    px_space_close(&t);
+    px_workspace_close(&t);
     open_space(&f, "t", PX_SPACE_FIND, &t);
     ASSERT_EQ(t.branch, true);
     check_text(&t.tree, "a", "1");
-    px_space_close(&t);
+    px_workspace_close(&t);
     done_root(&f);
 }
 
 TEST(what_is_broken_is_said)
 {
     struct fixture f;
-    struct px_space t;
+    struct px_workspace t;
     struct px_err e = {0};
     static const char *const lists[] = {"", "px-branch 2\n1 0\n", "px-branch 1\n99 0\n", "px-branch 1\n1 0\n../../x\n",
                                         "px-branch 1\n1 0\n00112233445566778899aabbccddeeff\n"};
     open_root(&f);
     open_space(&f, "t", PX_SPACE_MAKE, &t);
     px_auto_fd int own = fcntl(t.own, F_DUPFD_CLOEXEC, 3);
-    px_space_close(&t);
+    px_workspace_close(&t);
     (void)unlinkat(f.root.dir, "t", AT_REMOVEDIR);
     (void)px_fd_close(own);
     own = openat(f.root.own, "tasks/t", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < PX_COUNT_OF(lists); i++) {
         put(own, "layers", lists[i]);
         e = (struct px_err){0};
-        ASSERT_EQ(px_space_open(&f.root, "t", PX_SPACE_FIND, &t, &e), -1);
+        ASSERT_EQ(px_workspace_open(&f.root, "t", PX_SPACE_FIND, &t, &e), -1);
         ASSERT_EQ(e.code, PX_E_TASK_STATE);
     }
     done_root(&f);

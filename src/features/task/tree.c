@@ -25,20 +25,20 @@ static int open_dir(int dir, const char *path)
     return px_open_in_root(dir, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 }
 
-int px_task_scratch(const struct px_space *space, const char *name)
+int px_task_scratch(const struct px_workspace *space, const char *name)
 {
     if (mkdirat(space->own, name, 0755) < 0 && errno != EEXIST)
         return -errno;
     px_auto_fd int fd = open_dir(space->own, name);
-    int r = fd < 0 ? fd : px_tree_empty(fd);
+    int r = fd < 0 ? fd : px_kernel_tree_empty(fd);
     if (r >= 0 && fchmod(fd, 0755) < 0) /* the caller's umask must not show as the mode of a workspace */
         r = -errno;
     return r < 0 ? r : px_fd_take(&fd);
 }
 
-void px_task_scratch_done(const struct px_space *space, const char *name)
+void px_task_scratch_done(const struct px_workspace *space, const char *name)
 {
-    px_space_drop(space->root, space->own, name);
+    px_workspace_drop(space->root, space->own, name);
 }
 
 /* ---- directories to come ---- */
@@ -88,7 +88,7 @@ static int copy_entry(void *user, const char *name, const struct stat *st)
         return path.err;
     if (S_ISREG(st->st_mode) || S_ISLNK(st->st_mode)) {
         int from = px_changes_holder(c->from, px_buf_text(&path));
-        return from < 0 ? from : px_layer_copy(from, px_buf_text(&path), st->st_mode, c->here, name);
+        return from < 0 ? from : px_changes_layer_copy(from, px_buf_text(&path), st->st_mode, c->here, name);
     }
     if (!S_ISDIR(st->st_mode) || (c->skip && c->skip->st_dev == st->st_dev && c->skip->st_ino == st->st_ino))
         return 0;

@@ -10,21 +10,21 @@
 static int tell_error(struct px_batch *b, const struct px_batch_job *job, const struct px_err *why, struct px_err *e)
 {
     px_auto_buf struct px_buf out = PX_BUF(PX_BATCH_ERROR_MAX);
-    px_batch_error(&out, job->number, job, why);
-    return px_batch_tell(b, &out, &b->count.failed, e);
+    px_task_batch_error(&out, job->number, job, why);
+    return px_task_batch_tell(b, &out, &b->count.failed, e);
 }
 
 static int tell_prepared(struct px_batch *b, const struct px_batch_job *job, struct px_err *e)
 {
     px_auto_buf struct px_buf out = PX_BUF(64 << 10);
     struct px_json j;
-    px_batch_begin(&j, &out, job->number, job->line.id);
+    px_task_batch_begin(&j, &out, job->number, job->line.id);
     px_json_text(&j, "task", job->line.task);
     px_json_int(&j, "exit_code", 0);
     px_json_null(&j, "error");
     px_json_uint(&j, "files", job->line.files_count);
     px_json_end(&j);
-    return px_batch_tell(b, &out, &b->count.ok, e);
+    return px_task_batch_tell(b, &out, &b->count.ok, e);
 }
 
 static int tell_result(struct px_batch *b, const struct px_batch_job *job, struct px_err *e)
@@ -34,10 +34,10 @@ static int tell_result(struct px_batch *b, const struct px_batch_job *job, struc
     struct px_json j;
     if (px_task_json(job->run, &json, e) < 0)
         return -1;
-    px_batch_begin(&j, &out, job->number, job->line.id);
+    px_task_batch_begin(&j, &out, job->number, job->line.id);
     px_buf_putc(&out, ',');
     px_buf_puts(&out, json + 1);
-    return px_batch_tell(b, &out, px_task_result(job->run)->exit_code == 0 ? &b->count.ok : &b->count.nonzero, e);
+    return px_task_batch_tell(b, &out, px_task_result(job->run)->exit_code == 0 ? &b->count.ok : &b->count.nonzero, e);
 }
 
 /* ---- one line ---- */
@@ -51,10 +51,10 @@ static int finish(struct px_batch *b, struct px_batch_job *job, bool cleanup, in
     if (told >= 0 && cleanup && px_task_cleanup_as(b->tasks, job->line.task, job->keys[PX_BATCH_CLEANUP], &why) < 0)
         told = tell_error(b, job, &why, e);
     (void)pthread_mutex_lock(&b->lock);
-    px_batch_over(b, job);
-    px_batch_wake(b);
+    px_task_batch_over(b, job);
+    px_task_batch_wake(b);
     (void)pthread_mutex_unlock(&b->lock);
-    px_batch_free_job(job);
+    px_task_batch_free_job(job);
     return told;
 }
 
@@ -85,10 +85,10 @@ static int branch_off(struct px_batch *b, struct px_batch_job *job, struct px_er
     const struct px_task_line *l = &job->line;
     if (!l->from)
         return 0;
-    int r = px_space_exists(&b->tasks->root, l->task) ? 0 : px_task_fork(b->tasks, l->from, l->task, e);
+    int r = px_workspace_exists(&b->tasks->root, l->task) ? 0 : px_task_fork(b->tasks, l->from, l->task, e);
     (void)pthread_mutex_lock(&b->lock);
     job->from = NULL;
-    px_batch_wake(b);
+    px_task_batch_wake(b);
     (void)pthread_mutex_unlock(&b->lock);
     return r;
 }
@@ -109,9 +109,9 @@ static int start(struct px_batch_worker *w, struct px_batch_job *job, struct px_
 {
     struct px_batch *b = w->batch;
     struct px_err why = {0};
-    int left = px_space_check_id(job->line.task, &why) < 0 ? -1 : what_is_left(b, job, &why);
+    int left = px_workspace_check_id(job->line.task, &why) < 0 ? -1 : what_is_left(b, job, &why);
     if (left == NOTHING || left == ONLY_CLEANUP)
-        return finish(b, job, left == ONLY_CLEANUP, px_batch_tell(b, &PX_BUF(0), &b->count.skipped, e), e);
+        return finish(b, job, left == ONLY_CLEANUP, px_task_batch_tell(b, &PX_BUF(0), &b->count.skipped, e), e);
     int r = left < 0 ? -1 : make_ready(b, job, &why);
     if (r >= 0 && !job->line.has_command)
         return finish(b, job, job->line.cleanup, tell_prepared(b, job, e), e);
@@ -166,14 +166,14 @@ static int turn(struct px_batch_worker *w, struct px_err *e)
 {
     struct px_batch *b = w->batch;
     uint64_t lines = b->count.lines;
-    int r = px_batch_fill(b, e);
-    struct px_batch_job *job = r >= 0 && !b->failed && w->count < b->each_most ? px_batch_take(b) : NULL;
+    int r = px_task_batch_fill(b, e);
+    struct px_batch_job *job = r >= 0 && !b->failed && w->count < b->each_most ? px_task_batch_take(b) : NULL;
     if (r < 0 || b->failed || (!job && w->count == 0 && b->eof && !b->first))
         return r;
     if (b->count.lines > lines)
-        px_batch_wake(b);
+        px_task_batch_wake(b);
     w->idle = !job && w->count < b->each_most;
-    bool reads = px_batch_has_room(b);
+    bool reads = px_task_batch_has_room(b);
     (void)pthread_mutex_unlock(&b->lock);
     r = job ? start(w, job, e) : wait_and_step(w, reads, e);
     (void)pthread_mutex_lock(&b->lock);
@@ -181,7 +181,7 @@ static int turn(struct px_batch_worker *w, struct px_err *e)
     return r < 0 ? -1 : 1;
 }
 
-void *px_batch_work(void *worker)
+void *px_task_worker_run(void *worker)
 {
     struct px_batch_worker *w = worker;
     struct px_batch *b = w->batch;
@@ -194,9 +194,9 @@ void *px_batch_work(void *worker)
         b->failed = true;
         b->why = e;
     }
-    px_batch_wake(b);
+    px_task_batch_wake(b);
     (void)pthread_mutex_unlock(&b->lock);
     while (w->count > 0)
-        px_batch_free_job(w->running[--w->count]);
+        px_task_batch_free_job(w->running[--w->count]);
     return NULL;
 }

@@ -28,7 +28,7 @@ static const char state_name[] = "layers", state_head[] = "px-branch 1";
 
 /* ---- names ---- */
 
-int px_space_check_id(const char *id, struct px_err *e)
+int px_workspace_check_id(const char *id, struct px_err *e)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     size_t n = strlen(id);
@@ -40,7 +40,7 @@ int px_space_check_id(const char *id, struct px_err *e)
     return px_fail(e, PX_E_TASK_ID, 0, "'%s' is no name of a task", quoted.err < 0 ? "that" : px_buf_text(&quoted));
 }
 
-int px_space_new_id(char out[PX_SPACE_LAYER_ID])
+int px_workspace_new_id(char out[PX_SPACE_LAYER_ID])
 {
     uint64_t random[2];
     if (px_sys(SYS_getrandom, random, sizeof random, 0) != sizeof random)
@@ -48,12 +48,12 @@ int px_space_new_id(char out[PX_SPACE_LAYER_ID])
     return px_fmt(out, PX_SPACE_LAYER_ID, "%016llx%016llx", (unsigned long long)random[0], (unsigned long long)random[1]);
 }
 
-bool px_space_is_layer(const char *id)
+bool px_workspace_is_layer(const char *id)
 {
     return strspn(id, "0123456789abcdef") == PX_SPACE_LAYER_ID - 1 && id[PX_SPACE_LAYER_ID - 1] == '\0';
 }
 
-int px_space_state(struct px_space *space, int err, const char *what, struct px_err *e)
+int px_workspace_state(struct px_workspace *space, int err, const char *what, struct px_err *e)
 {
     return px_fail(e, PX_E_TASK_STATE, err, "the workspace '%s': %s", space->id, what);
 }
@@ -72,14 +72,14 @@ static void sweep_trash(int trash)
             continue;
         px_auto_fd int dir = (int)px_sys(SYS_openat, dirfd(list), entry->d_name, DIRECTORY);
         if (dir >= 0)
-            (void)px_tree_empty(dir);
+            (void)px_kernel_tree_empty(dir);
         (void)unlinkat(dirfd(list), entry->d_name, dir >= 0 ? AT_REMOVEDIR : 0);
     }
     if (list)
         (void)closedir(list);
 }
 
-static int open_own(struct px_space_root *root, const char *work_root, struct px_err *e)
+static int open_own(struct px_workspace_root *root, const char *work_root, struct px_err *e)
 {
     static const char *const names[PX_SPACE_PARTS] = {"tasks", "layers", "trash", "unsettled"};
     char shown[PATH_MAX];
@@ -111,7 +111,7 @@ static int open_path(const char *path, const char *use, struct px_err *e)
                      "Or name the directory by its absolute path in the configuration of tasks.", path);
 }
 
-static int open_root(const char *work_root, const char *logs_dir, struct px_space_root *root, struct px_err *e)
+static int open_root(const char *work_root, const char *logs_dir, struct px_workspace_root *root, struct px_err *e)
 {
     if ((root->dir = open_path(work_root, "workspaces", e)) < 0)
         return -1;
@@ -125,20 +125,20 @@ static int open_root(const char *work_root, const char *logs_dir, struct px_spac
     return (root->logs = open_path(logs_dir, "journals", e)) < 0 ? -1 : 0;
 }
 
-int px_space_root_open(const char *work_root, const char *logs_dir, uint64_t log_bytes_max, struct px_space_root *ret,
+int px_workspace_root_open(const char *work_root, const char *logs_dir, uint64_t log_bytes_max, struct px_workspace_root *ret,
                        struct px_err *e)
 {
-    struct px_space_root root = PX_SPACE_NO_ROOT;
+    struct px_workspace_root root = PX_SPACE_NO_ROOT;
     root.log_bytes_max = log_bytes_max;
     if (open_root(work_root, logs_dir, &root, e) < 0) {
-        px_space_root_done(&root);
+        px_workspace_root_done(&root);
         return -1;
     }
     *ret = root;
     return 0;
 }
 
-void px_space_root_done(struct px_space_root *root)
+void px_workspace_root_done(struct px_workspace_root *root)
 {
     for (size_t i = 0; i < PX_SPACE_PARTS; i++)
         root->parts[i] = px_fd_close(root->parts[i]);
@@ -149,7 +149,7 @@ void px_space_root_done(struct px_space_root *root)
 
 /* ---- small files ---- */
 
-int px_space_stack_text(const struct px_space_stack *stack, const struct px_space_stack *origin, struct px_buf *out)
+int px_workspace_stack_text(const struct px_space_stack *stack, const struct px_space_stack *origin, struct px_buf *out)
 {
     px_buf_printf(out, "%s\n%zu %zu\n", state_head, stack->count, origin->count);
     for (size_t i = 0; i < stack->count; i++)
@@ -175,14 +175,14 @@ static bool read_ids(char **text, uint64_t count, struct px_space_stack *ret)
     ret->count = 0;
     for (uint64_t i = 0; i < count; i++) {
         char *line = next_line(text);
-        if (!line || !px_space_is_layer(line))
+        if (!line || !px_workspace_is_layer(line))
             return false;
         memcpy(ret->ids[ret->count++], line, PX_SPACE_LAYER_ID);
     }
     return true;
 }
 
-static bool parse_stack(char *text, struct px_space *space)
+static bool parse_stack(char *text, struct px_workspace *space)
 {
     uint64_t layers, origin;
     char *head = next_line(&text), *counts = head ? next_line(&text) : NULL;
@@ -195,7 +195,7 @@ static bool parse_stack(char *text, struct px_space *space)
            read_ids(&text, origin, &space->origin);
 }
 
-int px_space_read_stack(struct px_space *space, struct px_err *e)
+int px_workspace_read_stack(struct px_workspace *space, struct px_err *e)
 {
     px_auto_free char *text = calloc(1, STATE_MAX);
     ssize_t n = text ? px_state_read(space->own, state_name, text, STATE_MAX) : -ENOMEM;
@@ -203,15 +203,15 @@ int px_space_read_stack(struct px_space *space, struct px_err *e)
     if (n == -ENOENT)
         return 0;
     if (n < 0)
-        return px_space_state(space, (int)n, "its list of layers cannot be read", e);
+        return px_workspace_state(space, (int)n, "its list of layers cannot be read", e);
     if (parse_stack(text, space))
         return 0;
-    return px_space_state(space, 0, "its list of layers is broken", e);
+    return px_workspace_state(space, 0, "its list of layers is broken", e);
 }
 
 /* ---- layers ---- */
 
-bool px_space_has_layer(const struct px_space_stack *stack, const char *layer)
+bool px_workspace_has_layer(const struct px_space_stack *stack, const char *layer)
 {
     for (size_t i = 0; i < stack->count; i++)
         if (px_equal(stack->ids[i], layer))
@@ -219,26 +219,26 @@ bool px_space_has_layer(const struct px_space_stack *stack, const char *layer)
     return false;
 }
 
-void px_space_close_layers(struct px_layers *layers)
+void px_workspace_close_layers(struct px_layers *layers)
 {
     for (size_t i = 0; i < layers->count; i++)
         (void)px_fd_close(layers->fds[i]);
     layers->count = 0;
 }
 
-int px_space_open_layer(const struct px_space_root *root, const char *layer)
+int px_workspace_open_layer(const struct px_workspace_root *root, const char *layer)
 {
-    return px_space_is_layer(layer) ? px_state_part(root->parts[PX_SPACE_LAYERS], layer, false) : -EINVAL;
+    return px_workspace_is_layer(layer) ? px_state_part(root->parts[PX_SPACE_LAYERS], layer, false) : -EINVAL;
 }
 
-int px_space_open_stack(const struct px_space_root *root, const struct px_space_stack *stack, struct px_layers *ret)
+int px_workspace_open_stack(const struct px_workspace_root *root, const struct px_space_stack *stack, struct px_layers *ret)
 {
     ret->count = 0;
     for (size_t i = 0; i < stack->count; i++) {
-        px_auto_fd int layer = px_space_open_layer(root, stack->ids[i]);
+        px_auto_fd int layer = px_workspace_open_layer(root, stack->ids[i]);
         int fd = layer < 0 ? layer : px_open_in_root(layer, "tree", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
         if (fd < 0) {
-            px_space_close_layers(ret);
+            px_workspace_close_layers(ret);
             return fd;
         }
         ret->fds[ret->count++] = fd;
@@ -246,15 +246,15 @@ int px_space_open_stack(const struct px_space_root *root, const struct px_space_
     return 0;
 }
 
-void px_space_drop(const struct px_space_root *root, int dir, const char *name)
+void px_workspace_drop(const struct px_workspace_root *root, int dir, const char *name)
 {
     int trash = root->parts[PX_SPACE_TRASH];
     char id[PX_SPACE_LAYER_ID];
-    if (px_space_new_id(id) < 0 || renameat(dir, name, trash, id) < 0)
+    if (px_workspace_new_id(id) < 0 || renameat(dir, name, trash, id) < 0)
         return;
     px_auto_fd int fd = (int)px_sys(SYS_openat, trash, id, DIRECTORY);
     if (fd >= 0)
-        (void)px_tree_empty(fd);
+        (void)px_kernel_tree_empty(fd);
     (void)unlinkat(trash, id, fd >= 0 ? AT_REMOVEDIR : 0);
 }
 
@@ -277,31 +277,31 @@ static int try_lock(int tasks, const char *id)
     return -EAGAIN;
 }
 
-int px_space_lock(const struct px_space_root *root, const char *id)
+int px_workspace_lock(const struct px_workspace_root *root, const char *id)
 {
-    return px_space_check_id(id, NULL) < 0 ? -EINVAL : try_lock(root->parts[PX_SPACE_TASKS], id);
+    return px_workspace_check_id(id, NULL) < 0 ? -EINVAL : try_lock(root->parts[PX_SPACE_TASKS], id);
 }
 
 /* A px that was killed ends before the processes which it has just forked, and those hold its lock until they end. That
  * is waited for. A lock whose taker lives is not. */
-static int wait_for_lock(const struct px_space_root *root, const char *id)
+static int wait_for_lock(const struct px_workspace_root *root, const char *id)
 {
     const uint64_t begin = px_now_nsec();
     const struct timespec moment = {.tv_nsec = 2000000};
     int fd;
-    while ((fd = px_space_lock(root, id)) == -EWOULDBLOCK) {
+    while ((fd = px_workspace_lock(root, id)) == -EWOULDBLOCK) {
         uint64_t waited = (px_now_nsec() - begin) / 1000000;
-        if (waited > DYING_MSEC || (waited > LIVING_MSEC && px_space_holder_lives(root->parts[PX_SPACE_TASKS], id)))
+        if (waited > DYING_MSEC || (waited > LIVING_MSEC && px_workspace_holder_lives(root->parts[PX_SPACE_TASKS], id)))
             break;
         (void)nanosleep(&moment, NULL);
     }
     return fd;
 }
 
-bool px_space_exists(const struct px_space_root *root, const char *id)
+bool px_workspace_exists(const struct px_workspace_root *root, const char *id)
 {
     struct stat st;
-    if (px_space_check_id(id, NULL) < 0)
+    if (px_workspace_check_id(id, NULL) < 0)
         return false;
     if (fstatat(root->dir, id, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return true;
@@ -321,92 +321,92 @@ static int exists(const char *id, struct px_err *e)
     return px_fix(e, "Choose another name, or remove it first: px task cleanup %s.", id);
 }
 
-static int open_plain(struct px_space *s, enum px_space_how how, struct px_err *e)
+static int open_plain(struct px_workspace *s, enum px_space_how how, struct px_err *e)
 {
     if (how == PX_SPACE_NEW)
-        return px_space_exists(s->root, s->id) ? exists(s->id, e) : 0;
+        return px_workspace_exists(s->root, s->id) ? exists(s->id, e) : 0;
     if (how == PX_SPACE_MAKE && mkdirat(s->root->dir, s->id, 0755) < 0 && errno != EEXIST)
-        return px_space_state(s, -errno, "cannot be made", e);
+        return px_workspace_state(s, -errno, "cannot be made", e);
     int fd = (int)px_sys(SYS_openat, s->root->dir, s->id, DIRECTORY);
     if (fd == -ENOENT)
         return no_task(s->id, e);
     if (fd == -ELOOP || fd == -ENOTDIR)
-        return px_space_state(s, 0, "there is something else in its place", e);
+        return px_workspace_state(s, 0, "there is something else in its place", e);
     if (fd < 0)
-        return px_space_state(s, fd, "cannot be opened", e);
+        return px_workspace_state(s, fd, "cannot be opened", e);
     s->tree = (struct px_layers){.fds = {fd}, .count = 1};
     return 0;
 }
 
 /* A fork that was killed may not have come to the rename. */
-static void finish_freezing(const struct px_space *s)
+static void finish_freezing(const struct px_workspace *s)
 {
     const size_t n = s->stack.count;
-    px_auto_fd int layer = n == 0 ? -ENOENT : px_space_open_layer(s->root, s->stack.ids[n - 1]);
+    px_auto_fd int layer = n == 0 ? -ENOENT : px_workspace_open_layer(s->root, s->stack.ids[n - 1]);
     if (layer >= 0)
         (void)px_sys(SYS_renameat2, s->root->dir, s->id, layer, "tree", 1 /* RENAME_NOREPLACE */);
 }
 
-static int open_branch(struct px_space *s, struct px_err *e)
+static int open_branch(struct px_workspace *s, struct px_err *e)
 {
-    int r = px_space_open_stack(s->root, &s->stack, &s->tree);
+    int r = px_workspace_open_stack(s->root, &s->stack, &s->tree);
     if (r == -ENOENT) {
         finish_freezing(s);
-        r = px_space_open_stack(s->root, &s->stack, &s->tree);
+        r = px_workspace_open_stack(s->root, &s->stack, &s->tree);
     }
-    return r < 0 ? px_space_state(s, r, "one of its layers is missing", e) : 0;
+    return r < 0 ? px_workspace_state(s, r, "one of its layers is missing", e) : 0;
 }
 
-static int open_tree(struct px_space *s, enum px_space_how how, struct px_err *e)
+static int open_tree(struct px_workspace *s, enum px_space_how how, struct px_err *e)
 {
     if (!s->branch)
         return open_plain(s, how, e);
     return how == PX_SPACE_NEW ? exists(s->id, e) : open_branch(s, e);
 }
 
-int px_space_open(const struct px_space_root *root, const char *id, enum px_space_how how, struct px_space *ret,
+int px_workspace_open(const struct px_workspace_root *root, const char *id, enum px_space_how how, struct px_workspace *ret,
                   struct px_err *e)
 {
-    struct px_space s = {.root = root, .own = -EBADF};
-    if (px_space_check_id(id, e) < 0)
+    struct px_workspace s = {.root = root, .own = -EBADF};
+    if (px_workspace_check_id(id, e) < 0)
         return -1;
-    if (how == PX_SPACE_FIND && !px_space_exists(root, id))
+    if (how == PX_SPACE_FIND && !px_workspace_exists(root, id))
         return no_task(id, e);
     memcpy(s.id, id, strlen(id) + 1);
     s.own = wait_for_lock(root, id);
     if (s.own == -EWOULDBLOCK)
         return px_fail(e, PX_E_TASK_BUSY, 0, "somebody else works on '%s' now", id);
     if (s.own < 0)
-        return px_space_state(&s, s.own, "cannot be locked", e);
-    if (px_space_recover(&s, e) < 0 || px_space_read_stack(&s, e) < 0 || open_tree(&s, how, e) < 0) {
-        px_space_close(&s);
+        return px_workspace_state(&s, s.own, "cannot be locked", e);
+    if (px_workspace_recover(&s, e) < 0 || px_workspace_read_stack(&s, e) < 0 || open_tree(&s, how, e) < 0) {
+        px_workspace_close(&s);
         return -1;
     }
     *ret = s;
     return 0;
 }
 
-void px_space_close(struct px_space *space)
+void px_workspace_close(struct px_workspace *space)
 {
-    px_space_close_layers(&space->tree);
+    px_workspace_close_layers(&space->tree);
     if (space->own >= 0)        /* another thread may just have forked a box, which has a copy of the descriptor for a moment */
         (void)px_sys(SYS_flock, space->own, LOCK_UN);
     space->own = px_fd_close(space->own);
 }
 
-static void drop_own(const struct px_space *space)
+static void drop_own(const struct px_workspace *space)
 {
-    px_space_drop(space->root, space->root->parts[PX_SPACE_TASKS], space->id);
+    px_workspace_drop(space->root, space->root->parts[PX_SPACE_TASKS], space->id);
 }
 
-void px_space_forget(struct px_space *space)
+void px_workspace_forget(struct px_workspace *space)
 {
-    if (!px_space_exists(space->root, space->id))
+    if (!px_workspace_exists(space->root, space->id))
         drop_own(space);
-    px_space_close(space);
+    px_workspace_close(space);
 }
 
-int px_space_path(const struct px_space *space, size_t layer, char *out, size_t size)
+int px_workspace_path(const struct px_workspace *space, size_t layer, char *out, size_t size)
 {
     if (!space->branch)
         return px_fmt(out, size, "%s/%s", space->root->path, space->id);
@@ -416,23 +416,23 @@ int px_space_path(const struct px_space *space, size_t layer, char *out, size_t 
 
 /* ---- the end ---- */
 
-int px_space_remove(struct px_space *space, struct px_err *e)
+int px_workspace_remove(struct px_workspace *space, struct px_err *e)
 {
-    const struct px_space_root *root = space->root;
+    const struct px_workspace_root *root = space->root;
     struct stat st;
-    int r = px_space_unsettle(root, space->id);
+    int r = px_workspace_unsettle(root, space->id);
     if (r < 0)
-        return px_space_state(space, r, "cannot be removed", e);
+        return px_workspace_state(space, r, "cannot be removed", e);
     if (space->branch && unlinkat(space->own, state_name, 0) < 0)
-        return px_space_state(space, -errno, "cannot be removed", e);
+        return px_workspace_state(space, -errno, "cannot be removed", e);
     for (size_t i = 0; i < space->stack.count && space->branch; i++)
-        px_space_let_go(root, space->stack.ids[i], space->id);
+        px_workspace_let_go(root, space->stack.ids[i], space->id);
     for (size_t i = 0; i < space->origin.count && space->branch; i++)
-        px_space_let_go(root, space->origin.ids[i], space->id);
-    px_space_drop(root, root->dir, space->id);
+        px_workspace_let_go(root, space->origin.ids[i], space->id);
+    px_workspace_drop(root, root->dir, space->id);
     if (fstatat(root->dir, space->id, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        return px_space_state(space, 0, "cannot be removed", e);
+        return px_workspace_state(space, 0, "cannot be removed", e);
     drop_own(space);
-    px_space_settle(root, space->id);
+    px_workspace_settle(root, space->id);
     return 0;
 }

@@ -42,7 +42,7 @@ enum { PX_SPACE_ID_MAX = 128, PX_SPACE_LAYER_ID = 33, PX_SPACE_DEEP = 8 };
 /* The directories in .px. */
 enum px_space_part { PX_SPACE_TASKS, PX_SPACE_LAYERS, PX_SPACE_TRASH, PX_SPACE_UNSETTLED, PX_SPACE_PARTS };
 
-struct px_space_root {
+struct px_workspace_root {
     char path[PATH_MAX];    /* absolute */
     int dir, own, logs;     /* WORK_ROOT, WORK_ROOT/.px, LOGS_DIR */
     uint64_t log_bytes_max; /* where the journals are rotated */
@@ -51,7 +51,7 @@ struct px_space_root {
 };
 
 #define PX_SPACE_NO_ROOT \
-    ((struct px_space_root){.dir = -EBADF, .own = -EBADF, .logs = -EBADF, .parts = {-EBADF, -EBADF, -EBADF, -EBADF}})
+    ((struct px_workspace_root){.dir = -EBADF, .own = -EBADF, .logs = -EBADF, .parts = {-EBADF, -EBADF, -EBADF, -EBADF}})
 
 /* The layers of a branch by their names. */
 struct px_space_stack {
@@ -59,8 +59,8 @@ struct px_space_stack {
     size_t count;
 };
 
-struct px_space {
-    const struct px_space_root *root;
+struct px_workspace {
+    const struct px_workspace_root *root;
     char id[PX_SPACE_ID_MAX + 1];
     int own;                       /* .px/tasks/ID, locked */
     bool branch;
@@ -70,28 +70,28 @@ struct px_space {
 };
 
 /* Makes the directories that are missing. */
-int px_space_root_open(const char *work_root, const char *logs_dir, uint64_t log_bytes_max, struct px_space_root *ret,
+int px_workspace_root_open(const char *work_root, const char *logs_dir, uint64_t log_bytes_max, struct px_workspace_root *ret,
                        struct px_err *e);
-void px_space_root_done(struct px_space_root *root);
+void px_workspace_root_done(struct px_workspace_root *root);
 
-int px_space_check_id(const char *id, struct px_err *e);
+int px_workspace_check_id(const char *id, struct px_err *e);
 /* Locks it and finishes what a killed process has begun. */
 enum px_space_how {
     PX_SPACE_FIND,
     PX_SPACE_MAKE, /* one that is not there is made, empty */
     PX_SPACE_NEW,  /* there must be none; only its name is taken, and it has no tree */
 };
-int px_space_open(const struct px_space_root *root, const char *id, enum px_space_how how, struct px_space *ret,
+int px_workspace_open(const struct px_workspace_root *root, const char *id, enum px_space_how how, struct px_workspace *ret,
                   struct px_err *e);
-void px_space_close(struct px_space *space);
+void px_workspace_close(struct px_workspace *space);
 /* Closes it, and leaves nothing of a name behind that has no workspace after all. */
-void px_space_forget(struct px_space *space);
+void px_workspace_forget(struct px_workspace *space);
 /* Takes away what killed processes have left of forks, removals and merged layers; costs nothing if they left nothing. */
-void px_space_sweep(const struct px_space_root *root);
+void px_workspace_sweep(const struct px_workspace_root *root);
 /* Unlike open it says nothing if there is none. */
-bool px_space_exists(const struct px_space_root *root, const char *id);
+bool px_workspace_exists(const struct px_workspace_root *root, const char *id);
 /* The path of a layer's tree, or of a plain workspace. */
-int px_space_path(const struct px_space *space, size_t layer, char *out, size_t size);
+int px_workspace_path(const struct px_workspace *space, size_t layer, char *out, size_t size);
 
 /* What goes into the journal with a change, for exactly one line of it: `key` stands in `line`. */
 struct px_space_note {
@@ -100,46 +100,46 @@ struct px_space_note {
 
 /* The changes become the workspace's; their lower tree is the workspace (or the same in all that they change). since: nothing of
  * a plain one may have been changed later; NULL: that is not asked. */
-int px_space_commit(struct px_space *space, const struct px_changes *changes, const struct timespec *since,
+int px_workspace_commit(struct px_workspace *space, const struct px_changes *changes, const struct timespec *since,
                     const struct px_space_note *note, struct px_err *e);
-int px_space_fork(struct px_space *from, const char *to, struct px_err *e);
+int px_workspace_fork(struct px_workspace *from, const char *to, struct px_err *e);
 /* A branch becomes plain: `copy` in its own directory, with all its files, is its tree from then on. */
-int px_space_checkout(struct px_space *space, const char *copy, struct px_err *e);
+int px_workspace_checkout(struct px_workspace *space, const char *copy, struct px_err *e);
 /* Removes it with all that nobody else needs. */
-int px_space_remove(struct px_space *space, struct px_err *e);
+int px_workspace_remove(struct px_workspace *space, struct px_err *e);
 
 /* What `to` has done to `from`, as changes whose lower tree is `from`; 0 or -errno. ids may be NULL: then nothing is shared. */
 struct px_space_view {
     const struct px_layers *tree;
     const struct px_space_stack *ids;
 };
-int px_space_compare(const struct px_space_view *from, const struct px_space_view *to, struct px_changes *ret);
+int px_workspace_compare(const struct px_space_view *from, const struct px_space_view *to, struct px_changes *ret);
 /* An error that names what in `other` is neither as it was before the changes nor as they make it. */
-int px_space_conflicts(const struct px_changes *changes, const struct px_layers *other, struct px_err *e);
+int px_workspace_conflicts(const struct px_changes *changes, const struct px_layers *other, struct px_err *e);
 /* Opens the layers of a stack. */
-int px_space_open_stack(const struct px_space_root *root, const struct px_space_stack *stack, struct px_layers *ret);
-void px_space_close_layers(struct px_layers *layers);
+int px_workspace_open_stack(const struct px_workspace_root *root, const struct px_space_stack *stack, struct px_layers *ret);
+void px_workspace_close_layers(struct px_layers *layers);
 
 /* ---- between the sources of this ---- */
 
-int px_space_state(struct px_space *space, int err, const char *what, struct px_err *e); /* makes the error */
-int px_space_read_stack(struct px_space *space, struct px_err *e);
-int px_space_stack_text(const struct px_space_stack *stack, const struct px_space_stack *origin, struct px_buf *out);
-int px_space_new_id(char out[PX_SPACE_LAYER_ID]);
-bool px_space_is_layer(const char *id); /* 32 digits: the only names that layers have */
+int px_workspace_state(struct px_workspace *space, int err, const char *what, struct px_err *e); /* makes the error */
+int px_workspace_read_stack(struct px_workspace *space, struct px_err *e);
+int px_workspace_stack_text(const struct px_space_stack *stack, const struct px_space_stack *origin, struct px_buf *out);
+int px_workspace_new_id(char out[PX_SPACE_LAYER_ID]);
+bool px_workspace_is_layer(const char *id); /* 32 digits: the only names that layers have */
 /* .px/layers/LAYER, or -errno. */
-int px_space_open_layer(const struct px_space_root *root, const char *layer);
+int px_workspace_open_layer(const struct px_workspace_root *root, const char *layer);
 /* The text that shows that px has written a record for this workspace. */
-void px_space_sign(const struct px_space *space, const void *record, size_t len, char ret[PX_MAC_HEX]);
-int px_space_use(const struct px_space_root *root, const char *layer, const char *id);
-void px_space_let_go(const struct px_space_root *root, const char *layer, const char *id);
-bool px_space_has_layer(const struct px_space_stack *stack, const char *layer);
+void px_workspace_sign(const struct px_workspace *space, const void *record, size_t len, char ret[PX_MAC_HEX]);
+int px_workspace_use(const struct px_workspace_root *root, const char *layer, const char *id);
+void px_workspace_let_go(const struct px_workspace_root *root, const char *layer, const char *id);
+bool px_workspace_has_layer(const struct px_space_stack *stack, const char *layer);
 /* The descriptor of its own directory, or -errno. */
-int px_space_lock(const struct px_space_root *root, const char *id);
-/* Before layers are taken or left, or a name is, and after: what lies between can be finished by px_space_sweep. */
-int px_space_unsettle(const struct px_space_root *root, const char *id);
-void px_space_settle(const struct px_space_root *root, const char *id);
-void px_space_drop(const struct px_space_root *root, int dir, const char *name); /* by way of the trash */
-int px_space_recover(struct px_space *space, struct px_err *e);
+int px_workspace_lock(const struct px_workspace_root *root, const char *id);
+/* Before layers are taken or left, or a name is, and after: what lies between can be finished by px_workspace_sweep. */
+int px_workspace_unsettle(const struct px_workspace_root *root, const char *id);
+void px_workspace_settle(const struct px_workspace_root *root, const char *id);
+void px_workspace_drop(const struct px_workspace_root *root, int dir, const char *name); /* by way of the trash */
+int px_workspace_recover(struct px_workspace *space, struct px_err *e);
 /* The rest of a checkout that was killed once the directory was in its place. */
-void px_space_finish_checkout(struct px_space *space);
+void px_workspace_finish_checkout(struct px_workspace *space);

@@ -232,7 +232,7 @@ static void remove_files(struct px_fixtures *f)
         if (px_fmt(path, sizeof path, "%s/inside-%s", shared[i], f->mark) >= 0)       /* of a box that could */
             (void)unlink(path);
     }
-    if (*f->top && f->top_fd >= 0 && px_tree_empty(f->top_fd) == 0)
+    if (*f->top && f->top_fd >= 0 && px_kernel_tree_empty(f->top_fd) == 0)
         (void)rmdir(f->top);
     *f->top = *f->mark = '\0';
 }
@@ -349,7 +349,7 @@ void px_fixtures_drop(struct px_fixtures *f, const char *path)
 {
     const char *name = strrchr(path, '/') + 1;
     px_auto_fd int dir = openat(f->top_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir >= 0 && px_tree_empty(dir) == 0)
+    if (dir >= 0 && px_kernel_tree_empty(dir) == 0)
         (void)unlinkat(f->top_fd, name, AT_REMOVEDIR);
 }
 

@@ -54,7 +54,7 @@ static void put_words(uint64_t mechanisms, const char *options, struct px_buf *o
     const char *between = "without ";
     for (int w = 0; w < PX_WITHOUT_COUNT; w++)
         if (mechanisms >> w & 1) {
-            px_buf_printf(out, "%s%s", between, px_without_word((enum px_without)w));
+            px_buf_printf(out, "%s%s", between, px_policy_without_word((enum px_without)w));
             between = ", ";
         }
     if (options && *options)
@@ -93,7 +93,7 @@ static void compose_self_test(struct px_verify_run *run, struct px_check *check,
         run->noticed |= holds ? t[i].kept : 0;
         for (int w = 0; holds && w < PX_WITHOUT_COUNT; w++)
             if (t[i].kept >> w & 1)
-                px_buf_printf(&text, "; %s alone holds it", px_without_word((enum px_without)w));
+                px_buf_printf(&text, "; %s alone holds it", px_policy_without_word((enum px_without)w));
     }
     check->proof = copy_text(&text);
 }
@@ -153,7 +153,7 @@ static void add_mechanisms(struct px_verify_run *run)
     };
     for (int w = 0; run->ask->self_test && !run->ask->only && w < PX_WITHOUT_COUNT; w++) {
         struct px_check *check = &run->checks[run->report->count++];
-        *check = (struct px_check){.name = names[w], .category = "security", .held_by = px_without_word((enum px_without)w)};
+        *check = (struct px_check){.name = names[w], .category = "security", .held_by = px_policy_without_word((enum px_without)w)};
         bool seen = run->noticed >> w & 1, tried = run->tried >> w & 1;
         check->result = seen ? PX_CHECK_PASSED : tried && !run->stopped ? PX_CHECK_FAILED : PX_CHECK_SKIPPED;
         if (seen)

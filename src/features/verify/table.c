@@ -60,7 +60,7 @@ uint64_t px_verify_mechanisms(const char *held_by)
 {
     uint64_t bits = 0;
     for (int w = 0; w < PX_WITHOUT_COUNT; w++)
-        if (px_verify_has(held_by, px_without_word((enum px_without)w)))
+        if (px_verify_has(held_by, px_policy_without_word((enum px_without)w)))
             bits |= 1ull << w;
     return bits;
 }

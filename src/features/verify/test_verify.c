@@ -30,7 +30,7 @@ static const char *const always[] = {"root",    "streams",    "mounts", "ids", "
 static bool is_layer(const char *word)
 {
     for (int w = 0; w < PX_WITHOUT_COUNT; w++)
-        if (strcmp(px_without_word((enum px_without)w), word) == 0)
+        if (strcmp(px_policy_without_word((enum px_without)w), word) == 0)
             return true;
     for (size_t i = 0; i < PX_COUNT_OF(always); i++)
         if (strcmp(always[i], word) == 0)
@@ -98,7 +98,7 @@ TEST(every_row_can_be_broken_and_every_mechanism_is_seen)
     }
     for (int w = 0; w < PX_WITHOUT_COUNT; w++)
         if (!(seen >> w & 1))
-            FAIL("no check looks at %s", px_without_word((enum px_without)w));
+            FAIL("no check looks at %s", px_policy_without_word((enum px_without)w));
 }
 
 TEST(every_shell_check_has_an_act)

@@ -25,15 +25,15 @@ struct place {
     bool known, moved;
 };
 
-static bool is_cd(const struct px_line_command *c)
+static bool is_cd(const struct px_shell_line_command *c)
 {
     return c->count && !c->words[0].open && strcmp(c->words[0].text, "cd") == 0;
 }
 
-static bool enter(struct place *p, const struct px_line_command *c)
+static bool enter(struct place *p, const struct px_shell_line_command *c)
 {
     static const char top[] = "/workspace";
-    if (c->count != 2 || c->words[1].open || px_resolve_goes_up(c->words[1].text))
+    if (c->count != 2 || c->words[1].open || px_files_resolve_goes_up(c->words[1].text))
         return false;
     const char *to = c->words[1].text;
     bool absolute = px_starts_with(to, top) && (to[sizeof top - 1] == '\0' || to[sizeof top - 1] == '/');
@@ -47,7 +47,7 @@ static bool enter(struct place *p, const struct px_line_command *c)
 }
 
 /* cd that surely happens before what follows: `cd A && B`, not `cd A; B` nor `X || cd A && B`, and in no pipe. */
-static void follow(struct place *p, const struct px_line_command *c, const struct px_line_command *before, unsigned flags)
+static void follow(struct place *p, const struct px_shell_line_command *c, const struct px_shell_line_command *before, unsigned flags)
 {
     bool certain = c->join == PX_LINE_AND && !(before && (before->join == PX_LINE_OR || before->join == PX_LINE_PIPE));
     if (is_cd(c)) {
@@ -68,10 +68,10 @@ struct judge {
     char why[160];              /* of what is blocked */
 };
 
-static enum px_approval judge_line(struct judge *j, const struct px_line *line, struct place *place, struct px_buf *out);
+static enum px_approval judge_line(struct judge *j, const struct px_shell_line *line, struct place *place, struct px_buf *out);
 
 /* sh -c LINE: also bash -lc, as models write it. */
-static const char *line_within(const struct px_line_command *c, unsigned flags)
+static const char *line_within(const struct px_shell_line_command *c, unsigned flags)
 {
     bool fits = flags & PX_RULES_SHELL && c->count == 3 && !c->words[1].open && !c->words[2].open;
     return fits && (strcmp(c->words[1].text, "-c") == 0 || strcmp(c->words[1].text, "-lc") == 0) ? c->words[2].text : NULL;
@@ -80,8 +80,8 @@ static const char *line_within(const struct px_line_command *c, unsigned flags)
 /* What a shell is told to run, judged instead of the shell, and printed in its place. */
 static enum px_approval judge_within(struct judge *j, const char *text, const struct place *place, struct px_buf *out)
 {
-    struct px_line *line = NULL;
-    if (!text || j->depth == NESTED_MAX || px_line_parse(text, &line))
+    struct px_shell_line *line = NULL;
+    if (!text || j->depth == NESTED_MAX || px_shell_line_parse(text, &line))
         return PX_BLOCKED;
     struct place inner = *place;
     j->depth++;
@@ -89,7 +89,7 @@ static enum px_approval judge_within(struct judge *j, const char *text, const st
     enum px_approval found = line->opaque || line->count == 0 ? PX_BLOCKED : judge_line(j, line, &inner, out);
     (void)px_buf_puts(out, " )");
     j->depth--;
-    px_line_free(line);
+    px_shell_line_free(line);
     return found;
 }
 
@@ -100,7 +100,7 @@ static void blame(struct judge *j, const char *before, const char *name, const c
         (void)px_fmt(j->why, sizeof j->why, "%s'%.60s'%s", before, name, after);
 }
 
-static enum px_approval judge_command(struct judge *j, const struct px_line_command *c, const struct place *place, struct px_buf *out)
+static enum px_approval judge_command(struct judge *j, const struct px_shell_line_command *c, const struct place *place, struct px_buf *out)
 {
     px_auto_buf struct px_buf text = PX_BUF(PLAN_MAX);
     const char *cwd = place->known ? place->cwd : NULL;
@@ -110,11 +110,11 @@ static enum px_approval judge_command(struct judge *j, const struct px_line_comm
     enum px_approval within = found == PX_PRE_APPROVED ? PX_BLOCKED : judge_within(j, line_within(c, flags), place, &text);
     if (within > found) {
         found = within;
-        px_line_print_redirects(c, &text);
+        px_shell_line_print_redirects(c, &text);
     } else {
         px_buf_done(&text);
         text = PX_BUF(PLAN_MAX);
-        px_line_print(c, &text);
+        px_shell_line_print(c, &text);
     }
     (void)px_buf_puts(out, text.err < 0 ? "" : px_buf_text(&text));
     out->err = text.err < 0 ? text.err : out->err;
@@ -131,13 +131,13 @@ static enum px_approval judge_command(struct judge *j, const struct px_line_comm
     return found;
 }
 
-static enum px_approval judge_line(struct judge *j, const struct px_line *line, struct place *place, struct px_buf *out)
+static enum px_approval judge_line(struct judge *j, const struct px_shell_line *line, struct place *place, struct px_buf *out)
 {
     enum px_approval found = PX_PRE_APPROVED;
     for (size_t i = 0; i < line->count; i++) {
-        const struct px_line_command *c = &line->commands[i];
+        const struct px_shell_line_command *c = &line->commands[i];
         found = px_rules_stricter(found, judge_command(j, c, place, out));
-        px_line_print_join(c->join, out);
+        px_shell_line_print_join(c->join, out);
         follow(place, c, i ? c - 1 : NULL, px_rules_flags(c));
     }
     return found;
@@ -146,9 +146,9 @@ static enum px_approval judge_line(struct judge *j, const struct px_line *line, 
 /* ---- what is run ---- */
 
 /* The words themselves if they are all there is to it, else a shell with the text that was printed from them. */
-static bool is_plain(const struct px_line *line, const char *plan)
+static bool is_plain(const struct px_shell_line *line, const char *plan)
 {
-    const struct px_line_command *c = &line->commands[0];
+    const struct px_shell_line_command *c = &line->commands[0];
     if (line->count != 1 || c->redirects_count || c->count == 0 || px_rules_flags(c) & PX_RULES_BUILTIN || *plan != '\'')
         return false;
     for (size_t i = 0; i < c->count; i++)
@@ -168,7 +168,7 @@ static char **copy_words(const char *const *words, size_t count)
     return copy;
 }
 
-static char **words_of(const struct px_line *line, const char *plan)
+static char **words_of(const struct px_shell_line *line, const char *plan)
 {
     const char *const shell[] = {"/bin/sh", "-c", plan}, *words[PX_LINE_WORDS];
     if (!is_plain(line, plan))
@@ -192,7 +192,7 @@ static enum px_approval blocked(const char *why, struct px_err *e)
     return PX_BLOCKED;
 }
 
-static enum px_approval judge_opaque(const struct px_worker *w, const struct px_line *line, const char *text, char ***ret_argv,
+static enum px_approval judge_opaque(const struct px_worker *w, const struct px_shell_line *line, const char *text, char ***ret_argv,
                                      struct px_err *e)
 {
     char why[160];
@@ -203,7 +203,7 @@ static enum px_approval judge_opaque(const struct px_worker *w, const struct px_
     return found == PX_BLOCKED ? blocked(why, e) : found;
 }
 
-static enum px_approval judge_parts(const struct px_worker *w, const struct px_line *line, char ***ret_argv, struct px_err *e)
+static enum px_approval judge_parts(const struct px_worker *w, const struct px_shell_line *line, char ***ret_argv, struct px_err *e)
 {
     px_auto_buf struct px_buf plan = PX_BUF(PLAN_MAX);
     struct judge j = {.w = w};
@@ -217,15 +217,15 @@ static enum px_approval judge_parts(const struct px_worker *w, const struct px_l
 
 enum px_approval px_worker_judge(const struct px_worker *w, const char *command, char ***ret_argv, struct px_err *e)
 {
-    struct px_line *line = NULL;
+    struct px_shell_line *line = NULL;
     enum px_approval tool = px_worker_tool(w, "shell", e);
-    const char *why = tool == PX_BLOCKED ? NULL : px_line_parse(command, &line);
+    const char *why = tool == PX_BLOCKED ? NULL : px_shell_line_parse(command, &line);
     if (tool == PX_BLOCKED || why)
         return why ? blocked(why, e) : PX_BLOCKED;
     enum px_approval found = line->opaque       ? judge_opaque(w, line, command, ret_argv, e)
                              : line->count == 0 ? blocked("is empty", e)
                                                 : judge_parts(w, line, ret_argv, e);
-    px_line_free(line);
+    px_shell_line_free(line);
     return px_rules_stricter(found, tool);
 }
 

@@ -220,7 +220,7 @@ static int read_sandbox(struct reader *r, const struct px_yaml *n, void *out, st
 static int read_pattern(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
 {
     struct px_rule *rule = out;
-    const char *why = px_line_split(n->text, &rule->prefix);
+    const char *why = px_shell_line_split(n->text, &rule->prefix);
     if (!why && (!rule->prefix || !rule->prefix[0]))
         why = "must have a word";
     return why ? wrong(r, n, why, e) : 0;

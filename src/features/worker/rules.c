@@ -54,8 +54,8 @@ static bool lies_in(const struct px_worker *w, const struct px_yaml *roots, cons
             return false;
         argument = joined;
     }
-    if (px_resolve_goes_up(argument) || !px_files_can_read(w->files, argument) ||
-        px_resolve_split(w->files, argument, &place) < 0)
+    if (px_files_resolve_goes_up(argument) || !px_files_can_read(w->files, argument) ||
+        px_files_resolve_split(w->files, argument, &place) < 0)
         return false;
     for (const struct px_yaml *root = roots->first; root; root = root->next)
         if (strcmp(place.root->name, root->text) == 0)
@@ -135,7 +135,7 @@ static bool is_exec(const char *text, bool open)
 }
 
 /* Whether the condition holds; also by a pattern, for there may be a file of that name. */
-static bool wraps(const struct px_line_command *c, unsigned flags)
+static bool wraps(const struct px_shell_line_command *c, unsigned flags)
 {
     if (flags & IF_OPTION)
         return c->count > 1 && (c->words[1].open || c->words[1].text[0] == '-');
@@ -146,7 +146,7 @@ static bool wraps(const struct px_line_command *c, unsigned flags)
 }
 
 /* By the last part of its name: /bin/sh is sh. */
-unsigned px_rules_flags(const struct px_line_command *c)
+unsigned px_rules_flags(const struct px_shell_line_command *c)
 {
     if (c->count == 0)
         return FREE;
@@ -162,7 +162,7 @@ unsigned px_rules_flags(const struct px_line_command *c)
 /* A rule may fit, or, if the shell makes the words of a pattern, one cannot know. */
 enum fit { NO, MAYBE, YES };
 
-static enum fit fits_words(const struct px_line_command *c, char *const *prefix)
+static enum fit fits_words(const struct px_shell_line_command *c, char *const *prefix)
 {
     for (size_t i = 0; prefix[i]; i++) {
         if (i < c->count && c->words[i].open)
@@ -174,7 +174,7 @@ static enum fit fits_words(const struct px_line_command *c, char *const *prefix)
 }
 
 /* cwd: where the command runs, below the worker's roots, or NULL if that is not known. */
-static enum fit fits_paths(const struct px_worker *w, const struct px_rule *rule, const struct px_line_command *c, const char *cwd)
+static enum fit fits_paths(const struct px_worker *w, const struct px_rule *rule, const struct px_shell_line_command *c, const char *cwd)
 {
     size_t i = 0;
     enum fit fit = YES;
@@ -194,14 +194,14 @@ static enum fit fits_paths(const struct px_worker *w, const struct px_rule *rule
         options = options && strcmp(text, "--") != 0;
     }
     for (i = 0; i < c->redirects_count; i++) {
-        const struct px_line_redirect *r = &c->redirects[i];
+        const struct px_shell_line_redirect *r = &c->redirects[i];
         if (r->way != PX_LINE_SAME && !is_sink(r->target.text) && (r->target.open || !lies_in(w, rule->paths, cwd, r->target.text)))
             return NO;
     }
     return fit;
 }
 
-static enum fit fits(const struct px_worker *w, const struct px_rule *rule, const struct px_line_command *c, const char *cwd)
+static enum fit fits(const struct px_worker *w, const struct px_rule *rule, const struct px_shell_line_command *c, const char *cwd)
 {
     enum fit words = fits_words(c, rule->prefix);
     enum fit paths = words != NO && rule->paths ? fits_paths(w, rule, c, cwd) : YES;
@@ -241,7 +241,7 @@ static bool names_program(const struct px_rule *rule, unsigned flags)
 }
 
 /* By the rules. Those that only may fit count as well: the strictest of them and of what surely fits. */
-enum px_approval px_rules_command(const struct px_worker *w, const struct px_line_command *c, const char *cwd, unsigned flags)
+enum px_approval px_rules_command(const struct px_worker *w, const struct px_shell_line_command *c, const char *cwd, unsigned flags)
 {
     enum px_approval least = PX_PRE_APPROVED, found = w->has_default ? verdict_of(w->default_approval) : PX_BLOCKED;
     const struct px_rule *rule = NULL;
@@ -263,19 +263,19 @@ enum px_approval px_rules_command(const struct px_worker *w, const struct px_lin
 
 /* Reading or writing a file of a root as the tool for that does; a file of the box's own /tmp, or none at all. Everything else is as
  * unknown as a command can be. */
-enum px_approval px_rules_redirect(const struct px_worker *w, const struct px_line_redirect *r, const char *cwd)
+enum px_approval px_rules_redirect(const struct px_worker *w, const struct px_shell_line_redirect *r, const char *cwd)
 {
     struct px_place place;
     char path[PATH_MAX];
     const char *target = r->target.text;
     if (r->way == PX_LINE_SAME || (!r->target.open && is_sink(target)))
         return PX_PRE_APPROVED;
-    if (r->target.open || px_resolve_goes_up(target))
+    if (r->target.open || px_files_resolve_goes_up(target))
         return px_rules_unknown(w);
     if (px_starts_with(target, "/tmp/"))
         return PX_PRE_APPROVED;
     if (*target == '/' || !cwd || px_fmt(path, sizeof path, "%s%s%s", cwd, *cwd ? "/" : "", target) < 0 ||
-        px_resolve_split(w->files, path, &place) < 0)
+        px_files_resolve_split(w->files, path, &place) < 0)
         return px_rules_unknown(w);
     return px_worker_tool(w, r->way == PX_LINE_READ ? "read_file" : "write_file", NULL);
 }

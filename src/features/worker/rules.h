@@ -16,10 +16,10 @@ enum {
 };
 
 /* What the name of the command means, whatever the rules say. */
-unsigned px_rules_flags(const struct px_line_command *command);
+unsigned px_rules_flags(const struct px_shell_line_command *command);
 enum px_approval px_rules_stricter(enum px_approval a, enum px_approval b);
 /* Of a command that nothing is known of: the strictest that any command can get. */
 enum px_approval px_rules_unknown(const struct px_worker *worker);
 /* cwd: where it runs, below the worker's roots; NULL: not known. */
-enum px_approval px_rules_command(const struct px_worker *worker, const struct px_line_command *command, const char *cwd, unsigned flags);
-enum px_approval px_rules_redirect(const struct px_worker *worker, const struct px_line_redirect *redirect, const char *cwd);
+enum px_approval px_rules_command(const struct px_worker *worker, const struct px_shell_line_command *command, const char *cwd, unsigned flags);
+enum px_approval px_rules_redirect(const struct px_worker *worker, const struct px_shell_line_redirect *redirect, const char *cwd);

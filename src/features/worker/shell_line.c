@@ -12,7 +12,7 @@ static const char memory[] = "is too long";
 struct parser {
     const char *at;
     bool plain;                 /* quotes and backslashes alone mean something */
-    struct px_line *line;
+    struct px_shell_line *line;
     const char *why;            /* what is wrong; NULL */
 };
 
@@ -178,7 +178,7 @@ static void read_word(struct parser *p, struct word *w)
     }
 }
 
-static void finish_word(struct parser *p, struct word *w, struct px_line_word *ret)
+static void finish_word(struct parser *p, struct word *w, struct px_shell_line_word *ret)
 {
     if (w->quoting)
         (void)px_buf_putc(&w->sh, '\'');
@@ -193,7 +193,7 @@ static void finish_word(struct parser *p, struct word *w, struct px_line_word *r
 }
 
 /* Its text without quotes before `ret_bare`. */
-static void take_word(struct parser *p, struct px_line_word *ret, size_t *ret_bare)
+static void take_word(struct parser *p, struct px_shell_line_word *ret, size_t *ret_bare)
 {
     struct word w = {.text = PX_BUF(PX_LINE_BYTES), .sh = PX_BUF(4 * PX_LINE_BYTES)};
     read_word(p, &w);
@@ -225,15 +225,15 @@ static bool is_reserved(const char *text, size_t bare)
     return false;
 }
 
-static void add_word(struct parser *p, struct px_line_command *command)
+static void add_word(struct parser *p, struct px_shell_line_command *command)
 {
-    struct px_line *l = p->line;
+    struct px_shell_line *l = p->line;
     size_t bare = 0;
     if (l->words_count == PX_LINE_WORDS) {
         p->why = "has too many words";
         return;
     }
-    struct px_line_word *word = &l->words[l->words_count++];
+    struct px_shell_line_word *word = &l->words[l->words_count++];
     take_word(p, word, &bare);
     if (p->why || l->opaque)
         return;
@@ -246,7 +246,7 @@ static void add_word(struct parser *p, struct px_line_command *command)
 }
 
 /* Behind < or >: the rest of the operator. */
-static void take_way(struct parser *p, struct px_line_redirect *r)
+static void take_way(struct parser *p, struct px_shell_line_redirect *r)
 {
     static const char *const beyond[] = {"<<", "<>", "<(", ">(", NULL};
     for (const char *const *op = beyond; *op; op++)
@@ -281,15 +281,15 @@ static bool begins_redirect(struct parser *p)
     return true;
 }
 
-static void add_redirect(struct parser *p, struct px_line_command *command)
+static void add_redirect(struct parser *p, struct px_shell_line_command *command)
 {
-    struct px_line *l = p->line;
+    struct px_shell_line *l = p->line;
     size_t bare = 0;
     if (l->redirects_count == PX_LINE_REDIRECTS) {
         p->why = "has too many redirections";
         return;
     }
-    struct px_line_redirect *r = &l->redirects[l->redirects_count++];
+    struct px_shell_line_redirect *r = &l->redirects[l->redirects_count++];
     if (!command->redirects_count++)
         command->redirects = r;
     r->both = *p->at == '&';
@@ -320,7 +320,7 @@ static void skip_blanks(struct parser *p, const char *blanks)
     }
 }
 
-static void take_command(struct parser *p, struct px_line_command *command)
+static void take_command(struct parser *p, struct px_shell_line_command *command)
 {
     for (skip_blanks(p, " \t\r"); !p->why && !p->line->opaque; skip_blanks(p, " \t\r")) {
         if (*p->at == '(' || *p->at == ')')
@@ -352,12 +352,12 @@ static enum px_line_join take_join(struct parser *p)
 /* One command and what stands behind it. */
 static void take_part(struct parser *p)
 {
-    struct px_line *l = p->line;
+    struct px_shell_line *l = p->line;
     if (l->count == PX_LINE_COMMANDS) {
         p->why = "has too many commands";
         return;
     }
-    struct px_line_command *command = &l->commands[l->count++];
+    struct px_shell_line_command *command = &l->commands[l->count++];
     take_command(p, command);
     if (p->why || l->opaque)
         return;
@@ -373,7 +373,7 @@ static void take_part(struct parser *p)
         p->why = "has an operator without a command";
 }
 
-const char *px_line_parse(const char *text, struct px_line **ret_line)
+const char *px_shell_line_parse(const char *text, struct px_shell_line **ret_line)
 {
     struct parser p = {.at = text, .line = calloc(1, sizeof *p.line)};
     if (!p.line)
@@ -385,13 +385,13 @@ const char *px_line_parse(const char *text, struct px_line **ret_line)
     while (!p.why && !p.line->opaque && *p.at)
         take_part(&p);
     if (p.why)
-        px_line_free(p.line);
+        px_shell_line_free(p.line);
     else
         *ret_line = p.line;
     return p.why;
 }
 
-void px_line_free(struct px_line *line)
+void px_shell_line_free(struct px_shell_line *line)
 {
     for (size_t i = 0; line && i < line->words_count; i++) {
         free(line->words[i].text);
@@ -404,14 +404,14 @@ void px_line_free(struct px_line *line)
     free(line);
 }
 
-const char *px_line_split(const char *text, char ***ret_words)
+const char *px_shell_line_split(const char *text, char ***ret_words)
 {
     struct parser p = {.at = text, .plain = true};
     char **words = calloc(PX_LINE_WORDS + 1, sizeof *words);
     if (!words)
         return memory;
     for (size_t n = 0; !p.why && *(p.at += strspn(p.at, " \t\r\n"));) {
-        struct px_line_word word = {0};
+        struct px_shell_line_word word = {0};
         size_t bare;
         if (n == PX_LINE_WORDS) {
             p.why = "has too many words";
@@ -430,12 +430,12 @@ const char *px_line_split(const char *text, char ***ret_words)
 
 /* ---- as text ---- */
 
-void px_line_print_redirects(const struct px_line_command *command, struct px_buf *out)
+void px_shell_line_print_redirects(const struct px_shell_line_command *command, struct px_buf *out)
 {
     static const char *const ops[] = {
         [PX_LINE_READ] = "<", [PX_LINE_WRITE] = ">", [PX_LINE_APPEND] = ">>", [PX_LINE_SAME] = ">&"};
     for (size_t i = 0; i < command->redirects_count; i++) {
-        const struct px_line_redirect *r = &command->redirects[i];
+        const struct px_shell_line_redirect *r = &command->redirects[i];
         px_buf_printf(out, " %c%s", r->fd, ops[r->way]);
         if (r->way == PX_LINE_SAME)
             (void)px_buf_putc(out, r->from);
@@ -446,17 +446,17 @@ void px_line_print_redirects(const struct px_line_command *command, struct px_bu
     }
 }
 
-void px_line_print(const struct px_line_command *command, struct px_buf *out)
+void px_shell_line_print(const struct px_shell_line_command *command, struct px_buf *out)
 {
     for (size_t i = 0; i < command->count; i++) {
         if (i)
             (void)px_buf_putc(out, ' ');
         (void)px_buf_puts(out, command->words[i].sh);
     }
-    px_line_print_redirects(command, out);
+    px_shell_line_print_redirects(command, out);
 }
 
-void px_line_print_join(enum px_line_join join, struct px_buf *out)
+void px_shell_line_print_join(enum px_line_join join, struct px_buf *out)
 {
     static const char *const texts[] = {
         [PX_LINE_END] = "", [PX_LINE_PIPE] = " | ", [PX_LINE_AND] = " && ", [PX_LINE_OR] = " || ", [PX_LINE_THEN] = "; "};

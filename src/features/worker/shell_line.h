@@ -16,7 +16,7 @@ enum { PX_LINE_BYTES = 96 << 10, PX_LINE_WORDS = 1024, PX_LINE_COMMANDS = 128, P
 /* What stands behind a command. */
 enum px_line_join { PX_LINE_END, PX_LINE_PIPE, PX_LINE_AND, PX_LINE_OR, PX_LINE_THEN };
 
-struct px_line_word {
+struct px_shell_line_word {
     char *text;                 /* without its quotes */
     char *sh;                   /* the same for a shell: all of it in quotes but for what is open */
     bool open;                  /* has a pattern or begins with ~: the shell makes other words of it */
@@ -24,38 +24,38 @@ struct px_line_word {
 
 enum px_line_way { PX_LINE_READ, PX_LINE_WRITE, PX_LINE_APPEND, PX_LINE_SAME };
 
-struct px_line_redirect {
+struct px_shell_line_redirect {
     enum px_line_way way;
     char fd, from;              /* digits; `from` of PX_LINE_SAME, which has no target */
     bool both;                  /* standard error goes the same way: &> */
-    struct px_line_word target;
+    struct px_shell_line_word target;
 };
 
-struct px_line_command {
-    struct px_line_word *words; /* none: redirections alone */
+struct px_shell_line_command {
+    struct px_shell_line_word *words; /* none: redirections alone */
     size_t count;
-    struct px_line_redirect *redirects;
+    struct px_shell_line_redirect *redirects;
     size_t redirects_count;
     enum px_line_join join;
 };
 
-struct px_line {
-    struct px_line_command commands[PX_LINE_COMMANDS];
+struct px_shell_line {
+    struct px_shell_line_command commands[PX_LINE_COMMANDS];
     size_t count;
     const char *opaque;         /* what makes more of it than the commands here, as text for a message; NULL: nothing */
-    struct px_line_word words[PX_LINE_WORDS];
+    struct px_shell_line_word words[PX_LINE_WORDS];
     size_t words_count;
-    struct px_line_redirect redirects[PX_LINE_REDIRECTS];
+    struct px_shell_line_redirect redirects[PX_LINE_REDIRECTS];
     size_t redirects_count;
 };
 
 /* NULL and a line, or why it is none. If it is opaque, only what stands before that was read. */
-const char *px_line_parse(const char *text, struct px_line **ret_line);
-void px_line_free(struct px_line *line);
+const char *px_shell_line_parse(const char *text, struct px_shell_line **ret_line);
+void px_shell_line_free(struct px_shell_line *line);
 /* Words by quotes and backslashes alone: every other character is itself. NULL and the words, or why not. */
-const char *px_line_split(const char *text, char ***ret_words);
+const char *px_shell_line_split(const char *text, char ***ret_words);
 
 /* A command, its redirections and an operator as a shell's text that means nothing else. */
-void px_line_print(const struct px_line_command *command, struct px_buf *out);
-void px_line_print_redirects(const struct px_line_command *command, struct px_buf *out);
-void px_line_print_join(enum px_line_join join, struct px_buf *out);
+void px_shell_line_print(const struct px_shell_line_command *command, struct px_buf *out);
+void px_shell_line_print_redirects(const struct px_shell_line_command *command, struct px_buf *out);
+void px_shell_line_print_join(enum px_line_join join, struct px_buf *out);

@@ -12,17 +12,17 @@
 /* The whole line as a shell would get it; "?..." if it is opaque, "!..." if it is none. */
 static char *printed(const char *text)
 {
-    struct px_line *line = NULL;
+    struct px_shell_line *line = NULL;
     px_auto_buf struct px_buf out = PX_BUF(1 << 20);
-    const char *why = px_line_parse(text, &line);
+    const char *why = px_shell_line_parse(text, &line);
     if (why || line->opaque)
         (void)px_buf_printf(&out, "%c%s", why ? '!' : '?', why ? why : line->opaque);
     for (size_t i = 0; !why && !line->opaque && i < line->count; i++) {
-        px_line_print(&line->commands[i], &out);
-        px_line_print_join(line->commands[i].join, &out);
+        px_shell_line_print(&line->commands[i], &out);
+        px_shell_line_print_join(line->commands[i].join, &out);
     }
     if (!why)
-        px_line_free(line);
+        px_shell_line_free(line);
     (void)px_buf_add(&out, "", 0);
     return px_buf_take(&out);
 }
@@ -130,12 +130,12 @@ TEST(a_line_is_bounded)
 TEST(words_of_a_rule_know_quotes_alone)
 {
     char **words = NULL;
-    ASSERT(px_line_split(" a|b 'c d' $e \\* ~ {f,g} ", &words) == NULL);
+    ASSERT(px_shell_line_split(" a|b 'c d' $e \\* ~ {f,g} ", &words) == NULL);
     static const char *const wanted[] = {"a|b", "c d", "$e", "*", "~", "{f,g}"};
     for (size_t i = 0; i < PX_COUNT_OF(wanted); i++)
         ASSERT_STR(words[i], wanted[i]);
     ASSERT(words[PX_COUNT_OF(wanted)] == NULL);
     px_words_free(words);
-    ASSERT(px_line_split("a 'b", &words) != NULL);
-    ASSERT(px_line_split("a \\", &words) != NULL);
+    ASSERT(px_shell_line_split("a 'b", &words) != NULL);
+    ASSERT(px_shell_line_split("a \\", &words) != NULL);
 }

@@ -97,7 +97,7 @@ static int read_list(const json_t *object, const char *name, bool (*good)(const 
         if (!text || !good(text))
             return refuse(e, "the image's config has a %s with an item that is not one: '%.100s'", name,
                           text ? text : "(not a text)");
-        if (px_text_add(out, text) < 0)
+        if (px_documents_text_add(out, text) < 0)
             return no_memory(e);
     }
     return 0;
@@ -122,7 +122,7 @@ static int read_labels(const json_t *labels, struct px_image_text *out, struct p
         if (!json_is_string(value) || !*key || strchr(key, '='))
             return refuse(e, "the image's label '%.100s' is not a name with a text", key);
         (void)px_buf_printf(&item, "%s=%s", key, json_string_value(value));
-        if (item.err < 0 || px_text_add(out, px_buf_text(&item)) < 0)
+        if (item.err < 0 || px_documents_text_add(out, px_buf_text(&item)) < 0)
             return no_memory(e);
     }
     if (out->count)
@@ -139,7 +139,7 @@ static int read_diff_ids(const json_t *root, size_t layer_count, struct px_oid *
         return refuse(e, "the image has %zu layers and its config speaks of %zu", layer_count, json_array_size(list));
     for (size_t i = 0; i < layer_count; i++) {
         const char *text = json_string_value(json_array_get(list, i));
-        if (!text || px_oid_parse(text, true, &diff_ids[i]) < 0)
+        if (!text || px_hash_oid_parse(text, true, &diff_ids[i]) < 0)
             return refuse(e, "the image's config has the diff id '%.100s', which is not sha256: and 64 digits",
                           text ? text : "");
     }
@@ -178,7 +178,7 @@ static int read_config(const json_t *root, size_t layer_count, struct px_oid *di
                                                              : read_settings(json_object_get(root, "config"), out, e);
 }
 
-int px_config_read(const char *text, size_t len, size_t layer_count, struct px_oid *diff_ids,
+int px_documents_config_read(const char *text, size_t len, size_t layer_count, struct px_oid *diff_ids,
                    struct px_image_config *ret_config, struct px_err *e)
 {
     px_auto(px_document) json_t *root = NULL;
@@ -186,14 +186,14 @@ int px_config_read(const char *text, size_t len, size_t layer_count, struct px_o
     if (px_document_read(text, len, "the image's config", PX_E_IMAGE, &root, e) < 0)
         return -1;
     if (read_config(root, layer_count, diff_ids, &config, e) < 0) {
-        px_config_done(&config);
+        px_documents_config_done(&config);
         return -1;
     }
     *ret_config = config;
     return 0;
 }
 
-void px_config_done(struct px_image_config *c)
+void px_documents_config_done(struct px_image_config *c)
 {
     char **texts[] = {&c->architecture, &c->os, &c->created, &c->user, &c->workdir, &c->stop_signal};
     struct px_image_text *lists[] = {&c->env, &c->entrypoint, &c->cmd, &c->labels};
@@ -202,5 +202,5 @@ void px_config_done(struct px_image_config *c)
         *texts[i] = NULL;
     }
     for (size_t i = 0; i < PX_COUNT_OF(lists); i++)
-        px_text_done(lists[i]);
+        px_documents_text_done(lists[i]);
 }

@@ -18,7 +18,7 @@ static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 
 /* ---- base64 ---- */
 
-int px_login_encode(const char *user, const char *password, char *out, size_t size)
+int px_credentials_encode(const char *user, const char *password, char *out, size_t size)
 {
     char plain[2400];
     if (px_fmt(plain, sizeof plain, "%s:%s", user, password) < 0)
@@ -64,7 +64,7 @@ static int decode(const char *text, char *out, size_t size)
     return 0;
 }
 
-int px_login_decode(const char *text, char *user, size_t user_size, char *password, size_t password_size)
+int px_credentials_decode(const char *text, char *user, size_t user_size, char *password, size_t password_size)
 {
     char plain[2400];
     int r = decode(text, plain, sizeof plain);
@@ -113,13 +113,13 @@ static int look_into(const char *path, const char *registry, char *user, size_t 
     const char *auth = find_auth(root, registry);
     if (!auth)
         return 0;
-    if (px_login_decode(auth, user, user_size, password, password_size) < 0)
+    if (px_credentials_decode(auth, user, user_size, password, password_size) < 0)
         return px_fail(e, PX_E_REGISTRY, 0, "'%s' has something for %s that is not a name and a password", path,
                        registry);
     return 1;
 }
 
-int px_login_find(const char *registry, char *user, size_t user_size, char *password, size_t password_size,
+int px_credentials_find(const char *registry, char *user, size_t user_size, char *password, size_t password_size,
                   struct px_err *e)
 {
     static const struct {
@@ -162,7 +162,7 @@ static const char *domain_of(const char *host)
     return name && dot && strchr(dot + 1, '.') ? dot + 1 : host;
 }
 
-bool px_login_shared(const struct px_fetch_place *registry, const struct px_fetch_place *realm)
+bool px_credentials_shared(const struct px_url_place *registry, const struct px_url_place *realm)
 {
     if (registry->tls && !realm->tls)
         return false;
@@ -176,7 +176,7 @@ bool px_login_shared(const struct px_fetch_place *registry, const struct px_fetc
 
 /* ---- what is made of them ---- */
 
-static int wanted(struct px_talk *s, const char *why, struct px_err *e)
+static int wanted(struct px_registry *s, const char *why, struct px_err *e)
 {
     (void)px_fail(e, PX_E_REGISTRY, 0, "the registry %s wants to know who asks for %s", s->ref->registry,
                   s->ref->repository);
@@ -184,7 +184,7 @@ static int wanted(struct px_talk *s, const char *why, struct px_err *e)
     return px_why(e, "%s", why);
 }
 
-static int use_basic(struct px_talk *s, struct px_err *e)
+static int use_basic(struct px_registry *s, struct px_err *e)
 {
     char encoded[3400];
     if (!*s->user)
@@ -194,7 +194,7 @@ static int use_basic(struct px_talk *s, struct px_err *e)
                       e);
     if (s->authorization[0])
         return wanted(s, "The credentials for it were refused.", e);
-    if (px_login_encode(s->user, s->password, encoded, sizeof encoded) < 0 ||
+    if (px_credentials_encode(s->user, s->password, encoded, sizeof encoded) < 0 ||
         px_fmt(s->authorization, sizeof s->authorization, "Authorization: Basic %s", encoded) < 0)
         return wanted(s, "The credentials for it are too long.", e);
     return 0;
@@ -212,11 +212,11 @@ static void add_query(struct px_buf *url, const char *name, const char *value)
     }
 }
 
-static int take_token(struct px_talk *s, struct px_err *e)
+static int take_token(struct px_registry *s, struct px_err *e)
 {
     px_auto(px_document) json_t *root = NULL;
     if (s->answer.status != 200 || s->answer.cut)
-        return px_talk_refused(s, s->push ? "get a token to push to" : "get a token to pull from", e);
+        return px_registry_refused(s, s->push ? "get a token to push to" : "get a token to pull from", e);
     if (px_document_read(s->answer.body, strlen(s->answer.body), "the token server's answer", PX_E_REGISTRY, &root, e) <
         0)
         return -1;
@@ -232,18 +232,18 @@ static int take_token(struct px_talk *s, struct px_err *e)
                ? wanted(s, "Its token server sent too long a token.", e) : 0;
 }
 
-static int use_token(struct px_talk *s, const struct px_challenge *c, struct px_err *e)
+static int use_token(struct px_registry *s, const struct px_challenge *c, struct px_err *e)
 {
     px_auto_buf struct px_buf url = PX_BUF(PX_FETCH_URL_MAX - 1);
     char scope[320], encoded[3400], login[3500];
     const char *headers[2] = {NULL};
-    struct px_fetch_place realm;
-    if (px_fetch_place(c->realm, &realm) < 0 || (s->place.tls && !realm.tls) || (realm.loopback && !s->place.loopback))
+    struct px_url_place realm;
+    if (px_url_place(c->realm, &realm) < 0 || (s->place.tls && !realm.tls) || (realm.loopback && !s->place.loopback))
         return wanted(
             s, "It names a token server that px does not go to: only https is used, and http for this machine itself.",
             e);
-    if (*s->user && px_login_shared(&s->place, &realm) &&
-        px_login_encode(s->user, s->password, encoded, sizeof encoded) == 0 &&
+    if (*s->user && px_credentials_shared(&s->place, &realm) &&
+        px_credentials_encode(s->user, s->password, encoded, sizeof encoded) == 0 &&
         px_fmt(login, sizeof login, "Authorization: Basic %s", encoded) >= 0)
         headers[0] = login;
     (void)px_fmt(scope, sizeof scope, "repository:%s:%s", s->ref->repository, s->push ? "pull,push" : "pull");
@@ -263,7 +263,7 @@ static int use_token(struct px_talk *s, const struct px_challenge *c, struct px_
     return px_fetch(s->fetch, &request, &s->answer, e) < 0 ? -1 : take_token(s, e);
 }
 
-int px_talk_authenticate(struct px_talk *s, struct px_err *e)
+int px_registry_authenticate(struct px_registry *s, struct px_err *e)
 {
     struct px_challenge c;
     if (px_challenge_parse(s->answer.challenge, &c) < 0 || c.kind == PX_CHALLENGE_NONE)

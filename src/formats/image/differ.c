@@ -23,7 +23,7 @@ static json_t *list_in(struct px_store *store, const struct px_layer *layer, int
     uint64_t size = 0;
     if (px_blob_open(store, &layer->digest, &blob, &size, e) < 0 ||
         px_layer_unpack(blob, size, dir, false, NULL, (struct px_progress_to){0}, &done, e) < 0 ||
-        px_tree_list(dir, &text, &listing, e) < 0)
+        px_listing_tree(dir, &text, &listing, e) < 0)
         return NULL;
     return json_loadb(px_buf_text(&text), text.len, 0, NULL);
 }
@@ -73,7 +73,7 @@ static void differ_elsewhere(const struct px_image *before, const struct px_imag
 {
     char why[sizeof e->why];
     size_t i = 0;
-    while (i < before->layer_count && i < found->layer_count && px_oid_equal(&before->layers[i].digest, &found->layers[i].digest))
+    while (i < before->layer_count && i < found->layer_count && px_hash_oid_equal(&before->layers[i].digest, &found->layers[i].digest))
         i++;
     bool more = before->layer_count != found->layer_count;
     bool packed = i < before->layer_count && i < found->layer_count;
@@ -93,7 +93,7 @@ int px_differ_images(struct px_store *store, const struct px_oid *expected, cons
     if (px_image_load(store, expected, before, &ignored) < 0)
         return px_why(e, "The one before is not whole any more: %s", ignored.what);
     size_t i = 0, count = before->layer_count < found->layer_count ? before->layer_count : found->layer_count;
-    while (i < count && px_oid_equal(&before->layers[i].diff_id, &found->layers[i].diff_id))
+    while (i < count && px_hash_oid_equal(&before->layers[i].diff_id, &found->layers[i].diff_id))
         i++;
     if (i < count)
         (void)px_differ(store, found->comments[i] ? found->comments[i] : "", &before->layers[i], &found->layers[i], e);

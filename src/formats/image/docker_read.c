@@ -71,7 +71,7 @@ static const struct px_oid *digest_in(const char *path, struct px_oid *oid)
     if (px_fmt(name, sizeof name, "%s", slash ? slash + 1 : path) < 0)
         return NULL;
     name[strcspn(name, ".")] = '\0';
-    return px_oid_parse(name, false, oid) == 0 ? oid : NULL;
+    return px_hash_oid_parse(name, false, oid) == 0 ? oid : NULL;
 }
 
 static int take_config(struct px_store *store, int dir, const char *path, struct px_image *image, struct px_err *e)
@@ -84,7 +84,7 @@ static int take_config(struct px_store *store, int dir, const char *path, struct
         return -1;
     if (image->config_size > PX_IMAGE_JSON_MAX)
         return px_fail(e, PX_E_IMAGE, 0, "the image's config is larger than %d bytes", PX_IMAGE_JSON_MAX);
-    return px_outside_take(store, fd, image->config_size, "config", digest_in(path, &expect), &image->config_digest, e);
+    return px_image_layout_take(store, fd, image->config_size, "config", digest_in(path, &expect), &image->config_digest, e);
 }
 
 /* By the first bytes, as docker itself does. */
@@ -111,7 +111,7 @@ static int take_layer(struct px_store *store, int dir, const char *path, struct 
     /* In HEX/layer.tar and HEX.tar the digits are docker's, of the layer's history or its diff id: that is checked
      * when it is unpacked. */
     bool digest = slash && !strchr(slash, '.');
-    return px_outside_take(store, fd, layer->size, "layer", digest ? digest_in(path, &expect) : NULL, &layer->digest, e);
+    return px_image_layout_take(store, fd, layer->size, "layer", digest ? digest_in(path, &expect) : NULL, &layer->digest, e);
 }
 
 static int take_all(struct px_store *store, int dir, const json_t *item, struct px_image *image, struct px_err *e)
@@ -129,20 +129,20 @@ static int take_all(struct px_store *store, int dir, const json_t *item, struct 
     return 0;
 }
 
-int px_outside_read_docker(struct px_store *store, int dir, const char *name, struct px_image *ret_image,
+int px_image_layout_read_docker(struct px_store *store, int dir, const char *name, struct px_image *ret_image,
                          struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(PX_IMAGE_JSON_MAX), manifest = PX_BUF(PX_IMAGE_JSON_MAX);
     px_auto(px_document) json_t *root = NULL;
     px_auto_free struct px_image *image = calloc(1, sizeof *image);
     struct px_oid id;
-    int r = image ? px_outside_read(dir, "manifest.json", PX_IMAGE_JSON_MAX, &text) : -ENOMEM;
+    int r = image ? px_image_layout_read(dir, "manifest.json", PX_IMAGE_JSON_MAX, &text) : -ENOMEM;
     if (r < 0)
         return px_fail(e, PX_E_IMAGE, r, "the archive's manifest.json cannot be read");
     if (px_document_read(px_buf_text(&text), text.len, "the archive's manifest.json", PX_E_IMAGE, &root, e) < 0)
         return -1;
     const json_t *item = choose(root, name, e);
-    if (!item || take_all(store, dir, item, image, e) < 0 || px_oci_manifest_write(image, &manifest, e) < 0 ||
+    if (!item || take_all(store, dir, item, image, e) < 0 || px_documents_manifest_write(image, &manifest, e) < 0 ||
         px_blob_put(store, px_buf_text(&manifest), manifest.len, &id, e) < 0)
         return -1;
     return px_image_load(store, &id, ret_image, e);

@@ -55,10 +55,10 @@ struct px_index {
     struct px_index_entry *entries;
     size_t count;
 };
-int px_index_read(const char *text, size_t len, enum px_media said, struct px_index *ret_index, struct px_err *e);
-void px_index_done(struct px_index *index);
+int px_documents_index_read(const char *text, size_t len, enum px_media said, struct px_index *ret_index, struct px_err *e);
+void px_documents_index_done(struct px_index *index);
 /* Words of an index that offers nothing for us: "linux/arm64, linux/s390x". */
-void px_index_offers(const struct px_index *index, struct px_buf *out);
+void px_documents_index_offers(const struct px_index *index, struct px_buf *out);
 
 struct px_oci_manifest {
     struct px_descriptor config;
@@ -66,28 +66,28 @@ struct px_oci_manifest {
     size_t layer_count;
     struct px_image_text annotations;
 };
-int px_oci_manifest_read(const char *text, size_t len, enum px_media said, struct px_oci_manifest *ret_manifest,
+int px_documents_manifest_read(const char *text, size_t len, enum px_media said, struct px_oci_manifest *ret_manifest,
                      struct px_err *e);
-void px_oci_manifest_done(struct px_oci_manifest *manifest);
+void px_documents_manifest_done(struct px_oci_manifest *manifest);
 
 /* diff_ids: room for layer_count; another number of them is refused. */
-int px_config_read(const char *text, size_t len, size_t layer_count, struct px_oid *diff_ids,
+int px_documents_config_read(const char *text, size_t len, size_t layer_count, struct px_oid *diff_ids,
                    struct px_image_config *ret_config, struct px_err *e);
-void px_config_done(struct px_image_config *config);
+void px_documents_config_done(struct px_image_config *config);
 
 /* Of px's own images, from what the struct says. The same input gives the same bytes. */
-int px_config_write(const struct px_image *image, struct px_buf *out, struct px_err *e);
-int px_oci_manifest_write(const struct px_image *image, struct px_buf *out, struct px_err *e);
-/* What a manifest, which px_oci_manifest_read has accepted, says that it is. */
-int px_oci_manifest_type(const char *text, size_t len, char *out, size_t size, struct px_err *e);
-/* The index of a layout: one entry, or one more behind those of `old`, a document that px_index_read has accepted
- * (NULL: none); an entry of the same name goes. type: px_oci_manifest_type's. name may be NULL. */
-int px_index_write(const struct px_image *image, const char *type, const char *name, const char *old, size_t old_len,
+int px_documents_config_write(const struct px_image *image, struct px_buf *out, struct px_err *e);
+int px_documents_manifest_write(const struct px_image *image, struct px_buf *out, struct px_err *e);
+/* What a manifest, which px_documents_manifest_read has accepted, says that it is. */
+int px_documents_manifest_type(const char *text, size_t len, char *out, size_t size, struct px_err *e);
+/* The index of a layout: one entry, or one more behind those of `old`, a document that px_documents_index_read has accepted
+ * (NULL: none); an entry of the same name goes. type: px_documents_manifest_type's. name may be NULL. */
+int px_documents_index_write(const struct px_image *image, const char *type, const char *name, const char *old, size_t old_len,
                    struct px_buf *out, struct px_err *e);
 
 /* This machine's, in the words of images: "amd64". */
 const char *px_image_architecture(void);
 
 /* Takes a copy; -ENOMEM. */
-int px_text_add(struct px_image_text *list, const char *item);
-void px_text_done(struct px_image_text *list);
+int px_documents_text_add(struct px_image_text *list, const char *item);
+void px_documents_text_done(struct px_image_text *list);

@@ -33,7 +33,7 @@ static int read_descriptor(const json_t *object, const char *where, struct px_de
     const char *digest = px_document_text(object, "digest"), *type = px_document_text(object, "mediaType");
     if (!json_is_object(object))
         return refuse(e, "%s of the image is not an object", where);
-    if (!digest || px_oid_parse(digest, true, &d.digest) < 0)
+    if (!digest || px_hash_oid_parse(digest, true, &d.digest) < 0)
         return refuse(e, "%s of the image has the digest '%.100s', which is not sha256: and 64 digits", where,
                       digest ? digest : "");
     if (px_document_number(object, "size", INT64_MAX, &d.size) != 1)
@@ -84,7 +84,7 @@ static int read_entry(const json_t *object, size_t at, struct px_index_entry *ou
     return failed ? no_memory(e) : 0;
 }
 
-int px_index_read(const char *text, size_t len, enum px_media said, struct px_index *ret_index, struct px_err *e)
+int px_documents_index_read(const char *text, size_t len, enum px_media said, struct px_index *ret_index, struct px_err *e)
 {
     px_auto(px_document) json_t *root = NULL;
     struct px_index index = {0};
@@ -100,7 +100,7 @@ int px_index_read(const char *text, size_t len, enum px_media said, struct px_in
     for (size_t i = 0; i < json_array_size(list); i++) {
         index.count = i + 1;
         if (read_entry(json_array_get(list, i), i, &index.entries[i], e) < 0) {
-            px_index_done(&index);
+            px_documents_index_done(&index);
             return -1;
         }
     }
@@ -108,7 +108,7 @@ int px_index_read(const char *text, size_t len, enum px_media said, struct px_in
     return 0;
 }
 
-void px_index_done(struct px_index *index)
+void px_documents_index_done(struct px_index *index)
 {
     for (size_t i = 0; i < index->count; i++) {
         struct px_index_entry *entry = &index->entries[i];
@@ -122,7 +122,7 @@ void px_index_done(struct px_index *index)
     *index = (struct px_index){0};
 }
 
-void px_index_offers(const struct px_index *index, struct px_buf *out)
+void px_documents_index_offers(const struct px_index *index, struct px_buf *out)
 {
     for (size_t i = 0; i < index->count && i < 16; i++) {
         const struct px_index_entry *entry = &index->entries[i];
@@ -153,7 +153,7 @@ static int read_annotations(const json_t *object, struct px_image_text *list, st
         if (!json_is_string(value) || !*key || strchr(key, '='))
             return refuse(e, "the manifest's annotation '%.100s' is not a name with a text", key);
         (void)px_buf_printf(&item, "%s=%s", key, json_string_value(value));
-        if (item.err < 0 || px_text_add(list, px_buf_text(&item)) < 0)
+        if (item.err < 0 || px_documents_text_add(list, px_buf_text(&item)) < 0)
             return no_memory(e);
     }
     if (list->count)
@@ -207,7 +207,7 @@ static int read_manifest(const json_t *root, struct px_oci_manifest *m, struct p
                ? -1 : 0;
 }
 
-int px_oci_manifest_read(const char *text, size_t len, enum px_media said, struct px_oci_manifest *ret_manifest,
+int px_documents_manifest_read(const char *text, size_t len, enum px_media said, struct px_oci_manifest *ret_manifest,
                      struct px_err *e)
 {
     px_auto(px_document) json_t *root = NULL;
@@ -216,14 +216,14 @@ int px_oci_manifest_read(const char *text, size_t len, enum px_media said, struc
         check_kind(root, said, PX_MEDIA_MANIFEST, e) < 0)
         return -1;
     if (read_manifest(root, &m, e) < 0) {
-        px_oci_manifest_done(&m);
+        px_documents_manifest_done(&m);
         return -1;
     }
     *ret_manifest = m;
     return 0;
 }
 
-void px_oci_manifest_done(struct px_oci_manifest *manifest)
+void px_documents_manifest_done(struct px_oci_manifest *manifest)
 {
-    px_text_done(&manifest->annotations);
+    px_documents_text_done(&manifest->annotations);
 }

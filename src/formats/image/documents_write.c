@@ -101,7 +101,7 @@ static void put_history(struct px_json *j, const struct px_image *image)
     px_json_end(j);
 }
 
-int px_config_write(const struct px_image *image, struct px_buf *out, struct px_err *e)
+int px_documents_config_write(const struct px_image *image, struct px_buf *out, struct px_err *e)
 {
     struct px_json j = {.out = out};
     px_json_object(&j, NULL);
@@ -135,7 +135,7 @@ static void put_descriptor(struct px_json *j, const char *name, const struct px_
     px_json_end(j);
 }
 
-int px_oci_manifest_write(const struct px_image *image, struct px_buf *out, struct px_err *e)
+int px_documents_manifest_write(const struct px_image *image, struct px_buf *out, struct px_err *e)
 {
     struct px_json j = {.out = out};
     px_json_object(&j, NULL);
@@ -154,7 +154,7 @@ int px_oci_manifest_write(const struct px_image *image, struct px_buf *out, stru
     return built(out, e);
 }
 
-int px_oci_manifest_type(const char *text, size_t len, char *out, size_t size, struct px_err *e)
+int px_documents_manifest_type(const char *text, size_t len, char *out, size_t size, struct px_err *e)
 {
     px_auto(px_document) json_t *root = NULL;
     if (px_document_read(text, len, "the image's manifest", PX_E_IMAGE, &root, e) < 0)
@@ -198,7 +198,7 @@ static json_t *old_index(const char *old, size_t old_len, struct px_err *e)
     return px_document_read(old, old_len, "the layout's index", PX_E_IMAGE, &root, e) < 0 ? NULL : root;
 }
 
-int px_index_write(const struct px_image *image, const char *type, const char *name, const char *old, size_t old_len,
+int px_documents_index_write(const struct px_image *image, const char *type, const char *name, const char *old, size_t old_len,
                    struct px_buf *out, struct px_err *e)
 {
     (void)px_fail(e, PX_E_MEMORY, ENOMEM, "writing an image's index");

@@ -7,7 +7,7 @@
 
 enum { IDENTITY_MAX = 1 << 20 };
 
-int px_sbx_id(const char *base_os_oid, const char *const *capabilities, size_t count, const char *system_deps,
+int px_identity_sbx_id(const char *base_os_oid, const char *const *capabilities, size_t count, const char *system_deps,
               const char *profile_oid, int sbx_version, struct px_oid *ret_id)
 {
     px_auto_buf struct px_buf text = PX_BUF(IDENTITY_MAX);
@@ -28,7 +28,7 @@ int px_sbx_id(const char *base_os_oid, const char *const *capabilities, size_t c
     return text.err < 0 ? text.err : px_hash_bytes(text.data, text.len, ret_id);
 }
 
-int px_profile_empty(struct px_oid *ret_oid)
+int px_identity_profile_empty(struct px_oid *ret_oid)
 {
     static const char text[] =
         "{\"kind\":\"profile\",\"payload\":{\"env\":{},\"packages\":[],\"profile_version\":1,\"runtime\":null}}";

@@ -14,8 +14,8 @@
 #include "store/hash.h"
 
 /* capabilities: sorted, each once; system_deps NULL: they brought no packages. 0 or -errno. */
-int px_sbx_id(const char *base_os_oid, const char *const *capabilities, size_t count, const char *system_deps,
+int px_identity_sbx_id(const char *base_os_oid, const char *const *capabilities, size_t count, const char *system_deps,
               const char *profile_oid, int sbx_version, struct px_oid *ret_id);
 /* The profile of no project:
  * {"kind":"profile","payload":{"env":{},"packages":[],"profile_version":1,"runtime":null}}. */
-int px_profile_empty(struct px_oid *ret_oid);
+int px_identity_profile_empty(struct px_oid *ret_oid);

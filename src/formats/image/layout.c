@@ -20,21 +20,21 @@ enum { CHUNK = 256 << 10, TAR_BLOCK = 512 };
 
 static int compare_blobs(const void *a, const void *b)
 {
-    return strcmp(((const struct px_outside_blob *)a)->oid.hex, ((const struct px_outside_blob *)b)->oid.hex);
+    return strcmp(((const struct px_image_layout_blob *)a)->oid.hex, ((const struct px_image_layout_blob *)b)->oid.hex);
 }
 
-void px_outside_blobs(const struct px_image *image, struct px_outside_blobs *ret_blobs)
+void px_image_layout_blobs(const struct px_image *image, struct px_image_layout_blobs *ret_blobs)
 {
-    struct px_outside_blob *list = ret_blobs->list;
+    struct px_image_layout_blob *list = ret_blobs->list;
     size_t n = 0, kept = 0;
-    list[n++] = (struct px_outside_blob){image->manifest, image->manifest_size};
-    list[n++] = (struct px_outside_blob){image->config_digest, image->config_size};
+    list[n++] = (struct px_image_layout_blob){image->manifest, image->manifest_size};
+    list[n++] = (struct px_image_layout_blob){image->config_digest, image->config_size};
     for (size_t i = 0; i < image->layer_count; i++)
-        list[n++] = (struct px_outside_blob){image->layers[i].digest, image->layers[i].size};
+        list[n++] = (struct px_image_layout_blob){image->layers[i].digest, image->layers[i].size};
     qsort(list, n, sizeof *list, compare_blobs);
     ret_blobs->bytes = 0;
     for (size_t i = 0; i < n; i++)
-        if (kept == 0 || !px_oid_equal(&list[kept - 1].oid, &list[i].oid)) {
+        if (kept == 0 || !px_hash_oid_equal(&list[kept - 1].oid, &list[i].oid)) {
             list[kept++] = list[i];
             ret_blobs->bytes += list[i].size;
         }
@@ -57,7 +57,7 @@ static int copy(int from, int to, struct px_hash *hash, struct px_err *e)
     return n < 0 ? px_fail(e, n == -ENOMEM ? PX_E_MEMORY : PX_E_OBJECT, (int)n, "cannot read a blob of the image") : 0;
 }
 
-int px_outside_copy(struct px_store *store, const struct px_oid *oid, int to, struct px_err *e)
+int px_image_layout_copy(struct px_store *store, const struct px_oid *oid, int to, struct px_err *e)
 {
     px_auto_fd int from = -EBADF;
     struct px_hash hash;
@@ -71,7 +71,7 @@ int px_outside_copy(struct px_store *store, const struct px_oid *oid, int to, st
     }
     if (px_hash_end(&hash, &is) < 0)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "hashing blob %s", oid->hex);
-    if (px_oid_equal(&is, oid))
+    if (px_hash_oid_equal(&is, oid))
         return 0;
     (void)px_fail(e, PX_E_OBJECT, 0, "blob %s was not what it is called when it was read", oid->hex);
     (void)px_blob_verify(store, oid, e);        /* puts it away, with words of its own, if it is still so */
@@ -132,18 +132,18 @@ static int check_for_docker(const struct px_image *image, struct px_err *e)
     return 0;
 }
 
-int px_outside_documents(struct px_store *store, const struct px_image *image, enum px_image_format format,
-                       const char *name, const char *old, size_t old_len, struct px_outside_documents *d,
+int px_image_layout_documents(struct px_store *store, const struct px_image *image, enum px_image_format format,
+                       const char *name, const char *old, size_t old_len, struct px_image_layout_documents *d,
                        struct px_err *e)
 {
     px_auto_buf struct px_buf manifest = PX_BUF(PX_IMAGE_JSON_MAX);
     char type[160];
-    *d = (struct px_outside_documents){PX_BUF(256), PX_BUF(PX_IMAGE_JSON_MAX), PX_BUF(PX_IMAGE_JSON_MAX), PX_BUF(4096)};
+    *d = (struct px_image_layout_documents){PX_BUF(256), PX_BUF(PX_IMAGE_JSON_MAX), PX_BUF(PX_IMAGE_JSON_MAX), PX_BUF(4096)};
     if (px_blob_read(store, &image->manifest, PX_IMAGE_JSON_MAX, &manifest, e) < 0 ||
-        px_oci_manifest_type(px_buf_text(&manifest), manifest.len, type, sizeof type, e) < 0)
+        px_documents_manifest_type(px_buf_text(&manifest), manifest.len, type, sizeof type, e) < 0)
         return -1;
     (void)px_buf_puts(&d->layout, "{\"imageLayoutVersion\":\"1.0.0\"}");
-    if (px_index_write(image, type, name, old, old_len, &d->index, e) < 0)
+    if (px_documents_index_write(image, type, name, old, old_len, &d->index, e) < 0)
         return -1;
     if (format == PX_IMAGE_DOCKER_ARCHIVE) {
         if (check_for_docker(image, e) < 0)
@@ -155,7 +155,7 @@ int px_outside_documents(struct px_store *store, const struct px_image *image, e
     return r < 0 ? px_fail(e, PX_E_MEMORY, r, "writing the image") : 0;
 }
 
-void px_outside_documents_done(struct px_outside_documents *d)
+void px_image_layout_documents_done(struct px_image_layout_documents *d)
 {
     px_buf_done(&d->layout);
     px_buf_done(&d->index);
@@ -198,23 +198,23 @@ static int put_header(int to, const char *name, char type, unsigned mode, uint64
     return px_write_full(to, block, sizeof block);
 }
 
-int px_outside_tar_directory(int to, const char *name)
+int px_image_layout_tar_directory(int to, const char *name)
 {
     return put_header(to, name, '5', 0755, 0);
 }
 
-int px_outside_tar_begin(int to, const char *name, uint64_t size)
+int px_image_layout_tar_begin(int to, const char *name, uint64_t size)
 {
     return put_header(to, name, '0', 0644, size);
 }
 
-int px_outside_tar_end(int to, uint64_t size)
+int px_image_layout_tar_end(int to, uint64_t size)
 {
     static const char zeros[TAR_BLOCK];
     return px_write_full(to, zeros, (TAR_BLOCK - size % TAR_BLOCK) % TAR_BLOCK);
 }
 
-int px_outside_tar_finish(int to)
+int px_image_layout_tar_finish(int to)
 {
     static const char zeros[2 * TAR_BLOCK];
     return px_write_full(to, zeros, sizeof zeros);
@@ -222,7 +222,7 @@ int px_outside_tar_finish(int to)
 
 /* ---- reading ---- */
 
-int px_outside_open(int dir, const char *path, uint64_t *ret_size)
+int px_image_layout_open(int dir, const char *path, uint64_t *ret_size)
 {
     struct stat st;
     px_auto_fd int fd = px_open_in_root(dir, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
@@ -234,10 +234,10 @@ int px_outside_open(int dir, const char *path, uint64_t *ret_size)
     return px_fd_take(&fd);
 }
 
-int px_outside_read(int dir, const char *path, size_t max, struct px_buf *out)
+int px_image_layout_read(int dir, const char *path, size_t max, struct px_buf *out)
 {
     uint64_t size = 0;
-    px_auto_fd int fd = px_outside_open(dir, path, &size);
+    px_auto_fd int fd = px_image_layout_open(dir, path, &size);
     if (fd < 0)
         return fd;
     if (size > max)
@@ -263,7 +263,7 @@ static int fill_blob(struct px_blob_writer *w, int fd, uint64_t size, struct px_
     return 0;
 }
 
-int px_outside_take(struct px_store *store, int fd, uint64_t size, const char *what, const struct px_oid *expect,
+int px_image_layout_take(struct px_store *store, int fd, uint64_t size, const char *what, const struct px_oid *expect,
                   struct px_oid *ret_oid, struct px_err *e)
 {
     struct px_blob_writer *w = NULL;

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "image/documents.h"
 
-int px_text_add(struct px_image_text *list, const char *item)
+int px_documents_text_add(struct px_image_text *list, const char *item)
 {
     char **grown = realloc(list->items, (list->count + 2) * sizeof *grown);
     if (!grown)
@@ -20,7 +20,7 @@ int px_text_add(struct px_image_text *list, const char *item)
     return 0;
 }
 
-void px_text_done(struct px_image_text *list)
+void px_documents_text_done(struct px_image_text *list)
 {
     for (size_t i = 0; i < list->count; i++)
         free(list->items[i]);

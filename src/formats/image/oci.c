@@ -15,8 +15,8 @@
 
 void px_image_done(struct px_image *image)
 {
-    px_config_done(&image->config);
-    px_text_done(&image->annotations);
+    px_documents_config_done(&image->config);
+    px_documents_text_done(&image->annotations);
     *image = (struct px_image){0};
 }
 
@@ -55,11 +55,11 @@ int px_image_seal(struct px_store *store, struct px_image *image, struct px_err 
     px_auto_buf struct px_buf config = PX_BUF(PX_IMAGE_JSON_MAX), manifest = PX_BUF(PX_IMAGE_JSON_MAX);
     if (image->layer_count > PX_IMAGE_LAYERS_MAX)
         return px_fail(e, PX_E_LIMIT, 0, "an image has at most %d layers", PX_IMAGE_LAYERS_MAX);
-    if (fill_in(&image->config, e) < 0 || px_config_write(image, &config, e) < 0 ||
+    if (fill_in(&image->config, e) < 0 || px_documents_config_write(image, &config, e) < 0 ||
         px_blob_put(store, px_buf_text(&config), config.len, &image->config_digest, e) < 0)
         return -1;
     image->config_size = config.len;
-    if (px_oci_manifest_write(image, &manifest, e) < 0 ||
+    if (px_documents_manifest_write(image, &manifest, e) < 0 ||
         px_blob_put(store, px_buf_text(&manifest), manifest.len, &image->manifest, e) < 0)
         return -1;
     image->manifest_size = manifest.len;
@@ -87,7 +87,7 @@ static int load_config(struct px_store *store, const struct px_oci_manifest *m, 
     struct px_oid diff_ids[PX_IMAGE_LAYERS_MAX];
     if (check_size(store, &m->config, "config", e) < 0 ||
         px_blob_read(store, &m->config.digest, PX_IMAGE_JSON_MAX, &text, e) < 0 ||
-        px_config_read(px_buf_text(&text), text.len, m->layer_count, diff_ids, &image->config, e) < 0)
+        px_documents_config_read(px_buf_text(&text), text.len, m->layer_count, diff_ids, &image->config, e) < 0)
         return -1;
     image->config_digest = m->config.digest;
     image->config_size = m->config.size;
@@ -107,7 +107,7 @@ static int load_parts(struct px_store *store, const struct px_oid *manifest, str
     px_auto_buf struct px_buf text = PX_BUF(PX_IMAGE_JSON_MAX);
     struct px_oci_manifest m;
     if (px_blob_read(store, manifest, PX_IMAGE_JSON_MAX, &text, e) < 0 ||
-        px_oci_manifest_read(px_buf_text(&text), text.len, PX_MEDIA_NONE, &m, e) < 0)
+        px_documents_manifest_read(px_buf_text(&text), text.len, PX_MEDIA_NONE, &m, e) < 0)
         return -1;
     image->manifest = *manifest;
     image->manifest_size = text.len;
@@ -167,12 +167,12 @@ static int unpack_layer(struct px_store *store, const struct px_layer *layer, in
             *e = damaged;       /* then that is why */
         return -1;
     }
-    if (!px_oid_equal(&done.packed, &layer->digest))
+    if (!px_hash_oid_equal(&done.packed, &layer->digest))
         return px_blob_verify(store, &layer->digest, e) < 0
                    ? -1
                    : px_fail(e, PX_E_OBJECT, 0, "layer sha256:%s was not what it is called when it was read",
                              layer->digest.hex);
-    if (!px_oid_equal(&done.diff_id, &layer->diff_id)) {
+    if (!px_hash_oid_equal(&done.diff_id, &layer->diff_id)) {
         (void)px_fail(e, PX_E_IMAGE, 0, "layer sha256:%s is another one than the image's config says",
                       layer->digest.hex);
         return px_why(e, "Its diff id is sha256:%s, and the config says sha256:%s.", done.diff_id.hex,

@@ -17,21 +17,21 @@ static bool has_file(int dir, const char *name)
     return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-int px_outside_kind(int dir)
+int px_image_layout_kind(int dir)
 {
     return has_file(dir, "oci-layout")      ? PX_IMAGE_OCI_DIR
            : has_file(dir, "manifest.json") ? PX_IMAGE_DOCKER_ARCHIVE
                                             : -ENOENT;
 }
 
-int px_outside_read_directory(struct px_store *store, int dir, const char *path, const char *name,
+int px_image_layout_read_directory(struct px_store *store, int dir, const char *path, const char *name,
                             struct px_image *ret_image, struct px_err *e)
 {
-    switch (px_outside_kind(dir)) {
+    switch (px_image_layout_kind(dir)) {
     case PX_IMAGE_OCI_DIR:
-        return px_outside_read_layout(store, dir, name, ret_image, e);
+        return px_image_layout_read_layout(store, dir, name, ret_image, e);
     case PX_IMAGE_DOCKER_ARCHIVE:
-        return px_outside_read_docker(store, dir, name, ret_image, e);
+        return px_image_layout_read_docker(store, dir, name, ret_image, e);
     default:
         (void)px_fail(e, PX_E_IMAGE, 0, "'%s' is not an image", path);
         return px_why(e, "It has neither oci-layout nor manifest.json.");
@@ -52,7 +52,7 @@ static int make_room(struct px_store *store, const struct stat *st, struct px_tr
     return r == 1 ? px_fail(e, PX_E_INTERNAL, 0, "the store has a tree where an archive is to be unpacked") : r;
 }
 
-int px_outside_unpack(struct px_store *store, int fd, const struct stat *st, struct px_progress_to progress,
+int px_image_layout_unpack(struct px_store *store, int fd, const struct stat *st, struct px_progress_to progress,
                     struct px_tree_build **ret_build, struct px_err *e)
 {
     struct px_tree_build *build = NULL;
@@ -76,13 +76,13 @@ int px_image_read(struct px_store *store, const char *path, const char *name, st
     if (fd < 0 || fstat(fd, &st) < 0)
         return px_fail(e, PX_E_IO, fd < 0 ? fd : errno, "cannot open '%s'", path);
     if (S_ISDIR(st.st_mode))
-        return px_outside_read_directory(store, fd, path, name, ret_image, e);
+        return px_image_layout_read_directory(store, fd, path, name, ret_image, e);
     if (!S_ISREG(st.st_mode))
         return px_fail(e, PX_E_IMAGE, 0, "'%s' is neither a file nor a directory", path);
     struct px_tree_build *build = NULL;
-    if (px_outside_unpack(store, fd, &st, progress, &build, e) < 0)
+    if (px_image_layout_unpack(store, fd, &st, progress, &build, e) < 0)
         return -1;
-    int r = px_outside_read_directory(store, px_tree_build_fd(build), path, name, ret_image, e);
+    int r = px_image_layout_read_directory(store, px_tree_build_fd(build), path, name, ret_image, e);
     px_tree_drop(build);
     return r;
 }

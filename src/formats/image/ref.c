@@ -105,7 +105,7 @@ static int split(const char *text, struct px_image_ref *ref)
     char name[sizeof ref->registry + sizeof ref->repository + sizeof ref->tag];
     const char *at = strchr(text, '@');
     if (px_fmt(name, sizeof name, "%.*s", (int)(at ? at - text : (long)strlen(text)), text) < 0 ||
-        (at && px_oid_parse(at + 1, true, &ref->digest) < 0))
+        (at && px_hash_oid_parse(at + 1, true, &ref->digest) < 0))
         return -EINVAL;
     char *slash = strrchr(name, '/'), *colon = strchr(slash ? slash : name, ':');
     if (colon && (!good_tag(colon + 1) || px_fmt(ref->tag, sizeof ref->tag, "%s", colon + 1) < 0))

@@ -9,13 +9,13 @@
 #include "image/oci.h"
 #include "transfer/fetch.h"
 
-struct px_talk {
+struct px_registry {
     struct px_store *store;
     const struct px_image_ref *ref;
     bool push;                                  /* asks for the right to */
     struct px_progress_to progress;
     struct px_fetch *fetch;
-    struct px_fetch_place place;                /* the registry */
+    struct px_url_place place;                /* the registry */
     char base[300];                             /* "https://host:port" */
     char user[256], password[2048];             /* "": none */
     char authorization[12 << 10];               /* the header; "": none yet */
@@ -23,26 +23,26 @@ struct px_talk {
 };
 
 /* Finds out how the registry is spoken to, and that it is one. */
-int px_talk_open(struct px_store *store, const struct px_image_ref *ref, bool push, struct px_progress_to progress,
-                    struct px_talk **ret_talk, struct px_err *e);
-void px_talk_close(struct px_talk *s);
-void px_talk_freep(struct px_talk **s);
+int px_registry_open(struct px_store *store, const struct px_image_ref *ref, bool push, struct px_progress_to progress,
+                    struct px_registry **ret_talk, struct px_err *e);
+void px_registry_close(struct px_registry *s);
+void px_registry_freep(struct px_registry **s);
 
 /* A request whose url is absolute, or begins with '/' at the registry. Follows redirections of GET and HEAD, answers
  * one challenge; the answer is s->answer. */
-int px_talk_request(struct px_talk *s, const struct px_fetch_request *request, struct px_err *e);
+int px_registry_request(struct px_registry *s, const struct px_fetch_request *request, struct px_err *e);
 /* An answer that was not the one hoped for, in words: what the server said, quoted and cut short. doing: "push to".
  * Always -1. */
-int px_talk_refused(struct px_talk *s, const char *doing, struct px_err *e);
+int px_registry_refused(struct px_registry *s, const char *doing, struct px_err *e);
 
 /* PX_REGISTRY_USERNAME and PX_REGISTRY_PASSWORD, where PX_REGISTRY names this registry or none, or what others keep
  * for it; "" if there is nothing. Only for a registry that the caller named. */
-int px_login_find(const char *registry, char *user, size_t user_size, char *password, size_t password_size,
+int px_credentials_find(const char *registry, char *user, size_t user_size, char *password, size_t password_size,
                   struct px_err *e);
 /* The header for what the registry asked for last; may ask another server for a token. */
-int px_talk_authenticate(struct px_talk *s, struct px_err *e);
+int px_registry_authenticate(struct px_registry *s, struct px_err *e);
 /* Base64 of "user:password" and back; both -EINVAL if it does not fit or is not one. */
-int px_login_encode(const char *user, const char *password, char *out, size_t size);
-int px_login_decode(const char *text, char *user, size_t user_size, char *password, size_t password_size);
+int px_credentials_encode(const char *user, const char *password, char *out, size_t size);
+int px_credentials_decode(const char *text, char *user, size_t user_size, char *password, size_t password_size);
 /* Whether credentials of the one may be shown to the other: the same host, or two of one domain. */
-bool px_login_shared(const struct px_fetch_place *registry, const struct px_fetch_place *realm);
+bool px_credentials_shared(const struct px_url_place *registry, const struct px_url_place *realm);

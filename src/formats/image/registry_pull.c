@@ -17,7 +17,7 @@ static const char *const accepted[] = {"Accept: " PX_MEDIA_MANIFEST_TYPE ", " PX
                                        ", " PX_MEDIA_DOCKER_MANIFEST_TYPE ", " PX_MEDIA_DOCKER_LIST_TYPE,
                                        NULL};
 
-static int other_bytes(const struct px_talk *s, const char *what, const struct px_oid *digest, struct px_err *e)
+static int other_bytes(const struct px_registry *s, const char *what, const struct px_oid *digest, struct px_err *e)
 {
     (void)px_fail(e, PX_E_REGISTRY, 0, "the registry %s sent other bytes than sha256:%s", s->ref->registry,
                   digest->hex);
@@ -39,7 +39,7 @@ static int read_memory(int fd, struct px_buf *out)
 }
 
 /* manifests/REFERENCE, whatever it is; the type is as the server says. */
-static int fetch_document(struct px_talk *s, const char *reference, uint64_t max, struct px_buf *out, struct px_err *e)
+static int fetch_document(struct px_registry *s, const char *reference, uint64_t max, struct px_buf *out, struct px_err *e)
 {
     char url[URL_SIZE];
     px_auto_fd int memory = px_fd_memory("manifest", "", 0, 0);
@@ -47,23 +47,23 @@ static int fetch_document(struct px_talk *s, const char *reference, uint64_t max
         return px_fail(e, PX_E_MEMORY, memory, "asking a registry for an image");
     const struct px_fetch_request request = {
         .method = PX_FETCH_GET, .url = url, .headers = accepted, .source = -1, .sink = memory, .answer_max = max};
-    if (px_talk_request(s, &request, e) < 0)
+    if (px_registry_request(s, &request, e) < 0)
         return -1;
     if (s->answer.status != 200 || s->answer.cut)
-        return px_talk_refused(s, "pull from", e);
+        return px_registry_refused(s, "pull from", e);
     int r = read_memory(memory, out);
     return r < 0 ? px_fail(e, PX_E_MEMORY, r, "reading a registry's answer") : 0;
 }
 
 static int read_checked(void *user, const struct px_descriptor *what, struct px_buf *out, struct px_err *e)
 {
-    struct px_talk *s = user;
+    struct px_registry *s = user;
     char reference[80];
     struct px_oid is;
     (void)px_fmt(reference, sizeof reference, "sha256:%s", what->digest.hex);
     if (fetch_document(s, reference, what->size, out, e) < 0)
         return -1;
-    if (px_hash_bytes(px_buf_text(out), out->len, &is) < 0 || !px_oid_equal(&is, &what->digest) ||
+    if (px_hash_bytes(px_buf_text(out), out->len, &is) < 0 || !px_hash_oid_equal(&is, &what->digest) ||
         out->len != what->size)
         return other_bytes(s, "document", &what->digest, e);
     return 0;
@@ -71,7 +71,7 @@ static int read_checked(void *user, const struct px_descriptor *what, struct px_
 
 /* The first document has no descriptor: its type is what the server says and what it says itself, its digest the
  * reference's if there is one. */
-static int fetch_first(struct px_talk *s, struct px_descriptor *ret, struct px_buf *out, struct px_err *e)
+static int fetch_first(struct px_registry *s, struct px_descriptor *ret, struct px_buf *out, struct px_err *e)
 {
     char reference[160];
     struct px_descriptor d = {.compression = PX_COMPRESS_NONE};
@@ -82,7 +82,7 @@ static int fetch_first(struct px_talk *s, struct px_descriptor *ret, struct px_b
         return -1;
     if (px_hash_bytes(px_buf_text(out), out->len, &d.digest) < 0)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "hashing a manifest");
-    if (pinned && !px_oid_equal(&d.digest, &s->ref->digest))
+    if (pinned && !px_hash_oid_equal(&d.digest, &s->ref->digest))
         return other_bytes(s, "manifest", &s->ref->digest, e);
     s->answer.type[strcspn(s->answer.type, "; ")] = '\0';
     d.size = out->len;
@@ -96,7 +96,7 @@ static int fetch_first(struct px_talk *s, struct px_descriptor *ret, struct px_b
 
 /* The index that is at hand already comes first. */
 struct walk {
-    struct px_talk *talk;
+    struct px_registry *talk;
     const struct px_descriptor *first;
     const struct px_buf *text;
 };
@@ -104,14 +104,14 @@ struct walk {
 static int read_walk(void *user, const struct px_descriptor *what, struct px_buf *out, struct px_err *e)
 {
     const struct walk *w = user;
-    if (!px_oid_equal(&what->digest, &w->first->digest))
+    if (!px_hash_oid_equal(&what->digest, &w->first->digest))
         return read_checked(w->talk, what, out, e);
     return px_buf_add(out, px_buf_text(w->text), w->text->len) < 0
                ? px_fail(e, PX_E_MEMORY, out->err, "reading an index")
                : 0;
 }
 
-static int fetch_manifest(struct px_talk *s, struct px_buf *out, struct px_err *e)
+static int fetch_manifest(struct px_registry *s, struct px_buf *out, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(PX_IMAGE_JSON_MAX);
     struct px_descriptor first, entry;
@@ -120,7 +120,7 @@ static int fetch_manifest(struct px_talk *s, struct px_buf *out, struct px_err *
     entry = first;
     struct walk walk = {s, &first, &text};
     const struct px_pick pick = {read_walk, &walk};
-    if (px_pick_manifest(&pick, &entry, e) < 0)
+    if (px_select_manifest(&pick, &entry, e) < 0)
         return -1;
     return entry.size > PX_IMAGE_JSON_MAX
                ? px_fail(e, PX_E_IMAGE, 0, "the image's manifest is larger than %d bytes", PX_IMAGE_JSON_MAX)
@@ -129,7 +129,7 @@ static int fetch_manifest(struct px_talk *s, struct px_buf *out, struct px_err *
 
 /* ---- blobs ---- */
 
-static int fetch_part(struct px_talk *s, const struct px_descriptor *d, int sink, uint64_t *have, struct px_err *e)
+static int fetch_part(struct px_registry *s, const struct px_descriptor *d, int sink, uint64_t *have, struct px_err *e)
 {
     char url[URL_SIZE], range[64];
     const char *headers[] = {NULL, NULL};
@@ -147,16 +147,16 @@ static int fetch_part(struct px_talk *s, const struct px_descriptor *d, int sink
                                              .answer_max = d->size,
                                              .progress = s->progress,
                                              .what = "pulling"};
-    if (px_talk_request(s, &request, e) < 0)
+    if (px_registry_request(s, &request, e) < 0)
         return -1;
     if (s->answer.status != 200 && (s->answer.status != 206 || *have == 0))
-        return px_talk_refused(s, "pull from", e);
+        return px_registry_refused(s, "pull from", e);
     *have = s->answer.got + (s->answer.status == 206 ? *have : 0);
     return 0;
 }
 
 /* Goes on where a connection was cut, as long as that brings something, and not for ever. */
-static int fetch_all(struct px_talk *s, const struct px_descriptor *d, int sink, struct px_err *e)
+static int fetch_all(struct px_registry *s, const struct px_descriptor *d, int sink, struct px_err *e)
 {
     uint64_t have = 0;
     for (unsigned tries = 0, barren = 0; tries < TRIES && barren < BARREN; tries++) {
@@ -170,11 +170,11 @@ static int fetch_all(struct px_talk *s, const struct px_descriptor *d, int sink,
         barren = have > before ? 0 : barren + 1;
     }
     if (s->answer.cut)
-        return px_talk_refused(s, "pull from", e);
+        return px_registry_refused(s, "pull from", e);
     return have == d->size ? 0 : other_bytes(s, "blob", &d->digest, e);
 }
 
-static int fetch_blob(struct px_talk *s, const struct px_descriptor *d, struct px_err *e)
+static int fetch_blob(struct px_registry *s, const struct px_descriptor *d, struct px_err *e)
 {
     struct px_blob_writer *w = NULL;
     struct px_oid is;
@@ -192,25 +192,25 @@ static int fetch_blob(struct px_talk *s, const struct px_descriptor *d, struct p
     return 0;
 }
 
-static int fetch_blobs(struct px_talk *s, const struct px_buf *text, struct px_err *e)
+static int fetch_blobs(struct px_registry *s, const struct px_buf *text, struct px_err *e)
 {
     struct px_oci_manifest m;
-    if (px_oci_manifest_read(px_buf_text(text), text->len, PX_MEDIA_MANIFEST, &m, e) < 0)
+    if (px_documents_manifest_read(px_buf_text(text), text->len, PX_MEDIA_MANIFEST, &m, e) < 0)
         return -1;
     int r = fetch_blob(s, &m.config, e);
     for (size_t i = 0; r == 0 && i < m.layer_count; i++)
         r = fetch_blob(s, &m.layers[i], e);
-    px_oci_manifest_done(&m);
+    px_documents_manifest_done(&m);
     return r;
 }
 
 int px_registry_pull(struct px_store *store, const struct px_image_ref *ref, struct px_progress_to progress,
                      struct px_image *ret_image, struct px_err *e)
 {
-    px_auto(px_talk) struct px_talk *s = NULL;
+    px_auto(px_registry) struct px_registry *s = NULL;
     px_auto_buf struct px_buf text = PX_BUF(PX_IMAGE_JSON_MAX);
     struct px_oid manifest;
-    if (px_talk_open(store, ref, false, progress, &s, e) < 0 || fetch_manifest(s, &text, e) < 0 ||
+    if (px_registry_open(store, ref, false, progress, &s, e) < 0 || fetch_manifest(s, &text, e) < 0 ||
         fetch_blobs(s, &text, e) < 0)
         return -1;
     return px_blob_put(store, px_buf_text(&text), text.len, &manifest, e) < 0

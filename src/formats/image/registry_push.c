@@ -13,7 +13,7 @@ enum { TRIES = 5, ALL_TRIES = 64, URL_SIZE = 1024, CHUNK_BYTES = 32 << 20 };
 
 /* An upload that has begun. */
 struct upload {
-    struct px_talk *s;
+    struct px_registry *s;
     const struct px_oid *digest;
     int fd;
     uint64_t size, sent;
@@ -22,8 +22,8 @@ struct upload {
 
 static int take_location(struct upload *u, struct px_err *e)
 {
-    struct px_fetch_place place;
-    if (px_fetch_place(u->s->answer.location, &place) < 0 || (u->s->place.tls && !place.tls) ||
+    struct px_url_place place;
+    if (px_url_place(u->s->answer.location, &place) < 0 || (u->s->place.tls && !place.tls) ||
         px_fmt(u->url, sizeof u->url, "%s", u->s->answer.location) < 0)
         return px_fail(e, PX_E_REGISTRY, 0, "the registry %s wants an upload to go to '%.200s', where px does not go",
                        u->s->ref->registry, u->s->answer.location);
@@ -59,7 +59,7 @@ static int is_there(struct upload *u, struct px_err *e)
         .method = PX_FETCH_HEAD, .url = url, .source = -1, .sink = -1, .answer_max = PX_FETCH_BODY_MAX};
     if (px_fmt(url, sizeof url, "/v2/%s/blobs/sha256:%s", u->s->ref->repository, u->digest->hex) < 0)
         return px_fail(e, PX_E_LIMIT, 0, "too long a repository");
-    return px_talk_request(u->s, &request, e) < 0 ? -1 : u->s->answer.status == 200;
+    return px_registry_request(u->s, &request, e) < 0 ? -1 : u->s->answer.status == 200;
 }
 
 /* 1: it took the blob over from the repository `from`, which may be NULL. */
@@ -71,12 +71,12 @@ static int begin_upload(struct upload *u, const char *from, struct px_err *e)
     if (px_fmt(url, sizeof url, "/v2/%s/blobs/uploads/%s%s%s%s", u->s->ref->repository, from ? "?mount=sha256:" : "",
                from ? u->digest->hex : "", from ? "&from=" : "", from ? from : "") < 0)
         return px_fail(e, PX_E_LIMIT, 0, "too long a repository");
-    if (px_talk_request(u->s, &request, e) < 0)
+    if (px_registry_request(u->s, &request, e) < 0)
         return -1;
     if (u->s->answer.status == 201 && from)
         return 1;
     if (u->s->answer.status != 202 || u->s->answer.cut)
-        return px_talk_refused(u->s, "push to", e);
+        return px_registry_refused(u->s, "push to", e);
     u->sent = 0;
     return take_location(u, e);
 }
@@ -98,10 +98,10 @@ static int send_chunk(struct upload *u, struct px_err *e)
                                              .answer_max = PX_FETCH_BODY_MAX,
                                              .progress = u->s->progress,
                                              .what = "pushing"};
-    if (px_talk_request(u->s, &request, e) < 0)
+    if (px_registry_request(u->s, &request, e) < 0)
         return -1;
     if (u->s->answer.status != 202 || u->s->answer.cut)
-        return px_talk_refused(u->s, "push to", e);
+        return px_registry_refused(u->s, "push to", e);
     u->sent += n;
     return take_location(u, e) < 0 ? -1 : take_range(u, e);
 }
@@ -112,7 +112,7 @@ static int resume(struct upload *u, struct px_err *e)
     const struct px_fetch_request request = {
         .method = PX_FETCH_GET, .url = u->url, .source = -1, .sink = -1, .answer_max = PX_FETCH_BODY_MAX};
     struct px_err later = {0};
-    if (px_talk_request(u->s, &request, &later) < 0 || (u->s->answer.status != 204 && u->s->answer.status != 202))
+    if (px_registry_request(u->s, &request, &later) < 0 || (u->s->answer.status != 204 && u->s->answer.status != 202))
         return -1;              /* e has the first failure, which is the one to tell */
     if (u->s->answer.location[0] && take_location(u, e) < 0)
         return -1;
@@ -144,12 +144,12 @@ static int finish(struct upload *u, struct px_err *e)
         .method = PX_FETCH_PUT, .url = url, .source = -1, .sink = -1, .answer_max = PX_FETCH_BODY_MAX};
     if (px_fmt(url, sizeof url, "%s%sdigest=sha256:%s", u->url, strchr(u->url, '?') ? "&" : "?", u->digest->hex) < 0)
         return px_fail(e, PX_E_LIMIT, 0, "too long an address at the registry %s", u->s->ref->registry);
-    if (px_talk_request(u->s, &request, e) < 0)
+    if (px_registry_request(u->s, &request, e) < 0)
         return -1;
-    return u->s->answer.status != 201 || u->s->answer.cut ? px_talk_refused(u->s, "push to", e) : 0;
+    return u->s->answer.status != 201 || u->s->answer.cut ? px_registry_refused(u->s, "push to", e) : 0;
 }
 
-static int push_blob(struct px_talk *s, const struct px_oid *digest, const char *from, struct px_err *e)
+static int push_blob(struct px_registry *s, const struct px_oid *digest, const char *from, struct px_err *e)
 {
     px_auto_fd int fd = -EBADF;
     px_auto_free struct upload *u = calloc(1, sizeof *u);
@@ -180,7 +180,7 @@ static const char *base_repository(const struct px_image *image, const struct px
     return NULL;
 }
 
-static int push_manifest(struct px_talk *s, const struct px_image *image, struct px_err *e)
+static int push_manifest(struct px_registry *s, const struct px_image *image, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(PX_IMAGE_JSON_MAX);
     px_auto_fd int fd = -EBADF;
@@ -189,7 +189,7 @@ static int push_manifest(struct px_talk *s, const struct px_image *image, struct
     uint64_t size = 0;
     (void)px_fmt(ours, sizeof ours, "sha256:%s", image->manifest.hex);
     if (px_blob_read(s->store, &image->manifest, PX_IMAGE_JSON_MAX, &text, e) < 0 ||
-        px_oci_manifest_type(px_buf_text(&text), text.len, kind, sizeof kind, e) < 0 ||
+        px_documents_manifest_type(px_buf_text(&text), text.len, kind, sizeof kind, e) < 0 ||
         px_blob_open(s->store, &image->manifest, &fd, &size, e) < 0)
         return -1;
     if (px_fmt(type, sizeof type, "Content-Type: %s", kind) < 0 ||
@@ -203,10 +203,10 @@ static int push_manifest(struct px_talk *s, const struct px_image *image, struct
                                              .size = size,
                                              .sink = -1,
                                              .answer_max = PX_FETCH_BODY_MAX};
-    if (px_talk_request(s, &request, e) < 0)
+    if (px_registry_request(s, &request, e) < 0)
         return -1;
     if (s->answer.status != 201 || s->answer.cut)
-        return px_talk_refused(s, "push to", e);
+        return px_registry_refused(s, "push to", e);
     if (s->answer.digest[0] && !px_equal(s->answer.digest, ours))
         return px_fail(e, PX_E_REGISTRY, 0, "the registry %s calls the image %.100s, which is %s", ref->registry,
                        s->answer.digest, ours);
@@ -216,13 +216,13 @@ static int push_manifest(struct px_talk *s, const struct px_image *image, struct
 int px_registry_push(struct px_store *store, const struct px_image *image, const struct px_image_ref *ref,
                      struct px_progress_to progress, struct px_err *e)
 {
-    px_auto(px_talk) struct px_talk *s = NULL;
+    px_auto(px_registry) struct px_registry *s = NULL;
     struct px_image_ref base;
-    if (ref->digest.hex[0] && !px_oid_equal(&ref->digest, &image->manifest))
+    if (ref->digest.hex[0] && !px_hash_oid_equal(&ref->digest, &image->manifest))
         return px_fail(e, PX_E_VALUE, 0, "the reference names sha256:%s, and the image is sha256:%s", ref->digest.hex,
                        image->manifest.hex);
     const char *from = base_repository(image, ref, &base);
-    if (px_talk_open(store, ref, true, progress, &s, e) < 0)
+    if (px_registry_open(store, ref, true, progress, &s, e) < 0)
         return -1;
     for (size_t i = 0; i < image->layer_count; i++)
         if (push_blob(s, &image->layers[i].digest, from, e) < 0)

@@ -24,14 +24,14 @@ static bool fits(const struct px_index_entry *entry)
 static int nothing_fits(const struct px_index *index, const char *name, struct px_err *e)
 {
     px_auto_buf struct px_buf offers = PX_BUF(2048);
-    px_index_offers(index, &offers);
+    px_documents_index_offers(index, &offers);
     (void)px_fail(e, PX_E_IMAGE, 0, "there is no image %s%s%sfor linux/%s there", name ? "'" : "", name ? name : "",
                   name ? "' " : "", px_image_architecture());
     (void)px_why(e, "There is: %.400s.", index->count ? px_buf_text(&offers) : "nothing");
     return px_fix(e, "Name one of those that are there, and for this machine.");
 }
 
-int px_pick_entry(const struct px_index *index, const char *name, bool one, struct px_descriptor *ret_entry,
+int px_select_entry(const struct px_index *index, const char *name, bool one, struct px_descriptor *ret_entry,
                   struct px_err *e)
 {
     const struct px_index_entry *found = NULL;
@@ -39,7 +39,7 @@ int px_pick_entry(const struct px_index *index, const char *name, bool one, stru
         const struct px_index_entry *entry = &index->entries[i];
         if (!named(entry, name) || !fits(entry))
             continue;
-        if (found && one && !px_oid_equal(&found->is.digest, &entry->is.digest)) {
+        if (found && one && !px_hash_oid_equal(&found->is.digest, &entry->is.digest)) {
             (void)nothing_fits(index, name, e);
             (void)px_fail(e, PX_E_IMAGE, 0, "there are several images there, and none is chosen");
             return px_fix(e, "Name one of them.");
@@ -52,7 +52,7 @@ int px_pick_entry(const struct px_index *index, const char *name, bool one, stru
     return 0;
 }
 
-int px_pick_manifest(const struct px_pick *pick, struct px_descriptor *entry, struct px_err *e)
+int px_select_manifest(const struct px_pick *pick, struct px_descriptor *entry, struct px_err *e)
 {
     struct px_oid seen[PX_INDEX_DEPTH_MAX];
     for (unsigned depth = 0; entry->media == PX_MEDIA_INDEX; depth++) {
@@ -62,16 +62,16 @@ int px_pick_manifest(const struct px_pick *pick, struct px_descriptor *entry, st
             return px_fail(e, PX_E_IMAGE, 0, "the image's indexes lead through more than %d others",
                            PX_INDEX_DEPTH_MAX);
         for (unsigned i = 0; i < depth; i++)
-            if (px_oid_equal(&seen[i], &entry->digest))
+            if (px_hash_oid_equal(&seen[i], &entry->digest))
                 return px_fail(e, PX_E_IMAGE, 0, "the image's index leads to itself");
         seen[depth] = entry->digest;
         if (entry->size > PX_IMAGE_JSON_MAX)
             return px_fail(e, PX_E_IMAGE, 0, "the image's index is larger than %d bytes", PX_IMAGE_JSON_MAX);
         if (pick->read(pick->user, entry, &text, e) < 0 ||
-            px_index_read(px_buf_text(&text), text.len, PX_MEDIA_INDEX, &index, e) < 0)
+            px_documents_index_read(px_buf_text(&text), text.len, PX_MEDIA_INDEX, &index, e) < 0)
             return -1;
-        int r = px_pick_entry(&index, NULL, false, entry, e);
-        px_index_done(&index);
+        int r = px_select_entry(&index, NULL, false, entry, e);
+        px_documents_index_done(&index);
         if (r < 0)
             return -1;
     }

@@ -7,7 +7,7 @@
 #include "image/documents.h"
 
 /* The entry of that name (NULL: any) for this machine. one: several that differ are an error; else the first counts. */
-int px_pick_entry(const struct px_index *index, const char *name, bool one, struct px_descriptor *ret_entry,
+int px_select_entry(const struct px_index *index, const char *name, bool one, struct px_descriptor *ret_entry,
                   struct px_err *e);
 
 /* How the documents come: read checks the digest and the size. */
@@ -16,4 +16,4 @@ struct px_pick {
     void *user;
 };
 /* Goes on from an entry that may be an index to one that is not. */
-int px_pick_manifest(const struct px_pick *pick, struct px_descriptor *entry, struct px_err *e);
+int px_select_manifest(const struct px_pick *pick, struct px_descriptor *entry, struct px_err *e);

@@ -55,16 +55,16 @@ TEST(texts_that_are_no_challenge)
 
 TEST(places_that_px_goes_to)
 {
-    struct px_fetch_place p;
-    ASSERT_OK(px_fetch_place("https://Host.Example/v2/?a=b@c", &p));
+    struct px_url_place p;
+    ASSERT_OK(px_url_place("https://Host.Example/v2/?a=b@c", &p));
     ASSERT_STR(p.host, "host.example");
     ASSERT_EQ(p.port, 443);
     ASSERT(p.tls && !p.loopback);
-    ASSERT_OK(px_fetch_place("http://127.8.9.10:5000", &p));
+    ASSERT_OK(px_url_place("http://127.8.9.10:5000", &p));
     ASSERT(!p.tls && p.loopback && p.port == 5000);
-    ASSERT_OK(px_fetch_place("http://[::1]:80/", &p));
+    ASSERT_OK(px_url_place("http://[::1]:80/", &p));
     ASSERT_STR(p.host, "[::1]");
-    ASSERT_OK(px_fetch_place("http://LOCALHOST/", &p));
+    ASSERT_OK(px_url_place("http://LOCALHOST/", &p));
 }
 
 TEST(places_that_px_does_not_go_to)
@@ -100,9 +100,9 @@ TEST(places_that_px_does_not_go_to)
         "//host/",
         "http://localhost.example/",
     };
-    struct px_fetch_place p;
+    struct px_url_place p;
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
-        if (px_fetch_place(rows[i], &p) != -EINVAL)
+        if (px_url_place(rows[i], &p) != -EINVAL)
             FAIL("'%s' was accepted", rows[i]);
 }
 
@@ -125,10 +125,10 @@ TEST(credentials_and_who_sees_them)
         {"http://127.0.0.1/", "http://127.0.0.2/t", false},
     };
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
-        struct px_fetch_place registry, realm;
-        ASSERT_OK(px_fetch_place(rows[i].registry, &registry));
-        ASSERT_OK(px_fetch_place(rows[i].realm, &realm));
-        if (px_login_shared(&registry, &realm) != rows[i].shared)
+        struct px_url_place registry, realm;
+        ASSERT_OK(px_url_place(rows[i].registry, &registry));
+        ASSERT_OK(px_url_place(rows[i].realm, &realm));
+        if (px_credentials_shared(&registry, &realm) != rows[i].shared)
             FAIL("%s and %s: wrong", rows[i].registry, rows[i].realm);
     }
 }
@@ -140,16 +140,16 @@ TEST(base64_of_credentials)
     static const char *const wrong[] = {"", "YTo", "YT=o", "Y===", "!!!!", "OmI=", "YQ==", "YQA6Yg=="};
     char text[64], user[16], password[16];
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
-        ASSERT_OK(px_login_encode(rows[i][0], rows[i][1], text, sizeof text));
+        ASSERT_OK(px_credentials_encode(rows[i][0], rows[i][1], text, sizeof text));
         ASSERT_STR(text, rows[i][2]);
-        ASSERT_OK(px_login_decode(text, user, sizeof user, password, sizeof password));
+        ASSERT_OK(px_credentials_decode(text, user, sizeof user, password, sizeof password));
         ASSERT_STR(user, rows[i][0]);
         ASSERT_STR(password, rows[i][1]);
     }
     for (size_t i = 0; i < PX_COUNT_OF(wrong); i++)
-        if (px_login_decode(wrong[i], user, sizeof user, password, sizeof password) != -EINVAL)
+        if (px_credentials_decode(wrong[i], user, sizeof user, password, sizeof password) != -EINVAL)
             FAIL("'%s' was understood", wrong[i]);
-    ASSERT_EQ(px_login_encode("alice", "secret", text, 16), -EINVAL);
+    ASSERT_EQ(px_credentials_encode("alice", "secret", text, 16), -EINVAL);
 }
 
 /* What is asked when somebody types a name of Docker Hub, and what is asked of others. */

@@ -36,16 +36,16 @@ TEST(a_manifest_is_read)
 {
     struct px_err e = {0};
     struct px_oci_manifest m;
-    ASSERT_PX(px_oci_manifest_read(manifest, sizeof manifest - 1, PX_MEDIA_MANIFEST, &m, &e), e);
+    ASSERT_PX(px_documents_manifest_read(manifest, sizeof manifest - 1, PX_MEDIA_MANIFEST, &m, &e), e);
     ASSERT_EQ(m.layer_count, 1);
     ASSERT_EQ(m.layers[0].compression, PX_COMPRESS_ZSTD);
     ASSERT_STR(m.layers[0].digest.hex, HEX);
     ASSERT_EQ(m.config.size, 7);
     ASSERT_STR(m.annotations.items[0], "a=1");
     ASSERT_STR(m.annotations.items[1], "b=2");
-    px_oci_manifest_done(&m);
-    ASSERT_EQ(px_oci_manifest_read(manifest, sizeof manifest - 1, PX_MEDIA_INDEX, &m, &e), -1);
-    ASSERT_EQ(px_oci_manifest_read(manifest, sizeof manifest - 2, PX_MEDIA_MANIFEST, &m, &e), -1);
+    px_documents_manifest_done(&m);
+    ASSERT_EQ(px_documents_manifest_read(manifest, sizeof manifest - 1, PX_MEDIA_INDEX, &m, &e), -1);
+    ASSERT_EQ(px_documents_manifest_read(manifest, sizeof manifest - 2, PX_MEDIA_MANIFEST, &m, &e), -1);
 }
 
 TEST(a_config_is_read)
@@ -53,15 +53,15 @@ TEST(a_config_is_read)
     struct px_err e = {0};
     struct px_oid diff_id;
     struct px_image_config c;
-    ASSERT_PX(px_config_read(config, sizeof config - 1, 1, &diff_id, &c, &e), e);
+    ASSERT_PX(px_documents_config_read(config, sizeof config - 1, 1, &diff_id, &c, &e), e);
     ASSERT_STR(diff_id.hex, HEX);
     ASSERT_STR(c.user, "1:2");
     ASSERT_STR(c.workdir, "/w");
     ASSERT_STR(c.env.items[0], "A=b");
     ASSERT(c.env.items[1] == NULL);
     ASSERT_STR(c.labels.items[0], "l=v");
-    px_config_done(&c);
-    ASSERT_EQ(px_config_read(config, sizeof config - 1, 0, &diff_id, &c, &e), -1);
+    px_documents_config_done(&c);
+    ASSERT_EQ(px_documents_config_read(config, sizeof config - 1, 0, &diff_id, &c, &e), -1);
 }
 
 /* Whatever allocation fails: an error, and nothing lost. (The JSON library's own go by it: it is not wrapped.) */
@@ -73,17 +73,17 @@ TEST(memory_may_run_out)
         struct px_image_config c;
         struct px_oci_manifest m;
         px_test_fail_alloc(n);
-        int r = px_config_read(config, sizeof config - 1, 1, &diff_id, &c, &e);
+        int r = px_documents_config_read(config, sizeof config - 1, 1, &diff_id, &c, &e);
         px_test_fail_alloc(0);
         if (r == 0)
-            px_config_done(&c);
+            px_documents_config_done(&c);
         else
             ASSERT(e.code != 0);
         px_test_fail_alloc(n);
-        r = px_oci_manifest_read(manifest, sizeof manifest - 1, PX_MEDIA_NONE, &m, &e);
+        r = px_documents_manifest_read(manifest, sizeof manifest - 1, PX_MEDIA_NONE, &m, &e);
         px_test_fail_alloc(0);
         if (r == 0)
-            px_oci_manifest_done(&m);
+            px_documents_manifest_done(&m);
     }
 }
 
@@ -96,16 +96,16 @@ TEST(documents_are_written_in_order)
     image->config.architecture = strdup("amd64");
     image->config.os = strdup("linux");
     image->config.created = strdup("1970-01-01T00:00:00Z");
-    ASSERT_OK(px_text_add(&image->config.labels, "b=2"));
-    ASSERT_OK(px_text_add(&image->config.labels, "a=1=1"));
-    ASSERT_PX(px_config_write(image, &out, &e), e);
+    ASSERT_OK(px_documents_text_add(&image->config.labels, "b=2"));
+    ASSERT_OK(px_documents_text_add(&image->config.labels, "a=1=1"));
+    ASSERT_PX(px_documents_config_write(image, &out, &e), e);
     ASSERT_STR(
         px_buf_text(&out),
         "{\"architecture\":\"amd64\",\"config\":{\"Labels\":{\"a\":\"1=1\",\"b\":\"2\"}},\"created\":"
         "\"1970-01-01T00:00:00Z\",\"history\":[],\"os\":\"linux\",\"rootfs\":{\"diff_ids\":[],\"type\":\"layers\"}}");
-    ASSERT_OK(px_text_add(&image->config.labels, "b=3"));
+    ASSERT_OK(px_documents_text_add(&image->config.labels, "b=3"));
     out.len = 0;
-    ASSERT_EQ(px_config_write(image, &out, &e), -1);
+    ASSERT_EQ(px_documents_config_write(image, &out, &e), -1);
     ASSERT_EQ(e.code, PX_E_VALUE);
     px_image_done(image);
     free(image);

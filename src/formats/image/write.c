@@ -74,8 +74,8 @@ static bool there_already(int dir, const struct px_oid *oid)
 {
     struct px_oid is;
     uint64_t size = 0;
-    px_auto_fd int fd = px_outside_open(dir, oid->hex, &size);
-    return fd >= 0 && px_hash_fd(fd, size, &is, NULL) == 0 && px_oid_equal(&is, oid);
+    px_auto_fd int fd = px_image_layout_open(dir, oid->hex, &size);
+    return fd >= 0 && px_hash_fd(fd, size, &is, NULL) == 0 && px_hash_oid_equal(&is, oid);
 }
 
 static int write_blob(struct px_store *store, const struct target *t, int dir, const struct px_oid *oid,
@@ -86,7 +86,7 @@ static int write_blob(struct px_store *store, const struct target *t, int dir, c
     px_auto_fd int fd = openat(dir, t->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0)
         return cannot(t, errno, e);
-    int r = px_outside_copy(store, oid, fd, e);
+    int r = px_image_layout_copy(store, oid, fd, e);
     if (r == 0 && (fsync(fd) < 0 || renameat(dir, t->tmp, dir, oid->hex) < 0))
         r = cannot(t, errno, e);
     if (r < 0)
@@ -104,14 +104,14 @@ static int enter(const struct target *t, int dir, const char *name, struct px_er
 
 /* Blobs first, the index last: a reader never finds a name that leads nowhere. */
 static int fill_directory(struct px_store *store, const struct px_image *image, const struct target *t, int dir,
-                          const struct px_outside_documents *d, struct px_progress_to progress, struct px_err *e)
+                          const struct px_image_layout_documents *d, struct px_progress_to progress, struct px_err *e)
 {
-    struct px_outside_blobs blobs;
+    struct px_image_layout_blobs blobs;
     px_auto_fd int outer = enter(t, dir, "blobs", e);
     px_auto_fd int inner = outer < 0 ? -1 : enter(t, outer, "sha256", e);
     if (inner < 0)
         return -1;
-    px_outside_blobs(image, &blobs);
+    px_image_layout_blobs(image, &blobs);
     uint64_t done = 0;
     for (size_t i = 0; i < blobs.count; i++) {
         if (write_blob(store, t, inner, &blobs.list[i].oid, e) < 0)
@@ -128,9 +128,9 @@ static int fill_directory(struct px_store *store, const struct px_image *image, 
 /* What fill_directory made, and nothing else. */
 static void remove_directory(const struct target *t, const struct px_image *image)
 {
-    struct px_outside_blobs blobs;
+    struct px_image_layout_blobs blobs;
     char path[192];
-    px_outside_blobs(image, &blobs);
+    px_image_layout_blobs(image, &blobs);
     for (size_t i = 0; i < blobs.count; i++)
         if (px_fmt(path, sizeof path, "%s/blobs/sha256/%s", t->tmp, blobs.list[i].oid.hex) >= 0)
             (void)unlinkat(t->parent, path, 0);
@@ -150,13 +150,13 @@ static void remove_directory(const struct target *t, const struct px_image *imag
 static int fill_new(struct px_store *store, const struct px_image *image, const struct target *t, const char *name,
                     struct px_progress_to progress, struct px_err *e)
 {
-    struct px_outside_documents d;
+    struct px_image_layout_documents d;
     px_auto_fd int dir = px_open_in_root(t->parent, t->tmp, O_RDONLY | O_DIRECTORY, 0);
     if (dir < 0)
         return cannot(t, dir, e);
-    int r = px_outside_documents(store, image, PX_IMAGE_OCI_DIR, name, NULL, 0, &d, e);
+    int r = px_image_layout_documents(store, image, PX_IMAGE_OCI_DIR, name, NULL, 0, &d, e);
     r = r < 0 ? r : fill_directory(store, image, t, dir, &d, progress, e);
-    px_outside_documents_done(&d);
+    px_image_layout_documents_done(&d);
     return r < 0 ? r : show(t, false, e);
 }
 
@@ -178,16 +178,16 @@ static int look_at_layout(const struct target *t, int dir, struct px_buf *old, s
     px_auto(px_document) json_t *root = NULL;
     struct px_index index;
     struct px_err ignored = {0};
-    if (px_outside_read(dir, "oci-layout", 4095, &marker) < 0 ||
+    if (px_image_layout_read(dir, "oci-layout", 4095, &marker) < 0 ||
         px_document_read(px_buf_text(&marker), marker.len, "oci-layout", PX_E_IMAGE, &root, &ignored) < 0 ||
         !px_equal(px_document_text(root, "imageLayoutVersion"), "1.0.0"))
         return px_fail(e, PX_E_IO, EEXIST, "'%s' is there already, and is not an OCI layout", t->path);
-    int r = px_outside_read(dir, "index.json", PX_IMAGE_JSON_MAX, old);
+    int r = px_image_layout_read(dir, "index.json", PX_IMAGE_JSON_MAX, old);
     if (r < 0)
         return px_fail(e, PX_E_IMAGE, r, "the layout '%s' has no index that can be read", t->path);
-    if (px_index_read(px_buf_text(old), old->len, PX_MEDIA_NONE, &index, e) < 0)
+    if (px_documents_index_read(px_buf_text(old), old->len, PX_MEDIA_NONE, &index, e) < 0)
         return -1;
-    px_index_done(&index);
+    px_documents_index_done(&index);
     return 0;
 }
 
@@ -195,12 +195,12 @@ static int add_to_directory(struct px_store *store, const struct px_image *image
                             const char *name, struct px_progress_to progress, struct px_err *e)
 {
     px_auto_buf struct px_buf old = PX_BUF(PX_IMAGE_JSON_MAX);
-    struct px_outside_documents d;
+    struct px_image_layout_documents d;
     if (look_at_layout(t, dir, &old, e) < 0)
         return -1;
-    int r = px_outside_documents(store, image, PX_IMAGE_OCI_DIR, name, px_buf_text(&old), old.len, &d, e);
+    int r = px_image_layout_documents(store, image, PX_IMAGE_OCI_DIR, name, px_buf_text(&old), old.len, &d, e);
     r = r < 0 ? r : fill_directory(store, image, t, dir, &d, progress, e);
-    px_outside_documents_done(&d);
+    px_image_layout_documents_done(&d);
     return r;
 }
 
@@ -221,9 +221,9 @@ static int put_document(int to, const char *name, const struct px_buf *text)
 {
     if (text->len == 0)
         return 0;
-    int r = px_outside_tar_begin(to, name, text->len);
+    int r = px_image_layout_tar_begin(to, name, text->len);
     r = r < 0 ? r : px_write_full(to, text->data, text->len);
-    return r < 0 ? r : px_outside_tar_end(to, text->len);
+    return r < 0 ? r : px_image_layout_tar_end(to, text->len);
 }
 
 static int put_blob(struct px_store *store, const struct target *t, int to, const struct px_oid *oid, struct px_err *e)
@@ -234,24 +234,24 @@ static int put_blob(struct px_store *store, const struct target *t, int to, cons
     if (px_blob_open(store, oid, &fd, &size, e) < 0)
         return -1;
     (void)px_fmt(name, sizeof name, "blobs/sha256/%s", oid->hex);
-    int r = px_outside_tar_begin(to, name, size);
+    int r = px_image_layout_tar_begin(to, name, size);
     if (r < 0)
         return cannot(t, r, e);
-    if (px_outside_copy(store, oid, to, e) < 0)
+    if (px_image_layout_copy(store, oid, to, e) < 0)
         return -1;
-    r = px_outside_tar_end(to, size);
+    r = px_image_layout_tar_end(to, size);
     return r < 0 ? cannot(t, r, e) : 0;
 }
 
 static int fill_archive(struct px_store *store, const struct px_image *image, const struct target *t, int to,
-                        const struct px_outside_documents *d, struct px_progress_to progress, struct px_err *e)
+                        const struct px_image_layout_documents *d, struct px_progress_to progress, struct px_err *e)
 {
-    struct px_outside_blobs blobs;
-    int r = px_outside_tar_directory(to, "blobs/");
-    r = r < 0 ? r : px_outside_tar_directory(to, "blobs/sha256/");
+    struct px_image_layout_blobs blobs;
+    int r = px_image_layout_tar_directory(to, "blobs/");
+    r = r < 0 ? r : px_image_layout_tar_directory(to, "blobs/sha256/");
     if (r < 0)
         return cannot(t, r, e);
-    px_outside_blobs(image, &blobs);
+    px_image_layout_blobs(image, &blobs);
     uint64_t done = 0;
     for (size_t i = 0; i < blobs.count; i++) {
         if (put_blob(store, t, to, &blobs.list[i].oid, e) < 0)
@@ -264,7 +264,7 @@ static int fill_archive(struct px_store *store, const struct px_image *image, co
     r = r < 0 ? r : put_document(to, "manifest.json", &d->docker);
     r = r < 0 ? r : put_document(to, "oci-layout", &d->layout);
     r = r < 0 ? r : put_document(to, "repositories", &d->repositories);
-    r = r < 0 ? r : px_outside_tar_finish(to);
+    r = r < 0 ? r : px_image_layout_tar_finish(to);
     if (r == 0 && fsync(to) < 0)
         r = -errno;
     return r < 0 ? cannot(t, r, e) : 0;
@@ -276,7 +276,7 @@ static bool is_archive(const struct target *t)
     enum { NAME_SIZE = 100, MAGIC_AT = 257, HEADER = 512 };
     char header[HEADER];
     uint64_t size = 0;
-    px_auto_fd int fd = px_outside_open(t->parent, t->name, &size);
+    px_auto_fd int fd = px_image_layout_open(t->parent, t->name, &size);
     return fd >= 0 && pread(fd, header, sizeof header, 0) == HEADER && strncmp(header, "blobs/", NAME_SIZE) == 0 &&
            memcmp(header + MAGIC_AT, "ustar", 5) == 0;
 }
@@ -284,7 +284,7 @@ static bool is_archive(const struct target *t)
 static int write_archive(struct px_store *store, const struct px_image *image, enum px_image_format format,
                          const struct target *t, const char *name, struct px_progress_to progress, struct px_err *e)
 {
-    struct px_outside_documents d;
+    struct px_image_layout_documents d;
     struct stat st;
     bool replace = is_archive(t);
     if (!replace && fstatat(t->parent, t->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
@@ -294,9 +294,9 @@ static int write_archive(struct px_store *store, const struct px_image *image, e
     px_auto_fd int to = openat(t->parent, t->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (to < 0)
         return cannot(t, errno, e);
-    int r = px_outside_documents(store, image, format, name, NULL, 0, &d, e);
+    int r = px_image_layout_documents(store, image, format, name, NULL, 0, &d, e);
     r = r < 0 ? r : fill_archive(store, image, t, to, &d, progress, e);
-    px_outside_documents_done(&d);
+    px_image_layout_documents_done(&d);
     r = r < 0 ? r : show(t, replace, e);
     if (r < 0)
         (void)unlinkat(t->parent, t->tmp, 0);

@@ -18,7 +18,7 @@ enum { LINE_BYTES = 320, NAME_BYTES = 256, RANGE_BYTES = 1024 };
 
 struct search {
     const struct px_drift_asked *asked;
-    const struct px_pins *pins;
+    const struct px_lock *pins;
     struct px_drift *drift;
     struct px_name_index pinned, asked_for;     /* names of the pins, names of the requirements */
     char (*names)[NAME_BYTES];                  /* what the latter point to */
@@ -47,7 +47,7 @@ __attribute__((format(printf, 2, 3))) static int add(struct search *s, const cha
 
 static int check_head(struct search *s)
 {
-    const struct px_pins *pins = s->pins;
+    const struct px_lock *pins = s->pins;
     int r = 0;
     if (pins->format != PX_PINS_PX)
         return 0;
@@ -66,10 +66,10 @@ static int check_head(struct search *s)
 
 /* ---- requirements ---- */
 
-static const struct px_pin *find_pin(const struct search *s, const char *name, size_t length)
+static const struct px_lock_pin *find_pin(const struct search *s, const char *name, size_t length)
 {
     char canonical[NAME_BYTES];
-    if (px_package_name(name, length, canonical, sizeof canonical) < 0)
+    if (px_marker_package_name(name, length, canonical, sizeof canonical) < 0)
         return NULL;
     const struct px_name_at *found = px_names_find(&s->pinned, canonical);
     return found ? &s->pins->items[found->at] : NULL;
@@ -79,7 +79,7 @@ static const struct px_pin *find_pin(const struct search *s, const char *name, s
 static int is_asked(const struct search *s, const char *text, struct px_requirement *ret_parts)
 {
     char marker[RANGE_BYTES];
-    if (px_requirement_parse(text, ret_parts) < 0)
+    if (px_marker_requirement_parse(text, ret_parts) < 0)
         return 0;
     if (px_fmt(marker, sizeof marker, "%.*s", (int)ret_parts->marker_length,
                ret_parts->marker ? ret_parts->marker : "") < 0)
@@ -88,7 +88,7 @@ static int is_asked(const struct search *s, const char *text, struct px_requirem
 }
 
 /* Any pin of that name within the range; a lock may hold one for each system. */
-static bool any_fits(const struct search *s, const struct px_pin *first, const struct px_requirement *q)
+static bool any_fits(const struct search *s, const struct px_lock_pin *first, const struct px_requirement *q)
 {
     char range[RANGE_BYTES];
     if (q->url_length || px_fmt(range, sizeof range, "%.*s", (int)q->range_length, q->range ? q->range : "") < 0)
@@ -96,7 +96,7 @@ static bool any_fits(const struct search *s, const struct px_pin *first, const s
     const struct px_name_at *end = s->pinned.items + s->pinned.count;
     for (const struct px_name_at *at = px_names_find(&s->pinned, first->name);
          at && at < end && px_equal(at->name, first->name); at++) {
-        const struct px_pin *pin = &s->pins->items[at->at];
+        const struct px_lock_pin *pin = &s->pins->items[at->at];
         if (!*pin->version || px_version_fits(pin->version, range) != 0)
             return true;
     }
@@ -108,7 +108,7 @@ static int check_requirement(struct search *s, const char *text)
     struct px_requirement q;
     if (is_asked(s, text, &q) == 0)
         return 0;
-    const struct px_pin *pin = find_pin(s, q.name, q.name_length);
+    const struct px_lock_pin *pin = find_pin(s, q.name, q.name_length);
     if (!pin)
         return add(s, "%.200s is not in the lock", text);
     if (!any_fits(s, pin, &q))
@@ -126,8 +126,8 @@ static int make_indices(struct search *s)
         return -ENOMEM;
     for (size_t i = 0; i < list->count; i++) {
         struct px_requirement q;
-        if (px_requirement_parse(list->items[i], &q) == 0 &&
-            px_package_name(q.name, q.name_length, s->names[i], NAME_BYTES) == 0)
+        if (px_marker_requirement_parse(list->items[i], &q) == 0 &&
+            px_marker_package_name(q.name, q.name_length, s->names[i], NAME_BYTES) == 0)
             s->asked_for.items[s->asked_for.count++] = (struct px_name_at){s->names[i], i};
     }
     px_names_sort(&s->asked_for);
@@ -143,7 +143,7 @@ static void drop_indices(struct search *s)
 
 /* ---- pins ---- */
 
-static int check_pin(struct search *s, const struct px_pin *pin)
+static int check_pin(struct search *s, const struct px_lock_pin *pin)
 {
     int r = pin->direct && !px_names_find(&s->asked_for, pin->name)
                 ? add(s, "%.200s is in the lock, and nothing asks for it", pin->name)
@@ -156,7 +156,7 @@ static int check_pin(struct search *s, const struct px_pin *pin)
     return r;
 }
 
-int px_drift_find(const struct px_drift_asked *asked, const struct px_pins *pins, struct px_drift *ret_drift,
+int px_drift_find(const struct px_drift_asked *asked, const struct px_lock *pins, struct px_drift *ret_drift,
                   struct px_err *e)
 {
     struct px_drift drift = {0};

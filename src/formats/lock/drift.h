@@ -28,6 +28,6 @@ struct px_drift_asked {
     const struct px_marker_env *env;            /* requirements whose markers do not hold are not asked for */
 };
 
-int px_drift_find(const struct px_drift_asked *asked, const struct px_pins *pins, struct px_drift *ret_drift,
+int px_drift_find(const struct px_drift_asked *asked, const struct px_lock *pins, struct px_drift *ret_drift,
                   struct px_err *e);
 void px_drift_done(struct px_drift *drift);

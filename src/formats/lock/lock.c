@@ -13,7 +13,7 @@
 
 enum { NAME_BYTES = 256 };
 
-const char *const px_pins_files[PX_PINS_FORMATS] = {"px.lock", "uv.lock", "pylock.toml", "poetry.lock", "requirements.txt"};
+const char *const px_lock_files[PX_PINS_FORMATS] = {"px.lock", "uv.lock", "pylock.toml", "poetry.lock", "requirements.txt"};
 
 /* ---- texts: a chain of blocks, freed together ---- */
 
@@ -25,7 +25,7 @@ struct block {
 
 enum { BLOCK_BYTES = 64 << 10 };
 
-static char *take_bytes(struct px_pins *pins, size_t size)
+static char *take_bytes(struct px_lock *pins, size_t size)
 {
     struct block *block = pins->arena;
     if (!block || block->size - block->used < size) {
@@ -41,7 +41,7 @@ static char *take_bytes(struct px_pins *pins, size_t size)
     return at;
 }
 
-const char *px_pins_keep(struct px_pins_reading *r, const char *text, size_t length)
+const char *px_lock_keep(struct px_lock_reading *r, const char *text, size_t length)
 {
     char *copy = take_bytes(r->pins, length + 1);
     if (!copy) {
@@ -54,7 +54,7 @@ const char *px_pins_keep(struct px_pins_reading *r, const char *text, size_t len
     return copy;
 }
 
-void *px_pins_grow(struct px_pins_reading *r, void *list, size_t *count, size_t size, size_t max)
+void *px_lock_grow(struct px_lock_reading *r, void *list, size_t *count, size_t size, size_t max)
 {
     if (*count >= max) {
         px_fail(r->e, PX_E_LOCK_FORMAT, 0, "%s: a list has more than %zu items", r->shown, max);
@@ -74,7 +74,7 @@ void *px_pins_grow(struct px_pins_reading *r, void *list, size_t *count, size_t 
 
 /* ---- TOML ---- */
 
-int px_pins_wrong(struct px_pins_reading *r, uint32_t node, const char *what)
+int px_lock_wrong(struct px_lock_reading *r, uint32_t node, const char *what)
 {
     uint32_t line = 1, column = 1;
     if (r->toml)
@@ -84,55 +84,55 @@ int px_pins_wrong(struct px_pins_reading *r, uint32_t node, const char *what)
     return px_fail(r->e, PX_E_LOCK_FORMAT, 0, "%s:%u: %s", r->shown, line, what);
 }
 
-const char *px_pins_text(struct px_pins_reading *r, uint32_t table, const char *key)
+const char *px_lock_text(struct px_lock_reading *r, uint32_t table, const char *key)
 {
     uint32_t node = px_toml_get(r->toml, table, key);
     const char *text = node ? px_toml_text(r->toml, node) : NULL;
     if (text && strlen(text) != px_toml_at(r->toml, node)->text_length) {
         r->lost = true;
-        (void)px_pins_wrong(r, node, "a text with a NUL in it");
+        (void)px_lock_wrong(r, node, "a text with a NUL in it");
         return NULL;
     }
-    return text ? px_pins_keep(r, text, strlen(text)) : NULL;
+    return text ? px_lock_keep(r, text, strlen(text)) : NULL;
 }
 
-int px_pins_number(struct px_pins_reading *r, uint32_t table, const char *key, uint64_t *ret_number)
+int px_lock_number(struct px_lock_reading *r, uint32_t table, const char *key, uint64_t *ret_number)
 {
     uint32_t node = px_toml_get(r->toml, table, key);
     if (!node)
         return 0;
     if (px_toml_at(r->toml, node)->type != PX_TOML_INTEGER || px_toml_at(r->toml, node)->number < 0)
-        return px_pins_wrong(r, node, "a number is expected here");
+        return px_lock_wrong(r, node, "a number is expected here");
     *ret_number = (uint64_t)px_toml_at(r->toml, node)->number;
     return 0;
 }
 
-int px_pins_array(struct px_pins_reading *r, uint32_t table, const char *key, uint32_t *ret_first)
+int px_lock_array(struct px_lock_reading *r, uint32_t table, const char *key, uint32_t *ret_first)
 {
     uint32_t node = px_toml_get(r->toml, table, key);
     *ret_first = PX_TOML_NONE;
     if (!node)
         return 0;
     if (px_toml_at(r->toml, node)->type != PX_TOML_ARRAY)
-        return px_pins_wrong(r, node, "an array is expected here");
+        return px_lock_wrong(r, node, "an array is expected here");
     *ret_first = px_toml_at(r->toml, node)->first;
     return 0;
 }
 
-int px_pins_texts(struct px_pins_reading *r, uint32_t table, const char *key, const char ***ret_list, size_t *ret_count)
+int px_lock_texts(struct px_lock_reading *r, uint32_t table, const char *key, const char ***ret_list, size_t *ret_count)
 {
     uint32_t at;
-    if (px_pins_array(r, table, key, &at) < 0)
+    if (px_lock_array(r, table, key, &at) < 0)
         return -1;
     for (; at; at = px_toml_at(r->toml, at)->next) {
         const char *text = px_toml_text(r->toml, at);
         if (!text)
-            return px_pins_wrong(r, at, "a string is expected here");
-        const char **list = px_pins_grow(r, *ret_list, ret_count, sizeof *list, PX_PIN_FILES_MAX);
+            return px_lock_wrong(r, at, "a string is expected here");
+        const char **list = px_lock_grow(r, *ret_list, ret_count, sizeof *list, PX_PIN_FILES_MAX);
         if (!list)
             return -1;
         *ret_list = list;
-        list[*ret_count - 1] = px_pins_keep(r, text, strlen(text));
+        list[*ret_count - 1] = px_lock_keep(r, text, strlen(text));
         if (!list[*ret_count - 1])
             return -1;
     }
@@ -141,59 +141,59 @@ int px_pins_texts(struct px_pins_reading *r, uint32_t table, const char *key, co
 
 /* ---- pins ---- */
 
-struct px_pin *px_pins_add(struct px_pins_reading *r, uint32_t node, const char *name, const char *version)
+struct px_lock_pin *px_lock_add(struct px_lock_reading *r, uint32_t node, const char *name, const char *version)
 {
     char canonical[NAME_BYTES];
-    struct px_pins *pins = r->pins;
-    if (!name || px_package_name(name, strlen(name), canonical, sizeof canonical) < 0) {
-        (void)px_pins_wrong(r, node, "a package without a proper name");
+    struct px_lock *pins = r->pins;
+    if (!name || px_marker_package_name(name, strlen(name), canonical, sizeof canonical) < 0) {
+        (void)px_lock_wrong(r, node, "a package without a proper name");
         return NULL;
     }
-    struct px_pin *items = px_pins_grow(r, pins->items, &pins->count, sizeof *items, PX_PINS_MAX);
+    struct px_lock_pin *items = px_lock_grow(r, pins->items, &pins->count, sizeof *items, PX_PINS_MAX);
     if (!items)
         return NULL;
     pins->items = items;
-    struct px_pin *pin = &items[pins->count - 1];
-    pin->name = px_pins_keep(r, canonical, strlen(canonical));
+    struct px_lock_pin *pin = &items[pins->count - 1];
+    pin->name = px_lock_keep(r, canonical, strlen(canonical));
     pin->version = version ? version : "";
     pin->marker = "";
     pin->direct = true;
     return pin->name ? pin : NULL;
 }
 
-const char *px_pins_base_name(struct px_pins_reading *r, const char *url)
+const char *px_lock_base_name(struct px_lock_reading *r, const char *url)
 {
     size_t end = strcspn(url, "?#"), from = end;
     while (from > 0 && url[from - 1] != '/')
         from--;
-    return px_pins_keep(r, url + from, end - from);
+    return px_lock_keep(r, url + from, end - from);
 }
 
-int px_pins_add_file(struct px_pins_reading *r, uint32_t node, const char *name, const char *url, const char *hash, uint64_t size)
+int px_lock_add_file(struct px_lock_reading *r, uint32_t node, const char *name, const char *url, const char *hash, uint64_t size)
 {
-    struct px_pin *pin = &r->pins->items[r->pins->count - 1];
+    struct px_lock_pin *pin = &r->pins->items[r->pins->count - 1];
     if (!name && url)
-        name = px_pins_base_name(r, url);
+        name = px_lock_base_name(r, url);
     if (!name || !*name || strchr(name, '/'))
-        return px_pins_wrong(r, node, "a file without a proper name");
-    struct px_pin_file *files = px_pins_grow(r, pin->files, &pin->file_count, sizeof *files, PX_PIN_FILES_MAX);
+        return px_lock_wrong(r, node, "a file without a proper name");
+    struct px_pin_file *files = px_lock_grow(r, pin->files, &pin->file_count, sizeof *files, PX_PIN_FILES_MAX);
     if (!files)
         return -1;
     pin->files = files;
     struct px_pin_file *file = &files[pin->file_count - 1];
     *file = (struct px_pin_file){.name = name, .url = url, .size = size};
-    if (hash && px_starts_with(hash, "sha256:") && px_oid_parse(hash, true, &file->sha256) < 0)
-        return px_pins_wrong(r, node, "a sha256 has 64 digits 0-9a-f");
+    if (hash && px_starts_with(hash, "sha256:") && px_hash_oid_parse(hash, true, &file->sha256) < 0)
+        return px_lock_wrong(r, node, "a sha256 has 64 digits 0-9a-f");
     return 0;
 }
 
 /* ---- the whole ---- */
 
-typedef int read_format(struct px_pins_reading *r);
+typedef int read_format(struct px_lock_reading *r);
 
-static int read_toml(struct px_pins_reading *r, enum px_pins_format format, const char *text, size_t length)
+static int read_toml(struct px_lock_reading *r, enum px_pins_format format, const char *text, size_t length)
 {
-    static read_format *const readers[] = {px_pins_read_px, px_pins_read_uv, px_pins_read_pylock, px_pins_read_poetry};
+    static read_format *const readers[] = {px_lock_read_px, px_lock_read_uv, px_lock_read_pylock, px_lock_read_poetry};
     struct px_toml_fault fault;
     int status = px_toml_parse(text, length, &r->toml, &fault);
     if (status == -EINVAL) {
@@ -207,24 +207,24 @@ static int read_toml(struct px_pins_reading *r, enum px_pins_format format, cons
     return status;
 }
 
-int px_pins_parse(enum px_pins_format format, const char *text, size_t length, const char *shown, struct px_pins *ret_pins,
+int px_lock_parse(enum px_pins_format format, const char *text, size_t length, const char *shown, struct px_lock *ret_pins,
                   struct px_err *e)
 {
-    struct px_pins pins = {.format = format};
-    struct px_pins_reading r = {.pins = &pins, .shown = shown, .e = e};
+    struct px_lock pins = {.format = format};
+    struct px_lock_reading r = {.pins = &pins, .shown = shown, .e = e};
     int status = px_hash_bytes(text, length, &pins.bytes);
     if (status < 0)
         return px_fail(e, PX_E_MEMORY, status, "%s", shown);
-    status = format == PX_PINS_REQUIREMENTS ? px_pins_read_requirements(&r, text, length) : read_toml(&r, format, text, length);
+    status = format == PX_PINS_REQUIREMENTS ? px_lock_read_requirements(&r, text, length) : read_toml(&r, format, text, length);
     if (status < 0 || r.lost) {
-        px_pins_done(&pins);
+        px_lock_done(&pins);
         return -1;
     }
     *ret_pins = pins;
     return 0;
 }
 
-void px_pins_done(struct px_pins *pins)
+void px_lock_done(struct px_lock *pins)
 {
     for (size_t i = 0; i < pins->count; i++) {
         free(pins->items[i].extras);
@@ -238,19 +238,19 @@ void px_pins_done(struct px_pins *pins)
     free(pins->system.packages);
     for (size_t i = 0; i < pins->build_count; i++) {
         free(pins->builds[i].requires);
-        px_pins_done(&pins->builds[i].pins);
+        px_lock_done(&pins->builds[i].pins);
     }
     free(pins->builds);
     for (struct block *block = pins->arena, *next; block; block = next) {
         next = block->next;
         free(block);
     }
-    *pins = (struct px_pins){0};
+    *pins = (struct px_lock){0};
 }
 
 /* ---- ids ---- */
 
-const char *px_pins_id(const struct px_pins *pins)
+const char *px_lock_id(const struct px_lock *pins)
 {
     return pins->lock_id ? pins->lock_id : pins->bytes.hex;
 }
@@ -267,7 +267,7 @@ static int compare_texts(const void *a, const void *b)
 }
 
 /* Each of the sorted texts with its NUL. */
-int px_pins_hash_texts(struct px_hash *h, const char *const *list, size_t count)
+int px_lock_hash_texts(struct px_hash *h, const char *const *list, size_t count)
 {
     if (count == 0)
         return 0;
@@ -296,14 +296,14 @@ static void hash_tags(struct px_hash *h, const char *file_name)
             px_hash_add(h, p, 1);
 }
 
-static int hash_pin(struct px_hash *h, const struct px_pin *pin)
+static int hash_pin(struct px_hash *h, const struct px_lock_pin *pin)
 {
     hash_text(h, pin->name);
     hash_text(h, pin->specifier);
     hash_text(h, pin->marker);
-    int r = px_pins_hash_texts(h, pin->extras, pin->extras_count);
+    int r = px_lock_hash_texts(h, pin->extras, pin->extras_count);
     if (r >= 0)
-        r = px_pins_hash_texts(h, pin->requires, pin->requires_count);
+        r = px_lock_hash_texts(h, pin->requires, pin->requires_count);
     if (r < 0 || pin->file_count == 0)
         return r;
     const struct px_pin_file *file = &pin->files[0];
@@ -319,7 +319,7 @@ static int hash_pin(struct px_hash *h, const struct px_pin *pin)
     return 0;
 }
 
-int px_pins_hash_list(struct px_hash *h, const struct px_pins *pins)
+int px_lock_hash_list(struct px_hash *h, const struct px_lock *pins)
 {
     int r = 0;
     for (size_t i = 0; r >= 0 && i < pins->count; i++)
@@ -327,14 +327,14 @@ int px_pins_hash_list(struct px_hash *h, const struct px_pins *pins)
     return r;
 }
 
-int px_pins_compute_id(const struct px_pins *pins, struct px_oid *ret_id)
+int px_lock_compute_id(const struct px_lock *pins, struct px_oid *ret_id)
 {
     struct px_hash h;
     px_hash_begin(&h);
     hash_text(&h, pins->fingerprint);
-    int r = px_pins_hash_list(&h, pins);
+    int r = px_lock_hash_list(&h, pins);
     if (r >= 0)
-        r = px_pins_hash_builds(&h, pins);
+        r = px_lock_hash_builds(&h, pins);
     if (r < 0) {
         px_hash_drop(&h);
         return r;

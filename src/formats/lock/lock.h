@@ -3,7 +3,7 @@
  * Why:     px.lock, uv.lock, pylock.toml, poetry.lock and a pinned requirements.txt say the same thing in five ways; everything
  *          after the reading sees one.
  * Owns:    its texts.
- * Mustn't: choose: which packages and files this environment takes is px_pins_select's work; nor believe a hash it cannot read. */
+ * Mustn't: choose: which packages and files this environment takes is px_lock_select's work; nor believe a hash it cannot read. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@ struct px_marker_env;
 struct px_tags;
 
 enum px_pins_format { PX_PINS_PX, PX_PINS_UV, PX_PINS_PYLOCK, PX_PINS_POETRY, PX_PINS_REQUIREMENTS, PX_PINS_FORMATS };
-extern const char *const px_pins_files[PX_PINS_FORMATS];        /* "px.lock", "uv.lock", ... in order of preference */
+extern const char *const px_lock_files[PX_PINS_FORMATS];        /* "px.lock", "uv.lock", ... in order of preference */
 
 enum { PX_PINS_MAX = 20000, PX_PIN_FILES_MAX = 2000, PX_PIN_BUILDS_MAX = 2000,
        PX_PIN_SYSTEM_MAX = 4096 };
@@ -38,7 +38,7 @@ struct px_pin_need {
     const char *of_group;       /* the same for a group */
 };
 
-struct px_pin {
+struct px_lock_pin {
     const char *name, *version; /* canonical name */
     const char *marker;         /* "" if none */
     const char *requires_python;
@@ -73,9 +73,9 @@ struct px_pins_system {
     size_t base_count, count;
 };
 
-struct px_pins {
+struct px_lock {
     enum px_pins_format format;
-    struct px_pin *items;
+    struct px_lock_pin *items;
     size_t count;
     int64_t version;            /* of the format */
     const char *mode, *fingerprint, *lock_id, *project, *python;        /* of px.lock; NULL elsewhere */
@@ -91,44 +91,44 @@ struct px_pins {
 struct px_build_pins {
     const char **requires;      /* sorted */
     size_t requires_count;
-    struct px_pins pins;
+    struct px_lock pins;
 };
 
 /* PX121 with file and line. */
-int px_pins_parse(enum px_pins_format format, const char *text, size_t length, const char *shown, struct px_pins *ret_pins,
+int px_lock_parse(enum px_pins_format format, const char *text, size_t length, const char *shown, struct px_lock *ret_pins,
                   struct px_err *e);
-void px_pins_done(struct px_pins *pins);
+void px_lock_done(struct px_lock *pins);
 
 /* What the lock is called: its own lock_id, else the hash of its bytes. */
-const char *px_pins_id(const struct px_pins *pins);
+const char *px_lock_id(const struct px_lock *pins);
 /* The lock_id that its contents give (px.lock). */
-int px_pins_compute_id(const struct px_pins *pins, struct px_oid *ret_id);
+int px_lock_compute_id(const struct px_lock *pins, struct px_oid *ret_id);
 
 /* The packages and for each the file that this environment takes: the wheel that ranks best, else the source archive. */
 struct px_chosen {
-    const struct px_pin *pin;
+    const struct px_lock_pin *pin;
     const struct px_pin_file *file;             /* NULL: nothing fits */
     bool wheel;
 };
 /* In the order of names. groups NULL: all; of the project's extras those that env has. The list is the caller's to free(). */
-int px_pins_select(const struct px_pins *pins, const struct px_marker_env *env, const struct px_tags *tags, const char *const *groups,
+int px_lock_select(const struct px_lock *pins, const struct px_marker_env *env, const struct px_tags *tags, const char *const *groups,
                    struct px_chosen **ret_list, size_t *ret_count, struct px_err *e);
 
 /* px.lock, version 1, from pins that have everything it needs; without [system]. */
-int px_pins_write(const struct px_pins *pins, struct px_buf *out);
+int px_lock_write(const struct px_lock *pins, struct px_buf *out);
 /* The table [system], for the end of the file; nothing if nothing is pinned. */
-void px_pins_put_system(const struct px_pins_system *system, struct px_buf *out);
+void px_lock_put_system(const struct px_pins_system *system, struct px_buf *out);
 /* The text of a px.lock with this table instead of the one that it has. -EEXIST: it has one that px did not write. */
-int px_pins_replace_system(const char *text, size_t length, const struct px_pins_system *system, struct px_buf *out);
+int px_lock_replace_system(const char *text, size_t length, const struct px_pins_system *system, struct px_buf *out);
 
 /* ---- builds (pins_build.c) ---- */
 
 /* The packages for just these requirements, which are sorted; NULL: the lock does not say. */
-const struct px_pins *px_pins_build_find(const struct px_pins *pins, const char *const *requires, size_t count);
-int px_pins_build_add(struct px_pins *pins, const char *const *requires, size_t count, const struct px_pins *found,
+const struct px_lock *px_lock_build_find(const struct px_lock *pins, const char *const *requires, size_t count);
+int px_lock_build_add(struct px_lock *pins, const char *const *requires, size_t count, const struct px_lock *found,
                       struct px_err *e);
-void px_pins_builds_sort(struct px_pins *pins);
+void px_lock_builds_sort(struct px_lock *pins);
 /* A name for all of them. */
-int px_pins_builds_id(const struct px_pins *pins, struct px_oid *ret_id);
+int px_lock_builds_id(const struct px_lock *pins, struct px_oid *ret_id);
 /* Pins of px.lock once more. */
-int px_pins_copy(const struct px_pins *from, struct px_pins *ret_pins, struct px_err *e);
+int px_lock_copy(const struct px_lock *from, struct px_lock *ret_pins, struct px_err *e);

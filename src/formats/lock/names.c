@@ -19,7 +19,7 @@ void px_names_sort(struct px_name_index *index)
         qsort(index->items, index->count, sizeof *index->items, compare);
 }
 
-int px_names_of_pins(const struct px_pins *pins, struct px_name_index *ret_index)
+int px_names_of_pins(const struct px_lock *pins, struct px_name_index *ret_index)
 {
     struct px_name_index index = {.items = calloc(pins->count + 1, sizeof *index.items), .count = pins->count};
     if (!index.items)

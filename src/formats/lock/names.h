@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-struct px_pins;
+struct px_lock;
 
 struct px_name_at {
     const char *name;
@@ -20,7 +20,7 @@ struct px_name_index {
 };
 
 /* Of the pins' names. 0 or -ENOMEM. */
-int px_names_of_pins(const struct px_pins *pins, struct px_name_index *ret_index);
+int px_names_of_pins(const struct px_lock *pins, struct px_name_index *ret_index);
 void px_names_sort(struct px_name_index *index);
 void px_names_done(struct px_name_index *index);
 /* The first with that name; NULL: none. Others follow it. */

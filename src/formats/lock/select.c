@@ -15,7 +15,7 @@
 enum { EXTRAS_MAX = 1000 };
 
 struct choice {
-    const struct px_pins *pins;
+    const struct px_lock *pins;
     const struct px_marker_env *env;
     const struct px_tags *tags;
     const char *const *groups;
@@ -24,7 +24,7 @@ struct choice {
     struct px_err *e;
 };
 
-static int wrong_marker(const struct choice *c, const struct px_pin *pin, const char *marker)
+static int wrong_marker(const struct choice *c, const struct px_lock_pin *pin, const char *marker)
 {
     px_fail(c->e, PX_E_LOCK_FORMAT, 0, "the marker of '%s' cannot be read", pin->name);
     return px_why(c->e, "'%.200s' does not follow the grammar of environment markers (PEP 508).", marker);
@@ -35,7 +35,7 @@ static int wrong_marker(const struct choice *c, const struct px_pin *pin, const 
 static int choose_by_markers(struct choice *c)
 {
     for (size_t i = 0; i < c->pins->count; i++) {
-        const struct px_pin *pin = &c->pins->items[i];
+        const struct px_lock_pin *pin = &c->pins->items[i];
         int holds = px_marker_holds(pin->marker, c->env);
         if (holds < 0)
             return wrong_marker(c, pin, pin->marker);
@@ -94,7 +94,7 @@ static int find_pin(const struct choice *c, const struct px_pin_need *need, size
 {
     char name[256];
     size_t found = 0;
-    if (px_package_name(need->name, strlen(need->name), name, sizeof name) < 0)
+    if (px_marker_package_name(need->name, strlen(need->name), name, sizeof name) < 0)
         return px_fail(c->e, PX_E_LOCK_FORMAT, 0, "the lock needs '%.100s', which is no package's name", need->name);
     const struct px_name_at *end = c->index.items + c->index.count;
     for (const struct px_name_at *at = px_names_find(&c->index, name); at && at < end && px_equal(at->name, name) && found < 2; at++)
@@ -109,7 +109,7 @@ static int find_pin(const struct choice *c, const struct px_pin_need *need, size
 
 static int follow(struct walk *w, const struct step step)
 {
-    const struct px_pin *pin = &w->c->pins->items[step.pin];
+    const struct px_lock_pin *pin = &w->c->pins->items[step.pin];
     for (size_t i = 0; i < pin->need_count; i++) {
         const struct px_pin_need *need = &pin->needs[i];
         size_t next = 0;
@@ -186,7 +186,7 @@ static void choose_file(const struct px_tags *tags, struct px_chosen *chosen)
 
 static int compare_chosen(const void *a, const void *b)
 {
-    const struct px_pin *x = ((const struct px_chosen *)a)->pin, *y = ((const struct px_chosen *)b)->pin;
+    const struct px_lock_pin *x = ((const struct px_chosen *)a)->pin, *y = ((const struct px_chosen *)b)->pin;
     int order = strcmp(x->name, y->name);
     return order ? order : strcmp(x->version, y->version);
 }
@@ -214,7 +214,7 @@ static int fill_list(const struct choice *c, struct px_chosen **ret_list, size_t
     return 0;
 }
 
-int px_pins_select(const struct px_pins *pins, const struct px_marker_env *env, const struct px_tags *tags, const char *const *groups,
+int px_lock_select(const struct px_lock *pins, const struct px_marker_env *env, const struct px_tags *tags, const char *const *groups,
                    struct px_chosen **ret_list, size_t *ret_count, struct px_err *e)
 {
     px_auto_free bool *wanted = calloc(pins->count + 1, sizeof *wanted);

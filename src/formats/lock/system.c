@@ -11,25 +11,25 @@
 
 /* ---- reading ---- */
 
-static int read_package(struct px_pins_reading *r, uint32_t node, struct px_pin_system *p)
+static int read_package(struct px_lock_reading *r, uint32_t node, struct px_pin_system *p)
 {
-    const char *sha256 = px_pins_text(r, node, "sha256");
-    p->name = px_pins_text(r, node, "name");
-    p->version = px_pins_text(r, node, "version");
-    p->arch = px_pins_text(r, node, "arch");
-    if (!p->name || !p->version || !p->arch || !sha256 || px_oid_parse(sha256, false, &p->sha256) < 0)
-        return px_pins_wrong(r, node, "a package of the system without its name, version, arch or sha256");
-    return px_pins_number(r, node, "size", &p->size);
+    const char *sha256 = px_lock_text(r, node, "sha256");
+    p->name = px_lock_text(r, node, "name");
+    p->version = px_lock_text(r, node, "version");
+    p->arch = px_lock_text(r, node, "arch");
+    if (!p->name || !p->version || !p->arch || !sha256 || px_hash_oid_parse(sha256, false, &p->sha256) < 0)
+        return px_lock_wrong(r, node, "a package of the system without its name, version, arch or sha256");
+    return px_lock_number(r, node, "size", &p->size);
 }
 
-static int read_packages(struct px_pins_reading *r, uint32_t table, const char *key, struct px_pin_system **list,
+static int read_packages(struct px_lock_reading *r, uint32_t table, const char *key, struct px_pin_system **list,
                          size_t *count)
 {
     uint32_t at;
-    if (px_pins_array(r, table, key, &at) < 0)
+    if (px_lock_array(r, table, key, &at) < 0)
         return -1;
     for (; at; at = px_toml_at(r->toml, at)->next) {
-        struct px_pin_system *bigger = px_pins_grow(r, *list, count, sizeof *bigger, PX_PIN_SYSTEM_MAX);
+        struct px_pin_system *bigger = px_lock_grow(r, *list, count, sizeof *bigger, PX_PIN_SYSTEM_MAX);
         if (!bigger)
             return -1;
         *list = bigger;
@@ -39,20 +39,20 @@ static int read_packages(struct px_pins_reading *r, uint32_t table, const char *
     return 0;
 }
 
-int px_pins_read_system(struct px_pins_reading *r)
+int px_lock_read_system(struct px_lock_reading *r)
 {
     struct px_pins_system *s = &r->pins->system;
     uint32_t table = px_toml_get(r->toml, 0, "system");
     if (!table)
         return 0;
     if (px_toml_at(r->toml, table)->type != PX_TOML_TABLE)
-        return px_pins_wrong(r, table, "a table is expected here");
-    s->base = px_pins_text(r, table, "base");
-    s->arch = px_pins_text(r, table, "arch");
-    s->from = px_pins_text(r, table, "from");
+        return px_lock_wrong(r, table, "a table is expected here");
+    s->base = px_lock_text(r, table, "base");
+    s->arch = px_lock_text(r, table, "arch");
+    s->from = px_lock_text(r, table, "from");
     if (!s->base || !s->arch)
-        return px_pins_wrong(r, table, "[system] does not say its base and arch");
-    if (px_pins_texts(r, table, "capabilities", &s->capabilities, &s->capability_count) < 0 ||
+        return px_lock_wrong(r, table, "[system] does not say its base and arch");
+    if (px_lock_texts(r, table, "capabilities", &s->capabilities, &s->capability_count) < 0 ||
         read_packages(r, table, "base_packages", &s->base_packages, &s->base_count) < 0)
         return -1;
     return read_packages(r, table, "packages", &s->packages, &s->count);
@@ -81,7 +81,7 @@ static void put_packages(struct px_buf *out, const char *key, const struct px_pi
     px_buf_puts(out, "]\n");
 }
 
-void px_pins_put_system(const struct px_pins_system *system, struct px_buf *out)
+void px_lock_put_system(const struct px_pins_system *system, struct px_buf *out)
 {
     if (!system->base)
         return;
@@ -102,7 +102,7 @@ void px_pins_put_system(const struct px_pins_system *system, struct px_buf *out)
 
 /* ---- another one ---- */
 
-int px_pins_replace_system(const char *text, size_t length, const struct px_pins_system *system, struct px_buf *out)
+int px_lock_replace_system(const char *text, size_t length, const struct px_pins_system *system, struct px_buf *out)
 {
     struct px_toml *toml = NULL;
     struct px_toml_fault fault;
@@ -125,6 +125,6 @@ int px_pins_replace_system(const char *text, size_t length, const struct px_pins
     while (out->len > 0 && out->data[out->len - 1] == '\n')
         out->len--;
     px_buf_putc(out, '\n');
-    px_pins_put_system(system, out);
+    px_lock_put_system(system, out);
     return out->err;
 }

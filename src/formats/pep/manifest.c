@@ -149,7 +149,7 @@ static int check_requirements(const struct reading *r, uint32_t node, const stru
 {
     struct px_requirement parts;
     for (size_t i = 0; i < list->count; i++)
-        if (px_requirement_parse(list->items[i], &parts) < 0) {
+        if (px_marker_requirement_parse(list->items[i], &parts) < 0) {
             (void)wrong(r, node, "holds something that is not a requirement");
             return px_why(r->e, "'%s' does not follow the grammar of dependency specifiers (PEP 508).", list->items[i]);
         }
@@ -272,7 +272,7 @@ static int read_groups(const struct reading *r)
 static bool is_same_name(const char *a, size_t length, const char *b)
 {
     char x[NAME_MAX_BYTES], y[NAME_MAX_BYTES];
-    return b && px_package_name(a, length, x, sizeof x) == 0 && px_package_name(b, strlen(b), y, sizeof y) == 0 &&
+    return b && px_marker_package_name(a, length, x, sizeof x) == 0 && px_marker_package_name(b, strlen(b), y, sizeof y) == 0 &&
            px_equal(x, y);
 }
 
@@ -315,7 +315,7 @@ static int read_extra(const struct reading *r, uint32_t node, int depth)
     int status = read_requirements(r, node, &list);
     for (size_t i = 0; status == 0 && i < list.count; i++) {
         struct px_requirement q;
-        bool own = px_requirement_parse(list.items[i], &q) == 0 && is_same_name(q.name, q.name_length, r->m->name);
+        bool own = px_marker_requirement_parse(list.items[i], &q) == 0 && is_same_name(q.name, q.name_length, r->m->name);
         status = own ? read_own_extras(r, node, &q, depth) : add_name(r, &r->m->extra_requirements, list.items[i]);
     }
     free(list.items);
@@ -327,7 +327,7 @@ static int select_extra(const struct reading *r, uint32_t node, const char *name
     char plain[NAME_MAX_BYTES];
     struct px_near near = {.written = name};
     uint32_t extra = find_extra(r, name, strlen(name), &near);
-    if (!extra || px_package_name(name, strlen(name), plain, sizeof plain) < 0)
+    if (!extra || px_marker_package_name(name, strlen(name), plain, sizeof plain) < 0)
         return unknown_name(r, node, "[project.optional-dependencies]", &near);
     const char *kept = keep(r, plain, strlen(plain));
     return !kept ? no_memory(r) : add_name(r, &r->m->extras, kept) < 0 ? -1 : read_extra(r, extra, 0);
@@ -518,10 +518,10 @@ static int compare_requirements(const void *a, const void *b)
     const char *x = *(const char *const *)a, *y = *(const char *const *)b;
     struct px_requirement p, q;
     char name_x[NAME_MAX_BYTES] = "", name_y[NAME_MAX_BYTES] = "";
-    if (px_requirement_parse(x, &p) == 0)
-        (void)px_package_name(p.name, p.name_length, name_x, sizeof name_x);
-    if (px_requirement_parse(y, &q) == 0)
-        (void)px_package_name(q.name, q.name_length, name_y, sizeof name_y);
+    if (px_marker_requirement_parse(x, &p) == 0)
+        (void)px_marker_package_name(p.name, p.name_length, name_x, sizeof name_x);
+    if (px_marker_requirement_parse(y, &q) == 0)
+        (void)px_marker_package_name(q.name, q.name_length, name_y, sizeof name_y);
     int order = strcmp(name_x, name_y);
     return order ? order : strcmp(x, y);
 }

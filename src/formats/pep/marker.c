@@ -141,10 +141,10 @@ static int compare_extra(const struct px_marker_env *env, const char *op, const 
 {
     char wanted[VALUE_MAX], given[VALUE_MAX];
     bool found = false;
-    if ((!px_equal(op, "==") && !px_equal(op, "!=")) || px_package_name(text, strlen(text), wanted, sizeof wanted) < 0)
+    if ((!px_equal(op, "==") && !px_equal(op, "!=")) || px_marker_package_name(text, strlen(text), wanted, sizeof wanted) < 0)
         return -EINVAL;
     for (const char *const *extra = env->extras; extra && *extra; extra++)
-        found = found || (px_package_name(*extra, strlen(*extra), given, sizeof given) == 0 && px_equal(given, wanted));
+        found = found || (px_marker_package_name(*extra, strlen(*extra), given, sizeof given) == 0 && px_equal(given, wanted));
     return found == (op[0] == '=');
 }
 
@@ -222,7 +222,7 @@ static void trim(const char **from, size_t *length)
         --*length;
 }
 
-int px_package_name(const char *text, size_t length, char *out, size_t size)
+int px_marker_package_name(const char *text, size_t length, char *out, size_t size)
 {
     size_t n = 0;
     if (length == 0 || !is_name(text[0]) || strchr("-_.", text[0]) || !is_name(text[length - 1]) || strchr("-_.", text[length - 1]))
@@ -279,7 +279,7 @@ static int take_rest(const char *p, struct px_requirement *q)
     return q->marker_length ? 0 : -EINVAL;
 }
 
-int px_requirement_parse(const char *text, struct px_requirement *ret_requirement)
+int px_marker_requirement_parse(const char *text, struct px_requirement *ret_requirement)
 {
     struct px_requirement q = {.extras = "", .range = "", .url = "", .marker = ""};
     const char *p = text + strspn(text, " \t\r\n");
@@ -288,7 +288,7 @@ int px_requirement_parse(const char *text, struct px_requirement *ret_requiremen
     while (is_name(*p))
         p++;
     q.name_length = (size_t)(p - q.name);
-    if (px_package_name(q.name, q.name_length, name, sizeof name) < 0)
+    if (px_marker_package_name(q.name, q.name_length, name, sizeof name) < 0)
         return -EINVAL;
     p += strspn(p, " \t");
     if (*p == '[') {

@@ -31,7 +31,7 @@ struct px_requirement {
     const char *name, *extras, *range, *url, *marker;
     size_t name_length, extras_length, range_length, url_length, marker_length;
 };
-int px_requirement_parse(const char *text, struct px_requirement *ret_requirement);
+int px_marker_requirement_parse(const char *text, struct px_requirement *ret_requirement);
 
 /* "Foo_Bar.baz" -> "foo-bar-baz" (PEP 503). -ENAMETOOLONG, -EINVAL. */
-int px_package_name(const char *text, size_t length, char *out, size_t size);
+int px_marker_package_name(const char *text, size_t length, char *out, size_t size);

@@ -10,7 +10,7 @@ enum { TAG_MAX = 64, OLDEST_ABI3 = 2 };
 
 /* ---- file names ---- */
 
-int px_wheel_parse(const char *file_name, struct px_wheel_name *ret_name)
+int px_tags_wheel_parse(const char *file_name, struct px_wheel_name *ret_name)
 {
     const char *parts[7];
     size_t n = strlen(file_name), count = 0;
@@ -172,7 +172,7 @@ int px_tags_rank(const struct px_tags *tags, const char *file_name)
     struct platforms list;
     struct tag tag;
     int best = INT_MAX;
-    if (px_wheel_parse(file_name, &w) < 0)
+    if (px_tags_wheel_parse(file_name, &w) < 0)
         return -EINVAL;
     list_platforms(tags, &list);
     for (const char *a = w.python; next_part(&a, w.python + w.python_length, &tag.python, &tag.python_length);)

@@ -20,7 +20,7 @@ struct px_wheel_name {
     const char *name, *version, *python, *abi, *platform;
     size_t name_length, version_length, python_length, abi_length, platform_length;
 };
-int px_wheel_parse(const char *file_name, struct px_wheel_name *ret_name);
+int px_tags_wheel_parse(const char *file_name, struct px_wheel_name *ret_name);
 
 /* 0 is the best; -ENOENT: it does not run there, -EINVAL: it is not a wheel. */
 int px_tags_rank(const struct px_tags *tags, const char *file_name);

@@ -70,18 +70,18 @@ TEST(requirements)
 {
     struct px_requirement q;
     char name[64];
-    ASSERT_OK(px_requirement_parse(" Foo.Bar [a,b] (>=1, <2) ; python_version > '3'", &q));
-    ASSERT_OK(px_package_name(q.name, q.name_length, name, sizeof name));
+    ASSERT_OK(px_marker_requirement_parse(" Foo.Bar [a,b] (>=1, <2) ; python_version > '3'", &q));
+    ASSERT_OK(px_marker_package_name(q.name, q.name_length, name, sizeof name));
     ASSERT_STR(name, "foo-bar");
     ASSERT(q.extras_length == 3 && memcmp(q.extras, "a,b", 3) == 0);
     ASSERT(q.range_length == 7 && memcmp(q.range, ">=1, <2", 7) == 0);
     ASSERT(px_starts_with(q.marker, "python_version"));
-    ASSERT_OK(px_requirement_parse("pip @ https://example.org/pip.whl ; os_name == 'x'", &q));
+    ASSERT_OK(px_marker_requirement_parse("pip @ https://example.org/pip.whl ; os_name == 'x'", &q));
     ASSERT(q.url_length == strlen("https://example.org/pip.whl"));
-    ASSERT_EQ(px_requirement_parse("a b", &q), -EINVAL);
-    ASSERT_EQ(px_requirement_parse("-a", &q), -EINVAL);
-    ASSERT_EQ(px_requirement_parse("a[b", &q), -EINVAL);
-    ASSERT_EQ(px_requirement_parse("a ;", &q), -EINVAL);
+    ASSERT_EQ(px_marker_requirement_parse("a b", &q), -EINVAL);
+    ASSERT_EQ(px_marker_requirement_parse("-a", &q), -EINVAL);
+    ASSERT_EQ(px_marker_requirement_parse("a[b", &q), -EINVAL);
+    ASSERT_EQ(px_marker_requirement_parse("a ;", &q), -EINVAL);
 }
 
 TEST(wheels)

@@ -111,7 +111,7 @@ static void put(int site, const char *path, const char *text, struct px_buf *rec
         (void)px_fmt(part, sizeof part, "%.*s", (int)(slash - path), path);
         (void)mkdirat(site, part, 0755);
     }
-    ASSERT_OK(px_paths_write(site, path, text, strlen(text), 0644));
+    ASSERT_OK(px_wheel_paths_write(site, path, text, strlen(text), 0644));
     ASSERT_OK(px_hash_bytes(text, strlen(text), &oid));
     if (record)
         px_wheel_record_write(record, path, &oid, strlen(text));
@@ -158,7 +158,7 @@ static int install(int *ret_root, struct px_err *e)
 static void expect_text(int root, const char *path, const char *text)
 {
     px_auto_buf struct px_buf out = PX_BUF(1 << 16);
-    ASSERT_OK(px_paths_read(root, path, 1 << 16, &out));
+    ASSERT_OK(px_wheel_paths_read(root, path, 1 << 16, &out));
     ASSERT_STR(px_buf_text(&out), text);
 }
 
@@ -194,13 +194,13 @@ TEST(record_is_rewritten)
     size_t line = 0;
     int root = -EBADF;
     ASSERT_PX(install(&root, &e), e);
-    ASSERT_OK(px_paths_read(root, "site-packages/" INFO "RECORD", 1 << 16, &text));
+    ASSERT_OK(px_wheel_paths_read(root, "site-packages/" INFO "RECORD", 1 << 16, &text));
     ASSERT_OK(px_wheel_record(px_buf_text(&text), text.len, &lines, &line));
-    ASSERT_OK(px_paths_list(root, ".", &files));
+    ASSERT_OK(px_wheel_paths_list(root, ".", &files));
     ASSERT_EQ(lines.count, files.count);
     ASSERT(px_wheel_record_find(&lines, "../bin/demo") && px_wheel_record_find(&lines, "demo/more.py"));
     ASSERT(!px_wheel_record_find(&lines, INFO "RECORD")->sha256.hex[0]);
-    px_paths_done(&files);
+    px_wheel_paths_done(&files);
     px_wheel_record_done(&lines);
     (void)px_fd_close(root);
 }

@@ -58,7 +58,7 @@ static int cannot(const struct installing *w, int sys, const char *path)
 static bool same_name(const char *text, size_t length, const char *canonical)
 {
     char name[WORD_MAX];
-    return px_package_name(text, length, name, sizeof name) == 0 && px_equal(name, canonical);
+    return px_marker_package_name(text, length, name, sizeof name) == 0 && px_equal(name, canonical);
 }
 
 static bool same_version(const char *text, size_t length, const char *other)
@@ -71,7 +71,7 @@ static bool same_version(const char *text, size_t length, const char *other)
 static int check_file_name(struct installing *w)
 {
     const struct px_wheel_name *p = &w->parts;
-    if (px_wheel_parse(w->ask->file_name, &w->parts) < 0)
+    if (px_tags_wheel_parse(w->ask->file_name, &w->parts) < 0)
         return refuse(w, "its file name is not that of a wheel");
     if (!same_name(p->name, p->name_length, w->ask->name) ||
         !same_version(p->version, p->version_length, w->ask->version))
@@ -109,7 +109,7 @@ static int read_info(const struct installing *w, const char *name, struct px_buf
 {
     char path[2 * WORD_MAX];
     (void)px_fmt(path, sizeof path, "%s/%s", w->info, name);
-    int r = px_paths_read(w->site, path, TEXT_MAX, out);
+    int r = px_wheel_paths_read(w->site, path, TEXT_MAX, out);
     if (r == -ENOENT)
         return 1;
     return r < 0 ? refuse(w, "its %s cannot be read", name) : 0;
@@ -225,7 +225,7 @@ static int check_file(const struct installing *w, const struct px_record_lines *
     int r = hash_file(w->site, path, &oid, &size);
     if (r < 0)
         return cannot(w, r, path);
-    if (!px_oid_equal(&oid, &line->sha256) || (line->has_size && line->size != size))
+    if (!px_hash_oid_equal(&oid, &line->sha256) || (line->has_size && line->size != size))
         return refuse(w, "'%.100s' is not what its RECORD says", path);
     return 0;
 }
@@ -264,7 +264,7 @@ static int adapt_script(const struct installing *w, const char *path)
     struct stat st;
     int r = fstatat(w->root, path, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
     if (r == 0 && st.st_size <= SCRIPT_MAX)
-        r = px_paths_read(w->root, path, SCRIPT_MAX, &text);
+        r = px_wheel_paths_read(w->root, path, SCRIPT_MAX, &text);
     if (r < 0)
         return cannot(w, r, path);
     if (text.len >= 8 && memcmp(text.data, "#!python", 8) == 0) {
@@ -274,7 +274,7 @@ static int adapt_script(const struct installing *w, const char *path)
             px_buf_add(&made, text.data + line + 1, text.len - line - 1);
         r = made.err < 0 ? made.err : (int)px_sys(SYS_unlinkat, w->root, path, 0);
         if (r == 0)
-            r = px_paths_write(w->root, path, px_buf_text(&made), made.len, 0755);
+            r = px_wheel_paths_write(w->root, path, px_buf_text(&made), made.len, 0755);
     } else {
         r = px_node_chmod_at(w->root, path, S_IFREG, 0755);
     }
@@ -284,7 +284,7 @@ static int adapt_script(const struct installing *w, const char *path)
 static int adapt_scripts(const struct installing *w)
 {
     struct px_paths files = {0};
-    int r = px_paths_list(w->root, "bin", &files);
+    int r = px_wheel_paths_list(w->root, "bin", &files);
     if (r == -ENOENT)
         return 0;
     if (r < 0)
@@ -293,7 +293,7 @@ static int adapt_scripts(const struct installing *w)
         char path[PX_WHEEL_PATH_MAX + 8];
         r = px_fmt(path, sizeof path, "bin/%s", files.items[i]) < 0 ? -1 : adapt_script(w, path);
     }
-    px_paths_done(&files);
+    px_wheel_paths_done(&files);
     return r;
 }
 
@@ -313,7 +313,7 @@ static int move_data(const struct installing *w)
         (void)px_fmt(from, sizeof from, "%s/%s", w->data, schemes[i].key);
         int r = faccessat(w->site, from, F_OK, AT_SYMLINK_NOFOLLOW) < 0
                     ? 1
-                    : px_paths_move(w->site, from, w->root, schemes[i].to);
+                    : px_wheel_paths_move(w->site, from, w->root, schemes[i].to);
         if (r == -EEXIST || r == -ENOTDIR)
             return refuse(w, "two of its files have the same place, in '%s'", schemes[i].key);
         if (r < 0)
@@ -333,9 +333,9 @@ static int make_script(void *user, const struct px_script *script)
     px_wheel_script_write(&text, script);
     int r = px_fmt(path, sizeof path, "bin/%s", script->name) < 0 ? -ENAMETOOLONG : text.err;
     if (r >= 0)
-        r = px_paths_make(w->root, "bin");
+        r = px_wheel_paths_make(w->root, "bin");
     if (r >= 0)
-        r = px_paths_write(w->root, path, text.data, text.len, 0755);
+        r = px_wheel_paths_write(w->root, path, text.data, text.len, 0755);
     if (r == -EEXIST)
         return refuse(w, "it has two scripts '%.100s'", script->name);
     return r < 0 ? cannot(w, r, path) : 0;
@@ -379,18 +379,18 @@ static int write_record(const struct installing *w)
     (void)px_sys(SYS_unlinkat, w->site, installer, 0);
     int r = (int)px_sys(SYS_unlinkat, w->site, path, 0);
     if (r == 0)
-        r = px_paths_write(w->site, installer, "px\n", 3, 0644);
+        r = px_wheel_paths_write(w->site, installer, "px\n", 3, 0644);
     if (r == 0)
-        r = px_paths_list(w->root, ".", &files);
+        r = px_wheel_paths_list(w->root, ".", &files);
     if (r < 0)
         return cannot(w, r, path);
     for (size_t i = 0; r == 0 && i < files.count; i++)
         r = record_file(w, files.items[i], &text);
-    px_paths_done(&files);
+    px_wheel_paths_done(&files);
     if (r < 0)
         return -1;
     px_wheel_record_write(&text, path, NULL, 0);
-    r = text.err < 0 ? text.err : px_paths_write(w->site, path, text.data, text.len, 0644);
+    r = text.err < 0 ? text.err : px_wheel_paths_write(w->site, path, text.data, text.len, 0644);
     return r < 0 ? cannot(w, r, path) : 0;
 }
 
@@ -402,14 +402,14 @@ int px_wheel_install(int root, const struct px_wheel_ask *ask, struct px_err *e)
         return -1;
     px_auto_fd int site = px_open_beneath(root, "site-packages", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
     w.site = site;
-    int r = site < 0 ? site : px_paths_list(site, ".", &files);
+    int r = site < 0 ? site : px_wheel_paths_list(site, ".", &files);
     if (r == -E2BIG || r == -ELOOP || r == -ENAMETOOLONG || r == -EINVAL)
         return refuse(&w, "it holds more files, or deeper ones, than px installs");
     if (r < 0)
         return cannot(&w, r, "site-packages");
     r = find_info(&w, &files) < 0 || check_wheel(&w) < 0 || check_metadata(&w) < 0 || check_record(&w, &files) < 0 ? -1
                                                                                                                    : 0;
-    px_paths_done(&files);
+    px_wheel_paths_done(&files);
     if (r < 0 || move_data(&w) < 0 || adapt_scripts(&w) < 0 || make_scripts(&w) < 0)
         return -1;
     return write_record(&w);

@@ -76,14 +76,14 @@ struct px_paths {
     size_t count;
 };
 /* Every file below dir/below; anything but files and directories is -EINVAL. -errno. */
-int px_paths_list(int dir, const char *below, struct px_paths *ret_paths);
-void px_paths_done(struct px_paths *paths);
+int px_wheel_paths_list(int dir, const char *below, struct px_paths *ret_paths);
+void px_wheel_paths_done(struct px_paths *paths);
 /* What is in from/name goes to to/target, directory by directory; nothing is replaced: -EEXIST. from/name is gone
  * afterwards. */
-int px_paths_move(int from, const char *name, int to, const char *target);
+int px_wheel_paths_move(int from, const char *name, int to, const char *target);
 /* The directories of a path, as far as they are not there. -errno. */
-int px_paths_make(int dir, const char *path);
+int px_wheel_paths_make(int dir, const char *path);
 /* The whole of a file of at most max bytes; -errno. */
-int px_paths_read(int dir, const char *path, size_t max, struct px_buf *out);
+int px_wheel_paths_read(int dir, const char *path, size_t max, struct px_buf *out);
 /* A new file. */
-int px_paths_write(int dir, const char *path, const void *data, size_t size, unsigned mode);
+int px_wheel_paths_write(int dir, const char *path, const void *data, size_t size, unsigned mode);

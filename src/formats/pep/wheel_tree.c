@@ -86,13 +86,13 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-int px_paths_list(int dir, const char *below, struct px_paths *ret_paths)
+int px_wheel_paths_list(int dir, const char *below, struct px_paths *ret_paths)
 {
     struct listing l = {0};
     int fd = open_dir(dir, below);
     int r = fd < 0 ? fd : list_below(&l, fd, "", 0);
     if (r < 0) {
-        px_paths_done(&l.paths);
+        px_wheel_paths_done(&l.paths);
         return r;
     }
     if (l.paths.count)
@@ -101,7 +101,7 @@ int px_paths_list(int dir, const char *below, struct px_paths *ret_paths)
     return 0;
 }
 
-void px_paths_done(struct px_paths *paths)
+void px_wheel_paths_done(struct px_paths *paths)
 {
     for (size_t i = 0; i < paths->count; i++)
         free(paths->items[i]);
@@ -148,7 +148,7 @@ static int move_dir(int from, int to, unsigned depth)
 }
 
 /* The directories of a path, from the top; their modes are not the caller's umask's business. */
-int px_paths_make(int root, const char *path)
+int px_wheel_paths_make(int root, const char *path)
 {
     char part[PX_WHEEL_PATH_MAX];
     for (size_t at = 0; path[at];) {
@@ -165,9 +165,9 @@ int px_paths_make(int root, const char *path)
     return 0;
 }
 
-int px_paths_move(int from, const char *name, int to, const char *target)
+int px_wheel_paths_move(int from, const char *name, int to, const char *target)
 {
-    int r = px_equal(target, ".") ? 0 : px_paths_make(to, target);
+    int r = px_equal(target, ".") ? 0 : px_wheel_paths_make(to, target);
     if (r < 0)
         return r;
     int source = open_dir(from, name);
@@ -182,7 +182,7 @@ int px_paths_move(int from, const char *name, int to, const char *target)
 
 /* ---- reading and writing ---- */
 
-int px_paths_read(int dir, const char *path, size_t max, struct px_buf *out)
+int px_wheel_paths_read(int dir, const char *path, size_t max, struct px_buf *out)
 {
     char piece[1 << 14];
     struct stat st;
@@ -200,7 +200,7 @@ int px_paths_read(int dir, const char *path, size_t max, struct px_buf *out)
     return (int)n;
 }
 
-int px_paths_write(int dir, const char *path, const void *data, size_t size, unsigned mode)
+int px_wheel_paths_write(int dir, const char *path, const void *data, size_t size, unsigned mode)
 {
     px_auto_fd int fd = px_open_beneath(dir, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
     if (fd < 0)

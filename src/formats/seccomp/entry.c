@@ -199,7 +199,7 @@ static bool is_elsewhere(const char *name)
 static int add_uses(const struct px_reader *r, const char *name, size_t first_rule)
 {
     struct px_draft *d = r->draft;
-    int number = px_syscall_number(name);
+    int number = px_sysname_number(name);
 
     if (number < 0) {
         if (!is_elsewhere(name))

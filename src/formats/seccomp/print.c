@@ -37,12 +37,12 @@ struct printer {
 /* ---- what is decided ---- */
 
 /* The profile's program is loaded last, so that of two numbers its own counts. */
-static void find_parts(const struct printer *p, const struct group *g, struct px_parts *ret_parts)
+static void find_parts(const struct printer *p, const struct group *g, struct px_region_parts *ret_parts)
 {
-    px_parts_init(ret_parts);
-    px_parts_decide(ret_parts, &p->own, &p->own.decision[g->own]);
+    px_region_parts_init(ret_parts);
+    px_region_parts_decide(ret_parts, &p->own, &p->own.decision[g->own]);
     if (p->users)
-        px_parts_decide(ret_parts, p->users, &p->users->decision[g->users]);
+        px_region_parts_decide(ret_parts, p->users, &p->users->decision[g->users]);
 }
 
 static uint16_t find_group(struct printer *p, uint16_t own, uint16_t users)
@@ -108,7 +108,7 @@ static int find_groups(struct printer *p)
         p->group_of[n] = find_group(p, p->own.of[n], p->users ? p->users->of[n] : 0);
     for (size_t i = 0; i < p->groups; i++) {
         struct group *g = &p->group[i];
-        struct px_parts parts;
+        struct px_region_parts parts;
 
         g->verbatim = is_verbatim(p, g);
         if (g->verbatim)
@@ -117,7 +117,7 @@ static int find_groups(struct printer *p)
         int err = parts.err;
         g->plain = parts.count == 1;
         g->action = parts.part[0].action;
-        px_parts_done(&parts);
+        px_region_parts_done(&parts);
         if (err < 0)
             return err;
     }
@@ -257,7 +257,7 @@ static void print_part(const struct printer *p, const struct group *g, const str
 static int print_group(const struct printer *p, const struct group *g)
 {
     const char *remark = NULL;
-    struct px_parts parts;
+    struct px_region_parts parts;
 
     find_parts(p, g, &parts);
     int err = parts.err;
@@ -269,7 +269,7 @@ static int print_group(const struct printer *p, const struct group *g)
             print_part(p, g, &parts.part[i], remark);
             remark = NULL;
         }
-    px_parts_done(&parts);
+    px_region_parts_done(&parts);
     return err;
 }
 
@@ -333,7 +333,7 @@ static uint32_t default_action(const struct px_calls *users)
     return users ? users->decision[users->beyond].otherwise : SECCOMP_RET_ERRNO | ENOSYS;
 }
 
-int px_seccomp_print(enum px_filter filter, const struct px_profile *profile, struct px_json *out, const char *name,
+int px_profile_print(enum px_filter filter, const struct px_profile *profile, struct px_json *out, const char *name,
                      struct px_err *e)
 {
     struct printer *p = calloc(1, sizeof *p);

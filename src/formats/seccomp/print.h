@@ -15,5 +15,5 @@ struct px_profile;
 
 /* The filter alone, or with a profile what both together allow (the filter is a floor then). An object named `name`, NULL at
  * the top or in a list. The writer's own errors stay in its buffer. */
-int px_seccomp_print(enum px_filter filter, const struct px_profile *profile, struct px_json *out, const char *name,
+int px_profile_print(enum px_filter filter, const struct px_profile *profile, struct px_json *out, const char *name,
                      struct px_err *e);

@@ -140,7 +140,7 @@ static void warn_of_mixture(struct px_profile *p, uint16_t number, const uint16_
         differs = differs || rules[rule[i]].action != plain->action;
     if (differs)
         px_draft_warn(&p->draft, "%s has a rule without conditions and others: where several hold, the strictest counts",
-                      px_syscall_name(number));
+                      px_sysname_name(number));
 }
 
 static uint16_t decide(struct px_profile *p, uint16_t number, const struct sorted *sorted, int highest)
@@ -221,7 +221,7 @@ static int check_needed(const struct px_profile *p, const char *name, struct px_
 
     for (size_t i = 0; i < PX_COUNT_OF(needed); i++)
         if (!is_always_permitted(&p->calls, needed[i]))
-            (void)px_buf_printf(&refused, "%s%s", refused.len ? ", " : "", px_syscall_name(needed[i]));
+            (void)px_buf_printf(&refused, "%s%s", refused.len ? ", " : "", px_sysname_name(needed[i]));
     if (refused.len == 0)
         return 0;
     px_fail(e, PX_E_PROFILE, 0, "profile '%s' refuses %s", name, px_buf_text(&refused));

@@ -175,7 +175,7 @@ static void split(const struct px_region *r, const struct px_condition *c, struc
 
 /* ---- parts ---- */
 
-static struct px_region *region_for(struct px_parts *parts, uint32_t action)
+static struct px_region *region_for(struct px_region_parts *parts, uint32_t action)
 {
     for (size_t i = 0; i < parts->count; i++)
         if (parts->part[i].action == action)
@@ -188,7 +188,7 @@ static struct px_region *region_for(struct px_parts *parts, uint32_t action)
     return &parts->part[parts->count++].region;
 }
 
-static void add_part(struct px_parts *parts, uint32_t action, const struct px_region *r)
+static void add_part(struct px_region_parts *parts, uint32_t action, const struct px_region *r)
 {
     struct px_region *region = r->count > 0 ? region_for(parts, action) : NULL;
 
@@ -204,7 +204,7 @@ static uint32_t stricter(uint32_t first, uint32_t last)
 }
 
 /* Takes what the rule answers for out of the region, into its part. */
-static void take_rule(struct px_parts *out, uint32_t action, const struct px_rule *rule, struct px_region *left)
+static void take_rule(struct px_region_parts *out, uint32_t action, const struct px_rule *rule, struct px_region *left)
 {
     struct px_region now = *left, fails = {0};
 
@@ -232,7 +232,7 @@ static bool may_tighten(const struct px_calls *calls, const struct px_decision *
     return may;
 }
 
-static void decide_part(struct px_parts *out, struct px_part *part, const struct px_calls *calls, const struct px_decision *d)
+static void decide_part(struct px_region_parts *out, struct px_part *part, const struct px_calls *calls, const struct px_decision *d)
 {
     if (d->count > 0 && !may_tighten(calls, d, part->action)) {
         add_part(out, part->action, &part->region);     /* so that refusals are not cut up for nothing */
@@ -243,26 +243,26 @@ static void decide_part(struct px_parts *out, struct px_part *part, const struct
     add_part(out, stricter(part->action, d->otherwise), &part->region);
 }
 
-void px_parts_init(struct px_parts *parts)
+void px_region_parts_init(struct px_region_parts *parts)
 {
-    *parts = (struct px_parts){.part = {{.action = SECCOMP_RET_ALLOW}}, .count = 1};
+    *parts = (struct px_region_parts){.part = {{.action = SECCOMP_RET_ALLOW}}, .count = 1};
     add(&parts->part[0].region, &(struct px_cube){0});
     parts->err = parts->part[0].region.err;
 }
 
-void px_parts_decide(struct px_parts *parts, const struct px_calls *calls, const struct px_decision *d)
+void px_region_parts_decide(struct px_region_parts *parts, const struct px_calls *calls, const struct px_decision *d)
 {
-    struct px_parts out = {.err = parts->err};
+    struct px_region_parts out = {.err = parts->err};
 
     for (size_t i = 0; i < parts->count && out.err == 0; i++)
         decide_part(&out, &parts->part[i], calls, d);
-    px_parts_done(parts);
+    px_region_parts_done(parts);
     *parts = out;
 }
 
-void px_parts_done(struct px_parts *parts)
+void px_region_parts_done(struct px_region_parts *parts)
 {
     for (size_t i = 0; i < parts->count; i++)
         done(&parts->part[i].region);
-    *parts = (struct px_parts){0};
+    *parts = (struct px_region_parts){0};
 }

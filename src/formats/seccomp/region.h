@@ -27,7 +27,7 @@ struct px_region {
 };
 
 /* The arguments of a call, parted by what becomes of them. */
-struct px_parts {
+struct px_region_parts {
     struct px_part {
         uint32_t action;
         struct px_region region;
@@ -37,8 +37,8 @@ struct px_parts {
 };
 
 /* All arguments, and nothing stands against them. */
-void px_parts_init(struct px_parts *parts);
+void px_region_parts_init(struct px_region_parts *parts);
 /* Parts them further by a decision: each argument gets the stricter of its answer so far and the decision's. Parts do not
  * overlap. Where both refuse by an errno and arguments count, the number may be either. */
-void px_parts_decide(struct px_parts *parts, const struct px_calls *calls, const struct px_decision *d);
-void px_parts_done(struct px_parts *parts);
+void px_region_parts_decide(struct px_region_parts *parts, const struct px_calls *calls, const struct px_decision *d);
+void px_region_parts_done(struct px_region_parts *parts);

@@ -69,7 +69,7 @@ static void check_call(const struct views *v, const struct seccomp_data *data)
 static int print(enum px_filter filter, const struct px_profile *profile, struct px_buf *out, struct px_err *e)
 {
     struct px_json json = {.out = out, .pretty = true};
-    int r = px_seccomp_print(filter, profile, &json, NULL, e);
+    int r = px_profile_print(filter, profile, &json, NULL, e);
 
     ASSERT(r < 0 || (out->err == 0 && json.depth <= 0));
     return r;
@@ -194,7 +194,7 @@ TEST(print_survives_the_lack_of_memory)
         struct px_json json = {.out = &text};
 
         px_test_fail_alloc(n);
-        int r = px_seccomp_print(PX_FILTER_FLOOR, p, &json, NULL, &e);
+        int r = px_profile_print(PX_FILTER_FLOOR, p, &json, NULL, &e);
         bool failed = px_test_alloc_failed();
         px_test_fail_alloc(0);
         ASSERT(r == 0 || e.code == PX_E_MEMORY);

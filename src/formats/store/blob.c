@@ -38,21 +38,21 @@ bool px_blob_there(const struct px_store *store, const struct px_oid *oid, uint6
 
 bool px_blob_has(struct px_store *store, const struct px_oid *oid)
 {
-    px_auto_fd int guard = px_guard_take(store, false, NULL);
+    px_auto_fd int guard = px_store_guard_take(store, false, NULL);
 
-    return guard >= 0 && px_blob_there(store, oid, NULL) && px_session_keep(store, PX_USE_BLOB, oid, NULL) == 0;
+    return guard >= 0 && px_blob_there(store, oid, NULL) && px_lease_session_keep(store, PX_USE_BLOB, oid, NULL) == 0;
 }
 
 static int corrupt(struct px_store *store, const struct px_oid *oid, const char *why, struct px_err *e)
 {
-    px_quarantine(store, PX_PLACE_BLOBS, oid->hex);
+    px_store_quarantine(store, PX_PLACE_BLOBS, oid->hex);
     (void)px_fail(e, PX_E_OBJECT, 0, "blob %s is not what it is called", oid->hex);
     return px_why(e, "%s It was moved to '%s/corrupt'.", why, store->path);
 }
 
 int px_blob_open(struct px_store *store, const struct px_oid *oid, int *ret_fd, uint64_t *ret_size, struct px_err *e)
 {
-    px_auto_fd int fd = px_open_own(store->place[PX_PLACE_BLOBS], oid->hex, O_RDONLY);
+    px_auto_fd int fd = px_store_open_own(store->place[PX_PLACE_BLOBS], oid->hex, O_RDONLY);
     struct stat st;
 
     if (fd == -EINVAL)
@@ -102,7 +102,7 @@ int px_blob_read(struct px_store *store, const struct px_oid *oid, size_t max, s
     r = px_hash_bytes(px_buf_text(out) + before, out->len - before, &is);
     if (r < 0)
         return px_fail(e, PX_E_MEMORY, r, "hashing blob %s", oid->hex);
-    return px_oid_equal(oid, &is) ? 0 : corrupt(store, oid, "Its bytes have changed.", e);
+    return px_hash_oid_equal(oid, &is) ? 0 : corrupt(store, oid, "Its bytes have changed.", e);
 }
 
 int px_blob_verify(struct px_store *store, const struct px_oid *oid, struct px_err *e)
@@ -115,7 +115,7 @@ int px_blob_verify(struct px_store *store, const struct px_oid *oid, struct px_e
     int r = px_hash_fd(fd, UINT64_MAX - 1, &is, NULL);
     if (r < 0)
         return px_fail(e, r == -ENOMEM ? PX_E_MEMORY : PX_E_OBJECT, r, "cannot read blob %s", oid->hex);
-    return px_oid_equal(oid, &is) ? 0 : corrupt(store, oid, "Its bytes have changed.", e);
+    return px_hash_oid_equal(oid, &is) ? 0 : corrupt(store, oid, "Its bytes have changed.", e);
 }
 
 /* ---- writing ---- */
@@ -126,7 +126,7 @@ void px_blob_drop(struct px_blob_writer *w)
         return;
     px_hash_drop(&w->hash);
     (void)px_fd_close(w->fd);
-    px_tmp_done(w->store, &w->tmp);
+    px_store_tmp_done(w->store, &w->tmp);
     free(w);
 }
 
@@ -137,7 +137,7 @@ int px_blob_begin(struct px_store *store, uint64_t max, struct px_blob_writer **
     if (!w)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "writing a blob");
     *w = (struct px_blob_writer){.store = store, .tmp.fd = -EBADF, .fd = -EBADF, .max = max};
-    if (px_tmp_make(store, &w->tmp, e) < 0) {
+    if (px_store_tmp_make(store, &w->tmp, e) < 0) {
         px_blob_drop(w);
         return -1;
     }
@@ -180,7 +180,7 @@ int px_blob_writer_fd(struct px_blob_writer *w)
  * not write. */
 static int finish(struct px_blob_writer *w, struct px_oid *ret_oid, struct px_err *e)
 {
-    int r = px_fsync(w->fd);
+    int r = px_store_fsync(w->fd);
 
     if (r < 0)
         return px_fail(e, PX_E_STORE_WRITE, r, "cannot write to '%s'", w->store->path);
@@ -198,11 +198,11 @@ static int finish(struct px_blob_writer *w, struct px_oid *ret_oid, struct px_er
 /* Under the guard, so that GC sees either no blob or one that is in use. 1: there is one. */
 static int show(struct px_blob_writer *w, const struct px_oid *oid, struct px_err *e)
 {
-    px_auto_fd int guard = px_guard_take(w->store, false, e);
+    px_auto_fd int guard = px_store_guard_take(w->store, false, e);
 
-    if (guard < 0 || px_session_keep(w->store, PX_USE_BLOB, oid, e) < 0)
+    if (guard < 0 || px_lease_session_keep(w->store, PX_USE_BLOB, oid, e) < 0)
         return -1;
-    int r = px_rename_new(w->tmp.fd, "blob", w->store->place[PX_PLACE_BLOBS], oid->hex);
+    int r = px_store_rename_new(w->tmp.fd, "blob", w->store->place[PX_PLACE_BLOBS], oid->hex);
     if (r == -EEXIST)
         return 1;
     return r < 0 ? px_fail(e, PX_E_STORE_WRITE, r, "cannot store blob %s", oid->hex) : 0;
@@ -222,7 +222,7 @@ static int publish(struct px_blob_writer *w, const struct px_oid *oid, struct px
     if (r == 1)
         return px_fail(e, PX_E_STORE_WRITE, 0, "cannot store blob %s: %.200s", oid->hex, old.what);
     if (r == 0)
-        r = px_fsync(w->store->place[PX_PLACE_BLOBS]);
+        r = px_store_fsync(w->store->place[PX_PLACE_BLOBS]);
     return r < -1 ? px_fail(e, PX_E_STORE_WRITE, r, "cannot store blob %s", oid->hex) : r;
 }
 
@@ -232,7 +232,7 @@ int px_blob_commit(struct px_blob_writer *w, const struct px_oid *expect, struct
     struct px_oid oid;
     int r = finish(w, &oid, e);
 
-    if (r >= 0 && expect && !px_oid_equal(expect, &oid)) {
+    if (r >= 0 && expect && !px_hash_oid_equal(expect, &oid)) {
         (void)px_fail(e, PX_E_OBJECT, 0, "blob %s was expected", expect->hex);
         r = px_why(e, "What came is %s.", oid.hex);
     }

@@ -39,8 +39,8 @@ static void count(struct check *c, uint64_t *objects, uint64_t bytes)
 
 static int foreign(struct check *c, enum px_place place, const char *name)
 {
-    px_quarantine(c->store, place, name);
-    tell(c, "%s/%.200s is not something that px has stored", px_place_name(place), name);
+    px_store_quarantine(c->store, place, name);
+    tell(c, "%s/%.200s is not something that px has stored", px_store_place_name(place), name);
     return 0;
 }
 
@@ -51,11 +51,11 @@ static int verify_blob(void *user, const char *name)
     struct px_oid oid;
     uint64_t bytes = 0;
 
-    if (px_oid_parse(name, false, &oid) < 0)
+    if (px_hash_oid_parse(name, false, &oid) < 0)
         return foreign(c, PX_PLACE_BLOBS, name);
     (void)px_blob_there(c->store, &oid, &bytes);
     if (px_blob_verify(c->store, &oid, &e) < 0) {
-        if (px_lacks(&e))
+        if (px_store_lacks(&e))
             return e.sys ? -e.sys : -ENOMEM;
         if (e.sys != ENOENT)    /* it was collected while we looked */
             tell(c, "%s %s is not what it is called", "blob", name);
@@ -72,7 +72,7 @@ static int verify_tree(void *user, const char *name)
     uint64_t bytes = 0;
     struct px_oid id;
 
-    if (px_oid_parse(name, false, &id) < 0)
+    if (px_hash_oid_parse(name, false, &id) < 0)
         return foreign(c, PX_PLACE_TREES, name);
     int r = px_tree_read_again(c->store, &id, &bytes, &e);
     if (r < 0)
@@ -100,7 +100,7 @@ static int verify_record(void *user, enum px_record_kind kind, const struct px_o
     for (size_t i = 0; i < refs.tree_count; i++)
         if (!px_tree_there(c->store, &refs.trees[i]))
             tell(c, "%s needs tree %s, which is not there", id->hex, refs.trees[i].hex);
-    px_refs_done(&refs);
+    px_record_refs_done(&refs);
     return 0;
 }
 
@@ -109,9 +109,9 @@ int px_store_verify(struct px_store *store, struct px_store_check *check, struct
     struct check c = {store, check, e};
 
     check->blobs = check->trees = check->bytes = check->corrupt = 0;
-    int r = px_entries(store, PX_PLACE_BLOBS, verify_blob, &c);
+    int r = px_store_entries(store, PX_PLACE_BLOBS, verify_blob, &c);
     if (r >= 0)
-        r = px_entries(store, PX_PLACE_TREES, verify_tree, &c);
+        r = px_store_entries(store, PX_PLACE_TREES, verify_tree, &c);
     if (r < 0)
         return px_fail(e, PX_E_OBJECT, r, "cannot read the store in '%s'", store->path);
     for (int kind = 0; r >= 0 && kind < PX_RECORD_KINDS; kind++)
@@ -132,7 +132,7 @@ static int measure_blob(void *user, const char *name)
     struct px_oid oid;
     uint64_t bytes = 0;
 
-    if (px_oid_parse(name, false, &oid) == 0 && px_blob_there(m->store, &oid, &bytes)) {
+    if (px_hash_oid_parse(name, false, &oid) == 0 && px_blob_there(m->store, &oid, &bytes)) {
         m->size->blobs++;
         m->size->blob_bytes += bytes;
     }
@@ -145,7 +145,7 @@ static int measure_tree(void *user, const char *name)
     struct px_tree_complete complete;
     struct px_oid id;
 
-    if (px_oid_parse(name, false, &id) == 0 && px_tree_look(m->store, &id, &complete, NULL) == 0) {
+    if (px_hash_oid_parse(name, false, &id) == 0 && px_tree_look(m->store, &id, &complete, NULL) == 0) {
         m->size->trees++;
         m->size->tree_bytes += complete.bytes;
     }
@@ -155,7 +155,7 @@ static int measure_tree(void *user, const char *name)
 static int measure_lease(void *user, const char *name)
 {
     struct measure *m = user;
-    px_auto_fd int fd = px_open_own(m->store->place[PX_PLACE_LEASES], name, O_RDONLY);
+    px_auto_fd int fd = px_store_open_own(m->store->place[PX_PLACE_LEASES], name, O_RDONLY);
 
     m->size->leases += fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0;
     return 0;
@@ -186,10 +186,10 @@ int px_store_measure(struct px_store *store, struct px_store_size *ret_size, str
     };
 
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++) {
-        int r = px_entries(store, rows[i].place, rows[i].seen, rows[i].user);
+        int r = px_store_entries(store, rows[i].place, rows[i].seen, rows[i].user);
         if (r < 0)
             return px_fail(e, PX_E_STORE_WRITE, r, "cannot read '%s' of the store in '%s'",
-                           px_place_name(rows[i].place), store->path);
+                           px_store_place_name(rows[i].place), store->path);
     }
     *ret_size = size;
     return 0;

@@ -86,7 +86,7 @@ static int each_ref(struct collection *c, const struct px_gc_record *record,
 
 static int need(struct collection *c, enum px_use use, const struct px_oid *oid)
 {
-    return px_used_add(&c->needed, use, oid);
+    return px_lease_used_add(&c->needed, use, oid);
 }
 
 static struct object *object_of(struct collection *c, enum px_use use, const struct px_oid *oid)
@@ -124,7 +124,7 @@ static int build_objects(struct collection *c)
     for (size_t i = 0; r == 0 && i < c->roots.count; i++)
         r = each_ref(c, &c->roots.records[i], need);
     for (size_t i = 0; r == 0 && i < c->roots.leased.count; i++)
-        r = px_used_add(&c->needed, c->roots.leased.items[i].use, &c->roots.leased.items[i].oid);
+        r = px_lease_used_add(&c->needed, c->roots.leased.items[i].use, &c->roots.leased.items[i].oid);
     c->objects = r == 0 ? calloc(c->needed.count + 1, sizeof *c->objects) : NULL;
     if (!c->objects)
         return -ENOMEM;
@@ -186,7 +186,7 @@ static int look_at(void *user, const char *name)
     struct look *l = user;
     struct px_oid oid;
 
-    if (px_oid_parse(name, false, &oid) < 0)    /* not ours to judge */
+    if (px_hash_oid_parse(name, false, &oid) < 0)    /* not ours to judge */
         return 0;
     const struct object *object = object_of(l->c, l->use, &oid);
     return object && object->count > 0 ? 0 : add_victim(l->c, l->use, &oid);
@@ -212,9 +212,9 @@ static int choose(struct collection *c)
         if (c->roots.records[i].victim)
             r = add_victim(c, (enum px_use)(PX_USE_BASE + (int)c->roots.records[i].kind), &c->roots.records[i].id);
     if (r == 0)
-        r = px_entries(c->store, PX_PLACE_BLOBS, look_at, &blobs);
+        r = px_store_entries(c->store, PX_PLACE_BLOBS, look_at, &blobs);
     if (r == 0)
-        r = px_entries(c->store, PX_PLACE_TREES, look_at, &trees);
+        r = px_store_entries(c->store, PX_PLACE_TREES, look_at, &trees);
     if (r == 0 && c->count)
         qsort(c->victims, c->count, sizeof *c->victims, compare_victims);
     return r;
@@ -230,7 +230,7 @@ static int remove_all(struct collection *c, bool records)
         const struct px_used *what = &c->victims[i].what;
         if (is_record(what->use) != records)
             continue;
-        r = px_trash(c->store, place_of[what->use], what->oid.hex);
+        r = px_store_trash(c->store, place_of[what->use], what->oid.hex);
         if (r == -ENOENT)
             r = 0;
     }
@@ -240,7 +240,7 @@ static int remove_all(struct collection *c, bool records)
 static int remove_lock(void *user, const char *name)
 {
     const struct px_store *store = user;
-    px_auto_fd int fd = px_open_own(store->place[PX_PLACE_LOCKS], name, O_RDWR);
+    px_auto_fd int fd = px_store_open_own(store->place[PX_PLACE_LOCKS], name, O_RDWR);
 
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
         (void)unlinkat(store->place[PX_PLACE_LOCKS], name, 0);
@@ -258,7 +258,7 @@ static int empty_one(void *user, const char *name)
 
     if (emptied->place == PX_PLACE_SEEN && px_starts_with(name, PX_NOTE_PREFIX))
         return 0;               /* of an archive, and not of the store */
-    (void)px_trash(emptied->store, emptied->place, name);
+    (void)px_store_trash(emptied->store, emptied->place, name);
     return 0;
 }
 
@@ -272,9 +272,9 @@ static void tidy(struct collection *c)
         (void)unlinkat(c->store->place[PX_PLACE_NAMES], roots->lost_names.items[i].oid.hex, 0);
     for (size_t i = 0; i < roots->dead_count; i++)
         (void)unlinkat(c->store->place[PX_PLACE_LEASES], roots->dead_leases[i], 0);
-    (void)px_entries(c->store, PX_PLACE_LOCKS, remove_lock, c->store);
+    (void)px_store_entries(c->store, PX_PLACE_LOCKS, remove_lock, c->store);
     for (size_t i = 0; c->gc->unnamed && i < 2; i++)
-        (void)px_entries(c->store, emptied[i].place, empty_one, &emptied[i]);
+        (void)px_store_entries(c->store, emptied[i].place, empty_one, &emptied[i]);
 }
 
 static int collect(struct collection *c)
@@ -282,7 +282,7 @@ static int collect(struct collection *c)
     int r = remove_all(c, true);
 
     for (int kind = 0; r >= 0 && kind < PX_RECORD_KINDS; kind++)
-        r = px_fsync(px_store_records(c->store, (enum px_record_kind)kind));
+        r = px_store_fsync(px_store_records(c->store, (enum px_record_kind)kind));
     if (r >= 0)
         r = remove_all(c, false);
     if (r >= 0)
@@ -313,11 +313,11 @@ static void tell(struct collection *c)
 
 static int under_guard(struct collection *c, struct px_err *e)
 {
-    px_auto_fd int guard = px_guard_take(c->store, true, e);
+    px_auto_fd int guard = px_store_guard_take(c->store, true, e);
 
     if (guard < 0)
         return -1;
-    px_session_forget(c->store);        /* whoever collects is not in the middle of anything */
+    px_lease_session_forget(c->store);        /* whoever collects is not in the middle of anything */
     if (px_gc_roots(c->store, c->gc, &c->roots, e) < 0)
         return -1;
     int r = choose(c);
@@ -334,13 +334,13 @@ int px_store_gc(struct px_store *store, struct px_gc *gc, struct px_err *e)
     int r = under_guard(&c, e);
 
     if (!gc->dry_run) {
-        px_trash_empty(store, true);
-        px_sweep(store);
+        px_store_trash_empty(store, true);
+        px_store_sweep(store);
     }
     if (r >= 0)
         tell(&c);
     px_gc_roots_done(&c.roots);
-    px_used_done(&c.needed);
+    px_lease_used_done(&c.needed);
     free(c.objects);
     free(c.victims);
     return r;

@@ -53,13 +53,13 @@ static int add_gone(struct look *l, const char *name)
 static int look_at_name(void *user, const char *file)
 {
     struct look *l = user;
-    struct px_named named;
+    struct px_name named;
     struct px_oid oid;
     struct stat st;
 
-    if (px_oid_parse(file, false, &oid) < 0)
+    if (px_hash_oid_parse(file, false, &oid) < 0)
         return px_fail(l->e, PX_E_RECORD, 0, "'%.80s' in '%s/names' is not a name", file, l->store->path);
-    int r = px_named_read(l->store, file, &named, l->e);
+    int r = px_name_read(l->store, file, &named, l->e);
     if (r != 0)                 /* 1: a name is taken away without the guard */
         return r < 0 ? -1 : 0;
     enum px_use use = (enum px_use)(PX_USE_BASE + (int)named.kind);
@@ -68,7 +68,7 @@ static int look_at_name(void *user, const char *file)
     bool gone = !lost && l->gc->gone && l->gc->gone(named.kind, named.name);
     if (gone && add_gone(l, named.name) < 0)
         return -1;
-    r = lost || gone ? px_used_add(&l->roots->lost_names, use, &oid) : px_used_add(&l->roots->named, use, &named.id);
+    r = lost || gone ? px_lease_used_add(&l->roots->lost_names, use, &oid) : px_lease_used_add(&l->roots->named, use, &named.id);
     return r < 0 ? no_memory(l->e) : 0;
 }
 
@@ -91,13 +91,13 @@ static int look_at_lease(void *user, const char *name)
 {
     struct look *l = user;
     px_auto_buf struct px_buf text = PX_BUF(64 << 20);
-    px_auto_fd int fd = px_open_own(l->store->place[PX_PLACE_LEASES], name, O_RDONLY);
+    px_auto_fd int fd = px_store_open_own(l->store->place[PX_PLACE_LEASES], name, O_RDONLY);
 
     if (fd == -ENOENT)          /* given back without the guard: whoever held it needs it no more */
         return 0;
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
         return add_dead(l, name);
-    int r = fd < 0 ? fd : px_small_read(l->store->place[PX_PLACE_LEASES], name, &text);
+    int r = fd < 0 ? fd : px_store_small_read(l->store->place[PX_PLACE_LEASES], name, &text);
     if (r == -ENOENT)
         return 0;
     if (r >= 0)
@@ -112,9 +112,9 @@ static int look_at_lease(void *user, const char *name)
 static int look_in(struct look *l, enum px_place place, px_entry_seen *seen)
 {
     l->e->code = 0;
-    int r = px_entries(l->store, place, seen, l);
+    int r = px_store_entries(l->store, place, seen, l);
     if (r < 0 && l->e->code == 0)
-        (void)px_fail(l->e, PX_E_RECORD, r, "cannot read '%s/%s'", l->store->path, px_place_name(place));
+        (void)px_fail(l->e, PX_E_RECORD, r, "cannot read '%s/%s'", l->store->path, px_store_place_name(place));
     return r < 0 ? -1 : 0;
 }
 
@@ -124,13 +124,13 @@ int px_store_in_use(struct px_store *store, const struct px_oid *object, struct 
     struct px_err mine = {0};
     struct px_gc_roots roots = {0};
     struct look look = {store, &none, &roots, e ? e : &mine};
-    px_auto_fd int guard = px_guard_take(store, true, look.e);
+    px_auto_fd int guard = px_store_guard_take(store, true, look.e);
 
     if (guard < 0)
         return -1;
-    px_session_forget(store);
+    px_lease_session_forget(store);
     int r = look_in(&look, PX_PLACE_LEASES, look_at_lease);
-    bool used = px_used_has(&roots.leased, PX_USE_TREE, object) || px_used_has(&roots.leased, PX_USE_BLOB, object);
+    bool used = px_lease_used_has(&roots.leased, PX_USE_TREE, object) || px_lease_used_has(&roots.leased, PX_USE_BLOB, object);
     px_gc_roots_done(&roots);
     return r < 0 ? -1 : used;
 }
@@ -184,7 +184,7 @@ static int look_at_record(void *user, enum px_record_kind kind, const struct px_
     bool none = r < 0 && l->gc->unnamed && is_none(l->e);
     if (r != 0 && !none)
         return r < 0 ? -1 : 0;
-    record.held = !none && (px_used_has(&roots->named, use, id) || px_used_has(&roots->leased, use, id));
+    record.held = !none && (px_lease_used_has(&roots->named, use, id) || px_lease_used_has(&roots->leased, use, id));
     record.used_sec = used_sec(l->store, &record);
     roots->records[roots->count++] = record;
     return 0;
@@ -224,11 +224,11 @@ int px_gc_roots(struct px_store *store, const struct px_gc *gc, struct px_gc_roo
 
 void px_gc_roots_done(struct px_gc_roots *roots)
 {
-    px_used_done(&roots->named);
-    px_used_done(&roots->leased);
-    px_used_done(&roots->lost_names);
+    px_lease_used_done(&roots->named);
+    px_lease_used_done(&roots->leased);
+    px_lease_used_done(&roots->lost_names);
     for (size_t i = 0; i < roots->count; i++)
-        px_refs_done(&roots->records[i].refs);
+        px_record_refs_done(&roots->records[i].refs);
     for (size_t i = 0; i < roots->gone_count; i++)
         free(roots->gone[i]);
     free(roots->gone);

@@ -81,7 +81,7 @@ int px_hash_fd(int fd, uint64_t max, struct px_oid *ret_oid, uint64_t *ret_size)
     return r;
 }
 
-int px_oid_parse(const char *text, bool prefix, struct px_oid *ret_oid)
+int px_hash_oid_parse(const char *text, bool prefix, struct px_oid *ret_oid)
 {
     static const char algorithm[] = "sha256:";
 
@@ -94,7 +94,7 @@ int px_oid_parse(const char *text, bool prefix, struct px_oid *ret_oid)
     return 0;
 }
 
-bool px_oid_equal(const struct px_oid *a, const struct px_oid *b)
+bool px_hash_oid_equal(const struct px_oid *a, const struct px_oid *b)
 {
     return strcmp(a->hex, b->hex) == 0;
 }

@@ -27,5 +27,5 @@ int px_hash_bytes(const void *data, size_t size, struct px_oid *ret_oid);
 int px_hash_fd(int fd, uint64_t max, struct px_oid *ret_oid, uint64_t *ret_size);
 
 /* Exactly 64 digits 0-9a-f; with `prefix`, after "sha256:". -EINVAL else: nothing else ever becomes a file name. */
-int px_oid_parse(const char *text, bool prefix, struct px_oid *ret_oid);
-bool px_oid_equal(const struct px_oid *a, const struct px_oid *b);
+int px_hash_oid_parse(const char *text, bool prefix, struct px_oid *ret_oid);
+bool px_hash_oid_equal(const struct px_oid *a, const struct px_oid *b);

@@ -58,14 +58,14 @@ static bool recall(const struct px_store *store, const struct stat *st, struct p
     char expected[256];
 
     if (file_of(st, &file) < 0 || stamp(st, expected, sizeof expected) < 0 ||
-        px_small_read(store->place[PX_PLACE_SEEN], file.hex, &text) < 0 ||
+        px_store_small_read(store->place[PX_PLACE_SEEN], file.hex, &text) < 0 ||
         !px_starts_with(px_buf_text(&text), expected))
         return false;
     char *oid = text.data + strlen(expected), *end = strchr(oid, '\n');
     if (!end || end[1])
         return false;
     *end = '\0';
-    return px_oid_parse(oid, false, ret_oid) == 0;
+    return px_hash_oid_parse(oid, false, ret_oid) == 0;
 }
 
 /* Not synced: after a power cut it is whole, or not understood. */
@@ -77,14 +77,14 @@ static void remember(const struct px_store *store, const struct stat *st, const 
     char line[256];
 
     if (!settled(st) || file_of(st, &file) < 0 || stamp(st, line, sizeof line) < 0 ||
-        px_tmp_make(store, &tmp, NULL) < 0)
+        px_store_tmp_make(store, &tmp, NULL) < 0)
         return;
     (void)px_buf_printf(&text, "%s%s\n", line, oid->hex);
     int fd = (int)px_sys(SYS_openat, tmp.fd, "seen", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0 && text.err == 0 && px_write_full(fd, text.data, text.len) == 0)
         (void)px_sys(SYS_renameat, tmp.fd, "seen", store->place[PX_PLACE_SEEN], file.hex);
     (void)px_fd_close(fd);
-    px_tmp_done(store, &tmp);
+    px_store_tmp_done(store, &tmp);
 }
 
 static int refuse(struct px_err *e, const char *why)
@@ -93,7 +93,7 @@ static int refuse(struct px_err *e, const char *why)
     return px_why(e, "%s", why);
 }
 
-int px_seen_file(struct px_store *store, int fd, struct px_oid *ret_oid, uint64_t *ret_size, struct px_err *e)
+int px_hash_cache_file(struct px_store *store, int fd, struct px_oid *ret_oid, uint64_t *ret_size, struct px_err *e)
 {
     struct stat before, after;
 

@@ -49,7 +49,7 @@ static size_t position(const struct px_used_list *list, enum px_use use, const s
     return low;
 }
 
-bool px_used_has(const struct px_used_list *list, enum px_use use, const struct px_oid *oid)
+bool px_lease_used_has(const struct px_used_list *list, enum px_use use, const struct px_oid *oid)
 {
     size_t at = position(list, use, oid);
 
@@ -68,7 +68,7 @@ static int grow(struct px_used_list *list)
     return 0;
 }
 
-int px_used_add(struct px_used_list *list, enum px_use use, const struct px_oid *oid)
+int px_lease_used_add(struct px_used_list *list, enum px_use use, const struct px_oid *oid)
 {
     size_t at = position(list, use, oid);
 
@@ -82,7 +82,7 @@ int px_used_add(struct px_used_list *list, enum px_use use, const struct px_oid 
     return 0;
 }
 
-void px_used_done(struct px_used_list *list)
+void px_lease_used_done(struct px_used_list *list)
 {
     free(list->items);
     *list = (struct px_used_list){0};
@@ -101,8 +101,8 @@ static int parse_line(const char *line, size_t len, struct px_used_list *list)
     copy[len] = '\0';
     for (int use = 0; use < PX_USES; use++) {
         size_t n = strlen(use_words[use]);
-        if (strncmp(copy, use_words[use], n) == 0 && copy[n] == ' ' && px_oid_parse(copy + n + 1, false, &oid) == 0)
-            return px_used_add(list, (enum px_use)use, &oid);
+        if (strncmp(copy, use_words[use], n) == 0 && copy[n] == ' ' && px_hash_oid_parse(copy + n + 1, false, &oid) == 0)
+            return px_lease_used_add(list, (enum px_use)use, &oid);
     }
     return -EINVAL;
 }
@@ -132,9 +132,9 @@ static int new_file(const struct px_store *store, const char *text, size_t len, 
 {
     int dir = store->place[PX_PLACE_LEASES];
 
-    px_random_name(name);
+    px_store_random_name(name);
     px_auto_fd int fd = (int)px_sys(SYS_openat, dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int r = fd < 0 ? fd : px_flock_until(fd, LOCK_SH, px_now_nsec() + LOCK_NSEC_MAX);  /* somebody may just try it */
+    int r = fd < 0 ? fd : px_store_flock_until(fd, LOCK_SH, px_now_nsec() + LOCK_NSEC_MAX);  /* somebody may just try it */
     if (r >= 0)
         r = px_write_full(fd, text, len);
     if (r < 0) {
@@ -165,11 +165,11 @@ static int append(struct px_store *store, const char *text, size_t len, struct p
     return 0;
 }
 
-int px_session_keep(struct px_store *store, enum px_use use, const struct px_oid *oid, struct px_err *e)
+int px_lease_session_keep(struct px_store *store, enum px_use use, const struct px_oid *oid, struct px_err *e)
 {
     px_auto_buf struct px_buf line = PX_BUF(256);
 
-    if (px_used_has(&store->kept, use, oid))
+    if (px_lease_used_has(&store->kept, use, oid))
         return 0;
     if (store->session < 0) {
         if (new_file(store, head, strlen(head), store->session_name, &store->session, e) < 0)
@@ -181,25 +181,25 @@ int px_session_keep(struct px_store *store, enum px_use use, const struct px_oid
         return px_fail(e, PX_E_MEMORY, ENOMEM, "keeping %s", oid->hex);
     if (append(store, line.data, line.len, e) < 0)
         return -1;
-    (void)px_used_add(&store->kept, use, oid);          /* only saves the line next time */
+    (void)px_lease_used_add(&store->kept, use, oid);          /* only saves the line next time */
     return 0;
 }
 
-void px_session_end(struct px_store *store)
+void px_lease_session_end(struct px_store *store)
 {
-    px_used_done(&store->kept);
+    px_lease_used_done(&store->kept);
     if (store->session < 0)
         return;
     (void)unlinkat(store->place[PX_PLACE_LEASES], store->session_name, 0);
     store->session = px_fd_close(store->session);
 }
 
-void px_session_forget(struct px_store *store)
+void px_lease_session_forget(struct px_store *store)
 {
     store->kept.count = 0;
     store->session_size = (off_t)strlen(head);
     if (store->session >= 0 && ftruncate(store->session, store->session_size) < 0)
-        px_session_end(store);
+        px_lease_session_end(store);
 }
 
 /* ---- a lease of somebody's ---- */
@@ -265,7 +265,7 @@ int px_lease_take(struct px_store *store, const struct px_oid *trees, size_t tre
         return px_fail(e, PX_E_MEMORY, ENOMEM, "taking a lease");
     }
     *lease = (struct px_lease){.dir = -EBADF, .fd = -EBADF};
-    px_auto_fd int guard = px_guard_take(store, false, e);
+    px_auto_fd int guard = px_store_guard_take(store, false, e);
     int r = guard < 0 ? -1 : new_file(store, text.data, text.len, lease->name, &lease->fd, e);
     lease->dir = fcntl(store->place[PX_PLACE_LEASES], F_DUPFD_CLOEXEC, 3);
     if (r == 0)
@@ -285,7 +285,7 @@ void px_lease_drop(struct px_lease *lease)
     if (!lease)
         return;
     lease->fd = px_fd_close(lease->fd);
-    px_auto_fd int again = lease->dir < 0 ? -EBADF : px_open_own(lease->dir, lease->name, O_RDONLY);
+    px_auto_fd int again = lease->dir < 0 ? -EBADF : px_store_open_own(lease->dir, lease->name, O_RDONLY);
     if (again >= 0 && flock(again, LOCK_EX | LOCK_NB) == 0)
         (void)unlinkat(lease->dir, lease->name, 0);
     (void)px_fd_close(lease->dir);

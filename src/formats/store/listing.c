@@ -421,7 +421,7 @@ int px_listing_make(int dirfd, bool settle_modes, struct px_buf *out, struct px_
     return r;
 }
 
-int px_tree_list(int dirfd, struct px_buf *out, struct px_listing *ret_listing, struct px_err *e)
+int px_listing_tree(int dirfd, struct px_buf *out, struct px_listing *ret_listing, struct px_err *e)
 {
     return px_listing_make(dirfd, false, out, NULL, ret_listing, e);
 }

@@ -21,7 +21,7 @@ enum { GUARD_SEC_MAX = 120, TRIES = 1000 };
 
 static const uint64_t msec = 1000000;
 
-int px_flock_until(int fd, int operation, uint64_t until_nsec)
+int px_store_flock_until(int fd, int operation, uint64_t until_nsec)
 {
     uint64_t pause = msec / 4;
 
@@ -38,13 +38,13 @@ int px_flock_until(int fd, int operation, uint64_t until_nsec)
     return 0;
 }
 
-int px_guard_take(const struct px_store *store, bool exclusive, struct px_err *e)
+int px_store_guard_take(const struct px_store *store, bool exclusive, struct px_err *e)
 {
-    px_auto_fd int fd = px_open_own(store->root, "version", O_RDONLY);
+    px_auto_fd int fd = px_store_open_own(store->root, "version", O_RDONLY);
 
     if (fd < 0)
         return px_fail(e, PX_E_STORE_FORMAT, fd, "the store in '%s' has lost its version file", store->path);
-    int r = px_flock_until(fd, exclusive ? LOCK_EX : LOCK_SH, px_now_nsec() + GUARD_SEC_MAX * 1000 * msec);
+    int r = px_store_flock_until(fd, exclusive ? LOCK_EX : LOCK_SH, px_now_nsec() + GUARD_SEC_MAX * 1000 * msec);
     if (r == -ETIMEDOUT)
         return px_fail(e, PX_E_STORE_BUSY, 0, "the store in '%s' is locked", store->path);
     if (r < 0)
@@ -54,11 +54,11 @@ int px_guard_take(const struct px_store *store, bool exclusive, struct px_err *e
 
 /* ---- one builder of an id ---- */
 
-struct px_lock {
+struct px_store_lock {
     int fd;
 };
 
-void px_lock_drop(struct px_lock *lock)
+void px_store_lock_drop(struct px_store_lock *lock)
 {
     if (!lock)
         return;
@@ -71,7 +71,7 @@ static int open_lock(const struct px_store *store, const struct px_oid *id)
     int dir = store->place[PX_PLACE_LOCKS];
     int fd = (int)px_sys(SYS_openat, dir, id->hex, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
-    return fd == -EEXIST ? px_open_own(dir, id->hex, O_RDWR) : fd;
+    return fd == -EEXIST ? px_store_open_own(dir, id->hex, O_RDWR) : fd;
 }
 
 /* GC removes the files of free locks, so that what was locked may have no name any more. */
@@ -126,12 +126,12 @@ static void tell_wait(const struct px_store *store, int fd)
 static int lock_until(const struct px_store *store, int fd, uint64_t until)
 {
     uint64_t silent = px_now_nsec() + 1000 * msec;
-    int r = px_flock_until(fd, LOCK_EX, until && until < silent ? until : silent);
+    int r = px_store_flock_until(fd, LOCK_EX, until && until < silent ? until : silent);
 
     if (r != -ETIMEDOUT || (until && until <= silent))
         return r;
     tell_wait(store, fd);
-    return px_flock_until(fd, LOCK_EX, until);
+    return px_store_flock_until(fd, LOCK_EX, until);
 }
 
 /* 1: locked what GC has removed meanwhile. */
@@ -157,11 +157,11 @@ static int try_lock(struct px_store *store, const struct px_oid *id, uint64_t un
     return 0;
 }
 
-int px_lock_take(struct px_store *store, const struct px_oid *id, uint64_t timeout_msec, struct px_lock **ret_lock,
+int px_store_lock_take(struct px_store *store, const struct px_oid *id, uint64_t timeout_msec, struct px_store_lock **ret_lock,
                  struct px_err *e)
 {
     uint64_t until = timeout_msec ? px_now_nsec() + timeout_msec * msec : 0;
-    struct px_lock *lock = calloc(1, sizeof *lock);
+    struct px_store_lock *lock = calloc(1, sizeof *lock);
     int r = 1;
 
     if (!lock)
@@ -173,6 +173,6 @@ int px_lock_take(struct px_store *store, const struct px_oid *id, uint64_t timeo
         *ret_lock = lock;
         return 0;
     }
-    px_lock_drop(lock);
+    px_store_lock_drop(lock);
     return r < 0 ? -1 : px_fail(e, PX_E_STORE_BUSY, 0, "cannot get the lock of %s", id->hex);
 }

@@ -43,7 +43,7 @@ static int file_of(enum px_record_kind kind, const char *name, struct px_oid *re
     return r < 0 ? px_fail(e, PX_E_MEMORY, r, "looking for '%s'", name) : 0;
 }
 
-int px_named_parse(const char *text, size_t len, struct px_named *ret_named)
+int px_name_parse(const char *text, size_t len, struct px_name *ret_named)
 {
     px_auto(px_document) json_t *document = NULL;
     struct px_err e = {0};
@@ -51,12 +51,12 @@ int px_named_parse(const char *text, size_t len, struct px_named *ret_named)
     if (px_document_read(text, len, "", PX_E_RECORD, &document, &e) < 0)
         return e.code == PX_E_MEMORY ? -ENOMEM : -EINVAL;
     const char *kind = px_document_text(document, "kind"), *name = px_document_text(document, "name");
-    struct px_named named = {.kind = PX_RECORD_KINDS};
+    struct px_name named = {.kind = PX_RECORD_KINDS};
     for (int k = 0; k < PX_RECORD_KINDS; k++)
         if (px_equal(kind, kind_words[k]))
             named.kind = (enum px_record_kind)k;
     if (named.kind == PX_RECORD_KINDS || !name || !is_name(name) ||
-        px_oid_parse(px_document_text(document, "id"), false, &named.id) < 0)
+        px_hash_oid_parse(px_document_text(document, "id"), false, &named.id) < 0)
         return -EINVAL;
     memcpy(named.name, name, strlen(name) + 1);
     *ret_named = named;
@@ -64,15 +64,15 @@ int px_named_parse(const char *text, size_t len, struct px_named *ret_named)
 }
 
 /* 1: it is not there. */
-int px_named_read(const struct px_store *store, const char *file, struct px_named *ret_named, struct px_err *e)
+int px_name_read(const struct px_store *store, const char *file, struct px_name *ret_named, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(PX_SMALL_MAX);
-    int r = px_small_read(store->place[PX_PLACE_NAMES], file, &text);
+    int r = px_store_small_read(store->place[PX_PLACE_NAMES], file, &text);
 
     if (r == -ENOENT)
         return 1;
     if (r >= 0)
-        r = px_named_parse(px_buf_text(&text), text.len, ret_named);
+        r = px_name_parse(px_buf_text(&text), text.len, ret_named);
     if (r >= 0)
         return 0;
     (void)px_fail(e, PX_E_RECORD, r == -EINVAL ? 0 : r, "cannot read '%s/names/%.80s'", store->path, file);
@@ -104,23 +104,23 @@ int px_name_put(struct px_store *store, enum px_record_kind kind, const char *na
     px_json_end(&j);
     if (text.err < 0)
         return px_fail(e, PX_E_MEMORY, text.err, "naming '%s'", name);
-    px_auto_fd int guard = px_guard_take(store, false, e);
+    px_auto_fd int guard = px_store_guard_take(store, false, e);
     if (guard < 0)
         return -1;
     if (!has_record(store, kind, id))
         return px_fail(e, PX_E_OBJECT, 0, "%s %s is not in the store", kind_words[kind], id->hex);
-    return px_small_put(store, PX_PLACE_NAMES, file.hex, text.data, text.len, e);
+    return px_store_small_put(store, PX_PLACE_NAMES, file.hex, text.data, text.len, e);
 }
 
 int px_name_get(struct px_store *store, enum px_record_kind kind, const char *name, struct px_oid *ret_id,
                 struct px_err *e)
 {
     struct px_oid file;
-    struct px_named named;
+    struct px_name named;
 
     if (file_of(kind, name, &file, e) < 0)
         return -1;
-    int r = px_named_read(store, file.hex, &named, e);
+    int r = px_name_read(store, file.hex, &named, e);
     if (r != 0)
         return r;
     if (named.kind != kind || !px_equal(named.name, name) || !has_record(store, kind, &named.id))
@@ -139,7 +139,7 @@ int px_name_remove(struct px_store *store, enum px_record_kind kind, const char 
     if (r == -ENOENT)
         return 0;
     if (r >= 0)
-        r = px_fsync(store->place[PX_PLACE_NAMES]);
+        r = px_store_fsync(store->place[PX_PLACE_NAMES]);
     return r < 0 ? px_fail(e, PX_E_STORE_WRITE, r, "cannot remove the name '%s'", name) : 0;
 }
 
@@ -154,8 +154,8 @@ struct each {
 static int each_one(void *user, const char *file)
 {
     struct each *each = user;
-    struct px_named named;
-    int r = px_named_read(each->store, file, &named, each->e);
+    struct px_name named;
+    int r = px_name_read(each->store, file, &named, each->e);
 
     if (r == 0 && !has_record(each->store, named.kind, &named.id))     /* as px_name_get says */
         r = 1;
@@ -166,7 +166,7 @@ static int each_one(void *user, const char *file)
 int px_name_each(struct px_store *store, px_name_seen *seen, void *user, struct px_err *e)
 {
     struct each each = {store, seen, user, e, 0};
-    int r = px_entries(store, PX_PLACE_NAMES, each_one, &each);
+    int r = px_store_entries(store, PX_PLACE_NAMES, each_one, &each);
 
     return r < 0 ? px_fail(e, PX_E_RECORD, r, "cannot read '%s/names'", store->path) : each.answer;
 }

@@ -29,7 +29,7 @@ static enum px_use use_of(enum px_record_kind kind)
 
 /* ---- what a record needs ---- */
 
-void px_refs_done(struct px_refs *refs)
+void px_record_refs_done(struct px_refs *refs)
 {
     free(refs->blobs);
     free(refs->trees);
@@ -46,7 +46,7 @@ static int read_ids(const json_t *list, struct px_oid **ret_ids, size_t *ret_cou
     *ret_ids = ids;
     *ret_count = count;
     for (size_t i = 0; i < count; i++)
-        if (px_oid_parse(json_string_value(json_array_get(list, i)), false, &ids[i]) < 0)
+        if (px_hash_oid_parse(json_string_value(json_array_get(list, i)), false, &ids[i]) < 0)
             return -EINVAL;
     return 0;
 }
@@ -61,7 +61,7 @@ static int read_refs(const json_t *document, struct px_refs *refs)
     return r < 0 ? r : read_ids(trees, &refs->trees, &refs->tree_count);
 }
 
-int px_refs_parse(const char *text, size_t len, struct px_refs *ret_refs, char *ret_why, size_t why_size)
+int px_record_refs_parse(const char *text, size_t len, struct px_refs *ret_refs, char *ret_why, size_t why_size)
 {
     px_auto(px_document) json_t *document = NULL;
     struct px_refs refs = {0};
@@ -75,7 +75,7 @@ int px_refs_parse(const char *text, size_t len, struct px_refs *ret_refs, char *
     if (r < 0) {
         (void)px_fmt(ret_why, why_size, "%s",
                      r == -ENOMEM ? "There is no memory for it." : "Its \"refs\" do not list what it needs.");
-        px_refs_done(&refs);
+        px_record_refs_done(&refs);
         return r;
     }
     *ret_refs = refs;
@@ -88,7 +88,7 @@ static int unreadable(const struct px_store *store, enum px_record_kind kind, co
     size_t home = strlen(store->path) - strlen("/store");
 
     (void)px_fail(e, err == -ENOMEM ? PX_E_MEMORY : PX_E_RECORD, err, "cannot read '%.*s/sandbox/%s/%s'", (int)home,
-                  store->path, px_place_name(place_of(kind)), id->hex);
+                  store->path, px_store_place_name(place_of(kind)), id->hex);
     if (e && e->code == PX_E_RECORD)
         (void)px_fix(e, "Remove it: px sandbox delete %s.\nWhat it stands for is built again when it is needed.", id->hex);
     return *why ? px_why(e, "%s", why) : -1;
@@ -108,7 +108,7 @@ static int read_record(const struct px_store *store, enum px_record_kind kind, c
 
     if (dir == -ENOENT)
         return 1;
-    int r = dir < 0 ? dir : px_small_read(dir, manifest, out);
+    int r = dir < 0 ? dir : px_store_small_read(dir, manifest, out);
     return r < 0 ? unreadable(store, kind, id, r, "", e) : 0;
 }
 
@@ -121,7 +121,7 @@ int px_record_refs(const struct px_store *store, enum px_record_kind kind, const
 
     if (r != 0)
         return r;
-    r = px_refs_parse(px_buf_text(&text), text.len, ret_refs, why, sizeof why);
+    r = px_record_refs_parse(px_buf_text(&text), text.len, ret_refs, why, sizeof why);
     return r < 0 ? unreadable(store, kind, id, r == -ENOMEM ? r : 0, why, e) : 0;
 }
 
@@ -143,14 +143,14 @@ static int place_record(const struct px_store *store, enum px_record_kind kind, 
                         const struct px_tmp *tmp)
 {
     int records = px_store_records(store, kind);
-    int r = px_rename_new(tmp->fd, "record", records, id->hex);
+    int r = px_store_rename_new(tmp->fd, "record", records, id->hex);
 
     if (r != -EEXIST)
-        return r < 0 ? r : px_fsync(records);
+        return r < 0 ? r : px_store_fsync(records);
     px_auto_fd int from = (int)px_sys(SYS_openat, tmp->fd, "record", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     px_auto_fd int to = open_record(store, kind, id);
     r = from < 0 ? from : to < 0 ? to : (int)px_sys(SYS_renameat, from, manifest, to, manifest);
-    return r < 0 ? r : px_fsync(to);
+    return r < 0 ? r : px_store_fsync(to);
 }
 
 static int write_record(const struct px_tmp *tmp, const char *json)
@@ -161,19 +161,19 @@ static int write_record(const struct px_tmp *tmp, const char *json)
 
     if (dir < 0)
         return dir;
-    r = px_write_new(dir, manifest, json, strlen(json), 0600);
-    return r < 0 ? r : px_fsync(dir);
+    r = px_store_write_new(dir, manifest, json, strlen(json), 0600);
+    return r < 0 ? r : px_store_fsync(dir);
 }
 
 static int show_record(struct px_store *store, enum px_record_kind kind, const struct px_oid *id,
                        const struct px_refs *refs, const struct px_tmp *tmp, struct px_err *e)
 {
-    px_auto_fd int guard = px_guard_take(store, false, e);
+    px_auto_fd int guard = px_store_guard_take(store, false, e);
 
-    if (guard < 0 || check_refs(store, refs, e) < 0 || px_session_keep(store, use_of(kind), id, e) < 0)
+    if (guard < 0 || check_refs(store, refs, e) < 0 || px_lease_session_keep(store, use_of(kind), id, e) < 0)
         return -1;
     int r = place_record(store, kind, id, tmp);
-    return r < 0 ? px_fail(e, PX_E_STORE_WRITE, r, "cannot write '%s/%s'", px_place_name(place_of(kind)), id->hex) : 0;
+    return r < 0 ? px_fail(e, PX_E_STORE_WRITE, r, "cannot write '%s/%s'", px_store_place_name(place_of(kind)), id->hex) : 0;
 }
 
 int px_record_put(struct px_store *store, enum px_record_kind kind, const struct px_oid *id, const char *json,
@@ -182,22 +182,22 @@ int px_record_put(struct px_store *store, enum px_record_kind kind, const struct
     struct px_tmp tmp = {.fd = -EBADF};
     struct px_refs refs = {0};
     char why[160] = "";
-    int r = px_refs_parse(json, strlen(json), &refs, why, sizeof why);
+    int r = px_record_refs_parse(json, strlen(json), &refs, why, sizeof why);
 
     if (r < 0) {
         (void)px_fail(e, r == -ENOMEM ? PX_E_MEMORY : PX_E_INTERNAL, 0, "record %s cannot be kept", id->hex);
         return px_why(e, "%s", why);
     }
-    r = px_tmp_make(store, &tmp, e);
+    r = px_store_tmp_make(store, &tmp, e);
     if (r >= 0) {
         r = write_record(&tmp, json);
         if (r < 0)
-            r = px_fail(e, PX_E_STORE_WRITE, r, "cannot write '%s/%s'", px_place_name(place_of(kind)), id->hex);
+            r = px_fail(e, PX_E_STORE_WRITE, r, "cannot write '%s/%s'", px_store_place_name(place_of(kind)), id->hex);
     }
     if (r >= 0)
         r = show_record(store, kind, id, &refs, &tmp, e);
-    px_tmp_done(store, &tmp);
-    px_refs_done(&refs);
+    px_store_tmp_done(store, &tmp);
+    px_record_refs_done(&refs);
     return r < 0 ? -1 : 0;
 }
 
@@ -221,7 +221,7 @@ int px_record_size(struct px_store *store, enum px_record_kind kind, const struc
         bytes += px_blob_there(store, &refs.blobs[i], &size) ? size : 0;
     for (size_t i = 0; r == 0 && i < refs.tree_count; i++)
         bytes += px_tree_look(store, &refs.trees[i], &complete, NULL) == 0 ? complete.bytes : 0;
-    px_refs_done(&refs);
+    px_record_refs_done(&refs);
     if (r == 0)
         *ret_bytes = bytes;
     return r;
@@ -238,24 +238,24 @@ static int drop_name(void *user, enum px_record_kind kind, const char *name, con
 {
     struct names_of *n = user;
 
-    return kind == n->kind && px_oid_equal(id, n->id) ? px_name_remove(n->store, kind, name, n->e) : 0;
+    return kind == n->kind && px_hash_oid_equal(id, n->id) ? px_name_remove(n->store, kind, name, n->e) : 0;
 }
 
 /* Names go first: none ever leads to nothing. */
 int px_record_remove(struct px_store *store, enum px_record_kind kind, const struct px_oid *id, struct px_err *e)
 {
     struct names_of names = {store, kind, id, e};
-    px_auto_fd int guard = px_guard_take(store, true, e);
+    px_auto_fd int guard = px_store_guard_take(store, true, e);
 
     if (guard < 0 || px_name_each(store, drop_name, &names, e) < 0)
         return -1;
-    int r = px_trash(store, place_of(kind), id->hex);
+    int r = px_store_trash(store, place_of(kind), id->hex);
     if (r >= 0)
-        r = px_fsync(px_store_records(store, kind));
+        r = px_store_fsync(px_store_records(store, kind));
     if (r < 0 && r != -ENOENT)
-        return px_fail(e, PX_E_STORE_WRITE, r, "cannot remove '%s/%s'", px_place_name(place_of(kind)), id->hex);
+        return px_fail(e, PX_E_STORE_WRITE, r, "cannot remove '%s/%s'", px_store_place_name(place_of(kind)), id->hex);
     guard = px_fd_close(guard);
-    px_trash_empty(store, false);
+    px_store_trash_empty(store, false);
     return 0;
 }
 
@@ -272,9 +272,9 @@ static int each_one(void *user, const char *name)
     struct each *each = user;
     struct px_oid id;
 
-    if (px_oid_parse(name, false, &id) < 0) {
+    if (px_hash_oid_parse(name, false, &id) < 0) {
         each->answer = px_fail(each->e, PX_E_RECORD, 0, "'%.80s' in sandbox/%s is not a record", name,
-                               px_place_name(place_of(each->kind)));
+                               px_store_place_name(place_of(each->kind)));
         return 1;
     }
     each->answer = each->seen(each->user, each->kind, &id);
@@ -284,7 +284,7 @@ static int each_one(void *user, const char *name)
 int px_record_each(struct px_store *store, enum px_record_kind kind, px_record_seen *seen, void *user, struct px_err *e)
 {
     struct each each = {kind, seen, user, e, 0};
-    int r = px_entries(store, place_of(kind), each_one, &each);
+    int r = px_store_entries(store, place_of(kind), each_one, &each);
 
-    return r < 0 ? px_fail(e, PX_E_RECORD, r, "cannot read sandbox/%s", px_place_name(place_of(kind))) : each.answer;
+    return r < 0 ? px_fail(e, PX_E_RECORD, r, "cannot read sandbox/%s", px_store_place_name(place_of(kind))) : each.answer;
 }

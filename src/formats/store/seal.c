@@ -183,7 +183,7 @@ static bool is_young(const struct stat *st)
 
 static char *read_seal(int tree, size_t *ret_len)
 {
-    px_auto_fd int fd = px_open_own(tree, seal_name, O_RDONLY);
+    px_auto_fd int fd = px_store_open_own(tree, seal_name, O_RDONLY);
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0 || !is_young(&st) || st.st_size <= HEAD || st.st_size > SEAL_MAX)
@@ -253,12 +253,12 @@ static int write_seal(const struct px_store *store, int tree, uint64_t sum, cons
     char head[HEAD + 1];
 
     if (write_head(head, sum) < 0 || px_buf_add(&text, head, strlen(head) + 1) < 0 ||
-        px_buf_add(&text, paths->data, paths->len) < 0 || px_tmp_make(store, &tmp, NULL) < 0)
+        px_buf_add(&text, paths->data, paths->len) < 0 || px_store_tmp_make(store, &tmp, NULL) < 0)
         return -ENOMEM;
-    int r = px_write_new(tmp.fd, seal_name, text.data, text.len, 0600);
+    int r = px_store_write_new(tmp.fd, seal_name, text.data, text.len, 0600);
     if (r >= 0)
         r = (int)px_sys(SYS_renameat, tmp.fd, seal_name, tree, seal_name);
-    px_tmp_done(store, &tmp);
+    px_store_tmp_done(store, &tmp);
     return r;
 }
 

@@ -40,7 +40,7 @@ static const struct {
     [PX_PLACE_ENVS] = {"envs", true},
 };
 
-const char *px_place_name(enum px_place place)
+const char *px_store_place_name(enum px_place place)
 {
     return places[place].name;
 }
@@ -121,7 +121,7 @@ static int open_place(struct px_store *store, enum px_place place, struct px_err
 static int check_version(const struct px_store *store, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(PX_SMALL_MAX);
-    int r = px_small_read(store->root, "version", &text);
+    int r = px_store_small_read(store->root, "version", &text);
 
     if (r == -ENOENT)
         return 0;
@@ -141,14 +141,14 @@ static int write_version(const struct px_store *store, struct px_err *e)
 {
     struct px_tmp tmp = {.fd = -EBADF};
 
-    if (px_tmp_make(store, &tmp, e) < 0)
+    if (px_store_tmp_make(store, &tmp, e) < 0)
         return -1;
-    int r = px_write_new(tmp.fd, "version", version_text, strlen(version_text), 0600);
+    int r = px_store_write_new(tmp.fd, "version", version_text, strlen(version_text), 0600);
     if (r >= 0)
-        r = px_rename_new(tmp.fd, "version", store->root, "version");
+        r = px_store_rename_new(tmp.fd, "version", store->root, "version");
     if (r >= 0 || r == -EEXIST)
-        r = px_fsync(store->root);
-    px_tmp_done(store, &tmp);
+        r = px_store_fsync(store->root);
+    px_store_tmp_done(store, &tmp);
     return r < 0 ? px_fail(e, PX_E_STORE_WRITE, r, "cannot make a store in '%s'", store->path) : 0;
 }
 
@@ -188,7 +188,7 @@ int px_store_open(const char *home, struct px_store **ret_store, struct px_err *
         px_store_close(store);
         return -1;
     }
-    px_sweep(store);
+    px_store_sweep(store);
     *ret_store = store;
     return 0;
 }
@@ -197,8 +197,8 @@ void px_store_close(struct px_store *store)
 {
     if (!store)
         return;
-    px_session_end(store);
-    px_used_done(&store->checked);
+    px_lease_session_end(store);
+    px_lease_used_done(&store->checked);
     for (int i = 0; i < PX_PLACES; i++)
         (void)px_fd_close(store->place[i]);
     (void)px_fd_close(store->root);

@@ -64,12 +64,12 @@ int px_object_put(struct px_store *store, const char *kind, const char *payload,
 
 /* ---- one builder (lock.c) ---- */
 
-struct px_lock;
+struct px_store_lock;
 
 /* The lock of an id, for building it: one process builds, the others wait (until the deadline; 0 waits for ever) and then find it
  * done. The error names who holds it, as far as that is known. */
-int px_lock_take(struct px_store *store, const struct px_oid *id, uint64_t timeout_msec, struct px_lock **ret_lock, struct px_err *e);
-void px_lock_drop(struct px_lock *lock);
+int px_store_lock_take(struct px_store *store, const struct px_oid *id, uint64_t timeout_msec, struct px_store_lock **ret_lock, struct px_err *e);
+void px_store_lock_drop(struct px_store_lock *lock);
 
 /* ---- trees (tree.c) ---- */
 
@@ -106,7 +106,7 @@ struct px_listing {
     struct px_oid oid;          /* of the listing's bytes */
     uint64_t files, bytes;      /* entries of any type; bytes of the files, each once */
 };
-int px_tree_list(int dirfd, struct px_buf *out, struct px_listing *ret_listing, struct px_err *e);
+int px_listing_tree(int dirfd, struct px_buf *out, struct px_listing *ret_listing, struct px_err *e);
 
 /* ---- records and names (record.c) ---- */
 
@@ -143,12 +143,12 @@ void px_lease_drop(struct px_lease *lease);
 int px_store_in_use(struct px_store *store, const struct px_oid *object, struct px_err *e);
 
 /* What the file behind fd hashes to, remembered by device, inode, size, mtime and ctime, so that an archive is read once. */
-int px_seen_file(struct px_store *store, int fd, struct px_oid *ret_oid, uint64_t *ret_size, struct px_err *e);
+int px_hash_cache_file(struct px_store *store, int fd, struct px_oid *ret_oid, uint64_t *ret_size, struct px_err *e);
 
 /* What others said (an archive, about a set of packages), until it is dropped: cleaning the store leaves it. */
 int px_note_put(struct px_store *store, const struct px_oid *key, const char *text, struct px_err *e);
 bool px_note_get(struct px_store *store, const struct px_oid *key, struct px_buf *out);
-int px_notes_drop(struct px_store *store, struct px_err *e);
+int px_note_all_drop(struct px_store *store, struct px_err *e);
 
 /* ---- what is not needed any more (gc.c) ---- */
 

@@ -40,7 +40,7 @@ struct px_used {
 };
 
 struct px_used_list {
-    struct px_used *items;      /* sorted if made by px_used_add */
+    struct px_used *items;      /* sorted if made by px_lease_used_add */
     size_t count, room;
 };
 
@@ -67,13 +67,13 @@ static inline int px_store_records(const struct px_store *store, enum px_record_
 }
 
 /* The fixed words of what is where, for messages: "blobs/sha256". */
-const char *px_place_name(enum px_place place);
+const char *px_store_place_name(enum px_place place);
 
 /* ---- lock.c: the lock of the whole store; closing the descriptor gives it back ---- */
 
-int px_guard_take(const struct px_store *store, bool exclusive, struct px_err *e);
+int px_store_guard_take(const struct px_store *store, bool exclusive, struct px_err *e);
 /* flock with a deadline in px_now_nsec's time; 0: for ever. 0, -ETIMEDOUT, -errno. */
-int px_flock_until(int fd, int operation, uint64_t until_nsec);
+int px_store_flock_until(int fd, int operation, uint64_t until_nsec);
 
 /* ---- write.c: whole or not there ---- */
 
@@ -82,50 +82,50 @@ struct px_tmp {
     int fd;                     /* -EBADF: none */
     char name[PX_RANDOM_NAME];
 };
-int px_tmp_make(const struct px_store *store, struct px_tmp *ret_tmp, struct px_err *e);
-void px_tmp_done(const struct px_store *store, struct px_tmp *tmp);
+int px_store_tmp_make(const struct px_store *store, struct px_tmp *ret_tmp, struct px_err *e);
+void px_store_tmp_done(const struct px_store *store, struct px_tmp *tmp);
 
-void px_random_name(char out[PX_RANDOM_NAME]);
+void px_store_random_name(char out[PX_RANDOM_NAME]);
 /* A new file in dir with these bytes, on the disk. -errno. */
-int px_write_new(int dir, const char *name, const void *data, size_t size, mode_t mode);
-int px_fsync(int fd);           /* -errno */
-int px_rename_new(int from, const char *name, int to, const char *new_name);    /* never over something; -errno */
+int px_store_write_new(int dir, const char *name, const void *data, size_t size, mode_t mode);
+int px_store_fsync(int fd);           /* -errno */
+int px_store_rename_new(int from, const char *name, int to, const char *new_name);    /* never over something; -errno */
 /* A small file by way of tmp/, durable, over what was there. */
-int px_small_put(const struct px_store *store, enum px_place place, const char *name, const void *data, size_t size,
+int px_store_small_put(const struct px_store *store, enum px_place place, const char *name, const void *data, size_t size,
                  struct px_err *e);
 /* A regular file of ours of at most PX_SMALL_MAX bytes, whatever lies there. -errno; -EINVAL: not such a file. */
-int px_small_read(int dir, const char *name, struct px_buf *out);
+int px_store_small_read(int dir, const char *name, struct px_buf *out);
 /* Opens a regular file that belongs to us; never blocks, follows nothing. -errno, -EINVAL. */
-int px_open_own(int dir, const char *name, int flags);
+int px_store_open_own(int dir, const char *name, int flags);
 
 /* What is missing is here, not there: the error says nothing about what is stored. */
-bool px_lacks(const struct px_err *e);
+bool px_store_lacks(const struct px_err *e);
 
 /* Out of sight, into corrupt/; a line of why for `px sandbox status`. */
-void px_quarantine(const struct px_store *store, enum px_place place, const char *name);
+void px_store_quarantine(const struct px_store *store, enum px_place place, const char *name);
 /* Out of sight, into trash/. -errno. */
-int px_trash(const struct px_store *store, enum px_place place, const char *name);
-void px_trash_empty(const struct px_store *store, bool wait);
+int px_store_trash(const struct px_store *store, enum px_place place, const char *name);
+void px_store_trash_empty(const struct px_store *store, bool wait);
 /* What dead processes left in tmp/ and trash/. */
-void px_sweep(const struct px_store *store);
+void px_store_sweep(const struct px_store *store);
 
 /* Every name of a place but "." and ".."; ends at the first call that returns not 0, and returns that. -errno. */
 typedef int px_entry_seen(void *user, const char *name);
-int px_entries(const struct px_store *store, enum px_place place, px_entry_seen *seen, void *user);
+int px_store_entries(const struct px_store *store, enum px_place place, px_entry_seen *seen, void *user);
 
 /* ---- lease.c ---- */
 
-int px_used_add(struct px_used_list *list, enum px_use use, const struct px_oid *oid);          /* once each; -errno */
-bool px_used_has(const struct px_used_list *list, enum px_use use, const struct px_oid *oid);
-void px_used_done(struct px_used_list *list);
+int px_lease_used_add(struct px_used_list *list, enum px_use use, const struct px_oid *oid);          /* once each; -errno */
+bool px_lease_used_has(const struct px_used_list *list, enum px_use use, const struct px_oid *oid);
+void px_lease_used_done(struct px_used_list *list);
 /* The text of a lease; -EINVAL. */
 int px_lease_parse(const char *text, size_t len, struct px_used_list *list);
 
 /* Under the guard: from now on, and until the store is closed, GC leaves it. */
-int px_session_keep(struct px_store *store, enum px_use use, const struct px_oid *oid, struct px_err *e);
+int px_lease_session_keep(struct px_store *store, enum px_use use, const struct px_oid *oid, struct px_err *e);
 /* What was kept so far is not any more. */
-void px_session_forget(struct px_store *store);
-void px_session_end(struct px_store *store);
+void px_lease_session_forget(struct px_store *store);
+void px_lease_session_end(struct px_store *store);
 
 /* ---- blob.c, tree.c, record.c: what GC and check ask ---- */
 
@@ -145,21 +145,21 @@ struct px_refs {
     struct px_oid *blobs, *trees;
     size_t blob_count, tree_count;
 };
-int px_refs_parse(const char *text, size_t len, struct px_refs *ret_refs, char *ret_why,
+int px_record_refs_parse(const char *text, size_t len, struct px_refs *ret_refs, char *ret_why,
                   size_t why_size); /* -errno and why */
-void px_refs_done(struct px_refs *refs);
+void px_record_refs_done(struct px_refs *refs);
 int px_record_refs(const struct px_store *store, enum px_record_kind kind, const struct px_oid *id,
                    struct px_refs *ret_refs, struct px_err *e);
 
 /* What a name file says; -EINVAL. name is at most PX_NAMED_MAX bytes and a NUL. */
 enum { PX_NAMED_MAX = 512 };
-struct px_named {
+struct px_name {
     enum px_record_kind kind;
     struct px_oid id;
     char name[PX_NAMED_MAX + 1];
 };
-int px_named_parse(const char *text, size_t len, struct px_named *ret_named);
-int px_named_read(const struct px_store *store, const char *file, struct px_named *ret_named, struct px_err *e);
+int px_name_parse(const char *text, size_t len, struct px_name *ret_named);
+int px_name_read(const struct px_store *store, const char *file, struct px_name *ret_named, struct px_err *e);
 
 /* Whether the files of a tree are those that were stored; what is not goes to corrupt/. 0, 1: it is not there, 2: it was
  * set aside now, -1. */

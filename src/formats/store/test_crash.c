@@ -281,7 +281,7 @@ static void tell_story(const struct story *story, const struct fate *kind)
     bool struck = true;
 
     for (fate.at = 1; struck; fate.at++) {
-        ASSERT_OK(px_tree_empty(home));
+        ASSERT_OK(px_kernel_tree_empty(home));
         story->prepare();
         int status = run_fated(story->run, &fate, &struck);
         if (fate.kill ? status > 0 : status != 0 && status != 1)

@@ -61,10 +61,10 @@ TEST(only_an_oid_is_an_oid)
     struct px_oid oid, same;
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        ASSERT_EQ(px_oid_parse(bad[i], false, &oid), -EINVAL);
-    ASSERT_EQ(px_oid_parse(NULL, false, &oid), -EINVAL);
-    ASSERT_EQ(px_oid_parse(abc, true, &oid), -EINVAL);
-    ASSERT_OK(px_oid_parse(abc, false, &oid));
-    ASSERT_OK(px_oid_parse(bad[7], true, &same));
-    ASSERT(px_oid_equal(&oid, &same));
+        ASSERT_EQ(px_hash_oid_parse(bad[i], false, &oid), -EINVAL);
+    ASSERT_EQ(px_hash_oid_parse(NULL, false, &oid), -EINVAL);
+    ASSERT_EQ(px_hash_oid_parse(abc, true, &oid), -EINVAL);
+    ASSERT_OK(px_hash_oid_parse(abc, false, &oid));
+    ASSERT_OK(px_hash_oid_parse(bad[7], true, &same));
+    ASSERT(px_hash_oid_equal(&oid, &same));
 }

@@ -31,7 +31,7 @@ static struct px_oid seen(struct px_store *store, int fd)
     struct px_err e = {0};
     uint64_t size = 0;
 
-    ASSERT_PX(px_seen_file(store, fd, &oid, &size, &e), e);
+    ASSERT_PX(px_hash_cache_file(store, fd, &oid, &size, &e), e);
     return oid;
 }
 
@@ -107,6 +107,6 @@ STORE_TEST(a_fresh_file_is_not_remembered)
     ASSERT_EQ(fstat(fd, &st), 0);
     if (now.tv_sec - st.st_ctim.tv_sec < 2)     /* else this machine was too slow to see it fresh */
         ASSERT_EQ(entries_of("store/seen"), 0);
-    ASSERT_FAILS(px_seen_file(store, home, &oid, &size, &e), e, PX_E_IO);
+    ASSERT_FAILS(px_hash_cache_file(store, home, &oid, &size, &e), e, PX_E_IO);
     px_store_close(store);
 }

@@ -9,10 +9,10 @@ static void list(int dir, struct px_buf *out, struct px_listing *ret)
     struct px_oid same;
 
     out->len = 0;
-    ASSERT_PX(px_tree_list(dir, out, ret, &e), e);
+    ASSERT_PX(px_listing_tree(dir, out, ret, &e), e);
     ASSERT_OK(px_hash_bytes(out->data, out->len, &same));
     ASSERT_STR(ret->oid.hex, same.hex);
-    ASSERT_PX(px_tree_list(dir, NULL, ret, &e), e);     /* the same without its text */
+    ASSERT_PX(px_listing_tree(dir, NULL, ret, &e), e);     /* the same without its text */
     ASSERT_STR(ret->oid.hex, same.hex);
 }
 
@@ -76,7 +76,7 @@ STORE_TEST(times_and_owners_do_not_count)
     ASSERT_STR(px_buf_text(&a), px_buf_text(&b));
     write_text(two, "usr/file", "texu");
     list(two, &b, &second);
-    ASSERT(!px_oid_equal(&first.oid, &second.oid));
+    ASSERT(!px_hash_oid_equal(&first.oid, &second.oid));
 }
 
 STORE_TEST(a_deep_tree_is_listed_with_few_descriptors)
@@ -97,7 +97,7 @@ STORE_TEST(a_deep_tree_is_listed_with_few_descriptors)
     (void)px_fd_close(at);
     list(dir, &out, &listing);
     ASSERT_EQ(listing.files, DEPTH + 1);
-    ASSERT_OK(px_tree_empty(dir));              /* too deep for the harness */
+    ASSERT_OK(px_kernel_tree_empty(dir));              /* too deep for the harness */
 }
 
 STORE_TEST(too_deep_is_an_error_and_no_link_is_followed)
@@ -114,12 +114,12 @@ STORE_TEST(too_deep_is_an_error_and_no_link_is_followed)
         at = next;
     }
     (void)px_fd_close(at);
-    ASSERT_FAILS(px_tree_list(dir, NULL, &listing, &e), e, PX_E_OBJECT);
-    ASSERT_OK(px_tree_empty(dir));
+    ASSERT_FAILS(px_listing_tree(dir, NULL, &listing, &e), e, PX_E_OBJECT);
+    ASSERT_OK(px_kernel_tree_empty(dir));
     px_auto_fd int other = px_test_dir();
     ASSERT_OK(symlinkat("/", other, "root"));
     e = (struct px_err){0};
-    ASSERT_PX(px_tree_list(other, NULL, &listing, &e), e);
+    ASSERT_PX(px_listing_tree(other, NULL, &listing, &e), e);
     ASSERT_EQ(listing.files, 1);
 }
 
@@ -155,7 +155,7 @@ STORE_TEST(no_memory_is_an_error)
         struct px_listing listing;
         struct px_err e = {0};
         px_test_fail_alloc(n);
-        int r = px_tree_list(dir, NULL, &listing, &e);
+        int r = px_listing_tree(dir, NULL, &listing, &e);
         failed = px_test_alloc_failed();
         px_test_fail_alloc(0);
         ASSERT(r == 0 ? !failed : e.code != 0);

@@ -182,9 +182,9 @@ STORE_TEST(a_dead_builder_is_followed_by_another)
     }
     ASSERT_EQ(read(ends[0], &byte, 1), 1);
     struct px_store *store = open_store();
-    struct px_lock *lock = NULL;
+    struct px_store_lock *lock = NULL;
     struct px_err e;
-    ASSERT_FAILS(px_lock_take(store, &id, 50, &lock, &e), e, PX_E_STORE_BUSY);
+    ASSERT_FAILS(px_store_lock_take(store, &id, 50, &lock, &e), e, PX_E_STORE_BUSY);
     ASSERT(strstr(e.why, "process "));          /* who holds it */
     ASSERT_OK(kill(child, SIGKILL));
     ASSERT_EQ(waitpid(child, NULL, 0), child);
@@ -225,12 +225,12 @@ STORE_TEST(who_waits_says_for_whom)
     }
     ASSERT_EQ(read(ends[0], &byte, 1), 1);
     struct px_store *store = open_store();
-    struct px_lock *lock = NULL;
+    struct px_store_lock *lock = NULL;
     struct px_err e = {0};
     px_store_on_aside(store, (struct px_store_aside){end_holder, &child});
-    ASSERT_PX(px_lock_take(store, &id, 0, &lock, &e), e);       /* it would never end without the word */
+    ASSERT_PX(px_store_lock_take(store, &id, 0, &lock, &e), e);       /* it would never end without the word */
     ASSERT_EQ(waitpid(child, NULL, 0), child);
-    px_lock_drop(lock);
+    px_store_lock_drop(lock);
     px_store_close(store);
     (void)px_fd_close(ends[0]);
     (void)px_fd_close(ends[1]);
@@ -246,13 +246,13 @@ STORE_TEST(only_a_regular_file_is_a_lock)
     ASSERT_OK(px_fmt(path, sizeof path, "store/locks/%s", id.hex));
     write_text(home, "elsewhere", "text");
     for (int kind = 0; kind < 4; kind++) {
-        struct px_lock *lock = NULL;
+        struct px_store_lock *lock = NULL;
         struct px_err e;
         ASSERT_OK(kind == 0   ? symlinkat("../../elsewhere", home, path)
                   : kind == 1 ? mkfifoat(home, path, 0600)
                   : kind == 2 ? mkdirat(home, path, 0700)
                               : symlinkat("../../made", home, path));
-        ASSERT_FAILS(px_lock_take(store, &id, 1000, &lock, &e), e, PX_E_STORE_WRITE);
+        ASSERT_FAILS(px_store_lock_take(store, &id, 1000, &lock, &e), e, PX_E_STORE_WRITE);
         ASSERT_OK(unlinkat(home, path, kind == 2 ? AT_REMOVEDIR : 0));
     }
     ASSERT_STR(file_text(home, "elsewhere"), "text");

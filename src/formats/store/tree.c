@@ -23,7 +23,7 @@ enum { COMPLETE_VERSION = 1, BUILD_MSEC_MAX = 30 * 60 * 1000, CHECKED_NSEC = 100
 struct px_tree_build {
     struct px_store *store;
     struct px_oid id;
-    struct px_lock *lock;
+    struct px_store_lock *lock;
     struct px_tmp tmp;
     int tree, root;
 };
@@ -42,7 +42,7 @@ static int parse_complete(const char *text, size_t len, struct px_tree_complete 
     if (px_document_number(document, "version", 1 << 30, &version) != 1 || version != COMPLETE_VERSION ||
         px_document_number(document, "files", UINT64_MAX >> 1, &c.files) != 1 ||
         px_document_number(document, "bytes", UINT64_MAX >> 1, &c.bytes) != 1 ||
-        px_oid_parse(px_document_text(document, "listing"), false, &c.listing) < 0)
+        px_hash_oid_parse(px_document_text(document, "listing"), false, &c.listing) < 0)
         return -EINVAL;
     const json_t *said = json_object_get(document, "about");
     int r = about && said && !json_is_null(said) ? px_canonical(said, about) : 0;
@@ -65,7 +65,7 @@ int px_tree_look(const struct px_store *store, const struct px_oid *id, struct p
 
     if (tree == -ENOENT)
         return 1;
-    int r = root < 0 ? root : px_small_read(tree, "complete", &text);
+    int r = root < 0 ? root : px_store_small_read(tree, "complete", &text);
     if (r < 0)                  /* no memory or no descriptor left says nothing about the tree */
         return r == -ENOENT || r == -ENOTDIR || r == -ELOOP ? -EINVAL : r;
     return parse_complete(px_buf_text(&text), text.len, ret_complete, about);
@@ -105,12 +105,12 @@ static int read_again(const struct px_store *store, int tree, const struct px_oi
         r = clock_gettime(CLOCK_REALTIME_COARSE, &now);
     if (r == 0)
         r = px_listing_make(root, false, NULL, &paths, ret_listing, &said);
-    if (r < 0 && px_lacks(&said)) {
+    if (r < 0 && px_store_lacks(&said)) {
         if (e)
             *e = said;
         return -1;
     }
-    if (r < 0 || !px_oid_equal(&ret_listing->oid, listing))
+    if (r < 0 || !px_hash_oid_equal(&ret_listing->oid, listing))
         return 1;
     px_seal_put(store, tree, &paths, &now);
     return 0;
@@ -119,14 +119,14 @@ static int read_again(const struct px_store *store, int tree, const struct px_oi
 /* Only what was looked at: 1 if it is not there any more, or another process has put a good one in its place; else 2. */
 static int set_aside(const struct px_store *store, const struct px_oid *id, int tree)
 {
-    px_auto_fd int guard = px_guard_take(store, true, NULL);
+    px_auto_fd int guard = px_store_guard_take(store, true, NULL);
     px_auto_fd int now = open_dir(store->place[PX_PLACE_TREES], id->hex, O_PATH);
     struct stat a, b;
 
     if (now < 0 || fstat(tree, &a) < 0 || fstat(now, &b) < 0 || a.st_ino != b.st_ino || a.st_dev != b.st_dev)
         return 1;
     if (guard >= 0)
-        px_quarantine(store, PX_PLACE_TREES, id->hex);
+        px_store_quarantine(store, PX_PLACE_TREES, id->hex);
     return 2;
 }
 
@@ -163,7 +163,7 @@ static bool checked_just_now(struct px_store *store, const struct px_oid *id)
         store->checked.count = 0;
         store->checked_nsec = now;
     }
-    return px_used_has(&store->checked, PX_USE_TREE, id);
+    return px_lease_used_has(&store->checked, PX_USE_TREE, id);
 }
 
 /* One that is there and complete; by its seal first, if `ret_bytes` is not wanted. */
@@ -187,7 +187,7 @@ static int check_once(struct px_store *store, const struct px_oid *id, const str
         return 0;
     int r = check(store, id, listing, NULL, e);
     if (r == 0)
-        (void)px_used_add(&store->checked, PX_USE_TREE, id);
+        (void)px_lease_used_add(&store->checked, PX_USE_TREE, id);
     if (r == 2)
         tell(store, id);
     return r;
@@ -202,7 +202,7 @@ static int whole(struct px_store *store, const struct px_oid *id, uint64_t *ret_
         return ret_bytes ? check(store, id, &complete.listing, ret_bytes, e)
                          : check_once(store, id, &complete.listing, e);
     if (r == -EINVAL)
-        px_quarantine(store, PX_PLACE_TREES, id->hex);
+        px_store_quarantine(store, PX_PLACE_TREES, id->hex);
     return r == 1 ? 1 : r == -EINVAL ? 2 : cannot_look(id, r, e);
 }
 
@@ -220,18 +220,18 @@ int px_tree_read_again(struct px_store *store, const struct px_oid *id, uint64_t
 static int find_tree(struct px_store *store, const struct px_oid *id, struct px_err *e)
 {
     struct px_tree_complete complete;
-    px_auto_fd int guard = px_guard_take(store, false, e);
+    px_auto_fd int guard = px_store_guard_take(store, false, e);
 
     if (guard < 0)
         return -1;
     int r = px_tree_look(store, id, &complete, NULL);
     if (r == -EINVAL)
-        px_quarantine(store, PX_PLACE_TREES, id->hex);
+        px_store_quarantine(store, PX_PLACE_TREES, id->hex);
     else if (r < 0)
         return cannot_look(id, r, e);
     if (r != 0)
         return 1;
-    if (px_session_keep(store, PX_USE_TREE, id, e) < 0)
+    if (px_lease_session_keep(store, PX_USE_TREE, id, e) < 0)
         return -1;
     guard = px_fd_close(guard);         /* reading everything can take its time */
     return check_once(store, id, &complete.listing, e);
@@ -294,8 +294,8 @@ void px_tree_drop(struct px_tree_build *build)
         return;
     (void)px_fd_close(build->root);
     (void)px_fd_close(build->tree);
-    px_tmp_done(build->store, &build->tmp);
-    px_lock_drop(build->lock);
+    px_store_tmp_done(build->store, &build->tmp);
+    px_store_lock_drop(build->lock);
     free(build);
 }
 
@@ -312,7 +312,7 @@ static int make_dir(int parent, const char *name, mode_t mode, int *ret_fd)
 
 static int make_room(struct px_tree_build *build, struct px_err *e)
 {
-    if (px_tmp_make(build->store, &build->tmp, e) < 0)
+    if (px_store_tmp_make(build->store, &build->tmp, e) < 0)
         return -1;
     int r = make_dir(build->tmp.fd, "tree", 0700, &build->tree);
     if (r >= 0)
@@ -327,7 +327,7 @@ int px_tree_begin(struct px_store *store, const struct px_oid *id, struct px_tre
     if (!build)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "building tree %s", id->hex);
     *build = (struct px_tree_build){.store = store, .id = *id, .tmp.fd = -EBADF, .tree = -EBADF, .root = -EBADF};
-    int r = px_lock_take(store, id, BUILD_MSEC_MAX, &build->lock, e);
+    int r = px_store_lock_take(store, id, BUILD_MSEC_MAX, &build->lock, e);
     if (r >= 0)
         r = find_tree(store, id, e);
     if (r > 0 && make_room(build, e) == 0) {
@@ -360,23 +360,23 @@ static int write_complete(const struct px_tree_build *build, const char *about, 
     if (r < 0)
         return px_fail(e, r == -EINVAL ? PX_E_INTERNAL : PX_E_MEMORY, r, "what is said about tree %s cannot be kept",
                        build->id.hex);
-    r = px_write_new(build->tree, "complete", text.data, text.len, 0600);
+    r = px_store_write_new(build->tree, "complete", text.data, text.len, 0600);
     if (r >= 0)
-        r = px_fsync(build->tree);
+        r = px_store_fsync(build->tree);
     return r < 0 ? px_fail(e, PX_E_STORE_WRITE, r, "cannot write tree %s", build->id.hex) : 0;
 }
 
 static int show(struct px_tree_build *build, struct px_err *e)
 {
     struct px_store *store = build->store;
-    px_auto_fd int guard = px_guard_take(store, false, e);
+    px_auto_fd int guard = px_store_guard_take(store, false, e);
 
-    if (guard < 0 || px_session_keep(store, PX_USE_TREE, &build->id, e) < 0)
+    if (guard < 0 || px_lease_session_keep(store, PX_USE_TREE, &build->id, e) < 0)
         return -1;
-    int r = px_rename_new(build->tmp.fd, "tree", store->place[PX_PLACE_TREES], build->id.hex);
+    int r = px_store_rename_new(build->tmp.fd, "tree", store->place[PX_PLACE_TREES], build->id.hex);
     if (r >= 0 ||
         (r == -EEXIST && px_tree_there(store, &build->id))) /* somebody without the lock; what is there is whole */
-        r = px_fsync(store->place[PX_PLACE_TREES]);
+        r = px_store_fsync(store->place[PX_PLACE_TREES]);
     return r < 0 ? px_fail(e, PX_E_STORE_WRITE, r, "cannot store tree %s", build->id.hex) : 0;
 }
 

@@ -22,7 +22,7 @@
 
 enum { TRIES = 16, WAIT_SEC = 120 };
 
-void px_random_name(char out[PX_RANDOM_NAME])
+void px_store_random_name(char out[PX_RANDOM_NAME])
 {
     static const char digits[] = "0123456789abcdef";
     unsigned char bytes[16];
@@ -36,12 +36,12 @@ void px_random_name(char out[PX_RANDOM_NAME])
     out[32] = '\0';
 }
 
-int px_fsync(int fd)
+int px_store_fsync(int fd)
 {
     return fsync(fd) < 0 ? -errno : 0;
 }
 
-int px_rename_new(int from, const char *name, int to, const char *new_name)
+int px_store_rename_new(int from, const char *name, int to, const char *new_name)
 {
     return (int)px_sys(SYS_renameat2, from, name, to, new_name, RENAME_NOREPLACE);
 }
@@ -57,13 +57,13 @@ static bool still_there(int dir, const char *name, int fd)
 }
 
 /* Between mkdir and flock it looks like one that nobody owns, and may be swept: then another is made. */
-int px_tmp_make(const struct px_store *store, struct px_tmp *ret_tmp, struct px_err *e)
+int px_store_tmp_make(const struct px_store *store, struct px_tmp *ret_tmp, struct px_err *e)
 {
     int dir = store->place[PX_PLACE_TMP], r = -EEXIST;
 
     for (int i = 0; i < TRIES; i++) {
         struct px_tmp tmp;
-        px_random_name(tmp.name);
+        px_store_random_name(tmp.name);
         r = (int)px_sys(SYS_mkdirat, dir, tmp.name, 0700);
         px_auto_fd int fd =
             r < 0 ? r : (int)px_sys(SYS_openat, dir, tmp.name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -81,44 +81,44 @@ int px_tmp_make(const struct px_store *store, struct px_tmp *ret_tmp, struct px_
     return px_fail(e, PX_E_STORE_WRITE, r, "cannot make a directory in '%s/tmp'", store->path);
 }
 
-void px_tmp_done(const struct px_store *store, struct px_tmp *tmp)
+void px_store_tmp_done(const struct px_store *store, struct px_tmp *tmp)
 {
     if (tmp->fd < 0)
         return;
-    (void)px_tree_empty(tmp->fd);       /* what will not go is swept by a later process */
+    (void)px_kernel_tree_empty(tmp->fd);       /* what will not go is swept by a later process */
     (void)unlinkat(store->place[PX_PLACE_TMP], tmp->name, AT_REMOVEDIR);
     tmp->fd = px_fd_close(tmp->fd);
 }
 
 /* ---- small files ---- */
 
-int px_write_new(int dir, const char *name, const void *data, size_t size, mode_t mode)
+int px_store_write_new(int dir, const char *name, const void *data, size_t size, mode_t mode)
 {
     px_auto_fd int fd = (int)px_sys(SYS_openat, dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     int r = fd < 0 ? fd : px_write_full(fd, data, size);
 
     if (r >= 0 && mode != 0600)
         r = (int)px_sys(SYS_fchmod, fd, mode);
-    return r < 0 ? r : px_fsync(fd);
+    return r < 0 ? r : px_store_fsync(fd);
 }
 
-int px_small_put(const struct px_store *store, enum px_place place, const char *name, const void *data, size_t size,
+int px_store_small_put(const struct px_store *store, enum px_place place, const char *name, const void *data, size_t size,
                  struct px_err *e)
 {
     struct px_tmp tmp = {.fd = -EBADF};
 
-    if (px_tmp_make(store, &tmp, e) < 0)
+    if (px_store_tmp_make(store, &tmp, e) < 0)
         return -1;
-    int r = px_write_new(tmp.fd, "file", data, size, 0600);
+    int r = px_store_write_new(tmp.fd, "file", data, size, 0600);
     if (r >= 0)
         r = (int)px_sys(SYS_renameat, tmp.fd, "file", store->place[place], name);
     if (r >= 0)
-        r = px_fsync(store->place[place]);
-    px_tmp_done(store, &tmp);
-    return r < 0 ? px_fail(e, PX_E_STORE_WRITE, r, "cannot write '%s/%s' of the store", px_place_name(place), name) : 0;
+        r = px_store_fsync(store->place[place]);
+    px_store_tmp_done(store, &tmp);
+    return r < 0 ? px_fail(e, PX_E_STORE_WRITE, r, "cannot write '%s/%s' of the store", px_store_place_name(place), name) : 0;
 }
 
-int px_open_own(int dir, const char *name, int flags)
+int px_store_open_own(int dir, const char *name, int flags)
 {
     px_auto_fd int fd = (int)px_sys(SYS_openat, dir, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct stat st;
@@ -130,9 +130,9 @@ int px_open_own(int dir, const char *name, int flags)
     return S_ISREG(st.st_mode) && st.st_uid == geteuid() ? px_fd_take(&fd) : -EINVAL;
 }
 
-int px_small_read(int dir, const char *name, struct px_buf *out)
+int px_store_small_read(int dir, const char *name, struct px_buf *out)
 {
-    px_auto_fd int fd = px_open_own(dir, name, O_RDONLY);
+    px_auto_fd int fd = px_store_open_own(dir, name, O_RDONLY);
     char chunk[4096];
     ssize_t n = fd;
 
@@ -142,7 +142,7 @@ int px_small_read(int dir, const char *name, struct px_buf *out)
     return n < 0 ? (int)n : 0;
 }
 
-bool px_lacks(const struct px_err *e)
+bool px_store_lacks(const struct px_err *e)
 {
     return e->code == PX_E_MEMORY || e->sys == ENOMEM || e->sys == EMFILE || e->sys == ENFILE;
 }
@@ -154,17 +154,17 @@ static int move_away(const struct px_store *store, enum px_place from, const cha
 {
     char random[PX_RANDOM_NAME], as[NAME_MAX];
 
-    px_random_name(random);
+    px_store_random_name(random);
     if (px_fmt(as, sizeof as, "%.180s%s%s", prefix, *prefix ? "." : "", random) < 0)
         return -ENAMETOOLONG;
-    return px_rename_new(store->place[from], name, store->place[to], as);
+    return px_store_rename_new(store->place[from], name, store->place[to], as);
 }
 
-void px_quarantine(const struct px_store *store, enum px_place place, const char *name)
+void px_store_quarantine(const struct px_store *store, enum px_place place, const char *name)
 {
     char prefix[NAME_MAX + 32];
 
-    if (px_fmt(prefix, sizeof prefix, "%.*s-%s", (int)strcspn(px_place_name(place), "/"), px_place_name(place), name) >=
+    if (px_fmt(prefix, sizeof prefix, "%.*s-%s", (int)strcspn(px_store_place_name(place), "/"), px_store_place_name(place), name) >=
         0)
         (void)move_away(store, place, name, PX_PLACE_CORRUPT, prefix);
 }
@@ -177,7 +177,7 @@ static void remove_dir(int parent, const char *name, bool locked)
     px_auto_fd int fd = px_node_open_dir(parent, name, &was);
     if (fd < 0 || (locked && flock(fd, LOCK_EX | LOCK_NB) < 0))
         return;
-    (void)px_tree_empty(fd);
+    (void)px_kernel_tree_empty(fd);
     (void)unlinkat(parent, name, AT_REMOVEDIR);
 }
 
@@ -205,7 +205,7 @@ static int remove_here(int dir, const char *name)
     return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ? -ENOSPC : 0;
 }
 
-int px_trash(const struct px_store *store, enum px_place place, const char *name)
+int px_store_trash(const struct px_store *store, enum px_place place, const char *name)
 {
     int r = move_away(store, place, name, PX_PLACE_TRASH, "");
 
@@ -226,25 +226,25 @@ static int sweep_one(void *user, const char *name)
 }
 
 /* One at a time: the others have better things to do than to wait for each other's unlinks. */
-void px_trash_empty(const struct px_store *store, bool wait)
+void px_store_trash_empty(const struct px_store *store, bool wait)
 {
     struct sweep s = {.dir = store->place[PX_PLACE_TRASH]};
     px_auto_fd int lock = (int)px_sys(SYS_openat, s.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     uint64_t until = wait ? px_now_nsec() + (uint64_t)WAIT_SEC * 1000000000 : 1;
-    if (lock >= 0 && px_flock_until(lock, LOCK_EX, until) == 0)
-        (void)px_entries(store, PX_PLACE_TRASH, sweep_one, &s);
+    if (lock >= 0 && px_store_flock_until(lock, LOCK_EX, until) == 0)
+        (void)px_store_entries(store, PX_PLACE_TRASH, sweep_one, &s);
 }
 
-void px_sweep(const struct px_store *store)
+void px_store_sweep(const struct px_store *store)
 {
     struct sweep s = {.dir = store->place[PX_PLACE_TMP], .locked = true};
 
-    (void)px_entries(store, PX_PLACE_TMP, sweep_one, &s);
-    px_trash_empty(store, false);
+    (void)px_store_entries(store, PX_PLACE_TMP, sweep_one, &s);
+    px_store_trash_empty(store, false);
 }
 
-int px_entries(const struct px_store *store, enum px_place place, px_entry_seen *seen, void *user)
+int px_store_entries(const struct px_store *store, enum px_place place, px_entry_seen *seen, void *user)
 {
     int fd = (int)px_sys(SYS_openat, store->place[place], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);

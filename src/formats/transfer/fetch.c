@@ -93,7 +93,7 @@ static int put_headers(struct px_fetch_order *order, const char *const *headers,
 
 static int fill_order(struct px_fetch_order *order, const struct px_fetch_request *r, struct px_err *e)
 {
-    struct px_fetch_place place;
+    struct px_url_place place;
     memset(order, 0, sizeof *order);
     order->method = r->method;
     order->role = r->source >= 0 ? PX_FETCH_SOURCE : r->sink >= 0 ? PX_FETCH_SINK : PX_FETCH_NO_FILE;
@@ -101,7 +101,7 @@ static int fill_order(struct px_fetch_order *order, const struct px_fetch_reques
     order->size = r->size;
     order->answer_max = r->answer_max;
     order->outward = r->outward;
-    if (px_fetch_place(r->url, &place) < 0 || px_fmt(order->url, sizeof order->url, "%s", r->url) < 0) {
+    if (px_url_place(r->url, &place) < 0 || px_fmt(order->url, sizeof order->url, "%s", r->url) < 0) {
         (void)px_fail(e, PX_E_REGISTRY, 0, "px does not go to '%.200s'", r->url);
         return px_why(e, "Only https is used, and http for this machine itself.");
     }

@@ -53,10 +53,10 @@ int px_fetch(struct px_fetch *fetch, const struct px_fetch_request *request, str
              struct px_err *e);
 
 /* scheme://host[:port]/...; nothing before the host. */
-struct px_fetch_place {
+struct px_url_place {
     bool tls, loopback;
     char host[256];             /* lower case, IPv6 in brackets */
     unsigned port;
 };
-int px_fetch_place(const char *url, struct px_fetch_place *ret_place); /* -EINVAL if it is not one, or not to be used */
-bool px_fetch_same_place(const struct px_fetch_place *a, const struct px_fetch_place *b);
+int px_url_place(const char *url, struct px_url_place *ret_place); /* -EINVAL if it is not one, or not to be used */
+bool px_url_same_place(const struct px_url_place *a, const struct px_url_place *b);

@@ -18,12 +18,12 @@ enum { HOST_MAX = 300, TLS_PORT = 443, PLAIN_PORT = 80 };
 int px_index_add_host(struct px_index *x, const char *host, unsigned port)
 {
     char url[HOST_MAX + 32];
-    struct px_fetch_place place;
+    struct px_url_place place;
     const char *colon = *host == '[' ? strstr(host, "]:") : strchr(host, ':');
     bool has_port = colon && colon[*host == '[' ? 2 : 1];
     if ((has_port ? px_fmt(url, sizeof url, "https://%s/", host)
                   : px_fmt(url, sizeof url, "https://%s:%u/", host, port)) < 0 ||
-        px_fetch_place(url, &place) < 0 || px_index_has(x, &place))
+        px_url_place(url, &place) < 0 || px_index_has(x, &place))
         return 0;
     if (x->count == PX_INDEX_MAX)
         return -E2BIG;
@@ -95,10 +95,10 @@ int px_index_load(struct px_index **ret_index, struct px_err *e)
 
 /* ---- questions ---- */
 
-bool px_index_has(const struct px_index *x, const struct px_fetch_place *place)
+bool px_index_has(const struct px_index *x, const struct px_url_place *place)
 {
     for (size_t i = 0; i < x->count; i++) {
-        const struct px_fetch_place *row = &x->rows[i].place;
+        const struct px_url_place *row = &x->rows[i].place;
         if (row->port == place->port && (px_equal(row->host, place->host) || (row->loopback && place->loopback)))
             return true;
     }
@@ -109,7 +109,7 @@ int px_index_net(const struct px_index *x, struct px_net_own *ret_net)
 {
     *ret_net = (struct px_net_own){.rules_count = 0};
     for (size_t i = 0; i < x->count; i++) {
-        const struct px_fetch_place *row = &x->rows[i].place;
+        const struct px_url_place *row = &x->rows[i].place;
         struct px_net_rule *rule = &ret_net->rules[ret_net->rules_count];
         char text[HOST_MAX];
         if (row->loopback) {

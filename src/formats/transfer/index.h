@@ -18,7 +18,7 @@ enum { PX_INDEX_MAX = 64 };
 
 struct px_index {
     struct {
-        struct px_fetch_place place;
+        struct px_url_place place;
         bool proxy;
     } rows[PX_INDEX_MAX];
     size_t count;
@@ -37,6 +37,6 @@ int px_index_add_text(struct px_index *x, const char *text);
 int px_index_add_host(struct px_index *x, const char *host, unsigned port);
 
 /* Whether an address is at one of them. */
-bool px_index_has(const struct px_index *x, const struct px_fetch_place *place);
+bool px_index_has(const struct px_index *x, const struct px_url_place *place);
 /* The same for a box. */
 int px_index_net(const struct px_index *x, struct px_net_own *ret_net);

@@ -67,7 +67,7 @@ static int digests(struct px_layer_message *m, bool packed, struct px_err *e)
 {
     struct px_oid check;
     m->packed.hex[sizeof m->packed.hex - 1] = m->diff_id.hex[sizeof m->diff_id.hex - 1] = '\0';
-    if (px_oid_parse(m->diff_id.hex, false, &check) < 0 || (packed && px_oid_parse(m->packed.hex, false, &check) < 0))
+    if (px_hash_oid_parse(m->diff_id.hex, false, &check) < 0 || (packed && px_hash_oid_parse(m->packed.hex, false, &check) < 0))
         return px_fail(e, PX_E_INTERNAL, 0, "px-layer gave an answer that is not one");
     return 0;
 }

@@ -5,15 +5,15 @@
  * Mustn't: show more than the settings and what they name; nothing of it can be written in the box. */
 #pragma once
 
-struct px_build_box;
+struct px_buildbox;
 struct px_index;
 struct px_err;
 
 /* Who shows a box what the settings name: start/buildbox.h. */
 struct px_settings_to {
-    struct px_build_box *box;
-    int (*path)(struct px_build_box *box, const char *path, struct px_err *e);          /* read-only, at its own place */
-    int (*variable)(struct px_build_box *box, const char *name, const char *value, struct px_err *e);
+    struct px_buildbox *box;
+    int (*path)(struct px_buildbox *box, const char *path, struct px_err *e);          /* read-only, at its own place */
+    int (*variable)(struct px_buildbox *box, const char *name, const char *value, struct px_err *e);
 };
 
 /* The project itself (read-only, at its own site), variables, files of settings, and local paths that they name. */

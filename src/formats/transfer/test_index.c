@@ -13,8 +13,8 @@
 
 static bool has(const struct px_index *x, const char *url)
 {
-    struct px_fetch_place place;
-    ASSERT_OK(px_fetch_place(url, &place));
+    struct px_url_place place;
+    ASSERT_OK(px_url_place(url, &place));
     return px_index_has(x, &place);
 }
 

@@ -85,7 +85,7 @@ static int find(const struct site *s, const char *below, struct px_git_place *pl
 {
     char path[4400];
     ASSERT(px_fmt(path, sizeof path, "%s%s", s->path, below) >= 0);
-    return px_git_find(path, place, e);
+    return px_worktree_git_find(path, place, e);
 }
 
 TEST(the_next_repository_above_counts)

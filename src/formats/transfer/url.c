@@ -55,9 +55,9 @@ static size_t host_length(const char *text)
     return n;
 }
 
-int px_fetch_place(const char *url, struct px_fetch_place *ret_place)
+int px_url_place(const char *url, struct px_url_place *ret_place)
 {
-    struct px_fetch_place p = {.tls = px_starts_with(url, "https://")};
+    struct px_url_place p = {.tls = px_starts_with(url, "https://")};
     if (strlen(url) >= PX_FETCH_URL_MAX || !plain(url) || (!p.tls && !px_starts_with(url, "http://")))
         return -EINVAL;
     const char *host = url + (p.tls ? 8 : 7);
@@ -87,7 +87,7 @@ int px_fetch_place(const char *url, struct px_fetch_place *ret_place)
     return 0;
 }
 
-bool px_fetch_same_place(const struct px_fetch_place *a, const struct px_fetch_place *b)
+bool px_url_same_place(const struct px_url_place *a, const struct px_url_place *b)
 {
     return a->tls == b->tls && a->port == b->port && px_equal(a->host, b->host);
 }

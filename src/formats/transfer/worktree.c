@@ -248,7 +248,7 @@ static int ask(const struct px_git_place *place, bool status, struct px_worktree
 int px_worktree_look(const char *dir, bool status, struct px_worktree *ret_worktree, struct px_err *e)
 {
     struct px_git_place place;
-    if (px_git_find(dir, &place, e) < 0)
+    if (px_worktree_git_find(dir, &place, e) < 0)
         return -1;
     int r = ask(&place, status, ret_worktree, e);
     if (r <= 0)

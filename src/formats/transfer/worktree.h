@@ -51,4 +51,4 @@ struct px_git_place {
     char elsewhere[4096];       /* the git directory, if it is not in top; "" */
     bool repository;
 };
-int px_git_find(const char *dir, struct px_git_place *ret_place, struct px_err *e);
+int px_worktree_git_find(const char *dir, struct px_git_place *ret_place, struct px_err *e);

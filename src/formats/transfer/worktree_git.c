@@ -113,7 +113,7 @@ static int judge(struct px_git_place *place, const struct stat *git, const struc
     return S_ISDIR(git->st_mode) ? 0 : refuse(place, "It is neither a directory nor a file.", e);
 }
 
-int px_git_find(const char *dir, struct px_git_place *ret_place, struct px_err *e)
+int px_worktree_git_find(const char *dir, struct px_git_place *ret_place, struct px_err *e)
 {
     struct px_git_place *place = ret_place;
     struct stat own = {0}, st = {0};
