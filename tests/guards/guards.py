@@ -3,7 +3,8 @@
 
     layers    every #include in src/ and the front ends obeys src/layers.txt, and a group of src/ uses none above it
     symbols   what the objects of a folder need is in folders that src/layers.txt gives it
-    launcher  the small launcher has the objects of src/core and two of src/boxes/start
+    launcher  the small launcher has the objects of src/core and start/launcher.c
+    names     an external function begins with its folder or a file of it, and no two folders share such a word
     folders   a folder has at most 6,000 lines in 45 files, and no family of more than five files with one prefix
     banned    nothing in tools/banned.txt is called in src/, cli/, helpers/ and mcp/
     child     the child's objects need only the symbols in tests/guards/child-symbols.txt
@@ -191,7 +192,7 @@ def check_layers(repo, _build):
 # ---- symbols obey the layers, and the launcher has the core alone --------------------------------------------------
 
 OBJECT = re.compile(r"^(%s)_([a-z]+)_\w+\.c\.o$" % "|".join(GROUPS))
-LAUNCHER_ALSO = ("src_boxes_start_start.c.o", "src_boxes_start_launcher.c.o")     # beside the objects of the core
+LAUNCHER_ALSO = ("src_boxes_start_launcher.c.o",)          # beside the objects of the core
 
 
 def folder_objects(build):
@@ -203,6 +204,10 @@ def folder_objects(build):
 
 def symbol_lines(path, words):
     return [line.split()[-1] for line in nm([*words, str(path)]).splitlines() if line.strip()]
+
+
+def functions_of(path):
+    return {line.split()[-1] for line in nm(["--defined-only", "-g", str(path)]).splitlines() if line.split()[-2:-1] == ["T"]}
 
 
 def check_symbols(repo, build):
@@ -221,6 +226,37 @@ def check_launcher(_repo, build):
         raise Skipped("the build directory has no libpx_core.a")
     members = [Path(line).name for line in subprocess.run(["ar", "t", str(archive)], capture_output=True, text=True, check=True).stdout.split()]
     report([f"the launcher has {name}" for name in members if not name.startswith("core_") and name not in LAUNCHER_ALSO])
+
+
+# ---- names of functions --------------------------------------------------------------------------------------------
+
+EVERYWHERE = ("base",)                  # its functions are words of the whole tree: px_fail, px_equal
+ALSO = {"child": {"op"}}                # the functions of data/ops.def's kind: one a step
+
+
+def public_functions(repo):
+    return {name for path in sources(repo, ("include/px",), (".h",)) for name in re.findall(r"PX_API[^;]*?\b(px_\w+)\s*\(", read(path))}
+
+
+def folder_words(repo, folder):
+    """What functions of a folder may begin with: its name, and those of its files, whole or up to the first underscore."""
+    stems = {path.stem for path in (repo / "src").glob(f"*/{folder}/*.c") if not path.name.startswith("test_")}
+    return stems | {stem.split("_")[0] for stem in stems} | {folder} | ALSO.get(folder, set())
+
+
+def check_names(repo, build):
+    public, owner, findings = public_functions(repo), {}, []
+    for folder, path in folder_objects(build):
+        if folder in EVERYWHERE:
+            continue
+        words = folder_words(repo, folder)
+        for name in functions_of(path) - public:
+            word = name.split("_")[1]
+            if not any(name == f"px_{w}" or name.startswith(f"px_{w}_") for w in words):
+                findings.append(f"{path.name}: {name} begins with neither its folder nor a file of it")
+            elif owner.setdefault(word, folder) != folder:
+                findings.append(f"{path.name}: px_{word}_ is {owner[word]}'s, and {name} is in {folder}")
+    report(sorted(findings))
 
 
 # ---- folders that can be read in one go ----------------------------------------------------------------------------
@@ -613,6 +649,7 @@ CHECKS = {
     "layers": check_layers,
     "symbols": check_symbols,
     "launcher": check_launcher,
+    "names": check_names,
     "folders": check_folders,
     "banned": check_banned,
     "child": check_child,
@@ -778,6 +815,23 @@ SAMPLES = [
     ("hardening", "FAIL", "libpx.so binds its symbols late", {"libpx.c": "int f(void) { return 0; }"}),
     ("hardening", "FAIL", "libpx.so has no stack protector", {"libpx.c": "int f(void) { return 0; }"}),
     ("hardening", "ok", "", {"libpx.c": "void g(char *); void f(void) { char a[64]; g(a); }", "flags": "-fstack-protector-strong -Wl,-z,now"}),
+    ("symbols", "skip", "no objects", {}),
+    ("symbols", "ok", "", {"core_base_a.c": "int px_a(void) { return 1; }", "core_kernel_b.c": "int px_a(void); int px_b(void) { return px_a(); }"}),
+    ("symbols", "FAIL", "base may not use kernel: core_base_a.c.o needs px_b",
+     {"core_base_a.c": "int px_b(void); int px_a(void) { return px_b(); }", "core_kernel_b.c": "int px_b(void) { return 1; }"}),
+    ("launcher", "skip", "libpx_core.a", {}),
+    ("launcher", "ok", "", {"core_base_a.c": "int px_a(void) { return 1; }"}),
+    ("launcher", "FAIL", "the launcher has formats_store_a.c.o", {"formats_store_a.c": "int px_a(void) { return 1; }"}),
+    ("names", "ok", "", {"core_kernel_clone.c": "int px_clone_make(void) { return 1; } int px_kernel(void) { return 1; }"}),
+    ("names", "ok", "", {"core_base_buf.c": "int px_fail(void) { return 1; }"}),
+    ("names", "FAIL", "px_make_clone begins with neither", {"core_kernel_clone.c": "int px_make_clone(void) { return 1; }"}),
+    ("names", "FAIL", "px_clone_ is kernel's", {"core_kernel_clone.c": "int px_clone_make(void) { return 1; }", "src/core/net/clone.c": "",
+                                                "core_net_clone.c": "int px_clone_send(void) { return 1; }"}),
+    ("names", "ok", "", {"core_kernel_clone.c": "int px_box_start(void) { return 1; }", "include/px/px.h": "PX_API int px_box_start(void);\n"}),
+    ("folders", "ok", "", {}),
+    ("folders", "FAIL", "6003 lines in", {"src/core/base/long.c": "\n" * 6001}),
+    ("folders", "ok", "", {"src/core/base/test_long.c": "\n" * 6001}),
+    ("folders", "FAIL", "6 files begin with keep_", {f"src/core/base/keep_{word}.c": "" for word in "abcdef"}),
     ("child", "skip", "none of the objects", {}),
     ("child", "ok", "", {"child.c": "int other(void); int f(void) { return other(); }", "child2.c": "int other(void) { return 1; }"}),
     ("child", "ok", "", {"child.c": "#include <string.h>\nvoid *f(void *a, void *b, unsigned long n) { return memcpy(a, b, n); }"}),
@@ -798,10 +852,15 @@ SAMPLES = [
 
 
 def compile_sample(repo, build, flags):
-    """Objects of child*.c and both libraries of libpx.c, as the real build would place them."""
+    """Objects of child*.c, both libraries of libpx.c, and of GROUP_FOLDER_FILE.c those of a folder, as the real build would place them."""
     for source in sorted(repo.glob("*.c")):
         target = build / (source.stem + ".o")
+        if source.stem.split("_")[0] in GROUPS:
+            target = build / "src/libgroup.a.p" / (source.name + ".o")
+            target.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["cc", "-O1", "-fPIC", "-fno-builtin", *flags, "-c", str(source), "-o", str(target)], check=True)
+        if target.parent != build:
+            subprocess.run(["ar", "rc", str(build / "libpx_core.a"), str(target)], check=True)
         if source.stem == "libpx":
             subprocess.run(["cc", "-shared", *flags, str(target), "-o", str(build / "libpx.so.0")], check=True)
             (build / "libpx.so").symlink_to("libpx.so.0")
@@ -826,7 +885,7 @@ def main_self_test():
     verdicts = []
     tools = all(shutil.which(tool) for tool in ("cc", "ar", "nm"))
     for number, (name, expected, word, changes) in enumerate(SAMPLES, 1):
-        if not tools and name in ("child", "globals", "hardening"):
+        if not tools and name in ("child", "globals", "hardening", "symbols", "launcher", "names"):
             tell(f"{name} sample {number}", "skip", "cc, ar or nm is not installed")
             verdicts.append("skip")
             continue

@@ -42,7 +42,7 @@ static int make(const struct px_stock *stock, const int *image, struct px_templa
     if (px_template_plan(stock->template, who, &plan, e) < 0)
         return -1;
     plan->image = image;
-    if (px_start_stay_connect(plan, stock->policy, e) < 0) {
+    if (px_start_connect(plan, stock->policy, e) < 0) {
         px_plan_free(plan);
         return -1;
     }

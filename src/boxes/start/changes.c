@@ -192,7 +192,7 @@ static int ended(struct px_box *box, struct px_err *e)
     return r;
 }
 
-int px_beyond_changes(const struct px_policy *policy, struct px_after **ret_after, struct px_err *e)
+int px_start_changes(const struct px_policy *policy, struct px_after **ret_after, struct px_err *e)
 {
     struct changes *c = calloc(1, sizeof *c);
     if (!c)

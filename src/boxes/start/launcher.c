@@ -1,86 +1,43 @@
-/* The launcher's half of start/resolve.h: it hands such policies over before it comes here. */
+/* The small launcher's half of px/px.h: boxes that need nothing but the core. It hands every other policy over to px-main before
+ * it comes here, so that what is refused here is a mistake of px. */
 #include "base/err.h"
-#include "start/resolve.h"
+#include "parts/parts.h"
+#include "policy/policy.h"
 
-static int refuse(struct px_err *e)
+static const struct px_parts no_parts = {0};
+
+static int check_small(const struct px_policy *policy, struct px_err *e)
 {
-    return px_fail(e, PX_E_NOT_BUILT, 0, "this needs px-main, not the launcher");
+    return px_policy_is_small(policy) ? 0 : px_fail(e, PX_E_NOT_BUILT, 0, "this needs px-main, not the launcher");
 }
 
-int px_beyond_filter(const struct px_policy *policy, struct px_host *host, struct sock_filter **ret_code, struct px_err *e)
+PX_API int px_policy_warnings(const struct px_policy *policy, char **ret_text, struct px_err *e)
 {
     (void)policy;
-    (void)host;
-    (void)ret_code;
-    return refuse(e);
-}
-
-int px_beyond_warnings(const struct px_policy *policy, char **ret_text, struct px_err *e)
-{
-    (void)policy;
-    (void)ret_text;
     (void)e;
+    *ret_text = NULL;
     return 0;
 }
 
-int px_beyond_root(const struct px_policy *policy, enum px_root_look look, char **ret_dir,
-                   struct px_root_lease **ret_lease, struct px_err *e)
+PX_API int px_policy_prepare(const struct px_policy *policy, struct px_err *e)
 {
-    (void)policy;
-    (void)look;
-    (void)ret_dir;
-    (void)ret_lease;
-    return refuse(e);
+    return check_small(policy, e);
 }
 
-bool px_beyond_root_holds(struct px_root_lease *lease)
+PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[], char **ret_json, struct px_err *e)
 {
-    (void)lease;
-    return false;
+    struct px_host host;
+    px_parts_probe(policy, &host);
+    return check_small(policy, e) < 0 ? -1 : px_parts_plan_json(policy, argv, &host, ret_json, e);
 }
 
-void px_beyond_root_free(struct px_root_lease *lease)
+PX_API int px_box_start(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_box **ret_box,
+                        struct px_err *e)
 {
-    (void)lease;
-}
-
-int px_beyond_changes(const struct px_policy *policy, struct px_after **ret_after, struct px_err *e)
-{
-    (void)policy;
-    (void)ret_after;
-    return refuse(e);
-}
-
-int px_beyond_join(const struct px_policy *policy, struct px_err *e)
-{
-    (void)policy;
-    return refuse(e);
-}
-
-int px_beyond_pasta(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e)
-{
-    (void)policy;
-    (void)ret_carrier;
-    return refuse(e);
-}
-
-int px_beyond_plan(const struct px_policy *policy, const char *const argv[], const struct px_host *host, char **ret_json,
-                   struct px_err *e)
-{
-    (void)policy;
-    (void)argv;
-    (void)host;
-    (void)ret_json;
-    return refuse(e);
-}
-
-int px_beyond_start(const struct px_policy *policy, const char *const argv[], const struct px_host *host, const struct px_io *io,
-                    struct px_box **ret_box, struct px_err *e)
-{
-    (void)policy;
-    (void)argv;
-    (void)host;
-    (void)io;
-    (void)ret_box;
-    return refuse(e);
+    static const struct px_io nothing = {0};
+    struct px_err local = {0};
+    struct px_host host;
+    e = e ? e : &local;
+    px_parts_probe(policy, &host);
+    return check_small(policy, e) < 0 ? -1 : px_parts_start(policy, argv, io ? io : &nothing, &host, &no_parts, ret_box, e);
 }

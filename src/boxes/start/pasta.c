@@ -10,6 +10,7 @@
 #include "net/wire.h"
 #include "policy/policy.h"
 #include "relay/relay.h"
+#include "start/resolve.h"
 
 enum { ARGS_MAX = 64 + 2 * PX_NET_PORTS_MAX, WORDS_MSEC = 2000 };
 

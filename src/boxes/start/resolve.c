@@ -21,7 +21,7 @@
 
 enum { INSTRUCTION = 8, PRINT_MAX = 16 << 20 };
 
-int px_beyond_filter(const struct px_policy *policy, struct px_host *host, struct sock_filter **ret_code, struct px_err *e)
+int px_start_filter(const struct px_policy *policy, struct px_host *host, struct sock_filter **ret_code, struct px_err *e)
 {
     struct px_profile *profile = NULL;
     uint16_t length = 0;
@@ -40,8 +40,9 @@ int px_beyond_filter(const struct px_policy *policy, struct px_host *host, struc
     return 0;
 }
 
-int px_beyond_warnings(const struct px_policy *policy, char **ret_text, struct px_err *e)
+PX_API int px_policy_warnings(const struct px_policy *policy, char **ret_text, struct px_err *e)
 {
+    *ret_text = NULL;
     px_auto_buf struct px_buf out = PX_BUF(1 << 20);
     struct px_profile *profile = NULL;
     if (px_policy_own_filter(policy))
@@ -56,7 +57,7 @@ int px_beyond_warnings(const struct px_policy *policy, char **ret_text, struct p
     return 0;
 }
 
-int px_beyond_root(const struct px_policy *policy, enum px_root_look look, char **ret_dir,
+int px_start_root(const struct px_policy *policy, enum px_root_look look, char **ret_dir,
                    struct px_root_lease **ret_lease, struct px_err *e)
 {
     struct px_sandbox *sandbox = NULL;
@@ -74,36 +75,14 @@ int px_beyond_root(const struct px_policy *policy, enum px_root_look look, char 
     return r;
 }
 
-bool px_beyond_root_holds(struct px_root_lease *lease)
+bool px_start_root_holds(struct px_root_lease *lease)
 {
     return px_root_lease_holds(lease);
 }
 
-void px_beyond_root_free(struct px_root_lease *lease)
-{
-    px_root_lease_free(lease);
-}
-
-int px_beyond_join(const struct px_policy *policy, struct px_err *e)
+int px_start_join(const struct px_policy *policy, struct px_err *e)
 {
     return px_named_join_find(policy->net_box, e);
-}
-
-int px_beyond_pasta(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e)
-{
-    return px_pasta_start(policy, ret_carrier, e);
-}
-
-int px_beyond_plan(const struct px_policy *policy, const char *const argv[], const struct px_host *host, char **ret_json,
-                   struct px_err *e)
-{
-    return px_runtime_plan(policy, argv, host, ret_json, e);
-}
-
-int px_beyond_start(const struct px_policy *policy, const char *const argv[], const struct px_host *host, const struct px_io *io,
-                    struct px_box **ret_box, struct px_err *e)
-{
-    return px_runtime_start(policy, argv, host, io, ret_box, e);
 }
 
 /* ---- what px policy show --seccomp prints ---- */

@@ -1,56 +1,28 @@
 /* start/start.c - a box from a policy: what the policy names is found, then the box is started. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/file.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <px/px.h>
+#include <px/sandbox.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "base/field.h"
-#include "base/json.h"
-#include "base/sys.h"
-#include "base/text.h"
 #include "box/supervise.h"
-#include "kernel/idmap.h"
-#include "kernel/landlock.h"
-#include "kernel/pidfd.h"
+#include "parts/parts.h"
 #include "plan/plan.h"
 #include "policy/policy.h"
 #include "relay/relay.h"
+#include "runtime/runtime.h"
 #include "start/resolve.h"
 #include "start/start_internal.h"
-#include "state/homes.h"
 
-/* ---- policy ---- */
-
-PX_API int px_policy_warnings(const struct px_policy *policy, char **ret_text, struct px_err *e)
-{
-    *ret_text = NULL;
-    return px_beyond_warnings(policy, ret_text, e);
-}
+static const struct px_parts all_parts = {.join = px_start_join, .pasta = px_pasta_start, .changes = px_start_changes};
 
 /* ---- plan ---- */
-
-static void probe(const struct px_policy *policy, struct px_host *host)
-{
-    *host = (struct px_host){.uid = geteuid(), .gid = getegid(), .landlock_abi = px_landlock_abi(), .user_namespaces = true};
-    if (!policy->apparmor)
-        return;
-    char answer[4] = "";
-    host->apparmor = px_read_file(AT_FDCWD, "/sys/module/apparmor/parameters/enabled", answer, sizeof answer) > 0 && answer[0] == 'Y';
-}
 
 /* A profile of the user's becomes a program here, before anything starts. */
 static int add_filter(const struct px_policy *policy, struct px_host *host, struct sock_filter **ret_code, struct px_err *e)
 {
-    return px_policy_own_filter(policy) ? 0 : px_beyond_filter(policy, host, ret_code, e);
+    return px_policy_own_filter(policy) ? 0 : px_start_filter(policy, host, ret_code, e);
 }
 
 /* A policy whose root is a directory, and what keeps that in place; it borrows everything else. */
@@ -63,7 +35,7 @@ struct rooted {
 
 static bool root_holds(struct px_gate *gate)
 {
-    return px_beyond_root_holds(((struct rooted *)gate)->lease);
+    return px_start_root_holds(((struct rooted *)gate)->lease);
 }
 
 static int find_root(const struct px_policy *policy, enum px_root_look look, struct rooted *ret, struct px_err *e)
@@ -71,7 +43,7 @@ static int find_root(const struct px_policy *policy, enum px_root_look look, str
     *ret = (struct rooted){.gate = {root_holds}, .policy = *policy};
     if (!px_policy_root_is_stored(policy))
         return 0;
-    if (px_beyond_root(policy, look, &ret->dir, &ret->lease, e) < 0)
+    if (px_start_root(policy, look, &ret->dir, &ret->lease, e) < 0)
         return -1;
     ret->policy.rootfs = ret->dir;
     if (look == PX_ROOT_BESIDE && ret->lease)
@@ -84,9 +56,9 @@ static void done_root(struct rooted *r, struct px_box *box)
 {
     if (box && r->lease) {
         box->root = r->lease;
-        box->root_free = px_beyond_root_free;
+        box->root_free = px_root_lease_free;
     } else if (r->lease) {
-        px_beyond_root_free(r->lease);
+        px_root_lease_free(r->lease);
     }
     free(r->dir);
 }
@@ -103,18 +75,12 @@ PX_API int px_policy_prepare(const struct px_policy *policy, struct px_err *e)
 static int plan_with(const struct px_policy *policy, const char *const argv[], char **ret_json, struct px_err *e)
 {
     struct px_host host;
-    struct px_plan *plan = NULL;
     px_auto_free struct sock_filter *filter = NULL;
-    probe(policy, &host);
+    px_parts_probe(policy, &host);
     if (add_filter(policy, &host, &filter, e) < 0)
         return -1;
-    if (!px_policy_native(policy))
-        return px_beyond_plan(policy, argv, &host, ret_json, e);
-    if (px_plan_new(policy, argv, &host, false, &plan, e) < 0)
-        return -1;
-    int r = px_plan_print(plan, ret_json, e);
-    px_plan_free(plan);
-    return r;
+    return px_policy_native(policy) ? px_parts_plan_json(policy, argv, &host, ret_json, e)
+                                    : px_runtime_plan(policy, argv, &host, ret_json, e);
 }
 
 PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[], char **ret_json, struct px_err *e)
@@ -129,67 +95,9 @@ PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[]
 
 /* ---- box ---- */
 
-int px_start_stay_connect(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
+int px_start_connect(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
 {
-    if (plan->joins && (plan->join = px_beyond_join(policy, e)) < 0)
-        return -1;
-    if (!plan->carried)
-        return 0;
-    return (policy->net == PX_NET_PASTA ? px_beyond_pasta : px_relay_start)(policy, &plan->carrier, e);
-}
-
-static int start(const struct px_policy *policy, const char *const argv[], const struct px_io *io, const struct px_host *host,
-                 struct px_box **ret_box, struct px_err *e)
-{
-    struct px_plan *plan = NULL;
-    if (px_plan_new(policy, argv, host, io->bind_to_thread, &plan, e) < 0)
-        return -1;
-    plan->after = policy->after;
-    plan->gate = policy->gate;
-    if (policy->changes && !policy->after && px_beyond_changes(policy, &plan->after, e) < 0) {
-        px_plan_free(plan);
-        return -1;
-    }
-    if (px_start_stay_connect(plan, policy, e) < 0) {
-        if (plan->after)
-            plan->after->done(plan->after);
-        px_plan_free(plan);
-        return -1;
-    }
-    return px_supervise_start(plan, policy, io, ret_box, e);
-}
-
-/* Namespaces can be refused at the clone, or later by a security module that lets one be made but takes its privileges away. */
-static bool no_namespaces(const struct px_err *e)
-{
-    bool refused = e->sys == EPERM || e->sys == EACCES || e->sys == EROFS;      /* EROFS: a container's /proc/sys */
-    return e->code == PX_E_USERNS || ((e->code == PX_E_MOUNT || e->code == PX_E_NAMESPACE) && refused);
-}
-
-/* Home of the weaker tiers: a directory that exists as long as the box. */
-static int make_scratch(char *out, size_t size, int *ret_lock, struct px_err *e)
-{
-    const char *tmp = getenv("TMPDIR");
-    return px_homes_make(tmp && *tmp == '/' ? tmp : "/tmp", true, out, size, ret_lock, e);
-}
-
-static int start_weaker(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_host *host,
-                          struct px_box **ret_box, struct px_err *e)
-{
-    char scratch[1024];
-    px_auto_fd int lock = -EBADF;
-    if (make_scratch(scratch, sizeof scratch, &lock, e) < 0)
-        return -1;
-    host->user_namespaces = false;
-    host->is_root = px_idmap_caller_is_root();
-    host->scratch = scratch;
-    int r = start(policy, argv, io, host, ret_box, e);
-    host->scratch = NULL;       /* the plan has its own copy */
-    if (r < 0)
-        px_homes_drop(scratch);
-    else
-        (*ret_box)->scratch_lock = px_fd_take(&lock);
-    return r;
+    return px_parts_connect(plan, policy, &all_parts, e);
 }
 
 static int start_rooted(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_box **ret_box,
@@ -197,17 +105,11 @@ static int start_rooted(const struct px_policy *policy, const char *const argv[]
 {
     struct px_host host;
     px_auto_free struct sock_filter *filter = NULL;
-    probe(policy, &host);
+    px_parts_probe(policy, &host);
     if (add_filter(policy, &host, &filter, e) < 0)
         return -1;
-    if (!px_policy_native(policy))
-        return px_beyond_start(policy, argv, &host, io, ret_box, e);
-    if (policy->plain)
-        return start_weaker(policy, argv, io, &host, ret_box, e);
-    int r = start(policy, argv, io, &host, ret_box, e);
-    if (r < 0 && policy->require == PX_TIER_LANDLOCK && no_namespaces(e))
-        r = start_weaker(policy, argv, io, &host, ret_box, e);
-    return r;
+    return px_policy_native(policy) ? px_parts_start(policy, argv, io, &host, &all_parts, ret_box, e)
+                                    : px_runtime_start(policy, argv, &host, io, ret_box, e);
 }
 
 /* 1: it did not start, and files of its root are not what they were. */
@@ -255,7 +157,7 @@ int px_start_stay_plan(const struct px_policy *policy, bool bound, struct px_pla
         return px_fix(e, "Leave --runtime out: px keeps the box itself.\n"
                          "Or run each command in a box of its own: px exec --runtime %s.", policy->runtime);
     }
-    probe(policy, &host);
+    px_parts_probe(policy, &host);
     return add_filter(policy, &host, &filter, e) < 0 ? -1 : px_plan_stay(policy, &host, bound, ret_plan, e);
 }
 
@@ -266,13 +168,13 @@ static int stay_rooted(const struct px_policy *policy, bool bound, const int *im
     if (px_start_stay_plan(policy, bound, &plan, e) < 0)
         return -1;
     plan->image = image;
-    if (px_start_stay_connect(plan, policy, e) < 0) {
+    if (px_start_connect(plan, policy, e) < 0) {
         px_plan_free(plan);
         return -1;
     }
     if (px_supervise_start(plan, policy, &nothing, ret_home, e) == 0)
         return 0;
-    if (e && policy->require == PX_TIER_LANDLOCK && no_namespaces(e)) {
+    if (e && policy->require == PX_TIER_LANDLOCK && px_parts_no_namespaces(e)) {
         px_why(e, "A box that stays has no weaker tier, and the full one cannot be had here.");
         px_fix(e, "Run `px doctor`: it says what is refused here.\nOr run each command in a box of its own: px exec --require landlock.");
     }

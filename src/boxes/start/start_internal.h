@@ -7,8 +7,8 @@
 
 struct px_plan;
 
-/* Who carries the traffic of a plan, or whose network it joins. */
-int px_start_stay_connect(struct px_plan *plan, const struct px_policy *policy, struct px_err *e);
+/* Gives a plan who carries its traffic, or whose network it joins. */
+int px_start_connect(struct px_plan *plan, const struct px_policy *policy, struct px_err *e);
 /* px_box_stay; if bound, the box also dies with the calling thread, by the kernel's hand. */
 int px_start_stay(const struct px_policy *policy, bool bound, struct px_box **ret_home, struct px_err *e);
 /* The same with an image of px-init that the caller shares among its boxes, or NULL. */

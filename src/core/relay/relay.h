@@ -26,6 +26,5 @@ int px_relay_listen(const char *text, struct px_net_order *o, struct px_port *re
 
 /* For a home that another process made: what is read of its record. NULL if there is no memory. */
 struct px_carrier *px_relay_guest(int *record);
-/* For a policy that px_policy_carried: listens on the published ports, starts px-net; or (start/pasta.c) pasta. */
-int px_pasta_start(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e);
+/* For a policy that px_policy_carried: listens on the published ports, starts px-net. */
 int px_relay_start(const struct px_policy *policy, struct px_carrier **ret_carrier, struct px_err *e);
