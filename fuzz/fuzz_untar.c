@@ -175,6 +175,16 @@ static void leave(void)
     (void)rmdir(p->top);
 }
 
+static void check_place(const struct place *p, int r, const struct px_unpacked *done, const struct px_err *e)
+{
+    struct stat st;
+    CHECK(r == 0 || e->code != 0);
+    CHECK(r < 0 || (done->bytes <= OUTPUT_MAX && done->entries <= ENTRIES_MAX));
+    CHECK(fstat(p->fd, &st) == 0 && st.st_nlink == 3);  /* nothing appeared beside it */
+    CHECK(px_kernel_tree_empty(p->in) == 0);
+}
+
+/* Of an image, and of a box, which may make "a" and what is below it, and no links. */
 static void unpack_all(const uint8_t *data, size_t size, bool whiteouts)
 {
     static bool once;
@@ -189,11 +199,12 @@ static void unpack_all(const uint8_t *data, size_t size, bool whiteouts)
     once = true;
     job.archive = px_fd_memory("archive", data, size, 0);
     CHECK(job.archive >= 0);
-    int r = unpack(&job, &done, &e);
-    CHECK(r == 0 || e.code != 0);
-    CHECK(r < 0 || (done.bytes <= OUTPUT_MAX && done.entries <= ENTRIES_MAX));
-    CHECK(fstat(p->fd, &st) == 0 && st.st_nlink == 3);  /* nothing appeared beside it */
-    CHECK(px_kernel_tree_empty(p->in) == 0);
+    check_place(p, unpack(&job, &done, &e), &done, &e);
+    const struct receive_job copy = {.archive = job.archive, .dir = p->in, .top = "a", .limits = job.limits};
+    int r = receive(&copy, &done, &e);
+    CHECK(fstatat(p->in, "a", &st, AT_SYMLINK_NOFOLLOW) < 0 || ((S_ISDIR(st.st_mode) || S_ISREG(st.st_mode)) && !(st.st_mode & 07000)));
+    CHECK(fstatat(p->in, "l", &st, AT_SYMLINK_NOFOLLOW) < 0);
+    check_place(p, r, &done, &e);
     (void)px_fd_close(job.archive);
 }
 

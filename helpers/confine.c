@@ -50,7 +50,7 @@ static int only_paths(const struct confine_path *paths, size_t count)
 
 int confine(const struct confine *c)
 {
-    (void)umask(0);             /* banned: in a program of its own, modes are what the caller of open says */
+    (void)umask(c->umask);      /* banned: a program of its own */
     long r = px_sys(SYS_prctl, PR_SET_PDEATHSIG, c->stays ? 0 : SIGKILL, 0, 0, 0);
     r = r < 0 ? r : px_sys(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
     r = r < 0 ? r : set_limits(c);

@@ -28,6 +28,7 @@ struct confine {
     uint64_t memory_bytes;      /* of address space; 0: as it is */
     uint64_t file_bytes;        /* no file grows larger; 0: as it is */
     uint64_t files;             /* descriptors; 0: as it is */
+    uint32_t umask;             /* of files that it makes; 0: modes are what the caller of open says */
     bool stays;                 /* it ends by its socket, not with the thread that has started it */
 };
 

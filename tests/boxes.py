@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """boxes.py [--as UID] [--only NAME...] PX - the life of boxes with a name: what stays between commands, what ends when, what is left.
 
-PX and px-main beside it are copied to where any user can reach them. Everything waits for a state with a generous bound; nothing
+PX, px-main and px-layer beside it are copied to where any user can reach them. Everything waits for a state with a generous bound; nothing
 is measured. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last "N passed, N failed, N skipped".
 """
 
@@ -883,7 +883,7 @@ def main():
         return tell((f.__name__, *attempt(f, str(options.px / "px"), str(options.px / "work"))) for f in chosen(TESTS, options.only))
     px = options.px.resolve()
     scripts = [HERE / name for name in ("boxes.py", "leaks.py", "race.py", "cli/pty.py")]
-    top = publish("boxes", [px.with_name("px"), px.with_name("px-main"), tool(px, "swapper")], scripts, options.uid)
+    top = publish("boxes", [*(px.with_name(name) for name in ("px", "px-main", "px-layer")), tool(px, "swapper")], scripts, options.uid)
     return start_again(top, "boxes.py", options)
 
 

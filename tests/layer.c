@@ -153,14 +153,14 @@ static int do_gc(int argc, char **argv)
     return 0;
 }
 
-/* try ACT DIR: the errno that the act gave inside px-layer's confinement */
+/* try JOB ACT DIR: the errno that the act gave inside px-layer's confinement for that job */
 static int do_try(int argc, char **argv)
 {
-    const char *const args[] = {"try", argv[0], NULL};
+    const char *const args[] = {"try", argv[0], argv[1], NULL};
     struct px_helper h;
     struct px_err e = {0};
     char byte;
-    int dir = open_dir(argv[1]);
+    int dir = open_dir(argv[2]);
     (void)argc;
     if (px_helper_start("px-layer", args, &dir, 1, &h, &e) < 0)
         return said(&e);
@@ -176,7 +176,7 @@ static const struct {
     int least;
     int (*run)(int argc, char **argv);
 } verbs[] = {{"unpack", 3, do_unpack}, {"unzip", 2, do_unzip}, {"pack", 5, do_pack}, {"list", 1, do_list},
-             {"root", 2, do_root},     {"gc", 1, do_gc},     {"try", 2, do_try}};
+             {"root", 2, do_root},     {"gc", 1, do_gc},     {"try", 3, do_try}};
 
 int main(int argc, char **argv)
 {

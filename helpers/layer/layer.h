@@ -85,6 +85,7 @@ struct entry {
     char name[NAME_SIZE], target[NAME_SIZE];            /* cleaned; a symlink's target as it is */
     uint32_t mode;              /* 07777 at most */
     uint64_t size;
+    int64_t mtime;              /* seconds; 0: none that could be read */
 };
 struct pax {
     char path[NAME_SIZE], linkpath[NAME_SIZE];
@@ -166,6 +167,15 @@ struct unpack_job {
 };
 int unpack(const struct unpack_job *job, struct px_unpacked *ret_done, struct px_err *e);
 
+/* ---- receive.c ---- */
+
+struct receive_job {
+    int archive, dir;           /* a stream; a new directory */
+    const char *top;            /* the one name that may be made in the directory, with what is below it */
+    struct px_unpack_limits limits;     /* bytes and entries */
+};
+int receive(const struct receive_job *job, struct px_unpacked *ret_done, struct px_err *e);
+
 /* ---- zip.c and unzip.c: a strict reader of zip archives ---- */
 
 struct zip_entry {
@@ -237,6 +247,8 @@ struct entar_entry {
     uint32_t mode;
     uint64_t size;
     const char *target;         /* "" if none */
+    uint64_t mtime;             /* 0 in a layer */
+    bool gnu;                   /* long names and sizes as every tar knows them; else as an extended header, which busybox passes over */
 };
 int entar_header(struct squeeze *to, const struct entar_entry *entry, struct px_err *e);
 int entar_pad(struct squeeze *to, uint64_t size, struct px_err *e);
@@ -254,6 +266,11 @@ struct pack_job {
     const struct wanted *wanted;        /* these files alone; NULL: all. Not with upper. */
 };
 int pack(const struct pack_job *job, struct px_layer *ret_layer, struct px_err *e);
+
+/* ---- send.c ---- */
+
+/* A file or a directory, under that name, as a tar. */
+int send_tree(int fd, const char *name, int out, struct px_err *e);
 
 /* ---- try.c ---- */
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -33,6 +34,12 @@ static const struct sock_filter unpack_filter[] = {
     CONFINE_ALLOW(SYS_linkat) CONFINE_ALLOW(SYS_utimensat) CONFINE_ALLOW(SYS_fchmod) CONFINE_ALLOW(SYS_fchmodat)
     CONFINE_TAIL
 };
+static const struct sock_filter receive_filter[] = {
+    CONFINE_HEAD CONFINE_COMMON LOOKS
+    CONFINE_ALLOW(SYS_pread64) CONFINE_ALLOW(SYS_pwrite64) CONFINE_ALLOW(SYS_ftruncate) CONFINE_ALLOW(SYS_mkdirat)
+    CONFINE_ALLOW(SYS_utimensat)
+    CONFINE_TAIL
+};
 static const struct sock_filter pack_filter[] = {
     CONFINE_HEAD CONFINE_COMMON LOOKS
     CONFINE_ALLOW(SYS_readlinkat) CONFINE_ALLOW(SYS_fgetxattr)
@@ -42,6 +49,8 @@ static const struct sock_filter pack_filter[] = {
 #define UNPACK_RIGHTS                                                                                           \
     (PX_LL_WRITE_FILE | PX_LL_READ_DIR | PX_LL_REMOVE_DIR | PX_LL_REMOVE_FILE | PX_LL_MAKE_DIR | PX_LL_MAKE_REG | \
      PX_LL_MAKE_SYM | PX_LL_REFER)
+#define RECEIVE_RIGHTS \
+    (PX_LL_READ_FILE | PX_LL_WRITE_FILE | PX_LL_TRUNCATE | PX_LL_READ_DIR | PX_LL_MAKE_DIR | PX_LL_MAKE_REG)
 #define PACK_RIGHTS (PX_LL_READ_FILE | PX_LL_READ_DIR)
 
 static int confine_unpack(int dir, uint64_t bytes)
@@ -49,6 +58,16 @@ static int confine_unpack(int dir, uint64_t bytes)
     const struct confine_path path = {dir, UNPACK_RIGHTS};
     const struct confine c = {.paths = &path, .path_count = 1, .filter = unpack_filter,
                               .filter_length = PX_COUNT_OF(unpack_filter),
+                              .memory_bytes = MEMORY_MAX, .file_bytes = bytes, .files = FILES_MAX};
+    return confine(&c);
+}
+
+/* The files are the user's: his umask stays. */
+static int confine_receive(int dir, uint64_t bytes)
+{
+    const struct confine_path path = {dir, RECEIVE_RIGHTS};
+    const struct confine c = {.paths = &path, .path_count = 1, .filter = receive_filter,
+                              .filter_length = PX_COUNT_OF(receive_filter), .umask = umask(0), /* banned: a program of its own */
                               .memory_bytes = MEMORY_MAX, .file_bytes = bytes, .files = FILES_MAX};
     return confine(&c);
 }
@@ -154,6 +173,24 @@ static int do_unzip(int argc, char **argv)
     return answer(r, &m, &e);
 }
 
+static int do_receive(int argc, char **argv)
+{
+    struct px_layer_message m = {0};
+    struct px_unpacked done = {0};
+    struct px_err e = {0};
+    uint64_t n[2];
+    if (argc != 3 || numbers(argv, 2, n) < 0)
+        return USAGE;
+    const struct receive_job job = {.archive = FIRST, .dir = SECOND, .top = argv[2],
+                                    .limits = {.bytes = n[0], .entries = n[1]}};
+    int r = confine_receive(SECOND, job.limits.bytes);
+    if (r < 0)
+        return not_confined(r);
+    r = receive(&job, &done, &e);
+    m.dropped = done.dropped;
+    return answer(r, &m, &e);
+}
+
 static int do_pack(int argc, char **argv)
 {
     struct px_layer_message m = {0};
@@ -202,18 +239,29 @@ static int do_pack_listed(int argc, char **argv)
     return answer(r, &m, &e);
 }
 
-static int do_try(int argc, char **argv)
+static int do_send(int argc, char **argv)
 {
+    struct px_layer_message m = {0};
+    struct px_err e = {0};
     if (argc != 1)
         return USAGE;
-    int r = confine_unpack(FIRST, 1 << 20);
-    return r < 0 ? not_confined(r) : try_act(argv[0], FIRST);
+    int r = confine_pack(SECOND, false);
+    return r < 0 ? not_confined(r) : answer(send_tree(SECOND, argv[0], FIRST, &e), &m, &e);
+}
+
+static int do_try(int argc, char **argv)
+{
+    if (argc != 2)
+        return USAGE;
+    int r = px_equal(argv[0], "receive") ? confine_receive(FIRST, 1 << 20) : confine_unpack(FIRST, 1 << 20);
+    return r < 0 ? not_confined(r) : try_act(argv[1], FIRST);
 }
 
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
-} verbs[] = {{"unpack", do_unpack}, {"unzip", do_unzip}, {"pack", do_pack}, {"pack-listed", do_pack_listed}, {"try", do_try}};
+} verbs[] = {{"unpack", do_unpack}, {"unzip", do_unzip}, {"receive", do_receive}, {"pack", do_pack},
+             {"pack-listed", do_pack_listed}, {"send", do_send}, {"try", do_try}};
 
 int main(int argc, char **argv)
 {

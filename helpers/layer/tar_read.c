@@ -9,9 +9,9 @@
 
 /* The fields of a header: where, how long. */
 enum {
-    AT_NAME = 0, NAME_LENGTH = 100, AT_MODE = 100, MODE_LENGTH = 8, AT_SIZE = 124, SIZE_LENGTH = 12, AT_SUM = 148,
-    SUM_LENGTH = 8, AT_TYPE = 156, AT_LINK = 157, LINK_LENGTH = 100, AT_MAGIC = 257, MAGIC_LENGTH = 8, AT_PREFIX = 345,
-    PREFIX_LENGTH = 155,
+    AT_NAME = 0, NAME_LENGTH = 100, AT_MODE = 100, MODE_LENGTH = 8, AT_SIZE = 124, SIZE_LENGTH = 12, AT_MTIME = 136,
+    MTIME_LENGTH = 12, AT_SUM = 148, SUM_LENGTH = 8, AT_TYPE = 156, AT_LINK = 157, LINK_LENGTH = 100, AT_MAGIC = 257,
+    MAGIC_LENGTH = 8, AT_PREFIX = 345, PREFIX_LENGTH = 155,
 };
 enum { LONG_MAX_SIZE = NAME_SIZE };     /* of a GNU long name, with its NUL */
 
@@ -319,10 +319,11 @@ static const char *take_target(const struct tar *t, const uint8_t *h, struct ent
 
 static const char *take_numbers(const struct tar *t, const uint8_t *h, struct entry *entry)
 {
-    uint64_t mode;
+    uint64_t mode, mtime;
     if (octal(h + AT_MODE, MODE_LENGTH, &mode) < 0)
         return "its mode is not a number";
     entry->mode = (uint32_t)mode & 07777;
+    entry->mtime = number(h + AT_MTIME, MTIME_LENGTH, &mtime) < 0 || mtime > INT64_MAX ? 0 : (int64_t)mtime;
     if (number(h + AT_SIZE, SIZE_LENGTH, &entry->size) < 0)
         return "its size is not a number";
     if (t->pax.has_size)

@@ -51,14 +51,14 @@ static bool put_name(struct header *h, const char *name)
     return false;
 }
 
-static void begin_header(struct header *h, char type, uint32_t mode, uint64_t size)
+static void begin_header(struct header *h, char type, uint32_t mode, uint64_t size, uint64_t mtime)
 {
     memset(h, 0, sizeof *h);
     put_octal(h->mode, sizeof h->mode, mode);
     put_octal(h->uid, sizeof h->uid, 0);
     put_octal(h->gid, sizeof h->gid, 0);
     put_octal(h->size, sizeof h->size, size);
-    put_octal(h->mtime, sizeof h->mtime, 0);
+    put_octal(h->mtime, sizeof h->mtime, mtime);
     put_octal(h->major, sizeof h->major, 0);
     put_octal(h->minor, sizeof h->minor, 0);
     h->type = type;
@@ -82,7 +82,7 @@ static int put_extended(struct squeeze *to, const struct px_buf *records, struct
     struct header h;
     if (records->err < 0)
         return px_fail(e, PX_E_LIMIT, records->err, "an entry's name is too long for a layer");
-    begin_header(&h, 'x', 0644, records->len);
+    begin_header(&h, 'x', 0644, records->len, 0);
     memcpy(h.name, "pax", 3);
     put_sum(&h);
     if (squeeze_add(to, &h, sizeof h, e) < 0 || squeeze_add(to, records->data, records->len, e) < 0)
@@ -90,13 +90,59 @@ static int put_extended(struct squeeze *to, const struct px_buf *records, struct
     return entar_pad(to, records->len, e);
 }
 
+/* ---- GNU's form ---- */
+
+static void make_gnu(struct header *h)
+{
+    memcpy(h->magic, "ustar ", sizeof h->magic);
+    memcpy(h->version, " ", sizeof h->version);
+    put_sum(h);
+}
+
+/* A text that its field has no room for goes ahead as the content of an entry of its own. */
+static int put_long(struct squeeze *to, char type, const char *text, struct px_err *e)
+{
+    struct header h;
+    size_t n = strlen(text) + 1;
+    if (n <= sizeof h.name)
+        return 0;
+    begin_header(&h, type, 0644, n, 0);
+    memcpy(h.name, "././@LongLink", 13);
+    make_gnu(&h);
+    if (squeeze_add(to, &h, sizeof h, e) < 0 || squeeze_add(to, text, n, e) < 0)
+        return -1;
+    return entar_pad(to, n, e);
+}
+
+static int put_gnu(struct squeeze *to, const struct entar_entry *entry, struct px_err *e)
+{
+    struct header h;
+    if (put_long(to, 'K', entry->target, e) < 0 || put_long(to, 'L', entry->name, e) < 0)
+        return -1;
+    begin_header(&h, entry->type, entry->mode, entry->size, entry->mtime);
+    memcpy(h.name, entry->name, strnlen(entry->name, sizeof h.name));
+    memcpy(h.link, entry->target, strnlen(entry->target, sizeof h.link));
+    if (entry->size > OCTAL_SIZE_MAX) {         /* in binary */
+        uint64_t value = entry->size;
+        for (size_t i = sizeof h.size; i-- > 1; value >>= 8)
+            h.size[i] = (char)(value & 0xff);
+        h.size[0] = (char)0x80;
+    }
+    make_gnu(&h);
+    return squeeze_add(to, &h, sizeof h, e);
+}
+
+/* ---- */
+
 int entar_header(struct squeeze *to, const struct entar_entry *entry, struct px_err *e)
 {
+    if (entry->gnu)
+        return put_gnu(to, entry, e);
     px_auto_buf struct px_buf records = PX_BUF((size_t)4 * NAME_SIZE);
     struct header h;
     bool large = entry->size > OCTAL_SIZE_MAX;
     size_t target = strlen(entry->target);
-    begin_header(&h, entry->type, entry->mode, large ? 0 : entry->size);
+    begin_header(&h, entry->type, entry->mode, large ? 0 : entry->size, entry->mtime);
     if (!put_name(&h, entry->name)) {
         add_record(&records, "path", entry->name);
         memcpy(h.name, entry->name, sizeof h.name);     /* for those who know no more */

@@ -293,6 +293,115 @@ TEST(listed_files_are_packed_alike)
     ASSERT_EQ(pack_wanted(two, list, sizeof list, &second, &e), -1);
 }
 
+/* ---- copies: a tar for a box, and one from it ---- */
+
+static const struct px_unpack_limits copy_limits = {.bytes = 1 << 20, .entries = 100};
+
+static int receive_all(int archive, int dir, uint64_t *ret_dropped, struct px_err *e)
+{
+    const struct receive_job job = {.archive = archive, .dir = dir, .top = "t", .limits = copy_limits};
+    struct px_unpacked done = {0};
+    ASSERT_EQ(lseek(archive, 0, SEEK_SET), 0);
+    int r = receive(&job, &done, e);
+    *ret_dropped = done.dropped;
+    return r;
+}
+
+/* Modes, times and holes stay; a second name becomes a file of its own, and a link is left out. */
+TEST(copies_come_back)
+{
+    px_auto_fd int tree = px_test_dir(), out = px_test_dir(), archive = memfd_create("tar", MFD_CLOEXEC);
+    const struct timespec then[2] = {{.tv_sec = 1000}, {.tv_sec = 1234567}};
+    struct px_err e = {0};
+    struct stat st, other;
+    uint64_t dropped;
+    char text[8] = "";
+    fill(tree);
+    ASSERT_OK(mkfifoat(tree, "p", 0600));
+    ASSERT_OK(fchmodat(tree, "d/f", 04700, 0));
+    ASSERT_OK(utimensat(tree, "d/f", then, 0));
+    px_auto_fd int holes = openat(tree, "holes", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    ASSERT_OK(ftruncate(holes, 900000));
+    ASSERT_PX(send_tree(tree, "t", archive, &e), e);
+    ASSERT_PX(receive_all(archive, out, &dropped, &e), e);
+    ASSERT_EQ(dropped, 1);              /* the link; the pipe was never sent */
+    ASSERT_OK(fstatat(out, "t/d/f", &st, AT_SYMLINK_NOFOLLOW));
+    ASSERT_EQ(st.st_mode & 07777, 0700);
+    ASSERT_EQ(st.st_mtime, 1234567);
+    ASSERT_OK(fstatat(out, "t/h", &other, AT_SYMLINK_NOFOLLOW));
+    ASSERT(other.st_ino != st.st_ino && other.st_size == 5);
+    px_auto_fd int file = openat(out, "t/h", O_RDONLY | O_CLOEXEC);
+    ASSERT_EQ(read(file, text, sizeof text), 5);
+    ASSERT_STR(text, "hello");
+    ASSERT_OK(fstatat(out, "t/holes", &st, AT_SYMLINK_NOFOLLOW));
+    ASSERT(st.st_size == 900000 && st.st_blocks < 16);
+    ASSERT_EQ(fstatat(out, "t/l", &st, AT_SYMLINK_NOFOLLOW), -1);
+    ASSERT_EQ(fstatat(out, "t/p", &st, AT_SYMLINK_NOFOLLOW), -1);
+}
+
+/* What a box may send after "t/" and a file "t/f": all of this is refused, and nothing lies beside "t". */
+TEST(copies_stay_below_their_name)
+{
+    static const struct {
+        struct entar_entry entry;
+        const char *says;
+    } rows[] = {
+        {{.name = "other/x", .type = '5'}, "nobody asked for"}, {{.name = "tt", .type = '0'}, "nobody asked for"},
+        {{.name = "../x", .type = '0'}, "'..'"}, {{.name = "/x", .type = '0'}, "absolute"}, {{.name = "t/../x", .type = '0'}, "'..'"},
+        {{.name = "t/f", .type = '0'}, "cannot write 't/f'"}, {{.name = "t/f/g", .type = '0'}, "a link or a file"},
+        {{.name = "t/h", .type = '1', .target = "../x"}, "outside"}, {{.name = "t/h", .type = '1', .target = "x"}, "cannot write"},
+        {{.name = "t/h", .type = '1', .target = "t"}, "cannot write"}, {{.name = "t/g", .type = '0', .size = 1 << 20}, "more to copy"},
+        {{.name = "t/z", .type = 'Z'}, "does not know"},
+    };
+    px_auto_fd int out = px_test_dir();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        px_auto_fd int archive = memfd_create("tar", MFD_CLOEXEC);
+        struct entar_entry entry = rows[i].entry;
+        struct squeeze *s = NULL;
+        struct px_layer layer;
+        struct px_err e = {0};
+        struct stat st;
+        uint64_t dropped;
+        entry.target = entry.target ? entry.target : "";
+        entry.mode = 04777;
+        ASSERT_PX(squeeze_open(archive, PX_COMPRESS_NONE, 0, &s, &e), e);
+        ASSERT_PX(entar_header(s, &(struct entar_entry){.name = "t/", .type = '5', .mode = 0755, .target = ""}, &e), e);
+        ASSERT_PX(entar_header(s, &(struct entar_entry){.name = "t/f", .type = '0', .size = 3, .target = ""}, &e), e);
+        ASSERT_PX(squeeze_add(s, "abc", 3, &e), e);
+        ASSERT_PX(entar_pad(s, 3, &e), e);
+        ASSERT_PX(entar_header(s, &entry, &e), e);
+        ASSERT_PX(entar_end(s, &e), e);
+        ASSERT_PX(squeeze_finish(s, &layer, &e), e);
+        squeeze_free(s);
+        ASSERT_EQ(receive_all(archive, out, &dropped, &e), -1);
+        ASSERT(strstr(e.what, rows[i].says));
+        ASSERT_OK(unlinkat(out, "t/f", 0));
+        ASSERT_OK(unlinkat(out, "t", AT_REMOVEDIR));
+        ASSERT(fstat(out, &st) == 0 && st.st_nlink == 2);
+    }
+}
+
+/* A stream without end, and one that ends early. */
+TEST(copies_have_an_end)
+{
+    px_auto_fd int tree = px_test_dir(), out = px_test_dir(), archive = memfd_create("tar", MFD_CLOEXEC);
+    struct px_err e = {0};
+    uint64_t dropped;
+    struct stat st;
+    fill(tree);
+    ASSERT_PX(send_tree(tree, "t", archive, &e), e);
+    ASSERT_OK(fstat(archive, &st));
+    ASSERT_OK(ftruncate(archive, 64 << 20));
+    ASSERT_EQ(receive_all(archive, out, &dropped, &e), -1);
+    ASSERT_EQ(e.code, PX_E_LIMIT);
+    for (off_t size = 0; size < st.st_size; size += 100) {
+        ASSERT_OK(px_kernel_tree_empty(out));
+        ASSERT_OK(ftruncate(archive, st.st_size - 1024 - size > 0 ? st.st_size - 1024 - size : 0));
+        ASSERT_EQ(receive_all(archive, out, &dropped, &e), -1);
+        ASSERT_EQ(e.code, PX_E_ARCHIVE);
+    }
+}
+
 TEST_DEADLINE(no_memory_at_any_moment, 120)
 {
     px_auto_fd int tree = px_test_dir(), out = px_test_dir();
@@ -309,6 +418,12 @@ TEST_DEADLINE(no_memory_at_any_moment, 120)
             const struct unpack_job back = {.archive = archive, .dir = out, .size = layer.size, .whiteouts = true,
                                             .alone = true, .limits = px_unpack_limits_default};
             r = unpack(&back, &done, &e);
+        }
+        if (r == 0)
+            r = ftruncate(archive, 0) < 0 || lseek(archive, 0, SEEK_SET) < 0 ? -1 : send_tree(tree, "t", archive, &e);
+        if (r == 0) {
+            const struct receive_job copy = {.archive = archive, .dir = out, .top = "t", .limits = copy_limits};
+            r = lseek(archive, 0, SEEK_SET) < 0 ? -1 : receive(&copy, &done, &e);
         }
         bool failed = px_test_alloc_failed();
         px_test_fail_alloc(0);

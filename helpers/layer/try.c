@@ -35,6 +35,11 @@ static int write_inside(int dir)
     return gave(px_sys(SYS_openat, dir, "made-inside", O_WRONLY | O_CREAT | O_EXCL, 0600));
 }
 
+static int make_link(int dir)
+{
+    return gave(px_sys(SYS_symlinkat, "/", dir, "made-link"));
+}
+
 static int make_device(int dir)
 {
     return gave(px_sys(SYS_mknodat, dir, "made-device", 0020600, 0x103));
@@ -123,7 +128,7 @@ static const struct {
     int (*act)(int dir);
 } acts[] = {
     {"read-outside", read_outside}, {"write-outside", write_outside}, {"write-inside", write_inside},
-    {"make-device", make_device},
+    {"make-device", make_device}, {"make-link", make_link},
     {"make-directory", make_directory}, {"run-program", run_program}, {"new-process", new_process},
     {"new-thread", new_thread},
     {"new-socket", new_socket}, {"code-memory", code_memory}, {"data-memory", data_memory},

@@ -1,6 +1,7 @@
 """Bombs, damage, several at once, deaths, full disks, and the walls of the helper."""
 
 import gzip
+import itertools
 import os
 import random
 import shutil
@@ -246,12 +247,12 @@ def helper_is_confined(site):
         "signal",
     )
     permitted = ("write-inside", "make-directory", "new-thread", "data-memory")
-    for act in forbidden:
+    for job, act in [*itertools.product(("unpack", "receive"), forbidden), ("receive", "make-link")]:
         place = site.fresh("dir")
-        check(site.good("try", act, place) != ["0"], f"{act} worked inside px-layer")
+        check(site.good("try", job, act, place) != ["0"], f"{act} worked inside px-layer {job}")
         check(not (site.top / "made-outside").exists() and os.listdir(place) == [], f"{act} left something")
-    for act in permitted:
-        check(site.good("try", act, site.fresh("dir")) == ["0"], f"{act} does not work inside px-layer")
+    for job, act in [*itertools.product(("unpack", "receive"), permitted), ("unpack", "make-link")]:
+        check(site.good("try", job, act, site.fresh("dir")) == ["0"], f"{act} does not work inside px-layer {job}")
 
 
 @test

@@ -90,7 +90,8 @@ def A19_copy_swap(suite):
         made = box.exec("sh", "-c", "cd ~; for d in big/d0 big/d1 big/d2 big/d3 small/d0; do mkdir -p $d; echo 1 >$d/file; done;"
                                     "for d in big/*; do for i in $(seq 80); do head -c 10000 /dev/zero >$d/f$i; done; done")
         check(made.returncode == 0, shorten(made.stderr))
-        words = words_of("/attack/swapper", "/ws/away", outside, "to", "to/.*.px-*", "to/.*.px-*/d*", "from", "from/d*", "from/d*/file")
+        words = words_of("/attack/swapper", "/ws/away", outside, "to", "to/.*.px-*", "to/.*.px-*/*", "to/.*.px-*/*/d*", "from", "from/d*",
+                         "from/d*/file")
         with Race(box.words(*words), outside, **box.where()) as race:
             for _ in race.rounds():
                 race.look(workspace / "to")

@@ -16,8 +16,8 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "base/time.h"
-#include "named/tar.h"
 #include "plan/source.h"
+#include "transfer/layer.h"
 
 enum { STILL_MSEC_MAX = 60 * 1000, SAID = 256, CHUNK = 32 << 10, AT_ONCE = 64 };
 
@@ -86,9 +86,9 @@ static int take(struct stream *s, struct px_err *e)
     char chunk[CHUNK];
     ssize_t n = 0;
     for (int i = 0; i < AT_ONCE && (n = px_read_some(s->out, chunk, sizeof chunk)) > 0; i++) {
-        s->moved_nsec = px_now_nsec();
         if (s->how->take && s->how->take(s->how->user, chunk, (size_t)n, e) < 0)
             return -1;
+        s->moved_nsec = px_now_nsec();
     }
     if (n == 0)
         s->out = px_fd_close(s->out);
@@ -112,12 +112,16 @@ static int turn(struct stream *s, struct px_err *e)
 {
     int r = px_box_step(s->box, e);
     if (r > 0) {
-        struct pollfd fds[5] = {{.fd = px_box_fd(s->box), .events = POLLIN}, {.fd = s->in, .events = POLLOUT},
+        const struct px_layer_stream *layer = s->how->layer;
+        struct pollfd fds[6] = {{.fd = px_box_fd(s->box), .events = POLLIN}, {.fd = s->in, .events = POLLOUT},
                                 {.fd = s->out, .events = POLLIN},            {.fd = s->err, .events = POLLIN},
-                                {.fd = s->cancel, .events = POLLIN}};
-        (void)px_sys(SYS_poll, fds, 5, STILL_MSEC_MAX);
+                                {.fd = s->cancel, .events = POLLIN},
+                                {.fd = layer ? layer->helper.socket : -1, .events = POLLIN}};
+        (void)px_sys(SYS_poll, fds, 6, STILL_MSEC_MAX);
         if (fds[4].revents)
             return px_fail(e, PX_E_IO, EINTR, "the copy was given up");
+        if (fds[5].revents)
+            return px_layer_refused(s->how->layer, e);
         if (fds[1].revents && feed(s, e) < 0)
             return -1;
     }
@@ -179,7 +183,7 @@ int px_named_stream(struct px_living *l, const char *const argv[], const struct 
 
 int px_named_box_path(struct px_living *l, const char *path, char *out, size_t size, struct px_err *e)
 {
-    char whole[PX_TAR_NAME_MAX];
+    char whole[PX_NAMED_PATH_MAX];
     struct px_policy *policy = NULL;
     if (px_living_policy(l, &policy, e) < 0)
         return -1;
@@ -244,22 +248,22 @@ int px_named_there(struct px_living *l, const char *path, struct px_named_there 
 
 static long feed_tar(void *user, char *out, size_t size, struct px_err *e)
 {
-    return px_tar_write(user, out, size, e);
+    return px_layer_read(user, out, size, e);
 }
 
 static int send_tree(struct px_living *l, int fd, const char *path, struct px_err *e)
 {
-    char dir[PX_TAR_NAME_MAX], said[SAID];
+    char dir[PX_NAMED_PATH_MAX], said[SAID];
     const char *name;
-    struct px_tar_writer *w = NULL;
+    struct px_layer_stream layer;
     int status = 0;
     px_named_split_path(path, dir, sizeof dir, &name);
-    if (px_tar_writer_new(fd, name, &w, e) < 0)
+    if (px_layer_send(fd, name, l->cancel, &layer, e) < 0)
         return -1;
     const char *const argv[] = {"tar", "-x", "-f", "-", "-C", dir, NULL};
-    const struct px_named_stream how = {.feed = feed_tar, .user = w};
+    const struct px_named_stream how = {.feed = feed_tar, .user = &layer};
     int r = px_named_stream(l, argv, &how, &status, said, e);
-    px_tar_writer_free(w);
+    px_layer_drop(&layer);
     return r < 0 ? -1 : status ? px_named_copy_failed("writing", path, status, said, e) : 0;
 }
 
@@ -331,7 +335,7 @@ static int cannot_read(const char *path, int err, struct px_err *e)
 
 PX_API int px_living_copy_in(struct px_living *living, const char *host_path, const char *box_path, struct px_err *e)
 {
-    char path[PX_TAR_NAME_MAX];
+    char path[PX_NAMED_PATH_MAX];
     struct px_named_there there = {0};
     struct stat st;
     px_auto_fd int fd = px_source_open(host_path, O_RDONLY | O_NONBLOCK);
@@ -344,7 +348,7 @@ PX_API int px_living_copy_in(struct px_living *living, const char *host_path, co
     if (choose_target(living, host_path, box_path, path, sizeof path, &there, e) < 0)
         return -1;
     if (there.tar)
-        return send_tree(living, px_fd_take(&fd), path, e);
+        return send_tree(living, fd, path, e);
     if (S_ISREG(st.st_mode))
         return send_file(living, px_fd_take(&fd), &st, path, e);
     px_fail(e, PX_E_NOT_FOUND, 0, "'%s' is a directory, and the box has no tar to take it", host_path);

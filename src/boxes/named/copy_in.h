@@ -5,12 +5,17 @@
 
 #include "named/client_internal.h"
 
+struct px_layer_stream;
+
+enum { PX_NAMED_PATH_MAX = 4096 };
+
 struct px_named_stream {
     /* Bytes for its standard input: how many, 0 at the end, -1. NULL: none. */
     long (*feed)(void *user, char *out, size_t size, struct px_err *e);
     /* Bytes of its standard output; 0 or -1. */
     int (*take)(void *user, const char *data, size_t size, struct px_err *e);
     void *user;
+    struct px_layer_stream *layer;      /* what `take` writes to; NULL: none */
 };
 
 /* Runs it to its end. *ret_said has the beginning of its standard error. -1: it could not be run, did not move, or a function

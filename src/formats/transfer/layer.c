@@ -3,11 +3,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/sys.h"
 #include "base/text.h"
 #include "helper/helper.h"
 #include "transfer/layer_wire.h"
@@ -119,6 +122,97 @@ int px_layer_unzip(int archive, uint64_t size, int dirfd, const struct px_unpack
     const struct numbers n = write_numbers(size, limits);
     const char *const args[] = {"unzip", n.text[0], n.text[1], n.text[2], n.text[3], NULL};
     return run_unpack(args, archive, dirfd, progress, ret_done, e);
+}
+
+/* ---- a tar as a stream ---- */
+
+static int start_stream(const char *const *args, int fd, int cancel, struct px_layer_stream *ret_stream, struct px_err *e)
+{
+    struct px_layer_stream s = {.cancel = cancel};
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return px_fail(e, PX_E_IO, errno, "cannot make the socket of px-layer");
+    const int fds[] = {ends[1], fd};
+    int r = px_helper_start("px-layer", args, fds, 2, &s.helper, e);
+    (void)px_fd_close(ends[1]);
+    s.fd = ends[0];
+    if (r < 0)
+        (void)px_fd_close(s.fd);
+    else
+        *ret_stream = s;
+    return r;
+}
+
+int px_layer_receive(int dirfd, const char *top, const struct px_unpack_limits *limits, int cancel,
+                     struct px_layer_stream *ret_stream, struct px_err *e)
+{
+    const struct numbers n = write_numbers(0, limits);
+    const char *const args[] = {"receive", n.text[1], n.text[2], top, NULL};
+    return start_stream(args, dirfd, cancel, ret_stream, e);
+}
+
+int px_layer_send(int fd, const char *name, int cancel, struct px_layer_stream *ret_stream, struct px_err *e)
+{
+    const char *const args[] = {"send", name, NULL};
+    return start_stream(args, fd, cancel, ret_stream, e);
+}
+
+/* 1: px-layer has answered; 0: its stream is ready for `events`. What it sends is read to its end first. */
+static int wait_for(const struct px_layer_stream *s, short events, struct px_err *e)
+{
+    struct pollfd fds[3] = {{.fd = events == POLLIN ? -1 : s->helper.socket, .events = POLLIN}, {.fd = s->cancel, .events = POLLIN},
+                            {.fd = events ? s->fd : -1, .events = events}};
+    (void)px_sys(SYS_poll, fds, 3, -1);
+    return fds[1].revents ? px_fail(e, PX_E_IO, EINTR, "the copy was given up") : fds[0].revents != 0;
+}
+
+int px_layer_write(struct px_layer_stream *s, const void *data, size_t size, struct px_err *e)
+{
+    for (const char *at = data; size > 0;) {
+        long n = px_sys(SYS_sendto, s->fd, at, size, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
+        int ended = n == -EPIPE || n == -ECONNRESET ? 1 : n == -EAGAIN ? wait_for(s, POLLOUT, e) : 0;
+        if (ended != 0)
+            return ended < 0 ? -1 : px_layer_refused(s, e);
+        if (n < 0 && n != -EAGAIN && n != -EINTR)
+            return px_fail(e, PX_E_IO, (int)n, "cannot hand the archive to px-layer");
+        at += n > 0 ? n : 0;
+        size -= n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
+long px_layer_read(struct px_layer_stream *s, void *out, size_t size, struct px_err *e)
+{
+    struct px_unpacked none;
+    long n;
+    while ((n = px_sys(SYS_recvfrom, s->fd, out, size, MSG_DONTWAIT, NULL, NULL)) == -EAGAIN || n == -EINTR)
+        if (wait_for(s, POLLIN, e) < 0)
+            return -1;
+    if (n < 0)
+        return px_fail(e, PX_E_IO, (int)n, "cannot read from px-layer");
+    return n > 0 ? n : px_layer_finish(s, &none, e);
+}
+
+int px_layer_finish(struct px_layer_stream *s, struct px_unpacked *ret_done, struct px_err *e)
+{
+    struct px_layer_message m;
+    s->fd = px_fd_close(s->fd);
+    if (wait_for(s, 0, e) < 0 || listen_to(&s->helper, "copying", (struct px_progress_to){0}, &m, e) < 0)
+        return -1;
+    *ret_done = (struct px_unpacked){.dropped = m.dropped};
+    return 0;
+}
+
+int px_layer_refused(struct px_layer_stream *s, struct px_err *e)
+{
+    struct px_unpacked none;
+    return px_layer_finish(s, &none, e) < 0 ? -1 : px_fail(e, PX_E_INTERNAL, 0, "px-layer has ended too early");
+}
+
+void px_layer_drop(struct px_layer_stream *s)
+{
+    s->fd = px_fd_close(s->fd);
+    (void)px_helper_done(&s->helper);
 }
 
 /* ---- packing ---- */

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "helper/helper.h"
 #include "store/store.h"
 
 enum px_compression { PX_COMPRESS_GZIP, PX_COMPRESS_ZSTD, PX_COMPRESS_NONE, PX_COMPRESSIONS };
@@ -51,6 +52,28 @@ int px_layer_unpack(int archive, uint64_t size, int dirfd, bool whiteouts, const
  * else 0644. diff_id is that of the archive itself. */
 int px_layer_unzip(int archive, uint64_t size, int dirfd, const struct px_unpack_limits *limits, struct px_progress_to progress,
                    struct px_unpacked *ret_done, struct px_err *e);
+
+/* A tar as a stream of bytes, whose other end is px-layer. */
+struct px_layer_stream {
+    struct px_helper helper;
+    int fd;
+    int cancel;                 /* borrowed; readable: give up. -EBADF: none */
+};
+/* What is written to it becomes files and directories in `dirfd`, a new directory: `top` and what is below it. Links, devices and the
+ * like are counted in dropped. */
+int px_layer_receive(int dirfd, const char *top, const struct px_unpack_limits *limits, int cancel,
+                     struct px_layer_stream *ret_stream, struct px_err *e);
+/* -1: px-layer has refused what came, as the error says, or `cancel` is readable. */
+int px_layer_write(struct px_layer_stream *s, const void *data, size_t size, struct px_err *e);
+/* A file or a directory, which gets `name`. */
+int px_layer_send(int fd, const char *name, int cancel, struct px_layer_stream *ret_stream, struct px_err *e);
+/* The next bytes; 0 at the end, -1. */
+long px_layer_read(struct px_layer_stream *s, void *out, size_t size, struct px_err *e);
+/* px-layer has answered (helper.socket is readable) before the end of the stream: -1 with what it says. */
+int px_layer_refused(struct px_layer_stream *s, struct px_err *e);
+/* Nothing more comes: waits for the answer. */
+int px_layer_finish(struct px_layer_stream *s, struct px_unpacked *ret_done, struct px_err *e);
+void px_layer_drop(struct px_layer_stream *s);
 
 /* What to pack: a directory, under a prefix, or the upper directory of an overlay, whose whiteouts become .wh. files. */
 struct px_pack {

@@ -6,11 +6,13 @@
  *
  *     px-layer unpack SIZE WHITEOUTS BYTES ENTRIES RATIO      4: the archive, 5: the directory
  *     px-layer unzip SIZE BYTES ENTRIES RATIO                 the same
+ *     px-layer receive BYTES ENTRIES TOP                      4: a tar as a stream, 5: a new directory
  *     px-layer pack FORMAT UPPER PREFIX [SKIP...]             4: the directory, 5: where the bytes go; without it only
  *                                                             the name counts
  *     px-layer pack-listed FORMAT PREFIX                      4: the directory, 5: where the bytes go, 6: names of the
  *                                                             files to pack, in order, a NUL behind each
- *     px-layer try ACT                                        4: a directory; for a test, see helpers/layer/try.c */
+ *     px-layer send NAME                                      4: where the bytes of a tar go, 5: a file or a directory
+ *     px-layer try JOB ACT                                    4: a directory; for a test, see helpers/layer/try.c */
 #pragma once
 
 #include <stdint.h>
