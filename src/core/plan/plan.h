@@ -64,7 +64,7 @@ struct px_step {
     uint64_t num, num2;         /* device and inode, size and inodes, rights, ids */
 };
 
-#define PX_TEMPLATE_TREE "/tree"        /* where a birthplace (box/template.h) has the tree that its boxes share */
+#define PX_TEMPLATE_TREE "/tree"        /* the shared tree in a template namespace (box/template.h) */
 
 enum { PX_STEPS_MAX = 1024, PX_PLAN_TEXT_MAX = 8 << 20, PX_ARGS_MAX = 65536 };
 
@@ -88,8 +88,8 @@ struct px_plan {
     bool stays;                 /* no payload: commands come later */
     const int *image;           /* of px-init, if the caller shares one among its boxes; borrowed */
     const int *filters;         /* of a box that stays, the same; only while nothing of them depends on the box */
-    const int *birthplace;      /* a mount namespace (box/template.h); borrowed, NULL: where we are */
-    struct px_template_builder *traveller;     /* who goes there; borrowed, NULL: nobody */
+    const int *template_ns;     /* a mount namespace to be cloned in (box/template.h); borrowed, NULL: the caller's */
+    struct px_template_builder *builder;        /* of the thread that enters it; borrowed, NULL: none */
     bool notify;                /* the filter has a listener, which the parent gets */
     bool own_filter;            /* the filter is one of ours */
     enum px_tier tier;
