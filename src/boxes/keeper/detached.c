@@ -1,4 +1,4 @@
-/* Detached commands: the keeper is their supervisor, and their output goes to logs. */
+/* Detached commands: the keeper supervises them, and their output goes to logs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static int open_pipe(int *ret_read, int *ret_write)
     return *ret_read < 0 ? *ret_read : *ret_write < 0 ? *ret_write : 0;
 }
 
-/* Its own pipes, because a log has no end that a flow could be told of. */
+/* Pipes of its own, as a flow cannot write to a log. */
 static int open_streams(struct px_keeper_command *c, bool with_input, struct px_io *io)
 {
     *io = (struct px_io){.use_out = true, .use_err = true, .out = -EBADF, .err = -EBADF, .in = -EBADF};
@@ -47,7 +47,7 @@ static void close_streams(struct px_io *io)
     (void)px_fd_close(io->err);
 }
 
-/* The log bounds what is kept; what the policy bounds is dropped or ends the run only where it says so. */
+/* The log limits what is kept, so the policy's output limit applies only with --output-end. */
 static int start(struct px_keeper *k, struct px_keeper_command *c, struct px_policy *policy, const char *const argv[],
                  struct px_err *e)
 {
@@ -118,7 +118,7 @@ int px_keeper_command_run(struct px_keeper *k, const char *text, size_t length, 
 static void drain(struct px_keeper_command *c, int i)
 {
     char chunk[4096];
-    for (int round = 0; round < 64 && c->pipe[i] >= 0; round++) {      /* bounded: others want their turn */
+    for (int round = 0; round < 64 && c->pipe[i] >= 0; round++) {      /* bounded, so that others are served */
         ssize_t n = px_read_some(c->pipe[i], chunk, sizeof chunk);
         if (n == -EAGAIN)
             return;
@@ -129,7 +129,7 @@ static void drain(struct px_keeper_command *c, int i)
     }
 }
 
-/* Its flow has written everything and closed its ends, so that one more look empties the pipes. */
+/* Its flow has written everything and closed its ends, so one more read empties the pipes. */
 static void end_command(struct px_keeper_command *c)
 {
     for (int i = 0; i < 2; i++) {
@@ -172,7 +172,7 @@ size_t px_keeper_command_running(const struct px_keeper *k)
     return n;
 }
 
-/* The newest few that have ended can still be asked about. */
+/* The last few that have ended can still be queried. */
 void px_keeper_command_forget_old(struct px_keeper *k)
 {
     size_t ended = 0;

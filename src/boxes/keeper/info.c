@@ -1,4 +1,4 @@
-/* What a keeper says of its box. */
+/* What a keeper reports about its box. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -80,7 +80,7 @@ static uint64_t read_number(int dir, const char *file)
     return px_parse_u64(text, UINT64_MAX, &value) < 0 ? 0 : value;
 }
 
-/* By the group where there is one; else what its processes have, which counts shared pages more than once. */
+/* From the cgroup if there is one; else the sum over its processes, which counts shared pages more than once. */
 static const char *read_memory(const struct px_keeper *k, const struct px_keeper_process *list, size_t count, uint64_t *ret_bytes)
 {
     const struct px_cgroup *cg = &k->home->cgroup;
@@ -106,7 +106,7 @@ static void print_names(struct px_json *j, const char *name, const char (*list)[
     px_json_end(j);
 }
 
-/* Those that belong to no command: each command's own are in its result. */
+/* The refused calls that belong to no command; each command's own are in its result. */
 static void print_denials(const struct px_keeper *k, struct px_json *j)
 {
     struct px_result r = {0};
@@ -118,7 +118,7 @@ static void print_denials(const struct px_keeper *k, struct px_json *j)
 
 enum { PORT_TEXT = sizeof(struct px_port) + 32 };
 
-/* With the numbers of the host's ports that were chosen. */
+/* With the host ports that the kernel chose. */
 static void show_ports(const struct px_keeper *k, char texts[][PORT_TEXT], char *items[])
 {
     for (size_t i = 0; i < k->policy->publish.count; i++) {
@@ -130,7 +130,7 @@ static void show_ports(const struct px_keeper *k, char texts[][PORT_TEXT], char 
     }
 }
 
-/* Values of variables are often secrets, and whoever asks has no need of them. */
+/* Values of variables are often secrets, and no reader needs them. */
 static void print_policy(const struct px_keeper *k, struct px_json *j)
 {
     struct px_policy shown = *k->policy;
@@ -173,7 +173,7 @@ static void fill_state(const struct px_keeper *k, struct px_living_state *s)
     (void)px_fmt(s->preset, sizeof s->preset, "%s", k->policy->preset);
 }
 
-/* As much of it as there is room for, with nothing in it that a terminal obeys. */
+/* As much as there is room for, without control characters. */
 static void safe_text(char out[256], const char *text, size_t length)
 {
     px_auto_buf struct px_buf line = PX_BUF(4096);

@@ -1,4 +1,4 @@
-/* The keeper of a box: makes it, serves its users, ends it and cleans up. One process, one loop, no thread. */
+/* The keeper of a named box: makes it, serves its users, ends it and cleans up. One process, one loop, no thread. */
 #include "named/named_internal.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static uint64_t limit_nsec(uint64_t msec)
 
 /* ---- making ---- */
 
-/* The home itself has no clock of its own but ours, and no stream. */
+/* The container itself has neither a timeout nor streams: the keeper enforces idle time and lifetime. */
 static int make_home(struct px_keeper *k, struct px_err *e)
 {
     struct px_policy policy = *k->policy;
@@ -117,7 +117,8 @@ void px_keeper_begin_end(struct px_keeper *k, const char *why)
     k->kill_nsec += (uint64_t)PX_KEEP_GRACE_MSEC * MSEC;
     (void)px_keeper_signal_commands(k, 0, SIGTERM);
     (void)px_keeper_signal_inside(k->home->pid, k->home->pidfd, 0, SIGTERM);
-    (void)px_keeper_signal_inside(k->home->pid, k->home->pidfd, 0, SIGCONT);      /* who is stopped cannot take leave */
+    /* a stopped process cannot handle SIGTERM */
+    (void)px_keeper_signal_inside(k->home->pid, k->home->pidfd, 0, SIGCONT);
 }
 
 static void drop_user(struct px_keeper_user *u)
@@ -149,7 +150,7 @@ static void tell_waiting(struct px_keeper *k, const struct px_keeper_command *c)
             px_keeper_answer_end(u, c);
 }
 
-/* Pid 1 is gone, so every command learns its end from its own socket; the bound is for our mistakes. */
+/* Pid 1 has ended, so every command learns that from its own socket. The bound is against our own mistakes. */
 static void end_commands(struct px_keeper *k)
 {
     for (struct px_keeper_command *c = k->commands; c; c = c->next) {
@@ -163,7 +164,7 @@ static void end_commands(struct px_keeper *k)
     }
 }
 
-/* From here on nothing of the box is left but the answers to those who asked for that. */
+/* From here on only the answers to users that asked for the stop are left of the box. */
 static void end_box(struct px_keeper *k)
 {
     if (k->home && px_box_kill(k->home, NULL) == 0 && px_box_wait(k->home, &k->stuck) == 0)
@@ -254,7 +255,7 @@ static int watch_all(struct px_keeper *k, struct watched *w, int stop_fd)
     for (struct px_keeper_command *c = k->commands; c && r >= 0; c = c->next)
         for (int i = 0; c->box && i < 3 && r >= 0; i++)
             r = watch(w, i == 2 ? px_box_fd(c->box) : c->pipe[i], COMMAND, c);
-    /* After them: whoever asks what runs gets no answer that was right a moment ago. */
+    /* After the events: a list of what runs must not be outdated. */
     for (struct px_keeper_user *u = k->users; u && r >= 0; u = u->next)
         r = watch(w, u->socket, USER, u);
     if (r >= 0 && k->users_count < PX_KEEPER_USERS_MAX)
@@ -272,7 +273,7 @@ static void on_home_event(struct px_keeper *k)
     k->kill_nsec = px_now_nsec();
 }
 
-/* Nobody knows of a box whose starter died before it said what it had started. */
+/* If the starter died before it reported the box, nobody knows of the box: it is ended. */
 static void on_starter(struct px_keeper *k)
 {
     char byte;
@@ -315,7 +316,7 @@ static void dispatch(struct px_keeper *k, const struct what *what)
     }
 }
 
-/* After a round: who left is dropped, and the clocks are looked at. */
+/* After a round: drops users that have left, and checks the deadlines. */
 static void settle(struct px_keeper *k)
 {
     for (struct px_keeper_user **at = &k->users; *at;) {

@@ -1,13 +1,14 @@
 /* keeper/keeper_internal.h - what the parts of a keeper share.
  *
- * Owns:    the box, its name, the connections of its users, and the commands that were left to it.
- * Mustn't: wait for anybody, or hold anything of whoever started it. */
+ * Owns:    the box, its name, the connections of its users, and its detached commands.
+ * Mustn't: wait for a user, or keep anything of the process that started it. */
 #pragma once
 
 #include "box/supervise.h"
 #include "named/named_internal.h"
 
-/* More users than a box can have commands, so that one too many is told so, and there is room to ask and to stop. */
+/* More users than a box can have commands, so that one too many gets an error, and queries and stops still have
+ * room. */
 enum { PX_KEEPER_USERS_MAX = PX_INIT_COMMANDS_MAX + 128, PX_KEEPER_GUESTS_MAX = 1024, PX_KEEPER_COMMANDS_MAX = 256, PX_KEEPER_ENDED_MAX = 32 };
 
 /* A connection. */
@@ -22,7 +23,7 @@ struct px_keeper_user {
 struct px_keeper_client {
     struct px_keeper_client *next;
     unsigned number;
-    int pid, pidfd;             /* inside; tells when it has ended */
+    int pid, pidfd;             /* in the box; readable when it has ended */
     int64_t started_sec;
     char *text;                 /* its words, each with its NUL */
     size_t length;
@@ -33,7 +34,7 @@ struct px_keeper_command {
     struct px_keeper_command *next;
     unsigned number;
     struct px_box *box;         /* NULL once it has ended */
-    int pipe[2];                /* of stdout and stderr, from the box's flow to us */
+    int pipe[2];                /* of stdout and stderr, from the box's flow to the keeper */
     struct px_named_log log[2];
     int input;                  /* the writing end of its standard input, or -EBADF */
     int pid;
@@ -42,7 +43,7 @@ struct px_keeper_command {
     size_t length;
     int exit_code;
     char *result;               /* as JSON, once it has ended */
-    struct px_err failed;       /* or why there is none */
+    struct px_err failed;       /* or why there is no result */
 };
 
 struct px_keeper {
@@ -50,16 +51,16 @@ struct px_keeper {
     const struct px_policy *policy;
     struct px_box *home;
     int listener, defaults;
-    int starter;                /* until it has let go of us */
+    int starter;                /* until it has closed its end */
     struct px_keeper_user *users;
     size_t users_count;
     struct px_keeper_client *guests;
     size_t guests_count;
     struct px_keeper_command *commands;           /* the newest first */
-    unsigned numbers;           /* of commands given out so far */
+    unsigned numbers;           /* of commands so far */
     int64_t started_sec;
     uint64_t started_nsec, idle_since_nsec;     /* 0: something runs */
-    uint64_t idle_nsec, max_life_nsec;          /* 0: no bound */
+    uint64_t idle_nsec, max_life_nsec;          /* 0: no limit */
     char why[256];              /* it ends, and why; "" while it lives */
     uint64_t kill_nsec;         /* when everything in it is killed */
     struct px_err stuck;        /* it would not die */

@@ -1,4 +1,5 @@
-/* Who runs in a box: the tree below its pid 1, read from the host's /proc. Names and command lines are the box's own words. */
+/* The processes of a box: the tree below its pid 1, read from the host's /proc. The box controls the names and
+ * command lines. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +61,7 @@ static void add_children(struct list *list, int pid, const char *task)
         size_t n = strcspn(p, " ");
         uint64_t child;
         if (p[n] != ' ')
-            return;             /* cut off by the end of our room */
+            return;             /* truncated by the size of our buffer */
         p[n] = '\0';
         if (px_parse_u64(p, 1 << 30, &child) == 0)
             add(list, (int)child);
@@ -104,7 +105,7 @@ static int last_number(const char *text, const char *key)
 
 static uint64_t stat_field(const char *text, int field)
 {
-    const char *p = strrchr(text, ')');         /* the name may hold anything, but nothing behind it can */
+    const char *p = strrchr(text, ')');         /* the name may contain anything, but nothing after it can */
     char digits[24] = "";
     uint64_t value;
     for (int at = 2; p && *p && at < field; at++)
@@ -131,7 +132,7 @@ static void look_at(struct px_keeper_process *p)
     }
 }
 
-/* Parents as the box numbers them; who hangs on pid 1 has been orphaned, or is a command. */
+/* Turns parents into pids of the box; a child of pid 1 is an orphan or a command. */
 static void number_parents(struct list *list, int init_pid)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -152,7 +153,7 @@ size_t px_keeper_processes(int init_pid, struct px_keeper_process **ret_list)
     size_t kept = 0;
     for (size_t i = 0; i < list.count; i++) {
         look_at(&list.items[i]);
-        if (list.items[i].pid > 1)      /* else it is gone already */
+        if (list.items[i].pid > 1)      /* else it has ended already */
             list.items[kept++] = list.items[i];
     }
     list.count = kept;
@@ -170,7 +171,7 @@ uint64_t px_keeper_age_msec(const struct px_keeper_process *p)
 size_t px_keeper_command_line(int host_pid, char *out, size_t size)
 {
     ssize_t n = read_proc(host_pid, "cmdline", out, size);
-    if (n == 0)                 /* a zombie, or one that has wiped it: its name has to do */
+    if (n == 0)                 /* a zombie, or one that has overwritten it: its name is used */
         n = read_proc(host_pid, "comm", out, size);
     for (ssize_t i = 0; i < n; i++)
         out[i] = out[i] == '\0' || out[i] == '\n' ? ' ' : out[i];
@@ -199,7 +200,7 @@ void px_keeper_print_processes(const struct px_keeper_process *list, size_t coun
 
 /* ---- signals ---- */
 
-/* The descriptor is opened first and the number inside read after it: then they are one process's. */
+/* The pidfd is opened first and the number in the box read after it, so both are of one process. */
 static bool signal_one(const struct px_keeper_process *p, int init_pidfd, int signal)
 {
     char text[8192];

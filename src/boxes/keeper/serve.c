@@ -1,4 +1,4 @@
-/* What the users of a box ask of its keeper, and what it answers. It never waits for any of them. */
+/* The requests of a box's users to its keeper, and its answers. It never waits for a user. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ void px_keeper_answer(struct px_keeper_user *u, const struct px_named_message *m
     struct px_named_message copy = *m;
     copy.kind = PX_KEEP_ANSWER;
     if (px_named_send(u->socket, &copy, fd) < 0)
-        u->gone = true;         /* it does not read, or is not there */
+        u->gone = true;         /* it does not read, or has ended */
 }
 
 static void answer_text(struct px_keeper_user *u, struct px_named_message *m, const char *text, size_t length)
@@ -66,7 +66,7 @@ static void on_began(struct px_keeper *k, const struct px_named_message *m, int 
     (void)clock_gettime(CLOCK_REALTIME, &now);
     *g = (struct px_keeper_client){.next = k->guests, .number = ++k->numbers, .pid = m->number, .pidfd = px_fd_take(fd),
                                 .started_sec = now.tv_sec};
-    /* A few words are enough to know it by; the message has room for them where an answer has its error. */
+    /* A few words are enough to recognise it; the message has room for them where an answer has its error. */
     g->length = strnlen(m->err.what, sizeof m->err.what);
     g->text = malloc(g->length + 1);
     if (g->text)
@@ -88,7 +88,7 @@ static void on_info(const struct px_keeper *k, struct px_keeper_user *u, const s
     answer_text(u, &a, text.data, text.err < 0 ? 0 : text.len);
 }
 
-/* Through pid 1, which knows whether the number still is the command's. */
+/* By way of pid 1, which knows whether the number still is the command's. */
 int px_keeper_signal_commands(const struct px_keeper *k, unsigned number, int signal)
 {
     int got = 0;
@@ -126,7 +126,7 @@ static void on_run(struct px_keeper *k, struct px_keeper_user *u, int fd)
     px_keeper_answer(u, &a, -EBADF);
 }
 
-/* The one that was asked for, or an answer that there is none. */
+/* The requested command; otherwise answers that there is none. */
 static struct px_keeper_command *wanted(struct px_keeper *k, struct px_keeper_user *u, const struct px_named_message *m)
 {
     struct px_keeper_command *c = px_keeper_command_find(k, m->command);
@@ -165,7 +165,7 @@ static void on_input(struct px_keeper_user *u, struct px_keeper_command *c, bool
     px_keeper_answer(u, &a, end ? -EBADF : c->input);
 }
 
-/* A box that ends takes no more commands. */
+/* A box that is ending takes no more commands. */
 static bool too_late(const struct px_keeper *k, struct px_keeper_user *u, const struct px_named_message *m)
 {
     struct px_err e = {0};
@@ -217,7 +217,7 @@ static void on_message(struct px_keeper *k, struct px_keeper_user *u, const stru
         px_keeper_begin_end(k, "stopped by its owner");
         break;
     default:
-        u->gone = true;         /* of another version, or no px at all */
+        u->gone = true;         /* another version, or not px */
         break;
     }
 }

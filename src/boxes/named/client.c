@@ -1,4 +1,4 @@
-/* The user's side of a box with a name. */
+/* The user's side of a named box. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -35,7 +35,7 @@ static int no_such_box(const char *name, struct px_err *e)
     return px_fix(e, "px box list shows the boxes that run.\nStart it: px box start --name %s.", name);
 }
 
-/* The door is there a moment after the name is, and a crowd may stand before it. */
+/* The socket appears just after the directory, and its backlog may be full: retries until CONNECT_MSEC_MAX. */
 static int connect_to(int dir)
 {
     const struct timespec moment = {.tv_nsec = 5000000};
@@ -128,7 +128,7 @@ static int no_answer(const struct px_living *l, int r, struct px_err *e)
     return px_fix(e, "px box list shows the boxes that run.");
 }
 
-/* BYE is not an answer: it is kept, and the answer will not come. */
+/* BYE is not an answer: it is stored, and the answer will not come. */
 static int await_answer(struct px_living *l, int msec, struct px_named_message *m, int *ret_fd, struct px_err *e)
 {
     *ret_fd = -EBADF;
@@ -169,7 +169,7 @@ static int take_home(struct px_living *l, struct px_err *e)
         return no_answer(l, r, e);
     if (px_handover_receive(l->socket, ANSWER_MSEC_MAX, &l->home, e) < 0)
         return -1;
-    if (l->home->record >= 0)   /* without, results say nothing of the network */
+    if (l->home->record >= 0)   /* without it, results have no network part */
         l->home->carrier = px_relay_guest(&l->home->record);
     return await_answer(l, ANSWER_MSEC_MAX, &m, &l->defaults, e);
 }
@@ -246,7 +246,7 @@ PX_API int px_living_info(struct px_living *living, bool all, char **ret_json, s
     return take_text(living, fd, ret_json, e);
 }
 
-/* An array of structs that both sides know: of one version of px, or refused before. */
+/* An array of structs of px/living.h; a peer of another version was refused before. */
 static int look(struct px_living *l, enum px_keeper_look which, size_t size, void **ret_list, size_t *ret_count, struct px_err *e)
 {
     const struct px_named_message question = {.kind = PX_KEEP_LOOK, .number = which};
@@ -343,7 +343,7 @@ PX_API int px_living_stop(struct px_living *living, struct px_err *e)
     int r = px_living_ask_stop(living, e);
     if (r < 0)
         return -1;
-    while (r >= 0) {            /* a goodbye may come before the answer */
+    while (r >= 0) {            /* a BYE may come before the answer */
         r = px_named_await(living->socket, STOP_MSEC_MAX, &m, &fd);
         (void)px_fd_close(fd);
         fd = -EBADF;
@@ -356,7 +356,7 @@ PX_API int px_living_stop(struct px_living *living, struct px_err *e)
             *e = m.err;
         return -1;
     }
-    /* Whoever else stopped it first has done our work. */
+    /* Another user may have stopped it first. */
     if (r < 0 && px_named_held(living->boxes, living->name) != 1)
         return 0;
     return r < 0 ? no_answer(living, r, e) : 0;

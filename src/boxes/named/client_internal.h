@@ -1,6 +1,6 @@
-/* named/client_internal.h - a connection with the keeper of a box, as its user has it.
+/* named/client_internal.h - the user's connection to the keeper of a box.
  *
- * Owns:    its descriptors and the box that was handed over.
+ * Owns:    its descriptors, and the container received from the keeper.
  * Mustn't: be shared by threads. */
 #pragma once
 
@@ -11,10 +11,10 @@ struct px_living {
     int boxes, dir, socket;
     int defaults;               /* what commands start from; with home */
     struct px_box *home;        /* NULL until a command needs it */
-    bool waits;                 /* a question is out that is answered when a command ends */
+    bool waits;                 /* a WAIT request is open, which is answered when a command ends */
     int cancel;                 /* borrowed; readable: give up */
     bool stops;                 /* it was asked to stop */
-    char why[512];              /* the box has ended */
+    char why[512];              /* why the box has ended */
 };
 
 /* pidfd of its pid 1, borrowed; -1. */

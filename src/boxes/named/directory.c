@@ -1,4 +1,4 @@
-/* Where boxes are written down: PX_HOME/run/boxes/NAME with a lock, a socket and logs in it. */
+/* The directory of a named box: PX_HOME/run/boxes/NAME with a lock, a socket and logs in it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ enum { LOCK_MSEC_MAX = 10000, NAMES_MAX = 10000, TRIES = 100, LOCK_TRIES = 2000 
 
 static const struct px_home_use use = {PX_E_IO, "boxes"};
 
-/* One that px has not made, such as a copy, holds no boxes: what lies in it must not be taken for boxes that have died. */
+/* A directory that px has not made, such as a copy, holds no boxes: its content must not be taken for dead boxes. */
 static int check_mark(const char *home, int top, const char *shown, struct px_err *e)
 {
     struct px_state run = PX_STATE_NONE;
@@ -57,7 +57,7 @@ int px_named_boxes(const char *home, bool make, int *ret_boxes, struct px_err *e
     return 0;
 }
 
-/* Names come and go under this one lock; whoever holds it holds it for a moment. */
+/* Names are made and removed under this one lock, which is held only for a moment. */
 static int lock_boxes(int boxes)
 {
     uint64_t end = px_now_nsec() + (uint64_t)LOCK_MSEC_MAX * 1000000;
@@ -79,7 +79,7 @@ int px_named_held(int boxes, const char *name)
     if (dir < 0)
         return dir == -ENOENT ? -ENOENT : 0;
     px_auto_fd int lock = (int)px_sys(SYS_openat, dir, "lock", O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    return lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) < 0;     /* shared: who only looks is in nobody's way for long */
+    return lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) < 0;     /* shared: a check blocks others only for a moment */
 }
 
 static void remove_box(int boxes, int dir, const char *name)
@@ -119,7 +119,8 @@ static int make_lock(int dir)
     px_auto_fd int lock = (int)px_sys(SYS_openat, dir, "lock", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     const struct timespec moment = {.tv_nsec = 1000000};
     int r = lock < 0 ? lock : -EBUSY;
-    for (int i = 0; lock >= 0 && r < 0 && i < LOCK_TRIES; i++) {        /* somebody may just be looking whether it is taken */
+    /* another process may be checking whether it is taken */
+    for (int i = 0; lock >= 0 && r < 0 && i < LOCK_TRIES; i++) {
         r = flock(lock, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
         if (r < 0)
             (void)nanosleep(&moment, NULL);
@@ -181,7 +182,7 @@ void px_named_let_go(struct px_named_place *place)
 {
     if (place->boxes >= 0 && place->lock >= 0) {
         px_auto_fd int all = lock_boxes(place->boxes);
-        if (all >= 0)           /* else the next who looks finds the lock free and removes it */
+        if (all >= 0)           /* else the next process that checks finds the lock free and removes it */
             remove_box(place->boxes, place->dir, place->name);
     }
     place->lock = px_fd_close(place->lock);
@@ -191,7 +192,7 @@ void px_named_let_go(struct px_named_place *place)
 
 /* ---- sockets ---- */
 
-/* Through the descriptor of the directory: short whatever PX_HOME is, and no link on the way. */
+/* A path through the directory's descriptor: short whatever PX_HOME is, and without links. */
 static int socket_name(int dir, struct sockaddr_un *out)
 {
     *out = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -207,7 +208,7 @@ int px_named_listen(int dir)
     int r = socket_name(dir, &name);
     if (r < 0)
         return r;
-    /* The file gets the mode of the socket, less the umask, which is not ours to set. */
+    /* The file gets the mode of the socket, less the umask, which a library must not change. */
     if (fchmod(fd, 0600) < 0 || bind(fd, (struct sockaddr *)&name, sizeof name) < 0 || listen(fd, 128) < 0)
         return -errno;
     return px_fd_take(&fd);

@@ -33,7 +33,7 @@ static int find_named(const char *name, struct px_err *e)
 
 /* ---- by the number of a process ---- */
 
-/* Whether it runs px-init, which only its owner can see, and is process 1 of its own count. */
+/* Whether it runs px-init, which only its owner can see, and is pid 1 of its own pid namespace. */
 static bool is_init(int pid)
 {
     char path[64], text[4096];
@@ -53,7 +53,7 @@ static bool is_init(int pid)
     return last && px_equal(last, "\t1");
 }
 
-/* Root could enter everybody's; that it could is no reason to. */
+/* Even root joins only its own boxes. */
 static bool is_ours(int pid)
 {
     char path[64];
@@ -76,7 +76,7 @@ static int find_numbered(const char *number, struct px_err *e)
     return px_fix(e, "Python: the number is sandbox.network.namespace_pid().\nA box with a name: --net box:NAME.");
 }
 
-/* ---- whoever it is ---- */
+/* ---- either ---- */
 
 static int shares_ours(int pid)
 {

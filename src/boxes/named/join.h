@@ -1,7 +1,7 @@
-/* named/join.h - finding the box whose network another one joins.
+/* named/join.h - finds the box whose network another one joins.
  *
  * Owns:    nothing.
- * Mustn't: give out a process that is not pid 1 of a box of the caller's, or one that has the caller's own network. */
+ * Mustn't: return a process that is not pid 1 of a box of the caller, or one that has the caller's own network. */
 #pragma once
 
 struct px_err;

@@ -1,6 +1,6 @@
-/* What a detached command writes: files out-N-K and err-N-K of one size in the box's directory, the oldest of which go. A
- * reader needs nobody's help: the next file is made only when one is full, so the end of a file that has a next one is not the
- * end. */
+/* The output of a detached command: files out-N-K and err-N-K of one size in the box's directory; the oldest are
+ * removed. The next file is made only when one is full, so a reader knows: the end of a file that has a successor is
+ * not the end of the output. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +68,7 @@ void px_named_log_write(struct px_named_log *log, const char *data, size_t size)
         ssize_t n = (ssize_t)px_sys(SYS_write, log->fd, data, part);
         if (n == -EINTR)
             continue;
-        if (n <= 0)             /* the disk is full: the command goes on, its words are lost and counted */
+        if (n <= 0)             /* the disk is full: the command goes on, and its lost output is counted */
             break;
         log->size += (uint64_t)n;
         data += n;
@@ -135,7 +135,8 @@ long px_named_log_read(int dir, unsigned command, enum px_stream stream, struct 
             file_name(next, sizeof next, command, stream, at->segment + 1) < 0)
             return -EINVAL;
         struct stat st;
-        bool full = fstatat(dir, next, &st, AT_SYMLINK_NOFOLLOW) == 0;  /* before the read: then nothing comes after it */
+        /* before the read: then nothing is written after it */
+        bool full = fstatat(dir, next, &st, AT_SYMLINK_NOFOLLOW) == 0;
         long n = read_at(dir, name, at->offset, out, size);
         if (n > 0)
             at->offset += (uint64_t)n;

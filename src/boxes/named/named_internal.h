@@ -25,7 +25,7 @@
 
 enum { PX_KEEP_VERSION = 1, PX_KEEP_TEXT_MAX = 16 << 20, PX_KEEP_GRACE_MSEC = 2000 };
 
-/* ---- keep_place.c: PX_HOME/run/boxes ---- */
+/* ---- directory.c: PX_HOME/run/boxes ---- */
 
 struct px_named_place {
     int boxes, dir, lock;       /* -EBADF: not there */
@@ -33,11 +33,11 @@ struct px_named_place {
 };
 #define PX_KEEP_NOWHERE {.boxes = -EBADF, .dir = -EBADF, .lock = -EBADF}
 
-/* The directory of all boxes; made if it is not there and `make` says so, else 0 with *ret_boxes -EBADF. */
+/* The directory of all boxes; made if missing and `make` is true, else 0 with *ret_boxes -EBADF. */
 int px_named_boxes(const char *home, bool make, int *ret_boxes, struct px_err *e);
-/* Takes a name, or one that nobody has if name is NULL; held until let go of, or until this process ends. */
+/* Takes a name, or an unused one if name is NULL; held until px_named_let_go, or until this process ends. */
 int px_named_claim(const char *home, const char *name, struct px_named_place *ret_place, struct px_err *e);
-/* Removes the directory with all that is in it and gives the name back. */
+/* Removes the directory with its content, and releases the name. */
 void px_named_let_go(struct px_named_place *place);
 /* Removes the directories of dead keepers. */
 void px_named_sweep(int boxes);
@@ -47,7 +47,7 @@ int px_named_held(int boxes, const char *name);
 int px_named_listen(int dir);
 int px_named_connect(int dir);
 
-/* ---- keep_wire.c: messages ---- */
+/* ---- wire.c: messages ---- */
 
 enum px_keep_kind {
     PX_KEEP_HOME = 1,
@@ -67,7 +67,7 @@ enum px_keep_kind {
 
 enum px_keeper_look { PX_KEEP_STATE, PX_KEEP_COMMANDS, PX_KEEP_PROCESSES };
 
-/* A fixed part; long texts come as a file in memory, the one descriptor a message may have. */
+/* A fixed part; long texts are in a memfd, the one descriptor that a message may have. */
 struct px_named_message {
     uint32_t version, kind, command;
     int32_t number;
@@ -76,20 +76,21 @@ struct px_named_message {
 
 /* 0 or -errno. Never waits. */
 int px_named_send(int socket, const struct px_named_message *m, int fd);
-/* 1: a message, with *ret_fd or -EBADF; 0: the other side is gone, or speaks another language; -EAGAIN: nothing yet. */
+/* 1: a message, with *ret_fd or -EBADF; 0: the peer has closed, or has another version; -EAGAIN: nothing yet. */
 int px_named_receive(int socket, struct px_named_message *m, int *ret_fd);
 /* The same with a bound; -ETIMEDOUT. */
 int px_named_await(int socket, int msec, struct px_named_message *m, int *ret_fd);
-/* A text as a file in memory that nobody can change, and back. */
+/* A text as a sealed memfd, and back. */
 int px_named_text_file(const char *text, size_t length);
 int px_named_text_read(int fd, struct px_buf *out);
-/* 1 if the other side of a connection is the same user, not in a box, and (unless that does not matter) no more confined
- * than we are; 0 if not; -ESRCH if it has ended. */
+/* 1 if the peer is the same user, not in a box, and (unless confined_too) not more confined than we are; 0 if not;
+ * -ESRCH if it has ended. */
 int px_named_trusts(int socket, bool confined_too);
 
-/* ---- keep_policy.c: a command's policy and words as texts ---- */
+/* ---- policy_text.c: a command's policy and words as texts ---- */
 
-/* What counts for a command, with nothing left to look up: pairs of field and value, each with its NUL; then an empty text. */
+/* What is needed for a command, with nothing left to look up: pairs of field and value, each with its NUL; then an
+ * empty text. */
 void px_named_pack(const struct px_policy *policy, bool with_memory, struct px_buf *out);
 void px_named_pack_words(const char *const argv[], struct px_buf *out);
 /* *ret_words: where the words begin in text. */
@@ -97,7 +98,7 @@ int px_named_unpack(const char *text, size_t length, struct px_policy **ret_poli
 /* Pointers into text from `at` on, NULL-terminated; free() it. */
 const char **px_named_words(const char *text, size_t length, size_t at);
 
-/* ---- keep_log.c: what a detached command writes, in files of one size, the oldest of which go ---- */
+/* ---- log.c: the output of a detached command, in files of one size; the oldest are removed ---- */
 
 struct px_named_log {
     int dir, fd;                /* borrowed; the file being written, or -EBADF */
@@ -114,7 +115,7 @@ void px_named_log_done(struct px_named_log *log);         /* closes */
 void px_named_log_remove(struct px_named_log *log);       /* unlinks */
 long px_named_log_read(int dir, unsigned command, enum px_stream stream, struct px_log_at *at, void *out, size_t size);
 
-/* ---- keep_processes.c: who runs in a box, seen from the host ---- */
+/* ---- keeper/processes.c: the processes of a box, seen from the host ---- */
 
 enum { PX_KEEP_PROCESSES_MAX = 4096 };
 
@@ -128,6 +129,6 @@ size_t px_keeper_processes(int init_pid, struct px_keeper_process **ret_list);
 size_t px_keeper_command_line(int host_pid, char *out, size_t size);
 uint64_t px_keeper_age_msec(const struct px_keeper_process *p);
 void px_keeper_print_processes(const struct px_keeper_process *list, size_t count, struct px_json *j);
-/* To the process with that number inside (0: all of them); how many got it. init_pidfd tells whether init_pid still is the
- * box's. */
+/* Signals the process with that pid in the box (0: all of them); returns how many. init_pidfd shows whether init_pid
+ * still is the box's. */
 int px_keeper_signal_inside(int init_pid, int init_pidfd, int pid, int signal);

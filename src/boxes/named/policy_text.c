@@ -1,4 +1,5 @@
-/* A command's policy as texts: what it takes to run it, worked out where the caller's directory, files and variables are. */
+/* A command's policy as texts: all that running it takes, computed where the caller's directory, files and variables
+ * are. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +69,7 @@ int px_named_unpack(const char *text, size_t length, struct px_policy **ret_poli
         return bad(e);
     if (px_policy_new("default", &policy, e) < 0)
         return -1;
-    policy->pids = 0;           /* of the preset; what counts is what was packed */
+    policy->pids = 0;           /* the preset's; the packed value counts */
     int r = 0;
     size_t at = 0;
     while (r >= 0 && at < length && text[at]) {

@@ -1,4 +1,4 @@
-/* Messages between a keeper and the users of its box: one fixed struct each, with one descriptor at most. */
+/* Messages between a keeper and the users of its box: one fixed struct each, with at most one descriptor. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -69,7 +69,7 @@ int px_named_text_file(const char *text, size_t length)
     return px_fd_memory("px-text", text, length, PX_MEMORY_SEALED);
 }
 
-/* By position: the file may be in other hands at the same time. */
+/* By offset: another process may read the file at the same time. */
 int px_named_text_read(int fd, struct px_buf *out)
 {
     char chunk[4096];
@@ -89,9 +89,9 @@ int px_named_text_read(int fd, struct px_buf *out)
     return 0;
 }
 
-/* ---- who is there ---- */
+/* ---- who is the peer ---- */
 
-/* How confined a process is: how many pid namespaces deep below our /proc, and under how many filters. */
+/* How confined a process is: its depth of pid namespaces below our /proc, and its number of seccomp filters. */
 struct confined {
     int depth, no_new_privs, filters;
 };
@@ -128,8 +128,8 @@ static int read_confined(const char *process, struct confined *ret)
     return 0;
 }
 
-/* A directory that is bound into a box brings the socket with it, and without subordinate ids the box's user is the owner: so
- * it also counts where a process lives. Its descriptor says that its number still means the same. */
+/* A bind of the directory brings the socket into a box, and without subordinate ids the box's user is the owner. So
+ * the peer's namespaces and filters are compared too. Its pidfd shows that the pid still is the same process. */
 int px_named_trusts(int socket, bool confined_too)
 {
     struct ucred peer = {0};
@@ -144,7 +144,8 @@ int px_named_trusts(int socket, bool confined_too)
     if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &fd_size) == 0)
         pidfd = fd;
     else if (errno != ENOPROTOOPT)
-        return errno == ESRCH || errno == EINVAL ? -ESRCH : 0; /* the latter: a kernel that gives no descriptor of the dead */
+        /* EINVAL: a kernel that gives no pidfd of an ended process */
+        return errno == ESRCH || errno == EINVAL ? -ESRCH : 0;
     int r = px_fmt(process, sizeof process, "%d", (int)peer.pid) < 0 || read_confined("self", &ours) < 0
                 ? -EINVAL
                 : read_confined(process, &theirs);

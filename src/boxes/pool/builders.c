@@ -21,7 +21,8 @@ struct maker {
     struct px_builders *all;
     pthread_t thread;
     pthread_cond_t told;
-    enum state state;           /* with `all->end` under the lock; the rest is the maker's from TOLD to DONE, else the loop's */
+    /* with `all->end` under the lock; from TOLD to DONE the rest is the thread's, else the loop's */
+    enum state state;
     struct px_stock *stock;
     struct px_made made;
     struct px_template_builder who;
@@ -36,7 +37,7 @@ struct px_builders {
     struct maker makers[PX_MAKERS_MAX];
 };
 
-/* ---- a maker ---- */
+/* ---- one thread ---- */
 
 static bool wait_for_job(struct maker *m)
 {
@@ -52,7 +53,7 @@ static void *work(void *arg)
 {
     struct maker *m = arg;
     const uint64_t one = 1;
-    if (px_sys(SYS_unshare, CLONE_FS) < 0)      /* without a root and a working directory of its own it goes nowhere */
+    if (px_sys(SYS_unshare, CLONE_FS) < 0)      /* to enter a namespace it needs its own root and working directory */
         px_template_builder_done(&m->who);
     while (wait_for_job(m)) {
         if (px_stock_box(m->stock, m->all->image, &m->who, &m->made.home, &m->made.why) < 0)
@@ -66,10 +67,11 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* ---- all of them ---- */
+/* ---- all threads ---- */
 
-/* While a box is being made, its process has our memory, and "not to be looked at" is a mark of the memory: who shares it takes
- * turns, unless it is never to be looked at. Only root's own files in /proc stay within reach then. */
+/* While a box is being made, its process shares our memory, and PR_SET_DUMPABLE is an attribute of the memory. So
+ * threads that share it make boxes one at a time, unless the process is never dumpable. Then only root can read its
+ * files in /proc. */
 static unsigned how_many(void)
 {
     cpu_set_t set;
@@ -84,7 +86,7 @@ static int start(struct px_builders *makers, unsigned wanted)
     for (unsigned i = 0; i < wanted; i++) {
         struct maker *m = &makers->makers[i];
         m->all = makers;
-        (void)px_template_builder_init(&m->who);       /* without, boxes are born where we are */
+        (void)px_template_builder_init(&m->who);       /* without it, boxes are cloned in our own namespace */
         m->who.alone = wanted > 1;
         if (pthread_cond_init(&m->told, NULL) != 0) {
             px_template_builder_done(&m->who);
@@ -143,7 +145,7 @@ int px_builders_fd(const struct px_builders *makers)
     return makers->event;
 }
 
-/* Which maker is in that state. */
+/* A thread that is in that state. */
 static int find(struct px_builders *makers, enum state state)
 {
     int found = -1;
@@ -174,12 +176,12 @@ void px_builders_give(struct px_builders *makers, int number, struct px_stock *s
 bool px_builders_take(struct px_builders *makers, struct px_made *ret_made)
 {
     uint64_t count;
-    (void)!read(makers->event, &count, sizeof count);   /* before looking: what is done later says so again */
+    (void)!read(makers->event, &count, sizeof count);   /* before the check: a later end signals again */
     int number = find(makers, DONE);
     if (number < 0)
         return false;
     *ret_made = makers->makers[number].made;
-    makers->makers[number].state = IDLE;        /* nobody else writes it then */
+    makers->makers[number].state = IDLE;        /* no other thread writes it then */
     return true;
 }
 

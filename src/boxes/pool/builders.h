@@ -1,7 +1,9 @@
-/* pool/builders.h - threads that make boxes beside the loop that hands them out, as many at once as there are processors.
+/* pool/builders.h - threads that make boxes beside the loop that sends them to users, as many as there are
+ * processors.
  *
- * Why:     making a box is a chain of waits for the kernel and for px-init: one after the other leaves a processor idle.
- * Owns:    the threads. A stock is one maker's while it is lent to it.
+ * Why:     making a box means waiting for the kernel and for px-init many times: one box after the other leaves a
+ *          processor idle.
+ * Owns:    the threads. A stock belongs to one thread while it has a job.
  * Mustn't: touch anything of the loop: a job goes in, a box or an error comes out. */
 #pragma once
 
@@ -11,7 +13,7 @@ enum { PX_MAKERS_MAX = 4 };
 
 struct px_builders;
 
-/* What became of a job. */
+/* The result of a job. */
 struct px_made {
     void *user;                 /* as it was given */
     struct px_box *home;        /* NULL: `why` */
@@ -20,11 +22,12 @@ struct px_made {
 
 /* image: of px-init, shared among all boxes, or NULL; borrowed. */
 int px_builders_new(const int *image, struct px_builders **ret_makers, struct px_err *e);
-/* Waits for jobs that are under way; what they made ends. The boxes that were taken must be gone: each ends with its maker. */
+/* Waits for running jobs, whose boxes end. The boxes that were taken must have ended: each dies with its thread. */
 void px_builders_free(struct px_builders *makers);
 int px_builders_fd(const struct px_builders *makers);       /* readable: a job is done */
-int px_builders_idle(struct px_builders *makers);   /* the number of one that has no job, or -1 */
-/* stocks: one for each maker, each of them that maker's alone. */
+int px_builders_idle(struct px_builders *makers);   /* the number of a thread without a job, or -1 */
+/* stocks: one for each thread, used by that thread only. */
 void px_builders_give(struct px_builders *makers, int number, struct px_stock *stocks, void *user);
 bool px_builders_take(struct px_builders *makers, struct px_made *ret_made);
-bool px_builders_lost(const struct px_builders *makers);    /* one of them is no longer where it was: all must end */
+/* one of them could not return to its namespace: all must end */
+bool px_builders_lost(const struct px_builders *makers);

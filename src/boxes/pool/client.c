@@ -1,4 +1,4 @@
-/* The user's side of an engine. */
+/* The user's side of a pool server. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -34,16 +34,16 @@ struct px_engine {
 };
 
 struct px_pool {
-    unsigned users;             /* its owner, and each box of it that is not freed yet */
+    unsigned users;             /* its owner, and each of its boxes that is not freed yet */
     unsigned ready;
     int queue;
-    uint32_t owed;              /* orders that the queue had no room for */
-    struct px_policy *policy;   /* of the commands: a copy of what was ordered */
+    uint32_t owed;              /* orders for which the queue had no room */
+    struct px_policy *policy;   /* of the commands: a copy of the ordered one */
 };
 
 /* ---- the process ---- */
 
-/* Beside libpx when that is a shared object: ../bin/px. */
+/* Relative to libpx when that is a shared object: ../bin/px. */
 static int beside_library(char *out, size_t size)
 {
     Dl_info info;
@@ -72,7 +72,7 @@ static int find_program(char *out, size_t size)
     return -1;
 }
 
-/* Of the caller's variables the engine gets those that say where the store is. */
+/* The server gets only those of the caller's variables that say where the store is. */
 struct places {
     char text[2][4200];
     char *items[3];
@@ -106,7 +106,7 @@ static int spawn(const char *program, int socket, pid_t *ret_pid)
         (void)posix_spawn_file_actions_destroy(&actions);
         return -r;
     }
-    sigset_t none_blocked, all;         /* whatever the caller blocks or ignores, the engine does not */
+    sigset_t none_blocked, all;         /* the server blocks and ignores no signals, whatever the caller does */
     sigemptyset(&none_blocked);
     sigfillset(&all);
     (void)posix_spawnattr_setsigmask(&attributes, &none_blocked);
@@ -141,7 +141,7 @@ PX_API int px_engine_new(const char *program, struct px_engine **ret_engine, str
     }
     engine->socket = px_fd_take(&ours);
     engine->pidfd = px_pidfd_open(pid);
-    if (engine->pidfd < 0) {    /* no descriptor is left: it ends by the hang-up, and is taken away here */
+    if (engine->pidfd < 0) {    /* no descriptor is left: the hang-up ends it, and it is reaped here */
         r = engine->pidfd;
         (void)px_fd_close(px_fd_take(&theirs));
         (void)px_fd_close(engine->socket);
@@ -154,7 +154,7 @@ PX_API int px_engine_new(const char *program, struct px_engine **ret_engine, str
     return 0;
 }
 
-/* It ends by itself when its socket hangs up; a bound stands behind that. */
+/* The server ends when its socket hangs up; after a limited time it is killed. */
 PX_API void px_engine_free(struct px_engine *engine)
 {
     if (!engine)
@@ -194,7 +194,7 @@ static int order(struct px_engine *engine, const struct px_policy *policy, unsig
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return px_fail(e, PX_E_IO, errno, "cannot make the queue of a pool");
     px_auto_fd int ours = ends[0], theirs = ends[1];
-    const int room = 1 << 20;   /* for as many as can be ready; what the system does not allow waits in the engine */
+    const int room = 1 << 20;   /* for as many as can be ready; what the system does not allow waits in the server */
     (void)px_sys(SYS_setsockopt, theirs, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
     int r = send_order(engine->socket, &head, &text, theirs);
     if (r < 0)
@@ -231,7 +231,8 @@ static void leave(struct px_pool *pool)
     free(pool);
 }
 
-/* Boxes of it may still run, and keep the queue. The engine must not fill it any more, and what is ready in it goes now. */
+/* Boxes of the pool may still run, and keep the queue. The server must not fill it any more, and the boxes in it are
+ * ended now. */
 PX_API void px_pool_free(struct px_pool *pool)
 {
     if (!pool)
@@ -248,9 +249,9 @@ PX_API void px_pool_free(struct px_pool *pool)
     leave(pool);
 }
 
-/* ---- a box of it ---- */
+/* ---- a box of the pool ---- */
 
-/* So many more, please. Never waits: if the engine has not read what was said before, this is said with the next. */
+/* Orders `more` boxes. Never blocks: an order that does not fit is added to the next one (pool->owed). */
 static void tell(struct px_pool *pool, uint32_t more)
 {
     more += __atomic_exchange_n(&pool->owed, 0, __ATOMIC_ACQ_REL);
@@ -258,15 +259,17 @@ static void tell(struct px_pool *pool, uint32_t more)
         (void)__atomic_add_fetch(&pool->owed, more, __ATOMIC_ACQ_REL);
 }
 
-/* It may have died while it waited: the kernel was out of memory, or somebody killed it. Its socket says so first. */
+/* The box may have died while it waited: the kernel was out of memory, or a process killed it. Its socket shows that
+ * first. */
 static bool is_dead(const struct px_box *home)
 {
     struct pollfd hung_up = {.fd = home->control};
     return px_sys(SYS_poll, &hung_up, 1, 0) != 0;
 }
 
-/* One from the queue. If there is none, more of them are in use than are kept ready: then the next is ordered now and not when
- * this one has been answered for, which *ret_ordered says. 1; 0 if it has died since, or could not be made some time ago; -1. */
+/* Takes a box from the queue. If it is empty, more boxes are in use than are kept ready: then the next one is
+ * ordered now, and not when this one is freed (*ret_ordered). 1; 0 if the box has died since, or could not be made;
+ * -1. */
 static int take_one(struct px_pool *pool, struct px_box **ret_home, bool *ret_ordered, struct px_err *e)
 {
     int r = px_handover_take(pool->queue, ret_home, e);
@@ -290,7 +293,7 @@ static int take_home(struct px_pool *pool, struct px_box **ret_home, bool *ret_o
     for (unsigned i = 0; r == 0 && i <= pool->ready; i++)
         r = take_one(pool, ret_home, ret_ordered, &local);
     if (r > 0) {
-        if ((*ret_home)->record >= 0)   /* without, results say nothing of the network */
+        if ((*ret_home)->record >= 0)   /* without it, results have no network part */
             (*ret_home)->carrier = px_relay_guest(&(*ret_home)->record);
         return 0;
     }
@@ -301,8 +304,8 @@ static int take_home(struct px_pool *pool, struct px_box **ret_home, bool *ret_o
     return -1;
 }
 
-/* The engine's side sees to its end: pid 1 may be held up by the box itself, and is killed, not asked. The next box is made when
- * this one has been answered for, not beside it. */
+/* The server cleans up: the box itself may keep pid 1 busy, so pid 1 is killed, not asked. The next box is made once
+ * this one is gone, not in parallel. */
 static void let_go(struct px_box *box)
 {
     struct px_pool *pool = box->pool;
@@ -323,7 +326,7 @@ static void join(struct px_pool *pool, struct px_box *box)
     box->let_go = let_go;
 }
 
-/* The end of a box that somebody else reaps can still be waited for. */
+/* The end of a box that another process reaps can still be waited for. */
 static int watch_end(struct px_box *home, struct px_err *e)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = PX_EVENT_PIDFD};
@@ -340,7 +343,7 @@ PX_API int px_pool_stay(struct px_pool *pool, struct px_box **ret_home, struct p
     bool ordered = false;
     if (take_home(pool, &home, &ordered, e) < 0)
         return -1;
-    tell(pool, ordered ? 0 : 1);        /* it may stay for long */
+    tell(pool, ordered ? 0 : 1);        /* it may run for long */
     home->ordered = true;
     join(pool, home);
     if (watch_end(home, e) < 0) {

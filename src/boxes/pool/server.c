@@ -1,4 +1,4 @@
-/* The engine's side: boxes made ahead of time, and cleaned up after their users have let go of them. */
+/* The server's side: boxes made in advance, and cleaned up when their users have freed them. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #include "pool/builders.h"
 #include "pool/client.h"
 
-/* What an event is about: each watched thing begins with one of these. */
+/* The source of an event: each watched struct begins with one of these. */
 enum kind { USER, QUEUE, BOX, MAKERS };
 
 struct watched {
@@ -36,14 +36,14 @@ struct pool {
     struct watched watched;
     struct pool *next;
     struct px_policy *policy;
-    struct px_stock stock[PX_MAKERS_MAX];       /* of that policy, one for each maker */
-    unsigned under_way;         /* jobs that a maker has */
+    struct px_stock stock[PX_MAKERS_MAX];       /* of that policy, one for each thread */
+    unsigned under_way;         /* jobs that a thread has */
     int queue;
     uint64_t wanted;            /* how many are still to be made */
     struct px_box *spare[PX_MAKERS_MAX];        /* made, but the queue had no room for them */
     unsigned spares;
-    enum fullness full;         /* none are made until it has */
-    bool gone;                  /* its user has left; freed at the end of a round, when nothing is under way */
+    enum fullness full;         /* while the queue is full, none are made */
+    bool gone;                  /* its user has left; freed at the end of a round, when no job runs */
 };
 
 struct made {
@@ -54,7 +54,7 @@ struct made {
 
 struct factory {
     int user, epoll;
-    int image;                  /* of px-init, one for all */
+    int image;                  /* of px-init, shared by all boxes */
     struct px_builders *makers;
     struct watched watched, makers_watched;
     struct pool *pools;
@@ -68,7 +68,8 @@ static int watch(struct factory *f, int fd, struct watched *what)
     return epoll_ctl(f->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-/* Before it is closed: a child that a maker has just cloned has it as well, until its exec, and so the event would stay. */
+/* Called before the close: a child that another thread has just cloned has the descriptor too until its exec, so the
+ * event would stay. */
 static void unwatch(struct factory *f, int fd)
 {
     (void)epoll_ctl(f->epoll, EPOLL_CTL_DEL, fd, NULL);
@@ -86,8 +87,8 @@ static void forget(struct factory *f, struct made *m)
     free(m);
 }
 
-/* Room comes when the user takes something out, which we hear of by an order; or the socket says so. What no socket says (too
- * many descriptors are on their way, the kernel has no memory) is tried again after a while. */
+/* The queue gets room when the user takes a box, which an order reports, or when poll reports it. Other causes (too
+ * many descriptors in flight, no kernel memory) are tried again after a while. */
 static void set_full(struct factory *f, struct pool *p, enum fullness full)
 {
     struct epoll_event event = {.events = full == QUEUE_FULL ? EPOLLIN | EPOLLOUT : EPOLLIN, .data.ptr = &p->watched};
@@ -96,7 +97,7 @@ static void set_full(struct factory *f, struct pool *p, enum fullness full)
     p->full = full;
 }
 
-/* Nothing is lost by a queue that takes nothing now. */
+/* A queue that takes nothing now loses nothing. */
 static void came_back(struct factory *f, struct pool *p, int err)
 {
     if (err == -EPIPE || err == -ECONNRESET)
@@ -105,8 +106,8 @@ static void came_back(struct factory *f, struct pool *p, int err)
         set_full(f, p, err == -EAGAIN ? QUEUE_FULL : OUT_OF_ROOM);
 }
 
-/* The user has the control socket now, and only the user. Watched before it is given away: a box that the user has and we do
- * not watch would never be cleaned up after. */
+/* From now on only the user has the control socket. The box is watched before it is sent: a box that is not watched
+ * would never be cleaned up. */
 static int hand_out(struct factory *f, struct pool *p, struct px_box *home)
 {
     struct made *m = calloc(1, sizeof *m);
@@ -132,7 +133,8 @@ static void give(struct factory *f, struct pool *p, struct px_box *home)
 {
     int r = hand_out(f, p, home);
     if (r < 0) {
-        p->spare[p->spares++] = home;   /* nothing is begun while there are any, so there are no more than makers */
+        /* nothing is begun while there are any, so there are at most as many as threads */
+        p->spare[p->spares++] = home;
         came_back(f, p, r);
     }
 }
@@ -141,12 +143,12 @@ static void refuse(struct factory *f, struct pool *p, const struct px_err *why)
 {
     int r = px_handover_refuse(p->queue, why);
     if (r < 0) {
-        p->wanted++;            /* tried again, and said then */
+        p->wanted++;            /* tried again, and reported then */
         came_back(f, p, r);
     }
 }
 
-/* Each pool in its turn, as many at once as there are makers. */
+/* Each pool in turn, as many jobs at once as there are threads. */
 static bool begin_one(struct factory *f)
 {
     int maker = px_builders_idle(f->makers);
@@ -154,7 +156,7 @@ static bool begin_one(struct factory *f)
         struct pool *p = *at;
         if (p->wanted == 0 || p->full != ROOM || p->gone)
             continue;
-        *at = p->next;          /* the last in the line from now on */
+        *at = p->next;          /* moves to the end of the line */
         struct pool **end = at;
         while (*end)
             end = &(*end)->next;
@@ -213,7 +215,7 @@ static struct px_policy *read_policy(const char *text, size_t length, struct px_
     return policy;
 }
 
-/* A box waits for its command as long as it takes: the timeout is the command's. */
+/* A box waits for its command without a limit: the timeout is the command's. */
 static struct px_policy *policy_of_homes(const char *text, size_t length, struct px_err *e)
 {
     struct px_policy *policy = read_policy(text, length, e);
@@ -244,7 +246,7 @@ static void add_pool(struct factory *f, const struct px_pool_order *order, const
     f->pools = p;
 }
 
-/* An order with its queue. One that came without, or in part, is nobody's: its user sees the queue hang up. */
+/* An order comes with its queue. One without it, or a truncated one, is dropped: its user sees the queue hang up. */
 static void on_user(struct factory *f)
 {
     static const size_t room = sizeof(struct px_pool_order) + PX_POOL_TEXT_MAX;
@@ -270,7 +272,7 @@ static void try_again(struct factory *f, struct pool *p)
         give(f, p, spare[i]);
 }
 
-/* More are wanted, there is room again, or the user has left. */
+/* The user orders more, the queue has room again, or the user has left. */
 static void on_queue(struct factory *f, struct pool *p)
 {
     uint32_t more = 0;
@@ -333,7 +335,8 @@ static void round_of(struct factory *f)
     drop_pools(f, false);
 }
 
-/* Everything that was handed out ends before the makers do: a box that loses its maker dies by the kernel's hand, untold. */
+/* All boxes that were sent are ended before the threads: a box dies with the thread that made it (PR_SET_PDEATHSIG),
+ * without a report. */
 static void close_down(struct factory *f)
 {
     for (struct made *m = f->made; m; m = m->next)      /* all at once, then one after the other */

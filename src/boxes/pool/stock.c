@@ -6,7 +6,7 @@
 #include "start/start_internal.h"
 
 enum {
-    TRUSTED_MSEC = 1000,        /* a box may be this much older than its host; one that is ready may be older still */
+    TRUSTED_MSEC = 1000,        /* how long a template is used without a check; a box that is ready may be older */
     TRIES = 3,
 };
 
@@ -15,7 +15,8 @@ static bool is_fresh(const struct px_stock *stock)
     return stock->template && px_now_nsec() - stock->checked_nsec < (uint64_t)TRUSTED_MSEC * 1000000;
 }
 
-/* The plan as it would be now. 0: the host is as it was, and the template is good for another while; 1: it is a new one. */
+/* Computes the plan again. 0: it is unchanged, and the template is good for another while; 1: there is a new
+ * template. */
 static int refresh(struct px_stock *stock, bool may_go, struct px_err *e)
 {
     struct px_plan *plan = NULL;
@@ -49,8 +50,8 @@ static int make(const struct px_stock *stock, const int *image, struct px_templa
     return px_supervise_start(plan, stock->policy, &nothing, ret_home, e);
 }
 
-/* A box that cannot be made is only an error if the host is still what the plan was made for; else there is a new plan, and a new
- * try. A host that changes every time is an error, too. */
+/* A failed box is only an error if the host is still as the plan expects; else there is a new plan, and another try.
+ * A host that changes every time is an error too. */
 int px_stock_box(struct px_stock *stock, const int *image, struct px_template_builder *who, struct px_box **ret_home, struct px_err *e)
 {
     if (px_policy_root_is_stored(stock->policy))

@@ -35,8 +35,8 @@ static int make(struct px_buildbox *box, const char *doing, const struct setting
     return 0;
 }
 
-/* Bounds against a tool that runs wild, far above what packages need; limits that the host cannot keep do not stop a
- * build. */
+/* Limits against a tool out of control, far above what packages need. Limits that the host cannot enforce do not
+ * stop a build. */
 static const struct setting fetch_settings[] = {
     {"limits", "try"}, {"memory", "4g"},        {"disk", "unlimited"},
     {"timeout", "1h"}, {"output-limit", "16m"}, {NULL, NULL},
@@ -46,7 +46,7 @@ static const struct setting setup_settings[] = {
     {"timeout", "1h"}, {"output-limit", "16m"}, {"hostname", "px"}, {NULL, NULL},
 };
 
-/* How the host reaches the world; what of it there is. */
+/* The files by which the host resolves names, those that exist. */
 static const char *const host_files[] = {"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf",
                                          "/etc/apt"};
 static const char *const certificates[] = {"/etc/ssl", "/etc/ca-certificates", "/etc/pki"};
@@ -72,7 +72,7 @@ int px_buildbox_fetch(struct px_buildbox *box, const char *doing, struct px_err 
     return 0;
 }
 
-/* The user's own index, by px-net; PX_INDEX_NET=host is the user's word for the host's network. */
+/* The user's own index, through px-net; with PX_INDEX_NET=host the user chooses the host's network. */
 static int open_index(struct px_buildbox *box, const struct px_index *index, struct px_err *e)
 {
     if (index->whole)
@@ -131,7 +131,7 @@ int px_buildbox_show(struct px_buildbox *box, const char *source, const char *ta
         free(name);
         return px_fail(e, PX_E_LIMIT, text.err < 0 ? text.err : ENOMEM, "cannot show '%s' to a box", source);
     }
-    struct px_bind_list *binds = &box->policy->binds;   /* the grammar of --bind has no way to write a colon */
+    struct px_bind_list *binds = &box->policy->binds;   /* the syntax of --bind cannot express a colon */
     free(binds->items[binds->count - 1].source);
     binds->items[binds->count - 1].source = name;
     return 0;
@@ -159,7 +159,7 @@ int px_buildbox_path(int fd, const char *below, char *out, size_t size, struct p
     return 0;
 }
 
-/* ---- what it said ---- */
+/* ---- its output ---- */
 
 static const char *next_line(const char *line)
 {
@@ -184,7 +184,7 @@ static const char *telling_line(const char *text)
     return last;
 }
 
-/* What a script itself wrote stands before dpkg's line about it, and what dpkg makes of it is indented behind. */
+/* What a script itself wrote is before dpkg's line about it, and dpkg's own explanation is indented after it. */
 static void quote_lines(const char *text, struct px_buf *out)
 {
     const char *line = telling_line(text), *before = line;
@@ -215,7 +215,7 @@ int px_buildbox_fix(struct px_err *e, const char *otherwise)
     return px_fix(e, "%s", otherwise);
 }
 
-/* The host that its code asked for and may not reach, first: what it says of that is a reset connection. */
+/* The host that its code tried and may not reach comes first: its own message is only a reset connection. */
 static void quote_refusal(const struct px_buildbox *box, const struct px_result *r, struct px_buf *out)
 {
     if (!box->own || r->denials_count == 0 || !r->denials[0].target)

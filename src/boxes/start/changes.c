@@ -1,9 +1,9 @@
-/* start/changes.c - px exec --changes: what the command did to a directory, told in the result and merged if asked
- * for.
+/* start/changes.c - px exec --changes: reports what the command did to a directory, and merges it if asked.
  *
- * The box works on an overlay over the directory (plan/mounts.c); its upper part comes here when the box is gone, and is
- * compared and merged by changes/changes.c. Changes that are kept carry a note of which directory they belong to and since
- * when it may not have been changed by others. */
+ *
+ * The box works on an overlay over the directory (plan/mounts.c). When the box has ended, its upper directory comes
+ * here, and changes/changes.c compares and merges it. Changes that are kept have a note with the directory they
+ * belong to, and the time since when others may not have changed it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -26,11 +26,11 @@
 enum { DIFF_MAX = 64 << 20, NOTE_MAX = 8192 };
 
 struct changes {
-    struct px_after after; /* first: the box knows only this */
+    struct px_after after; /* first: the box only knows this */
     int lower;
     struct timespec since;
     bool apply;
-    char *kept; /* where they are kept; NULL: nowhere */
+    char *kept; /* where they are kept; NULL: they are not */
     char *note;
     uint64_t diff_max, merge_max;
     struct px_changes list;
@@ -52,7 +52,7 @@ static void done(struct px_after *after)
 
 /* ---- before ---- */
 
-/* "kept\nSECONDS NANOSECONDS\nDIRECTORY\n": what an earlier run has written. 1 if there is one. */
+/* "kept\nSECONDS NANOSECONDS\nDIRECTORY\n": the note of an earlier run. 1 if there is one. */
 static int read_note(struct changes *c, const char *dir, struct px_err *e)
 {
     px_auto_free char *text = calloc(1, NOTE_MAX);
@@ -85,7 +85,7 @@ static int make_note(struct changes *c, const char *dir, struct px_err *e)
     return c->note ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "changes");
 }
 
-/* PX_HOME and PX_HOME/changes; the directory itself is box/upper.c's. */
+/* PX_HOME and PX_HOME/changes; box/upper.c makes the directory itself. */
 static int make_home(const char *kept, struct px_err *e)
 {
     char path[PATH_MAX];
@@ -149,7 +149,7 @@ static void keep(struct px_box *box, struct changes *c)
             box->upper[i].keep = true;
 }
 
-/* What a limit has cut short is nobody's wish. */
+/* Never apply the changes of a command that a limit killed. */
 static bool ended_by_itself(const struct px_result *r)
 {
     return r->status == PX_STATUS_OK || r->status == PX_STATUS_NONZERO;

@@ -1,5 +1,5 @@
-/* The small launcher's half of px/px.h: boxes that need nothing but the core. It hands every other policy over to px-main before
- * it comes here, so that what is refused here is a mistake of px. */
+/* The small launcher's half of px/px.h: boxes that need only the core. The launcher executes px-main for every other
+ * policy before it comes here, so a refusal here is a bug of px. */
 #include "base/err.h"
 #include "parts/parts.h"
 #include "policy/policy.h"

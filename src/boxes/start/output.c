@@ -1,9 +1,9 @@
-/* The output of a command as a text for people and models: where bytes were left out, a line says so. */
+/* The output of a command as text for people and models: a line marks where bytes were left out. */
 #include "base/buf.h"
 #include "base/err.h"
 #include "box/supervise.h"
 
-/* At least one newline before the mark, so that it is a line of its own and no number is made of two. */
+/* At least one newline before the mark, so that it is a line of its own. */
 static void add_mark(struct px_buf *out, uint64_t left_out)
 {
     if (out->len && out->data[out->len - 1] != '\n')

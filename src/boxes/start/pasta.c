@@ -1,4 +1,4 @@
-/* The engine's side of px-pasta (helpers/pasta, net/wire.h): pasta's command line, and the words if it does not start. */
+/* Starts px-pasta (helpers/pasta, net/wire.h): pasta's command line, and the error if it does not start. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static void add(struct arguments *a, const char *option, const char *value)
         a->items[a->count++] = value;
 }
 
-/* pasta's -t: ADDRESS/HOST:BOX. It would go on without a port that is taken, so that is found out before. */
+/* pasta's -t: ADDRESS/HOST:BOX. pasta ignores a port that is in use, so px checks that before. */
 static int add_ports(struct arguments *a, const struct px_policy *policy, struct px_err *e)
 {
     for (size_t i = 0; i < policy->publish.count; i++) {
@@ -46,8 +46,8 @@ static int add_ports(struct arguments *a, const struct px_policy *policy, struct
     return 0;
 }
 
-/* Nothing of the host's loopback in the box nor of the box's on the host, but by the gateway's address if that is asked for. The box
- * has addresses of ours, not copies of the host's. */
+/* The host's loopback is not reachable from the box nor the box's from the host, except through the gateway's
+ * address if that was asked for. The box has addresses of px, not copies of the host's. */
 static int make_arguments(struct arguments *a, const char *path, const struct px_policy *policy, struct px_err *e)
 {
     static const char *const always[][2] = {
@@ -61,12 +61,13 @@ static int make_arguments(struct arguments *a, const char *path, const struct px
         add(a, always[i][0], always[i][1]);
     if (!policy->allow_host_loopback)
         add(a, "--no-map-gw", NULL);
-    if (policy->dns.count == 0)         /* the host's name server; with others pasta (2023) would forget whom it asks */
+    /* the host's name server; with others pasta (2023) would not translate the address of answers */
+    if (policy->dns.count == 0)
         add(a, "--dns-forward", PX_NET_RESOLVER);
     return add_ports(a, policy, e);
 }
 
-/* ---- a carrier ---- */
+/* ---- the network driver ---- */
 
 static int change(struct px_carrier *carrier, const char *field, const char *value, struct px_err *e)
 {
@@ -83,7 +84,7 @@ static void *mark(struct px_carrier *carrier)
     return NULL;
 }
 
-/* Nobody counts what pasta carries. */
+/* pasta's traffic is not counted. */
 static void *tell(struct px_carrier *carrier, const void *since, struct px_result *r)
 {
     (void)carrier;
@@ -127,7 +128,7 @@ int px_pasta_start(const struct px_policy *policy, struct px_carrier **ret_carri
         px_relay_free(n);
         return px_fail(e, PX_E_MEMORY, ENOMEM, "network");
     }
-    n->carrier.processes = 3;           /* px-pasta, pasta, and the one by which that enters the namespace */
+    n->carrier.processes = 3;           /* px-pasta, pasta, and the process by which that enters the namespace */
     n->carrier.change = change;
     n->carrier.mark = mark;
     n->carrier.tell = tell;

@@ -1,4 +1,4 @@
-/* Directories of the host that live as long as whoever has made them: the home and /tmp of a library's sandbox. */
+/* Directories of the host that exist as long as their maker: the home directory and /tmp of a library's sandbox. */
 #include <errno.h>
 #include <limits.h>
 #include <px/px.h>

@@ -1,4 +1,4 @@
-/* start/start.c - a box from a policy: what the policy names is found, then the box is started. */
+/* start/start.c - finds what a policy names, then starts the box. */
 #include <stdlib.h>
 
 #include <px/px.h>
@@ -19,13 +19,13 @@ static const struct px_parts all_parts = {.join = px_start_join, .pasta = px_pas
 
 /* ---- plan ---- */
 
-/* A profile of the user's becomes a program here, before anything starts. */
+/* Compiles a user's profile, before anything starts. */
 static int add_filter(const struct px_policy *policy, struct px_host *host, struct sock_filter **ret_code, struct px_err *e)
 {
     return px_policy_own_filter(policy) ? 0 : px_start_filter(policy, host, ret_code, e);
 }
 
-/* A policy whose root is a directory, and what keeps that in place; it borrows everything else. */
+/* A policy whose root is a directory, and the lease that keeps it; everything else is borrowed. */
 struct rooted {
     struct px_gate gate;
     struct px_policy policy;
@@ -51,7 +51,7 @@ static int find_root(const struct px_policy *policy, enum px_root_look look, str
     return 0;
 }
 
-/* The box has the lease from now on; without a box it ends here. */
+/* The box takes the lease; without a box it is released here. */
 static void done_root(struct rooted *r, struct px_box *box)
 {
     if (box && r->lease) {
@@ -112,7 +112,7 @@ static int start_rooted(const struct px_policy *policy, const char *const argv[]
                                     : px_runtime_start(policy, argv, &host, io, ret_box, e);
 }
 
-/* 1: it did not start, and files of its root are not what they were. */
+/* 1: the box did not start, and files of its root have changed. */
 static int start_looking(const struct px_policy *policy, enum px_root_look look, const char *const argv[],
                          const struct px_io *io, struct px_box **ret_box, struct px_err *e)
 {
@@ -138,7 +138,7 @@ PX_API int px_box_start(const struct px_policy *policy, const char *const argv[]
         px_fail(e, PX_E_USAGE, 0, "a detached command needs a box that stays");
         return px_fix(e, "Use px_keeper_new() and px_living_detach() of px/living.h, or px exec -d.");
     }
-    /* A runtime has its own way to the command, and policy->after is for one start. */
+    /* A runtime starts the command by itself, and policy->after is for one start. */
     bool beside = px_policy_native(policy) && !policy->after;
     int r = start_looking(policy, beside ? PX_ROOT_BESIDE : PX_ROOT_NOW, argv, io, ret_box, e);
     if (r != 1)

@@ -1,4 +1,4 @@
-/* start/start_internal.h - a box that stays, for the engine's own use cases. */
+/* start/start_internal.h - containers, for px's own use cases. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,11 +7,11 @@
 
 struct px_plan;
 
-/* Gives a plan who carries its traffic, or whose network it joins. */
+/* Gives a plan its network driver, or the box whose network it joins. */
 int px_start_connect(struct px_plan *plan, const struct px_policy *policy, struct px_err *e);
-/* px_box_stay; if bound, the box also dies with the calling thread, by the kernel's hand. */
+/* px_box_stay; if bound, the box also dies with the calling thread (PR_SET_PDEATHSIG). */
 int px_start_stay(const struct px_policy *policy, bool bound, struct px_box **ret_home, struct px_err *e);
 /* The same with an image of px-init that the caller shares among its boxes, or NULL. */
 int px_start_stay_with(const struct px_policy *policy, bool bound, const int *image, struct px_box **ret_home, struct px_err *e);
-/* What it would be made of; its root is a directory. */
+/* The plan of such a container; its root is a directory. */
 int px_start_stay_plan(const struct px_policy *policy, bool bound, struct px_plan **ret_plan, struct px_err *e);

@@ -1,4 +1,4 @@
-/* base/bare.h - for a program without a C library: what the compiler may call by itself, and the way out.
+/* base/bare.h - for a program without a C library: the functions that the compiler may call by itself, and exit.
  *
  * Mustn't: be included by more than one file of a program. */
 #pragma once

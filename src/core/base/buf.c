@@ -13,25 +13,25 @@
 
 enum { CAP_FIRST = 64, PIECE = 1 << 16 };
 
-static int fail(struct px_buf *b, int err)
+static int set_error(struct px_buf *b, int err)
 {
     if (b->err == 0)
         b->err = err;
     return b->err;
 }
 
-/* Room for `more` bytes and the NUL. A buffer over a fixed array (cap > max from the start) never comes to realloc:
+/* Room for `more` bytes and the NUL. A buffer over a fixed array (cap > max from the start) never reaches realloc:
  * base/err.c relies on it. */
-static int reserve(struct px_buf *b, size_t more)
+static int reserve_room(struct px_buf *b, size_t more)
 {
     if (b->err < 0)
         return b->err;
     if (b->len > b->max || more > b->max - b->len)
-        return fail(b, -E2BIG);
+        return set_error(b, -E2BIG);
 
     size_t need = b->len + more;
     if (need == SIZE_MAX)
-        return fail(b, -E2BIG);
+        return set_error(b, -E2BIG);
     if (need < b->cap)
         return 0;
 
@@ -44,14 +44,14 @@ static int reserve(struct px_buf *b, size_t more)
         cap = need + 1;
     char *data = realloc(b->data, cap);
     if (!data)
-        return fail(b, -ENOMEM);
+        return set_error(b, -ENOMEM);
     b->data = data;
     b->cap = cap;
     return 0;
 }
 
-/* Declared in base/fd.h with its fellow cleanups. It lives here because fd.c also serves the child, whose objects must not
- * need free(). */
+/* Declared in base/fd.h with the other cleanups. It is here because the child uses fd.c too, and must not link
+ * free(). */
 void px_free_done(void *pointer_to_pointer)
 {
     void *p;
@@ -70,7 +70,7 @@ void px_buf_done(struct px_buf *b)
 
 int px_buf_add(struct px_buf *b, const void *data, size_t len)
 {
-    int r = reserve(b, len);
+    int r = reserve_room(b, len);
 
     if (r < 0)
         return r;
@@ -99,8 +99,8 @@ int px_buf_printf(struct px_buf *b, const char *fmt, ...)
     int n = vsnprintf(NULL, 0, fmt, args);
     va_end(args);
     if (n < 0)
-        return fail(b, -EINVAL);
-    int r = reserve(b, (size_t)n);
+        return set_error(b, -EINVAL);
+    int r = reserve_room(b, (size_t)n);
     if (r < 0)
         return r;
     va_start(args, fmt);
@@ -129,7 +129,7 @@ static void add_hex(struct px_buf *b, unsigned char byte)
     px_buf_add(b, out, sizeof out);
 }
 
-/* One character at a time: a buffer that is full then ends at a character, never inside one. */
+/* One character at a time, so that a full buffer ends after a character, never inside one. */
 int px_buf_quote(struct px_buf *b, const char *text, size_t len)
 {
     for (size_t i = 0; i < len && b->err == 0;) {
@@ -156,7 +156,7 @@ const char *px_buf_text(const struct px_buf *b)
 char *px_buf_take(struct px_buf *b)
 {
     if (!b->data)
-        (void)px_buf_add(b, NULL, 0);           /* an empty text is a text too */
+        (void)px_buf_add(b, NULL, 0);           /* an empty text is valid */
     char *data = b->data;
     b->data = NULL;
     b->len = b->cap = 0;
@@ -181,7 +181,7 @@ void px_headtail_done(struct px_headtail *h)
     px_headtail_init(h, h->head.max, h->tail_max);
 }
 
-/* How many bytes of the ring are real. Whatever did not go into the head went through the ring. */
+/* How many bytes of the ring are valid. What did not go into the head went through the ring. */
 static size_t ring_len(const struct px_headtail *h)
 {
     uint64_t passed = h->total - h->head.len;
@@ -193,7 +193,7 @@ static size_t ring_len(const struct px_headtail *h)
 
 static void ring_add(struct px_headtail *h, const char *data, size_t len)
 {
-    if (len > h->tail_max) {    /* only the end survives; it fills the ring wherever it starts */
+    if (len > h->tail_max) {    /* only the end is kept; it fills the ring wherever it starts */
         data += len - h->tail_max;
         len = h->tail_max;
     }
@@ -213,7 +213,7 @@ int px_headtail_add(struct px_headtail *h, const void *data, size_t len)
 
     if (len == 0)
         return h->head.err;
-    h->total += len;            /* counted even when memory is short: the caller reports how much there was */
+    h->total += len;            /* counted even without memory: the caller reports the total */
     if (first > 0 && px_buf_add(&h->head, from, first) < 0)
         return h->head.err;
     if (h->head.err < 0 || len == first || h->tail_max == 0)

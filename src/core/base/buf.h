@@ -29,11 +29,12 @@ int px_buf_printf(struct px_buf *b, const char *fmt, ...) __attribute__((format(
 /* Adds text with a backslash before every byte that stands in `special`. */
 int px_buf_escape(struct px_buf *b, const char *text, const char *special);
 /* Text for a person: control characters, marks that reorder text, and invalid UTF-8 become \xNN, so that no terminal
- * obeys them and a line stays one line. The one function that does it; px_words (px/px.h) is a printf that calls it. */
+ * interprets them and a line stays one line. Only this function does it; px_words (px/px.h) is a printf that calls
+ * it. */
 int px_buf_quote(struct px_buf *b, const char *text, size_t len);
 /* "" if empty, never NULL. */
 const char *px_buf_text(const struct px_buf *b);
-/* Hands the memory over (free with free()); the buffer is empty afterwards. NULL after an error. */
+/* Gives the memory to the caller (free with free()); the buffer is empty afterwards. NULL after an error. */
 char *px_buf_take(struct px_buf *b);
 
 /* The first `head` and the last `tail` bytes of a stream of any length, in fixed memory: allocated as it fills. */

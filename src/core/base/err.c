@@ -1,4 +1,4 @@
-/* base/err.c - the error table, the kernel's words, and a formatter that cannot be made to write control bytes. */
+/* base/err.c - the error table, texts for errno, and a formatter that never writes control bytes from its arguments. */
 #include "base/err.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ const struct px_error_text *px_err_find(int code)
     return NULL;
 }
 
-/* vague: the kernel uses this number for so many causes that the table's guess is worth telling as well. */
+/* vague: the kernel uses this number for so many causes that the table's guess is added. */
 static const struct {
     int sys;
     bool vague;
@@ -103,7 +103,7 @@ static const struct {
     // clang-format on
 };
 
-/* -INT_MIN does not exist; it is no errno either. */
+/* -INT_MIN does not exist, and is not an errno either. */
 static int errno_positive(int sys)
 {
     return sys < 0 && sys >= -4095 ? -sys : sys;
@@ -159,7 +159,8 @@ static const char *skip_length(const char *at, char *ret_length)
     return at;
 }
 
-/* va_list travels by pointer to this struct: an array type such as x86-64's va_list would lose its identity as a parameter. */
+/* A va_list is passed by a pointer to this struct: as a parameter an array type such as x86-64's va_list becomes a
+ * pointer. */
 struct args {
     va_list list;
 };
@@ -259,7 +260,7 @@ static void add_text(struct px_buf *b, const struct spec *s, const char *text, s
     memset(b->data + from, ' ', fill);
 }
 
-/* Returns false if the conversion is not known. */
+/* False if the conversion is not known. */
 static bool add_conversion(struct px_buf *b, const struct spec *s, struct args *args)
 {
     const char *text;
@@ -292,7 +293,7 @@ static bool add_conversion(struct px_buf *b, const struct spec *s, struct args *
     }
 }
 
-/* Words of ours: as they are, but one character at a time so that a cut falls between characters. */
+/* px's own text: copied unchanged, but one character at a time, so that a cut falls between characters. */
 static void add_words(struct px_buf *b, const char *words, size_t len)
 {
     for (size_t i = 0; i < len && b->err == 0;) {
@@ -334,8 +335,8 @@ PX_API char *px_words(const char *fmt, va_list list)
     return px_buf_take(&b);
 }
 
-/* A px_buf over the field itself: it never allocates because cap is larger than max from the start. Three bytes are kept
- * back for the mark of a cut. */
+/* A px_buf over the field itself. It never allocates, because cap is larger than max from the start. Three bytes are
+ * reserved for the mark of a cut. */
 static struct px_buf field_begin(char *out, size_t size)
 {
     out[0] = 0;
@@ -356,7 +357,7 @@ static void fill(char *out, size_t size, const char *fmt, struct args *args)
     field_end(&b);
 }
 
-/* The rows of these codes only point at the errno, so they add nothing to it. */
+/* The rows of these codes only refer to the errno, so they add nothing to it. */
 static bool table_knows_more(int code)
 {
     return code != PX_E_IO && code != PX_E_MOUNT;
@@ -383,7 +384,7 @@ static void fill_text(char *out, size_t size, const char *text)
     field_end(&b);
 }
 
-/* Where the errno says what there is to do, better than a row for all of them. */
+/* The fix for an errno that is more specific than the row of the code. */
 static const char *fix_of(int code, int sys, const struct px_error_text *t)
 {
     static const struct {

@@ -21,19 +21,19 @@ extern const struct px_error_text px_error_texts[];
 /* NULL if there is no such code. */
 const struct px_error_text *px_err_find(int code);
 
-/* Fills e (which may be NULL) from the table and returns -1. sys is 0 or a negative or positive errno; if it is not 0,
- * `why` says the kernel's words instead of the table's. */
+/* Fills e (which may be NULL) from the table and returns -1. sys is 0 or a negative or positive errno; if it is not
+ * 0, `why` is the errno's text instead of the table's. */
 int px_fail(struct px_err *e, enum px_code code, int sys, const char *fmt, ...)
     __attribute__((format(printf, 4, 5), cold));
 
-/* Sharpen the words of an error just made; both return -1 so that a caller can return them. */
+/* Replace the why or the fix of an error just made; both return -1 so that a caller can return them. */
 int px_why(struct px_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
-/* More than one line: text that is quoted already, with newlines between its lines. */
+/* Several lines: text that is quoted already, with newlines between its lines. */
 int px_why_lines(struct px_err *e, const char *text);
 int px_fix(struct px_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
 
 /* Adds a member to the details of an error just made: ("reason", "missing_lock"). One that does not fit is left out. Returns -1. */
 int px_detail(struct px_err *e, const char *key, const char *value) __attribute__((cold));
 
-/* "ENOENT: No such file or directory"-like words without strerror's locale or locks: a static string. */
+/* "ENOENT: No such file or directory" as a static string, without strerror's locale or locks. */
 const char *px_errno_text(int sys);

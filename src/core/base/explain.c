@@ -1,4 +1,4 @@
-/* What an error code means, and which px this is. */
+/* The explanation of an error code, and the version of px. */
 #include <px/px.h>
 
 #include "base/err.h"

@@ -1,4 +1,4 @@
-/* base/fd.c - owned descriptors, whole reads and writes; raw calls, so errno stays the caller's. */
+/* base/fd.c - owned descriptors, whole reads and writes; raw system calls, so errno is not changed. */
 #include "base/fd.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ void px_fd_done(int *fd)
 int px_fd_close(int fd)
 {
     if (fd >= 0)
-        (void)px_sys(SYS_close, fd);            /* Linux has closed it even when it says EINTR */
+        (void)px_sys(SYS_close, fd);            /* Linux has closed it even after EINTR */
     return -EBADF;
 }
 
@@ -72,14 +72,15 @@ int px_write_full(int fd, const void *data, size_t size)
         if (r < 0)
             return (int)r;
         if (r == 0)
-            return -EIO;        /* a file that takes nothing would keep us here for ever */
+            return -EIO;        /* a file that takes no bytes would loop for ever */
         done += (size_t)r;
     }
     return 0;
 }
 
-/* In a directory somebody else may have put a link or a pipe at the place of the file. A path is the caller's word. */
-static int careful(int dirfd)
+/* In a directory another user may have put a link or a pipe under the file's name. A path alone is the caller's own
+ * choice. */
+static int open_flags(int dirfd)
 {
     return O_CLOEXEC | O_NOCTTY | (dirfd == AT_FDCWD ? 0 : O_NOFOLLOW | O_NONBLOCK);
 }
@@ -90,10 +91,10 @@ ssize_t px_read_file(int dirfd, const char *path, char *out, size_t size)
         return -EINVAL;
     out[0] = 0;
 
-    px_auto_fd int fd = (int)px_sys(SYS_openat, dirfd, path, O_RDONLY | careful(dirfd));
+    px_auto_fd int fd = (int)px_sys(SYS_openat, dirfd, path, O_RDONLY | open_flags(dirfd));
     if (fd < 0)
         return fd;
-    /* The byte kept for the NUL is asked for as well: if it comes, the file is too long. */
+    /* The byte for the NUL is read as well: if it is filled, the file is too long. */
     ssize_t n = px_read_full(fd, out, size);
     if (n >= 0 && (size_t)n == size)
         n = -EFBIG;
@@ -104,14 +105,14 @@ ssize_t px_read_file(int dirfd, const char *path, char *out, size_t size)
 int px_write_file(int dirfd, const char *path, const char *text)
 {
     size_t len = strlen(text);
-    px_auto_fd int fd = (int)px_sys(SYS_openat, dirfd, path, O_WRONLY | careful(dirfd));
+    px_auto_fd int fd = (int)px_sys(SYS_openat, dirfd, path, O_WRONLY | open_flags(dirfd));
 
     if (fd < 0)
         return fd;
     ssize_t r = write_some(fd, text, len);
     if (r < 0)
         return (int)r;
-    return (size_t)r == len ? 0 : -EIO;         /* the kernel takes such a file's text whole or not at all */
+    return (size_t)r == len ? 0 : -EIO;         /* the kernel takes the text of such a file as a whole */
 }
 
 int px_pipe(int ret_ends[2])
@@ -149,7 +150,7 @@ int px_fd_memory(const char *name, const void *data, size_t size, unsigned flags
     const unsigned kind = MEMORY_CLOEXEC | (flags & PX_MEMORY_SEALED ? MEMORY_SEALABLE : 0u);
     const unsigned exec = flags & PX_MEMORY_PROGRAM ? MEMORY_EXEC : 0u;
     px_auto_fd int fd = (int)px_sys(SYS_memfd_create, name, kind | exec);
-    if (fd == -EINVAL && exec)  /* before Linux 6.3 every one of them can be executed */
+    if (fd == -EINVAL && exec)  /* before Linux 6.3 every memfd can be executed */
         fd = (int)px_sys(SYS_memfd_create, name, kind);
     int r = fd < 0 ? fd : px_write_full(fd, data, size);
     if (r >= 0)

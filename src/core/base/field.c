@@ -1,4 +1,4 @@
-/* base/field.c - the types of fields, and what one table of them can do. */
+/* base/field.c - the types of fields, and the functions of a field table. */
 #include "base/field.h"
 
 #include <errno.h>
@@ -97,7 +97,7 @@ static int milli_parse(void *at, const struct px_field *field, const char *text,
     return number_parse(&millis, at, field, text, e);
 }
 
-/* What is printed is what the field's own grammar reads: bytes, seconds, plain numbers. */
+/* Prints what the field's own grammar reads: bytes, seconds, plain numbers. */
 static void number_print(const void *at, const struct px_field *field, struct px_json *json, int decimals)
 {
     uint64_t value;
@@ -212,7 +212,7 @@ int px_field_set(const struct px_field *field, void *request, const char *text, 
     return field->type->parse(place(field, request), field, text, e);
 }
 
-/* A field that this build lacks has no place in the request. */
+/* A field that this build lacks has no member in the request. */
 static bool has_place(const struct px_field *field)
 {
     return !(field->flags & PX_FIELD_ABSENT) && field->type;

@@ -1,7 +1,7 @@
-/* base/field.h - a request struct described once: name, type, place, words.
+/* base/field.h - a request struct described once: name, type, offset, texts.
  *
  * Why:     flags, JSON, help, man pages and completion all come from one table, so they cannot disagree.
- * Owns:    text values (allocated copies). Everything else lies flat in the request struct.
+ * Owns:    text values (allocated copies). Everything else is a plain member of the request struct.
  * Mustn't: know any particular request. A layer above may add types of its own. */
 #pragma once
 
@@ -25,9 +25,9 @@ enum px_field_flags {
     PX_FIELD_FLAG = 1 << 0,     /* an option without a value; parse is called with "true" */
     PX_FIELD_REPEAT = 1 << 1,   /* may be given several times; each adds */
     PX_FIELD_HIDDEN = 1 << 2,   /* not in --help */
-    PX_FIELD_ABSENT = 1 << 3,   /* part of the design, not of this build: refused with PX_E_NOT_BUILT */
+    PX_FIELD_ABSENT = 1 << 3,   /* designed, but not part of this build: refused with PX_E_NOT_BUILT */
     PX_FIELD_OPTIONAL = 1 << 4, /* the value may be left out: --overlay or --overlay=DIR */
-    PX_FIELD_INTERNAL = 1 << 5, /* set by our own engine alone: no front end offers it */
+    PX_FIELD_INTERNAL = 1 << 5, /* set only by px itself: no front end offers it */
 };
 
 struct px_field {

@@ -27,7 +27,7 @@ static void add_line(struct px_json *j)
         px_buf_puts(j->out, "  ");
 }
 
-/* What a terminal obeys is escaped too, so that printing a document is safe. */
+/* Characters that a terminal interprets are escaped too, so that printing a document is safe. */
 static bool needs_escape(const unsigned char *u, size_t len)
 {
     return (len == 1 && (u[0] == '"' || u[0] == '\\')) || px_utf8_is_control((const char *)u, len);
@@ -51,7 +51,7 @@ static void add_escape(struct px_buf *out, const unsigned char *u, size_t len)
 
 static void add_string(struct px_buf *out, const char *text, size_t len)
 {
-    size_t plain = 0;           /* where the run of bytes that need nothing begins */
+    size_t plain = 0;           /* where the run of bytes without escapes begins */
 
     px_buf_putc(out, '"');
     for (size_t i = 0; i < len;) {
@@ -74,7 +74,7 @@ static void add_string(struct px_buf *out, const char *text, size_t len)
     px_buf_putc(out, '"');
 }
 
-/* What stands before a value: comma, line, name. False if a value must not stand here. */
+/* Writes what comes before a value: comma, newline, name. False if no value is allowed here. */
 static bool begin_value(struct px_json *j, const char *name)
 {
     if (j->depth == 0)
@@ -137,7 +137,7 @@ void px_json_end(struct px_json *j)
     end_value(j);
 }
 
-/* A value that is its own text: number, true, false, null. */
+/* A value without quotes: number, true, false, null. */
 static void add_word(struct px_json *j, const char *name, const char *word)
 {
     if (!begin_value(j, name))

@@ -9,7 +9,7 @@
 #include "base/sys.h"
 #include "base/text.h"
 
-/* fchmod knows no O_PATH, and fchmodat2 is Linux 6.6: the link in /proc leads to the object itself. */
+/* fchmod does not take O_PATH, and fchmodat2 needs Linux 6.6. The link in /proc leads to the object itself. */
 int px_node_chmod(int fd, mode_t mode)
 {
     char link[32];
@@ -46,6 +46,6 @@ int px_node_open_dir(int dirfd, const char *name, mode_t *ret_was)
         return -errno;
     *ret_was = st.st_mode & 07777;
     if ((st.st_mode & 0700) != 0700)
-        (void)px_node_chmod(held, *ret_was | 0700);     /* whether it was enough the next call says */
+        (void)px_node_chmod(held, *ret_was | 0700);     /* the next call shows whether it was enough */
     return (int)px_sys(SYS_openat, held, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }

@@ -1,4 +1,4 @@
-/* base/path.c - openat2 and the shape of path texts. */
+/* base/path.c - openat2 and the syntax of paths. */
 #include "base/path.h"
 
 #include <errno.h>
@@ -64,7 +64,7 @@ static bool part_is(const char *part, size_t len, const char *name)
     return strlen(name) == len && memcmp(part, name, len) == 0;
 }
 
-/* Two passes over the same parts: the first decides, so that out is written only on success. */
+/* Two passes over the same parts: the first one checks, so that out is written only on success. */
 static int clean_length(const char *text, size_t *ret_len)
 {
     size_t total = 0, len;
@@ -96,7 +96,7 @@ int px_path_clean(const char *text, char *out, size_t size)
         if (part_is(at, len, "."))
             continue;
         *end++ = '/';
-        memmove(end, at, len);  /* out may be text itself: the result never overtakes what is still to be read */
+        memmove(end, at, len);  /* out may be text itself: the result is never longer than what was read */
         end += len;
     }
     if (end == out)

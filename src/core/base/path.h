@@ -1,13 +1,14 @@
-/* base/path.h - opening paths that somebody else may control, and looking at path texts.
+/* base/path.h - opens paths that another user may control, and checks the syntax of paths.
  *
- * Mustn't: be called with a path joined from strings where a directory descriptor is at hand. */
+ * Mustn't: be called with a path joined from strings where a directory descriptor is available. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Opens below dirfd: no way out by "..", absolute paths, links that lead out or magic links. O_CLOEXEC is added. >= 0 or -errno. */
+/* Opens below dirfd: refuses "..", absolute paths and links that lead out, and magic links. O_CLOEXEC is added. >= 0
+ * or -errno. */
 int px_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
 /* The same, but dirfd is the root for absolute paths and links ("/etc" is dirfd/etc), and no link at all is followed. */
 int px_open_in_root(int dirfd, const char *path, int flags, mode_t mode);

@@ -54,7 +54,7 @@ static int read_digits(const char **at, uint64_t *ret_value)
     return overflow ? -ERANGE : 0;
 }
 
-/* -ERANGE leaves *at behind the number too: the caller still has to see whether the rest makes sense. */
+/* After -ERANGE too *at points behind the number: the caller still checks the rest. */
 static int read_decimal(const char **at, int decimals_max, struct decimal *ret)
 {
     struct decimal d = {.scale = 1};
@@ -130,7 +130,7 @@ int px_parse_bytes(const char *text, uint64_t *ret_bytes)
         if (!equal_nocase(text, size_units[i].name))
             continue;
         if (unit == 1 && d.scale != 1)
-            return -EINVAL;     /* there is no part of a byte */
+            return -EINVAL;     /* a byte cannot be divided */
         return r < 0 ? r : scale_decimal(&d, unit, ret_bytes, &exact);
     }
     return -EINVAL;
@@ -176,12 +176,12 @@ int px_parse_msec(const char *text, uint64_t *ret_msec)
             return r;
         overflow |= r < 0;
 
-        bool bare = *at == 0 && from == 0;      /* only a number alone may leave its unit out: 10 is 10s */
+        bool bare = *at == 0 && from == 0;      /* only a single number may omit its unit: 10 is 10s */
         int unit = bare ? 3 : read_time_unit(&at, from);
         if (unit < 0)
             return unit;
         if (d.scale != 1 && *at)
-            return -EINVAL;     /* a fraction in front of smaller parts: 1.5m30s */
+            return -EINVAL;     /* a fraction before smaller parts: 1.5m30s */
         overflow |= scale_decimal(&d, time_units[unit].msec, &msec, &exact) < 0;
         if (!exact)
             return -EINVAL;     /* rounding could turn a short limit into none */
@@ -216,11 +216,11 @@ int px_fmt(char *out, size_t size, const char *fmt, ...)
     if (n >= 0 && (size_t)n < size)
         return n;
     if (size > 0)
-        out[0] = 0;             /* half a path must not be mistaken for a path */
+        out[0] = 0;             /* part of a path must not be mistaken for a path */
     return -ENAMETOOLONG;
 }
 
-/* The second byte decides about overlong forms (E0, F0), surrogates (ED) and the end of Unicode (F4). */
+/* The second byte excludes overlong forms (E0, F0), surrogates (ED) and what is beyond Unicode (F4). */
 static bool second_byte_fits(unsigned char first, unsigned char second)
 {
     switch (first) {
@@ -280,7 +280,7 @@ bool px_equal(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* ---- words that are nearly right ---- */
+/* ---- similar words ---- */
 
 enum { NEAR_SHORT = 32, NEAR_MOST = 2 };
 
@@ -289,7 +289,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* How many bytes have to be changed, added, left out or swapped with the next to make b of a; both short. */
+/* How many bytes must be changed, added, removed or swapped with the next to turn a into b; both are short. */
 static size_t distance(const char *a, const char *b)
 {
     size_t rows[3][NEAR_SHORT + 1], m = strlen(a), n = strlen(b);

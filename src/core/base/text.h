@@ -1,6 +1,6 @@
 /* base/text.h - numbers, sizes, times and UTF-8, strictly.
  *
- * Mustn't: accept what it does not wholly understand: no sign, no leading or trailing blank, no overflow. */
+ * Mustn't: accept anything outside of its grammar: no sign, no leading or trailing blank, no overflow. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 
 #define PX_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* All return 0, -EINVAL (not the grammar) or -ERANGE (too large). */
+/* All return 0, -EINVAL (syntax) or -ERANGE (too large). */
 int px_parse_u64(const char *text, uint64_t max, uint64_t *ret_value);
 /* 512, 512k 512m 512g 512t (also upper case, also KiB/MiB/..: binary), 512KB/MB/GB/TB: decimal; fractions allowed: 1.5g. */
 int px_parse_bytes(const char *text, uint64_t *ret_bytes);
@@ -23,8 +23,8 @@ int px_fmt(char *out, size_t size, const char *fmt, ...) __attribute__((format(p
 
 /* Length of the valid UTF-8 sequence at text (1..4), or 0 if there is none. Surrogates and overlong forms are invalid. */
 size_t px_utf8_length(const char *text, size_t len);
-/* Whether a valid sequence of that length is a character that a terminal obeys: C0, DEL, C1 (U+009B starts an escape
- * sequence), line separators, and the marks that reorder text so that a person reads something else. */
+/* Whether a valid sequence of that length is a character that a terminal interprets: C0, DEL, C1 (U+009B starts an
+ * escape sequence), line separators, and the marks that reorder text, so that a person reads something else. */
 bool px_utf8_is_control(const char *text, size_t len);
 
 bool px_starts_with(const char *text, const char *prefix);

@@ -1,4 +1,5 @@
-/* base/time.h - the clock for limits: CLOCK_BOOTTIME, which no clock jump moves and which counts suspended time. */
+/* base/time.h - the clock for limits: CLOCK_BOOTTIME, which is not set with the system time, and counts suspended
+ * time. */
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* The public functions of px/px.h for a box that runs. */
+/* The public functions of px/px.h for a running box. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Making a box of a plan, or a command in a box that stays, and freeing all that it holds. */
+/* Starts a box from a plan, starts a command in a container, and frees what either of them holds. */
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ char **px_supervise_copy_argv(char *const argv[])
     return copy;
 }
 
-/* A hundred boxes at once are a hundred supervisors: a plan that was carried out is memory for nothing. */
+/* Frees the plan, which a running box seldom needs: a process may supervise hundreds of boxes at once. */
 static int let_go_of_plan(struct px_box *box)
 {
     box->argv = px_supervise_copy_argv(box->partner ? box->partner->argv : box->plan->argv);
@@ -62,12 +62,13 @@ static int let_go_of_plan(struct px_box *box)
 static const size_t descriptors[] = {AT(pidfd), AT(payload), AT(control), AT(timer), AT(oom_event), AT(ready_event), AT(terminal),
                                      AT(listener), AT(scratch_lock), AT(notes), AT(record), AT(verdict), AT(changes), AT(epoll)};
 
-static int *descriptor(struct px_box *box, size_t i)
+static int *descriptor_at(struct px_box *box, size_t i)
 {
     return (int *)(void *)((char *)box + descriptors[i]);
 }
 
-/* A home moves no bytes itself, and there may be thousands of them. */
+/* streams false: a container, which moves no bytes itself. It is allocated without the chunks, as there may be
+ * thousands. */
 static struct px_box *empty_box(bool streams)
 {
     struct px_box *box = calloc(1, streams ? sizeof *box : offsetof(struct px_box, chunks));
@@ -78,7 +79,7 @@ static struct px_box *empty_box(bool streams)
     for (int i = 0; i < PX_UPPERS; i++)
         box->upper[i] = (struct px_upper)PX_UPPER_NONE;
     for (size_t i = 0; i < PX_COUNT_OF(descriptors); i++)
-        *descriptor(box, i) = -EBADF;
+        *descriptor_at(box, i) = -EBADF;
     for (int i = 0; i < PX_FLOW_COUNT; i++) {
         box->flow[i].from = box->flow[i].to = -EBADF;
         box->flow[i].chunk = streams ? box->chunks[i] : NULL;
@@ -189,7 +190,7 @@ void px_supervise_free(struct px_box *box)
         px_flow_close(box, i);
         px_headtail_done(&box->flow[i].kept);
     }
-    if (box->carrier)           /* before the cgroup, in which it is */
+    if (box->carrier)           /* before the cgroup: the driver's process is in it */
         box->carrier->done(box->carrier);
     if (box->has_cgroup)
         (void)px_cgroup_done(&box->cgroup);
@@ -197,10 +198,10 @@ void px_supervise_free(struct px_box *box)
         box->after->done(box->after);
     for (int i = 0; i < PX_UPPERS; i++)
         px_upper_done(&box->upper[i]);
-    (void)px_lend_back(box);    /* while the ids are still the box's own */
+    (void)px_lend_back(box);    /* while the id range is still reserved for the box */
     px_idmap_done(&box->ids);
     for (size_t i = 0; i < PX_COUNT_OF(descriptors); i++)
-        *descriptor(box, i) = px_fd_close(*descriptor(box, i));
+        *descriptor_at(box, i) = px_fd_close(*descriptor_at(box, i));
     if (box->root_free)
         box->root_free(box->root);
     px_buf_done(&box->out_text);

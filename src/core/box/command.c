@@ -1,4 +1,4 @@
-/* A command in a box that stays: the request to px-init, and its first answer. */
+/* A command in a container: the request to px-init, and its first answer. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -38,7 +38,7 @@ static uint32_t add_words(struct px_buf *text, char *const words[])
     return n;
 }
 
-/* The candidates of the EXEC step stand in the plan's arena one after the other. */
+/* Copies the candidates of the EXEC step, which lie one after the other in the plan's arena. */
 static void add_places(struct request *r, const struct px_plan *plan, const struct px_step *s)
 {
     const char *place = px_plan_text(plan, s->src);
@@ -50,15 +50,15 @@ static void add_places(struct request *r, const struct px_plan *plan, const stru
     r->head.places = (uint32_t)s->num;
 }
 
-/* Where a cgroup holds the home's memory, the bound on each process that stands in for one steps back, as in any box. */
+/* Whether a cgroup limits the memory of the container: then RLIMIT_AS, its substitute, is not set. */
 static bool held_by_cgroup(const struct px_box *home, const struct px_step *s)
 {
     return s->attr == RLIMIT_AS && px_report_has(&home->result, "memory=cgroup");
 }
 
-/* Where one holds the home's processes, the bound by user steps back as far as in any box: the one that counts is met first. Not
- * one that is lower than the home's. */
-static uint64_t room(const struct px_box *home, const struct px_step *s)
+/* How far RLIMIT_NPROC is raised where a cgroup limits the processes of the container, so that the cgroup's limit is
+ * hit first. A command's own lower limit is not raised. */
+static uint64_t raise_of(const struct px_box *home, const struct px_step *s)
 {
     enum { ROOM = 64 };
     bool held = s->attr == RLIMIT_NPROC && s->num >= home->pids && px_report_has(&home->result, "pids=cgroup");
@@ -68,13 +68,13 @@ static uint64_t room(const struct px_box *home, const struct px_step *s)
 static void add_limit(struct request *r, const struct px_box *home, const struct px_step *s)
 {
     uint64_t max = s->attr == RLIMIT_NOFILE && home->keep_ids ? px_supervise_files_max() : UINT64_MAX;
-    uint64_t soft = s->num + room(home, s), hard = s->num2 + room(home, s);
+    uint64_t soft = s->num + raise_of(home, s), hard = s->num2 + raise_of(home, s);
     if (r->head.rlimits < PX_INIT_RLIMITS_MAX)
         r->head.rlimit[r->head.rlimits++] = (struct px_init_rlimit){
             .resource = s->attr, .soft = soft < max ? soft : max, .hard = hard < max ? hard : max};
 }
 
-static int fill(struct request *r, const struct px_box *box, const struct px_policy *policy, const struct px_plan *plan)
+static int fill_request(struct request *r, const struct px_box *box, const struct px_policy *policy, const struct px_plan *plan)
 {
     const char *directory = px_plan_workdir(plan, policy);
     px_buf_add(&r->text, directory, strlen(directory) + 1);
@@ -111,7 +111,7 @@ static int send_request(int control, const struct request *r, uint64_t end)
     bool file = r->head.flags & PX_INIT_FILE;
     const struct iovec parts[2] = {{.iov_base = (void *)&r->head, .iov_len = sizeof r->head},
                                    {.iov_base = r->text.data, .iov_len = file ? 0 : r->text.len}};
-    /* The socket is shared with every other user of the box, so it stays as it is; a full one is waited for, with a bound. */
+    /* Other processes use the same socket, so its flags are not changed: a full one is polled until `end`. */
     struct pollfd room_again = {.fd = control, .events = POLLOUT};
     int n = px_pass_send_parts(control, parts, 2, r->fds, r->fd_count, MSG_DONTWAIT);
     while (n == -EAGAIN && px_now_nsec() < end) {
@@ -123,14 +123,14 @@ static int send_request(int control, const struct request *r, uint64_t end)
 
 /* ---- the answer ---- */
 
-/* A command's own clock runs from its start, so the answer that it has started may take no longer. */
+/* The command's timeout begins at start_nsec and also bounds the wait for this answer. */
 static uint64_t answer_deadline(const struct px_box *box)
 {
     uint64_t msec = box->timeout_msec && box->timeout_msec < ANSWER_MSEC_MAX ? box->timeout_msec : ANSWER_MSEC_MAX;
     return box->start_nsec + msec * NSEC;
 }
 
-/* 0: there is an answer, or the end of the box in its place. -ETIMEDOUT; -EHOSTDOWN: pid 1 was stopped, and cannot answer. */
+/* 0: there is an answer, or the box has ended. -ETIMEDOUT. -EHOSTDOWN: pid 1 is stopped and cannot answer. */
 static int wait_for(const struct px_box *box)
 {
     struct pollfd ready[2] = {{.fd = box->control, .events = POLLIN}, {.fd = box->home->pidfd, .events = POLLIN}};
@@ -158,7 +158,7 @@ static int no_answer(int err, struct px_err *e)
     return -1;
 }
 
-static int explain(const struct px_init_started *s, const char *command, const char *directory, struct px_err *e)
+static int explain_answer(const struct px_init_started *s, const char *command, const char *directory, struct px_err *e)
 {
     switch ((enum px_init_stage)s->stage) {
     case PX_INIT_FULL:
@@ -202,14 +202,14 @@ static int take_answer(struct px_box *box, const char *command, const char *dire
     if (started.err == -EPIPE && box->payload < 0)
         return px_fail(e, PX_E_GONE, 0, "the box has ended");
     if (started.err < 0)
-        return explain(&started, command, directory, e);
+        return explain_answer(&started, command, directory, e);
     box->inside_pid = started.pid;
     return 0;
 }
 
 /* ---- the whole ---- */
 
-static int ask(struct px_box *box, struct request *r, const int stdio[3], struct px_err *e)
+static int ask_init(struct px_box *box, struct request *r, const int stdio[3], struct px_err *e)
 {
     int ends[2] = {-EBADF, -EBADF};
     long n = px_sys(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
@@ -219,7 +219,8 @@ static int ask(struct px_box *box, struct request *r, const int stdio[3], struct
     px_auto_fd int theirs = ends[1], file = -EBADF;
     add_fd(r, theirs, 0);
     if (r->text.len > PX_INIT_TEXT_MAX) {
-        file = px_fd_memory("px-request", r->text.data, r->text.len, 0);        /* longer than a message: px-init maps it */
+        /* too long for a message: px-init maps the file */
+        file = px_fd_memory("px-request", r->text.data, r->text.len, 0);
         add_fd(r, file, PX_INIT_FILE);
         n = file;
     }
@@ -242,10 +243,10 @@ int px_command_start(struct px_box *box, const struct px_policy *policy, const c
     if (px_plan_command(policy, argv, &plan, e) < 0)
         return -1;
     int result = px_flow_open(box, policy, io, stdio, e);
-    if (result >= 0 && fill(&r, box, policy, plan) < 0)
+    if (result >= 0 && fill_request(&r, box, policy, plan) < 0)
         result = px_fail(e, PX_E_LIMIT, 0, "the command is too large for a box");
     if (result >= 0)
-        result = ask(box, &r, stdio, e);
+        result = ask_init(box, &r, stdio, e);
     for (int i = 0; i < 3; i++)
         (void)px_fd_close(stdio[i]);
     if (result >= 0 && box->tty)
@@ -267,7 +268,7 @@ int px_command_signal_pid(const struct px_box *home, int inside_pid, int signal)
     return send_request(home->control, &r, px_now_nsec() + (uint64_t)SIGNAL_MSEC_MAX * NSEC);
 }
 
-/* A kill overtakes what others have asked for: see px_command_left. */
+/* The shutdown tells px-init to kill this command before it reads the requests of others: see px_command_left. */
 int px_command_signal(struct px_box *box, int signal)
 {
     if (signal == SIGKILL)

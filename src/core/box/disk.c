@@ -6,20 +6,20 @@
 #include "kernel/tree.h"
 
 enum {
-    CALM_MSEC = 1000,           /* between close looks when nothing points to the box */
-    COST_SHARE = 20,            /* a close look may take a twentieth of the time */
-    HIDDEN_LOOKS = 3,           /* with a loss that only the box can explain, before it is ended */
-    SLACK_BYTES = 4 << 20,      /* what a file system needs for itself, and neighbours that write a little */
+    CALM_MSEC = 1000,           /* between two measurements while the free space has not fallen */
+    COST_SHARE = 20,            /* a measurement may use one twentieth of the time */
+    HIDDEN_LOOKS = 3,           /* measurements with an unexplained loss before the box is ended */
+    SLACK_BYTES = 4 << 20,      /* allowance for the file system itself and for small writes of other programs */
     SLACK_FILES = 256,
 };
 
 struct measure {
     uint64_t bytes, files;
-    bool unread;                /* a part of a directory could not be read */
-    bool blind;                 /* a process holds what cannot be counted */
+    bool unread;                /* some directory could not be read */
+    bool blind;                 /* a process holds something that cannot be counted */
 };
 
-static struct measure measure(const int *fds, size_t count, int init)
+static struct measure measure_all(const int *fds, size_t count, int init)
 {
     struct px_tree_size tree = {0};
     struct px_disk_held held = {0};
@@ -46,7 +46,7 @@ void px_disk_start(struct px_disk *disk, const int *fds, size_t count, uint64_t 
 {
     uint64_t start = px_now_nsec();
     *disk = (struct px_disk){.on = true, .bytes_max = bytes_max, .files_max = files_max};
-    struct measure before = measure(fds, count, 0);
+    struct measure before = measure_all(fds, count, 0);
     disk->bytes_before = before.bytes;
     disk->files_before = before.files;
     disk->unread_before = before.unread;
@@ -55,23 +55,24 @@ void px_disk_start(struct px_disk *disk, const int *fds, size_t count, uint64_t 
     disk->cost_nsec = disk->looked_nsec - start;
 }
 
-static uint64_t grown(uint64_t now, uint64_t before)
+static uint64_t growth(uint64_t now, uint64_t before)
 {
     return now > before ? now - before : 0;
 }
 
-static uint64_t plus(uint64_t value, uint64_t more)
+static uint64_t add_saturating(uint64_t value, uint64_t more)
 {
     return value < UINT64_MAX - more ? value + more : UINT64_MAX;
 }
 
-/* The file system has lost more than what was counted and the bound together, and the box holds something that could not be
- * counted: that is it. Of one such look a neighbour may be the reason, who fills the disk while the box happens to pass a
- * descriptor on. So it takes several, and they need not follow each other: a box that shows its files now and then hides the rest. */
+/* The file system has lost more than the counted bytes and the limit together, and the box holds something that could
+ * not be counted. Another program may have caused one such loss, while the box happened to pass a descriptor. So the
+ * box is ended only after several. They need not be consecutive, as a box may show its files at times and hide them
+ * at others. */
 static bool is_hidden(struct px_disk *disk, const struct measure *now, uint64_t lost_bytes, uint64_t lost_files)
 {
-    bool lost = grown(lost_bytes, now->bytes) > plus(disk->bytes_max, SLACK_BYTES) ||
-                grown(lost_files, now->files) > plus(disk->files_max, SLACK_FILES);
+    bool lost = growth(lost_bytes, now->bytes) > add_saturating(disk->bytes_max, SLACK_BYTES) ||
+                growth(lost_files, now->files) > add_saturating(disk->files_max, SLACK_FILES);
     if (!lost) {
         disk->hidden = 0;
         return false;
@@ -88,15 +89,15 @@ bool px_disk_over(struct px_disk *disk, const int *fds, size_t count, int init, 
 {
     uint64_t bytes = 0, files = 0, since = now_nsec - disk->looked_nsec;
     free_space(fds, count, &bytes, &files);
-    bytes = grown(disk->free_before, bytes);
-    files = grown(disk->nodes_before, files);
+    bytes = growth(disk->free_before, bytes);
+    files = growth(disk->nodes_before, files);
     bool close = bytes > disk->bytes_max || files > disk->files_max;
     bool last = init == 0;
     if (!last && (since < COST_SHARE * disk->cost_nsec || (!close && since < (uint64_t)CALM_MSEC * 1000000)))
         return false;
-    struct measure now = measure(fds, count, init);
-    now.bytes = grown(now.bytes, disk->bytes_before);
-    now.files = grown(now.files, disk->files_before);
+    struct measure now = measure_all(fds, count, init);
+    now.bytes = growth(now.bytes, disk->bytes_before);
+    now.files = growth(now.files, disk->files_before);
     disk->bytes = now.bytes > disk->bytes ? now.bytes : disk->bytes;
     disk->files = now.files > disk->files ? now.files : disk->files;
     disk->looked_nsec = px_now_nsec();

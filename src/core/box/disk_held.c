@@ -1,4 +1,4 @@
-/* Files without a name that processes of a box hold: by a descriptor, by a mapping, as their program. */
+/* Finds files without a name that processes of a box hold by a descriptor, by a mapping or as their program. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,17 +26,17 @@ struct look {
     const int *fds;
     size_t count;
     struct px_disk_held *held;
-    struct file *seen;          /* a table by hash, never more than half full */
+    struct file *seen;          /* a hash table, at most half full */
     size_t seen_size, seen_count;
-    int *process;               /* found so far */
+    int *process;               /* the processes found so far */
     int processes;
-    int pid;                    /* of them, the one that is looked at */
-    char *text;                 /* for lists and lines */
+    int pid;                    /* the one being inspected */
+    char *text;                 /* for file contents and lines */
     size_t text_size;
 };
 
-/* A process that has just ended hides nothing; all else that cannot be looked at may. */
-static void unseen(struct look *l, int err)
+/* A process that has just ended hides nothing. Anything else that cannot be inspected may hide files. */
+static void note_unseen(struct look *l, int err)
 {
     if (err != -ENOENT && err != -ESRCH)
         l->held->blind = true;
@@ -51,7 +51,7 @@ static bool is_ours(const struct look *l, dev_t dev)
     return false;
 }
 
-static struct file *slot(struct file *table, size_t size, dev_t dev, ino_t ino)
+static struct file *find_slot(struct file *table, size_t size, dev_t dev, ino_t ino)
 {
     size_t at = (size_t)((uint64_t)ino * 0x9e3779b97f4a7c15u >> 20) % size;
     while (table[at].ino && (table[at].ino != ino || table[at].dev != dev))
@@ -69,21 +69,21 @@ static bool make_room(struct look *l)
         return false;
     for (size_t i = 0; i < l->seen_size; i++)
         if (l->seen[i].ino)
-            *slot(table, size, l->seen[i].dev, l->seen[i].ino) = l->seen[i];
+            *find_slot(table, size, l->seen[i].dev, l->seen[i].ino) = l->seen[i];
     free(l->seen);
     l->seen = table;
     l->seen_size = size;
     return true;
 }
 
-/* Each file once, however many hold it. */
+/* Counts each file once, however many processes hold it. */
 static void add_file(struct look *l, const struct stat *st)
 {
     if (!make_room(l)) {
         l->held->blind = true;
         return;
     }
-    struct file *file = slot(l->seen, l->seen_size, st->st_dev, st->st_ino);
+    struct file *file = find_slot(l->seen, l->seen_size, st->st_dev, st->st_ino);
     if (file->ino)
         return;
     *file = (struct file){st->st_dev, st->st_ino};
@@ -92,7 +92,8 @@ static void add_file(struct look *l, const struct stat *st)
     l->held->files++;
 }
 
-/* The file behind a link of /proc. One of an overlay may lie in the directory that takes the changes or below it, and does not say. */
+/* The file behind a link of /proc. A file of an overlay may lie in the directory that takes the changes or in a lower
+ * one; stat does not say which. */
 static void look_at_file(struct look *l, const char *path, const struct stat *st)
 {
     struct statfs fs;
@@ -104,7 +105,7 @@ static void look_at_file(struct look *l, const char *path, const struct stat *st
         l->held->blind = true;
 }
 
-/* A file of /proc in l->text, whole, however long it is; its length or -errno. */
+/* Reads a file of /proc of any length into l->text; its length or -errno. */
 static ssize_t read_list(struct look *l, const char *path)
 {
     for (;;) {
@@ -126,7 +127,7 @@ static void each_number(struct look *l, const char *path, void (*each)(struct lo
     DIR *dir = opendir(path);
     struct dirent *entry;
     if (!dir)
-        unseen(l, -errno);
+        note_unseen(l, -errno);
     while (dir && (entry = readdir(dir))) {
         uint64_t number;
         if (px_parse_u64(entry->d_name, INT32_MAX, &number) == 0)
@@ -138,7 +139,7 @@ static void each_number(struct look *l, const char *path, void (*each)(struct lo
 
 /* ---- descriptors ---- */
 
-/* How many descriptors wait in a socket the kernel tells; which files they are it does not. */
+/* The kernel tells how many descriptors wait in a socket, but not which files they are. */
 static void look_at_socket(struct look *l, const char *table, int number)
 {
     char path[96], text[1024];
@@ -170,8 +171,8 @@ static void look_at_table(struct look *l, int pid, int thread)
 
 /* ---- mappings ---- */
 
-/* Whether a mapping of this device may be of ours. File systems without a device of their own have one number here and another
- * in stat (btrfs), so that all of those may be. */
+/* Whether a mapping with this device number may be of one of our file systems. Some file systems (btrfs) show one
+ * device number here and another in stat: any of those may be. */
 static bool may_be_ours(const struct look *l, unsigned major_number, unsigned minor_number)
 {
     struct stat st;
@@ -181,8 +182,8 @@ static bool may_be_ours(const struct look *l, unsigned major_number, unsigned mi
     return false;
 }
 
-/* "FROM-TO PERMS OFFSET MAJOR:MINOR INODE  PATH (deleted)". What is mapped of the file says nothing of its size, and only a caller
- * with CAP_CHECKPOINT_RESTORE may ask for the file itself. */
+/* "FROM-TO PERMS OFFSET MAJOR:MINOR INODE PATH (deleted)". The mapped range does not give the size of the file.
+ * Opening the file itself (/proc/PID/map_files) needs CAP_CHECKPOINT_RESTORE. */
 static void look_at_mapping(struct look *l, int pid, const char *line)
 {
     char path[96], range[40];
@@ -194,10 +195,10 @@ static void look_at_mapping(struct look *l, int pid, const char *line)
     if (stat(path, &st) == 0)
         look_at_file(l, path, &st);
     else if (may_be_ours(l, major_number, minor_number))
-        unseen(l, -errno);
+        note_unseen(l, -errno);
 }
 
-/* memfd and other memory only looks like a file. */
+/* A memfd and other shared memory have a line like a deleted file's. */
 static bool is_file_without_name(const char *line)
 {
     static const char mark[] = " (deleted)";
@@ -217,7 +218,7 @@ static void look_at_mappings(struct look *l, int pid)
         return;
     ssize_t n = read_list(l, path);
     if (n < 0) {
-        unseen(l, (int)n);
+        note_unseen(l, (int)n);
         return;
     }
     for (char *line = l->text; n > 0 && *line;) {
@@ -247,7 +248,7 @@ static void look_at_children(struct look *l, int pid, int thread)
         return;
     ssize_t n = read_list(l, path);
     if (n < 0)
-        unseen(l, (int)n);
+        note_unseen(l, (int)n);
     for (const char *p = l->text; n > 0 && *p;) {
         char word[16] = "";
         size_t length = strcspn(p, " \n");
@@ -259,13 +260,13 @@ static void look_at_children(struct look *l, int pid, int thread)
     }
 }
 
-/* A thread may have a table of descriptors of its own (clone without CLONE_FILES). */
+/* A thread may have its own table of descriptors (clone without CLONE_FILES). */
 static void look_at_thread(struct look *l, const char *path, int thread)
 {
     int pid = l->pid;
     (void)path;
     bool own = thread == pid || px_sys(SYS_kcmp, pid, thread, TABLES, 0, 0) != 0;
-    if (own && pid != l->process[0])            /* px-init has nothing open but its socket, and may not be looked at */
+    if (own && pid != l->process[0])            /* px-init has only its socket open, and may not be inspected */
         look_at_table(l, pid, thread);
     look_at_children(l, pid, thread);
 }
@@ -278,7 +279,7 @@ void px_disk_held(const int *fds, size_t count, int init, struct px_disk_held *h
         return;
     }
     add_process(&l, init);
-    for (int i = 0; i < l.processes; i++) {     /* level by level, so that a deep tree of processes costs no stack */
+    for (int i = 0; i < l.processes; i++) {     /* breadth first, so that a deep process tree needs no stack */
         char path[64];
         l.pid = l.process[i];
         if (px_fmt(path, sizeof path, "/proc/%d/task", l.pid) < 0)

@@ -1,7 +1,8 @@
-/* Moving bytes between the caller's descriptors and the box's, through one small buffer for each direction.
+/* Moves bytes between the caller's descriptors and the box's, through one small buffer for each direction.
  *
- * The caller's descriptors may block (they are shared with other programs, so O_NONBLOCK is not ours to set): each write is
- * preceded by a poll and is no longer than PIPE_BUF, which never blocks a pipe that was ready. */
+ *
+ * The caller's descriptors may block: other programs share them, so O_NONBLOCK must not be set. Each write follows a
+ * poll and is at most PIPE_BUF long, which never blocks on a pipe that poll reported ready. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -20,7 +21,7 @@
 
 /* ---- opening ---- */
 
-/* The box's user may open its own stream again (/dev/stdout and the like), in the direction that it has anyway. */
+/* The mode lets the box's user open its own stream again (/dev/stdout), in the same direction. */
 static int make_pipe(int *ret_read, int *ret_write, mode_t mode)
 {
     int ends[2];
@@ -28,7 +29,7 @@ static int make_pipe(int *ret_read, int *ret_write, mode_t mode)
     if (r < 0)
         return r;
     (void)px_sys(SYS_fchmod, ends[0], mode);
-    *ret_read = px_fd_above_stdio(ends[0]);     /* the payload's own dups must not close them */
+    *ret_read = px_fd_above_stdio(ends[0]);     /* above 2: the payload's dup2 must not close them */
     *ret_write = px_fd_above_stdio(ends[1]);
     return *ret_read < 0 ? *ret_read : *ret_write < 0 ? *ret_write : 0;
 }
@@ -39,7 +40,7 @@ static int not_blocking(int fd)
     return flags < 0 ? (int)flags : (int)px_sys(SYS_fcntl, fd, F_SETFL, flags | O_NONBLOCK);
 }
 
-/* A copy of our own, so that one descriptor given twice can be watched twice. */
+/* A duplicate, so that epoll can watch a descriptor that was given twice. */
 static int copy_of(int fd)
 {
     return (int)px_sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
@@ -73,7 +74,8 @@ static int open_in(struct px_flow *f, bool use, int caller_fd, int *ret_box_end)
     return f->from < 0 ? f->from : 0;
 }
 
-/* On a terminal the master is known only once the box runs; until then both sides are the caller's. */
+/* With a terminal, the master is known only once the box runs. Until then `from` and `to` are the caller's
+ * descriptors. */
 static int open_tty(struct px_box *box, const struct px_io *io)
 {
     struct px_flow *in = &box->flow[0], *out = &box->flow[1];
@@ -119,20 +121,21 @@ int px_flow_open(struct px_box *box, const struct px_policy *policy, const struc
 
 /* ---- watching ---- */
 
-static void watch(struct px_box *box, int fd, bool *watched, bool *is_file, bool want, uint32_t events, uint32_t tag)
+static void watch_fd(struct px_box *box, int fd, bool *watched, bool *is_file, bool want, uint32_t events, uint32_t tag)
 {
     struct epoll_event event = {.events = events, .data.u32 = tag};
     if (fd < 0 || *is_file || *watched == want)
         return;
     if (epoll_ctl(box->epoll, want ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fd, &event) < 0 && want) {
-        *is_file = true;        /* EPERM: a regular file, always ready */
+        *is_file = true;        /* EPERM: a regular file, which is always ready */
         return;
     }
     *watched = want;
 }
 
-/* Whether what the box says is left where it is for now. What is there when the box is gone has a bound of its own. */
-static bool paused(const struct px_box *box, int i)
+/* Whether the output of the box is not read for now (box/pace.h). What the pipes hold after its end has a limit of
+ * its own. */
+static bool is_paused(const struct px_box *box, int i)
 {
     return i > 0 && box->pace_nsec && !box->reaped;
 }
@@ -140,9 +143,9 @@ static bool paused(const struct px_box *box, int i)
 static void watch_flow(struct px_box *box, int i)
 {
     struct px_flow *f = &box->flow[i];
-    bool pending = f->len > f->at || f->stalled, wanted = !pending && !f->closed && !paused(box, i);
-    watch(box, f->from, &f->from_watched, &f->from_file, wanted, EPOLLIN, PX_EVENT_FROM + (uint32_t)i);
-    watch(box, f->to, &f->to_watched, &f->to_file, pending && !(f->stalled && paused(box, i)), EPOLLOUT, PX_EVENT_TO + (uint32_t)i);
+    bool pending = f->len > f->at || f->stalled, wanted = !pending && !f->closed && !is_paused(box, i);
+    watch_fd(box, f->from, &f->from_watched, &f->from_file, wanted, EPOLLIN, PX_EVENT_FROM + (uint32_t)i);
+    watch_fd(box, f->to, &f->to_watched, &f->to_file, pending && !(f->stalled && is_paused(box, i)), EPOLLOUT, PX_EVENT_TO + (uint32_t)i);
 }
 
 void px_flow_watch(struct px_box *box)
@@ -151,7 +154,7 @@ void px_flow_watch(struct px_box *box)
         watch_flow(box, i);
 }
 
-static void forget(struct px_box *box, int *fd, bool *watched)
+static void unwatch_and_close(struct px_box *box, int *fd, bool *watched)
 {
     if (*fd >= 0 && *watched)
         (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, *fd, NULL);
@@ -162,8 +165,8 @@ static void forget(struct px_box *box, int *fd, bool *watched)
 void px_flow_close(struct px_box *box, int index)
 {
     struct px_flow *f = &box->flow[index];
-    forget(box, &f->from, &f->from_watched);
-    forget(box, &f->to, &f->to_watched);
+    unwatch_and_close(box, &f->from, &f->from_watched);
+    unwatch_and_close(box, &f->to, &f->to_watched);
     f->closed = true;
     f->len = f->at = 0;
 }
@@ -176,7 +179,7 @@ static bool is_ready(int fd, short events)
     return px_sys(SYS_poll, &p, 1, 0) > 0;
 }
 
-/* A write that may meet a closed pipe must not kill the program that uses the library. */
+/* Writes with SIGPIPE blocked: a closed pipe must not kill the program that uses the library. */
 static ssize_t quiet_write(const struct px_box *box, int fd, const void *data, size_t len)
 {
     if (box->sigpipe_ignored)
@@ -193,8 +196,8 @@ static ssize_t quiet_write(const struct px_box *box, int fd, const void *data, s
     return n;
 }
 
-/* What the policy lets through of a chunk just read; the rest is counted and dropped, or ends the run. */
-static void admit(struct px_box *box, struct px_flow *f, bool output)
+/* Applies the output limit to a chunk just read: the rest is counted and dropped, or ends the run. */
+static void apply_limit(struct px_box *box, struct px_flow *f, bool output)
 {
     uint64_t before = f->total;
     f->total += f->len;
@@ -203,13 +206,14 @@ static void admit(struct px_box *box, struct px_flow *f, bool output)
     if (box->output_end)
         px_supervise_kill(box, PX_END_OUTPUT);
     if (f->to < 0 && !box->output_end)
-        return;                 /* kept, head and tail */
+        return;                 /* the capture keeps the head and the tail */
     f->dropped = true;
     f->len = before >= f->limit ? 0 : (uint32_t)(f->limit - before);
 }
 
-/* How much may be read of what somebody else may go on writing; 0: the end. */
-static size_t share(const struct px_flow *f, size_t want)
+/* How much may be read. After the command's end other processes may still write to the pipe; 0: all of its own is
+ * read. */
+static size_t bytes_to_read(const struct px_flow *f, size_t want)
 {
     return f->bounded && f->rest < want ? (size_t)f->rest : want;
 }
@@ -220,23 +224,23 @@ static void take_share(struct px_flow *f, size_t taken)
         f->rest -= taken < f->rest ? taken : f->rest;
 }
 
-static bool fill(struct px_box *box, int i)
+static bool read_chunk(struct px_box *box, int i)
 {
     struct px_flow *f = &box->flow[i];
     if (f->closed || (!f->from_file && !is_ready(f->from, POLLIN)))
         return false;
-    ssize_t n = share(f, PX_CHUNK) ? px_read_some(f->from, f->chunk, share(f, PX_CHUNK)) : 0;
+    ssize_t n = bytes_to_read(f, PX_CHUNK) ? px_read_some(f->from, f->chunk, bytes_to_read(f, PX_CHUNK)) : 0;
     if (n == -EAGAIN)
         return false;
-    if (n <= 0) {               /* the end, or EIO: a terminal whose other side is gone */
+    if (n <= 0) {               /* end of file, or EIO: the other side of a terminal is closed */
         f->closed = true;
-        forget(box, &f->from, &f->from_watched);
+        unwatch_and_close(box, &f->from, &f->from_watched);
         return false;
     }
     f->len = (uint32_t)n;
     f->at = 0;
     take_share(f, (size_t)n);
-    admit(box, f, i > 0);
+    apply_limit(box, f, i > 0);
     if (f->capture && px_headtail_add(&f->kept, f->chunk, f->len) < 0)
         f->dropped = true;
     if (f->to < 0)
@@ -244,7 +248,7 @@ static bool fill(struct px_box *box, int i)
     return true;
 }
 
-static bool empty(struct px_box *box, int i)
+static bool write_chunk(struct px_box *box, int i)
 {
     struct px_flow *f = &box->flow[i];
     if (!f->to_file && !is_ready(f->to, POLLOUT))
@@ -252,11 +256,11 @@ static bool empty(struct px_box *box, int i)
     ssize_t n = quiet_write(box, f->to, f->chunk + f->at, f->len - f->at);
     if (n == -EAGAIN || n == -EINTR)
         return false;
-    if (n < 0) {                /* nobody reads any more: the box learns it as any program in a pipeline does */
+    if (n < 0) {                /* nobody reads any more: the box gets SIGPIPE, as any program in a pipeline */
         if (i > 0 && !box->output_error)
             box->output_error = n == -EPIPE ? 0 : (int)n;
         px_flow_close(box, i);
-        if (box->tty && i > 0) {        /* a terminal that nobody looks at hangs up */
+        if (box->tty && i > 0) {        /* the caller's terminal is gone: the box's hangs up */
             px_flow_close(box, 0);
             box->terminal = px_fd_close(box->terminal);
         }
@@ -272,7 +276,7 @@ static bool move_pages(struct px_box *box, int i)
     f->stalled = false;
     if (f->closed || !is_ready(f->from, POLLIN))
         return false;
-    size_t want = share(f, 1 << 20);
+    size_t want = bytes_to_read(f, 1 << 20);
     ssize_t n = want ? (ssize_t)px_sys(SYS_splice, f->from, 0, f->to, 0, want, 2 /* SPLICE_F_NONBLOCK */) : 0;
     if (n == -EAGAIN) {
         f->stalled = true;
@@ -284,7 +288,7 @@ static bool move_pages(struct px_box *box, int i)
     }
     if (n == 0) {
         f->closed = true;
-        forget(box, &f->from, &f->from_watched);
+        unwatch_and_close(box, &f->from, &f->from_watched);
     }
     f->total += (uint64_t)n;
     take_share(f, (size_t)n);
@@ -294,20 +298,20 @@ static bool move_pages(struct px_box *box, int i)
 void px_flow_ready(struct px_box *box, int i)
 {
     struct px_flow *f = &box->flow[i];
-    /* A pipe without readers would raise SIGPIPE in a program that has not said how it takes that. */
+    /* Splicing into a pipe without readers raises SIGPIPE, unless the program ignores it. */
     bool splice = f->splice && box->sigpipe_ignored;
-    for (int round = 0; round < 64; round++) {  /* bounded: other streams and the clock want their turn */
+    for (int round = 0; round < 64; round++) {  /* bounded, so that other streams and the timer are served */
         bool pending = f->len > f->at;
-        if (paused(box, i) && (splice || !pending))
+        if (is_paused(box, i) && (splice || !pending))
             break;
-        if (!(splice ? move_pages(box, i) : pending ? empty(box, i) : fill(box, i)))
+        if (!(splice ? move_pages(box, i) : pending ? write_chunk(box, i) : read_chunk(box, i)))
             break;
     }
-    if (i == 0 && f->closed && f->len <= f->at && f->to >= 0) {         /* the box sees the end of its input */
+    if (i == 0 && f->closed && f->len <= f->at && f->to >= 0) {         /* the box reads the end of its input */
         if (box->tty)
             px_supervise_end_input(box);
         else
-            forget(box, &f->to, &f->to_watched);
+            unwatch_and_close(box, &f->to, &f->to_watched);
     }
     watch_flow(box, i);
 }
@@ -337,14 +341,14 @@ void px_flow_bound(struct px_box *box)
         int there = 0;
         if (f->closed || f->from < 0)
             continue;
-        (void)is_ready(f->from, POLLIN);        /* a terminal counts what it has only once it was asked */
+        (void)is_ready(f->from, POLLIN);        /* FIONREAD of a terminal is right only after a poll */
         f->bounded = px_sys(SYS_ioctl, f->from, FIONREAD, &there) >= 0;
         f->rest = (uint64_t)there;
     }
 }
 
-/* All writers are dead, or what they write is not the command's any more, so the pipes hold a bounded rest; whoever passed a
- * write end out of the box gains nothing. */
+/* All writers have ended, or what they write is not the command's any more. So the pipes hold a bounded rest, even if
+ * a process outside the box has a write end. */
 void px_flow_drain(struct px_box *box)
 {
     for (int i = 1; i < PX_FLOW_COUNT; i++) {
@@ -352,7 +356,7 @@ void px_flow_drain(struct px_box *box)
         px_flow_ready(box, i);
         if (f->len <= f->at && !f->stalled && !f->closed && !is_ready(f->from, POLLIN)) {
             f->closed = true;
-            forget(box, &f->from, &f->from_watched);
+            unwatch_and_close(box, &f->from, &f->from_watched);
         }
     }
     px_flow_close(box, 0);

@@ -16,21 +16,21 @@
 
 enum { VERSION = 5, FDS_MAX = 7 };
 
-/* Which groups of the box follow the control socket and the pidfd, to be read, and what the unified one holds; whether the record
- * of its traffic and the verdict on its disk come last. */
+/* Which cgroups of the box are sent after the control socket and the pidfd, and which limits the unified one holds;
+ * whether the network record and the disk verdict come last. */
 enum { GROUP_V2 = 1, GROUP_V1_MEMORY = 2, GROUP_V1_PIDS = 4, MEMORY_ON_V2 = 8, PIDS_ON_V2 = 16, RECORD = 32, VERDICT = 64 };
 
-/* Both sides are of one version of px, or refuse each other. Of the words only as much is sent as there is: a few hundred
- * bytes, so that many boxes find room in one socket. */
+/* Both sides must have the same version. Only the used part of `words` is sent, a few hundred bytes, so that many
+ * messages fit into one socket buffer. */
 struct message {
-    uint32_t version, length;   /* of what follows the head */
+    uint32_t version, length;   /* length: of what follows the head */
     char id[20];
-    uint32_t keep_ids, refused; /* refused: no box, and `why` follows */
+    uint32_t keep_ids, refused; /* refused: there is no box, and `why` follows */
     uint32_t groups;
     uint32_t mechanisms, missing;
     uint64_t pids;
     union {
-        char words[2 * PX_MECHANISMS_MAX * PX_NAME_MAX];        /* mechanisms, then what is missing; each with its NUL */
+        char words[2 * PX_MECHANISMS_MAX * PX_NAME_MAX];        /* mechanisms, then what is missing, each with NUL */
         struct px_err why;
     } rest;
 };
@@ -127,8 +127,8 @@ static bool is_whole(const struct message *m, long n)
            nuls == (uint64_t)m->mechanisms + m->missing && (m->length == 0 || m->rest.words[m->length - 1] == '\0');
 }
 
-/* 0, -EAGAIN: nothing there yet, -EPROTO: the other side has left or speaks another language, -EMFILE. */
-static int receive(int socket, struct message *m, int fds[FDS_MAX])
+/* 0; -EAGAIN: nothing has arrived; -EPROTO: the peer has closed or has another version; -EMFILE. */
+static int receive_message(int socket, struct message *m, int fds[FDS_MAX])
 {
     struct px_passed passed;
     memset(m, 0, HEAD);
@@ -137,7 +137,7 @@ static int receive(int socket, struct message *m, int fds[FDS_MAX])
         return n < 0 ? (int)n : -EPROTO;
     if (!is_whole(m, n))
         return -EPROTO;
-    /* A process at its limit of descriptors gets fewer than were sent. */
+    /* A process at its descriptor limit receives fewer descriptors than were sent. */
     return passed.flags & MSG_CTRUNC ? -EMFILE : passed.count == fds_wanted(m) ? 0 : -EPROTO;
 }
 
@@ -152,7 +152,7 @@ static const char *take_words(const char *from, char words[][PX_NAME_MAX], size_
     return from;
 }
 
-/* Somebody else's groups: there to be read, and to be killed by, as long as the box lives. */
+/* The cgroups belong to another process. They may be read, and killed through, while the box lives. */
 static void take_groups(struct px_box *home, const struct message *m, const int *fds)
 {
     struct px_cgroup *g = &home->cgroup;
@@ -194,7 +194,7 @@ int px_handover_take(int socket, struct px_box **ret_home, struct px_err *e)
 {
     int fds[FDS_MAX];
     struct message m;
-    int r = receive(socket, &m, fds);
+    int r = receive_message(socket, &m, fds);
     if (r == -EAGAIN)
         return 0;
     if (r == 0 && !m.refused) {
@@ -221,7 +221,7 @@ int px_handover_receive(int socket, int msec, struct px_box **ret_home, struct p
     uint64_t end = px_now_nsec() + (uint64_t)msec * 1000000;
     int r;
     while ((r = px_handover_take(socket, ret_home, e)) == 0) {
-        uint64_t now = px_now_nsec();   /* another thread may have taken what we were woken for */
+        uint64_t now = px_now_nsec();   /* another thread may have taken the message that woke us */
         if (now >= end)
             return px_fail(e, PX_E_GONE, ETIMEDOUT, "no box was handed over");
         (void)px_sys(SYS_poll, &ready, 1, (int)((end - now) / 1000000) + 1);

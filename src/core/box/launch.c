@@ -1,4 +1,4 @@
-/* From plan to running processes: the parent's side of child/child.h. */
+/* Starts the processes of a plan: the parent's side of child/child.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -31,13 +31,13 @@
 
 enum { SETUP_MSEC_MAX = 60 * 1000 };
 
-/* The image of px-init that nothing can change, not even through /proc/1/exe. */
+/* The image of px-init as a sealed memfd, which cannot be changed even through /proc/1/exe. */
 int px_launch_image(void)
 {
     return px_fd_memory("px-init", px_init_image, sizeof px_init_image, PX_MEMORY_SEALED | PX_MEMORY_PROGRAM);
 }
 
-/* ---- words for a step that failed ---- */
+/* ---- errors for a step that failed ---- */
 
 int px_launch_exec_failed(int err, bool found, const char *command, struct px_err *e)
 {
@@ -152,7 +152,7 @@ static int explain_step(const struct px_plan *plan, const struct px_child_report
                      "Or accept the weaker tier by name: --require landlock.");
 }
 
-static int explain(const struct px_box *box, const struct px_child_report *r, struct px_err *e)
+static int explain_failure(const struct px_box *box, const struct px_child_report *r, struct px_err *e)
 {
     (void)explain_step(box->plan, r, e);
     if (r->err != -ENOMEM || !box->memory_bytes)
@@ -168,13 +168,14 @@ enum { INIT, PARENT, FILTER, MEMORY, LENT };
 struct launch {
     struct px_box *box;
     struct px_child child;
-    int control_child;          /* the box's end */
-    int lent[LENT];             /* to the child, which has them in a table of its own and may move them there */
+    int control_child;          /* the box's end of the control socket */
+    /* duplicates for the child, which has its own descriptor table and may move them there */
+    int lent[LENT];
     int stdio[3];
-    char *stacks;               /* of pid 1 and the payload; given back once they have left */
+    char *stacks;               /* of pid 1 and the payload; unmapped once both have left our memory */
 };
 
-static void wake(uint32_t *futex, uint32_t value)
+static void wake_futex(uint32_t *futex, uint32_t value)
 {
     __atomic_store_n(futex, value, __ATOMIC_RELEASE);
     (void)px_sys(SYS_futex, futex, FUTEX_WAKE, 1, 0, 0, 0);
@@ -186,12 +187,13 @@ static uint64_t setup_deadline(const struct px_box *box)
     return px_now_nsec() + allowed * 1000000;
 }
 
-/* Until pid 1 has left our memory, by exec or by death. A set-up that hangs (a dead file server) is killed. */
+/* Waits until pid 1 has left our memory, by exec or by its end. A set-up that hangs (on a dead file server) is
+ * killed. */
 static void wait_until_gone(struct px_box *box, struct px_child *child, uint64_t deadline)
 {
     uint32_t alive;
 
-    /* The payload too: if pid 1 fails it may live a moment longer, on a stack that is ours to unmap. */
+    /* If pid 1 fails, the payload may live a little longer, on a stack that we unmap. */
     uint32_t *const both[] = {&child->alive, &child->payload_alive};
     for (size_t i = 0; i < PX_COUNT_OF(both); i++)
         while ((alive = __atomic_load_n(both[i], __ATOMIC_ACQUIRE)) != 0) {
@@ -212,25 +214,25 @@ static int clone_failed(int err, const struct px_plan *plan, struct px_err *e)
     }
     if (err == -EAGAIN || err == -ENOMEM)
         return px_fail(e, PX_E_CLONE, err, "cannot start the box");
-    if (err == -EACCES)         /* only CLONE_INTO_CGROUP answers so */
+    if (err == -EACCES)         /* only CLONE_INTO_CGROUP fails so */
         return px_fail(e, PX_E_CGROUP, err, "the box cannot be born in its cgroup");
     return px_plan_no_namespace(err, e);
 }
 
-/* Whether the payload is the command itself, and not a partner's program that will make it. */
+/* Whether the payload is the command itself, and not an OCI runtime's program that will start it. */
 static bool is_command(const struct px_box *box)
 {
     return !box->partner || !box->partner->inside;
 }
 
-/* The limit of 1 that keeps crashes from the host's handler (plan.c) is above a hard limit of 0, so the box cannot set
- * it. Who may raise limits does it here; else it is told, where there is a handler. A socket ("@", Linux 6.16) gets
- * every crash. */
+/* RLIMIT_CORE of 1 keeps crashes from the host's handler (plan.c). The box cannot set it if its hard limit is 0. A
+ * privileged parent sets it here. Otherwise the result reports it, if there is a handler. A handler on a socket ("@",
+ * Linux 6.16) gets every crash. */
 static void hold_core(struct px_plan *plan, pid_t pid)
 {
     const struct rlimit one = {.rlim_cur = 1, .rlim_max = 1};
     struct rlimit now = {.rlim_max = 1};
-    char pattern[160] = "";          /* the kernel's has 128 */
+    char pattern[160] = "";          /* core_pattern has at most 128 bytes */
     bool held = px_sys(SYS_prlimit64, 0, RLIMIT_CORE, 0, &now) >= 0 && now.rlim_max > 0;
     held = held || px_sys(SYS_prlimit64, pid, RLIMIT_CORE, &one, 0) >= 0;
     bool known = px_read_file(AT_FDCWD, "/proc/sys/kernel/core_pattern", pattern, sizeof pattern) >= 0;
@@ -238,7 +240,8 @@ static void hold_core(struct px_plan *plan, pid_t pid)
         px_plan_lacks(plan, "core: a crash in the box reaches the host's core_pattern");
 }
 
-/* What only the parent can do for pid 1 while that waits: id maps, and v1 groups, which know no birth inside. */
+/* What only the parent can do for pid 1 while that waits: it writes the id maps, and moves pid 1 into its v1 cgroups,
+ * into which clone3 cannot start a process. */
 static int prepare_child(struct px_box *box, pid_t pid, struct px_err *e)
 {
     if (box->plan->tier == PX_TIER_FULL && !box->plan->joins) {
@@ -253,7 +256,7 @@ static int prepare_child(struct px_box *box, pid_t pid, struct px_err *e)
     return r < 0 ? px_fail(e, PX_E_CGROUP, r, "cannot put the box into its cgroup") : 0;
 }
 
-static void go_home(struct px_template_builder *who)
+static void leave_template_ns(struct px_template_builder *who)
 {
     long r = px_sys(SYS_setns, who->home, CLONE_NEWNS);
     if (r >= 0 && (r = px_sys(SYS_fchdir, who->root)) >= 0 && (r = px_sys(SYS_chroot, ".")) >= 0)
@@ -262,24 +265,25 @@ static void go_home(struct px_template_builder *who)
         __atomic_store_n(&who->lost, true, __ATOMIC_RELEASE);
 }
 
-/* Where the template says that boxes are born, if there is one: our own thread goes there for a moment, and comes back. */
-static long clone_there(struct launch *l, struct px_clone_args *args)
+/* Clones in the namespace of the box to be joined, in the template namespace, or here. For the template namespace our
+ * own thread enters it by setns, and returns after the clone. */
+static long clone_pid1(struct launch *l, struct px_clone_args *args)
 {
     struct px_plan *plan = l->box->plan;
     if (plan->joins)
         return px_join_clone(plan->join, args, l->stacks, PX_CHILD_STACK, px_child_main, &l->child);
-    if (!plan->birthplace)
+    if (!plan->template_ns)
         return px_clone_run(args, l->stacks, PX_CHILD_STACK, px_child_main, &l->child);
-    if (l->box->ids.kind != PX_IDMAP_RANGE)     /* the template was made for boxes with ids of their own */
+    if (l->box->ids.kind != PX_IDMAP_RANGE)     /* the template was made for boxes with an id range */
         return -EINVAL;
-    long pid = px_sys(SYS_setns, *plan->birthplace, CLONE_NEWNS);
+    long pid = px_sys(SYS_setns, *plan->template_ns, CLONE_NEWNS);
     if (pid >= 0)
         pid = px_clone_run(args, l->stacks, PX_CHILD_STACK, px_child_main, &l->child);
-    go_home(plan->traveller);
+    leave_template_ns(plan->builder);
     return pid;
 }
 
-/* Whether the root is there. Pid 1 may end before, which wakes nobody here. */
+/* Waits until the root is built. The end of pid 1 does not wake the futex, so it is polled. */
 static bool wait_until_ready(struct px_child *child, uint64_t deadline)
 {
     const struct timespec slice = {.tv_nsec = 10 * 1000 * 1000};
@@ -292,8 +296,8 @@ static bool wait_until_ready(struct px_child *child, uint64_t deadline)
     return true;
 }
 
-/* The payload goes on to its program once its limit is in force and what was looked at meanwhile is as it should be.
- * The time that the looking takes is none of the command's. */
+/* Lets the payload exec once its memory limit is in force and the gate's check has succeeded. The deadline is moved
+ * by the time that the check took. */
 static int open_gate(struct launch *l, uint64_t *deadline)
 {
     struct px_box *box = l->box;
@@ -307,7 +311,7 @@ static int open_gate(struct launch *l, uint64_t *deadline)
     since = px_now_nsec() - since;
     box->start_nsec += since;
     *deadline += since;
-    wake(&l->child.gate, holds && r >= 0 ? PX_GO : PX_GO_AWAY);
+    wake_futex(&l->child.gate, holds && r >= 0 ? PX_GO : PX_GO_AWAY);
     return r;
 }
 
@@ -328,7 +332,7 @@ static int run_clone(struct launch *l, struct px_err *e)
     l->child.payload_stack_size = PX_CHILD_STACK;
     l->child.alive = 1;
     box->clone_nsec = px_now_nsec();
-    long pid = clone_there(l, &args);
+    long pid = clone_pid1(l, &args);
     if (pid < 0) {
         box->pidfd = -EBADF;
         return clone_failed((int)pid, box->plan, e);
@@ -336,7 +340,7 @@ static int run_clone(struct launch *l, struct px_err *e)
     box->pid = (int)pid;
     int r = prepare_child(box, (pid_t)pid, e);
     uint64_t deadline = setup_deadline(box);
-    wake(&l->child.go, r < 0 ? PX_GO_AWAY : PX_GO);
+    wake_futex(&l->child.go, r < 0 ? PX_GO_AWAY : PX_GO);
     int early = r < 0 || box->plan->stays ? 0 : open_gate(l, &deadline);
     wait_until_gone(box, &l->child, deadline);
     /* No process of the box shares our memory any more. */
@@ -349,14 +353,15 @@ static int run_clone(struct launch *l, struct px_err *e)
     return r;
 }
 
-/* The child shares our memory, so no handler of ours may run in it, and what it does to the "dumpable" mark is undone. */
+/* The child shares our memory. So our signals are blocked meanwhile, and PR_SET_DUMPABLE, which it clears, is
+ * restored. */
 static int clone_quietly(struct launch *l, struct px_err *e)
 {
     const uint64_t all = ~0ull;
     uint64_t before = 0;
-    /* The mark belongs to the memory, so to all threads: one start at a time. The lock lies on this process's own directory
-     * of descriptors, which is the one thing that all its threads and nobody else can lock without a global. */
-    bool turns = !l->box->plan->traveller || !l->box->plan->traveller->alone;
+    /* The dumpable attribute belongs to the memory, so to all threads: they start one box at a time. The flock is on
+     * this process's own /proc/self/fd, which all its threads and no other process can lock without a global. */
+    bool turns = !l->box->plan->builder || !l->box->plan->builder->alone;
     px_auto_fd int threads =
         turns ? (int)px_sys(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -EBADF;
     while (threads >= 0 && px_sys(SYS_flock, threads, LOCK_EX) == -EINTR)
@@ -417,7 +422,7 @@ static int make_control(struct launch *l)
     return l->box->control < 0 ? l->box->control : l->control_child < 0 ? l->control_child : 0;
 }
 
-/* What px-init of a box that stays loads: the bytes of the STAY step, from the start of a file of their own. */
+/* The filters that px-init of a container loads: the bytes of the STAY step, at the start of a file. */
 static int filter_file(const struct px_box *box)
 {
     const struct px_plan *plan = box->plan;
@@ -427,7 +432,7 @@ static int filter_file(const struct px_box *box)
     return px_fd_memory("px-filters", px_plan_text(plan, s->src), s->attr, 0);
 }
 
-/* A box that stays says that it takes commands now, or what it could not do. */
+/* Waits until px-init of a container reports that it takes commands, or what failed. */
 static int wait_for_init(struct px_box *box, struct px_err *e)
 {
     struct px_init_started started = {0};
@@ -453,10 +458,10 @@ static int open_image(const struct px_plan *plan)
     return plan->image ? (int)px_sys(SYS_fcntl, *plan->image, F_DUPFD_CLOEXEC, 3) : px_launch_image();
 }
 
-/* Who makes many boxes keeps them: to give memory back costs every process that shares it a moment. */
+/* A pool's builder reuses its stacks: munmap would stall every thread that shares the memory. */
 static int borrow_stacks(struct launch *l)
 {
-    struct px_template_builder *who = l->box->plan->traveller;
+    struct px_template_builder *who = l->box->plan->builder;
     l->stacks = who ? who->stacks : NULL;
     if (!l->stacks) {
         void *stacks = mmap(NULL, (size_t)2 * PX_CHILD_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -522,17 +527,18 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
         memcpy(l.child.stdio, l.stdio, sizeof l.stdio);
         r = clone_quietly(&l, e);
     }
-    box->notes = px_fd_take(&l.lent[FILTER]);   /* px-init writes to it what nobody's command was refused */
+    /* px-init writes to it the refused calls of processes outside of any command */
+    box->notes = px_fd_take(&l.lent[FILTER]);
     close_child_ends(&l);
-    if (l.stacks && !(box->plan->traveller && box->plan->traveller->stacks == l.stacks))
+    if (l.stacks && !(box->plan->builder && box->plan->builder->stacks == l.stacks))
         (void)munmap(l.stacks, (size_t)2 * PX_CHILD_STACK);
-    /* The payload's own report is the more exact one: pid 1 only knows that it failed. */
-    /* If pid 1 failed before its ids were mapped, that they could not be mapped is the consequence. */
+    /* The payload's own report is more exact: pid 1 only knows that the payload failed. */
+    /* If pid 1 failed before its ids were mapped, that failure is also why they could not be mapped. */
     bool first = r < 0 && l.child.report.err != -ECANCELED;
     if (r >= 0 && l.child.payload_report.err < 0)
-        r = explain(box, &l.child.payload_report, e);
+        r = explain_failure(box, &l.child.payload_report, e);
     if ((r >= 0 || first) && l.child.report.err < 0)
-        r = explain(box, &l.child.report, e);
+        r = explain_failure(box, &l.child.report, e);
     tell_lacks(box->plan, l.child.lacks);
     if (box->plan->stays)
         return r < 0 ? r : wait_for_init(box, e);
@@ -540,7 +546,7 @@ int px_launch(struct px_box *box, const struct px_policy *policy, const struct p
         box->changes = receive_fd(box->control);
     if (r >= 0 && box->tty && is_command(box))
         r = connect_terminal(box, e);
-    if (r >= 0)                 /* absent if pid 1 was killed meanwhile; then the box ends by its own pidfd */
+    if (r >= 0)                 /* absent if pid 1 was killed meanwhile; then the box ends by its pidfd */
         box->payload = receive_fd(box->control);
     if (r >= 0 && box->plan->notify)
         box->listener = receive_fd(box->control);

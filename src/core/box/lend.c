@@ -19,7 +19,7 @@ static struct px_tree_ids ids_of_box(const struct px_box *box)
     return (struct px_tree_ids){px_idmap_host_uid(&box->ids), px_idmap_host_gid(&box->ids)};
 }
 
-/* Whether the box's user has these rights (of 7), as the kernel would decide. */
+/* Whether the box's user has these permissions (a mask of 7), by the kernel's rules. */
 static bool is_open_to(const struct px_tree_ids *who, const struct stat *st, mode_t need)
 {
     int shift = st->st_uid == who->uid ? 6 : st->st_gid == who->gid ? 3 : 0;
@@ -54,7 +54,7 @@ static int refuse_lent(const char *path, struct px_err *e)
 
 /* ---- lending ---- */
 
-/* The object that was looked at when the plan was made. */
+/* Opens the object that was inspected when the plan was made. */
 static int open_source(const char *path, const struct px_step *s, struct stat *ret_st, struct px_err *e)
 {
     px_auto_fd int fd = (int)px_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -75,8 +75,8 @@ static int add_loan(struct px_box *box, int fd, const struct px_tree_ids *owner)
     return 0;
 }
 
-/* The top gets the box's id before what is below it, and loses it last: if px is killed in between, its id shows that files below
- * may still have an id of the box. */
+/* Changes the owner of the top before what is below it, and back last. If px is killed in between, the owner of the
+ * top shows that files below may still have an id of the box. */
 static int give_to_box(const struct px_box *box, int fd, const struct stat *st, const struct px_tree_ids *owner)
 {
     const struct px_tree_ids from[2] = {*owner, {st->st_uid, st->st_gid}}, to = ids_of_box(box);
@@ -84,7 +84,7 @@ static int give_to_box(const struct px_box *box, int fd, const struct stat *st, 
     return r < 0 || !S_ISDIR(st->st_mode) ? r : px_kernel_tree_give(fd, from, &to);
 }
 
-/* A source with the id of a box that is gone: px was killed before it could give it back to the caller. */
+/* A source that still has the id of an ended box: px was killed before it could change the owner back. */
 static int lend_source(struct px_box *box, int source, const struct stat *st, const char *path, struct px_err *e)
 {
     const struct px_tree_ids owner = {geteuid(), st->st_uid == geteuid() ? st->st_gid : getegid()};
@@ -97,7 +97,7 @@ static int lend_source(struct px_box *box, int source, const struct stat *st, co
     return r < 0 ? px_fail(e, PX_E_BIND, r, "cannot bind '%s' for writing: it cannot be lent to the box", path) : 0;
 }
 
-/* The source of a bind, open; who keeps the descriptor takes it. */
+/* The source of a bind, open. A function that keeps the descriptor takes it from here. */
 struct source {
     const char *path;
     struct stat st;
@@ -132,7 +132,7 @@ static int open_and_do(struct px_box *box, const struct px_step *step, int (*wha
     return r;
 }
 
-/* All that are written first: what is read may lie in one of them. */
+/* Writable sources first: a read-only source may lie in one of them. */
 static int each_unmapped(struct px_box *box, bool writable, int (*what)(struct px_box *, struct source *, struct px_err *), struct px_err *e)
 {
     int count = 0;

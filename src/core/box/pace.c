@@ -1,8 +1,9 @@
 #include "box/pace.h"
 
-/* A quarter of what the box has, on top. What was not used is kept for a moment, so that short bursts are not held up. */
+/* px may use a quarter of the box's processor share in addition. Unused time is saved for BURST_NSEC, so that short
+ * bursts are not delayed. */
 enum { SHARE = 4, BURST_NSEC = 50 * 1000 * 1000, MILLI_MAX = 1000 * 1000 };
-/* A pause costs a few calls itself, so it is worth something; and nothing waits for long. */
+/* A pause itself costs a few system calls, so it has a minimum; its maximum bounds every wait. */
 enum { PAUSE_NSEC_MIN = 20 * 1000 * 1000, PAUSE_NSEC_MAX = 1000 * 1000 * 1000 };
 
 void px_pace_start(struct px_pace *pace, uint64_t cpus_milli, uint64_t now_nsec)

@@ -1,4 +1,4 @@
-/* What a box has before anything runs: directories that take changes, files it may write, its ids, its cgroup, its limits. */
+/* What a box needs before anything runs: directories that take changes, writable files, ids, cgroup, limits. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "kernel/tree.h"
 #include "plan/mounts.h"
 
-static uint64_t plus(uint64_t value, uint64_t more)
+static uint64_t add_saturating(uint64_t value, uint64_t more)
 {
     return value < UINT64_MAX - more ? value + more : UINT64_MAX;
 }
@@ -34,8 +34,8 @@ static int make_cgroup(struct px_box *box, const struct px_policy *policy, struc
 
     if ((!must && !policy->pids_counted) || px_policy_without(policy, PX_WITHOUT_CGROUP))
         return 0;
-    /* px-init is one of them, and so is who carries the traffic. */
-    limits.pids = px_policy_limited(policy->pids) ? plus(policy->pids, 1 + (box->carrier ? box->carrier->processes : 0)) : 0;
+    /* The limit also counts px-init and the processes of the network driver. */
+    limits.pids = px_policy_limited(policy->pids) ? add_saturating(policy->pids, 1 + (box->carrier ? box->carrier->processes : 0)) : 0;
     int r = px_cgroup_create(&limits, box->id, &box->cgroup, &which);
     box->has_cgroup = r >= 0;
     struct px_plan *plan = box->plan;
@@ -59,8 +59,8 @@ static int make_cgroup(struct px_box *box, const struct px_policy *policy, struc
     return 0;
 }
 
-/* Where a cgroup holds a limit, the rlimit of the same kind steps back so that the one that counts is met first; where there
- * is none and the policy said "try", each process gets the bound that the tree should have had. */
+/* Where a cgroup enforces a limit, the rlimit of the same kind is raised, so that the cgroup's limit is hit first.
+ * Where there is none and the policy said "try", each process gets the limit that was meant for all of them. */
 static void settle_rlimits(struct px_box *box, const struct px_policy *policy)
 {
     for (uint32_t i = 0; i < box->plan->count; i++) {
@@ -68,15 +68,15 @@ static void settle_rlimits(struct px_box *box, const struct px_policy *policy)
         if (s->op != PX_OP_RLIMIT)
             continue;
         if (s->attr == RLIMIT_NPROC && box->has_cgroup)
-            s->num = s->num2 = plus(policy->pids, 64);
+            s->num = s->num2 = add_saturating(policy->pids, 64);
         if (s->attr == RLIMIT_AS)
             s->num = s->num2 = box->has_cgroup ? RLIM_INFINITY : policy->memory_bytes;
     }
 }
 
-/* The kernel counts the descriptors that are on their way through sockets by user, and refuses to send one more to whoever may
- * have fewer files open than there are. A box with the caller's own id that leaves many on their way would stop every socket of
- * the caller's, our own to the other boxes first: so it can never have more than half of what the caller may. */
+/* The kernel counts descriptors in flight through sockets per user, and refuses to send one more from a process whose
+ * RLIMIT_NOFILE is below that count. A box with the caller's own id that leaves many in flight would block every
+ * socket of the caller, px's own to its boxes first. So the box may open at most half of what the caller may. */
 uint64_t px_supervise_files_max(void)
 {
     struct rlimit now = {.rlim_cur = RLIM_INFINITY};
@@ -96,7 +96,7 @@ static void share_files(struct px_plan *plan)
     }
 }
 
-/* A box that joins another is in the user namespace of that one, whose map is what it is. */
+/* A box that joins another is in that box's user namespace, whose id map is fixed. */
 static int not_their_ids(const struct px_policy *policy, int err, struct px_err *e)
 {
     bool known = err == -ENOENT || err == -EACCES;
@@ -123,7 +123,7 @@ static int choose_ids(struct px_box *box, const struct px_policy *policy, struct
         return plan->joins ? not_their_ids(policy, r, e) : px_fail(e, PX_E_IDS, r, "no ids can be had for the box");
     px_plan_has(plan, "%s", px_idmap_name(&box->ids));
     if (box->ids.kind == PX_IDMAP_SINGLE) {
-        /* Only one id exists, so pid 1 has it too, and the kernel forbids changing groups. */
+        /* There is only one id, so pid 1 has it too, and the kernel forbids setgroups. */
         for (uint32_t i = 0; i < plan->count; i++) {
             struct px_step *s = &plan->steps[i];
             bool init = s->op == PX_OP_INIT || s->op == PX_OP_STAY;
@@ -143,10 +143,10 @@ static int choose_ids(struct px_box *box, const struct px_policy *policy, struct
     return px_plan_arm(plan, &box->ids, e) < 0 ? -1 : px_lend(box, e);
 }
 
-/* A file that has privileges already (set-id bits, capabilities) keeps them when it is written through a mapping, and
- * no filter can see that: the box would speak with its owner's rights on the host. So it does not get such a file to
- * write, nor a directory in which px cannot look for one, nor the changes of another box, which may hold such files
- * while that runs. */
+/* A file with privileges (set-id bits, capabilities) keeps them when it is written through a mapping, and no filter
+ * can see such a write: the box could run code with the file owner's rights on the host. So the box gets for writing
+ * no such file, no directory in which px cannot look for one, and no changes of another running box, which may hold
+ * such files. */
 static const struct {
     const char *what, *why, *fix;
 } unfit[] = {
@@ -189,7 +189,7 @@ static int check_bind(int fd, const char *path, struct px_err *e)
     return refuse_unfit(found, search.name, path, e);
 }
 
-/* Directories that take changes are made ready; what each is laid over is the step that follows. */
+/* Opens the directories that take changes. The step after the UPPER step names the lower directory. */
 static int open_uppers(struct px_box *box, const struct px_policy *policy, struct px_err *e)
 {
     int count = 0;
@@ -212,7 +212,7 @@ static int open_uppers(struct px_box *box, const struct px_policy *policy, struc
     return 0;
 }
 
-/* What takes the changes of this step; or NULL. */
+/* The directory that takes the changes of this step, or NULL. */
 static struct px_upper *upper_of(struct px_box *box, const struct px_step *s)
 {
     for (int i = 0; i < PX_UPPERS; i++)
@@ -221,7 +221,8 @@ static struct px_upper *upper_of(struct px_box *box, const struct px_step *s)
     return NULL;
 }
 
-/* A source that the caller may not read is not his to change (-EBADF), unless it is his: then the box could open it. */
+/* A source that the caller may not read (-EBADF) is not the caller's to change, unless the caller owns it: then the
+ * box could open it. */
 static int open_closed(const char *path)
 {
     struct stat st;
@@ -229,7 +230,7 @@ static int open_closed(const char *path)
     return fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() ? -EBADF : px_fd_take(&fd);
 }
 
-/* The source of a writable bind: a descriptor, -EBADF for nothing, or -1. */
+/* The source of a writable bind: a descriptor, -EBADF for none, or -1. */
 static int open_bind(const struct px_box *box, const struct px_step *s, struct px_err *e)
 {
     const char *path = px_plan_text(box->plan, s->src);
@@ -248,7 +249,7 @@ static int open_bind(const struct px_box *box, const struct px_step *s, struct p
     return check_bind(fd, path, e) < 0 ? -1 : px_fd_take(&fd);
 }
 
-/* Changes that an earlier run has kept, or left when it was killed, lose their privileges. */
+/* Changes that an earlier run kept, or left when it was killed, lose their set-id bits and capabilities. */
 static int open_changes(struct px_box *box, const struct px_upper *upper, const char *path, struct px_err *e)
 {
     px_auto_fd int fd = (int)px_sys(SYS_fcntl, upper->upper, F_DUPFD_CLOEXEC, 3);

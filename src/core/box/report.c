@@ -1,4 +1,4 @@
-/* From what the kernel and px-init said to the one result. Nothing here reads what the program wrote. */
+/* Makes the result from what the kernel and px-init reported. Nothing here reads what the program wrote. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ const char *px_status_name(enum px_status status)
     return (size_t)status < PX_COUNT_OF(names) ? names[status] : "internal";
 }
 
-static void hit(struct px_result *r, const char *limit, const char *counter, uint64_t value)
+static void add_limit_hit(struct px_result *r, const char *limit, const char *counter, uint64_t value)
 {
     if (r->limits_hit_count < PX_LIMITS_MAX)
         r->limits_hit[r->limits_hit_count++] = (struct px_limit_hit){limit, counter, value};
@@ -35,14 +35,14 @@ bool px_report_has(const struct px_result *r, const char *word)
 static void hit_disk(const struct px_box *box, struct px_result *r)
 {
     if (box->disk.bytes > box->disk.bytes_max)
-        hit(r, "disk", "bytes added to writable binds", box->disk.bytes);
+        add_limit_hit(r, "disk", "bytes added to writable binds", box->disk.bytes);
     else
-        hit(r, "disk", "files added to writable binds", box->disk.files);
+        add_limit_hit(r, "disk", "files added to writable binds", box->disk.files);
 }
 
 /* ---- how it ended ---- */
 
-/* A command whose home was ended by its limit of writable binds: that is how it ended itself. */
+/* The container was ended by its limit on writable binds: the command's result says so too. */
 static void ended_with_home(struct px_box *box)
 {
     struct px_disk said;
@@ -66,7 +66,7 @@ static void ended_by_itself(struct px_box *box, struct px_result *r)
     r->exit_code = 128 + r->signal;
     r->status = PX_STATUS_SIGNALLED;
     r->reason = "ended by a signal";
-    /* A program can send itself what the filter sends: no verdict hangs on it. */
+    /* A program can send itself SIGSYS as well, so this is only a hint. */
     if (r->signal == SIGSYS && r->hints_count < PX_COUNT_OF(r->hints))
         r->hints[r->hints_count++] = "SIGSYS is also how the system call filter ends a call of another ABI";
 }
@@ -81,14 +81,14 @@ static void ended_by_us(struct px_box *box, struct px_result *r)
         r->reason = "ran longer than its timeout";
         r->exit_code = 124;
         r->timed_out = true;
-        hit(r, "timeout", "CLOCK_BOOTTIME milliseconds", (box->end_nsec - box->start_nsec) / 1000000);
+        add_limit_hit(r, "timeout", "CLOCK_BOOTTIME milliseconds", (box->end_nsec - box->start_nsec) / 1000000);
         break;
     case PX_END_OUTPUT:
         r->status = PX_STATUS_OUTPUT;
         r->reason = "wrote more than its output limit";
         for (int i = 1; i < PX_FLOW_COUNT; i++)
             if (box->flow[i].limit && box->flow[i].total > box->flow[i].limit)
-                hit(r, "output-limit", i == 1 ? "bytes on stdout" : "bytes on stderr", box->flow[i].total);
+                add_limit_hit(r, "output-limit", i == 1 ? "bytes on stdout" : "bytes on stderr", box->flow[i].total);
         break;
     case PX_END_DISK:
         r->status = PX_STATUS_DISK;
@@ -116,7 +116,7 @@ static void ended_by_us(struct px_box *box, struct px_result *r)
 static void tell_memory(struct px_result *r, const char *counter, uint64_t kills)
 {
     r->oom_killed = true;
-    hit(r, "memory", counter, kills);
+    add_limit_hit(r, "memory", counter, kills);
     if (r->status != PX_STATUS_OK && r->status != PX_STATUS_TIMEOUT) {
         r->status = PX_STATUS_MEMORY;
         r->reason = "used more than its memory limit";
@@ -126,7 +126,8 @@ static void tell_memory(struct px_result *r, const char *counter, uint64_t kills
 static void read_cgroup(struct px_box *box, struct px_result *r)
 {
     struct px_cgroup_usage u = {0};
-    const struct px_box *whole = box->pool && box->home ? box->home : box;  /* a pool's box is its one command's */
+    /* a pool's container serves only this command */
+    const struct px_box *whole = box->pool && box->home ? box->home : box;
     if (whole->has_cgroup)
         px_cgroup_read(&whole->cgroup, &u);
     if (u.memory_source) {
@@ -134,26 +135,27 @@ static void read_cgroup(struct px_box *box, struct px_result *r)
         r->memory_source = u.memory_source;
     }
     r->pids_peak = u.pids_peak;
-    /* We may have been faster than the kernel's own killer: then its count is 0, and the event it sent first is what we read. */
+    /* px may have killed the box before the kernel's OOM killer did. Then its count is 0, and the OOM event counts. */
     if (box->end == PX_END_MEMORY && !u.oom_kills)
-        hit(r, "memory", "memory.oom_control event", 1);
-    if (u.oom_kills)            /* v2 kills pid 1 with the rest, so that there is no report; v1 may leave it to tell of a killed child */
+        add_limit_hit(r, "memory", "memory.oom_control event", 1);
+    /* v2 kills pid 1 with the rest, so there is no report; v1 may spare it, and it reports a killed child */
+    if (u.oom_kills)
         tell_memory(r, u.oom_counter, u.oom_kills);
     if (u.pids_refused)
-        hit(r, "pids", u.pids_counter, u.pids_refused);
+        add_limit_hit(r, "pids", u.pids_counter, u.pids_refused);
 }
 
 static void read_rlimits(struct px_box *box, struct px_result *r)
 {
     uint64_t cpu_usec = r->cpu_user_usec + r->cpu_sys_usec;
     bool set = px_policy_limited(box->cpu_time_msec);
-    /* The kernel counts ticks for the limit and nanoseconds for the usage; SIGXCPU may come early by the
-     * latter, the more so on a busy machine. */
+    /* The kernel counts clock ticks for the limit and nanoseconds for the usage. SIGXCPU may come before the usage
+     * reaches the limit, the more so on a busy machine. */
     bool over = set && cpu_usec >= box->cpu_time_msec * (r->signal == SIGXCPU ? 250 : 1000);
     if (over && (r->signal == SIGXCPU || r->signal == SIGKILL))
-        hit(r, "cpu-time", "microseconds used", cpu_usec);
+        add_limit_hit(r, "cpu-time", "microseconds used", cpu_usec);
     if (r->signal == SIGXFSZ)
-        hit(r, "file-size", "SIGXFSZ, limit in bytes", box->file_bytes);
+        add_limit_hit(r, "file-size", "SIGXFSZ, limit in bytes", box->file_bytes);
 }
 
 static void read_disk(struct px_box *box, struct px_result *r)
@@ -163,11 +165,12 @@ static void read_disk(struct px_box *box, struct px_result *r)
         r->reason = "wrote more than its disk limit";
         hit_disk(box, r);
     }
-    if (!box->have_report || !box->report.disk_full || box->report.shared)      /* shared: another may have filled it */
+    /* shared: another box may have filled it */
+    if (!box->have_report || !box->report.disk_full || box->report.shared)
         return;
     for (unsigned i = 0; i < 32; i++)
         if (box->report.disk_full & (1u << i)) {
-            hit(r, px_policy_limited(box->disk_bytes) || px_report_has(r, "disk=") ? "disk" : "tmpfs",
+            add_limit_hit(r, px_policy_limited(box->disk_bytes) || px_report_has(r, "disk=") ? "disk" : "tmpfs",
                 "statfs: writable directories without a block or inode left", (uint64_t)__builtin_popcount(box->report.disk_full));
             break;
         }
@@ -179,7 +182,7 @@ static void read_disk(struct px_box *box, struct px_result *r)
 
 /* ---- what was stopped ---- */
 
-static void deny(struct px_result *r, const char *op, const char *target, const char *rule, const char *grant, uint64_t count)
+static void add_denial(struct px_result *r, const char *op, const char *target, const char *rule, const char *grant, uint64_t count)
 {
     if (r->denials_count < PX_DENIALS_MAX)
         r->denials[r->denials_count++] = (struct px_denial){op, target, rule, grant, count};
@@ -190,12 +193,12 @@ static void deny_calls(const struct px_box *box, const struct px_init_refused *l
     for (size_t i = 0; i < count; i++) {
         const struct px_init_refused *c = &list[i];
         const char *name = px_sysname_name(c->number);
-        deny(r, "syscall", name ? name : "unknown", box->own_filter ? "seccomp" : "seccomp profile",
+        add_denial(r, "syscall", name ? name : "unknown", box->own_filter ? "seccomp" : "seccomp profile",
              px_sysname_grant(c->number, box->strict), c->count);
     }
 }
 
-/* Of a home those that belong to none of its commands, as px-init has noted them. */
+/* For a container: the calls that belong to none of its commands, as px-init recorded them. */
 void px_report_denials(const struct px_box *box, struct px_result *r)
 {
     struct px_init_refused noted[PX_INIT_REFUSED_MAX];
@@ -204,7 +207,8 @@ void px_report_denials(const struct px_box *box, struct px_result *r)
     deny_calls(box, noted, n < 0 ? 0 : (size_t)n / sizeof noted[0], r);
 }
 
-/* The carrier's counts are the home's; what it has counted since a command began is that command's if it was alone. */
+/* The driver counts for the whole container. What it counted since the command began is the command's if it ran
+ * alone. */
 void px_report_network(struct px_box *box, struct px_result *r)
 {
     bool alone = box->have_report && !box->report.shared;
@@ -216,15 +220,15 @@ void px_report_network(struct px_box *box, struct px_result *r)
         box->carrier_told = box->home->carrier->tell(box->home->carrier, box->carrier_mark, r);
 }
 
-/* From the kernel's own words: the counters of the cgroup and the filter's listener. */
+/* Reads the counters of the cgroup and of the filter's listener. */
 static void read_denials(struct px_box *box, struct px_result *r)
 {
     for (size_t i = 0; i < r->limits_hit_count; i++) {
         const struct px_limit_hit *h = &r->limits_hit[i];
         if (strcmp(h->limit, "pids") == 0)
-            deny(r, "fork", NULL, "pids", "--pids NUMBER", h->value);
+            add_denial(r, "fork", NULL, "pids", "--pids NUMBER", h->value);
         if (strcmp(h->limit, "memory") == 0)
-            deny(r, "memory", NULL, "memory", "--memory SIZE", h->value);
+            add_denial(r, "memory", NULL, "memory", "--memory SIZE", h->value);
     }
     px_report_denials(box, r);
     px_report_network(box, r);
@@ -232,7 +236,7 @@ static void read_denials(struct px_box *box, struct px_result *r)
 
 /* ---- usage and output ---- */
 
-static uint64_t usec(const struct timeval *t)
+static uint64_t to_usec(const struct timeval *t)
 {
     return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
 }
@@ -241,8 +245,8 @@ static void read_usage(struct px_box *box, struct px_result *r)
 {
     const struct rusage *u = &box->usage;
     const struct px_init_report *i = &box->report;
-    uint64_t user = usec(&u->ru_utime), sys = usec(&u->ru_stime), rss = (uint64_t)u->ru_maxrss;
-    /* The kernel's sum over pid 1 and all it reaped; px-init's where somebody else reaped it. */
+    uint64_t user = to_usec(&u->ru_utime), sys = to_usec(&u->ru_stime), rss = (uint64_t)u->ru_maxrss;
+    /* The kernel's sum over pid 1 and all that it reaped; px-init's numbers where another process reaped pid 1. */
     r->cpu_user_usec = user > i->user_usec ? user : i->user_usec;
     r->cpu_sys_usec = sys > i->sys_usec ? sys : i->sys_usec;
     r->memory_peak_bytes = (rss > i->maxrss_kib ? rss : i->maxrss_kib) * 1024;
@@ -288,7 +292,7 @@ void px_report_home(struct px_box *box)
     box->carrier_mark = box->home->carrier ? box->home->carrier->mark(box->home->carrier) : NULL;
     box->own_filter = !px_report_has(from, "seccomp=profile");
     box->strict = px_report_has(from, "seccomp=strict");
-    if (box->home->alone || !box->home->has_cgroup)     /* a box of one command has counted nothing yet */
+    if (box->home->alone || !box->home->has_cgroup)     /* a container for one command has counted nothing yet */
         return;
     struct px_cgroup_usage before = {0};
     px_cgroup_read(&box->home->cgroup, &before);
@@ -296,8 +300,8 @@ void px_report_home(struct px_box *box)
     box->pids_before = before.pids_refused;
 }
 
-/* The home's limits hold for all of its commands, and the kernel counts for all. What it has counted since this one began is this
- * one's if it was alone, or if it was itself killed. */
+/* The container's limits hold for all its commands, and the kernel counts for all. What was counted since this
+ * command began is this command's if it ran alone, or if it was itself killed. */
 static void read_home(struct px_box *box, struct px_result *r)
 {
     struct px_cgroup_usage u = {0};
@@ -309,7 +313,7 @@ static void read_home(struct px_box *box, struct px_result *r)
     if (kills && (alone || (box->end == PX_END_EXIT && r->signal == SIGKILL)))
         tell_memory(r, u.oom_counter, kills);
     if (refused && alone)
-        hit(r, "pids", u.pids_counter, refused);
+        add_limit_hit(r, "pids", u.pids_counter, refused);
 }
 
 void px_report_make(struct px_box *box)
@@ -333,7 +337,7 @@ void px_report_make(struct px_box *box)
     r->err_total = box->flow[2].total;
     for (int i = 1; i < PX_FLOW_COUNT && r->status != PX_STATUS_OUTPUT; i++)
         if (box->flow[i].limit && (box->flow[i].dropped || px_headtail_truncated(&box->flow[i].kept)))
-            hit(r, "output-limit", i == 1 ? "bytes on stdout" : "bytes on stderr", box->flow[i].total);
+            add_limit_hit(r, "output-limit", i == 1 ? "bytes on stdout" : "bytes on stderr", box->flow[i].total);
     r->out_truncated = px_headtail_truncated(&box->flow[1].kept) || box->flow[1].dropped;
     r->err_truncated = px_headtail_truncated(&box->flow[2].kept) || box->flow[2].dropped;
 }

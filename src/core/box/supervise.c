@@ -25,7 +25,7 @@
 #include "kernel/tree.h"
 
 enum { GRACE_MSEC = 2000, FORCE_MSEC = 200, STUCK_MSEC = 20000, EOF_MSEC = 250, EOF_TIMES = 20, DISK_MSEC = 50, CARRIER_MSEC = 5000,
-       CALLER_NSEC = 5000 /* what the caller's own wait for us takes, about */ };
+       CALLER_NSEC = 5000 /* about what the caller's own poll costs */ };
 
 /* ---- watching ---- */
 
@@ -35,7 +35,7 @@ static int add_event(struct px_box *box, int fd, uint32_t tag)
     return epoll_ctl(box->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-/* The next of all that can come, on one timer. */
+/* Arms the timer for the earliest deadline. */
 static void set_timer(struct px_box *box)
 {
     const uint64_t all[] = {box->deadline_nsec, box->grace_nsec, box->force_nsec, box->stuck_nsec,
@@ -57,8 +57,8 @@ static void set_timer(struct px_box *box)
     (void)timerfd_settime(box->timer, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-/* v1 kills one process when the group is out of memory; we want to know, and end the box as v2 does by itself. A box that stays
- * goes on, and the command that lost a process says so in its result. */
+/* A v1 cgroup out of memory kills one process. px listens for that event and ends the box, as v2 does by itself. A
+ * container goes on: the command that lost a process reports it in its result. */
 int px_supervise_hear_oom(struct px_box *box)
 {
     int group = box->cgroup.v1[PX_CG_MEMORY].fd;
@@ -73,7 +73,7 @@ int px_supervise_hear_oom(struct px_box *box)
         return -errno;
     int r = px_fmt(text, sizeof text, "%d %d", box->oom_event, control);
     r = r < 0 ? r : px_write_file(group, "cgroup.event_control", text);
-    return r == -ENOENT ? 0 : r;        /* a kernel for real time has no such events */
+    return r == -ENOENT ? 0 : r;        /* a real-time kernel has no such events */
 }
 
 static void watch_refused(const struct px_box *box, bool want)
@@ -83,7 +83,7 @@ static void watch_refused(const struct px_box *box, bool want)
         (void)epoll_ctl(box->epoll, want ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, box->listener, &event);
 }
 
-/* Regular files are always ready, which an epoll cannot say: an event that is always there says it for them. */
+/* epoll does not take regular files, which are always ready. An eventfd that is always readable stands for them. */
 static void watch_files(struct px_box *box)
 {
     bool want = px_flow_files(box);
@@ -99,8 +99,8 @@ static void watch_files(struct px_box *box)
 int px_supervise_watch(struct px_box *box, struct px_err *e)
 {
     box->epoll = epoll_create1(EPOLL_CLOEXEC);
-    /* The control socket is not watched: its report is read when pid 1 is gone, which saves a wake-up. A command in a home has
-     * nothing else: its own socket brings the report, or hangs up with the home. */
+    /* The control socket is not watched: its report is read when pid 1 has ended, which saves a wake-up. A command in
+     * a container has only its own socket, which brings the report, or hangs up when the container ends. */
     if (box->epoll < 0 ||
         (box->home ? add_event(box, box->control, PX_EVENT_REPLY) : add_event(box, box->pidfd, PX_EVENT_PIDFD)) < 0)
         return px_fail(e, PX_E_IO, errno, "cannot watch the box");
@@ -119,7 +119,7 @@ int px_supervise_watch(struct px_box *box, struct px_err *e)
     px_flow_watch(box);
     watch_files(box);
     if (box->tty && box->flow[0].from < 0)
-        px_supervise_end_input(box);    /* nobody will type anything */
+        px_supervise_end_input(box);    /* there will be no input */
     return 0;
 }
 
@@ -133,11 +133,12 @@ static void end_with(struct px_box *box, enum px_end why)
     box->end_nsec = px_now_nsec();
 }
 
-/* pid 1 and with it everything, by the kernel's own hand. Without a pid namespace px-init is that hand: it gets a hang-up. */
-static void force(struct px_box *box)
+/* Kills pid 1, and the kernel then kills the whole pid namespace. Without a pid namespace px-init kills the
+ * processes: it gets a hang-up. */
+static void kill_all(struct px_box *box)
 {
-    /* Only ever the command: the home and the others in it stay. Its leader alone only if pid 1 cannot listen: a leader that is
-     * dead already has no number by which the rest of its group could be killed. */
+    /* In a container kills this command only. If pid 1 does not take the request, kills only the leader: once the
+     * leader is dead, its process group has no number by which px could kill the rest. */
     if (box->home && px_command_signal(box, SIGKILL) < 0 && box->payload >= 0)
         (void)px_pidfd_signal(box->payload, SIGKILL);
     if (box->has_cgroup && !box->reaper)
@@ -155,8 +156,8 @@ static void force(struct px_box *box)
     set_timer(box);
 }
 
-/* The command dies first, so that px-init can still say what it used (the kernel forgets that of processes which die with
- * their namespace); px-init then ends the rest. Should that take a moment too long, the namespace is ended by force. */
+/* The command is killed first, so that px-init can still report what it used (the kernel loses the usage of processes
+ * that die with their namespace). px-init then ends the rest. After FORCE_MSEC the namespace is killed. */
 void px_supervise_kill(struct px_box *box, enum px_end why)
 {
     if (box->reaped)
@@ -166,7 +167,7 @@ void px_supervise_kill(struct px_box *box, enum px_end why)
     if (box->forced || box->force_nsec)
         return;
     if (box->home || box->payload < 0 || px_pidfd_signal(box->payload, SIGKILL) < 0) {
-        force(box);
+        kill_all(box);
         return;
     }
     box->force_nsec = px_now_nsec() + (uint64_t)FORCE_MSEC * 1000000;
@@ -181,7 +182,7 @@ int px_supervise_signal(struct px_box *box, int signal)
         px_supervise_kill(box, PX_END_KILLED);
         return 0;
     }
-    /* A partner's program passes it on by itself; others in its group would die of it. */
+    /* A runtime's program forwards the signal itself; other processes in its group would die of it. */
     bool alone = box->partner && !box->partner->inside;
     int r = box->home ? px_command_signal(box, signal)
             : alone ? px_pidfd_signal(box->payload, signal)
@@ -193,8 +194,8 @@ int px_supervise_signal(struct px_box *box, int signal)
     return r;
 }
 
-/* A terminal's end of input is a character, and a program that changes the terminal's mode while it arrives loses it: so
- * it is said a few times. */
+/* A terminal's end of input is a character (^D). A program that changes the terminal's mode while it arrives loses
+ * it, so it is sent up to EOF_TIMES times. */
 void px_supervise_end_input(struct px_box *box)
 {
     if (box->eof_nsec && px_now_nsec() < box->eof_nsec)
@@ -213,7 +214,7 @@ int px_supervise_resize(struct px_box *box, unsigned short rows, unsigned short 
     return (int)px_sys(SYS_ioctl, box->terminal, TIOCSWINSZ, &size);
 }
 
-/* px-init counts them in a box that stays; in any other we do. */
+/* In a container px-init counts refused calls; in any other box px does. */
 static void take_refused(struct px_box *box, const struct px_init_refused *list, uint32_t count)
 {
     if (!box->home)
@@ -234,7 +235,7 @@ static void take_report(struct px_box *box)
     }
 }
 
-/* What the box has sent is delivered, for a bounded time; step goes on until that is over. */
+/* The driver delivers what the box has sent, for CARRIER_MSEC at most. px_supervise_step goes on until it has ended. */
 static void end_carrier(struct px_box *box)
 {
     if (!box->carrier || box->carrier_gone)
@@ -244,12 +245,13 @@ static void end_carrier(struct px_box *box)
     set_timer(box);
 }
 
-static int reap(struct px_box *box, struct px_err *e)
+static int reap_init(struct px_box *box, struct px_err *e)
 {
     int r = px_pidfd_wait(box->pidfd, true, &box->init_status, &box->usage);
     if (r == 0)
         return 0;
-    /* -ECHILD: the program that uses us waits for any child and was faster; px-init's own report stands in. */
+    /* -ECHILD: the program that uses the library waited for any child and reaped it first. px-init's report replaces
+     * the usage. */
     take_report(box);
     box->reaped = true;
     (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, box->pidfd, NULL);
@@ -259,7 +261,7 @@ static int reap(struct px_box *box, struct px_err *e)
     return r;
 }
 
-/* The report, or the end of the home without one. */
+/* The report of a command, or a hang-up because the container ended. */
 static void on_reply(struct px_box *box)
 {
     take_report(box);
@@ -269,13 +271,13 @@ static void on_reply(struct px_box *box)
     (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, box->control, NULL);
 }
 
-/* Until then nothing is read of what the box says and is refused: it waits, and uses no time of ours. 0: go on. */
+/* Until then neither output nor refused calls are read: the box waits, and costs px no time. 0: go on. */
 static void pause_until(struct px_box *box, uint64_t until)
 {
     bool was = box->pace_nsec != 0;
     box->pace_nsec = until;
     set_timer(box);
-    if (box->timer < 0)         /* no descriptor is left for one: better ahead than deaf */
+    if (box->timer < 0)         /* no descriptor is left for a timer: do not pause */
         box->pace_nsec = 0;
     if (was == (box->pace_nsec != 0))
         return;
@@ -301,7 +303,7 @@ static void note_refused(struct px_box *box, int number)
         box->refused[box->refused_count++] = (struct px_init_refused){.number = number, .count = 1};
 }
 
-/* Each is answered as the filter would have; a program that asks without end only holds up itself. */
+/* Each refused call is answered with the filter's error. A program that calls without end delays only itself. */
 static void on_refused(struct px_box *box)
 {
     for (int i = 0; i < 32; i++) {
@@ -313,7 +315,7 @@ static void on_refused(struct px_box *box)
                 note_refused(box, number);
             continue;
         }
-        if (state.revents) {            /* nobody is left under the filter */
+        if (state.revents) {            /* no process is left under the filter */
             (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, box->listener, NULL);
             box->listener = px_fd_close(box->listener);
         }
@@ -321,7 +323,8 @@ static void on_refused(struct px_box *box)
     }
 }
 
-/* Reads at once, so that each pause is followed by some: the end of a pause alone may cost more than was earned in it. */
+/* Reads at once, so that every pause is followed by some reading: the wake-up alone may cost more than the pause
+ * saved. */
 static void end_pause(struct px_box *box)
 {
     pause_until(box, 0);
@@ -331,7 +334,8 @@ static void end_pause(struct px_box *box)
         on_refused(box);
 }
 
-/* The verdict is written before the kill: a process that waits for a command of the box reads it once the box is gone. */
+/* The verdict is written before the kill: a process that waits for a command of the box reads it once the box has
+ * ended. */
 static void end_full(struct px_box *box)
 {
     if (box->verdict >= 0)
@@ -352,7 +356,7 @@ static int on_timer(struct px_box *box, struct px_err *e)
     if (box->stuck_nsec && now >= box->stuck_nsec)
         return px_fail(e, PX_E_STUCK, 0, "box %s was killed %d s ago and is still there", box->id, STUCK_MSEC / 1000);
     if (box->force_nsec && now >= box->force_nsec)
-        force(box);
+        kill_all(box);
     else if (box->deadline_nsec && now >= box->deadline_nsec)
         px_supervise_kill(box, PX_END_TIMEOUT);
     else if (box->grace_nsec && now >= box->grace_nsec)
@@ -376,11 +380,11 @@ static void add_hint(struct px_box *box, const char *hint)
         box->result.hints[box->result.hints_count++] = hint;
 }
 
-static int dispatch(struct px_box *box, uint32_t tag, struct px_err *e)
+static int handle_event(struct px_box *box, uint32_t tag, struct px_err *e)
 {
     switch (tag) {
     case PX_EVENT_PIDFD:
-        return reap(box, e);
+        return reap_init(box, e);
     case PX_EVENT_TIMER:
         return on_timer(box, e);
     case PX_EVENT_OOM:
@@ -398,10 +402,10 @@ static int dispatch(struct px_box *box, uint32_t tag, struct px_err *e)
     case PX_EVENT_CARRIER:
         (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, box->carrier->pidfd, NULL);
         box->carrier_gone = true;
-        if (!box->reaped && !box->forced && box->end == PX_END_NONE)    /* else it was ended with the box */
+        if (!box->reaped && !box->forced && box->end == PX_END_NONE)    /* else the driver was ended with the box */
             add_hint(box, "the network of the box failed before the box ended");
         return 0;
-    case PX_EVENT_FILES:           /* seen to by the caller */
+    case PX_EVENT_FILES:           /* px_supervise_step serves them */
         return 0;
     default:
         px_flow_ready(box, (int)(tag & 3));
@@ -409,8 +413,8 @@ static int dispatch(struct px_box *box, uint32_t tag, struct px_err *e)
     }
 }
 
-/* Set-id bits and capabilities of files that the box could write: refused by the filter, and taken away once more here
- * (a file that had them before keeps them when it is written through a mapping). */
+/* Removes set-id bits and capabilities of files that the box could write. The filter refuses to set them, but a file
+ * that had them before keeps them when it is written through a mapping. */
 static void strip_binds(struct px_box *box)
 {
     int changed = box->stripped, worst = 0;
@@ -428,17 +432,17 @@ static void strip_binds(struct px_box *box)
         add_hint(box, "a writable bind could not be searched for set-id files to the end");
 }
 
-static int finish(struct px_box *box, struct px_err *e)
+static int finish_run(struct px_box *box, struct px_err *e)
 {
     strip_binds(box);
-    if (box->disk.on)           /* what came after the last look counts as well */
+    if (box->disk.on)           /* what was written after the last measurement counts too */
         box->disk.over = px_disk_over(&box->disk, box->writable, box->writable_count, 0, px_now_nsec());
     if (box->disk.on && box->disk.unread_before)
         add_hint(box, "a part of a writable bind could not be read: what was written there is not counted by --disk");
     if (!px_lend_back(box))
         add_hint(box, "a part of a writable bind could not be given back: files in it have ids of the box");
     px_report_make(box);
-    for (int i = 0; i < PX_FLOW_COUNT; i++)     /* whoever reads what we hand on sees the end now */
+    for (int i = 0; i < PX_FLOW_COUNT; i++)     /* readers of the forwarded output see its end now */
         px_flow_close(box, i);
     int r = box->has_cgroup ? px_cgroup_done(&box->cgroup) : 0;
     box->has_cgroup = false;
@@ -462,12 +466,12 @@ int px_supervise_step(struct px_box *box, int wait_msec, struct px_err *e)
         return 0;
     struct epoll_event events[16];
     bool files = px_flow_files(box);
-    uint64_t began = box->pace.cpus_milli ? own_nsec() : 0;     /* to wake up costs as much as to read */
+    uint64_t began = box->pace.cpus_milli ? own_nsec() : 0;     /* waking up costs as much as reading */
     int n = epoll_wait(box->epoll, events, 16, files || box->reaped ? 0 : wait_msec);
     if (n < 0 && errno != EINTR)
         return px_fail(e, PX_E_IO, errno, "cannot watch the box");
     for (int i = 0; i < n; i++)
-        if (dispatch(box, events[i].data.u32, e) < 0)
+        if (handle_event(box, events[i].data.u32, e) < 0)
             return -1;
     for (int i = 0; files && i < PX_FLOW_COUNT; i++)
         px_flow_ready(box, i);
@@ -480,23 +484,23 @@ int px_supervise_step(struct px_box *box, int wait_msec, struct px_err *e)
     if (!box->reaped)
         return 1;
     px_flow_drain(box);
-    /* Only the caller's own reader is slow now, or a server that gets the box's last bytes. */
+    /* Only the caller's own reader is slow now, or a server that receives the last bytes of the box. */
     if (px_flow_busy(box) || (box->carrier && !box->carrier_gone)) {
         if (n == 0 && wait_msec != 0)
             (void)epoll_wait(box->epoll, events, 16, wait_msec);
         return 1;
     }
-    return finish(box, e) < 0 ? -1 : 0;
+    return finish_run(box, e) < 0 ? -1 : 0;
 }
 
 void px_supervise_abandon(struct px_box *box)
 {
     if (box->home && box->control >= 0 && !box->reaped)
-        force(box);
+        kill_all(box);
     if (box->pidfd < 0 || box->reaped || box->guest)
         return;
     struct pollfd gone = {.fd = box->pidfd, .events = POLLIN};
-    force(box);
+    kill_all(box);
     if (px_sys(SYS_poll, &gone, 1, STUCK_MSEC) > 0)
         (void)px_pidfd_wait(box->pidfd, true, &box->init_status, NULL);
 }

@@ -27,9 +27,9 @@ enum { BUILD_SEC_MAX = 60, PLACE_BYTES = 64 << 10, PLACE_INODES = 16 };
 
 struct px_template {
     struct px_plan *plan;       /* with the TREE step if there is a tree */
-    struct px_plan *whole;      /* as it was computed, to be compared with */
+    struct px_plan *whole;      /* as computed, for px_template_fits */
     int place;
-    int filters;                /* of px-init, one file for all */
+    int filters;                /* the filters of px-init, one file for all boxes */
 };
 
 /* ---- running steps in a mount namespace of their own, with our own privileges ---- */
@@ -45,7 +45,7 @@ static void wait_for_builder(struct px_child *child, int pidfd)
     (void)px_pidfd_wait(pidfd, false, &status, NULL);
 }
 
-/* The child shares our table of descriptors: what its last step keeps is ours. */
+/* The child shares our descriptor table: a descriptor that its last step keeps is ours. */
 static int build_in(struct px_child *child, char *stack)
 {
     const uint64_t all = ~0ull;
@@ -72,8 +72,8 @@ static int build_in(struct px_child *child, char *stack)
     return r;
 }
 
-/* A descriptor of what the last of the steps keeps, or -errno. */
-static int build(const struct px_plan *plan)
+/* Runs the steps. Returns the descriptor that the last one keeps, or -errno. */
+static int run_steps(const struct px_plan *plan)
 {
     struct px_child child = {.plan = plan, .aside_fd = -EBADF, .kept_fd = -ECANCELED};
     px_auto_fd int parent = px_fd_above_stdio(px_pidfd_open(getpid()));
@@ -101,20 +101,20 @@ static struct px_plan *empty_plan(uint32_t steps)
     return plan;
 }
 
-/* All of it is stage 1. */
+/* Runs the whole plan as stage 1, and frees it. */
 static int build_and_free(struct px_plan *plan)
 {
     plan->payload_from = plan->init_at = plan->count;
-    int fd = plan->text.err < 0 ? plan->text.err : build(plan);
+    int fd = plan->text.err < 0 ? plan->text.err : run_steps(plan);
     px_plan_free(plan);
     return fd;
 }
 
-/* ---- who goes there ---- */
+/* ---- the builder ---- */
 
 int px_template_builder_init(struct px_template_builder *ret_who)
 {
-    *ret_who = (struct px_template_builder)PX_TRAVELLER_NONE;
+    *ret_who = (struct px_template_builder)PX_TEMPLATE_BUILDER_NONE;
     if (!px_idmap_caller_is_root())
         return -EPERM;
     struct px_template_builder who = {
@@ -142,7 +142,8 @@ void px_template_builder_done(struct px_template_builder *who)
 
 /* ---- the tree ---- */
 
-/* Whether a step makes a part of the root that all boxes can share: nothing of the caller's, nothing of the box's own. */
+/* Whether a step makes a part of the root that all boxes can share: nothing of the caller's and nothing of the box's
+ * own. */
 static bool is_common(const struct px_step *s)
 {
     switch ((enum px_op)s->op) {
@@ -159,7 +160,8 @@ static bool is_common(const struct px_step *s)
     }
 }
 
-/* The run of common steps from ROOT on; nothing if the root is another's, whose owners an overlay of ours would not keep. */
+/* The sequence of common steps from ROOT on. None if the root is a given directory: an overlay of ours would not keep
+ * its owners. */
 static uint32_t find_common(const struct px_plan *plan, uint32_t *ret_from)
 {
     uint32_t from = 0, to;
@@ -182,13 +184,13 @@ static void add_surroundings(struct px_plan *plan, const struct stat *proc)
     root->attr = PX_STEPS_RW;
     px_steps_dir(plan, "/proc", 0555, 0);
     px_steps_dir(plan, PX_TEMPLATE_TREE, 0755, 0);
-    /* Whole and writable: the kernel lets a box mount its own only where it sees one that hides nothing. */
+    /* Whole and writable: the kernel lets a box mount its own /proc only where a fully visible one exists. */
     px_steps_bind(plan, "/proc", "/proc", PX_STEPS_RW | PX_MOUNT_NOEXEC, proc);
     px_steps_at(plan, PX_OP_PUT_BACK, PX_TEMPLATE_TREE);
     px_steps_add(plan, PX_OP_SEAL)->attr = PX_STEPS_RO;
 }
 
-/* The namespace that holds it. */
+/* Makes the template namespace, which holds the tree. */
 static int build_place(const struct px_plan *plan, uint32_t from, uint32_t count)
 {
     struct stat proc;
@@ -245,7 +247,7 @@ static struct px_plan *copy_plan(const struct px_plan *plan)
     return NULL;
 }
 
-/* One step instead of many; the indices that others refer to move with it. */
+/* Replaces the common steps by one TREE step, and adjusts the indices into the list. */
 static void put_tree(struct px_template *t, uint32_t from, uint32_t count)
 {
     struct px_plan *plan = t->plan;
@@ -257,7 +259,7 @@ static void put_tree(struct px_template *t, uint32_t from, uint32_t count)
     plan->init_at -= less;
 }
 
-/* Whether the boxes will have ids of their own: else their steps need paths of the host. */
+/* Whether the boxes will have an id range. Otherwise their steps need paths of the host. */
 static bool have_own_ids(const struct px_plan *plan)
 {
     struct px_idmap map;
@@ -281,7 +283,7 @@ static int shared_filters(const struct px_plan *plan)
     return px_fd_memory("px-filters", px_plan_text(plan, s->src), s->attr, PX_MEMORY_SEALED);
 }
 
-int px_template_new(struct px_plan *plan, bool may_go, struct px_template **ret_template, struct px_err *e)
+int px_template_new(struct px_plan *plan, bool has_builders, struct px_template **ret_template, struct px_err *e)
 {
     struct px_template *t = calloc(1, sizeof *t);
     if (!t) {
@@ -296,7 +298,7 @@ int px_template_new(struct px_plan *plan, bool may_go, struct px_template **ret_
         return px_fail(e, PX_E_MEMORY, ENOMEM, "template");
     }
     t->filters = shared_filters(plan);
-    if (may_go)
+    if (has_builders)
         make_place(t);
     *ret_template = t;
     return 0;
@@ -337,8 +339,8 @@ int px_template_plan(const struct px_template *t, struct px_template_builder *wh
     if (!plan)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
     plan->filters = t->filters >= 0 ? &t->filters : NULL;
-    plan->traveller = who;
-    plan->birthplace = t->place >= 0 ? &t->place : NULL;
+    plan->builder = who;
+    plan->template_ns = t->place >= 0 ? &t->place : NULL;
     *ret_plan = plan;
     return 0;
 }

@@ -1,4 +1,4 @@
-/* What each step of a start cost, as a table for people. */
+/* The time that each step of a start took, as a table for people. */
 #include <errno.h>
 
 #include "base/err.h"
@@ -12,8 +12,8 @@ int px_supervise_timings(const struct px_box *box, char **ret_text, struct px_er
     px_buf_printf(&out, "  %-40s %8s\n", "step", "us");
     uint64_t sum[PX_OP_COUNT] = {0};
     uint32_t times[PX_OP_COUNT] = {0};
-    uint64_t before = box->clone_nsec;  /* so the first step carries the clone itself */
-    uint64_t forked = 0;                /* the payload's clock starts there */
+    uint64_t before = box->clone_nsec;  /* so the first step includes the clone itself */
+    uint64_t forked = 0;                /* when the payload was forked: its steps are timed from there */
     for (uint32_t i = 0; i < box->plan->count; i++) {
         enum px_op op = box->plan->steps[i].op;
         if (i == box->plan->payload_from)

@@ -22,14 +22,14 @@
 
 enum { DEPTH_MAX = 256, MARK_MAX = 8192, DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
-static int unfit(const char *path, const char *why, struct px_err *e)
+static int refuse_directory(const char *path, const char *why, struct px_err *e)
 {
     px_fail(e, PX_E_OVERLAY, 0, "cannot use '%s' for changes", path);
     return px_why(e, "%s", why);
 }
 
-/* A box that looks into its binds (kernel/tree.c) has the lock for a moment only. */
-static bool lock(int fd)
+/* A box that inspects its binds (kernel/tree.c) holds the lock only for a moment, so a few tries suffice. */
+static bool try_lock(int fd)
 {
     enum { TRIES = 20, PAUSE_NSEC = 5000000 };
     const struct timespec pause = {.tv_nsec = PAUSE_NSEC};
@@ -41,27 +41,27 @@ static bool lock(int fd)
     return false;
 }
 
-/* Nobody but the caller may put anything there, and no other box uses it now. */
+/* The directory must not be writable by others, and no other box may use it now. */
 static int open_directory(const char *path, char **ret_made, struct px_err *e)
 {
     struct stat st;
     if (mkdir(path, 0700) == 0)
-        *ret_made = *ret_made ? *ret_made : strdup(path); /* without memory for its name it stays there, empty */
+        *ret_made = *ret_made ? *ret_made : strdup(path); /* without memory for its name the empty directory stays */
     else if (errno != EEXIST)
         return px_fail(e, PX_E_OVERLAY, errno, "cannot make '%s' for changes", path);
     px_auto_fd int fd = (int)px_sys(SYS_openat, AT_FDCWD, path, DIRECTORY);
     if (fd == -ELOOP || fd == -ENOTDIR)
-        return unfit(path, "It is a symbolic link or a file; the directory itself has to be named.", e);
+        return refuse_directory(path, "It is a symbolic link or a file; the directory itself has to be named.", e);
     if (fd < 0 || fstat(fd, &st) < 0)
         return px_fail(e, PX_E_OVERLAY, fd < 0 ? fd : errno, "cannot use '%s' for changes", path);
     if (st.st_uid != geteuid() || st.st_mode & 022)
-        return unfit(path, "It belongs to somebody else, or others can write it.", e);
-    if (!lock(fd))
-        return unfit(path, "Another box uses it now.", e);
+        return refuse_directory(path, "It belongs to somebody else, or others can write it.", e);
+    if (!try_lock(fd))
+        return refuse_directory(path, "Another box uses it now.", e);
     return px_fd_take(&fd);
 }
 
-/* Whether `inner` lies in the directory `outer`, or is it. Up from there by "..", which no link can lead astray. */
+/* Whether the directory `inner` is the object (dev, ino) or lies in it. Goes up by "..", which follows no link. */
 static bool lies_in(int inner, dev_t dev, ino_t ino)
 {
     px_auto_fd int at = (int)px_sys(SYS_openat, inner, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -76,7 +76,7 @@ static bool lies_in(int inner, dev_t dev, ino_t ino)
         if (found || !known || top)
             return found || !known;
     }
-    return true; /* deeper than anybody needs: as good as inside */
+    return true; /* too deep: treated as inside */
 }
 
 /* The layers of an overlay must not lie in each other. */
@@ -87,7 +87,7 @@ static int check_apart(int dir, const char *path, const struct px_step *root, co
     if (given < 0 || fstat(dir, &st) < 0)
         return px_fail(e, PX_E_ROOTFS, given < 0 ? given : errno, "cannot use '%s' as a root", root_path);
     if (lies_in(dir, root->num, root->num2) || lies_in(given, st.st_dev, st.st_ino))
-        return unfit(path, "It and what it is laid over lie in each other.", e);
+        return refuse_directory(path, "It and what it is laid over lie in each other.", e);
     return 0;
 }
 
@@ -97,7 +97,7 @@ static int open_part(int dir, const char *name, mode_t mode)
     if (r < 0 && r != -EEXIST)
         return (int)r;
     px_auto_fd int fd = (int)px_sys(SYS_openat, dir, name, DIRECTORY);
-    if (fd >= 0 && r == 0 && fchmod(fd, mode) < 0) /* the caller's umask must not show as the mode of "/" */
+    if (fd >= 0 && r == 0 && fchmod(fd, mode) < 0) /* the caller's umask must not change the mode of "/" */
         return -errno;
     return px_fd_take(&fd);
 }
@@ -108,8 +108,8 @@ static int empty_part(int dir, const char *name)
     return fd < 0 ? fd : px_kernel_tree_empty(fd);
 }
 
-/* What an overlay copies up keeps its set-id bits and capabilities, and the box can change its content: nobody else may
- * reach it. A part that others could enter before is made anew, as they may still hold it open. */
+/* What an overlay copies up keeps its set-id bits and capabilities, and the box can change its content. So nobody
+ * else may reach it. A part that others could enter before is made anew, as they may still hold it open. */
 static int make_private(int dir, bool kept)
 {
     struct stat st;
@@ -124,7 +124,7 @@ static int make_private(int dir, bool kept)
     return 0;
 }
 
-/* DIR/.px-overlay says that the directory is ours: it was empty, or not there, when it was first used. */
+/* DIR/.px-overlay marks the directory as px's: it was empty, or did not exist, when px first used it. */
 static const char mark_name[] = PX_UPPER_MARK, kept_word[] = PX_UPPER_KEPT;
 
 static bool is_empty(int dir)
@@ -142,8 +142,8 @@ static bool is_empty(int dir)
     return others == 0;
 }
 
-/* Changes that a run has kept are only ever used by one that keeps them, too: nothing is lost by a forgotten word. What
- * a run that was killed has left is not kept. */
+/* Changes that a run kept are only used by a run that keeps them too, so a forgotten --persist loses nothing. What a
+ * killed run left is not kept. */
 static int settle_mark(struct px_upper *u, const struct px_upper_want *want, struct px_err *e)
 {
     const char *path = want->path;
@@ -155,9 +155,9 @@ static int settle_mark(struct px_upper *u, const struct px_upper_want *want, str
     bool kept = n > 0 && px_starts_with(word, kept_word);
     px_buf_printf(&text, "%s%s", kept_word, want->note ? want->note : "");
     if (n < 0 && !is_empty(u->dir))
-        return unfit(path, "It holds files of its own.", e);
+        return refuse_directory(path, "It holds files of its own.", e);
     if (kept && !want->keep && !want->reuse) {
-        unfit(path, "It holds changes that were kept, and without --persist they would be lost.", e);
+        refuse_directory(path, "It holds changes that were kept, and without --persist they would be lost.", e);
         return px_fix(e, "Add --persist, or name another directory.");
     }
     px_auto_fd int mark = px_open_beneath(u->dir, mark_name, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600);
@@ -188,7 +188,7 @@ static int open_parts(struct px_upper *u, const char *path, struct px_err *e)
         return work == -ELOOP || work == -ENOTDIR ? px_why(e, "Its 'upper' or 'work' is not a directory.") : -1;
     }
     if (fsetxattr(u->upper, name, "", 0, 0) < 0 || fremovexattr(u->upper, name) < 0)
-        return unfit(path, "Its file system has no attributes of users (user.*), which an overlay needs.", e);
+        return refuse_directory(path, "Its file system has no attributes of users (user.*), which an overlay needs.", e);
     return 0;
 }
 
@@ -197,7 +197,7 @@ int px_upper_open(struct px_upper *u, struct px_step *step, const struct px_uppe
     struct stat st;
     u->step = step;
     u->changes = want->reuse;
-    if (want->reuse) /* a directory of ours: it goes with what it holds */
+    if (want->reuse) /* a directory of px's: its content is removed with it */
         u->made = strdup(want->path);
     u->dir = open_directory(want->path, &u->made, e);
     if (u->dir < 0 || check_apart(u->dir, want->path, want->lower, want->lower_path, e) < 0 ||
@@ -213,7 +213,7 @@ int px_upper_open(struct px_upper *u, struct px_step *step, const struct px_uppe
 void px_upper_done(struct px_upper *u)
 {
     if (u->ours)
-        (void)empty_part(u->dir, "work"); /* what is left of it is the kernel's */
+        (void)empty_part(u->dir, "work"); /* the kernel may keep a part of it */
     if (u->ours && !u->keep) {
         (void)empty_part(u->dir, "upper");
         (void)unlinkat(u->dir, "upper", AT_REMOVEDIR);

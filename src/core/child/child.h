@@ -35,7 +35,7 @@ enum { PX_LACKS_NO_MEMFD = 1 << 0, PX_LACKS_OWN_INODES = 1 << 1, PX_LACKS_HOSTNA
 
 struct px_child_report {
     uint32_t step;              /* index in the plan */
-    int32_t err;                /* 0: all went well; else -errno */
+    int32_t err;                /* 0 or -errno */
     uint32_t found;             /* EXEC: the file was there */
 };
 
@@ -46,32 +46,33 @@ struct px_child {
     uint32_t joined;            /* futex: the payload tells pid 1 that its network is there, or that it has failed */
     uint32_t ready;             /* futex: pid 1 tells the payload and the parent that the root is there */
     uint32_t gate;              /* futex: the parent lets the payload go on to its program */
-    bool outside;               /* of pid 1: it has left the group of the box's memory, before `ready` */
+    bool outside;               /* pid 1 has left the cgroup that limits the box's memory, before `ready` */
     uint32_t payload_alive;     /* cleared by the kernel when the payload has left our memory */
     struct px_child_report report;              /* of pid 1 */
     struct px_child_report payload_report;
     uint64_t *stamps;           /* when each step was done (CLOCK_BOOTTIME), or NULL */
     int control_fd;             /* the box's end of the control socket */
     int init_fd;                /* the sealed image of px-init */
-    int relay_fd;               /* who carries the box's traffic, and gets sockets of its namespace; -EBADF: nobody */
-    int filter_fd;              /* a box that stays: the filters of its commands */
-    int memory_fd;              /* where pid 1 leaves the group of the box's memory for a while (kernel/cgroup.h); -EBADF: nowhere */
+    int relay_fd;               /* to the network driver, which gets sockets of the box's namespace; -EBADF: none */
+    int filter_fd;              /* a container: the filters of its commands */
+    /* the cgroup in which pid 1 waits outside of the memory limit (kernel/cgroup.h); -EBADF: none */
+    int memory_fd;
     int parent_fd;              /* pidfd of the process that makes the box */
     int stdio[3];               /* -1: the box's /dev/null */
     uint16_t rows, cols;
     char *payload_stack;
     uint64_t payload_stack_size;
-    uint32_t lacks;             /* PX_LACKS_*: steps that this host does not allow, without which the box runs */
+    uint32_t lacks;             /* PX_LACKS_*: steps that this host does not allow, and that the box runs without */
     /* working state of the child */
-    int listener_fd;            /* of the system call filter, in the table that payload and pid 1 share */
+    int listener_fd;            /* of the system call filter, in the descriptor table that payload and pid 1 share */
     int ruleset_fd;
-    int upper_tree;             /* the memory of the root's upper layer, to be shared with the box's other directories */
-    int layers[PX_LAYERS_MAX];  /* what lies below the directory of CHANGES, the nearest first */
+    int upper_tree;             /* the tmpfs of the root's upper layer, which the box's other directories share */
+    int layers[PX_LAYERS_MAX];  /* the directories below the one of CHANGES, the topmost first */
     int layers_count, layers_hung;
-    int payload_pid;            /* as the box sees it */
+    int payload_pid;            /* in the box's pid namespace */
     int payload_fd;             /* its pidfd */
-    int net_fd;                 /* the network namespace that the payload has made */
-    int aside_fd, kept_fd;      /* of a template (box/template.h): its tree while it is built, the namespace it is kept in */
+    int net_fd;                 /* the network namespace that the payload made */
+    int aside_fd, kept_fd;      /* of a template (box/template.h): its tree while it is built, its mount namespace */
     char pid_text[21];
 };
 

@@ -1,4 +1,4 @@
-/* child/ops.h - what the functions of plan/ops.def share. Only raw calls: everything here runs in the child. */
+/* child/ops.h - what the functions of plan/ops.def share. Only raw system calls: everything here runs in the child. */
 #pragma once
 
 #include <linux/futex.h>
@@ -44,7 +44,7 @@ static inline void px_op_signal(uint32_t *futex)
     (void)px_sys(SYS_futex, futex, FUTEX_WAKE, INT32_MAX, 0);
 }
 
-/* Plan paths are absolute in the box; while the root is being built it is the working directory. */
+/* Paths of a plan are absolute in the box. While the root is built, it is the working directory. */
 static inline const char *px_op_below(const char *path)
 {
     while (*path == '/')
@@ -53,13 +53,15 @@ static inline const char *px_op_below(const char *path)
 }
 
 /* child/ops_root.c */
-/* Becomes the root to be: attached on top of "/", where absolute paths of the host still lead past it, and entered. */
+/* Attaches the tree on top of "/" and enters it as the new root. Absolute paths still lead to the host's root below. */
 int px_op_enter_tree(int tree);
-/* At a place of the skeleton or of our own /proc; takes the tree, and also what it says if it is none. */
+/* At a path in the skeleton or in our own /proc. Takes the descriptor; a negative `tree` is an error, and is
+ * returned. */
 int px_op_attach(int tree, const char *target);
-/* Whether fd is what the parent saw: another object under the same name is an error, not a surprise. Closes it if not. */
+/* Whether fd is the object that the parent inspected. Another object under the same name is an error. Closes fd
+ * then. */
 int px_op_check_source(const struct px_step *s, int fd);
-/* A tmpfs of the payload's own at a place of ours, with the step's size. */
+/* Mounts a tmpfs of the payload's, with the step's size. */
 int px_op_mount_owned(struct px_child *c, const struct px_step *s, const char *target);
 /* child/child.c */
 int px_op_die_with_parent(const struct px_child *c);

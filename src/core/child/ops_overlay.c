@@ -1,6 +1,6 @@
-/* Stage 1: the root as an overlay of the kernel's. While it is made the working directory is the skeleton, a tmpfs of
- * ours; what the overlay is made of hangs on two of its directories, /proc and /sys, where the overlay, which looks at
- * one mount only, does not see it. All of it goes with the skeleton, and the overlay holds what it needs. */
+/* Stage 1: the root as an overlay. While it is made, the working directory is the skeleton, a tmpfs. The parts of
+ * the overlay are mounted on two directories of the skeleton, /proc and /sys: the overlay takes one mount only, and
+ * so does not see them. They are detached with the skeleton; the overlay holds references to what it needs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -12,11 +12,11 @@
 
 enum { FD_PATH = 48, O_PATH_DIRECTORY = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
-/* Whose are the files that pid 1 makes: the payload's, or its own again. What an overlay writes by itself belongs to
- * who mounts it: so nothing on the caller's disk will be somebody else's. */
+/* Sets whose files pid 1 makes: the payload's, or its own again. The files that an overlay writes by itself belong
+ * to the user who mounts it. So nothing on the caller's disk gets another owner. */
 int px_op_file_ids(struct px_child *c, const struct px_step *s)
 {
-    enum { NO_SETUID_FIXUP = 1 << 2 }; /* privileges stay, whoever owns the files */
+    enum { NO_SETUID_FIXUP = 1 << 2 }; /* capabilities stay when the file system ids change */
     const bool owned = s->flags & PX_STEP_OWNED;
     uint32_t uid = owned ? c->plan->owner.uid : (uint32_t)px_sys(SYS_getuid);
     uint32_t gid = owned ? c->plan->owner.gid : (uint32_t)px_sys(SYS_getgid);
@@ -29,11 +29,12 @@ int px_op_file_ids(struct px_child *c, const struct px_step *s)
         return -EPERM;
     if (!owned && (r = px_sys(SYS_prctl, PR_SET_SECUREBITS, 0, 0, 0, 0)) < 0)
         return (int)r;
-    r = px_sys(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0); /* the kernel forgets both at every change of ids */
+    r = px_sys(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0); /* the kernel resets both at every change of ids */
     return r < 0 ? (int)r : px_op_die_with_parent(c);
 }
 
-/* Without attributes of users a removed directory could not be told from one that shines through. */
+/* Without user extended attributes the overlay could not mark a removed directory, and the lower one would be
+ * visible again. */
 static int check_attributes(int fd)
 {
     static const char name[] = "user.px";
@@ -48,7 +49,7 @@ static int open_in(int dir, const char *name, int flags)
     return (int)px_sys(SYS_openat, dir, name, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* The two directories of an upper layer, in memory that is new. */
+/* Makes the two directories of an upper layer in a new tmpfs. */
 static int make_parts(const char *at)
 {
     int dir = open_in(AT_FDCWD, at, O_PATH);
@@ -64,8 +65,8 @@ static int make_parts(const char *at)
     return (int)r;
 }
 
-/* What takes changes: a directory of the caller's with "upper" and "work" in it, or memory: of its own, or a part of
- * the box's. */
+/* What takes changes: a directory of the caller with "upper" and "work" in it, a tmpfs of its own, or a part of the
+ * box's tmpfs. */
 int px_op_upper(struct px_child *c, const struct px_step *s)
 {
     const char *target = px_op_text(c, s->dst), *source = px_op_text(c, s->src);
@@ -78,7 +79,7 @@ int px_op_upper(struct px_child *c, const struct px_step *s)
     return r < 0 ? r : make_parts(px_op_below(target));
 }
 
-/* "/proc/self/fd/N" and where it ends. */
+/* Writes "/proc/self/fd/N"; returns its end. */
 static char *fd_path(int fd, char out[FD_PATH])
 {
     static const char prefix[] = "/proc/self/fd/";
@@ -93,10 +94,10 @@ static char *fd_path(int fd, char out[FD_PATH])
     return out + n;
 }
 
-/* The parts of an overlay, by descriptors in this mount namespace; -1 for none. */
+/* The parts of an overlay, as descriptors in this mount namespace; -1 for none. */
 struct parts {
     int skeleton, given, upper, work;
-    const int *layers; /* below the given one */
+    const int *layers; /* below the given directory */
     int layers_count;
 };
 
@@ -105,7 +106,8 @@ static int open_directory(const char *path)
     return (int)px_sys(SYS_openat, AT_FDCWD, path, O_PATH_DIRECTORY);
 }
 
-/* Of the parent's making with owners mapped, which needs a place to hang on for a moment, or the directory itself. */
+/* Opens the given directory: the parent's id-mapped tree, which must be attached somewhere for a moment, or the
+ * directory itself. */
 static int open_given(struct px_child *c, const struct px_step *s, const char *hook)
 {
     if (s->fd < 0)
@@ -148,7 +150,7 @@ static void close_parts(const struct parts *p)
     close_all(p->layers, p->layers_count);
 }
 
-/* Names in a layer that somebody else made lead nowhere: no redirects, no metadata without its file. */
+/* Special attributes in a layer that another user made have no effect: no redirects, no metadata-only files. */
 static int make_overlay(const struct px_step *s, const struct parts *p)
 {
     char lower[(2 + PX_LAYERS_MAX) * FD_PATH], upper[FD_PATH], work[FD_PATH];
@@ -178,8 +180,8 @@ static int make_overlay(const struct px_step *s, const struct parts *p)
     return px_mount_new("overlay", options, s->attr);
 }
 
-/* Changes that were kept are on top of the skeleton: a link in them must not lead a mount astray. What else is wrong
- * with a place the mount itself will find. */
+/* Kept changes lie on top of the skeleton. A link in them must not redirect a mount. The mount itself finds
+ * everything else that may be wrong with a path. */
 static int check_places(const struct px_child *c)
 {
     for (uint32_t i = 0; i < c->plan->payload_from; i++) {
@@ -196,8 +198,8 @@ static int check_places(const struct px_child *c)
     return 0;
 }
 
-/* The overlay holds the skeleton by itself. Left attached it would be what the pivot detaches, and the host's root
- * would stay below ours, one ".." away. */
+/* Detaches the skeleton, which the overlay itself holds. If it stayed attached, the pivot would detach only it, and
+ * the host's root would stay below ours, reachable by "..". */
 static int change_root(struct px_child *c, const struct px_step *s, int tree)
 {
     int dev = px_mount_clone(AT_FDCWD, "dev", s->attr | PX_MOUNT_RDONLY);
@@ -208,12 +210,12 @@ static int change_root(struct px_child *c, const struct px_step *s, int tree)
         r = px_op_enter_tree(tree);
     if (r >= 0 && s->flags & PX_STEP_UPPER)
         r = check_places(c);
-    /* Our /dev alone: an overlay would show the given root's entries through it. */
+    /* Our /dev as a mount of its own: in the overlay the given root's entries would show through. */
     return r < 0 ? (int)r : px_op_attach(dev, "/dev");
 }
 
-/* The given directory below a skeleton of ours (the working directory, or a directory of the root for dst): mount
- * points and /etc files lie on top and nothing is ever created in the caller's tree. */
+/* The given directory below our skeleton (the working directory, or a directory of the root for dst). Mount points
+ * and files of /etc lie on top, and nothing is ever created in the caller's tree. */
 int px_op_overlay(struct px_child *c, const struct px_step *s)
 {
     struct parts parts = {-1, -1, -1, -1, NULL, 0};
@@ -225,7 +227,7 @@ int px_op_overlay(struct px_child *c, const struct px_step *s)
     return change_root(c, s, tree);
 }
 
-/* Hands the upper directory to the parent, which reads it when the box is gone. */
+/* Passes the upper directory to the parent, which reads it when the box has ended. */
 static int lend_upper(struct px_child *c, const char *at)
 {
     int dir = open_in(AT_FDCWD, at, O_PATH), upper = dir < 0 ? dir : open_in(dir, "upper", O_RDONLY);
@@ -237,8 +239,8 @@ static int lend_upper(struct px_child *c, const char *at)
     return r;
 }
 
-/* One more directory below the one of CHANGES. Trees of the parent's making hang one over the other until the overlay
- * has them all. */
+/* Opens one more directory below the one of CHANGES. Trees that the parent made are attached over each other until
+ * the overlay has them all. */
 int px_op_layer(struct px_child *c, const struct px_step *s)
 {
     if (c->layers_count == PX_LAYERS_MAX)
@@ -251,8 +253,8 @@ int px_op_layer(struct px_child *c, const struct px_step *s)
     return 0;
 }
 
-/* The caller's directory as a copy: below, it stays as it is; what takes the changes was mounted at the place itself
- * (UPPER), and the overlay takes its place. */
+/* The caller's directory as a copy. It is the lower layer and stays as it is. UPPER mounted what takes the changes
+ * at the same path, and the overlay replaces it there. */
 int px_op_changes(struct px_child *c, const struct px_step *s)
 {
     struct parts parts = {-1, -1, -1, -1, c->layers, c->layers_count};

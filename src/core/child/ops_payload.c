@@ -1,4 +1,4 @@
-/* Stage 2: the payload on its way to exec: its network, its streams, and then everything is given up. */
+/* Stage 2: the payload before its exec: it makes its network, sets its streams, then drops all privileges. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -26,8 +26,8 @@
 #define CLOSE_RANGE_CLOEXEC 4
 #endif
 
-/* The dearest of the namespaces is made here, beside the mounts of pid 1 and not after them. The table of descriptors is
- * still shared, so that pid 1 can follow. */
+/* The network namespace takes longest to make, so it is made here, in parallel with the mounts of pid 1. Both still
+ * share the descriptor table, so that pid 1 can enter it. */
 int px_op_netns(struct px_child *c, const struct px_step *s)
 {
     long r = px_sys(SYS_unshare, CLONE_NEWNET);
@@ -46,21 +46,22 @@ int px_op_loopback(struct px_child *c, const struct px_step *s)
     return px_netns_loopback_up();
 }
 
-/* What a kernel says that has no IPv6, or has it switched off: then there is nothing to carry. Everything else is a failure. */
+/* The errors of a kernel without IPv6, or with IPv6 switched off: then there is nothing to set up. Every other error
+ * is a failure. */
 static int unless_absent(int r, const struct px_step *s)
 {
     bool absent = r == -EAFNOSUPPORT || r == -EOPNOTSUPP || r == -EADDRNOTAVAIL || r == -EACCES || r == -ENODEV || r == -EINVAL;
     return absent && s->flags & PX_STEP_MAYBE ? 0 : r;
 }
 
-/* Routes and rules of the namespace: messages that the parent has built. */
+/* Sends the messages that the parent has built: routes and rules of the namespace. */
 int px_op_netlink(struct px_child *c, const struct px_step *s)
 {
     return unless_absent(px_netns_netlink((int)s->num, px_op_text(c, s->src), s->attr), s);
 }
 
-/* A socket of the namespace, for who carries the box's traffic: num is what it is to him, num2 its family and type, attr the
- * port, or (netlink) the length of the messages that set it up. */
+/* Makes a socket of the namespace for the network driver. num: its purpose (enum px_net_socket); num2: family and
+ * type; attr: the port or, for netlink, the length of the messages that set it up. */
 int px_op_socket(struct px_child *c, const struct px_step *s)
 {
     int family = (int)(s->num2 >> 8), type = (int)(s->num2 & 0xff);
@@ -73,7 +74,7 @@ int px_op_socket(struct px_child *c, const struct px_step *s)
     return r;
 }
 
-/* Somebody outside gets the namespace, makes the device of it, and says when that is there. */
+/* Passes the namespace to the network driver, which makes the device in it, and waits for its answer. */
 int px_op_driver(struct px_child *c, const struct px_step *s)
 {
     const char kind = (char)s->num;
@@ -108,13 +109,13 @@ int px_op_keyring(struct px_child *c, const struct px_step *s)
     (void)c;
     (void)s;
     long r = px_sys(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, 0, 0, 0, 0);
-    return r == -ENOSYS ? 0 : r < 0 ? (int)r : 0;       /* a kernel without keys has none to leak */
+    return r == -ENOSYS ? 0 : r < 0 ? (int)r : 0;       /* a kernel without keyrings has nothing to leak */
 }
 
 int px_op_bound(struct px_child *c, const struct px_step *s)
 {
     (void)c;
-    if (s->flags & PX_STEP_REAPER)      /* no namespace of our own, so no privileges to bound: only no_new_privs */
+    if (s->flags & PX_STEP_REAPER)      /* no namespace of our own, so no capabilities to drop: only no_new_privs */
         return (int)px_sys(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     return px_privs_bound();
 }
@@ -144,7 +145,7 @@ int px_op_send_fd(int socket, int fd)
     return px_pass_send(socket, "t", 1, &fd, 1, 0);
 }
 
-/* The terminal comes from the box's own devpts and belongs to the payload; the parent gets the master. */
+/* Opens a terminal in the box's own devpts for the payload; the parent gets the master. */
 int px_op_terminal(struct px_child *c, const struct px_step *s)
 {
     int master = -1;
@@ -154,13 +155,13 @@ int px_op_terminal(struct px_child *c, const struct px_step *s)
 
 int px_op_chdir(struct px_child *c, const struct px_step *s)
 {
-    char where[4096];           /* filled by the kernel; only its first byte is looked at */
+    char where[4096];           /* filled by the kernel; only its first byte is checked */
     where[0] = '\0';
     long r = px_sys(SYS_chdir, px_op_text(c, s->dst));
     if (r < 0)
         return (int)r;
     r = px_sys(SYS_getcwd, where, sizeof where);
-    return r < 0 ? (int)r : where[0] == '/' ? 0 : -ENOENT;     /* "(unreachable)": outside our root */
+    return r < 0 ? (int)r : where[0] == '/' ? 0 : -ENOENT;     /* "(unreachable)": outside of our root */
 }
 
 int px_op_off(struct px_child *c, const struct px_step *s)
@@ -203,7 +204,7 @@ int px_op_rlimit(struct px_child *c, const struct px_step *s)
     return px_payload_lower(s->attr, s->num, s->num2);
 }
 
-/* The kernel's own layout; libc's struct differs. */
+/* The kernel's layout, which differs from libc's struct. */
 struct kernel_sigaction {
     void *handler;
     unsigned long flags;
@@ -223,15 +224,15 @@ int px_op_signals(struct px_child *c, const struct px_step *s)
     return (int)px_sys(SYS_setitimer, ITIMER_REAL, &off, 0);
 }
 
-/* The table is pid 1's as well until the exec, which gives the payload its own and closes in it all that is marked here.
- * Nothing is opened after this but the filter's listener, which is born so marked. Number 3 is made free for it, so that
- * the limit of open files, which is set by now, cannot stop it. */
+/* Pid 1 shares the table until the exec, which gives the payload a table of its own and closes in it all that is
+ * marked close-on-exec here. Only the filter's listener is opened after this, and the kernel opens it with that
+ * mark. Number 3 is left free for it, so that RLIMIT_NOFILE, which is set by now, cannot prevent it. */
 int px_op_close(struct px_child *c, const struct px_step *s)
 {
     (void)s;
     enum { FIRST = 3 };
     int *const ours[] = {&c->control_fd, &c->init_fd, &c->parent_fd, &c->payload_fd, &c->net_fd, &c->filter_fd};
-    int r = px_op_die_with_parent(c);   /* without a pid namespace this is what binds the payload to px-init */
+    int r = px_op_die_with_parent(c);   /* without a pid namespace only this ends the payload with px-init */
     for (unsigned i = 0; r >= 0 && i < sizeof ours / sizeof ours[0]; i++)
         if (*ours[i] == FIRST)
             r = *ours[i] = (int)px_sys(SYS_fcntl, FIRST, F_DUPFD_CLOEXEC, FIRST + 1);
@@ -241,15 +242,16 @@ int px_op_close(struct px_child *c, const struct px_step *s)
     return (int)px_sys(SYS_close_range, FIRST, ~0u, CLOSE_RANGE_CLOEXEC);
 }
 
-/* After CLOSE: a descriptor that the program of the payload gets, as number `num` or (0) as the number that it has already.
- * Pid 1 shares the table until the exec, but keeps nothing of it for px-init. */
+/* After CLOSE: a descriptor that the payload's program gets, as number `num` or (0) under its present number. Pid 1
+ * shares the table until the exec, but keeps none of it for px-init. */
 int px_op_inherit(struct px_child *c, const struct px_step *s)
 {
     (void)c;
     return (int)(s->num ? px_sys(SYS_dup3, s->fd, s->num, 0) : px_sys(SYS_fcntl, s->fd, F_SETFD, 0));
 }
 
-/* A program of the plan has a listener, in the table of descriptors that pid 1 still shares: it hands the listener on. */
+/* Loads a filter with a listener. The listener is in the descriptor table that pid 1 still shares: pid 1 sends it to
+ * the parent. */
 int px_op_seccomp(struct px_child *c, const struct px_step *s)
 {
     uint16_t length = (uint16_t)s->num2;
@@ -261,10 +263,10 @@ int px_op_seccomp(struct px_child *c, const struct px_step *s)
     return c->listener_fd < 0 ? c->listener_fd : 0;
 }
 
-/* src holds the candidates, one after the other, num of them: what a search of PATH gives, worked out by the parent. */
+/* src holds num candidates, one after the other: the results of a search in PATH, which the parent made. */
 int px_op_exec(struct px_child *c, const struct px_step *s)
 {
-    const uint64_t none = 0;    /* no signal was let in until now, as handlers and memory were not our own */
+    const uint64_t none = 0;    /* signals were blocked until now, as the handlers and the memory were the parent's */
     int answer = (int)px_sys(SYS_rt_sigprocmask, SIG_SETMASK, &none, 0, 8);
     if (answer < 0)
         return answer;

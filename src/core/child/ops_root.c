@@ -1,4 +1,4 @@
-/* Stage 1: the namespaces and mounts of pid 1. The working directory is the new root from ROOT on. */
+/* Stage 1: the namespaces and mounts of pid 1. From ROOT on, the working directory is the new root. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -8,7 +8,7 @@
 #include "kernel/abi.h"
 #include "kernel/mount.h"
 
-static const char *octal(unsigned value, char out[21])
+static const char *put_octal(unsigned value, char out[21])
 {
     char *p = out + 20;
     *p = '\0';
@@ -32,15 +32,16 @@ int px_op_cgroupns(struct px_child *c, const struct px_step *s)
     return (int)px_sys(SYS_unshare, CLONE_NEWCGROUP);
 }
 
-/* What this kernel, this caller or this host does not let us do, and the box goes without: the parent tells of it. */
-static int or_without(struct px_child *c, int r, unsigned what)
+/* Notes what this kernel, this caller or this host does not allow. The box runs without it, and the parent reports
+ * it. */
+static int note_lack(struct px_child *c, int r, unsigned what)
 {
     if (r < 0)
         c->lacks |= what;
     return 0;
 }
 
-/* The filter of most containers refuses this one call of all that a box needs. */
+/* The seccomp filter of most containers refuses sethostname, and no other call that a box needs. */
 int px_op_hostname(struct px_child *c, const struct px_step *s)
 {
     const char *name = px_op_text(c, s->src);
@@ -48,10 +49,10 @@ int px_op_hostname(struct px_child *c, const struct px_step *s)
     while (name[n])
         n++;
     int r = (int)px_sys(SYS_sethostname, name, n);
-    return r == -EPERM || r == -ENOSYS ? or_without(c, r, PX_LACKS_HOSTNAME) : r;
+    return r == -EPERM || r == -ENOSYS ? note_lack(c, r, PX_LACKS_HOSTNAME) : r;
 }
 
-/* A number into a file of the host's /proc/sys that is about our own user or pid namespace. */
+/* Writes a number into a file of the host's /proc/sys that concerns our own user or pid namespace. */
 int px_op_setting(struct px_child *c, const struct px_step *s)
 {
     char room[21];
@@ -61,8 +62,8 @@ int px_op_setting(struct px_child *c, const struct px_step *s)
     if (fd >= 0)
         (void)px_sys(SYS_close, fd);
     if (s->op == PX_OP_NO_MEMFD)
-        return or_without(c, (int)r, PX_LACKS_NO_MEMFD);
-    if (s->op == PX_OP_COUNTS && r == -ENOENT)  /* a kernel without inotify counts none */
+        return note_lack(c, (int)r, PX_LACKS_NO_MEMFD);
+    if (s->op == PX_OP_COUNTS && r == -ENOENT)  /* a kernel without inotify has no such counter */
         return 0;
     return r < 0 ? (int)r : 0;
 }
@@ -84,7 +85,7 @@ int px_op_attach(int tree, const char *target)
     return r;
 }
 
-/* Where somebody else may have put a link in the way, none is followed. */
+/* Where another process may have put a link on the path, no link is followed. */
 static int attach_at(struct px_child *c, const struct px_step *s, int tree)
 {
     if (!(s->flags & PX_STEP_FOREIGN))
@@ -95,7 +96,7 @@ static int attach_at(struct px_child *c, const struct px_step *s, int tree)
     return r;
 }
 
-/* "size=1,mode=755": the options of the old call. out holds 256 bytes, more than five names and numbers need. */
+/* "size=1,mode=755": the options of mount(2). out holds 256 bytes, more than five names and numbers need. */
 static void option_text(const struct px_mount_option *options, char out[256])
 {
     uint32_t n = 0;
@@ -108,7 +109,7 @@ static void option_text(const struct px_mount_option *options, char out[256])
     out[n] = '\0';
 }
 
-/* At a place of ours in one call; elsewhere by way of a detached tree, so that no link is followed. */
+/* In the skeleton, one mount call. Elsewhere a detached tree is made and attached, so that no link is followed. */
 static int mount_new(struct px_child *c, const struct px_step *s, const char *type, const struct px_mount_option *options)
 {
     char data[256];
@@ -126,7 +127,7 @@ struct tmpfs_options {
 static void fill_tmpfs(struct tmpfs_options *o, const struct px_step *s, unsigned mode, uint32_t uid, uint32_t gid)
 {
     const struct px_mount_option list[6] = {
-        {"size", px_op_digits(s->num, o->size)}, {"nr_inodes", px_op_digits(s->num2, o->inodes)}, {"mode", octal(mode, o->mode)},
+        {"size", px_op_digits(s->num, o->size)}, {"nr_inodes", px_op_digits(s->num2, o->inodes)}, {"mode", put_octal(mode, o->mode)},
         {"uid", px_op_digits(uid, o->uid)},      {"gid", px_op_digits(gid, o->gid)},              {NULL, NULL},
     };
     for (int i = 0; i < 6; i++)
@@ -153,7 +154,7 @@ int px_op_root(struct px_child *c, const struct px_step *s)
     return tree < 0 ? tree : px_op_enter_tree(tree);
 }
 
-/* A clone of the template's tree, which lies in the namespace that we were born in. */
+/* Attaches a clone of the template's tree, which lies in the template namespace, from which this process was cloned. */
 int px_op_tree(struct px_child *c, const struct px_step *s)
 {
     (void)c;
@@ -198,7 +199,7 @@ int px_op_symlink(struct px_child *c, const struct px_step *s)
 int px_op_file(struct px_child *c, const struct px_step *s)
 {
     const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
-    if (s->num == 0) {          /* a place to mount on */
+    if (s->num == 0) {          /* an empty file to mount on */
         long r = px_sys(SYS_mknodat, AT_FDCWD, px_op_below(px_op_text(c, s->dst)), S_IFREG | s->attr, 0);
         return r == -EEXIST ? 0 : (int)r;
     }
@@ -212,14 +213,14 @@ int px_op_file(struct px_child *c, const struct px_step *s)
 
 static int source_tree(struct px_child *c, const struct px_step *s)
 {
-    if (s->fd >= 0)             /* made by the parent, attributes set */
+    if (s->fd >= 0)             /* the parent made the tree and set its attributes */
         return s->fd;
     if (s->flags & PX_STEP_INSIDE)
         return px_mount_clone(AT_FDCWD, px_op_below(px_op_text(c, s->src)), s->attr);
     return px_op_check_source(s, px_mount_clone(AT_FDCWD, px_op_text(c, s->src), s->attr));
 }
 
-/* Into the empty file that is its place. */
+/* Copies into the empty file that the skeleton has there. */
 static int copy_file(struct px_child *c, const struct px_step *s)
 {
     int from = px_op_check_source(s, (int)px_sys(SYS_openat, AT_FDCWD, px_op_text(c, s->src), O_RDONLY | O_CLOEXEC));
@@ -236,10 +237,10 @@ static int copy_file(struct px_child *c, const struct px_step *s)
     return (int)r;
 }
 
-/* A watch (inotify) and a lock belong to an inode: on the host's own the box would see who else opens which program,
- * and hold locks against them. In an overlay of the tree with an empty directory, or with one of ours that adds
- * something, it has inodes of its own, over the same pages. The kernel makes none where other file systems are mounted below, or over a file system that is itself an
- * overlay of overlays. */
+/* An inotify watch and a lock belong to an inode. On the host's own inodes a box would see which programs others
+ * open, and could hold locks against them. An overlay of the tree with an empty directory, or with one of ours that
+ * adds something, gives the box inodes of its own over the same pages. The kernel refuses such an overlay where
+ * other file systems are mounted below, or over an overlay of overlays. */
 int px_op_own_inodes(struct px_child *c, const struct px_step *s)
 {
     static const char before[] = "lowerdir=", after[] = ",redirect_dir=nofollow,metacopy=off,index=off,userxattr";
@@ -251,7 +252,7 @@ int px_op_own_inodes(struct px_child *c, const struct px_step *s)
         for (const char *p = parts[i]; *p && n < sizeof data - 1; p++)
             data[n++] = *p;
     data[n] = '\0';
-    return or_without(c, px_mount_at("overlay", target, s->attr, data), PX_LACKS_OWN_INODES);
+    return note_lack(c, px_mount_at("overlay", target, s->attr, data), PX_LACKS_OWN_INODES);
 }
 
 int px_op_bind(struct px_child *c, const struct px_step *s)
@@ -267,7 +268,7 @@ int px_op_tmpfs(struct px_child *c, const struct px_step *s)
     if (s->flags & PX_STEP_UPPER)
         return px_op_attach(c->upper_tree, px_op_text(c, s->dst));
     const struct px_user *user = &c->plan->owner;
-    /* A shared scratch directory is sticky, a home is the payload's own. */
+    /* A shared scratch directory is sticky; a home directory belongs to the payload. */
     struct tmpfs_options options;
     fill_tmpfs(&options, s, plain || s->flags & PX_STEP_OWNED ? 0755 : 01777, plain ? 0 : user->uid, plain ? 0 : user->gid);
     return mount_new(c, s, "tmpfs", options.list);
@@ -295,7 +296,8 @@ int px_op_readonly(struct px_child *c, const struct px_step *s)
     return tree == -ENOENT ? 0 : px_op_attach(tree, path);
 }
 
-/* The null device (checked when it was bound) over a file, an empty directory of the root over a directory. */
+/* Binds the null device (checked when it was bound) over a file, and an empty directory of the root over a
+ * directory. */
 int px_op_mask(struct px_child *c, const struct px_step *s)
 {
     const char *target = px_op_text(c, s->dst);
@@ -335,11 +337,11 @@ int px_op_pivot(struct px_child *c, const struct px_step *s)
     (void)c;
     (void)s;
     int r = px_mount_pivot();
-    /* Believed only when seen: nothing lies below the new root. */
+    /* Verifies that ".." of the new root leads nowhere else. */
     return r < 0 ? r : same_place("/", "/..") && same_place("/", ".") ? 0 : -EXDEV;
 }
 
-/* For a root that many boxes will see: its file system is closed for writing, whoever mounts it. */
+/* Makes the file system of a root that many boxes share read-only, for every mount of it. */
 int px_op_put_aside(struct px_child *c, const struct px_step *s)
 {
     (void)s;
@@ -356,7 +358,7 @@ int px_op_put_back(struct px_child *c, const struct px_step *s)
     return px_op_attach(tree, px_op_text(c, s->dst));
 }
 
-/* Before the pivot, while the host's /proc is in reach. */
+/* Before the pivot, while the host's /proc can be reached. */
 int px_op_keep_namespace(struct px_child *c, const struct px_step *s)
 {
     (void)s;

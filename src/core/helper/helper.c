@@ -23,10 +23,10 @@
 
 enum { SOCKET_IN_HELPER = 3, FIRST_IN_HELPER = 4, HIGH = 64, ARGS_MAX = 4096, STACK = 64 << 10 };
 
-/* ---- where it is ---- */
+/* ---- finding it ---- */
 
-/* `name` in one of the places below the directory of `self`. */
-static int look(const char *self, const char *name, const char *const *places, size_t count, char *out, size_t size)
+/* Finds `name` in one of these directories, relative to that of `self`. */
+static int find_below(const char *self, const char *name, const char *const *places, size_t count, char *out, size_t size)
 {
     const char *slash = strrchr(self, '/');
     for (size_t i = 0; slash && i < count; i++)
@@ -35,9 +35,9 @@ static int look(const char *self, const char *name, const char *const *places, s
     return -1;
 }
 
-/* Beside the program (where px-main lies), as it is installed, and in a build's directory for what lies below it; or
- * the same seen from the library, when that is a shared object in a program of somebody else. */
-static int find(const char *name, char *out, size_t size, struct px_err *e)
+/* Looks beside the program (where px-main lies), in the installed directories and in a build directory; then the
+ * same relative to the library, where that is a shared object in another program. */
+static int find_helper(const char *name, char *out, size_t size, struct px_err *e)
 {
     static const char *const by_program[] = {"", "../libexec/px/", "../"};
     static const char *const by_library[] = {"", "../libexec/px/", "../../libexec/px/"};
@@ -46,11 +46,11 @@ static int find(const char *name, char *out, size_t size, struct px_err *e)
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n > 0) {
         self[n] = '\0';
-        if (look(self, name, by_program, PX_COUNT_OF(by_program), out, size) == 0)
+        if (find_below(self, name, by_program, PX_COUNT_OF(by_program), out, size) == 0)
             return 0;
     }
     if (dladdr((const void *)(uintptr_t)px_helper_start, &info) && info.dli_fname && info.dli_fname[0] == '/' &&
-        look(info.dli_fname, name, by_library, PX_COUNT_OF(by_library), out, size) == 0)
+        find_below(info.dli_fname, name, by_library, PX_COUNT_OF(by_library), out, size) == 0)
         return 0;
     px_fail(e, PX_E_NOT_BUILT, 0, "this needs the program %s, and it is not beside px nor in ../libexec/px", name);
     return px_fix(e, "Install px as a whole (make install), or run it from its build directory.");
@@ -65,11 +65,11 @@ struct launch {
     const int *fds;
     size_t fd_count;
     long parent;
-    int failed;                 /* written by the child, whose memory is ours */
+    int failed;                 /* written by the child, which shares our memory */
 };
 
-/* The descriptors in their places, and no others. They are first put where none of the places is. */
-static long arrange(const struct launch *l)
+/* Moves the descriptors to their numbers and closes all others. They are first moved above all of these numbers. */
+static long arrange_fds(const struct launch *l)
 {
     long r = px_sys(SYS_fcntl, l->socket, F_DUPFD, HIGH), null = px_sys(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR);
     long socket = r, high[PX_HELPER_FDS];
@@ -89,17 +89,17 @@ static long arrange(const struct launch *l)
     return r;
 }
 
-static void child(void *user)
+static void run_child(void *user)
 {
     static const char *const no_environment[] = {NULL};
     struct launch *l = user;
     const uint64_t no_signals = 0;
     (void)px_sys(SYS_rt_sigprocmask, SIG_SETMASK, &no_signals, NULL, sizeof no_signals);
-    (void)px_sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);        /* it does not outlive who waits for it */
+    (void)px_sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);        /* it ends with its parent */
     if (px_sys(SYS_getppid) != l->parent)
         (void)px_sys(SYS_exit, 127);
-    (void)px_sys(SYS_setsid);   /* the terminal's signals are for the caller, who then ends it */
-    long r = arrange(l);
+    (void)px_sys(SYS_setsid);   /* the terminal's signals go to the caller, which then ends the helper */
+    long r = arrange_fds(l);
     if (r >= 0)
         r = px_sys(SYS_execve, l->path, l->argv, no_environment);
     l->failed = (int)r;
@@ -107,8 +107,8 @@ static void child(void *user)
         (void)px_sys(SYS_exit, 127);
 }
 
-/* Its process id. */
-static int run(struct launch *l, int *ret_pidfd)
+/* Returns its process id. */
+static int clone_child(struct launch *l, int *ret_pidfd)
 {
     int pidfd = -EBADF;
     struct px_clone_args args = {
@@ -120,10 +120,10 @@ static int run(struct launch *l, int *ret_pidfd)
     sigset_t all, before;
     if (!stack)
         return -ENOMEM;
-    /* A handler of ours must not run in the child, on its memory. */
+    /* A signal handler of ours must not run in the child, which shares our memory. */
     sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    long r = px_clone_run(&args, (void *)(((uintptr_t)stack + 15) & ~(uintptr_t)15), STACK - 16, child, l);
+    long r = px_clone_run(&args, (void *)(((uintptr_t)stack + 15) & ~(uintptr_t)15), STACK - 16, run_child, l);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (r < 0)
         return (int)r;
@@ -148,7 +148,7 @@ int px_helper_start(const char *name, const char *const *args, const int *fds, s
         n++;
     if (n >= ARGS_MAX || fd_count > PX_HELPER_FDS)
         return px_fail(e, PX_E_LIMIT, 0, "%s is given too much at once", name);
-    if (find(name, path, sizeof path, e) < 0)
+    if (find_helper(name, path, sizeof path, e) < 0)
         return -1;
     px_auto_free const char **argv = calloc(n + 2, sizeof *argv);
     if (!argv)
@@ -161,7 +161,7 @@ int px_helper_start(const char *name, const char *const *args, const int *fds, s
     struct launch l = {.path = path, .argv = argv, .socket = theirs, .fds = fds, .fd_count = fd_count,
                        .parent = px_sys(SYS_getpid)};
     struct px_helper h = {.pidfd = -EBADF};
-    int r = run(&l, &h.pidfd);
+    int r = clone_child(&l, &h.pidfd);
     if (r < 0)
         return px_fail(e, PX_E_CLONE, r, "cannot start %s", path);
     h.socket = px_fd_take(&ours);
@@ -170,7 +170,7 @@ int px_helper_start(const char *name, const char *const *args, const int *fds, s
     return 0;
 }
 
-/* ---- talking ---- */
+/* ---- messages ---- */
 
 long px_helper_receive(struct px_helper *h, void *out, size_t size, int *ret_fd, uint64_t timeout_msec)
 {

@@ -37,7 +37,7 @@ static struct px_init_row *row_at(int index)
     return index < FEW ? &px_own.few[index] : &many[index - FEW];
 }
 
-/* Where the words of a request go: right behind its text, which the array that follows the texts leaves room for. */
+/* The words of a request lie right behind its text: the array that follows the texts has room for that. */
 static char **words_after(const char *text, uint32_t length)
 {
     const char *first = px_own.message.text;
@@ -51,14 +51,14 @@ static char **words_after(const char *text, uint32_t length)
 
 struct command {
     const struct px_init_request *request;
-    char *text;                 /* the directory, then the places of the program */
+    char *text;                 /* the directory, then the candidate paths of the program */
     char **argv, **envp;
     int reply, stream[3];       /* -1: none */
     struct px_init_started started;
 };
 
-/* The texts must hold exactly as many NULs as the request counts; then no pointer leaves them. */
-static int split(struct command *c, char *text, uint32_t length)
+/* The texts must hold exactly as many NULs as the request counts; then no pointer leads out of them. */
+static int split_words(struct command *c, char *text, uint32_t length)
 {
     const struct px_init_request *r = c->request;
     uint64_t want = 1 + (uint64_t)r->places + r->argc + r->envc, seen = 0;
@@ -139,7 +139,7 @@ static int run_program(struct command *c, char *place)
     return px_payload_exec(place, c->request->places, c->argv, c->envp, &c->started.found);
 }
 
-static int become(struct command *c)
+static int become_command(struct command *c)
 {
     char *place = c->text;
     (void)px_sys(SYS_setsid);
@@ -155,8 +155,8 @@ static int become(struct command *c)
     c->started.stage = PX_INIT_CHDIR;
     if ((r = (int)px_sys(SYS_chdir, c->text)) < 0)
         return r;
-    /* After the terminal: whether a descriptor may be sent is decided by the sender's limit of open files, and by how many
-     * another box of the same user has on their way. */
+    /* After the terminal: sending a descriptor may fail by the sender's RLIMIT_NOFILE, and by the descriptors that
+     * another box of the same user has in flight. */
     c->started.stage = PX_INIT_IDS;
     if ((r = take_limits(c->request)) < 0)
         return r;
@@ -174,12 +174,13 @@ static int become(struct command *c)
 
 static _Noreturn void child_main(struct command *c)
 {
-    c->started.err = become(c);
+    c->started.err = become_command(c);
     for (;;)
         (void)px_sys(SYS_exit_group, 127);
 }
 
-/* The old call, whose flags the filter can see. Until the kernel clears px_own.sharing the child uses our memory, and `c`. */
+/* clone(2), not clone3: the filter can see its flags. Until the kernel clears px_own.sharing, the child uses our
+ * memory and `c`. */
 static long clone_child(struct command *c, int *ret_pidfd)
 {
     long ret;
@@ -223,7 +224,7 @@ static void end_tree(int row)
     px_tree_end(row_at(row)->pid);
 }
 
-/* Only a command of ours that still runs: its number cannot have come to mean another group before we reaped it. */
+/* Only for a running command of ours: before it is reaped, its number cannot name another group. */
 static void signal_group(const struct px_init_request *request)
 {
     int row = px_command_row(request->pid);
@@ -245,8 +246,8 @@ static bool hung_up(int fd)
     return px_sys(SYS_poll, &end, 1, 0) > 0;
 }
 
-/* Meanwhile the ends of other commands do not wait: who asked for one is gone, a signal is asked for, one has ended. A
- * request for one more command stays in the socket, and what lies behind it. */
+/* Serves the other commands meanwhile: a requester has hung up, a signal is requested, a command has ended. A
+ * request for a new command, and what lies behind it, stays in the socket. */
 static void look_after_others(void)
 {
     struct px_init_request head;
@@ -265,11 +266,11 @@ static void look_after_others(void)
     px_command_reap();
 }
 
-/* From the moment that the child has the ids of the box, the programs of the box can stop it, again and again, and its
- * execve may sleep for as long as another has a lease on the file or a file server is silent. With CLONE_VFORK we would
- * sleep with it, deaf to everything, the end of our owner too. So a stopped child is woken a few times and then killed
- * (-EAGAIN), and so is one that who asked for it does not wait for, or that has not executed after SLICES_MAX
- * (-ETIMEDOUT). Meanwhile refused calls are answered: its own filter may refuse the child what it does next. */
+/* Once the child has the ids of the box, programs of the box can stop it again and again. Its execve may also sleep
+ * as long as another process has a lease on the file, or a file server does not answer. With CLONE_VFORK px-init
+ * would sleep with it, and would not even see the hang-up of its owner. So a stopped child is continued a few times
+ * and then killed (-EAGAIN). It is also killed when its requester has hung up, or when it has not executed after
+ * SLICES_MAX (-ETIMEDOUT). Meanwhile refused calls are answered: its own filter may refuse the child's next call. */
 static int wait_until_gone(const struct command *c, int pid, int row)
 {
     const struct timespec slice = {.tv_nsec = SLICE_NSEC};
@@ -333,8 +334,8 @@ static int free_row(void)
     return -1;
 }
 
-/* It will not run: whoever asked learns why. */
-static bool refuse(struct command *c, int err)
+/* The command will not run: sends the error to its requester. */
+static bool refuse_command(struct command *c, int err)
 {
     c->started.err = err;
     (void)px_command_send_fd(c->reply, &c->started, sizeof c->started, -1);
@@ -351,20 +352,20 @@ static void begin_row(int row, int pid, int reply, uint16_t full)
 }
 
 /* The reply socket stays open if the command runs. */
-static bool start(struct command *c, char *text, uint32_t length)
+static bool start_command(struct command *c, char *text, uint32_t length)
 {
     int row = free_row(), pidfd = -1;
-    int r = row < 0 ? -EAGAIN : split(c, text, length);
+    int r = row < 0 ? -EAGAIN : split_words(c, text, length);
     c->started.stage = row < 0 ? PX_INIT_FULL : PX_INIT_PREPARE;
     if (r < 0)
-        return refuse(c, r);
+        return refuse_command(c, r);
     uint16_t full = (uint16_t)px_command_full(px_own.directories);
     long pid = start_child(c, row, &pidfd);
     c->started.pid = (int32_t)pid;
     if (pid < 0)
         c->started.err = (int32_t)pid;
     else if (c->started.err < 0)
-        (void)px_sys(SYS_wait4, pid, 0, 0, 0);          /* it could not become the program */
+        (void)px_sys(SYS_wait4, pid, 0, 0, 0);          /* the exec failed */
     bool runs = c->started.err == 0;
     if (runs) {
         begin_row(row, c->started.pid, c->reply, full);
@@ -377,7 +378,7 @@ static bool start(struct command *c, char *text, uint32_t length)
     return runs;
 }
 
-/* Descriptors of a request in the order of the flags. -1 if there are not as many as they name. */
+/* The descriptors of a request, in the order of the flags. -1 if there are fewer than they name. */
 static int sort_fds(struct command *c, const int *fds, int count, int *ret_file)
 {
     static const uint32_t flag[3] = {PX_INIT_IN, PX_INIT_OUT, PX_INIT_ERR};
@@ -394,16 +395,16 @@ static bool start_from_file(struct command *c, int file)
     uint32_t length = c->request->length;
     struct stat st;
     long at = px_sys(SYS_fstat, file, &st);
-    if (at >= 0)                /* past the end of the file a touch would be our death */
+    if (at >= 0)                /* reading past the end of the mapped file would raise SIGBUS */
         at = st.st_size < (long)length ? -EBADMSG : px_sys(SYS_mmap, 0, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
     if (at < 0 && at >= -4095)
-        return refuse(c, (int)at);
-    bool runs = start(c, (char *)at, length);
+        return refuse_command(c, (int)at);
+    bool runs = start_command(c, (char *)at, length);
     (void)px_sys(SYS_munmap, at, length);
     return runs;
 }
 
-static void serve(long n, const int *fds, int count)
+static void handle_request(long n, const int *fds, int count)
 {
     struct command c = {.request = &px_own.message.request, .reply = -1};
     const long head = (long)sizeof px_own.message.request;
@@ -412,11 +413,11 @@ static void serve(long n, const int *fds, int count)
     if (n >= head && c.request->flags & PX_INIT_SIGNAL)
         signal_group(c.request);
     else if (n >= head && sort_fds(&c, fds, count, &file) < 0)
-        runs = refuse(&c, -EMFILE);     /* fewer descriptors came than were sent: we have no room for more */
+        runs = refuse_command(&c, -EMFILE);     /* fewer descriptors came than were sent: our table is full */
     else if (n >= head)
         runs = file >= 0                             ? start_from_file(&c, file)
-               : n == head + (long)c.request->length ? start(&c, px_own.message.text, c.request->length)
-                                                     : refuse(&c, -EBADMSG);
+               : n == head + (long)c.request->length ? start_command(&c, px_own.message.text, c.request->length)
+                                                     : refuse_command(&c, -EBADMSG);
     for (int i = 0; i < count; i++)
         if (!runs || fds[i] != c.reply)
             (void)px_sys(SYS_close, fds[i]);
@@ -432,7 +433,7 @@ int px_command_take(int control)
         return 0;
     if (n <= 0)
         return -1;
-    serve(n, fds, passed.count < FDS_MAX ? (int)passed.count : FDS_MAX);
+    handle_request(n, fds, passed.count < FDS_MAX ? (int)passed.count : FDS_MAX);
     return 0;
 }
 
@@ -457,7 +458,7 @@ void px_command_left(const struct pollfd *news)
         if (!row_at(i)->pid || row_at(i)->reply != news->fd)
             continue;
         end_tree(i);
-        if (!(news->revents & ~POLLRDHUP))      /* only that end is closed by which nothing comes: the report is waited for */
+        if (!(news->revents & ~POLLRDHUP))      /* POLLRDHUP alone: the requester still waits for the report */
             return;
         (void)px_sys(SYS_close, news->fd);
         row_at(i)->reply = -1;
@@ -465,7 +466,7 @@ void px_command_left(const struct pollfd *news)
     }
 }
 
-static uint64_t usec(const struct timeval *t)
+static uint64_t to_usec(const struct timeval *t)
 {
     return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
 }
@@ -478,8 +479,8 @@ void px_command_ended(int pid, int wait_status, const struct rusage *used)
         struct px_init_report r = {
             .wait_status = wait_status,
             .disk_full = (uint16_t)(px_command_full(px_own.directories) & ~(uint32_t)row_at(i)->full),
-            .user_usec = usec(&used->ru_utime),
-            .sys_usec = usec(&used->ru_stime),
+            .user_usec = to_usec(&used->ru_utime),
+            .sys_usec = to_usec(&used->ru_stime),
             .maxrss_kib = (uint64_t)used->ru_maxrss,
             .read_blocks = (uint64_t)used->ru_inblock,
             .write_blocks = (uint64_t)used->ru_oublock,

@@ -18,18 +18,18 @@
 
 enum { BOX = PX_INIT_COMMANDS_MAX, ROOM = PX_REFUSED_WATCH_MAX - 1, ANCESTORS_MAX = 16, AT_ONCE = 8, PIDFD_THREAD = 0200 };
 
-/* The kernel's, as of Linux 6.13: the first version of what PIDFD_GET_INFO tells. */
+/* The kernel's struct as of Linux 6.13: the first version of PIDFD_GET_INFO. */
 struct pidfd_info {
     uint64_t mask, cgroup;
     uint32_t pid, tgid, ppid, ids[9];
 };
 #define PIDFD_GET_INFO _IOWR(0xff, 11, struct pidfd_info)
 
-/* Pages of tables are touched only once something was refused, or a command brings a listener of its own. */
+/* These pages are touched only once a call was refused, or a command has a listener of its own. */
 static struct px_init_refused refused[PX_INIT_COMMANDS_MAX + 1][PX_INIT_REFUSED_MAX];
 static uint8_t counts[PX_INIT_COMMANDS_MAX + 1];
 static struct {
-    int fd, row;                /* row: -1 if no running command's */
+    int fd, row;                /* row: -1 if it belongs to no running command */
 } listeners[ROOM];
 
 void px_refused_init(int fd)
@@ -39,13 +39,14 @@ void px_refused_init(int fd)
     (void)px_sys(SYS_ftruncate, fd, 0);
 }
 
-static void drop(int at)
+static void drop_listener(int at)
 {
     (void)px_sys(SYS_close, listeners[at].fd);
     listeners[at] = listeners[--px_own.refused.listeners_count];
 }
 
-/* With no room for one more, the oldest that belongs to no running command goes: what is left of that command meets ENOSYS. */
+/* If the table is full, drops the oldest listener that belongs to no running command: what is left of that command
+ * gets ENOSYS. */
 void px_refused_listen(int listener, int row)
 {
     if (row < 0) {
@@ -55,7 +56,7 @@ void px_refused_listen(int listener, int row)
     }
     for (int i = 0; px_own.refused.listeners_count == ROOM && i < px_own.refused.listeners_count; i++)
         if (listeners[i].row < 0)
-            drop(i);
+            drop_listener(i);
     if (px_own.refused.listeners_count == ROOM) {
         (void)px_sys(SYS_close, listener);
         return;
@@ -82,7 +83,7 @@ void px_refused_end(int row, struct px_init_report *report)
     px_own.refused.alone = px_own.refused.alone == row ? -1 : px_own.refused.alone;
 }
 
-/* ---- whose it is ---- */
+/* ---- which command made the call ---- */
 
 static int parent_of(int pid)
 {
@@ -95,8 +96,8 @@ static int parent_of(int pid)
     return r < 0 ? -1 : (int)info.ppid;
 }
 
-/* Every command has a session of its own. Who has left it is looked for among the children of those who have not, which takes
- * Linux 6.13; whose parents are dead belongs to the box. */
+/* Every command has a session of its own. For a process that has left its session, the sessions of its ancestors
+ * decide, which needs PIDFD_GET_INFO (Linux 6.13). A process whose ancestors are dead belongs to the box. */
 static int row_of(int pid)
 {
     for (int i = 0; i < ANCESTORS_MAX && pid > 1; i++) {
@@ -108,7 +109,7 @@ static int row_of(int pid)
     return px_own.refused.alone >= 0 ? px_own.refused.alone : BOX;
 }
 
-static void note(int row, int number)
+static void count_refused(int row, int number)
 {
     unsigned i = 0;
     while (i < counts[row] && refused[row][i].number != number)
@@ -122,7 +123,7 @@ static void note(int row, int number)
         (void)px_sys(SYS_pwrite64, px_own.refused.notes, &refused[row][i], sizeof refused[row][i], i * sizeof refused[row][i]);
 }
 
-/* ---- taking ---- */
+/* ---- receiving ---- */
 
 static bool is_ready(int listener)
 {
@@ -130,25 +131,25 @@ static bool is_ready(int listener)
     return px_sys(SYS_poll, &state, 1, 0) > 0 && state.revents & POLLIN;
 }
 
-/* A few of the one listener of a box. */
+/* Takes a few notifications from the one listener of the box. */
 static void take_ours(void)
 {
     for (int i = 0; i < AT_ONCE && (i == 0 || is_ready(px_own.refused.box_listener)); i++) {
         struct px_notify_call call = {0};
         if (px_notify_receive(px_own.refused.box_listener, &call) < 0)
             return;
-        note(row_of(call.pid), call.number);
+        count_refused(row_of(call.pid), call.number);
         (void)px_notify_answer(px_own.refused.box_listener, &call, true);
     }
 }
 
-/* One of each where the commands have theirs. */
+/* Takes one notification from each listener, where the commands have their own filters. */
 static void take_theirs(int at)
 {
     struct px_notify_call call = {0};
     if (px_notify_receive(listeners[at].fd, &call) < 0)
         return;
-    note(listeners[at].row >= 0 ? listeners[at].row : px_own.refused.alone >= 0 ? px_own.refused.alone : BOX, call.number);
+    count_refused(listeners[at].row >= 0 ? listeners[at].row : px_own.refused.alone >= 0 ? px_own.refused.alone : BOX, call.number);
     (void)px_notify_answer(listeners[at].fd, &call, false);
 }
 
@@ -162,7 +163,7 @@ int px_refused_watch(struct pollfd *fds)
     return n + px_own.refused.listeners_count;
 }
 
-static void take(int listener, short events)
+static void take_one(int listener, short events)
 {
     int at = 0;
     while (at < px_own.refused.listeners_count && listeners[at].fd != listener)
@@ -172,14 +173,14 @@ static void take(int listener, short events)
     else if (at < px_own.refused.listeners_count && events & POLLIN)
         take_theirs(at);
     else if (at < px_own.refused.listeners_count)
-        drop(at);               /* nobody is left under that filter */
+        drop_listener(at);               /* no process is left under that filter */
 }
 
 void px_refused_take(const struct pollfd *fds, int count)
 {
     for (int i = 0; i < count; i++)
         if (fds[i].revents)
-            take(fds[i].fd, fds[i].revents);
+            take_one(fds[i].fd, fds[i].revents);
 }
 
 void px_refused_now(void)

@@ -18,7 +18,7 @@
 enum { INSTRUCTION = 8, PROGRAM_MAX = 4096 };
 
 static char program[PROGRAM_MAX * INSTRUCTION] __attribute__((aligned(PX_OWN_PAGE)));
-static char profile[256];               /* of AppArmor, for each command; "": none */
+static char profile[256];               /* AppArmor profile of each command; "": none */
 
 /* ---- of a command: in the child, which shares our memory ---- */
 
@@ -31,9 +31,9 @@ static int load_silently(void)
     return px_own.filter.program_length ? (int)px_sys(SYS_seccomp, 1 /* SET_MODE_FILTER */, 0, &request) : 0;
 }
 
-/* The kernel counts a user's descriptors that are on their way against the limit of open files of who sends one more, and that may be a
- * low one. They are soon taken; the filter permits no other call than this to wait with. If other boxes of this user hold all of
- * them up for longer, refusals are ENOSYS, and untold. */
+/* The kernel counts a user's descriptors in flight against RLIMIT_NOFILE of the sender, which may be low. They are
+ * soon received; the filter permits only this call to wait with. If other boxes of this user keep them in flight for
+ * longer, refused calls get ENOSYS, and are not counted. */
 static void hand_over(int listener)
 {
     enum { TRIES = 100000 };
@@ -41,8 +41,9 @@ static void hand_over(int listener)
         ;
 }
 
-/* The child's own: px-init gets the listener while it waits for us. Its number must be below the limit of open files, which is set
- * by now; a limit of 3 leaves no room for it. -EBUSY: somebody around the box listens already, and there can be only one. */
+/* In the child: px-init gets the listener while it waits for the child. The listener's number must be below
+ * RLIMIT_NOFILE, which is set by now; a limit of 3 leaves no room for it. -EBUSY: a filter around the box already
+ * has a listener, and the kernel allows only one. */
 int px_filter_command(void)
 {
     enum { FIRST = 3 };
@@ -79,7 +80,7 @@ void px_filter_listener(int row)
         px_refused_listen(listener, row);
 }
 
-/* ---- of px-init, once ---- */
+/* ---- of px-init, loaded once ---- */
 
 static long read_at(int fd, long at, void *to, size_t size)
 {
@@ -104,8 +105,8 @@ static int load_from(int fd, long at, uint16_t length)
     return r < 0 ? r : load_silently();
 }
 
-/* The one that px-init itself lives under. If somebody around the box listens to a filter of his own the kernel allows no second
- * listener: then it is loaded as it is. */
+/* Loads the filter that px-init itself runs under. If a filter around the box already has a listener, the kernel
+ * allows no second one: then it is loaded without. */
 static int load_first(int fd, long at, uint16_t length)
 {
     if (px_own.filter.listens != PX_INIT_LISTEN_OWN)
@@ -136,8 +137,8 @@ static int listen_to_commands(void)
     return r < 0 ? (int)r : 0;
 }
 
-/* Once for px-init, which never executes anything, to learn whether the kernel takes it: a box of an unknown profile does not
- * start. Each command says it again. */
+/* Sets the profile once for px-init, which never executes anything, to learn whether the kernel knows it: otherwise
+ * the box does not start. Each command sets it again. */
 static int read_profile(int fd, uint32_t at)
 {
     if (at == 0)
@@ -163,7 +164,7 @@ int px_filter_init(int fd, struct px_init_started *ready)
         return (int)r;
     if (px_own.filter.listens == PX_INIT_LISTEN_COMMAND && (r = listen_to_commands()) < 0)
         return (int)r;
-    if (f.command == 0)         /* the kernel has its copy: a thousand boxes need not keep a thousand */
+    if (f.command == 0)         /* the kernel has its copy: the page is freed */
         (void)px_sys(SYS_madvise, program, sizeof program, MADV_DONTNEED);
     px_refused_init(fd);
     ready->found = px_own.filter.listens != PX_INIT_LISTEN_NONE;

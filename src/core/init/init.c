@@ -1,13 +1,14 @@
-/* px-init - pid 1 of a box: reaps, reports how the payload ended, and takes everything with it.
+/* px-init - pid 1 of a box: reaps processes, reports how the payload ended, and kills all processes at the end.
  *
- * Why:     whoever is pid 1 lives beside untrusted code, so it is a program of its own that has seen nothing of the caller:
- *          a few kilobytes without a C library, executed from a sealed image, with no file but the control socket.
- * Owns:    descriptor 0, the control socket: one report goes out, and its hang-up means that the supervisor is gone.
- * Mustn't: read anything the payload can write, except exit statuses from the kernel.
+ * Why:     pid 1 runs beside untrusted code. So it is a program of its own that has no memory of the caller: a few
+ *          kilobytes without a C library, executed from a sealed image, with no file but the control socket.
+ * Owns:    descriptor 0, the control socket: it sends one report, and a hang-up means that the supervisor has ended.
+ * Mustn't: read anything that the payload can write, except exit statuses from the kernel.
  *
- *     px-init PAYLOAD-PID p|r|s [WRITABLE-DIRECTORY...]
+ *   px-init PAYLOAD-PID p|r|s [WRITABLE-DIRECTORY...]
  *
- * p: the box has its own pid namespace; r: px-init is a subreaper; s: there is no payload, commands come over the socket. */
+ * p: the box has its own pid namespace; r: px-init is a subreaper; s: there is no payload, commands come over the
+ * socket. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -29,7 +30,7 @@
 
 enum { CONTROL = 0 };
 
-static int number(const char *text)
+static int parse_number(const char *text)
 {
     int value = 0;
     for (; *text >= '0' && *text <= '9' && value < 100000000; text++)
@@ -37,20 +38,20 @@ static int number(const char *text)
     return value;
 }
 
-static uint64_t usec(const struct timeval *t)
+static uint64_t to_usec(const struct timeval *t)
 {
     return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
 }
 
-static void report(int wait_status, char **paths)
+static void send_report(int wait_status, char **paths)
 {
     struct rusage used = {0};
     (void)px_sys(SYS_getrusage, RUSAGE_CHILDREN, &used);
     struct px_init_report r = {
         .wait_status = wait_status,
         .disk_full = px_command_full(paths),
-        .user_usec = usec(&used.ru_utime),
-        .sys_usec = usec(&used.ru_stime),
+        .user_usec = to_usec(&used.ru_utime),
+        .sys_usec = to_usec(&used.ru_stime),
         .maxrss_kib = (uint64_t)used.ru_maxrss,
         .read_blocks = (uint64_t)used.ru_inblock,
         .write_blocks = (uint64_t)used.ru_oublock,
@@ -63,8 +64,8 @@ static void kill_one(int pid)
     (void)px_sys(SYS_kill, pid, SIGKILL);
 }
 
-/* Without a pid namespace: every process that was orphaned in the box becomes our child, so killing our children until
- * there are none ends the tree. A forking process cannot outrun it for ever: each round kills all that are there. */
+/* Without a pid namespace every orphan of the box becomes our child. So killing our children until there are none
+ * ends the tree. A process that forks cannot escape for ever: each round kills all that exist. */
 static void kill_children(void)
 {
     for (int round = 0; round < 10000; round++) {
@@ -75,50 +76,51 @@ static void kill_children(void)
             ;
         if (reaped == -ECHILD)
             return;
-        const struct timespec moment = {.tv_nsec = 500000};     /* the dead pass their children on to us */
+        const struct timespec moment = {.tv_nsec = 500000};     /* the children of dead processes become ours */
         (void)px_sys(SYS_nanosleep, &moment, 0);
     }
 }
 
-static _Noreturn void finish(int wait_status, char **paths, int reaper)
+static _Noreturn void end_box(int wait_status, char **paths, int reaper)
 {
     if (reaper)
         kill_children();
-    report(wait_status, paths);
+    send_report(wait_status, paths);
     leave(0);
 }
 
-/* Reaps whatever is there. Returns when nothing more is dead; ends the box when the payload is. */
-static void reap(int payload, char **paths, int reaper)
+/* Reaps all dead processes; ends the box when the payload is among them. */
+static void reap_dead(int payload, char **paths, int reaper)
 {
     for (;;) {
         int status = 0;
         long pid = px_sys(SYS_wait4, -1, &status, WNOHANG, 0);
         if (pid == payload)
-            finish(status, paths, reaper);
+            end_box(status, paths, reaper);
         if (pid == -ECHILD)
-            leave(126);         /* the payload cannot vanish without us; never wait for ever */
+            leave(126);         /* the payload is our child; without it there is nothing to wait for */
         if (pid <= 0)
             return;
     }
 }
 
-static _Noreturn void serve(char **argv)
+static _Noreturn void serve_payload(char **argv)
 {
-    int payload = number(argv[1]);
+    int payload = parse_number(argv[1]);
     int reaper = argv[2][0] == 'r';
     char **paths = argv + 3;
     const uint64_t child = 1ull << (SIGCHLD - 1);
     int events = (int)px_sys(SYS_signalfd4, -1, &child, 8, O_CLOEXEC | O_NONBLOCK);
 
-    /* exec made us visible again to processes of our id, where the box has only one. */
+    /* exec made this process dumpable again, so that processes with our id could inspect it, where the box has only
+     * one id. */
     (void)px_sys(SYS_prctl, 4 /* PR_SET_DUMPABLE */, 0, 0, 0, 0);
     if (reaper) {
         (void)px_sys(SYS_prctl, 36 /* PR_SET_CHILD_SUBREAPER */, 1, 0, 0, 0);
         (void)px_tree_open();
     }
     for (;;) {
-        reap(payload, paths, reaper);
+        reap_dead(payload, paths, reaper);
         struct pollfd fds[2] = {{.fd = events, .events = POLLIN}, {.fd = CONTROL, .events = POLLIN}};
         long n = px_sys(SYS_poll, fds, 2, -1);
         if (n <= 0)
@@ -127,7 +129,7 @@ static _Noreturn void serve(char **argv)
             char drained[128 * 4];
             (void)px_sys(SYS_read, events, drained, sizeof drained);
         }
-        if (fds[1].revents) {           /* nothing is ever sent to us: the supervisor is gone */
+        if (fds[1].revents) {           /* the supervisor sends nothing, so this is its hang-up */
             if (reaper)
                 kill_children();
             leave(125);
@@ -135,10 +137,11 @@ static _Noreturn void serve(char **argv)
     }
 }
 
-/* ---- a box that stays ---- */
+/* ---- a container ---- */
 
-/* Exec brought the two privileges that starting a command as somebody else takes; no program of the box inherits them. */
-static void keep_to_ourselves(void)
+/* Exec gave px-init the two capabilities that starting a command with another id takes; no program of the box
+ * inherits them. */
+static void keep_capabilities(void)
 {
     struct {
         uint32_t version;
@@ -154,7 +157,7 @@ static void keep_to_ourselves(void)
         leave(125);
 }
 
-/* The socket and the filter move out of the way: 0, 1 and 2 are nobody's, for the commands that have no stream. */
+/* Moves the socket and the filter file: 0, 1 and 2 become /dev/null, for commands without a stream. */
 static int make_room(int *ret_filter)
 {
     enum { ABOVE = 16 };
@@ -186,8 +189,8 @@ static void reap_all(void)
         px_command_ended((int)pid, status, &used);
 }
 
-/* One turn: hang-ups first, while a number still means the command that it meant when we looked. */
-static void turn(int events, int control)
+/* Handles one round of events. Hang-ups first, while a row still means the command that was polled. */
+static void handle_round(int events, int control)
 {
     enum { FEW = 24, MOMENT_MSEC = 2 };
     static struct pollfd many[2 + PX_INIT_COMMANDS_MAX + PX_REFUSED_WATCH_MAX];         /* pages that few boxes ever touch */
@@ -199,7 +202,8 @@ static void turn(int events, int control)
     long n = px_sys(SYS_poll, fds, 2 + watched + listened, px_tree_ends() ? MOMENT_MSEC : -1);
     if (n < 0)
         return;
-    px_refused_take(fds + 2 + watched, listened);       /* first: a request may bring other listeners under the same numbers */
+    /* first: a request may add other listeners under the same numbers */
+    px_refused_take(fds + 2 + watched, listened);
     for (int i = 2; i < 2 + watched; i++)
         if (fds[i].revents)
             px_command_left(&fds[i]);
@@ -209,15 +213,15 @@ static void turn(int events, int control)
         reap_all();
     }
     if (fds[1].revents && px_command_take(control) < 0)
-        leave(0);               /* whoever kept the box is gone */
+        leave(0);               /* the process that kept the box has ended */
 }
 
-static _Noreturn void stay(char **directories)
+static _Noreturn void serve_commands(char **directories)
 {
     const uint64_t child = 1ull << (SIGCHLD - 1);
     int filter = -1;
     (void)px_sys(SYS_prctl, 4 /* PR_SET_DUMPABLE */, 0, 0, 0, 0);
-    keep_to_ourselves();
+    keep_capabilities();
     px_own.directories = directories;
     int control = make_room(&filter);
     int events = (int)px_sys(SYS_signalfd4, -1, &child, 8, O_CLOEXEC | O_NONBLOCK);
@@ -228,7 +232,7 @@ static _Noreturn void stay(char **directories)
     if (ready.err < 0)
         leave(125);
     for (;;)
-        turn(events, control);
+        handle_round(events, control);
 }
 
 __attribute__((used)) static _Noreturn void start(long *stack)
@@ -237,8 +241,8 @@ __attribute__((used)) static _Noreturn void start(long *stack)
     if (stack[0] < 3)
         leave(125);
     if (argv[2][0] == 's')
-        stay(argv + 3);
-    serve(argv);
+        serve_commands(argv + 3);
+    serve_payload(argv);
 }
 
 __asm__(".globl _start\n_start:\n\txor %ebp, %ebp\n\tmov %rsp, %rdi\n\tand $-16, %rsp\n\tcall start\n\thlt\n");

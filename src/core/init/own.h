@@ -1,9 +1,10 @@
 /* init/own.h - what an ordinary command touches of pid 1's memory, in one page.
  *
- * Why:     a thousand boxes have a thousand of it. Everything lies still, no memory is ever asked for; tables that few boxes need are
- *          elsewhere, and their pages are never touched.
+ * Why:     a thousand boxes have a thousand copies of it. Everything is static; no memory is allocated. Tables that
+ *          few boxes need are elsewhere, and their pages are never touched.
  * Owns:    nothing.
- * Mustn't: grow beyond its page: the stack's upper end, the first rows, a short request and its words are in it, too. */
+ * Mustn't: grow beyond its page: the upper end of the stack, the first rows, a short request and its words are in it
+ *          too. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,9 +16,9 @@ enum { PX_OWN_PAGE = 4096, PX_OWN_STACK = 3 * PX_OWN_PAGE + 1536, PX_OWN_ROWS = 
 
 struct px_init_row {            /* a running command; pid 0: none */
     int pid, reply;
-    bool shared;                /* with another that ran at the same time */
-    bool ends;                  /* it is being killed: its report waits until all of it is dead */
-    uint16_t full;              /* bit N: the Nth directory had no room left before it began */
+    bool shared;                /* another command ran at the same time */
+    bool ends;                  /* it is being killed: the report is sent when all its processes are dead */
+    uint16_t full;              /* bit N: the Nth directory was already full when it began */
 };
 
 struct px_init_own {
@@ -28,12 +29,13 @@ struct px_init_own {
     char **directories;         /* whose fill level is reported; the first 16 */
     struct {                    /* filter.c */
         uint16_t program_length;        /* of each command's own filter; 0: none */
-        uint32_t listens;               /* which filter tells of what it refuses */
-        int inbox[2];                   /* through which a child hands us the listener of its own filter */
+        uint32_t listens;               /* which filter has a listener */
+        /* the socket pair through which a child passes the listener of its own filter */
+        int inbox[2];
     } filter;
-    struct {                    /* refused.c */
+    struct {                    /* denials.c */
         int listeners_count, box_listener, notes, alone;
-        bool ours;                      /* the filter is one of ours, and so there is box_listener */
+        bool ours;                      /* the filter is one of px's, so there is a box_listener */
     } refused;
     struct {
         struct px_init_request request;

@@ -1,9 +1,10 @@
-/* init/payload.h - the last steps of a process on its way to a program of the box.
+/* init/payload.h - the last steps of a process before it executes a program of the box.
  *
- * Why:     three programs take them: the child of a box, px-init for one more command, px-start in a container. What a program
- *          meets must not depend on who started it.
+ * Why:     three programs take them: the child of a box, px-init for one more command, px-start under an OCI
+ *          runtime. What a program finds must not depend on which of them started it.
  * Owns:    nothing.
- * Mustn't: use anything but raw calls: two of the three have no C library, and one shares its parent's memory. */
+ * Mustn't: use anything but raw system calls: two of the three have no C library, and one shares its parent's
+ *          memory. */
 #pragma once
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 #define TIOCGPTPEER _IO('T', 0x41)
 #endif
 
-/* Only ever lowered: min(what is there, what is wanted). */
+/* Limits are only lowered: to the smaller of the current and the wanted value. */
 static inline int px_payload_lower(uint32_t resource, uint64_t soft, uint64_t hard)
 {
     struct rlimit now = {0};
@@ -34,7 +35,8 @@ static inline int px_payload_lower(uint32_t resource, uint64_t soft, uint64_t ha
     return (int)px_sys(SYS_prlimit64, 0, resource, &want, 0);
 }
 
-/* A terminal from the box's own devpts, found without a path, as the session's own and as 0, 1 and 2. */
+/* Opens a terminal of the box's own devpts without a path, and makes it the controlling terminal and descriptors 0,
+ * 1, 2. */
 static inline int px_payload_terminal(const char *ptmx, uint16_t rows, uint16_t cols, int *ret_master)
 {
     const struct winsize size = {.ws_row = rows, .ws_col = cols};
@@ -54,7 +56,7 @@ static inline int px_payload_terminal(const char *ptmx, uint16_t rows, uint16_t 
     return r < 0 ? (int)r : 0;
 }
 
-/* The profile takes effect at the exec. -ENOENT: the kernel does not know it, or does not run AppArmor. */
+/* The profile takes effect at the exec. -ENOENT: the kernel does not know it, or AppArmor is off. */
 static inline int px_payload_apparmor(const char *profile)
 {
     static const char verb[] = "exec ";
@@ -75,15 +77,15 @@ static inline int px_payload_apparmor(const char *profile)
     return r < 0 ? (int)r : 0;
 }
 
-/* Tries `count` paths, one after the other in memory: what a search of PATH gives. Returns only if none could be run, with what
- * the first that was there said; *ret_found tells whether one was. */
+/* Tries `count` paths, one after the other in memory: the results of a search in PATH. Returns only if none could be
+ * executed, with the error of the first that exists; *ret_found: whether one exists. */
 static inline int px_payload_exec(const char *path, uint64_t count, char *const argv[], char *const envp[], uint32_t *ret_found)
 {
     int answer = -ENOENT;
     for (uint64_t i = 0; i < count; i++) {
         long r = px_sys(SYS_execve, path, argv, envp);
         if (r == -ENOENT ? px_sys(SYS_faccessat, AT_FDCWD, path, 0) == 0 : r != -ENOTDIR)
-            *ret_found = 1;     /* -ENOENT of a file that is there: its interpreter is what is missing */
+            *ret_found = 1;     /* -ENOENT for a file that exists: its interpreter is missing */
         if (*ret_found && answer == -ENOENT)
             answer = (int)r;
         if (*ret_found && r != -EACCES)

@@ -13,14 +13,16 @@
 
 enum { PIDS_MAX = 1 << 22, BITS = 64, PATIENCE_SEC = 10, MANY = 32, MOMENT_NSEC = 1000000, MOMENTS = 200 };
 
-/* Who is not of the tree, by number: children that pid 1 had before, and all of their sessions. Nobody can enter a session. One that
- * leaves its session and loses its parent in the very moment when another command is killed is taken for a part of that one. */
+/* The processes that are not part of the tree, by number: children that pid 1 had before, and all of their sessions.
+ * No process can join a session. A process that leaves its session and loses its parent just while another command
+ * is killed is counted as a part of that command. */
 static uint64_t spared[PIDS_MAX / BITS] __attribute__((aligned(PX_OWN_PAGE)));
-static int list;                /* of our children; open from the start, for later we may have no room for one more descriptor */
+/* /proc list of our children; opened at the start, as the descriptor table may be full later */
+static int list;
 static struct {
     bool on;
-    unsigned seen, living;      /* how many, and how many of them were not dead */
-    long since_sec;             /* when the number of them last grew */
+    unsigned seen, living;      /* how many, and how many of them were alive */
+    long since_sec;             /* when their number last grew */
 } end;
 
 int px_tree_open(void)
@@ -51,7 +53,7 @@ static long now_sec(void)
     return now.tv_sec;
 }
 
-static void mark(long number, bool on)
+static void mark_spared(long number, bool on)
 {
     if (number <= 0 || number >= PIDS_MAX)
         return;
@@ -70,40 +72,40 @@ static bool is_dead(int pid)
     return px_sys(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT, 0) < 0 || info.si_pid == pid;
 }
 
-/* ---- its beginning ---- */
+/* ---- starting to kill ---- */
 
-static void spare(int pid)
+static void spare_session(int pid)
 {
     long session = px_sys(SYS_getsid, pid);
     if (px_command_ends((int)session))
         return;
-    mark(pid, true);
-    mark(session, true);
+    mark_spared(pid, true);
+    mark_spared(session, true);
 }
 
 void px_tree_spare(int pid)
 {
     if (end.on)
-        mark(pid, true);
+        mark_spared(pid, true);
 }
 
 void px_tree_end(int pid)
 {
     if (!end.on) {
         (void)px_sys(SYS_madvise, spared, sizeof spared, MADV_DONTNEED);
-        (void)px_tree_each_child(spare);
+        (void)px_tree_each_child(spare_session);
         end.on = true;
         end.living = 1;
         end.seen = 0;
     }
     end.since_sec = now_sec();
-    mark(pid, false);
-    (void)px_sys(SYS_kill, -pid, SIGKILL);      /* the first and largest part of it, all at once */
+    mark_spared(pid, false);
+    (void)px_sys(SYS_kill, -pid, SIGKILL);      /* kills most of the tree at once */
 }
 
-/* ---- its rounds ---- */
+/* ---- rounds ---- */
 
-/* A group is of one session. */
+/* All processes of a group are in one session. */
 static void kill_group_of(int pid)
 {
     long group = px_sys(SYS_getpgid, pid);
@@ -121,15 +123,16 @@ static void end_one(int pid)
     end.living += !is_dead(pid);
 }
 
-/* Nothing is reaped meanwhile, so the list only grows. Who dies has handed over its children first: if all were dead that were
- * there, and no more are there now, there are none. */
+/* Nothing is reaped meanwhile, so the list only grows. A dying process first passes its children on. So if all
+ * processes in the list were dead, and it has not grown, none are left. */
 static bool look_again(void)
 {
     unsigned seen_before = end.seen, living_before = end.living;
     end.seen = end.living = 0;
     (void)px_tree_each_child(end_one);
     if (end.seen == seen_before)
-        return living_before == 0 || now_sec() - end.since_sec > PATIENCE_SEC;        /* who hangs in the kernel has its signal */
+        /* a process that hangs in the kernel has its signal already */
+        return living_before == 0 || now_sec() - end.since_sec > PATIENCE_SEC;
     end.since_sec = now_sec();
     return false;
 }
@@ -143,9 +146,9 @@ static bool is_over(void)
     return over;
 }
 
-/* Who forks as fast as we look, in hundreds, leaves us no time to look. The box is stopped for a moment, which one call does to all of it,
- * and those who die have the machine. Who was stopped before is woken, too. */
-static bool is_over_while_all_stand_still(void)
+/* Hundreds of processes that fork as fast as we look leave us no time. kill(-1, SIGSTOP) stops the whole box in one
+ * call, so that the killed ones get the processor to exit. Processes that were stopped before are continued too. */
+static bool end_while_stopped(void)
 {
     const struct timespec moment = {.tv_nsec = MOMENT_NSEC};
     bool over = false;
@@ -162,7 +165,7 @@ bool px_tree_round(void)
 {
     end.on = !is_over();
     if (end.on && end.living >= MANY)
-        end.on = !is_over_while_all_stand_still();
+        end.on = !end_while_stopped();
     return !end.on;
 }
 

@@ -1,6 +1,6 @@
 /* kernel/abi.h - structs and numbers of the kernel's interface that older headers lack.
  *
- * Why:     a distribution's headers are older than the kernels we run on. Values are the kernel's and never change.
+ * Why:     a distribution's headers may be older than the kernel px runs on. Values are the kernel's and never change.
  * Mustn't: include kernel headers that clash with the C library's. */
 #pragma once
 

@@ -1,7 +1,8 @@
-/* kernel/allow.h - allow-lists of system calls as constant programs, for processes of ours that read what others wrote.
+/* kernel/allow.h - allow-lists of system calls as constant programs, for px's own processes that read untrusted
+ * bytes.
  *
- * Why:     a helper or a server needs few calls; what is not named it cannot make, whatever mistake is made in it.
- * Owns:    nothing; the programs are constants of whoever writes one down.
+ * Why:     a helper or a server needs few calls. It cannot make any other, whatever mistake is in its code.
+ * Owns:    nothing; the programs are constants of the file that uses them.
  * Mustn't: be used for boxes, whose filters are made from data/syscalls.def. */
 #pragma once
 
@@ -21,7 +22,7 @@
 #define CONFINE_ALLOW(number) {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (number)}, CONFINE_RETURN(SECCOMP_RET_ALLOW)
 #define CONFINE_REFUSE(number, error) \
     {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (number)}, CONFINE_RETURN(SECCOMP_RET_ERRNO | (error))
-/* Allowed if none, or all, of these bits of the low half of an argument are set. */
+/* Allowed if none, or all, of these bits of the lower half of an argument are set. */
 #define CONFINE_ARGUMENT(n) (offsetof(struct seccomp_data, args) + (n) * sizeof(uint64_t))
 #define CONFINE_ALLOW_WITHOUT(number, n, bits)                                                                      \
     {BPF_JMP | BPF_JEQ | BPF_K, 0, 4, (number)}, CONFINE_LOAD(CONFINE_ARGUMENT(n))                                  \
@@ -34,7 +35,7 @@
 enum {
     CONFINE_X32 = 0x40000000,
     CONFINE_THREAD = 0x00010100,        /* CLONE_THREAD | CLONE_VM */
-    CONFINE_NO_CLONE3 = 38,             /* ENOSYS: the C library then takes clone, whose flags can be seen */
+    CONFINE_NO_CLONE3 = 38,             /* ENOSYS: the C library then uses clone, whose flags the filter can see */
 };
 
 #define CONFINE_HEAD                                                                                                \
@@ -44,8 +45,7 @@ enum {
     {BPF_JMP | BPF_JGE | BPF_K, 0, 1, CONFINE_X32}, CONFINE_RETURN(SECCOMP_RET_KILL_PROCESS)
 #define CONFINE_TAIL CONFINE_RETURN(SECCOMP_RET_ERRNO | 1 /* EPERM */)
 
-/* What any program with threads and an allocator needs; memory is never executable, and a new process is not a thread.
- * */
+/* What any program with threads and an allocator needs. Memory is never executable, and only threads can be cloned. */
 #define CONFINE_COMMON                                                                                              \
     CONFINE_ALLOW(SYS_read) CONFINE_ALLOW(SYS_write) CONFINE_ALLOW(SYS_futex) CONFINE_ALLOW(SYS_close)              \
     CONFINE_ALLOW(SYS_munmap) CONFINE_ALLOW(SYS_mremap) CONFINE_ALLOW(SYS_madvise) CONFINE_ALLOW(SYS_brk)           \

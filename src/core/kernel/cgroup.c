@@ -20,10 +20,10 @@ enum { SWEEP_GROUPS = 128, SWEEP_ENTRIES = 1000, PIDS_MAX = 4 << 20, CPU_MILLI_M
 
 static const char *const controller_names[PX_CG_COUNT] = {"memory", "pids", "cpu"};
 
-/* ---- where the caller is ---- */
+/* ---- the caller's own cgroups ---- */
 
 struct place {
-    char mount[256];            /* where the hierarchy is mounted; empty: nowhere */
+    char mount[256];            /* where the hierarchy is mounted; "": nowhere */
     char own[1024];             /* the caller's own directory below it, "" or "/a/b" */
 };
 
@@ -47,7 +47,8 @@ static void copy_text(char *out, size_t size, const char *text)
         out[0] = '\0';
 }
 
-/* One line of mountinfo: "ID PARENT DEV ROOT MOUNT OPTIONS ... - TYPE SOURCE SUPER". Only mounts of a whole hierarchy count. */
+/* One line of mountinfo: "ID PARENT DEV ROOT MOUNT OPTIONS ... - TYPE SOURCE SUPER". Only mounts of a whole
+ * hierarchy are used. */
 static void take_mount(char *line, struct layout *l)
 {
     char root[256], mount[256], type[16], super[256];
@@ -115,8 +116,8 @@ static int open_dir(const char *mount, const char *below)
     return (int)px_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* The directory of that name with its lock held, or an error. The lock is of the directory that was opened: only if that one still
- * has the name does the lock say anything about the name, for another may have been made under it meanwhile. */
+/* Opens and locks the directory of that name, or returns an error. The lock is on the opened directory. It is valid
+ * for the name only if that directory still has the name, as another one may have been made under it meanwhile. */
 static int hold_dir(int parent_fd, const char *name)
 {
     struct stat held, named;
@@ -135,7 +136,7 @@ static void sweep_one(int parent_fd, const char *name)
         (void)px_sys(SYS_unlinkat, parent_fd, name, AT_REMOVEDIR);
 }
 
-/* Up to `most` groups of ours from where the directory stands; how many there were. */
+/* Sweeps up to `most` cgroups of px from the present position of the directory; returns how many there were. */
 static int sweep_some(DIR *dir, int parent_fd, int most)
 {
     struct dirent *entry;
@@ -149,10 +150,11 @@ static int sweep_some(DIR *dir, int parent_fd, int most)
     return seen;
 }
 
-/* Removes groups that a killed px left: their lock is free. No clock decides. Of a few groups it looks at all. Of many each box
- * looks at some, from anywhere: the kernel orders the entries by a hash of their names and goes on from any number. So a thousand
- * boxes do not look at each other a million times, and what was left is gone after a few starts. */
-static void sweep(int parent_fd)
+/* Removes cgroups that a killed px left: their lock is free. No time is compared. With few cgroups, each box checks
+ * all. With many, each box checks some from a random position: the kernel orders the entries by a hash of their
+ * names, and continues from any position. So a thousand boxes do not check each other a million times, and leftovers
+ * are gone after a few starts. */
+static void sweep_left(int parent_fd)
 {
     uint32_t start = 0;
     int fd = (int)px_sys(SYS_openat, parent_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -164,20 +166,21 @@ static void sweep(int parent_fd)
     if (px_sys(SYS_getrandom, &start, sizeof start, 0) == sizeof start)
         seekdir(dir, (long)(start >> 1));
     int seen = sweep_some(dir, parent_fd, SWEEP_GROUPS);
-    if (seen < SWEEP_GROUPS) {          /* the end was met: the rest is at the beginning */
+    if (seen < SWEEP_GROUPS) {          /* the end was reached: continue at the beginning */
         rewinddir(dir);
         (void)sweep_some(dir, parent_fd, SWEEP_GROUPS - seen);
     }
     (void)closedir(dir);
 }
 
-/* mkdir, then the lock that says it is alive. A sweeper may come between the two: then the name is gone and we try again. */
+/* mkdir, then the lock that marks it as used. A sweeper may come between the two: then the name is gone, and we try
+ * again. */
 static int make_dir(int parent_fd, const char *name, struct px_cgroup_dir *ret_dir)
 {
     for (int attempt = 0; attempt < 500; attempt++) {
         const struct timespec moment = {.tv_nsec = 200000};
         if (attempt > 0)
-            (void)nanosleep(&moment, NULL);     /* a sweeper holds it no longer than that */
+            (void)nanosleep(&moment, NULL);     /* a sweeper holds the lock no longer than that */
         long r = px_sys(SYS_mkdirat, parent_fd, name, 0755);
         if (r < 0 && r != -EEXIST)
             return (int)r;
@@ -199,7 +202,7 @@ static int write_number(int fd, const char *file, uint64_t value)
     return px_fmt(text, sizeof text, "%llu", (unsigned long long)value) < 0 ? -EINVAL : px_write_file(fd, file, text);
 }
 
-/* The kernel refuses numbers that no machine can reach; the largest that it takes holds no less. */
+/* The kernel refuses numbers above its maximum; that maximum is no less of a limit. */
 static uint64_t at_most(uint64_t value, uint64_t most)
 {
     return value < most ? value : most;
@@ -207,7 +210,7 @@ static uint64_t at_most(uint64_t value, uint64_t most)
 
 /* ---- v2 ---- */
 
-/* Over memory.high a process sleeps at each allocation, over memory.max the kernel ends the group. */
+/* Above memory.high a process sleeps at each allocation; above memory.max the kernel kills the cgroup. */
 static int limit_memory_v2(int fd, const struct px_cgroup_limits *l)
 {
     int r = px_write_file(fd, "memory.swap.max", "0");
@@ -237,12 +240,12 @@ static int limit_v2(int fd, enum px_controller c, const struct px_cgroup_limits 
     return -EINVAL;
 }
 
-static bool wanted(const struct px_cgroup_limits *l, int c)
+static bool is_wanted(const struct px_cgroup_limits *l, int c)
 {
     return c == PX_CG_MEMORY ? l->memory_bytes : c == PX_CG_PIDS ? l->pids : l->cpu_milli;
 }
 
-/* Whether children of this directory have the controllers; switches on what is missing and may be switched on. */
+/* Whether children of this directory have the controllers; enables those that are missing, where that is allowed. */
 static bool children_have(int dir, const bool need[PX_CG_COUNT])
 {
     char have[512], add[64];
@@ -258,21 +261,21 @@ static bool children_have(int dir, const bool need[PX_CG_COUNT])
     return true;
 }
 
-/* Writable, and either the top of the hierarchy or without processes of its own: below a group with processes the kernel makes
- * only groups of threads, which no box can live in. */
+/* Writable, and either the root of the hierarchy or without processes of its own: below a cgroup with processes the
+ * kernel makes only threaded cgroups, in which no box can run. */
 static bool may_have_groups(int dir)
 {
     char byte[2];
     if (px_sys(SYS_faccessat, dir, "cgroup.procs", W_OK) < 0)
         return false;
     bool top = px_sys(SYS_faccessat, dir, "cgroup.type", F_OK) < 0;
-    ssize_t n = px_read_file(dir, "cgroup.procs", byte, sizeof byte);   /* -EFBIG: there is more than nothing */
+    ssize_t n = px_read_file(dir, "cgroup.procs", byte, sizeof byte);   /* -EFBIG: not empty */
     return top || n == 0;
 }
 
-/* From the caller's own group up: the nearest directory where a group can be made that has the controllers, so that as many as
- * can be of the limits around the caller also hold the box. (The caller's own group holds processes, and then the kernel wants no
- * groups with controllers below it; the one above is the usual place, on a systemd host as well.) */
+/* Goes up from the caller's own cgroup to the nearest directory where a cgroup with the controllers can be made, so
+ * that as many of the caller's own limits as possible hold the box too. (The caller's own cgroup has processes, and
+ * the kernel allows no controllers below such a cgroup. So it is usually the parent, on a systemd host as well.) */
 static int create_v2(const struct place *place, const bool need[PX_CG_COUNT], struct px_cgroup *cg)
 {
     char below[sizeof place->own];
@@ -282,7 +285,7 @@ static int create_v2(const struct place *place, const bool need[PX_CG_COUNT], st
     for (int depth = 0; depth < 64; depth++) {
         px_auto_fd int dir = open_dir(place->mount, below);
         if (dir >= 0 && may_have_groups(dir) && children_have(dir, need)) {
-            sweep(dir);
+            sweep_left(dir);
             int r = make_dir(dir, cg->name, &cg->v2);
             if (r >= 0)
                 return 0;
@@ -300,8 +303,8 @@ static int create_v2(const struct place *place, const bool need[PX_CG_COUNT], st
 
 /* ---- v1 ---- */
 
-/* With oom_control a page fault over the limit waits, but an allocation within a call fails, and programs would see errors that
- * they never see otherwise. So there is some room above the limit, for the moment that it takes until it is armed. */
+/* With oom_control a page fault over the limit waits, but an allocation inside a system call fails, and programs
+ * would see errors that they never see otherwise. So the limit has some margin until it is armed. */
 static int limit_memory_v1(int fd, const struct px_cgroup_limits *l)
 {
     uint64_t bytes = l->shared && l->memory_bytes < UINT64_MAX - HEADROOM ? l->memory_bytes + HEADROOM : l->memory_bytes;
@@ -338,7 +341,7 @@ static int create_v1(const struct place *place, struct px_cgroup *cg, enum px_co
     px_auto_fd int dir = open_dir(place->mount, place->own);
     if (dir < 0)
         return dir;
-    sweep(dir);
+    sweep_left(dir);
     int r = make_dir(dir, cg->name, &cg->v1[c]);
     return r < 0 ? r : limit_v1(cg->v1[c].fd, c, limits);
 }
@@ -357,8 +360,8 @@ static int create_all(const struct px_cgroup_limits *limits, struct px_cgroup *c
     if (r < 0)
         return r;
     for (int i = 0; i < PX_CG_COUNT; i++) {
-        /* A controller that v1 has taken cannot be had in v2. */
-        need[i] = wanted(limits, i) && layout->v1[i].mount[0] == '\0';
+        /* A controller that v1 uses is not available in v2. */
+        need[i] = is_wanted(limits, i) && layout->v1[i].mount[0] == '\0';
         any = any || need[i];
     }
     if (layout->v2.mount[0]) {
@@ -369,10 +372,10 @@ static int create_all(const struct px_cgroup_limits *limits, struct px_cgroup *c
                     *ret_which = controller_names[i];
             return r;
         }
-        /* Without `any` the group would only serve cgroup.kill; the pid namespace kills as well without it. */
+        /* Without `any` the cgroup would only serve cgroup.kill, and the pid namespace kills as well. */
     }
     for (int i = 0; i < PX_CG_COUNT; i++) {
-        if (!wanted(limits, i))
+        if (!is_wanted(limits, i))
             continue;
         *ret_which = controller_names[i];
         cg->on_v2[i] = need[i];
@@ -434,7 +437,7 @@ int px_cgroup_memory_door(const struct px_cgroup *cg)
     return fd < 0 ? -EBADF : px_open_beneath(fd, "cgroup.procs", O_WRONLY, 0);
 }
 
-static int arm(const struct px_cgroup *cg)
+static int arm_memory(const struct px_cgroup *cg)
 {
     struct px_cgroup_limits limits = cg->unarmed;
     limits.shared = false;
@@ -442,7 +445,8 @@ static int arm(const struct px_cgroup *cg)
         int r = limit_memory_v2(cg->v2.fd, &limits);
         return r < 0 ? r : px_write_file(cg->v2.fd, "memory.high", "max");
     }
-    int limited = limit_memory_v1(cg->v1[PX_CG_MEMORY].fd, &limits);    /* -EBUSY: v1 ends nothing for a new limit */
+    /* -EBUSY: v1 kills nothing when a limit is lowered */
+    int limited = limit_memory_v1(cg->v1[PX_CG_MEMORY].fd, &limits);
     int r = px_write_file(cg->v1[PX_CG_MEMORY].fd, "memory.oom_control", "0");
     return limited < 0 ? limited : r;
 }
@@ -458,14 +462,14 @@ int px_cgroup_arm_ahead(struct px_cgroup *cg)
     if (limit < ROOM || used > limit - ROOM)
         return 0;
     cg->armed_ahead = true;
-    return arm(cg);
+    return arm_memory(cg);
 }
 
 int px_cgroup_arm(struct px_cgroup *cg, pid_t pid)
 {
     if (!cg->unarmed.shared)
         return 0;
-    int limited = cg->armed_ahead ? 0 : arm(cg);
+    int limited = cg->armed_ahead ? 0 : arm_memory(cg);
     cg->unarmed = (struct px_cgroup_limits){0};
     int r = pid > 0 ? move_v1(cg, PX_CG_MEMORY, pid) : 0;
     return limited < 0 ? limited : r;
@@ -538,7 +542,7 @@ static int remove_dir(struct px_cgroup_dir *dir, const char *name)
 {
     int r = 0;
     if (dir->fd >= 0 && dir->parent_fd >= 0) {
-        /* The last process is gone from the group a moment after it was reaped; 2 s bound what a stuck one may cost. */
+        /* The last process leaves the cgroup shortly after it was reaped. A stuck one is waited for at most 2 s. */
         for (int i = 0; i < 400; i++) {
             r = (int)px_sys(SYS_unlinkat, dir->parent_fd, name, AT_REMOVEDIR);
             if (r != -EBUSY)

@@ -11,8 +11,8 @@ long px_clone_run(struct px_clone_args *args, void *stack, uint64_t stack_size, 
     args->stack = (uintptr_t)stack;
     args->stack_size = stack_size;
 
-    /* The child wakes up with the registers of this frame but another stack: it must leave for fn without touching anything
-     * that the compiler may have put on the old one. */
+    /* The child starts with the registers of this frame but on another stack: it must call fn without touching
+     * anything that the compiler may have put on the old stack. */
     long ret;
     register void (*entry)(void *) __asm__("r12") = fn;
     register void *pointer __asm__("r13") = arg;

@@ -1,4 +1,4 @@
-/* kernel/clone.h - one clone3 whose child runs a function on a stack of its own.
+/* kernel/clone.h - calls clone3; the child runs a function on a stack of its own.
  *
  * Why:     with CLONE_VM no page table is copied, however large the caller is; the child therefore shares the caller's memory
  *          until it executes a program, and must run on its own stack.
@@ -7,5 +7,5 @@
 
 #include "kernel/abi.h"
 
-/* args.stack and args.stack_size are set from the arguments. The pid, or -errno. The child ends in fn. */
+/* args.stack and args.stack_size are set from the arguments. Returns the pid or -errno. The child ends in fn. */
 long px_clone_run(struct px_clone_args *args, void *stack, uint64_t stack_size, void (*fn)(void *), void *arg);

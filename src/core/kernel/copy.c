@@ -15,7 +15,7 @@ enum { CHUNK = 64 << 10, BLOCK = 4096 };
 
 /* ---- parts with data ---- */
 
-/* Where the next data begin, `end` if there are none. A file system that knows no holes has data everywhere. */
+/* Where the next data begins, or `end`. A file system without holes has data everywhere. */
 static off_t next_data(int fd, off_t at, off_t end)
 {
     off_t found = lseek(fd, at, SEEK_DATA);
@@ -27,12 +27,12 @@ static off_t next_data(int fd, off_t at, off_t end)
 static off_t next_hole(int fd, off_t at, off_t end)
 {
     off_t found = lseek(fd, at, SEEK_HOLE);
-    if (found == at) /* made since: a little at a time, then another look */
+    if (found == at) /* written since: read a little, then look again */
         found = at + CHUNK;
     return found >= 0 && found < end ? found : end;
 }
 
-/* As many bytes as there are, up to `size`. */
+/* Reads as many bytes as there are, up to `size`. */
 static ssize_t read_at(int fd, char *out, size_t size, off_t at)
 {
     size_t have = 0;
@@ -62,7 +62,7 @@ static int write_at(int fd, const char *data, size_t size, off_t at)
     return 0;
 }
 
-static size_t piece(off_t from, off_t end)
+static size_t piece_size(off_t from, off_t end)
 {
     return end - from < CHUNK ? (size_t)(end - from) : CHUNK;
 }
@@ -72,7 +72,7 @@ static size_t piece(off_t from, off_t end)
 static int copy_data(int from, off_t at, off_t end, int to, off_t shift, char *room)
 {
     while (at < end) {
-        ssize_t n = read_at(from, room, piece(at, end), at);
+        ssize_t n = read_at(from, room, piece_size(at, end), at);
         int r = n < 0 ? (int)n : n == 0 ? -ENODATA : write_at(to, room, (size_t)n, at - shift);
         if (r < 0)
             return r;
@@ -122,7 +122,7 @@ static bool is_zero(const char *bytes, size_t size)
 int px_copy_stream(int to, uint64_t *at, const char *bytes, size_t size)
 {
     while (size > 0) {
-        size_t n = BLOCK - *at % BLOCK; /* to the end of a block */
+        size_t n = BLOCK - *at % BLOCK; /* up to the end of a block */
         n = n < size ? n : size;
         int r = is_zero(bytes, n) ? 0 : write_at(to, bytes, n, (off_t)*at);
         if (r < 0)
@@ -156,7 +156,7 @@ int px_copy_same(int a, int b)
         at = one < other ? one : other;
         if (at == end)
             return 1;
-        ssize_t n = read_at(a, room, piece(at, end), at), m = read_at(b, room + CHUNK, piece(at, end), at);
+        ssize_t n = read_at(a, room, piece_size(at, end), at), m = read_at(b, room + CHUNK, piece_size(at, end), at);
         if (n < 0 || m < 0)
             return (int)(n < 0 ? n : m);
         if (n != m || n == 0 || memcmp(room, room + CHUNK, (size_t)n) != 0)

@@ -16,7 +16,7 @@ _Noreturn void px_fork_exit(int code)
         (void)px_sys(SYS_exit_group, code);
 }
 
-/* A filter around us may answer ENOSYS to clone3 so that callers use clone, whose flags it can see. */
+/* A filter around px may answer ENOSYS to clone3, so that callers use clone, whose flags it can see. */
 long px_fork_into(uint64_t namespaces, int cgroup_fd, int *ret_pidfd)
 {
     int pidfd = -EBADF;

@@ -21,7 +21,7 @@
 
 enum {
     RANGE = 65536,
-    BLOCK_FIRST = 0x70000000,   /* systemd's list of id ranges leaves 0x70000000..0x7fffffff to nobody */
+    BLOCK_FIRST = 0x70000000,   /* systemd's list of id ranges leaves 0x70000000..0x7fffffff unassigned */
     BLOCK_RANGES = 4096,
     TEXT_MAX = 64 * 1024,       /* of /etc/passwd, /etc/subuid */
 };
@@ -41,7 +41,7 @@ static char *next_line(char **text)
     return line;
 }
 
-/* Cuts line at ':' into exactly `count` fields or more; missing ones fail. */
+/* Cuts the line at ':' into at least `count` fields; fewer is an error. */
 static int cut_fields(char *line, char *fields[], int count)
 {
     for (int i = 0; i < count; i++) {
@@ -72,7 +72,7 @@ static int user_name(uint32_t uid, char *out, size_t size)
 }
 
 /* The first range of at least `need` ids that the file gives to the user, by name or by number. */
-static int subordinate(const char *file, const char *name, uint32_t uid, uint32_t need, uint32_t *ret_first)
+static int find_subordinate(const char *file, const char *name, uint32_t uid, uint32_t need, uint32_t *ret_first)
 {
     px_auto_free char *text = malloc(TEXT_MAX);
     if (!text)
@@ -95,10 +95,10 @@ static int subordinate(const char *file, const char *name, uint32_t uid, uint32_
     return -ENOENT;
 }
 
-/* ---- root: a range of a block ---- */
+/* ---- root: a range of the block ---- */
 
-/* Byte N of it is locked while range N is in use. Locks of an open file description are the box's own, also among threads, and die
- * with its last holder, so a range is never leaked and never judged by age. */
+/* Byte N of the file is locked while range N is in use. A lock of an open file description is the box's own, also
+ * among threads, and is released when its last holder ends. So a range is never leaked, and its age does not matter. */
 static int open_ranges(void)
 {
     (void)px_sys(SYS_mkdirat, AT_FDCWD, "/run/px", 0700);
@@ -117,13 +117,13 @@ static int lock_range(int fd, uint32_t index, short how)
     return (int)px_sys(SYS_fcntl, fd, F_OFD_SETLK, &lock);
 }
 
-/* Takes a free range as nobody else can, and then holds it as others may who join. */
+/* Takes a free range with an exclusive lock, then turns it into a shared lock, so that a box can join. */
 static int take_range(uint32_t *ret_index)
 {
     px_auto_fd int fd = open_ranges();
     if (fd < 0)
         return fd;
-    /* Anywhere: a process with a thousand boxes that began at the same place each time would try a thousand first. */
+    /* A random start: a process with a thousand boxes would otherwise try a thousand used ranges first. */
     uint32_t start = 0;
     if (px_sys(SYS_getrandom, &start, sizeof start, 0) != sizeof start)
         start = (uint32_t)px_sys(SYS_gettid);
@@ -142,10 +142,10 @@ static int take_range(uint32_t *ret_index)
     return -EUSERS;
 }
 
-/* In a user namespace (a container) only some ids exist; the block must lie in what is there and leave out id 0. */
+/* In a user namespace (a container) only some ids exist. The range must lie within them and leave out id 0. */
 struct available {
     uint64_t first, count;      /* the largest run of ids */
-    bool whole;                 /* the block is in it: no container, or a generous one */
+    bool whole;                 /* the block is in it: not a container, or one with all ids */
     bool zero_is_somebody;      /* our 0 is another id outside, so it is not the host's root */
 };
 
@@ -197,7 +197,7 @@ static int choose_for_root(struct px_idmap *map)
         return r;
     map->kind = PX_IDMAP_RANGE;
     map->count = RANGE;
-    if (!a.whole) {             /* the upper half of what this container has; two boxes may share it */
+    if (!a.whole) {             /* the upper half of the container's ids; two boxes may share it */
         uint32_t need = map->uid > map->gid ? map->uid : map->gid;
         if (a.count >= 2 * (uint64_t)need + 2) {
             map->count = (uint32_t)(a.count / 2 < RANGE ? a.count / 2 : RANGE);
@@ -225,8 +225,8 @@ bool px_idmap_caller_is_root(void)
 
 /* ---- an ordinary user ---- */
 
-/* newuidmap and newgidmap gain their right by their owner's bit, which no_new_privs takes away. */
-static bool runnable(const char *path)
+/* newuidmap and newgidmap need their set-user-id bit, which no_new_privs disables. */
+static bool is_runnable(const char *path)
 {
     return px_sys(SYS_faccessat, AT_FDCWD, path, X_OK) == 0 && px_sys(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
 }
@@ -239,9 +239,9 @@ static void choose_for_user(bool want_caller, struct px_idmap *map)
     map->kind = PX_IDMAP_SINGLE;
     map->count = 1;
     (void)user_name(map->caller_uid, name, sizeof name);
-    if (need > RANGE || !runnable("/usr/bin/newuidmap") || !runnable("/usr/bin/newgidmap") ||
-        subordinate("/etc/subuid", name, map->caller_uid, RANGE, &map->uid_base) < 0 ||
-        subordinate("/etc/subgid", name, map->caller_uid, RANGE, &map->gid_base) < 0)
+    if (need > RANGE || !is_runnable("/usr/bin/newuidmap") || !is_runnable("/usr/bin/newgidmap") ||
+        find_subordinate("/etc/subuid", name, map->caller_uid, RANGE, &map->uid_base) < 0 ||
+        find_subordinate("/etc/subgid", name, map->caller_uid, RANGE, &map->gid_base) < 0)
         return;
     map->kind = want_caller ? PX_IDMAP_SUBIDS_CALLER : PX_IDMAP_SUBIDS;
     map->count = RANGE;
@@ -265,7 +265,7 @@ int px_idmap_choose(uint32_t uid, uint32_t gid, bool want_caller, struct px_idma
 
 /* ---- the ids of another box ---- */
 
-/* Which part of a process's map has this id: its first ids inside and outside, and how many. -ENOENT: none. */
+/* The extent of a process's map that has this id: its first ids inside and outside, and the count. -ENOENT: none. */
 static int find_extent(pid_t pid, const char *kind, uint32_t id, uint64_t ret_extent[3])
 {
     char path[64], text[4096];
@@ -286,19 +286,19 @@ int px_idmap_of_box(const struct px_idmap *map, uint32_t uid)
 {
     uint32_t index = (uid - (uint32_t)BLOCK_FIRST) / RANGE;
     if (uid < (uint32_t)BLOCK_FIRST || index >= BLOCK_RANGES)
-        return uid >= map->uid_base && uid - map->uid_base < map->count;        /* a container's, which nobody locks */
+        return uid >= map->uid_base && uid - map->uid_base < map->count;        /* a container's, which has no lock */
     px_auto_fd int fd = open_ranges();
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = index, .l_len = 1};
     int r = fd < 0 ? fd : (int)px_sys(SYS_fcntl, fd, F_OFD_GETLK, &lock);
     return r < 0 ? r : lock.l_type == F_UNLCK ? 1 : -EBUSY;
 }
 
-/* As long as who has it lives, nobody else can be in it; then it is ours, too. */
+/* While its owner lives, no other box can take the range. From now on this box holds it too. */
 static int share_range(struct px_idmap *map)
 {
     uint32_t index = (map->uid_base - (uint32_t)BLOCK_FIRST) / RANGE;
     if (map->uid_base < (uint32_t)BLOCK_FIRST || index >= BLOCK_RANGES)
-        return 0;               /* a container's, which nobody locks */
+        return 0;               /* a container's, which has no lock */
     px_auto_fd int fd = open_ranges();
     int r = fd < 0 ? fd : lock_range(fd, index, F_RDLCK);
     map->lock_fd = r < 0 ? -EBADF : px_fd_take(&fd);
@@ -359,7 +359,7 @@ struct extent {
 };
 
 /* The extents of one of the two maps; at most three. */
-static int extents(const struct px_idmap *map, uint32_t id, uint32_t caller, uint32_t base, struct extent out[3])
+static int make_extents(const struct px_idmap *map, uint32_t id, uint32_t caller, uint32_t base, struct extent out[3])
 {
     switch (map->kind) {
     case PX_IDMAP_RANGE:
@@ -367,7 +367,7 @@ static int extents(const struct px_idmap *map, uint32_t id, uint32_t caller, uin
         out[0] = (struct extent){0, base, map->count};
         return 1;
     case PX_IDMAP_SUBIDS_CALLER:
-        if (id == 0) {          /* the kernel takes no empty extent */
+        if (id == 0) {          /* the kernel refuses an empty extent */
             out[0] = (struct extent){0, caller, 1};
             out[1] = (struct extent){1, base, map->count - 1};
             return 2;
@@ -396,7 +396,7 @@ static int write_map(const char *file, const struct extent *list, int count)
     return px_write_file(AT_FDCWD, file, text);
 }
 
-/* newuidmap PID inside outside count ... : the only program px runs outside a box, by its absolute path. */
+/* newuidmap PID inside outside count ...: the only program that px runs outside of a box, by its absolute path. */
 static int run_mapper(const char *program, pid_t pid, const struct extent *list, int count)
 {
     char text[1 + 3 * 3][16];
@@ -423,7 +423,8 @@ static int run_mapper(const char *program, pid_t pid, const struct extent *list,
     int status = 0;
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR)
-            return errno == ECHILD ? 0 : -errno;    /* the host program reaped it: the next step shows whether it worked */
+            /* another part of the program reaped it: the next step shows whether it worked */
+            return errno == ECHILD ? 0 : -errno;
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EPERM;
 }
 
@@ -431,8 +432,8 @@ int px_idmap_apply(const struct px_idmap *map, pid_t pid)
 {
     char uid_file[64], gid_file[64], groups_file[64];
     struct extent uids[3], gids[3];
-    int nuids = extents(map, map->uid, map->caller_uid, map->uid_base, uids);
-    int ngids = extents(map, map->gid, map->caller_gid, map->gid_base, gids);
+    int nuids = make_extents(map, map->uid, map->caller_uid, map->uid_base, uids);
+    int ngids = make_extents(map, map->gid, map->caller_gid, map->gid_base, gids);
 
     if (px_fmt(uid_file, sizeof uid_file, "/proc/%d/uid_map", (int)pid) < 0 ||
         px_fmt(gid_file, sizeof gid_file, "/proc/%d/gid_map", (int)pid) < 0 ||
@@ -444,19 +445,19 @@ int px_idmap_apply(const struct px_idmap *map, pid_t pid)
     }
     int r = write_map(uid_file, uids, nuids);
     if (r >= 0 && map->kind == PX_IDMAP_SINGLE)
-        r = px_write_file(AT_FDCWD, groups_file, "deny");   /* the kernel's condition for a map without privilege */
+        r = px_write_file(AT_FDCWD, groups_file, "deny");   /* the kernel requires it for a map without privileges */
     return r < 0 ? r : write_map(gid_file, gids, ngids);
 }
 
 /* ---- a user namespace for an id-mapped mount ---- */
 
-/* Keeps a namespace alive until it is killed: by us, or because we are gone. */
+/* Keeps a namespace alive until it is killed, or its parent has ended. */
 __attribute__((no_sanitize("address"))) static void hold_namespace(void *parent_pidfd)
 {
     const struct timespec long_enough = {.tv_sec = 60};
     struct pollfd parent = {.fd = *(int *)parent_pidfd, .events = POLLIN};
     (void)px_sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (px_sys(SYS_poll, &parent, 1, 0) == 0)   /* it may have died before the line above took hold */
+    if (px_sys(SYS_poll, &parent, 1, 0) == 0)   /* it may have ended before PR_SET_PDEATHSIG took effect */
         (void)px_sys(SYS_nanosleep, &long_enough, 0);
     for (;;)
         (void)px_sys(SYS_exit_group, 0);
@@ -515,8 +516,8 @@ static void add_extent(struct file_map *m, uint32_t file, uint32_t host, uint32_
         m->list[m->count++] = (struct extent){file, host, count};
 }
 
-/* `owner` is shown as `host`, and the box's other ids have files of their own number: without them a chown to one of these
- * ends with EOVERFLOW, which cp -a takes for a failure, and not with EPERM. */
+/* `owner` is shown as `host`, and the box's other ids own files under their own numbers. Without them a chown to one
+ * of them fails with EOVERFLOW, which cp -a reports, and not with EPERM. */
 static struct file_map shown_as(uint32_t owner, uint32_t host, uint32_t base, uint32_t count)
 {
     struct file_map m = {0};
@@ -535,13 +536,13 @@ int px_idmap_userns_owner(const struct px_idmap *map, uint32_t file_uid, uint32_
     return userns_with(&uids, &gids);
 }
 
-/* `owner` is shown as `id`, `id` as `owner`, and what lies before, between and after them as itself. */
-static struct file_map swapped(uint32_t owner, uint32_t id, uint32_t base, uint32_t count)
+/* Swaps `owner` and `id`; all other ids keep their numbers. */
+static struct file_map swap_ids(uint32_t owner, uint32_t id, uint32_t base, uint32_t count)
 {
     struct file_map m = {0};
     uint32_t low = owner < id ? owner : id, high = owner < id ? id : owner;
     add_extent(&m, owner, base + id, 1);
-    if (owner >= count) {       /* not a number that the box has: nobody inside can take its place */
+    if (owner >= count) {       /* the box has no such number, so the two cannot be swapped */
         add_extent(&m, 0, base, id);
         add_extent(&m, id + 1, base + id + 1, count - id - 1);
         return m;
@@ -557,7 +558,7 @@ static struct file_map swapped(uint32_t owner, uint32_t id, uint32_t base, uint3
 
 int px_idmap_userns_root(const struct px_idmap *map, uint32_t file_uid, uint32_t file_gid)
 {
-    const struct file_map uids = swapped(file_uid, map->uid, map->uid_base, map->count);
-    const struct file_map gids = swapped(file_gid, map->gid, map->gid_base, map->count);
+    const struct file_map uids = swap_ids(file_uid, map->uid, map->uid_base, map->count);
+    const struct file_map gids = swap_ids(file_gid, map->gid, map->gid_base, map->count);
     return userns_with(&uids, &gids);
 }

@@ -1,8 +1,8 @@
-/* kernel/idmap.h - which ids of the host stand behind the ids of a box.
+/* kernel/idmap.h - which ids of the host the ids of a box are mapped to.
  *
  * Why:     no id inside may ever be the host's uid 0, and two boxes should not share ids (SECURITY 5.4).
  *
- *   root                     a range of 65536 ids out of a block that belongs to nobody, another one for each running box
+ *   root                     a range of 65536 ids of an unassigned block, a different one for each running box
  *   user with subordinate    the caller's own range (/etc/subuid, applied by newuidmap); with files of the caller's, the
  *   ids                      payload's id is the caller's own, so that they can be read and written
  *   user without             one id: the payload is the caller
@@ -10,7 +10,7 @@
  * A box that joins the network of another has the ids of that one, whose user namespace owns the network.
  *
  * Owns:    the lock that keeps a range taken (released by the kernel when the last holder dies).
- * Mustn't: fall back to a weaker map than the one announced in `kind`. Parent side only; 0 or -errno. */
+ * Mustn't: fall back to a weaker map than the one announced in `kind`. Runs in the parent; 0 or -errno. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,14 +32,14 @@ struct px_idmap {
     int lock_fd;                /* -EBADF if none is needed */
 };
 
-/* want_caller: the box has binds, or a root of the caller's, so an ordinary caller's own id must be reachable inside. */
+/* want_caller: the box has binds, or a root of the caller, so an ordinary caller's own id must be mapped in the box. */
 int px_idmap_choose(uint32_t uid, uint32_t gid, bool want_caller, struct px_idmap *ret_map);
-/* The same in the user namespace of a living process, whose range is held as long as this is. -ENOENT if it has no such ids, -EACCES if
- * the payload could not be the caller there. */
+/* The same in the user namespace of a running process, whose range stays held as long as this map. -ENOENT if it has
+ * no such ids, -EACCES if the payload could not have the caller's id there. */
 int px_idmap_join(pid_t pid, uint32_t uid, uint32_t gid, bool want_caller, struct px_idmap *ret_map);
 void px_idmap_done(struct px_idmap *map);
-/* The next line of a map of the kernel's (uid_map, gid_map), which is cut in place: first ids inside and outside, and how many. 1, 0 at the
- * end, -EINVAL. */
+/* Parses the next line of a uid_map or gid_map, cut in place: first ids inside and outside, and the count. 1, 0 at
+ * the end, -EINVAL. */
 int px_idmap_line(char **text, uint64_t ret_extent[3]);
 const char *px_idmap_name(const struct px_idmap *map);   /* "ids=range" */
 /* True unless it is known that the caller's uid is not the host's 0. */
@@ -51,14 +51,14 @@ int px_idmap_apply(const struct px_idmap *map, pid_t pid);
 uint32_t px_idmap_host_uid(const struct px_idmap *map);
 uint32_t px_idmap_host_gid(const struct px_idmap *map);
 
-/* Whether a user's id is one of those that boxes get: 0, 1 if no box has it now (or nobody knows), -EBUSY if one has, -errno. */
+/* Whether a user's id is one of those that boxes get: 0: no; 1: yes, and no box uses it now (or that is unknown);
+ * -EBUSY: a box uses it; -errno. */
 int px_idmap_of_box(const struct px_idmap *map, uint32_t uid);
 
-/* A user namespace that maps one owner of files to host ids, for px_mount_idmap. The descriptor, or -errno. */
+/* A user namespace that maps one owner of files to host ids, for px_mount_idmap. Returns a descriptor or -errno. */
 int px_idmap_userns(uint32_t file_uid, uint32_t file_gid, uint32_t host_uid, uint32_t host_gid);
 /* The same for a bind: its owner is shown as the payload. Only for PX_IDMAP_RANGE. */
 int px_idmap_userns_owner(const struct px_idmap *map, uint32_t file_uid, uint32_t file_gid);
-/* The same for a whole root: its owner is shown as the payload, every other owner by its own number; where the
- * payload's number is an owner too, the two change places, so that nothing is lost on the way in or back. Only for
- * PX_IDMAP_RANGE. */
+/* The same for a whole root: its owner is shown as the payload, every other owner under its own number. Where the
+ * payload's number is an owner too, the two are swapped, so that no owner is lost. Only for PX_IDMAP_RANGE. */
 int px_idmap_userns_root(const struct px_idmap *map, uint32_t file_uid, uint32_t file_gid);

@@ -18,7 +18,7 @@ struct errand {
     long result;
 };
 
-static _Noreturn void porter(void *arg)
+static _Noreturn void run_helper(void *arg)
 {
     struct errand *a = arg;
     a->result = px_sys(SYS_setns, a->target, PX_CLONE_NEWUSER | PX_CLONE_NEWNET);
@@ -28,19 +28,20 @@ static _Noreturn void porter(void *arg)
         (void)px_sys(SYS_exit_group, 0);
 }
 
-/* The porter has our table of descriptors, so that the pidfd of what it makes is ours; and we are held until it is gone. */
+/* The helper process shares our descriptor table, so that the pidfd of the new process is ours. CLONE_VFORK holds us
+ * until the helper has ended. */
 long px_join_clone(int target, struct px_clone_args *args, void *stack, uint64_t stack_size, void (*fn)(void *), void *arg)
 {
     char own_stack[STACK] __attribute__((aligned(16)));
     struct errand errand = {.target = target, .args = args, .stack = stack, .stack_size = stack_size, .fn = fn, .arg = arg,
                             .result = -ESRCH};
     int pidfd = -1;
-    struct px_clone_args porters = {
+    struct px_clone_args helper = {
         .flags = PX_CLONE_VM | PX_CLONE_FILES | PX_CLONE_VFORK | PX_CLONE_PIDFD | PX_CLONE_CLEAR_SIGHAND,
         .pidfd = (uintptr_t)&pidfd,
     };
     args->flags |= PX_CLONE_PARENT;
-    long pid = px_clone_run(&porters, own_stack, sizeof own_stack, porter, &errand);
+    long pid = px_clone_run(&helper, own_stack, sizeof own_stack, run_helper, &errand);
     if (pid < 0)
         return pid;
     while (px_sys(SYS_waitid, WAIT_PIDFD, pidfd, 0, WEXITED | __WALL, 0) == -EINTR)

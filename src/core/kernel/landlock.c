@@ -32,7 +32,7 @@ int px_landlock_new(int abi)
         .handled_access_fs = known(abi),
         .scoped = abi >= 6 ? PX_LL_SCOPE_ABSTRACT_UNIX | PX_LL_SCOPE_SIGNAL : 0,
     };
-    /* Older kernels refuse a larger struct unless what they do not know is zero, which it is. */
+    /* Older kernels accept a larger struct if the members that they do not know are zero, which they are. */
     return (int)px_sys(SYS_landlock_create_ruleset, &attr, sizeof attr, 0);
 }
 

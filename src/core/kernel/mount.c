@@ -74,7 +74,7 @@ int px_mount_close_for_writing(const char *path)
     return (int)r;
 }
 
-/* All or nothing is changed by one call: where a mount below is of a kind that cannot be mapped, the top alone is. */
+/* One call changes all mounts or none. If a mount below cannot be id-mapped, only the top is. */
 int px_mount_idmap(int tree_fd, int userns_fd)
 {
     struct px_mount_attr attr = {.attr_set = PX_MOUNT_IDMAP, .userns_fd = (uint64_t)userns_fd};
@@ -128,7 +128,7 @@ int px_mount_private(void)
 
 int px_mount_pivot(void)
 {
-    /* With put_old equal to new_root the old root ends up stacked on the new one, so no directory is needed for it. */
+    /* With put_old equal to new_root the old root is stacked on the new one, so it needs no directory of its own. */
     long r = px_sys(SYS_pivot_root, ".", ".");
     if (r >= 0)
         r = px_sys(SYS_umount2, ".", MNT_DETACH);

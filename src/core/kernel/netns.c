@@ -38,7 +38,7 @@ void px_netns_low_ports(int proc_sys)
     (void)px_sys(SYS_close, fd);
 }
 
-/* The first refusal among the answers in one datagram; 0 if there is none. */
+/* The first error among the answers in one datagram; 0 if there is none. */
 static int first_error(const char *data, size_t size)
 {
     while (size >= sizeof(struct nlmsghdr)) {
@@ -57,8 +57,8 @@ static int first_error(const char *data, size_t size)
     return 0;
 }
 
-/* The kernel has done all before it returns from the send, so that every answer is there already. */
-static int talk(int s, const void *messages, size_t length)
+/* The kernel has handled all messages when the send returns, so every answer is there already. */
+static int exchange_messages(int s, const void *messages, size_t length)
 {
     static const int on = 1;
     _Alignas(8) char answer[4096];
@@ -79,7 +79,7 @@ int px_netns_netlink(int protocol, const void *messages, size_t length)
     int s = (int)px_sys(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
     if (s < 0)
         return s;
-    int r = talk(s, messages, length);
+    int r = exchange_messages(s, messages, length);
     (void)px_sys(SYS_close, s);
     return r;
 }
@@ -89,7 +89,7 @@ int px_netns_log(const void *messages, size_t length)
     int s = (int)px_sys(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_NETFILTER);
     if (s < 0)
         return s;
-    int r = talk(s, messages, length);
+    int r = exchange_messages(s, messages, length);
     if (r >= 0)
         return s;
     (void)px_sys(SYS_close, s);

@@ -39,12 +39,12 @@ int px_notify_load(const struct sock_filter *code, uint16_t length)
     if (px_sys(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
         return -EPERM;
     long fd = px_sys(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags[0], &request);
-    if (fd == -EINVAL)          /* before Linux 5.19 a signal makes the process ask again */
+    if (fd == -EINVAL)          /* before Linux 5.19 a signal makes the process repeat the call */
         fd = px_sys(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags[1], &request);
     return (int)fd;
 }
 
-/* In our own filters only these two are refused by another number than EPERM. */
+/* In px's own filters only these two are refused with another error than EPERM. */
 static int answer_for(int number, bool ours)
 {
     return ours && (number == SYS_socket || number == SYS_socketpair) ? -EAFNOSUPPORT : -EPERM;

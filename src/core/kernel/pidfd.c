@@ -36,7 +36,7 @@ int px_pidfd_signal_group(int pidfd, int signal)
     return r == -EINVAL ? px_pidfd_signal(pidfd, signal) : (int)r;
 }
 
-/* waitid tells exit and signal apart in two fields; one wait status is what everybody knows how to read. */
+/* waitid gives exit code and signal in two fields; callers get one wait status. */
 static int to_wait_status(const siginfo_t *info)
 {
     return info->si_code == CLD_EXITED ? (info->si_status & 0xff) << 8 : info->si_status & 0x7f;
@@ -61,7 +61,7 @@ int px_pidfd_wait(int pidfd, bool no_hang, int *ret_status, struct rusage *ret_u
     return 1;
 }
 
-/* "Pid:\t123" of the descriptor; -1 stands there for a process that is gone. */
+/* "Pid:\t123" in the descriptor's fdinfo; -1 for a process that has ended. */
 int px_pidfd_number(int pidfd)
 {
     char path[64], text[1024];
@@ -76,8 +76,8 @@ int px_pidfd_number(int pidfd)
     return px_parse_u64(line, INT32_MAX, &pid) < 0 ? 0 : (int)pid;
 }
 
-/* Asked of /proc, since only a parent may ask by the descriptor. That the number still means this process is known afterwards: it
- * does if the descriptor still has it. */
+/* Reads /proc/PID/stat, as only a parent may ask by the descriptor. Afterwards the descriptor is asked for its
+ * number again: if it is the same, the file was this process's. */
 bool px_pidfd_stopped(int pidfd)
 {
     char path[64], text[512];
@@ -85,6 +85,6 @@ bool px_pidfd_stopped(int pidfd)
     if (pid == 0 || px_fmt(path, sizeof path, "/proc/%d/stat", pid) < 0 ||
         px_read_file(AT_FDCWD, path, text, sizeof text) < 0)
         return false;
-    const char *state = strrchr(text, ')');     /* the name before it may hold anything */
+    const char *state = strrchr(text, ')');     /* the name before it may contain anything */
     return state && (px_starts_with(state, ") T") || px_starts_with(state, ") t")) && px_pidfd_number(pidfd) == pid;
 }

@@ -1,4 +1,4 @@
-/* kernel/pidfd.h - signalling and reaping by descriptor: a pid number is never trusted. 0 or -errno. */
+/* kernel/pidfd.h - signals and reaps by descriptor: a pid number is never trusted. 0 or -errno. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,11 +8,12 @@ struct rusage;
 /* A descriptor of the process that has the number now. */
 int px_pidfd_open(int pid);
 int px_pidfd_signal(int pidfd, int signal);
-/* The whole process group that it leads; before Linux 6.9 only the process itself. */
+/* Signals the process group that it leads; before Linux 6.9 only the process itself. */
 int px_pidfd_signal_group(int pidfd, int signal);
-/* Its number, in the pid namespace of the /proc that is mounted here; 0 if it is gone or that cannot be seen. */
+/* Its number, in the pid namespace of the mounted /proc; 0 if it has ended or is not visible. */
 int px_pidfd_number(int pidfd);
-/* Whether it is stopped now; false if that cannot be seen. */
+/* Whether it is stopped now; false if that is not visible. */
 bool px_pidfd_stopped(int pidfd);
-/* The wait status in *ret_status and what it and its descendants used; 1 if reaped, 0 if it still runs (no_hang), -errno. */
+/* The wait status in *ret_status and the usage of it and its descendants; 1 if reaped, 0 if it still runs (no_hang),
+ * -errno. */
 int px_pidfd_wait(int pidfd, bool no_hang, int *ret_status, struct rusage *ret_usage);

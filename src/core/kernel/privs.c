@@ -12,9 +12,10 @@
 #endif
 
 enum {
-    PRIVILEGES_MAX = 63,        /* the kernel's sets have 64 bits; it answers EINVAL past its last one */
+    PRIVILEGES_MAX = 63,        /* the kernel's sets have 64 bits; past its last capability it answers EINVAL */
     SECUREBITS_ALL = 0x2f,      /* NOROOT, NO_SETUID_FIXUP and their locks, KEEP_CAPS locked off */
-    SECUREBITS_STARTER = 0xeb,  /* as above, but a change of ids takes all privileges away, and no more can become ambient */
+    /* as above, but a change of ids drops all capabilities, and no more can become ambient */
+    SECUREBITS_STARTER = 0xeb,
     STARTER = 1 << 5 | 1 << 6 | 1 << 7, /* CAP_KILL, CAP_SETGID, CAP_SETUID */
     CAP_VERSION_3 = 0x20080522,
 };
@@ -66,7 +67,7 @@ int px_privs_bound(void)
     return (int)px_sys(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-static int verify(uint32_t uid, uint32_t gid, int bounded)
+static int verify_dropped(uint32_t uid, uint32_t gid, int bounded)
 {
     struct cap_header header = {.version = CAP_VERSION_3};
     struct cap_data data[2] = {{0}};
@@ -83,7 +84,7 @@ static int verify(uint32_t uid, uint32_t gid, int bounded)
             return -EPERM;
     for (int i = 0; bounded && i <= PRIVILEGES_MAX; i++) {
         long r = px_sys(SYS_prctl, PR_CAPBSET_READ, i, 0, 0, 0);
-        if (r == -EINVAL)       /* past the last one that this kernel has */
+        if (r == -EINVAL)       /* past the last one of this kernel */
             break;
         if (r != 0)
             return -EPERM;
@@ -102,7 +103,7 @@ int px_privs_drop(uint32_t uid, uint32_t gid, int may_setgroups, int bounded)
     if ((r = px_sys(SYS_setresgid, gid, gid, gid)) < 0 || (r = px_sys(SYS_setresuid, uid, uid, uid)) < 0 ||
         (r = px_sys(SYS_capset, &header, none)) < 0)
         return (int)r;
-    return verify(uid, gid, bounded);
+    return verify_dropped(uid, gid, bounded);
 }
 
 int px_privs_keep(uint64_t keep)

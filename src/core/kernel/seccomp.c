@@ -35,8 +35,9 @@ struct program {
 enum { LOAD = 0x20, AND = 0x54, EQUAL = 0x15, RETURN = 0x06, NUMBER = 0, FIRST = 16, SECOND = 24 };
 enum { REFUSE = 0x00050001 /* EPERM */, UNREACHABLE = 0x00050065 /* ENETUNREACH */, ALLOW = 0x7fff0000 };
 
-/* A filter knows no numbers of processes, so its own is refused as well: glibc asks for a thread's scheduler and processors by number
- * (pthread_setaffinity_np) and reports the refusal; nice, taskset and Python with 0 ask for the caller itself. */
+/* A filter cannot know the number of its process, so even the process's own number is refused: glibc passes a
+ * thread's number to set its scheduler and processors (pthread_setaffinity_np), and reports the error. nice, taskset
+ * and Python pass 0, which is the caller itself. */
 static const struct sock_filter *only_itself(uint16_t *ret_len)
 {
     static const struct sock_filter code[] = {
@@ -64,8 +65,9 @@ static const struct sock_filter *only_itself(uint16_t *ret_len)
     return code;
 }
 
-/* Of what the other filter lets through. That one refuses other types, other families and io_uring, and tells of it, which a refusal here
- * would hide. The error is the one that programs know of a machine without a network. */
+/* Restricts what the other filter allows. That one refuses other types, other families and io_uring with a
+ * notification, which a refusal here would hide. ENETUNREACH is the error that programs know from a machine without
+ * a network. */
 static const struct sock_filter *no_internet(uint16_t *ret_len)
 {
     static const struct sock_filter code[] = {
@@ -138,5 +140,5 @@ int px_seccomp_load(const struct sock_filter *program, uint16_t len)
     if (px_sys(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
         return -EPERM;
     long r = px_sys(SYS_seccomp, SET_MODE_FILTER, FLAG_TSYNC, &request);
-    return r > 0 ? -ESRCH : (int)r;     /* above 0 it names a thread that has gone its own way with another filter */
+    return r > 0 ? -ESRCH : (int)r;     /* above 0: the id of a thread that has another filter of its own */
 }

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Short texts in the rows: no pointers, so no relocations. */
+/* The texts are in the rows: no pointers, so no relocations. */
 static const struct {
     short number;
     char name[30], usual[14], floor[14];
@@ -29,7 +29,7 @@ int px_sysname_number(const char *name)
     return -1;
 }
 
-/* What the floor refuses, alone or by the same look at its arguments as the default filter, stays refused. */
+/* What the minimum filter refuses, always or by the same check of arguments as the default filter, stays refused. */
 const char *px_sysname_grant(int number, bool strict)
 {
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {

@@ -18,8 +18,8 @@
 #include "base/text.h"
 #include "kernel/mount.h"
 
-/* One descriptor at a time, whatever the depth: down by name, up by "..", checked against what was left. The names of
- * directories still to be visited wait in memory, up to a bound. */
+/* Holds one descriptor at a time, at any depth: goes down by name and up by "..", which is compared with the
+ * directory that it left. The names of directories still to be visited are kept in memory, up to a limit. */
 
 enum { NAMES_MAX = 1 << 20 };
 
@@ -33,7 +33,7 @@ struct level {
     dev_t dev;
     ino_t ino;
     uid_t uid;
-    mode_t was;                 /* its mode, where the walk had to open it */
+    mode_t was;                 /* its mode, where the walk had to change it */
     bool opened;
     struct name *todo;          /* directories of this level that were not entered yet */
     char own[];                 /* its name in the level above */
@@ -43,23 +43,24 @@ enum purpose { STRIP, EMPTY, FIND, MEASURE, GIVE };
 
 struct walk {
     enum purpose purpose;
-    int fd;                     /* the directory we are in */
+    int fd;                     /* the present directory */
     struct level *level;
     size_t names;
     int64_t since_sec;
-    int changed;                /* STRIP: how many; FIND: the px_tree_found that was met first */
+    int changed;                /* STRIP: how many files; FIND: the px_tree_found that came first */
     struct px_kernel_tree_search *search;      /* FIND */
     uid_t owner;                /* of the top */
     struct px_tree_size *size;  /* MEASURE */
     const struct px_tree_ids *from, *to;        /* GIVE */
-    uint64_t mount;             /* GIVE: the one that is not left */
-    int err;                    /* the first thing that went wrong */
+    uint64_t mount;             /* GIVE: the mount that the walk stays on */
+    int err;                    /* the first error */
 };
 
-static void failed(struct walk *w, int err)
+static void note_error(struct walk *w, int err)
 {
     w->err = w->err < 0 ? w->err : err;
-    if (w->size && err != -ENOENT && err != -ENOTDIR && err != -ELOOP)          /* else it has just gone */
+    /* else the entry has just been removed */
+    if (w->size && err != -ENOENT && err != -ENOTDIR && err != -ELOOP)
         w->size->unread = true;
 }
 
@@ -72,7 +73,7 @@ static bool is_set_id(const struct stat *st)
     return (st->st_mode & S_ISUID) || (st->st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP);
 }
 
-/* Of dirfd/name without following it, or of what dirfd itself holds. 1, 0 or -errno. By way of /proc, as the call knows
+/* Of dirfd/name without following it, or of dirfd itself. 1, 0 or -errno. Uses a path in /proc, as the call takes
  * neither a directory (before Linux 6.13) nor O_PATH. */
 static int has_capability(int dirfd, const char *name)
 {
@@ -80,14 +81,14 @@ static int has_capability(int dirfd, const char *name)
     if (px_fmt(path, sizeof path, "/proc/self/fd/%d%s%s", dirfd, name ? "/" : "", name ? name : "") < 0)
         return -ENAMETOOLONG;
     long r = px_sys(name ? SYS_lgetxattr : SYS_getxattr, path, capability, NULL, 0);
-    if (r >= 0 || r == -EOVERFLOW)      /* one whose owner has no number here is one all the same */
+    if (r >= 0 || r == -EOVERFLOW)      /* also a capability whose owner has no number here */
         return 1;
     if (r == -ENOENT && name && faccessat(dirfd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-        return 0;               /* it is gone; otherwise there is no /proc, and nothing is known */
+        return 0;               /* the file is gone; otherwise there is no /proc, and the answer is unknown */
     return r == -ENODATA || r == -EOPNOTSUPP ? 0 : (int)r;
 }
 
-/* What a regular file would give to who executes it: a px_tree_found or -errno. */
+/* Which privileges a regular file gives to the process that executes it: a px_tree_found or -errno. */
 static int privileges_of(int dirfd, const char *name, const struct stat *st)
 {
     if (!S_ISREG(st->st_mode))
@@ -104,8 +105,8 @@ int px_kernel_tree_search_file(int fd)
     return fstat(fd, &st) < 0 ? -errno : privileges_of(fd, NULL, &st);
 }
 
-/* Only the administrator may remove the attribute, but every change of the owner takes it away, and the owner may make
- * one that changes nothing. */
+/* Only the administrator may remove the attribute. But every chown removes it, and the owner may make one that
+ * changes nothing. */
 static int strip_capability(int fd)
 {
     long r = px_sys(SYS_fchownat, fd, "", -1, -1, AT_EMPTY_PATH);
@@ -129,7 +130,7 @@ int px_kernel_tree_strip_file(int fd)
 
 /* ---- what is done to an entry ---- */
 
-static void found(struct walk *w, enum px_tree_found what, const char *name)
+static void note_found(struct walk *w, enum px_tree_found what, const char *name)
 {
     if (w->changed)
         return;
@@ -138,19 +139,19 @@ static void found(struct walk *w, enum px_tree_found what, const char *name)
         w->search->name[0] = '\0';
 }
 
-/* Something in a directory of that owner could not be looked at, nor the directory be opened. The box of FIND has the
- * rights of the caller, and of the owner of what is bound: it could open such a directory, but no other. */
-static void refused(struct walk *w, int err, uid_t owner, const char *name)
+/* Something in a directory of that owner could not be inspected, nor the directory be opened. The box of FIND has
+ * the permissions of the caller, and of the owner of the bind: it could open such a directory, but no other. */
+static void note_refused(struct walk *w, int err, uid_t owner, const char *name)
 {
     if (w->purpose != FIND || err != -EACCES) {
         if (err != -ENOENT)
-            failed(w, err);
+            note_error(w, err);
     } else if (owner == geteuid() || owner == w->owner) {
-        found(w, PX_TREE_CLOSED, name);
+        note_found(w, PX_TREE_CLOSED, name);
     }
 }
 
-/* Whether the directory we are in holds the mark, and somebody has locked it. */
+/* Whether the present directory contains the mark, and another process has locked it. */
 static bool in_use(const struct walk *w, const char *name)
 {
     if (!w->search->mark || !px_equal(name, w->search->mark))
@@ -164,14 +165,14 @@ static bool in_use(const struct walk *w, const char *name)
 static void find_entry(struct walk *w, const char *name, const struct stat *st)
 {
     if (in_use(w, name)) {
-        found(w, PX_TREE_IN_USE, w->level->own);
+        note_found(w, PX_TREE_IN_USE, w->level->own);
         return;
     }
     int r = privileges_of(w->fd, name, st);
     if (r < 0)
-        refused(w, r, w->level->uid, w->level->own);
+        note_refused(w, r, w->level->uid, w->level->own);
     else if (r > 0)
-        found(w, (enum px_tree_found)r, name);
+        note_found(w, (enum px_tree_found)r, name);
 }
 
 static void strip_entry(struct walk *w, const char *name, const struct stat *st)
@@ -182,14 +183,14 @@ static void strip_entry(struct walk *w, const char *name, const struct stat *st)
     px_auto_fd int fd = r < 0 ? r : (int)px_sys(SYS_openat, w->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     r = fd < 0 ? fd : px_kernel_tree_strip_file(fd);
     if (r < 0)
-        refused(w, r, w->level->uid, name);
+        note_refused(w, r, w->level->uid, name);
     else
         w->changed += r;
 }
 
-static uint32_t given(uint32_t id, uint32_t first, uint32_t second, uint32_t to)
+static uint32_t new_owner(uint32_t id, uint32_t first, uint32_t second, uint32_t to)
 {
-    return id != to && (id == first || id == second) ? to : (uint32_t)-1;       /* -1: as it is */
+    return id != to && (id == first || id == second) ? to : (uint32_t)-1;       /* -1: unchanged */
 }
 
 int px_kernel_tree_give_one(int fd, const struct px_tree_ids from[2], const struct px_tree_ids *to)
@@ -197,25 +198,25 @@ int px_kernel_tree_give_one(int fd, const struct px_tree_ids from[2], const stru
     struct stat st;
     if (fstat(fd, &st) < 0)
         return -errno;
-    uint32_t uid = given(st.st_uid, from[0].uid, from[1].uid, to->uid), gid = given(st.st_gid, from[0].gid, from[1].gid, to->gid);
+    uint32_t uid = new_owner(st.st_uid, from[0].uid, from[1].uid, to->uid), gid = new_owner(st.st_gid, from[0].gid, from[1].gid, to->gid);
     bool same = uid == (uint32_t)-1 && gid == (uint32_t)-1;
     bool elsewhere = S_ISREG(st.st_mode) && st.st_nlink > 1 && st.st_uid == geteuid(); /* may have a name outside of the tree */
     return same || elsewhere ? 0 : (int)px_sys(SYS_fchownat, fd, "", uid, gid, AT_EMPTY_PATH);
 }
 
-/* A file with several names is counted once for each, as if it were as many: never too little. */
+/* A file with several names is counted once for each: never too little. */
 static void add_size(struct px_tree_size *size, const struct stat *st)
 {
     size->bytes += (uint64_t)st->st_blocks * 512;
     size->files++;
 }
 
-static void remember(struct walk *w, const char *name)
+static void remember_name(struct walk *w, const char *name)
 {
     size_t n = strlen(name) + 1;
     struct name *item = w->names < NAMES_MAX ? malloc(sizeof *item + n) : NULL;
     if (!item) {
-        failed(w, -E2BIG);
+        note_error(w, -E2BIG);
         return;
     }
     w->names++;
@@ -235,9 +236,9 @@ static void give_entry(struct walk *w, const char *name)
     if (r == 0)
         r = px_kernel_tree_give_one(fd, w->from, w->to);
     if (r == 0 && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
-        remember(w, name);
+        remember_name(w, name);
     if (r < 0 && r != -ENOENT)
-        failed(w, r);
+        note_error(w, r);
 }
 
 static void visit_entry(struct walk *w, const char *name)
@@ -248,17 +249,17 @@ static void visit_entry(struct walk *w, const char *name)
         return;
     }
     if (fstatat(w->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-        refused(w, -errno, w->level->uid, w->level->own);
+        note_refused(w, -errno, w->level->uid, w->level->own);
         return;
     }
     if (w->purpose == MEASURE)
         add_size(w->size, &st);
     if (S_ISDIR(st.st_mode)) {
-        remember(w, name);
+        remember_name(w, name);
     } else if (w->purpose == EMPTY) {
         long r = px_sys(SYS_unlinkat, w->fd, name, 0);
         if (r < 0)
-            failed(w, (int)r);
+            note_error(w, (int)r);
     } else if (w->purpose == STRIP) {
         strip_entry(w, name, &st);
     } else if (w->purpose == FIND) {
@@ -266,21 +267,21 @@ static void visit_entry(struct walk *w, const char *name)
     }
 }
 
-/* ---- moving about ---- */
+/* ---- moving through the tree ---- */
 
-/* A second descriptor of a directory, to read it by. It needs the right to enter, as the way back up does. */
+/* A second descriptor of a directory, for reading it. It needs search permission, as ".." does. */
 static int open_again(int fd)
 {
     return (int)px_sys(SYS_openat, fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Takes the descriptor, which is of the directory we are in. */
+/* Takes the descriptor, which is of the present directory. */
 static void read_directory(struct walk *w, int copy)
 {
     DIR *dir = fdopendir(copy);
     if (!dir) {
         (void)px_fd_close(copy);
-        failed(w, -ENOMEM);
+        note_error(w, -ENOMEM);
         return;
     }
     struct dirent *entry;
@@ -290,7 +291,7 @@ static void read_directory(struct walk *w, int copy)
     (void)closedir(dir);
 }
 
-/* Whether its mode closes a directory to the caller, who is its owner; EMPTY has to write it as well. */
+/* Whether its mode denies the caller, who owns it, to read it; EMPTY must also write it. */
 static bool is_closed(const struct walk *w, const struct stat *st)
 {
     const mode_t need = w->purpose == EMPTY ? 0700 : 0500;
@@ -298,7 +299,7 @@ static bool is_closed(const struct walk *w, const struct stat *st)
     return applies && st->st_uid == geteuid() && (st->st_mode & need) != need;
 }
 
-/* Opens one that is closed for the walk. */
+/* Opens a directory; one that is closed gets another mode for the walk. */
 static int open_directory(struct walk *w, const char *name, struct stat *ret_st, bool *ret_opened)
 {
     mode_t was = 0;
@@ -333,8 +334,8 @@ static struct level *new_level(struct walk *w, const struct stat *st, bool opene
     return level;
 }
 
-/* Enters `name` of the present directory; the descriptor of that is given up. */
-static void descend(struct walk *w, const char *name)
+/* Enters `name` of the present directory, whose descriptor is closed. */
+static void enter_directory(struct walk *w, const char *name)
 {
     struct stat st;
     bool opened = false;
@@ -342,14 +343,14 @@ static void descend(struct walk *w, const char *name)
     px_auto_fd int copy = fd < 0 ? fd : open_again(fd);
     if (copy < 0) {
         if (fstatat(w->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-            refused(w, copy, st.st_uid, name);
+            note_refused(w, copy, st.st_uid, name);
         else if (w->purpose == STRIP)   /* it was moved, and is not searched */
-            failed(w, copy);
+            note_error(w, copy);
         return;
     }
     struct level *level = new_level(w, &st, opened, name);
     if (!level) {
-        failed(w, -ENOMEM);
+        note_error(w, -ENOMEM);
         return;
     }
     w->level = level;
@@ -358,7 +359,7 @@ static void descend(struct walk *w, const char *name)
     read_directory(w, px_fd_take(&copy));
 }
 
-/* A directory that was opened for the walk gets its mode back when the walk leaves it, unless it is removed. */
+/* A directory whose mode was changed for the walk gets its mode back when the walk leaves it, unless it is removed. */
 static void close_again(const struct walk *w, const struct level *level)
 {
     struct stat st;
@@ -368,8 +369,8 @@ static void close_again(const struct walk *w, const struct level *level)
         (void)fchmod(w->fd, level->was);
 }
 
-/* Back to the level above; if somebody moved us meanwhile, the walk is over. */
-static void ascend(struct walk *w)
+/* Returns to the level above; if the directory was moved meanwhile, the walk ends. */
+static void leave_directory(struct walk *w)
 {
     struct level *done = w->level;
     struct stat st;
@@ -378,7 +379,7 @@ static void ascend(struct walk *w)
     bool same = fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == done->up->dev && st.st_ino == done->up->ino;
     w->level = done->up;
     if (!same) {
-        failed(w, fd < 0 ? fd : -ESTALE);
+        note_error(w, fd < 0 ? fd : -ESTALE);
         while (w->level->todo) {        /* nothing more can be reached from here */
             struct name *item = w->level->todo;
             w->level->todo = item->next;
@@ -389,12 +390,12 @@ static void ascend(struct walk *w)
         w->fd = px_fd_take(&fd);
         long r = w->purpose == EMPTY ? px_sys(SYS_unlinkat, w->fd, done->own, AT_REMOVEDIR) : 0;
         if (r < 0)
-            failed(w, (int)r);
+            note_error(w, (int)r);
     }
     free(done);
 }
 
-/* The top by the descriptor that the caller has: its mode may have closed it since. */
+/* Opens the top by the caller's descriptor: its mode may have been closed since. */
 static int open_top(struct walk *w, int top_fd, struct stat *ret_st, bool *ret_opened)
 {
     int fd = open_again(top_fd);
@@ -422,17 +423,17 @@ static int run_walk(struct walk *w, int top_fd)
     read_directory(w, copy);
     while (w->level->todo || w->level->up) {
         struct name *item = w->level->todo;
-        if (w->purpose == FIND && w->changed && item) {         /* enough: only climb back */
+        if (w->purpose == FIND && w->changed && item) {         /* found: only return to the top */
             w->level->todo = item->next;
             free(item);
             continue;
         }
         if (!item) {
-            ascend(w);
+            leave_directory(w);
             continue;
         }
         w->level->todo = item->next;
-        descend(w, item->text);
+        enter_directory(w, item->text);
         free(item);
     }
     close_again(w, w->level);

@@ -50,7 +50,7 @@ uint32_t px_address_get_v4(const struct px_address *a)
 
 /* ---- one form ---- */
 
-/* Networks whose addresses carry an IPv4 address: the length of their prefix, and the byte where it begins. */
+/* Networks whose addresses contain an IPv4 address: the length of their prefix, and the byte where it begins. */
 static const struct {
     uint8_t prefix[12];
     uint8_t bits, from;
@@ -66,7 +66,7 @@ static bool same_bits(const uint8_t *a, const uint8_t *b, unsigned bits)
     return memcmp(a, b, whole) == 0 && (rest == 0 || (a[whole] ^ b[whole]) >> (8 - rest) == 0);
 }
 
-/* :: and ::1 are addresses of their own. */
+/* :: and ::1 do not contain an IPv4 address. */
 static bool is_zero_or_one(const struct px_address *a)
 {
     return at(a, 0) == 0 && at(a, 4) == 0 && at(a, 8) == 0 && at(a, 12) <= 1;
@@ -118,7 +118,7 @@ bool px_address_reaches(const struct px_address *a, const struct px_address *net
     return px_address_within(a, network, bits) || px_address_within(&plain, &there, carried);
 }
 
-/* ---- which are not the open network ---- */
+/* ---- which are not of the open network ---- */
 
 static const struct {
     uint32_t network;
@@ -152,10 +152,11 @@ static const char *special6(const struct px_address *a)
         return at(a, 12) == 1 ? "loopback" : "unspecified";
     if (a->bytes[0] >> 5 != 1)
         return "reserved";
-    return at(a, 0) == 0x20010000 ? "tunnel" : NULL;    /* Teredo carries an IPv4 address in disguise */
+    return at(a, 0) == 0x20010000 ? "tunnel" : NULL;    /* a Teredo address contains an IPv4 address in another form */
 }
 
-/* A translated address is judged by what it carries. An IPv4-compatible one is closed whatever it carries: it leads nowhere. */
+/* A translated address is treated as the IPv4 address that it contains. An IPv4-compatible one is always special:
+ * nothing routes it. */
 const char *px_address_special(const struct px_address *a)
 {
     struct px_address plain = px_address_plain(a, NULL);
@@ -163,7 +164,7 @@ const char *px_address_special(const struct px_address *a)
     return px_address_is_v4(&plain) && !compatible ? special4(at(&plain, 12)) : special6(a);
 }
 
-/* The same as whole networks; a translated address is not looked into, but special as such. */
+/* The same as whole networks. A translated address is special as such, whatever it contains. */
 bool px_address_special_range(size_t index, struct px_address *ret_network, unsigned *ret_bits)
 {
     static const struct {

@@ -150,7 +150,7 @@ static void put_chain(struct px_buf *out, const char *name, const char *type, in
     close_message(out, at);
 }
 
-/* A rule is a list of expressions, each with a name and data of its own. */
+/* A rule is a list of expressions, each with a name and data. */
 struct rule {
     struct px_buf *out;
     size_t message, list;
@@ -252,7 +252,7 @@ static void put_redirect(struct rule *r, uint16_t port)
     close_expression(r, x);
 }
 
-/* What is for the box itself is let through: 127.0.0.0/8 by its first byte, the others whole. */
+/* Accepts what is for the box itself: 127.0.0.0/8 by its first byte, the others by the whole address. */
 static void put_local(struct px_buf *out, const char *chain)
 {
     static const struct {
@@ -274,7 +274,7 @@ static void put_local(struct px_buf *out, const char *chain)
     }
 }
 
-/* A port of 0 stands for every port. */
+/* A port of 0 means every port. */
 static void put_carry(struct px_buf *out, uint8_t protocol, uint16_t port, uint16_t to)
 {
     uint16_t be = htons(port);
@@ -327,9 +327,9 @@ void px_batch_rules(struct px_buf *out, const uint16_t *ports, size_t count)
     put_border(out, NFNL_MSG_BATCH_END);
 }
 
-/* ---- a fence around the open network ---- */
+/* ---- drop rules around the open network ---- */
 
-/* One network after the other: the special ones, then the host's addresses. */
+/* The networks in order: the special ones, then the host's addresses. */
 static bool fenced(const struct px_fence *fence, size_t index, struct px_address *ret_network, unsigned *ret_bits)
 {
     if (index >= fence->own_count)
@@ -339,7 +339,7 @@ static bool fenced(const struct px_fence *fence, size_t index, struct px_address
     return true;
 }
 
-/* A network with a server of names in it is left to the rules. */
+/* A network with a name server in it is left to the rules. */
 static bool has_server(const struct px_fence *fence, const struct px_address *network, unsigned bits)
 {
     for (size_t i = 0; i < fence->servers_count; i++)
@@ -364,7 +364,7 @@ void px_batch_fence_routes(struct px_buf *out, int family, const struct px_fence
     }
 }
 
-/* Destinations in a network: the bytes that its bits reach into lie between its lowest and its highest address. */
+/* Destinations in a network: the bytes that its prefix covers lie between its lowest and its highest address. */
 static void put_destination(struct rule *r, const struct px_address *network, unsigned bits)
 {
     bool four = px_address_is_v4(network);
@@ -380,7 +380,7 @@ static void put_destination(struct rule *r, const struct px_address *network, un
     put_bound(r, NFT_CMP_LTE, high, len);
 }
 
-/* To an address everything (protocol 0), or name queries. */
+/* Accepts everything to an address (protocol 0), or name queries. */
 static void put_pass(struct px_buf *out, const struct px_address *to, uint8_t protocol)
 {
     const uint16_t port = htons(PX_NET_PORT_DNS);
@@ -396,7 +396,7 @@ static void put_pass(struct px_buf *out, const struct px_address *to, uint8_t pr
     close_rule(&r);
 }
 
-/* What goes by lo is the box's own affair, though not what is bound to the device and calls itself 127.0.0.1. */
+/* Accepts what goes through lo, but not packets through the device that claim to come from 127.0.0.1. */
 static void put_own_device(struct px_buf *out)
 {
     static const uint32_t lo = LO;
@@ -407,7 +407,7 @@ static void put_own_device(struct px_buf *out)
     close_rule(&r);
 }
 
-/* The kernel asks who has an address; no program of the box can send these. */
+/* Neighbour discovery by the kernel; no program of the box can send these. */
 static void put_neighbours(struct px_buf *out)
 {
     static const uint8_t protocol = IPPROTO_ICMPV6, first = 133, last = 137;
@@ -459,6 +459,6 @@ void px_batch_log(struct px_buf *out)
     close_message(out, at);
     at = open_message(out, CONFIG, NLM_F_ACK, &head, sizeof head);
     put_attr(out, NFULA_CFG_MODE, &mode, sizeof mode);
-    put_be32(out, NFULA_CFG_QTHRESH, 1);        /* each is told at once: the box may be gone a moment later */
+    put_be32(out, NFULA_CFG_QTHRESH, 1);        /* reported at once: the box may have ended a moment later */
     close_message(out, at);
 }

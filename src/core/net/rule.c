@@ -12,7 +12,7 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
 }
 
-/* A last label of digits, or one that begins with 0x, is an address to somebody. */
+/* Some parsers take a name whose last label is digits, or begins with 0x, for an address. */
 static bool looks_numeric(const char *name)
 {
     const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
@@ -61,7 +61,7 @@ static int parse_port(const char *text, struct px_net_rule *rule)
     return 0;
 }
 
-/* An address, or one with /BITS behind it, whose other bits must be 0. */
+/* An address, or one with /BITS, whose other bits must be 0. */
 static int parse_network(char *text, struct px_net_rule *rule)
 {
     uint64_t bits = 0;
@@ -143,7 +143,7 @@ static bool denies_address(const struct px_net_rule *rule, const struct px_addre
     return rule->name[0] == '\0' && px_address_reaches(a, &rule->address, rule->bits);
 }
 
-/* 0.0.0.0/0 and ::/0 name nothing: they are another word for every address of the open network. */
+/* 0.0.0.0/0 and ::/0 name no special address: they mean every address of the open network. */
 static bool names_range(const struct px_net_rule *rule)
 {
     return rule->bits > (px_address_is_v4(&rule->address) ? 96 : 0);
@@ -169,14 +169,14 @@ enum px_net_verdict px_net_rules_resolve(const struct px_net_rules *rules, const
     return !rules->listed || any_name(rules->allow, rules->allow_count, name, false) ? PX_NET_YES : PX_NET_NOT_LISTED;
 }
 
-/* "*" alone means addresses as well, but never special ones. */
+/* "*" alone also matches addresses, but never special ones. */
 static bool matches(const struct px_net_rule *rule, const char *name, uint16_t port, bool address)
 {
     bool star = px_equal(rule->name, "*");
     return px_net_rule_port(rule, port) && (star || (name && px_net_rule_name(rule, name)) || address);
 }
 
-/* "*" names none: it closes the port, and what is open nevertheless (a port of the host's) it is not about. */
+/* "*" names no name: it denies the port, but not what is allowed otherwise (a port of the host). */
 static bool denies_name(const struct px_net_rule *rule, uint16_t port)
 {
     return rule->name[0] && !px_equal(rule->name, "*") && px_net_rule_port(rule, port);
@@ -198,7 +198,7 @@ bool px_net_rules_denied(const struct px_net_rules *rules, const char *name, uin
     return false;
 }
 
-/* What means this machine wherever it is said is never meant: outside it would be the host. */
+/* An address that always means the local machine is never allowed: outside of the box it would be the host. */
 static bool unreachable(const struct px_address *a)
 {
     const char *word = px_address_special(a);
@@ -224,7 +224,7 @@ bool px_net_rules_proxy(const struct px_net_rules *rules, const char *name, uint
     return rule && rule->proxy;
 }
 
-/* What a name of the caller's own may lead to: the open network, and networks of an organisation. */
+/* What a host of the caller's own settings may resolve to: the open network, and private networks. */
 static bool is_network(const struct px_address *a)
 {
     const char *word = px_address_special(a);

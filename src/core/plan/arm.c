@@ -1,4 +1,4 @@
-/* Arming a plan: the trees of a root caller's files, opened and with the owner shown as the payload. */
+/* Arms a plan: opens the trees of a root caller's files, id-mapped so that the payload's user owns them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -12,7 +12,7 @@
 #include "kernel/mount.h"
 #include "plan/plan.h"
 
-/* What the kernel itself would not answer so: px runs in a container, in a box of px or in another sandbox. */
+/* Errors that the kernel itself would not give here: px runs in a container, in a box of px or in another sandbox. */
 int px_plan_blame_filter(int err, struct px_err *e)
 {
     if ((err != -EPERM && err != -ENOSYS) || px_sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) <= 0)
@@ -29,7 +29,7 @@ int px_plan_no_namespace(int err, struct px_err *e)
     return px_plan_blame_filter(err, e);
 }
 
-/* The source as it was looked at, not what has its name now. */
+/* Opens the object that was inspected, not another one that has its name now. */
 static int open_source(const char *source, const struct px_step *s, struct stat *ret_st)
 {
     px_auto_fd int fd = (int)px_sys(SYS_openat, AT_FDCWD, source, O_PATH | O_CLOEXEC);
@@ -50,21 +50,23 @@ static bool is_lower(const struct px_step *s)
     return s->op == PX_OP_CHANGES || s->op == PX_OP_LAYER;
 }
 
-/* This file system cannot (overlayfs, FUSE), or it belongs to another user namespace than the caller's (a container's). */
+/* This file system has no id-mapped mounts (overlayfs, FUSE), or it belongs to another user namespace than the
+ * caller's (in a container). */
 static bool cannot_map(int r)
 {
     return r == -EINVAL || r == -EPERM;
 }
 
-enum { NO_NAMESPACE = -ECANCELED };     /* and e says why */
+enum { NO_NAMESPACE = -ECANCELED };     /* and e holds the reason */
 
 static int idmapped_tree(const char *source, struct px_step *s, const struct px_idmap *map, struct px_err *e)
 {
     struct stat st;
     px_auto_fd int fd = open_source(source, s, &st);
     if (fd < 0)
-        return fd == -EPERM ? -EACCES : fd;     /* EPERM is for the mount: px_plan_arm takes it for a root that may not */
-    if (is_read_only_root(s))   /* its owners do not matter: the tree alone spares the box the way there */
+        /* EPERM must mean the mount: px_plan_arm takes it for a root user that may not mount */
+        return fd == -EPERM ? -EACCES : fd;
+    if (is_read_only_root(s))   /* its owners do not matter; the open tree saves the box the path lookup */
         return px_mount_clone(fd, "", s->attr);
     bool root = s->op != PX_OP_BIND;
     px_auto_fd int userns = root ? px_idmap_userns_root(map, st.st_uid, st.st_gid)
@@ -109,7 +111,7 @@ static int tree_failed(const struct px_plan *plan, const struct px_step *s, int 
                                                               "\nOr run px as an ordinary user, who needs no such mounts.");
 }
 
-/* A root that may not mount (a container's): the box finds its own way there. */
+/* A root user that may not mount (in a container): the box opens the path itself. */
 static bool finds_way(struct px_step *s)
 {
     if (s->op == PX_OP_BIND)
@@ -117,8 +119,9 @@ static bool finds_way(struct px_step *s)
     return s->op == PX_OP_BIND || is_read_only_root(s);
 }
 
-/* The caller's /proc/sys, in which the box's child opens the settings of its new network: when that is made, pid 1 may have
- * entered a root whose /proc/sys is read-only. Without it low ports stay closed. */
+/* The caller's /proc/sys, in which the box's child opens the settings of its new network namespace. When that
+ * namespace is made, pid 1 may already have entered a root whose /proc/sys is read-only. Without it low ports stay
+ * closed. */
 static void arm_network(struct px_plan *plan)
 {
     for (uint32_t i = 0; i < plan->count; i++)
@@ -128,7 +131,7 @@ static void arm_network(struct px_plan *plan)
 
 int px_plan_arm(struct px_plan *plan, const struct px_idmap *map, struct px_err *e)
 {
-    struct px_idmap shown = *map;       /* who the payload is; a runtime with a kernel of its own is somebody else around it */
+    struct px_idmap shown = *map;       /* the payload's id; a runtime with a kernel of its own runs under another */
     arm_network(plan);
     if (map->kind != PX_IDMAP_RANGE)
         return 0;

@@ -1,4 +1,4 @@
-/* What a command finds: its variables, the directory it starts in, and where its program may be. */
+/* What a command starts with: its variables, its working directory, and the candidate paths of its program. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static size_t add_proxy(const struct px_policy *policy, char (*out)[512])
     return n;
 }
 
-/* Names and values that every box has; the policy's own come after and win. */
+/* The variables that every box has. The policy's own come after them and win. */
 static size_t base_environment(const struct px_plan *plan, const struct px_policy *policy, char out[12][512])
 {
     const char *term = policy->tty ? getenv("TERM") : NULL;

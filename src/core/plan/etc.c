@@ -1,4 +1,5 @@
-/* The /etc of a box: what px makes up, and for programs of the host what they read of the host's own. */
+/* The /etc of a box: files that px generates, and for programs of the host the files of the host's /etc that they
+ * read. */
 #include <dirent.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -12,14 +13,14 @@
 
 enum {
     RO = PX_STEPS_RO,
-    COPY_BYTES = 2 << 20,       /* of a file of the host's that is copied; ld.so.cache */
-    BUNDLE_BYTES = 1 << 20,     /* the same for its certificates */
-    READ_BYTES = 512 << 10,     /* and for the files of the tables below */
+    COPY_BYTES = 2 << 20,       /* of a file of the host that is copied; ld.so.cache */
+    BUNDLE_BYTES = 1 << 20,     /* of its certificate bundle */
+    READ_BYTES = 512 << 10,     /* of the files in the tables below */
     JAVA_TEXT = 32,             /* of a name "java-17-openjdk" */
     JAVAS_MAX = 4,
 };
 
-/* ---- what px makes up ---- */
+/* ---- generated files ---- */
 
 void px_etc_made(struct px_plan *plan, const struct px_policy *policy)
 {
@@ -43,12 +44,12 @@ void px_etc_made(struct px_plan *plan, const struct px_policy *policy)
     px_steps_file(plan, "/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n");
 }
 
-/* ---- what is the host's ---- */
+/* ---- files of the host ---- */
 
-/* Without these nothing of /usr runs well. */
+/* Programs of /usr need these. */
 static const char *const needed[] = {"/etc/alternatives", "/etc/ld.so.cache"};
 
-/* Where programs look for the certificates of the authorities that the host trusts. The first is its place in every box. */
+/* Where programs look for the CA certificates of the host. The first path is where every box has them. */
 static const char *const bundles[] = {
     "/etc/ssl/certs/ca-certificates.crt",                       /* Debian, Alpine, Arch, Gentoo */
     "/etc/ssl/cert.pem",                                        /* Alpine, Arch */
@@ -58,7 +59,7 @@ static const char *const bundles[] = {
     "/etc/ssl/ca-bundle.pem",                                   /* openSUSE */
 };
 
-/* What ordinary programs read there, a directory with a slash at its end. Nothing that is meant for secrets: Maven's
+/* What ordinary programs read there; a directory ends with a slash. Nothing that may hold secrets: Maven's
  * settings.xml, R's Renviron.site and the password files of Java's management stay out. */
 static const char *const read_by_programs[] = {
     "/etc/services", "/etc/protocols", "/etc/mime.types", "/etc/fonts/",
@@ -66,7 +67,7 @@ static const char *const read_by_programs[] = {
     "/etc/R/Renviron", "/etc/R/ldpaths", "/etc/R/Makeconf", "/etc/R/repositories",
 };
 
-/* The same below each directory /etc/java-17-openjdk of Debian. */
+/* The same below each Debian directory /etc/java-17-openjdk. */
 static const char *const read_by_java[] = {
     "security/", "logging.properties",
 };
@@ -81,7 +82,7 @@ bool px_etc_wants_bundle(const struct px_policy *policy)
     return policy->net != PX_NET_NONE && policy->net != PX_NET_LOOPBACK;
 }
 
-/* The caller shows something there: it stands for itself. */
+/* Whether the policy mounts something there, which then has precedence. */
 static bool is_taken(const struct px_policy *policy, const char *path)
 {
     bool work = policy->work_dir || policy->changes;
@@ -96,7 +97,8 @@ static bool is_taken(const struct px_policy *policy, const char *path)
     return false;
 }
 
-/* What it is, without links, if everybody can get there and read it: the child that copies it is nobody on the host. */
+/* Resolves links, and checks that everybody can reach and read the file: the child that copies it has no user id of
+ * the host. */
 static bool find_public(const char *path, mode_t kind, char real[PATH_MAX], struct stat *st)
 {
     char above[PATH_MAX];
@@ -113,7 +115,7 @@ static bool find_public(const char *path, mode_t kind, char real[PATH_MAX], stru
     return true;
 }
 
-/* A copy: by a watch on the host's own file a box would see when others read it. */
+/* A copy: with a watch on the host's own file a box would see when others read it. */
 static void add_copy(struct px_plan *plan, const char *real, const char *path, const struct stat *st)
 {
     px_steps_dirs(plan, path, false, 0);
@@ -121,7 +123,7 @@ static void add_copy(struct px_plan *plan, const char *real, const char *path, c
     px_steps_bind(plan, real, path, RO, st)->flags |= PX_STEP_COPY;
 }
 
-/* The authorities by which https knows its servers. One that not everybody may read is left out. */
+/* The CA certificates for https. A bundle that not everybody may read is left out. */
 static void add_bundle(struct px_plan *plan, const struct px_policy *policy)
 {
     const char *place = bundles[0];
@@ -142,7 +144,7 @@ static void add_bundle(struct px_plan *plan, const struct px_policy *policy)
         px_steps_link(plan, place, bundles[1]);
 }
 
-/* ---- what programs read ---- */
+/* ---- files that programs read ---- */
 
 static void each_java(px_etc_function *function, struct px_plan *plan, const struct px_policy *policy)
 {
@@ -173,7 +175,7 @@ void px_etc_each(px_etc_function *function, struct px_plan *plan, const struct p
         function(plan, policy, "/etc/ssl/certs/java/cacerts");
 }
 
-/* Left out where the caller shows something, and where not everybody can read it. */
+/* Left out where the policy mounts something, and where not everybody can read it. */
 static void add_read(struct px_plan *plan, const struct px_policy *policy, const char *name)
 {
     char path[PATH_MAX], real[PATH_MAX];

@@ -1,4 +1,4 @@
-/* The system call filter of a box, as a step of its payload or as a file for px-init. */
+/* The system call filter of a box, as a step of its payload or in the file for px-init. */
 #include <string.h>
 
 #include "init/wire.h"
@@ -40,13 +40,14 @@ static void tell_filter(struct px_plan *plan, const struct px_policy *policy)
     px_plan_has(plan, "seccomp=%s%s", word, plan->writable_binds ? "+workspace" : "");
 }
 
-/* Our own filter, or the floor that no box goes below and a user's profile on top: the kernel takes the stricter answer. */
+/* px's own filter, or the user's profile on top of px's minimum filter: the kernel takes the stricter answer. */
 void px_plan_add_filter(struct px_plan *plan, const struct px_policy *policy, const struct px_host *host)
 {
     enum px_filter filter = px_plan_filter(policy, plan->writable_binds);
     plan->own_filter = px_policy_own_filter(policy);
-    plan->notify = !px_policy_limited(policy->nofile) || policy->nofile > 3;   /* the listener is number 3 for a moment */
-    if (plan->tier == PX_TIER_LANDLOCK)         /* the caller's processes have the id of the box's */
+    /* the listener is descriptor 3 for a moment */
+    plan->notify = !px_policy_limited(policy->nofile) || policy->nofile > 3;
+    if (plan->tier == PX_TIER_LANDLOCK)         /* the caller's processes have the same id as the box's */
         px_steps_add(plan, PX_OP_SECCOMP)->num = PX_FILTER_SELF;
     if (px_plan_cuts_network(plan, policy))
         px_steps_add(plan, PX_OP_SECCOMP)->num = PX_FILTER_OFFLINE;
@@ -79,7 +80,7 @@ uint32_t px_plan_stay_filters(struct px_plan *plan, const struct px_policy *poli
     uint32_t at = px_steps_bytes(plan, &head, sizeof head);
     (void)px_steps_program(plan, program, length);
     (void)px_steps_program(plan, host->filter, head.command);
-    (void)px_steps_program(plan, spare, spare_length);          /* counted only by px_plan_spare_init */
+    (void)px_steps_program(plan, spare, spare_length);          /* only px_plan_spare_init counts it */
     if (policy->apparmor) {
         px_steps_text(plan, policy->apparmor);
         px_plan_has(plan, "apparmor=%.48s", policy->apparmor);

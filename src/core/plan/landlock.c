@@ -1,4 +1,4 @@
-/* What Landlock holds a command to: all that it may read and write, by path. */
+/* The Landlock rules of a command: all that it may read and write, by path. */
 #include "base/text.h"
 #include "kernel/landlock.h"
 #include "plan/steps.h"
@@ -79,7 +79,7 @@ void px_plan_host_paths(struct px_plan *plan, const struct px_policy *policy)
     px_etc_each(allow_reading, plan, policy);
     for (size_t i = 0; px_rootfs_device(i); i++)
         allow(plan, px_rootfs_device(i), px_landlock_device(), 0);
-    if (policy->tty)            /* its own terminal, which it has as standard input by now; the others are the caller's */
+    if (policy->tty)            /* its own terminal, which is its standard input by now; the others are the caller's */
         allow(plan, "/proc/self/fd/0", px_landlock_device(), PX_STEP_MAYBE);
     for (size_t i = 0; i < policy->binds.count; i++) {
         const struct px_bind *b = &policy->binds.items[i];

@@ -12,16 +12,16 @@
 
 static const char scratch[] = "/.scratch";
 
-enum { UPPER_BYTES = 1 << 30 }; /* of changes, where no limit says otherwise */
+enum { UPPER_BYTES = 1 << 30 }; /* for changes, where no limit is set */
 
 struct px_place {
     const char *target;
     const struct px_tmpfs *tmpfs;       /* NULL: a bind */
-    const char *source;                 /* of a bind, with the object that was looked at */
+    const char *source;                 /* of a bind, with the object that was inspected */
     struct stat st;
     bool writable;
     bool changes;                       /* a bind that shows a copy */
-    const struct px_place *around;      /* the nearest place it lies in; NULL: the skeleton or the base */
+    const struct px_place *around;      /* the nearest mount that it lies in; NULL: the skeleton or the base */
 };
 
 /* ---- collecting ---- */
@@ -52,7 +52,7 @@ static int refuse_link(const struct px_bind *b, struct px_err *e)
     return px_fix(e, "Name what it leads to, if that is meant.");
 }
 
-/* Of a bind that is pinned, somebody may be told who must not know its name. */
+/* The error of a pinned bind may be shown to someone who must not learn its name. */
 static int check_source(const struct px_bind *b, struct stat *ret_st, struct px_err *e)
 {
     const char *source = b->source;
@@ -74,7 +74,7 @@ static int check_source(const struct px_bind *b, struct stat *ret_st, struct px_
     return px_fix(e, "Bind a file or a directory.");
 }
 
-static const struct px_place *at(const struct px_mounts *places, const char *target)
+static const struct px_place *find_at(const struct px_mounts *places, const char *target)
 {
     for (size_t i = 0; i < places->count; i++)
         if (px_equal(places->items[i].target, target))
@@ -87,7 +87,7 @@ static int add_bind(struct px_mounts *places, const struct px_bind *b, struct px
     struct px_place place = {.target = b->target, .source = b->source, .writable = b->writable};
     if (check_target("a bind", b->target, false, e) < 0 || check_source(b, &place.st, e) < 0)
         return -1;
-    if (at(places, b->target)) {
+    if (find_at(places, b->target)) {
         px_fail(e, PX_E_BIND, 0, "two binds want the same place, '%s'", b->target);
         return px_fix(e, "Give each bind a place of its own.");
     }
@@ -107,22 +107,22 @@ static int add_changes(struct px_mounts *places, const struct px_policy *policy,
     return S_ISDIR(place->st.st_mode) ? 0 : px_fail(e, PX_E_BIND, 0, "--changes: '%s' is not a directory", policy->changes);
 }
 
-/* A bind at the place of a tmpfs stands instead of it: so does a work directory at home. */
+/* A bind at the path of a tmpfs replaces it, such as a work directory at the home directory. */
 static int add_tmpfs(struct px_mounts *places, const struct px_tmpfs *t, struct px_err *e)
 {
     if (check_target("a tmpfs", t->target, true, e) < 0)
         return -1;
-    if (!at(places, t->target))
+    if (!find_at(places, t->target))
         places->items[places->count++] = (struct px_place){.target = t->target, .tmpfs = t, .writable = true};
     return 0;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_targets(const void *a, const void *b)
 {
     return strcmp(((const struct px_place *)a)->target, ((const struct px_place *)b)->target);
 }
 
-static int collect(struct px_mounts *places, struct px_err *e)
+static int collect_mounts(struct px_mounts *places, struct px_err *e)
 {
     const struct px_policy *policy = places->policy;
     if (policy->changes && add_changes(places, policy, e) < 0)
@@ -136,16 +136,16 @@ static int collect(struct px_mounts *places, struct px_err *e)
     for (size_t i = 0; i < policy->tmpfs.count; i++)
         if (add_tmpfs(places, &policy->tmpfs.items[i], e) < 0)
             return -1;
-    qsort(places->items, places->count, sizeof *places->items, compare);
+    qsort(places->items, places->count, sizeof *places->items, compare_targets);
     for (size_t i = 0; i < places->count; i++)
-        for (size_t j = 0; j < i; j++)  /* sorted: the last that fits is the nearest */
+        for (size_t j = 0; j < i; j++)  /* sorted: the last match is the nearest */
             if (px_path_within(places->items[i].target, places->items[j].target))
                 places->items[i].around = &places->items[j];
     return 0;
 }
 
-/* In a tree that is not ours: the base's, or one of the caller's. */
-static bool foreign(const struct px_mounts *places, const struct px_place *p)
+/* Whether it lies in a tree that px did not make: the base's, or one of the caller's. */
+static bool is_foreign(const struct px_mounts *places, const struct px_place *p)
 {
     static const char *const base[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/etc/alternatives"};
     bool host = px_policy_root_dir(places->policy) == NULL;
@@ -155,7 +155,7 @@ static bool foreign(const struct px_mounts *places, const struct px_place *p)
 static int check_foreign(const struct px_mounts *places, struct px_err *e)
 {
     for (size_t i = 0; i < places->count; i++)
-        if (places->items[i].changes && foreign(places, &places->items[i])) {
+        if (places->items[i].changes && is_foreign(places, &places->items[i])) {
             px_fail(e, PX_E_BIND, 0, "cannot show a copy at '%s': it lies in another tree", places->items[i].target);
             return px_fix(e, "Choose a place of its own: --work-target /workspace.");
         }
@@ -168,7 +168,7 @@ int px_mounts_init(struct px_mounts *places, const struct px_policy *policy, str
     *places = (struct px_mounts){.items = calloc(most, sizeof *places->items), .policy = policy};
     if (!places->items)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
-    if (collect(places, e) == 0 && check_foreign(places, e) == 0)
+    if (collect_mounts(places, e) == 0 && check_foreign(places, e) == 0)
         return 0;
     px_mounts_done(places);
     return -1;
@@ -206,7 +206,7 @@ bool px_mounts_below(const struct px_mounts *places, const char *dir)
 void px_mounts_skeleton(struct px_plan *plan, const struct px_mounts *places)
 {
     for (size_t i = 0; i < places->count; i++)
-        if (!places->items[i].around && !foreign(places, &places->items[i]))
+        if (!places->items[i].around && !is_foreign(places, &places->items[i]))
             add_mount_point(plan, &places->items[i], 0);
     if (shared_disk(places))
         px_steps_dir(plan, scratch, 0700, 0);
@@ -231,7 +231,7 @@ static struct px_step *add_tmpfs_step(struct px_plan *plan, const char *target, 
     return s;
 }
 
-/* With --disk all writable directories are parts of one tmpfs, so that the bound holds for their sum. */
+/* With --disk all writable directories are parts of one tmpfs, so that the limit holds for their sum. */
 static struct px_step *add_scratch_part(struct px_plan *plan, const char *target, size_t index)
 {
     char part[64];
@@ -281,7 +281,7 @@ static void add_upper(struct px_plan *plan, const struct px_mounts *places, size
     px_plan_has(plan, "changes=%s", policy->keep ? "kept" : "memory");
 }
 
-/* What cannot be looked at now is not what it was, and the child will say so. */
+/* A layer that cannot be inspected now has changed; the child will report it. */
 static void add_layer(struct px_plan *plan, const char *path)
 {
     struct stat st = {0};
@@ -317,7 +317,8 @@ static void add_place(struct px_plan *plan, const struct px_mounts *places, size
     const struct px_place *p = &places->items[index];
     struct px_step *s;
 
-    if (p->around && p->around->tmpfs)          /* inside a tmpfs: made once that is mounted, the payload's own */
+    /* inside a tmpfs: made once that is mounted, and owned by the payload */
+    if (p->around && p->around->tmpfs)
         add_mount_point(plan, p, PX_STEP_OWNED);
     if (p->changes) {
         add_changed(plan, places, index);
@@ -336,7 +337,7 @@ static void add_place(struct px_plan *plan, const struct px_mounts *places, size
     }
     if (p->tmpfs && p->tmpfs->noexec)
         s->attr |= PX_MOUNT_NOEXEC;
-    if (foreign(places, p))
+    if (is_foreign(places, p))
         s->flags |= PX_STEP_FOREIGN;
 }
 

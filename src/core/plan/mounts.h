@@ -1,8 +1,9 @@
-/* plan/mounts.h - what the policy puts into the root: writable directories, the work directory, binds.
+/* plan/mounts.h - what the policy mounts into the root: writable directories, the work directory, binds.
  *
- * Why:     these may lie inside each other in any order the user wrote them; mounted parents first, none hides another.
+ * Why:     the user may list them in any order, and they may lie inside each other. Parents are mounted first, so
+ *          that none hides another.
  * Owns:    the sorted list. Texts are the policy's.
- * Mustn't: make a mount point in a tree that is not ours: a place inside a bind or the base must exist there. */
+ * Mustn't: make a mount point in a tree that px did not make: a target inside a bind or the base must exist there. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,17 +26,17 @@ struct px_mounts {
 
 int px_mounts_init(struct px_mounts *places, const struct px_policy *policy, struct px_err *e);
 void px_mounts_done(struct px_mounts *places);
-/* How many files so many bytes of a writable directory may be. */
+/* How many files a writable directory of that many bytes may have. */
 uint64_t px_mounts_inodes(uint64_t bytes);
-/* One tmpfs holds the changes of the root and the writable directories: --disk bounds their sum. */
+/* Whether one tmpfs holds the changes of the root and the writable directories: then --disk limits their sum. */
 bool px_mounts_shares_upper(const struct px_policy *policy);
-/* How much the changes to a root or a directory may take: as much as all writable directories may, or as all the
- * memory, or a size that no host should miss. */
+/* How large the changes to a root or a directory may get: the limit of all writable directories, or of memory, or a
+ * default size. */
 uint64_t px_mounts_upper_bytes(const struct px_policy *policy);
-/* How much of them may be merged: the same, and without a limit what a directory on a disk holds. */
+/* How much of them may be merged: the same; without a limit, what a directory on a disk holds. */
 uint64_t px_mounts_merge_bytes(const struct px_policy *policy);
 bool px_mounts_below(const struct px_mounts *places, const char *dir);
-/* The mount points that lie in the skeleton. */
+/* Adds the mount points that lie in the skeleton. */
 void px_mounts_skeleton(struct px_plan *plan, const struct px_mounts *places);
-/* The mounts, with the mount points that lie in a tmpfs of ours. */
+/* Adds the mounts, with the mount points that lie in a tmpfs. */
 void px_mounts_mounts(struct px_plan *plan, const struct px_mounts *places);

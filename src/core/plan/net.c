@@ -1,5 +1,5 @@
-/* The steps that make a box's network: a namespace, its loopback, and for who carries its traffic (net/wire.h) routes, rules and
- * sockets. */
+/* The steps that make a box's network: a namespace, its loopback, and the routes, rules and sockets for its network
+ * driver (net/wire.h). */
 #include <linux/netlink.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 
 enum { MESSAGES_MAX = 64 << 10 };
 
-/* px_netns_netlink's messages, in the arena. */
+/* Copies the messages of px_netns_netlink into the arena. */
 static uint32_t add_messages(struct px_plan *plan, const struct px_buf *messages)
 {
     if (messages->err < 0)
@@ -50,7 +50,7 @@ static void add_socket(struct px_plan *plan, enum px_net_socket kind, int family
     s->num = (uint64_t)kind;
     s->num2 = (uint64_t)family << 8 | (uint64_t)type;
     s->attr = port;
-    s->flags = family == AF_INET6 ? PX_STEP_MAYBE : 0;  /* a kernel without IPv6 has nothing to carry */
+    s->flags = family == AF_INET6 ? PX_STEP_MAYBE : 0;  /* a kernel without IPv6 needs none */
 }
 
 static void add_log(struct px_plan *plan)
@@ -79,7 +79,7 @@ static void add_outbound(struct px_plan *plan, const struct px_policy *policy)
     add_log(plan);
 }
 
-static bool publishes(const struct px_policy *policy, bool udp)
+static bool publishes_ports(const struct px_policy *policy, bool udp)
 {
     struct px_publish p;
     for (size_t i = 0; i < policy->publish.count; i++)
@@ -88,7 +88,7 @@ static bool publishes(const struct px_policy *policy, bool udp)
     return false;
 }
 
-/* The fence stands before there is anything behind it. */
+/* Installs the drop rules before the tun device exists. */
 static void add_pasta(struct px_plan *plan, const struct px_policy *policy)
 {
     struct px_address own[PX_NET_OWN_MAX], servers[PX_NET_SERVERS_MAX];
@@ -113,12 +113,12 @@ static void add_pasta(struct px_plan *plan, const struct px_policy *policy)
     px_plan_lacks(plan, "denials: pasta tells neither refusals nor traffic");
 }
 
-/* For a box that stays, ports can be published later. */
+/* For a container, ports can be published later. */
 static void add_ports(struct px_plan *plan, const struct px_policy *policy)
 {
-    for (int i = 0; (plan->stays || publishes(policy, false)) && i < PX_NET_INSIDE_MAX; i++)
+    for (int i = 0; (plan->stays || publishes_ports(policy, false)) && i < PX_NET_INSIDE_MAX; i++)
         add_socket(plan, PX_NET_INSIDE, AF_INET, SOCK_STREAM, 0);
-    for (int i = 0; (plan->stays || publishes(policy, true)) && i < PX_NET_VISITORS_MAX; i++)
+    for (int i = 0; (plan->stays || publishes_ports(policy, true)) && i < PX_NET_VISITORS_MAX; i++)
         add_socket(plan, PX_NET_INSIDE_UDP, AF_INET, SOCK_DGRAM, 0);
     if (policy->publish.count > 0)
         px_plan_has(plan, "ports=%zu published", policy->publish.count);
@@ -132,7 +132,8 @@ void px_plan_network(struct px_plan *plan, const struct px_policy *policy)
     }
     if (!plan->own_net)
         return;
-    px_steps_add(plan, PX_OP_NETNS)->num = policy->net != PX_NET_NONE;        /* with one, low ports are of use */
+    /* with a network, programs may listen on low ports */
+    px_steps_add(plan, PX_OP_NETNS)->num = policy->net != PX_NET_NONE;
     if (policy->net != PX_NET_NONE)
         px_steps_add(plan, PX_OP_LOOPBACK);
     if (!px_policy_carried(policy))
@@ -149,18 +150,18 @@ void px_plan_network(struct px_plan *plan, const struct px_policy *policy)
     add_ports(plan, policy);
 }
 
-/* /etc/resolv.conf. Whoever is asked, the question comes to our resolver, which asks the same servers; or pasta hands on what is for
- * that address, and everything else as it is. */
+/* /etc/resolv.conf. Whichever server is asked, px-net's resolver gets the query, and asks the host's servers. With
+ * pasta, pasta forwards queries to its own address, and all other packets unchanged. */
 void px_plan_resolv(const struct px_policy *policy, struct px_buf *out)
 {
     bool out_of_it = policy->net == PX_NET_OUTBOUND || policy->net == PX_NET_PASTA || policy->net == PX_NET_BOX;
-    if (!out_of_it)             /* the other box may be one with a way out */
+    if (!out_of_it)             /* the joined box may have a network */
         return;
     size_t before = out->len;
     for (size_t i = 0; i < policy->dns.count; i++) {
         struct px_address a;
         bool own = px_address_parse(policy->dns.items[i], &a) < 0 || px_equal(px_address_special(&a), "loopback");
-        if (!own)               /* the host's own loopback would be the box's */
+        if (!own)               /* 127.0.0.1 would be the box's own loopback, not the host's */
             px_buf_printf(out, "nameserver %s\n", policy->dns.items[i]);
     }
     if (out->len == before)

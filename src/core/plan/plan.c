@@ -14,7 +14,7 @@
 #include "plan/steps.h"
 
 enum {
-    BUILD_INIT = 65533,         /* pid 1 of a box whose payload is 0 */
+    BUILD_INIT = 65533,         /* pid 1 of a box whose payload has id 0 */
     INOTIFY_INSTANCES = 16,     /* of the 128 that a user has */
     INOTIFY_WATCHES = 8192,
 };
@@ -44,8 +44,9 @@ static void add_rlimit(struct px_plan *plan, int resource, uint64_t soft, uint64
     s->num2 = hard;
 }
 
-/* No core file fits into 1 byte, and with 1 alone the kernel does not start the handler that a core_pattern "|..."
- * names: a process of root's outside the box, which reads the memory of who crashed (core(5)). */
+/* No core file fits into 1 byte. With a limit of exactly 1 the kernel also does not start the handler that a
+ * core_pattern "|..." names: a root process outside of the box, which reads the memory of the crashed process
+ * (core(5)). */
 static void add_core(struct px_plan *plan)
 {
     add_rlimit(plan, RLIMIT_CORE, 1, 1);
@@ -69,14 +70,14 @@ static void add_limits(struct px_plan *plan, const struct px_policy *policy)
     }
     if (policy->limits == PX_LIMITS_TRY && px_policy_limited(policy->memory_bytes))
         add_rlimit(plan, RLIMIT_AS, policy->memory_bytes, policy->memory_bytes);
-    /* The kernel counts all processes of the caller, of which a plain command is one: it could not even start. */
+    /* The kernel counts all processes of the caller, and a plain command is one of them: it could not even start. */
     if (px_policy_limited(policy->pids) && plan->tier != PX_TIER_RLIMITS) {
         add_rlimit(plan, RLIMIT_NPROC, policy->pids, policy->pids);
         px_plan_has(plan, "pids=rlimit");
     }
 }
 
-/* ---- what the payload is ---- */
+/* ---- the payload ---- */
 
 static char **vector_of(struct px_plan *plan, const uint32_t *offsets, size_t count)
 {
@@ -141,28 +142,30 @@ static void add_launch(struct px_plan *plan, const char *command, const struct p
                        bool bind_to_thread)
 {
     px_steps_add(plan, PX_OP_CLOSE);
-    add_limits(plan, policy);   /* late: a small number of open files must not stop our own opens */
-    px_steps_add(plan, PX_OP_GATE);     /* a filter of the user's may refuse to wait */
+    add_limits(plan, policy);   /* late: a low RLIMIT_NOFILE must not prevent px's own opens */
+    px_steps_add(plan, PX_OP_GATE);     /* before the filter: the user's may refuse the wait */
     if (plan->tier != PX_TIER_RLIMITS)
         px_plan_add_filter(plan, policy, host);
     px_plan_candidates(plan, policy, command);
     plan->init_at = plan->count;
     unsigned thread = bind_to_thread ? PX_STEP_THREAD : 0;
-    uint32_t init = policy->build ? BUILD_INIT : 0;     /* never who the payload is */
+    uint32_t init = policy->build ? BUILD_INIT : 0;     /* never the payload's id */
     if (plan->tier == PX_TIER_FULL)
         add_ids(plan, PX_OP_INIT, init, init, PX_STEP_SETGROUPS | thread);
     else
-        add_ids(plan, PX_OP_INIT, plan->caller.uid, plan->caller.gid, PX_STEP_REAPER); /* it must outlive us to end the tree */
+        /* it must outlive px to end the process tree */
+        add_ids(plan, PX_OP_INIT, plan->caller.uid, plan->caller.gid, PX_STEP_REAPER);
 }
 
-/* px-init loads the filter before its first command, or in each command where it is a user's: that may refuse what px-init needs. */
+/* px-init loads the filter before its first command. A user's filter is loaded in each command instead: it may
+ * refuse what px-init needs. */
 static void add_stay(struct px_plan *plan, const struct px_policy *policy, const struct px_host *host, bool bind_to_thread)
 {
     plan->payload_from = plan->init_at = plan->count;
     px_steps_add(plan, PX_OP_SIGNALS);
     px_plan_landlock(plan, policy);
     px_steps_add(plan, PX_OP_CLOSE);
-    add_core(plan);             /* for all commands: under px-init's filter it can no longer be set */
+    add_core(plan);             /* for all commands: px-init's filter does not allow it later */
     uint32_t at = px_plan_stay_filters(plan, policy, host), init = policy->build ? BUILD_INIT : 0;
     add_ids(plan, PX_OP_STAY, init, init, PX_STEP_SETGROUPS | (bind_to_thread ? PX_STEP_THREAD : 0u));
     plan->steps[plan->count - 1].src = at;
@@ -179,7 +182,7 @@ static void add_setting(struct px_plan *plan, enum px_op op, const char *path, u
     s->num = value;
 }
 
-/* What it has of another box, and what the two therefore can do to each other. */
+/* Reports what the box shares with another box, and what the two can therefore do to each other. */
 static void tell_joined(struct px_plan *plan, const struct px_policy *policy)
 {
     px_plan_has(plan, "net=%s", policy->net_box);
@@ -207,14 +210,14 @@ static int plan_full(struct px_plan *plan, const struct px_policy *policy, struc
     uint32_t name = px_steps_text(plan, policy->hostname);
     px_steps_add(plan, PX_OP_HOSTNAME)->src = name;
     px_steps_add(plan, PX_OP_PRIVATE);
-    /* Before WAIT: while pid 1 still has the caller's id, for only the host's root may write there. */
+    /* Before WAIT, while pid 1 still has the caller's id: only the host's root may write there. */
     if (px_policy_writes_no_programs(policy))
         add_setting(plan, PX_OP_NO_MEMFD, "/proc/sys/vm/memfd_noexec", 2);
     px_steps_add(plan, PX_OP_WAIT)->flags = PX_STEP_SETGROUPS;
     px_steps_add(plan, PX_OP_CGROUPNS);
     add_setting(plan, PX_OP_NO_USERNS, "/proc/sys/user/max_user_namespaces", 0);
-    /* The kernel counts these for all user namespaces of the caller together: without a bound one box could take them
-     * all. */
+    /* The kernel counts these for all user namespaces of the caller together: without a limit one box could take
+     * them all. */
     add_setting(plan, PX_OP_COUNTS, "/proc/sys/user/max_inotify_instances", INOTIFY_INSTANCES);
     add_setting(plan, PX_OP_COUNTS, "/proc/sys/user/max_inotify_watches", INOTIFY_WATCHES);
     if (plan->stays)
@@ -250,7 +253,7 @@ static int landlock_bind(const struct px_bind *b, struct px_err *e)
     return px_fix(e, "In this tier a bind keeps its place: -v %s.", b->source);
 }
 
-/* What both tiers without namespaces begin with, and lack. */
+/* What both tiers without namespaces begin with, and what they lack. */
 static void begin_weaker(struct px_plan *plan, const struct px_policy *policy)
 {
     px_steps_add(plan, PX_OP_BEGIN);
@@ -282,7 +285,7 @@ static int plan_landlock(struct px_plan *plan, const struct px_policy *policy, s
     return 0;
 }
 
-/* No box: what the caller may do, the command may do, but for the limits. Its processes still end with it. */
+/* No isolation: the command may do all that the caller may, within the limits. Its processes still end with it. */
 static int plan_rlimits(struct px_plan *plan, const struct px_policy *policy, struct px_err *e)
 {
     if (px_policy_root_dir(policy) || policy->work_dir || policy->changes || policy->binds.count || px_policy_carried(policy) ||
@@ -298,7 +301,7 @@ static int choose_tier(struct px_plan *plan, const struct px_policy *policy, con
     plan->landlock_abi = host->landlock_abi;
     plan->scratch = px_steps_text(plan, host->scratch);
     plan->caller = (struct px_user){host->uid, host->gid};
-    plan->owner = policy->user;         /* also if nobody takes that id */
+    plan->owner = policy->user;         /* also if no process gets that id */
     if (plan->tier != PX_TIER_LANDLOCK)
         return 0;
     if (host->is_root) {
@@ -327,9 +330,9 @@ static int refuse_absent(const struct px_policy *policy, const struct px_host *h
     return px_policy_check_network(policy, e);
 }
 
-/* ---- the whole ---- */
+/* ---- the whole plan ---- */
 
-static int build(struct px_plan *plan, const struct px_policy *policy, const char *command, const struct px_host *host,
+static int build_plan(struct px_plan *plan, const struct px_policy *policy, const char *command, const struct px_host *host,
                  bool bind_to_thread, struct px_err *e)
 {
     static int (*const begin[])(struct px_plan *plan, const struct px_policy *policy, struct px_err *e) = {
@@ -407,7 +410,7 @@ static struct px_plan *new_plan(void)
     return plan;
 }
 
-/* Hands it out if all went well. */
+/* Returns the plan if all went well. */
 static int give_plan(struct px_plan *plan, int r, struct px_plan **ret_plan)
 {
     if (r < 0)
@@ -426,7 +429,7 @@ int px_plan_new(const struct px_policy *policy, const char *const argv[], const 
     struct px_plan *plan = new_plan();
     if (!plan)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
-    int r = choose_tier(plan, policy, host, e) < 0 || build(plan, policy, argv[0], host, bind_to_thread, e) < 0 ||
+    int r = choose_tier(plan, policy, host, e) < 0 || build_plan(plan, policy, argv[0], host, bind_to_thread, e) < 0 ||
                     finish_plan(plan, policy, argv, argc, e) < 0
                 ? -1
                 : 0;
@@ -449,7 +452,7 @@ int px_plan_stay(const struct px_policy *policy, const struct px_host *host, boo
     if (r >= 0 && plan->tier != PX_TIER_FULL)
         r = px_fail(e, PX_E_TIER, 0, "a box that stays needs namespaces");
     if (r >= 0)
-        r = build(plan, policy, NULL, host, bind_to_thread, e);
+        r = build_plan(plan, policy, NULL, host, bind_to_thread, e);
     if (r >= 0)
         r = finish_plan(plan, policy, none, 0, e);
     return give_plan(plan, r, ret_plan);

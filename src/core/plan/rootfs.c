@@ -1,4 +1,4 @@
-/* The file system of a box: skeleton, base, /proc, /dev; what the policy puts on top is in plan/mounts.c. */
+/* The file system of a box: skeleton, base, /proc, /dev. What the policy mounts on top is in plan/mounts.c. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -27,10 +27,10 @@ const char px_rootfs_home[] = "/home/sandbox";
 
 /* ---- the base ---- */
 
-/* Directories of the host's programs, as far as they are no links. */
+/* Directories of the host's programs, unless they are links. */
 static const char *const base_dirs[] = {"/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32"};
 
-/* /bin, /lib and friends: links where the host has merged them into /usr, binds where it has not. */
+/* /bin, /lib and others: links where the host has merged them into /usr, binds where it has not. */
 static void add_merged(struct px_plan *plan)
 {
     for (size_t i = 1; i < PX_COUNT_OF(base_dirs); i++) {
@@ -48,11 +48,11 @@ static void add_merged(struct px_plan *plan)
     }
 }
 
-/* Debian has python3 and no python, which is what most people and models write. What lies
- * here is seen in /usr where the host's has nothing. A box of a template has no rights over it but those of everybody. */
+/* Debian has python3 and no python, which most people and models write. The files here appear in /usr where the
+ * host's /usr has none of that name. A box of a template has only everybody's permissions on them. */
 static const char added[] = "/etc/px/usr", added_python[] = "/etc/px/usr/bin/python";
 
-/* Over the binds, which a template's boxes share: each box has inodes of its own. Links alone need none. */
+/* An overlay over the binds, which a template's boxes share, gives each box inodes of its own. Links need none. */
 static void add_own_inodes(struct px_plan *plan)
 {
     for (uint32_t i = 0, count = plan->count; i < count; i++) {
@@ -62,7 +62,7 @@ static void add_own_inodes(struct px_plan *plan)
         bool adds = px_equal(path, "/usr") && px_steps_has(plan, PX_OP_SYMLINK, added_python);
         struct px_step *s = px_steps_at(plan, PX_OP_OWN_INODES, path);
         s->attr = RO;
-        s->src = adds ? px_steps_text(plan, added) : 0;         /* path is gone with it: the arena may move */
+        s->src = adds ? px_steps_text(plan, added) : 0;         /* `path` is invalid after this: the arena may move */
     }
 }
 
@@ -112,12 +112,12 @@ static int add_root(struct px_plan *plan, const struct px_policy *policy, struct
         return px_fix(e, "Give a directory, or an archive that is a regular file.");
     }
     plan->root_dir = true;
-    if (!policy->build)         /* there the accounts of the root itself are what is worked on */
+    if (!policy->build)         /* a build box changes the accounts of the root itself */
         px_etc_made(plan, policy);
     return 0;
 }
 
-/* What takes the changes of the root. A directory is looked at when the box is started (box/upper.c): a plan makes none. */
+/* What takes the changes of the root. A directory is inspected when the box starts (box/upper.c): a plan makes none. */
 static void add_upper(struct px_plan *plan, const struct px_policy *policy)
 {
     bool memory = *policy->overlay == '\0';
@@ -159,8 +159,8 @@ static int add_overlay(struct px_plan *plan, const struct px_policy *policy, con
 
 static const char *const proc_readonly[] = {"/proc/sys", "/proc/irq", "/proc/bus", "/proc/pressure"};
 
-/* What tells more about the host than a box should know. Entries that only the host's root may open are out of reach by
- * construction (no id of a box is host 0) and cost no mount; tests check each name, not each mount. */
+/* Files that tell more about the host than a box should know. Entries that only the host's root may open cannot be
+ * reached anyway (no id of a box is the host's 0) and cost no mount; tests check each name, not each mount. */
 static const char *const proc_masks[] = {
     "kcore", "keys", "key-users", "kmsg", "kallsyms", "kpagecgroup", "kpagecount", "kpageflags", "timer_list", "sched_debug",
     "interrupts", "softirqs", "iomem", "ioports", "vmallocinfo", "slabinfo", "pagetypeinfo", "buddyinfo", "cmdline", "config.gz",
@@ -187,7 +187,7 @@ static int add_proc(struct px_plan *plan, struct px_err *e)
         if (!(st.st_mode & 07))
             continue;
         struct px_step *s = px_steps_at(plan, PX_OP_MASK, path);
-        /* A copy of our /dev/null has its attributes already; the empty directory must not be writable. */
+        /* A copy of /dev/null has its attributes already; the empty directory must not be writable. */
         s->attr = S_ISDIR(st.st_mode) ? RO | PX_MOUNT_NOEXEC : 0;
         s->flags = S_ISDIR(st.st_mode) ? PX_STEP_DIRECTORY : 0;
     }
@@ -240,14 +240,14 @@ static int plan_with(struct px_plan *plan, const struct px_policy *policy, const
 {
     const char *dir = px_policy_root_dir(policy);
 
-    if (policy->overlay)        /* what the payload may change is its own, the skeleton as well */
+    if (policy->overlay)        /* what the payload may change is its own, the skeleton too */
         px_steps_add(plan, PX_OP_FILE_IDS)->flags = PX_STEP_OWNED;
     if (add_root(plan, policy, e) < 0)
         return -1;
     px_steps_dirs(plan, px_rootfs_home, true, 0);
     px_steps_dir(plan, "/proc", 0555, 0);
     px_steps_dir(plan, "/sys", 0555, 0);
-    if (!policy->overlay)       /* closed; a bind in it can be reached by its name */
+    if (!policy->overlay)       /* nobody may list it; a bind in it can be reached by name */
         px_steps_dir(plan, "/root", px_mounts_below(places, "/root") ? 0111 : 0, 0);
     if (!dir)
         add_python(plan);

@@ -17,7 +17,7 @@ enum { LINKS_MAX = 40 };
 
 /* ---- one link ---- */
 
-/* Boxes of root could write whatever root lets them; these directories nobody shows to a box for writing. */
+/* A root caller's boxes could write all that root may. But nobody binds these directories writable into a box. */
 static bool is_system_path(int dir)
 {
     static const char *const system[] = {"/usr", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin"};
@@ -33,7 +33,7 @@ static bool is_system_path(int dir)
     return found;
 }
 
-/* Whether no box of the caller's can have made what is in the directory. */
+/* Whether no box of the caller can have made what is in the directory. */
 static bool is_of_system(const char *directory)
 {
     struct stat st;
@@ -43,8 +43,8 @@ static bool is_of_system(const char *directory)
     return geteuid() != 0 || is_system_path(fd);
 }
 
-/* Cuts off what would make the kernel follow a link at the end: "/", "/.". */
-static void trim(char *path)
+/* Removes a final "/" or "/.", which would make the kernel follow a link at the end. */
+static void trim_end(char *path)
 {
     size_t n = strlen(path);
     while (n > 1 && (path[n - 1] == '/' || (path[n - 1] == '.' && path[n - 2] == '/')))
@@ -61,7 +61,7 @@ static void parent_of(const char *path, char out[PATH_MAX])
 }
 
 /* Replaces the link by what it leads to. */
-static int follow(char path[PATH_MAX])
+static int follow_link(char path[PATH_MAX])
 {
     char directory[PATH_MAX], target[PATH_MAX];
     parent_of(path, directory);
@@ -70,23 +70,23 @@ static int follow(char path[PATH_MAX])
         return -ELOOP;
     target[n] = '\0';
     int r = target[0] == '/' ? px_fmt(path, PATH_MAX, "%s", target) : px_fmt(path, PATH_MAX, "%s/%s", directory, target);
-    trim(path);
+    trim_end(path);
     return r < 0 ? -ENAMETOOLONG : 0;
 }
 
 /* ---- a source ---- */
 
-static int settle(const char *given, char path[PATH_MAX], struct stat *ret_st)
+static int follow_system_links(const char *given, char path[PATH_MAX], struct stat *ret_st)
 {
     if (px_fmt(path, PATH_MAX, "%s", given) < 0)
         return -ENAMETOOLONG;
-    trim(path);
+    trim_end(path);
     for (int i = 0; i < LINKS_MAX; i++) {
         if (lstat(path, ret_st) < 0)
             return -errno;
         if (!S_ISLNK(ret_st->st_mode))
             return 0;
-        int r = follow(path);
+        int r = follow_link(path);
         if (r < 0)
             return r;
     }
@@ -96,14 +96,14 @@ static int settle(const char *given, char path[PATH_MAX], struct stat *ret_st)
 int px_source_look(const char *path, struct stat *ret_st)
 {
     char at[PATH_MAX];
-    return settle(path, at, ret_st);
+    return follow_system_links(path, at, ret_st);
 }
 
 int px_source_open(const char *path, int flags)
 {
     char at[PATH_MAX];
     struct stat st;
-    int r = settle(path, at, &st);
+    int r = follow_system_links(path, at, &st);
     return r < 0 ? r : (int)px_sys(SYS_openat, AT_FDCWD, at, flags | O_NOFOLLOW | O_CLOEXEC);
 }
 
@@ -116,7 +116,7 @@ void px_source_tell(const char *path, char out[PX_SOURCE_TEXT])
         out[0] = '\0';
 }
 
-/* ---- the way to it ---- */
+/* ---- the directories of the path ---- */
 
 static bool has_foreign_link(char *path)
 {
@@ -140,7 +140,7 @@ void px_source_way(const char *path, char out[PX_SOURCE_TEXT])
     px_auto_fd int fd = px_open_straight(path, O_PATH);
     if (fd >= 0 || px_fmt(at, sizeof at, "%s", path) < 0)
         return;
-    trim(at);
+    trim_end(at);
     if (has_foreign_link(at) && realpath(at, real) &&
         px_fmt(out, PX_SOURCE_TEXT, "a bind shows '%.100s', by a link in '%.100s'", real, path) < 0)
         out[0] = '\0';

@@ -47,11 +47,11 @@ uint32_t px_steps_text(struct px_plan *plan, const char *text)
     if (!text || !*text)
         return 0;
     if (arena && text >= arena && text < arena + plan->text.len)
-        return (uint32_t)(text - arena);        /* it is there already, and the arena may move when it grows */
+        return (uint32_t)(text - arena);        /* it is in the arena already, which may move when it grows */
     return add_bytes(plan, text, strlen(text));
 }
 
-/* The arena's sticky error also stands for "too many steps", so that builders need not check each one. */
+/* The arena's sticky error also means "too many steps", so that callers need not check each call. */
 uint32_t px_steps_bytes(struct px_plan *plan, const void *data, size_t length)
 {
     while (plan->text.err == 0 && plan->text.len % PX_STEPS_INSTRUCTION)
@@ -133,7 +133,7 @@ void px_steps_dirs(struct px_plan *plan, const char *path, bool itself, unsigned
     }
 }
 
-/* The child looks from another directory than the caller, so a relative path gets the caller's in front. */
+/* The child has another working directory than the caller, so a relative path is made absolute. */
 uint32_t px_steps_host_path(struct px_plan *plan, const char *path)
 {
     char where[PATH_MAX];

@@ -1,6 +1,6 @@
-/* plan/steps.h - adding steps to a plan, one small function for each kind.
+/* plan/steps.h - adds steps to a plan, one small function for each kind.
  *
- * Why:     builders read like a list of what they want; the arena's sticky error stands for every failure, checked once.
+ * Why:     builders read like a list of steps. The arena's sticky error holds every failure, and is checked once.
  * Mustn't: decide anything. */
 #pragma once
 
@@ -16,7 +16,7 @@ enum {                          /* attributes of every tree that is not a device
 
 /* A text in the arena; 0 for "" and NULL. */
 uint32_t px_steps_text(struct px_plan *plan, const char *text);
-/* The same for a path of the host, made absolute: the child looks from another directory than the caller. */
+/* The same for a path of the host, made absolute: the child has another working directory than the caller. */
 uint32_t px_steps_host_path(struct px_plan *plan, const char *path);
 enum { PX_STEPS_INSTRUCTION = 8 };      /* bytes of one in a system call filter */
 /* Bytes in the arena, aligned for instructions. */
@@ -30,38 +30,38 @@ void px_steps_dir(struct px_plan *plan, const char *path, unsigned mode, unsigne
 void px_steps_dirs(struct px_plan *plan, const char *path, bool itself, unsigned flags);
 void px_steps_link(struct px_plan *plan, const char *to, const char *path);
 void px_steps_file(struct px_plan *plan, const char *path, const char *content);
-/* A bind of something of the host, pinned to the object that was looked at. */
+/* A bind of an object of the host, pinned to the object that was inspected. */
 struct px_step *px_steps_bind(struct px_plan *plan, const char *source, const char *target, unsigned attr, const struct stat *st);
 bool px_steps_has(const struct px_plan *plan, enum px_op op, const char *dst);
 
-/* plan/rootfs.c: everything of a box that is a file system, from the root to the pivot. */
+/* plan/rootfs.c: all steps of the file system, from the root to the pivot. */
 int px_rootfs_plan(struct px_plan *plan, const struct px_policy *policy, struct px_err *e);
 /* The devices of every box, by path; NULL past the end. */
 const char *px_rootfs_device(size_t index);
 extern const char px_rootfs_home[];
 
-/* plan/etc.c: the files that px makes up; then those of the host for its programs. */
+/* plan/etc.c: the files that px generates; then those of the host for its programs. */
 void px_etc_made(struct px_plan *plan, const struct px_policy *policy);
 void px_etc_host(struct px_plan *plan, const struct px_policy *policy);
-/* Where the host's certificates of authorities may lie, by path, NULL past the end; and whether a box has use for them. */
+/* Where the host's CA certificates may lie, by path, NULL past the end; and whether a box needs them. */
 const char *px_etc_bundle(size_t index);
 bool px_etc_wants_bundle(const struct px_policy *policy);
-/* Calls for each file that programs read, and each directory, with a slash at its end. */
+/* Calls the function for each file that programs read, and each directory, which ends with a slash. */
 typedef void px_etc_function(struct px_plan *plan, const struct px_policy *policy, const char *path);
 void px_etc_each(px_etc_function *function, struct px_plan *plan, const struct px_policy *policy);
 
-/* plan/env.c: the variables, as offsets of texts (the caller's to free), 0 or -ENOMEM; and every place where the command may
- * be, in the box's PATH, one text after the other. */
+/* plan/env.c: the variables, as offsets of texts (the caller's to free), 0 or -ENOMEM; and the candidate paths of
+ * the command in the box's PATH, one text after the other. */
 int px_plan_environment(struct px_plan *plan, const struct px_policy *policy, uint32_t **ret_offsets, size_t *ret_count);
 void px_plan_candidates(struct px_plan *plan, const struct px_policy *policy, const char *command);
-/* plan/filter.c: its step; and what px-init of a box that stays finds in its file: struct px_init_filters and what that
- * counts, by the offset in the arena. */
+/* plan/filter.c: the filter's step; and the file for px-init of a container: struct px_init_filters and the
+ * instructions after it, by the offset in the arena. */
 void px_plan_add_filter(struct px_plan *plan, const struct px_policy *policy, const struct px_host *host);
 uint32_t px_plan_stay_filters(struct px_plan *plan, const struct px_policy *policy, const struct px_host *host);
-/* plan/landlock.c: the second layer says what the mounts say, once more; without mounts, it alone says what is granted. */
+/* plan/landlock.c: repeats the permissions of the mounts as a second layer; without mounts it alone enforces them. */
 void px_plan_landlock(struct px_plan *plan, const struct px_policy *policy);
 void px_plan_host_paths(struct px_plan *plan, const struct px_policy *policy);
-/* Names what a tier without namespaces lacks. */
+/* Lists what a tier without namespaces lacks. */
 void px_plan_weaker(struct px_plan *plan, const struct px_policy *policy);
-/* Whether the filter has to hold a policy without a network, because there is no namespace that does. */
+/* Whether the filter must enforce a policy without a network, because there is no network namespace. */
 bool px_plan_cuts_network(const struct px_plan *plan, const struct px_policy *policy);

@@ -1,4 +1,4 @@
-/* What the hidden option --without takes out of a finished plan, and what the result says of it. */
+/* What the hidden option --without removes from a finished plan, and what the result says about it. */
 #include <string.h>
 #include <sys/stat.h>
 
@@ -47,7 +47,7 @@ static void lose_attributes(struct px_step *s, const struct px_policy *policy)
         s->num = s->num2 = 0;
 }
 
-/* Without a pid namespace the kernel lets nobody mount a /proc. */
+/* Without a pid namespace the kernel does not allow mounting a /proc. */
 static void show_host_proc(struct px_step *s)
 {
     struct stat st = {0};

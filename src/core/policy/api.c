@@ -63,13 +63,13 @@ PX_API int px_policy_set(struct px_policy *policy, const char *field, const char
     if (px_policy_put(policy, field, value, e) < 0)
         return -1;
     if (px_equal(field, "pids"))
-        policy->pids_counted = true;    /* a limit that somebody named should also be counted */
+        policy->pids_counted = true;    /* a limit that the caller named should also be counted */
     note_said(policy, field, value);
     return 0;
 }
 
-/* Another process of the same user must come to the same policy by it: paths from here are made absolute, and a variable that
- * was passed on by its name goes with its value. */
+/* Another process of the same user must get the same policy from the copy: relative paths are made absolute, and a
+ * variable that was passed by its name gets its value. */
 int px_policy_copy(const struct px_policy *policy, struct px_policy **ret_copy, struct px_err *e)
 {
     struct px_policy *copy = NULL;
@@ -103,8 +103,8 @@ PX_API int px_policy_json(const struct px_policy *policy, char **ret_json, struc
     return 0;
 }
 
-/* Whether the root is not a directory of the caller's, nor the host's: an archive, a base by its name, or an image by its tag,
- * which may have a slash in it: where there is no such path it is a tag. */
+/* Whether the root is neither a directory of the caller nor the host's: an archive, a base by its name, or an image
+ * by its tag. A tag may contain a slash: where no such path exists, the text is a tag. */
 bool px_policy_root_is_stored(const struct px_policy *policy)
 {
     struct stat st;

@@ -1,4 +1,4 @@
-/* What in a policy contradicts itself, has no effect, or opens more than its author may think. */
+/* Warnings: what in a policy contradicts itself, has no effect, or allows more than its author may expect. */
 #include <px/px.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,8 @@ static void check_wide(const struct px_bind *b, struct px_buf *out)
                       b->writable ? ", writable" : "");
 }
 
-/* Whether the inner directory can still be reached by way of the outer bind: not if it is mounted at just that place. */
+/* Whether the inner directory can still be reached through the outer bind. It cannot if the inner one is mounted
+ * exactly there. */
 static bool is_open(const struct px_bind *outer, const char *outer_source, const struct px_bind *inner, const char *inner_source)
 {
     size_t n = strlen(outer->target);
@@ -58,7 +59,7 @@ static bool is_open(const struct px_bind *outer, const char *outer_source, const
            !(strncmp(inner->target, outer->target, n) == 0 && px_equal(inner->target + n, inner_source + strlen(outer_source)));
 }
 
-/* Binds are made from the shortest target to the longest; of the same target only the last is seen. */
+/* Binds are mounted from the shortest target to the longest; of equal targets only the last is visible. */
 static void check_pair(const struct px_bind *a, const struct px_bind *b, struct px_buf *out)
 {
     px_auto_free char *one = realpath(a->source, NULL), *two = realpath(b->source, NULL);

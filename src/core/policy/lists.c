@@ -16,7 +16,7 @@ enum { SOURCE_MAX = 4096, ENV_FILE_MAX = 1 << 20 };
 /* ---- lists ---- */
 
 /* Room for one more item of `size` bytes, zeroed; NULL when memory or the bound is exhausted. */
-static void *grow(void **items, size_t *count, size_t size, size_t max)
+static void *grow_list(void **items, size_t *count, size_t size, size_t max)
 {
     if (*count >= max)
         return NULL;
@@ -81,7 +81,7 @@ static int parse_bind(void *at, const struct px_field *field, const char *text, 
     if (px_policy_place(field, target ? target : copy, &bind.target, e) < 0)
         return -1;
     bind.source = strdup(copy);
-    struct px_bind *item = bind.source ? grow((void **)&list->items, &list->count, sizeof *item, PX_LIST_MAX) : NULL;
+    struct px_bind *item = bind.source ? grow_list((void **)&list->items, &list->count, sizeof *item, PX_LIST_MAX) : NULL;
     if (!item) {
         free(bind.source);
         free(bind.target);
@@ -123,7 +123,7 @@ const struct px_field_type px_policy_bind_type = {"bind", parse_bind, print_bind
 static int parse_tmpfs_option(const struct px_field *field, char *word, struct px_tmpfs *out, struct px_err *e)
 {
     if (px_starts_with(word, "size=")) {
-        /* The kernel counts in signed numbers. */
+        /* The kernel uses signed numbers. */
         if (px_parse_bytes(word + 5, &out->bytes) < 0 || out->bytes == 0 || out->bytes > INT64_MAX)
             return px_fail(e, PX_E_VALUE, 0, "--%s: '%s' is not a size", field->name, word + 5);
         return 0;
@@ -136,7 +136,7 @@ static int parse_tmpfs_option(const struct px_field *field, char *word, struct p
     return px_fix(e, "Write DST[:size=N][,noexec], such as --tmpfs /scratch:size=64m.");
 }
 
-/* A second tmpfs at the same place replaces the first, so that a user's size wins over the preset's. */
+/* A second tmpfs at the same path replaces the first, so that a user's size overrides the preset's. */
 static struct px_tmpfs *tmpfs_slot(struct px_tmpfs_list *list, const char *target)
 {
     for (size_t i = 0; i < list->count; i++)
@@ -144,7 +144,7 @@ static struct px_tmpfs *tmpfs_slot(struct px_tmpfs_list *list, const char *targe
             free(list->items[i].target);
             return &list->items[i];
         }
-    return grow((void **)&list->items, &list->count, sizeof *list->items, PX_LIST_MAX);
+    return grow_list((void **)&list->items, &list->count, sizeof *list->items, PX_LIST_MAX);
 }
 
 static int parse_tmpfs(void *at, const struct px_field *field, const char *text, struct px_err *e)
@@ -220,7 +220,7 @@ static int put_variable(struct px_text_list *list, const char *text, const struc
             list->items[i] = copy;
             return 0;
         }
-    char **slot = grow((void **)&list->items, &list->count, sizeof *slot, PX_ENV_MAX);
+    char **slot = grow_list((void **)&list->items, &list->count, sizeof *slot, PX_ENV_MAX);
     if (!slot) {
         free(copy);
         return too_many(field, PX_ENV_MAX, e);
@@ -238,7 +238,7 @@ static int parse_env(void *at, const struct px_field *field, const char *text, s
         return put_variable(at, text, field, e);
     const char *value = getenv(text);
     if (!value)
-        return 0;               /* docker's habit: a variable that the caller does not have is left out */
+        return 0;               /* as docker does: a variable that the caller does not have is left out */
     px_auto_free char *whole = malloc(n + strlen(value) + 2);
     if (!whole)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "--%s", field->name);
@@ -252,7 +252,7 @@ const struct px_field_type px_policy_env_type = {"variable", parse_env, px_polic
 
 static const char env_blanks[] = " \t\v\f\r";
 
-/* Docker's rules: blanks before a name do not count, and no name has one in it. */
+/* As in docker: blanks before a name are skipped, and a name contains none. */
 static const char *line_fault(const char *line)
 {
     if (*line == '#')
@@ -262,7 +262,7 @@ static const char *line_fault(const char *line)
     return strcspn(line, " \t=\n") < strcspn(line, "=\n") ? "has a blank in the name of its variable" : NULL;
 }
 
-/* All or nothing. A line may be a secret, so it is not repeated. */
+/* All lines are checked before any is added. A line may be a secret, so no message shows it. */
 static int check_env_file(const struct px_field *field, const char *path, const char *text, struct px_err *e)
 {
     unsigned number = 1;

@@ -1,4 +1,4 @@
-/* The fields of a policy about the network. */
+/* The network fields of a policy. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -210,7 +210,7 @@ const struct px_field_type px_policy_proxy_type = {"url", parse_proxy, print_pro
 
 /* ---- together ---- */
 
-/* An allow-list means a network that it narrows; a port of the box means one in which the box can listen. */
+/* An allow-list implies a network that it restricts; a published port implies one in which the box can listen. */
 void px_policy_imply_network(struct px_policy *policy, const char *field)
 {
     if (px_equal(field, "net"))
@@ -235,7 +235,7 @@ static int need_outbound(const struct px_policy *policy, const char *option, str
     return px_fix(e, "Use --net outbound, which carries TCP and name queries.\nOr leave --%s out.", option);
 }
 
-/* Those who come from another place than the host itself would be answered at their own address, which may be fenced off. */
+/* The box would answer a visitor from another machine directly, at an address that the drop rules may cover. */
 static int check_pasta(const struct px_policy *policy, struct px_err *e)
 {
     for (size_t i = 0; i < policy->publish.count; i++) {
@@ -256,7 +256,7 @@ static int check_pasta(const struct px_policy *policy, struct px_err *e)
     return 0;
 }
 
-/* What a network that is another box's has, that box has said. */
+/* An OCI runtime cannot join the network of another box. */
 static int check_joined(const struct px_policy *policy, struct px_err *e)
 {
     if (policy->net != PX_NET_BOX || px_policy_native(policy))
@@ -276,11 +276,11 @@ int px_policy_check_network(const struct px_policy *policy, struct px_err *e)
 {
     const struct {
         const char *name;
-        bool given, pasta;      /* pasta can do it, too */
+        bool given, pasta;      /* pasta can do it too */
     } options[] = {{"allow-net", policy->allow_net.count > 0, false}, {"deny-net", policy->deny_net.count > 0, false},
                    {"allow-host-loopback", policy->allow_host_loopback, true}, {"host-port", policy->host_ports.count > 0, false},
                    {"dns", policy->dns.count > 0, true}, {"publish", policy->publish.count > 0, true}};
-    /* A program that knows its pid may publish a port of it: only a library does. */
+    /* A caller that knows the box's pid may publish a port of it: only the library does. */
     size_t owners = PX_COUNT_OF(options) - (policy->net == PX_NET_BOX && px_starts_with(policy->net_box, "pid:"));
     for (size_t i = 0; i < owners && policy->net == PX_NET_BOX; i++)
         if (options[i].given)

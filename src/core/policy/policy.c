@@ -108,7 +108,8 @@ const struct px_field px_policy_fields[] = {
 
 /* ---- the whole ---- */
 
-/* Below these no box starts, or the kernel takes no such number. Who writes 64 for the memory means megabytes. */
+/* Smaller values: no box can start, or the kernel does not accept the number. A user who writes 64 for the memory
+ * means megabytes. */
 static const struct {
     const char *field, *least, *why;
     uint64_t value;
@@ -150,7 +151,7 @@ int px_policy_put(struct px_policy *policy, const char *name, const char *value,
     if (px_equal(name, "build") && policy->build)
         policy->user = (struct px_user){0, 0};          /* no user can ask for it */
     px_policy_imply_network(policy, name);
-    /* A limit of nothing is never meant; "no limit" has its own word, so that it cannot happen by accident. */
+    /* A limit of 0 is always a mistake; "no limit" has its own word, so that it cannot happen by accident. */
     if (number && *place == 0) {
         *place = before;
         px_fail(e, PX_E_VALUE, 0, "--%s: it must be more than 0", name);
@@ -171,7 +172,7 @@ static const struct px_preset_row *find_preset(const char *name)
     return NULL;
 }
 
-/* "default, project, ..." for the error. */
+/* Writes "default, project, ..." for the error. */
 static void list_presets(char *out, size_t size)
 {
     size_t at = 0;

@@ -43,7 +43,7 @@ struct px_bind {
 
 struct px_tmpfs {
     char *target;               /* absolute and clean */
-    uint64_t bytes;             /* never 0: a bound always exists */
+    uint64_t bytes;             /* never 0: there is always a limit */
     bool noexec;
 };
 
@@ -72,49 +72,52 @@ struct px_policy {
     char *work_target;
     char *overlay;              /* NULL: the root is read-only; "": changes go to memory; else a directory that takes them */
     bool persist;               /* ... and keeps them */
-    char *changes;              /* a directory that appears at work_target as a copy: what is done to it stays apart */
+    char *changes;              /* a directory that appears at work_target as a copy: changes to it are kept apart */
     bool apply, discard;        /* ... and is merged into it, or dropped, at the end */
     char *keep;                 /* ... or kept in this directory, for a later run */
-    const char *const *layers;  /* what lies below `changes`, the nearest first; borrowed, of the engine's own making */
+    const char *const *layers;  /* the directories below `changes`, the topmost first; borrowed, px's own */
     size_t layers_count;
-    struct px_gate *gate;       /* what has to hold before the command runs (plan/plan.h); borrowed, NULL: nothing */
-    struct px_after *after;     /* who looks at the changes instead of start/changes.c; borrowed, NULL: nobody */
+    /* a check that must succeed before the command runs (plan/plan.h); borrowed, NULL: none */
+    struct px_gate *gate;
+    struct px_after *after;     /* the hook that handles the changes instead of start/changes.c; borrowed, NULL: none */
     bool build;                 /* for package managers: files and user are 0, changes of owner succeed without effect */
     struct px_bind_list binds;
-    bool git_open;              /* a .git in one of them should be read-only and is not; only the engine sets it */
+    bool git_open;              /* a .git in one of them should be read-only and is not; only px itself sets it */
     struct px_tmpfs_list tmpfs;
-    char *workdir;              /* inside; NULL: the work target if there is one, else home */
+    char *workdir;              /* in the box; NULL: the work target if there is one, else the home directory */
     struct px_text_list env;    /* "NAME=VALUE", one per name, the last one given wins */
     char *hostname;
     struct px_user user;
     /* what is allowed */
     int net;                    /* enum px_net */
-    char *net_box;              /* whose, if net is PX_NET_BOX: "box:NAME" or "pid:NUMBER"; NULL else */
-    bool net_said;              /* by the caller, not by a preset: then nothing else changes it */
+    /* the box whose network is joined, if net is PX_NET_BOX: "box:NAME" or "pid:NUMBER"; else NULL */
+    char *net_box;
+    bool net_said;              /* the caller set it, not a preset: no other field changes it then */
     struct px_text_list allow_net, deny_net;    /* as px_net_rule_parse reads them */
     struct px_text_list publish;                /* [IP:]HOST:BOX[/udp] */
     struct px_text_list host_ports;             /* of the host's loopback, one by one */
     bool allow_host_loopback;                   /* all of them */
     struct px_text_list dns;                    /* addresses */
-    int outside_net;            /* a network namespace to which PX_NET_OUTBOUND leads; 0: the host's. The engine sets it. */
-    const struct px_net_own *own_net;           /* PX_NET_OUTBOUND reaches these hosts alone; borrowed from the engine */
+    /* the network namespace to which PX_NET_OUTBOUND leads; 0: the host's. Only px itself sets it. */
+    int outside_net;
+    const struct px_net_own *own_net;           /* PX_NET_OUTBOUND reaches only these hosts; borrowed, px's own */
     char *http_proxy;
-    int require;                /* enum px_tier: the weakest that will do */
-    bool plain;                 /* no box at all, limits alone: PX_TIER_RLIMITS; no field, only the engine sets it */
-    char *runtime;              /* NULL or "native": ours; else an OCI runtime: "runc", "crun", "runsc" */
-    char *seccomp;              /* NULL or "default", "strict", or a profile's file */
+    int require;                /* enum px_tier: the weakest that is accepted */
+    bool plain;                 /* no isolation, limits alone: PX_TIER_RLIMITS; not a field, only px itself sets it */
+    char *runtime;              /* NULL or "native": px itself; else an OCI runtime: "runc", "crun", "runsc" */
+    char *seccomp;              /* NULL or "default", "strict", or the path of a profile */
     char *apparmor;             /* a profile's name; NULL: none */
     uint64_t without;           /* bits of enum px_without: switched off for a test */
     /* how much; 0 means that the field was never set, PX_UNLIMITED that it was set so */
     uint64_t memory_bytes, cpus_milli, cpu_time_msec, pids, disk_bytes, file_bytes, nofile, timeout_msec;
     uint64_t output_bytes;      /* kept per stream when captured */
-    bool output_end;            /* flood ends the run instead of being dropped */
+    bool output_end;            /* too much output ends the run instead of being dropped */
     int limits;                 /* enum px_limits_how */
     bool pids_counted;          /* the caller named a process limit, so a cgroup should count it too */
     /* how it is run */
     bool tty, interactive, timings;
     /* a box that stays */
-    char *name;                 /* NULL: one is made up */
+    char *name;                 /* NULL: px chooses one */
     bool detach;
     uint64_t idle_msec, max_life_msec;
     struct px_buf said;         /* every field that was set after the preset, with its value, each with its NUL */
@@ -122,7 +125,7 @@ struct px_policy {
 
 enum {
     PX_LIST_MAX = 256,          /* binds, tmpfs */
-    PX_LAYERS_MAX = 10,         /* below `changes`: what the kernel takes in one option */
+    PX_LAYERS_MAX = 10,         /* below `changes`: as many as the kernel takes in one option */
     PX_ENV_MAX = 4096,
     PX_BOX_NAME_MAX = 64,       /* with its NUL */
     PX_OUTPUT_DEFAULT = 1 << 20,
@@ -130,16 +133,17 @@ enum {
 
 extern const struct px_field px_policy_fields[];
 
-/* All defaults, then the preset's rows. */
+/* Sets all defaults, then the preset's rows. */
 int px_policy_init(struct px_policy *policy, const char *preset, struct px_err *e);
 void px_policy_done(struct px_policy *policy);
-/* Everything it takes to make the same policy in another process: the preset, then `said`. */
+/* Writes all that is needed to make the same policy in another process: the preset, then `said`. */
 void px_policy_tell(const struct px_policy *policy, struct px_buf *out);
 int px_policy_put(struct px_policy *policy, const char *name, const char *value, struct px_err *e);
-/* The last bind is of this open file or directory, whatever its name leads to when the box is planned. 0 or -errno. */
+/* Pins the last bind to this open file or directory, whatever its name leads to when the box is planned. 0 or
+ * -errno. */
 int px_policy_pin(struct px_policy *policy, int fd);
 /* Whether a limit was set to a number: neither never set nor "unlimited". */
-/* Nothing that the box has for writing in memory can be executed: then nothing else in memory is to be, either. */
+/* Whether no writable directory in memory allows execution: then nothing else in memory may be executed either. */
 static inline bool px_policy_writes_no_programs(const struct px_policy *p)
 {
     for (size_t i = 0; i < p->tmpfs.count; i++)
@@ -162,14 +166,14 @@ const char *px_policy_tier_word(enum px_tier tier);
 
 /* [a-z0-9][a-z0-9-]{0,62} */
 bool px_policy_name_ok(const char *name);
-/* Whether the system call filter is one of ours, and not a file's. */
+/* Whether the system call filter is one of px's, and not a file's. */
 bool px_policy_own_filter(const struct px_policy *policy);
 bool px_policy_strict(const struct px_policy *policy);
 bool px_policy_native(const struct px_policy *policy);
 
 /* The directory that becomes the root, or NULL for the host base. */
 const char *px_policy_root_dir(const struct px_policy *policy);
-/* What cannot go together with an overlay, with `changes` or with `build`, whatever the host is. */
+/* Refuses what cannot be combined with an overlay, with `changes` or with `build`, on any host. */
 int px_policy_check_overlay(const struct px_policy *policy, struct px_err *e);
 /* The value of a variable of the box, or NULL. */
 const char *px_policy_env(const struct px_policy *policy, const char *name);
@@ -184,13 +188,13 @@ int px_policy_place(const struct px_field *field, const char *text, char **ret_p
 void px_policy_print_texts(const void *at, const struct px_field *field, struct px_json *json);
 void px_policy_done_texts(void *at);
 
-/* policy/net.c: the types of the fields about the network, and what of it cannot go together. */
+/* policy/net.c: the types of the network fields, and the combinations that are refused. */
 extern const struct px_field_type px_policy_net_type, px_policy_rule_type, px_policy_publish_type, px_policy_port_type,
     px_policy_server_type, px_policy_proxy_type;
 int px_policy_check_network(const struct px_policy *policy, struct px_err *e);
-/* Whether somebody outside must carry its traffic. */
+/* Whether it needs a network driver. */
 bool px_policy_carried(const struct px_policy *policy);
-/* A field about the network says which network is meant, where nobody said so. */
+/* A network field implies a network, where the caller chose none. */
 void px_policy_imply_network(struct px_policy *policy, const char *field);
 struct px_publish {
     struct px_address address;  /* of the host */
@@ -198,7 +202,7 @@ struct px_publish {
     bool udp;
 };
 int px_policy_parse_publish(const char *text, struct px_publish *ret_publish);
-/* The error of a text that is none. */
+/* The error for a text that is not a valid port mapping. */
 int px_policy_no_ports(const char *text, struct px_err *e);
 
 /* policy/preset.c: the rows of data/presets.def. */
@@ -212,5 +216,5 @@ extern const struct px_preset_row px_preset_rows[];
 /* policy/api.c */
 /* Another policy with the same fields. */
 int px_policy_copy(const struct px_policy *policy, struct px_policy **ret_copy, struct px_err *e);
-/* Whether its root is in the store, and has to be found there for each box, and held. */
+/* Whether its root is in the store, where it must be found and leased for each box. */
 bool px_policy_root_is_stored(const struct px_policy *policy);

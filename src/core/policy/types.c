@@ -1,4 +1,4 @@
-/* The types of a policy's fields that have one value: how each is read, shown and freed. */
+/* The types of a policy's fields with one value: how each is parsed, printed and freed. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static int parse_inside(void *at, const struct px_field *field, const char *text
     return px_field_text.parse(at, field, clean, e);
 }
 
-/* A place of its own in the box, so not the root. */
+/* A path in the box other than the root. */
 int px_policy_place(const struct px_field *field, const char *text, char **ret_path, struct px_err *e)
 {
     char clean[PATH_TEXT_MAX];
@@ -93,7 +93,7 @@ static void done_text(void *at)
 const struct px_field_type px_policy_inside_type = {"path", parse_inside, print_text, done_text};
 const struct px_field_type px_policy_place_type = {"path", parse_place, print_text, done_text};
 
-/* Letters, digits, '-' and '.', as the kernel's and everybody's idea of a host name. */
+/* Letters, digits, '-' and '.'. */
 static int parse_hostname(void *at, const struct px_field *field, const char *text, struct px_err *e)
 {
     size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.");
@@ -104,7 +104,7 @@ static int parse_hostname(void *at, const struct px_field *field, const char *te
 
 const struct px_field_type px_policy_hostname_type = {"name", parse_hostname, print_text, done_text};
 
-/* ---- a box that stays ---- */
+/* ---- the name of a box ---- */
 
 static int parse_box_name(void *at, const struct px_field *field, const char *text, struct px_err *e)
 {
@@ -116,7 +116,7 @@ static int parse_box_name(void *at, const struct px_field *field, const char *te
 
 const struct px_field_type px_policy_box_name_type = {"name", parse_box_name, print_text, done_text};
 
-/* ---- what holds it ---- */
+/* ---- confinement ---- */
 
 static int parse_runtime(void *at, const struct px_field *field, const char *text, struct px_err *e)
 {
@@ -128,7 +128,7 @@ static int parse_runtime(void *at, const struct px_field *field, const char *tex
     return px_fix(e, "Write native, runc, crun or runsc.");
 }
 
-/* A name of ours or a file; a bare word that is neither is more likely a slip than a file. */
+/* A filter's name or a file. A word that is neither is more likely a typing error than a file. */
 static int parse_seccomp(void *at, const struct px_field *field, const char *text, struct px_err *e)
 {
     if (px_equal(text, "default") || px_equal(text, "strict") || strchr(text, '/') || strchr(text, '.'))
@@ -137,7 +137,7 @@ static int parse_seccomp(void *at, const struct px_field *field, const char *tex
     return px_fix(e, "Write default, strict, or the path of a profile, such as ./profile.json.");
 }
 
-/* As the kernel takes it: one word, no control characters. */
+/* As the kernel accepts it: one word, no control characters. */
 static int parse_apparmor(void *at, const struct px_field *field, const char *text, struct px_err *e)
 {
     for (const char *p = text; *p; p++)
@@ -148,7 +148,7 @@ static int parse_apparmor(void *at, const struct px_field *field, const char *te
     return px_field_text.parse(at, field, text, e);
 }
 
-/* "" stands for memory; a directory is meant from where the caller stands. */
+/* "" means memory; a relative directory is made absolute. */
 static int parse_overlay(void *at, const struct px_field *field, const char *text, struct px_err *e)
 {
     char where[PATH_TEXT_MAX], whole[2 * PATH_TEXT_MAX];
@@ -159,7 +159,7 @@ static int parse_overlay(void *at, const struct px_field *field, const char *tex
     return px_field_text.parse(at, field, whole, e);
 }
 
-/* The home of all state: PX_HOME, else HOME/.px. */
+/* The directory of all state: PX_HOME, else HOME/.px. */
 static int home_directory(char *out, size_t size)
 {
     const char *px = getenv("PX_HOME"), *home = getenv("HOME");
@@ -168,7 +168,7 @@ static int home_directory(char *out, size_t size)
     return home && *home == '/' ? px_fmt(out, size, "%s/.px", home) : -ENOENT; /* state: upper.c checks what is there */
 }
 
-/* Changes are kept by a name of the caller's, or by one that is made up. */
+/* Changes are kept under a name that the caller chose, or under a generated one. */
 static int parse_keep(void *at, const struct px_field *field, const char *text, struct px_err *e)
 {
     char home[PATH_TEXT_MAX], name[PX_BOX_NAME_MAX], whole[2 * PATH_TEXT_MAX];
@@ -232,7 +232,7 @@ static void print_without(const void *at, const struct px_field *field, struct p
     px_json_end(json);
 }
 
-/* Shown only where it is. */
+/* Printed only where it is set. */
 static void print_build(const void *at, const struct px_field *field, struct px_json *json)
 {
     if (*(const bool *)at)

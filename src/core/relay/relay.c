@@ -23,14 +23,14 @@ enum { FILE_MAX = 64 << 10, BACKLOG = 128, ANSWER_MSEC = 30000 };
 
 /* What a result borrows. */
 struct told {
-    struct px_net_record record;        /* a copy, so that nobody changes it any more */
+    struct px_net_record record;        /* a copy, which px-net cannot change */
     char grants[PX_NET_DENIALS_MAX][PX_NET_TARGET_MAX + 32];
     struct px_traffic traffic[PX_NET_TRAFFIC_MAX];
 };
 
 /* ---- orders ---- */
 
-static int order(struct px_relay *n, const struct px_net_order *o, int fd, struct px_err *e)
+static int send_order(struct px_relay *n, const struct px_net_order *o, int fd, struct px_err *e)
 {
     int r = px_helper_send(&n->helper, o, sizeof *o, fd);
     return r < 0 ? px_fail(e, PX_E_NETWORK, r, "px-net does not take its orders") : 0;
@@ -42,7 +42,7 @@ static int send_rules(struct px_relay *n, const struct px_text_list *list, bool 
         struct px_net_order o = {.kind = deny ? PX_ORDER_DENY : PX_ORDER_ALLOW};
         if (px_net_rule_parse(list->items[i], deny, &o.rule) < 0)
             return px_fail(e, PX_E_VALUE, 0, "--%s: '%s' is no host", deny ? "deny-net" : "allow-net", list->items[i]);
-        if (order(n, &o, -1, e) < 0)
+        if (send_order(n, &o, -1, e) < 0)
             return -1;
     }
     return 0;
@@ -51,35 +51,35 @@ static int send_rules(struct px_relay *n, const struct px_text_list *list, bool 
 static int send_ports(struct px_relay *n, const struct px_policy *policy, struct px_err *e)
 {
     struct px_net_order o = {.kind = PX_ORDER_HOST_PORT};
-    if (policy->allow_host_loopback && order(n, &o, -1, e) < 0)
+    if (policy->allow_host_loopback && send_order(n, &o, -1, e) < 0)
         return -1;
     for (size_t i = 0; i < policy->host_ports.count; i++) {
         uint64_t port = 0;
         if (px_parse_u64(policy->host_ports.items[i], 65535, &port) < 0)
             continue;
         o.port = (uint32_t)port;
-        if (order(n, &o, -1, e) < 0)
+        if (send_order(n, &o, -1, e) < 0)
             return -1;
     }
     return 0;
 }
 
-/* An empty list first: without one everything of the open network is allowed. */
+/* An empty list first: without a list every address of the open network is allowed. */
 static int send_own(struct px_relay *n, const struct px_net_own *own, struct px_err *e)
 {
     struct px_net_order o = {.kind = PX_ORDER_FORGET_ALLOW};
     if (!own)
         return 0;
-    if (order(n, &o, -1, e) < 0)
+    if (send_order(n, &o, -1, e) < 0)
         return -1;
     for (size_t i = 0; i < own->rules_count; i++) {
         o = (struct px_net_order){.kind = PX_ORDER_ALLOW, .rule = own->rules[i]};
-        if (order(n, &o, -1, e) < 0)
+        if (send_order(n, &o, -1, e) < 0)
             return -1;
     }
     for (size_t i = 0; i < own->ports_count; i++) {
         o = (struct px_net_order){.kind = PX_ORDER_HOST_PORT, .port = own->ports[i]};
-        if (order(n, &o, -1, e) < 0)
+        if (send_order(n, &o, -1, e) < 0)
             return -1;
     }
     return 0;
@@ -96,7 +96,7 @@ static char *next_word(char **at)
     return p;
 }
 
-/* Each line of a file of the host, as words; a file that is not there has no lines. */
+/* Calls `line` for each line of a file of the host; a missing file has no lines. */
 static int each_line(const char *path, int (*line)(struct px_relay *n, char *text, struct px_err *e), struct px_relay *n, struct px_err *e)
 {
     px_auto_free char *text = malloc(FILE_MAX);
@@ -118,8 +118,8 @@ static int server_line(struct px_relay *n, char *text, struct px_err *e)
     struct px_net_order o = {.kind = PX_ORDER_SERVER};
     char *word = next_word(&text), *address = word ? next_word(&text) : NULL;
     if (!px_equal(word, "nameserver") || !address || px_address_parse(address, &o.address) < 0)
-        return 0;               /* one with a zone (fe80::1%eth0) cannot be said in an order */
-    return order(n, &o, -1, e);
+        return 0;               /* an address with a zone (fe80::1%eth0) does not fit into an order */
+    return send_order(n, &o, -1, e);
 }
 
 static int host_line(struct px_relay *n, char *text, struct px_err *e)
@@ -129,7 +129,7 @@ static int host_line(struct px_relay *n, char *text, struct px_err *e)
     if (!word || px_address_parse(word, &o.address) < 0 || px_equal(px_address_special(&o.address), "loopback"))
         return 0;
     while ((word = next_word(&text)))
-        if (px_net_name_clean(word, strlen(word), o.name) == 0 && order(n, &o, -1, e) < 0)
+        if (px_net_name_clean(word, strlen(word), o.name) == 0 && send_order(n, &o, -1, e) < 0)
             return -1;
     return 0;
 }
@@ -138,7 +138,7 @@ static int send_resolver(struct px_relay *n, const struct px_policy *policy, str
 {
     struct px_net_order o = {.kind = PX_ORDER_SERVER};
     for (size_t i = 0; i < policy->dns.count; i++)
-        if (px_address_parse(policy->dns.items[i], &o.address) == 0 && order(n, &o, -1, e) < 0)
+        if (px_address_parse(policy->dns.items[i], &o.address) == 0 && send_order(n, &o, -1, e) < 0)
             return -1;
     if (policy->dns.count == 0 && each_line("/etc/resolv.conf", server_line, n, e) < 0)
         return -1;
@@ -147,7 +147,7 @@ static int send_resolver(struct px_relay *n, const struct px_policy *policy, str
 
 /* ---- ports ---- */
 
-/* The port that the kernel has chosen, or the one that was asked for. */
+/* The port that the kernel chose, or the one that was asked for. */
 static int tell_port(int fd, const struct px_publish *p, struct px_port *ret_port, struct px_err *e)
 {
     struct sockaddr_storage at = {0};
@@ -165,7 +165,7 @@ static int tell_port(int fd, const struct px_publish *p, struct px_port *ret_por
     return err ? px_fail(e, PX_E_PORT, err, "--publish: the port of the host that was chosen cannot be seen") : 0;
 }
 
-/* A socket that listens, or (UDP) is bound, for the order it fills. */
+/* Opens a socket that listens, or (UDP) is bound, and fills the order for it. */
 int px_relay_listen(const char *text, struct px_net_order *o, struct px_port *ret_port, struct px_err *e)
 {
     static const int on = 1;
@@ -175,7 +175,7 @@ int px_relay_listen(const char *text, struct px_net_order *o, struct px_port *re
         return px_policy_no_ports(text, e);
     socklen_t len = px_address_to_socket(&p.address, p.host, &at);
     px_auto_fd int fd = socket(at.ss_family, (p.udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0 && !p.udp)      /* with UDP it would let others take the port as well */
+    if (fd >= 0 && !p.udp)      /* with UDP it would let other programs bind the port as well */
         (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) < 0 || (!p.udp && listen(fd, BACKLOG) < 0)) {
         int err = errno;
@@ -205,18 +205,18 @@ static int send_published(struct px_relay *n, const struct px_policy *policy, st
         struct px_net_order o = {0};
         struct px_port port;
         px_auto_fd int fd = px_relay_listen(policy->publish.items[i], &o, &port, e);
-        if (fd < 0 || order(n, &o, fd, e) < 0)
+        if (fd < 0 || send_order(n, &o, fd, e) < 0)
             return -1;
         add_port(n, &port);
     }
     return 0;
 }
 
-/* First: a socket is of the namespace in which it is made. */
+/* Must be the first order: a socket belongs to the network namespace in which it is made. */
 static int send_outside(struct px_relay *n, const struct px_policy *policy, struct px_err *e)
 {
     struct px_net_order o = {.kind = PX_ORDER_OUTSIDE};
-    return policy->outside_net > 0 ? order(n, &o, policy->outside_net, e) : 0;
+    return policy->outside_net > 0 ? send_order(n, &o, policy->outside_net, e) : 0;
 }
 
 static int send_all(struct px_relay *n, const struct px_policy *policy, struct px_err *e)
@@ -229,13 +229,13 @@ static int send_all(struct px_relay *n, const struct px_policy *policy, struct p
                 send_rules(n, &policy->deny_net, true, e) < 0 || send_ports(n, policy, e) < 0 ||
                 send_resolver(n, policy, e) < 0))
         return -1;
-    return order(n, &go, -1, e);
+    return send_order(n, &go, -1, e);
 }
 
-/* ---- what came of it ---- */
+/* ---- the result ---- */
 
 static const struct {
-    const char *rule, *grant;   /* what would allow it, before what the record says; NULL: nothing */
+    const char *rule, *grant;   /* the option that would allow it, before the record's text; NULL: none */
 } whys[PX_NET_WHY_COUNT] = {
     [PX_NET_WHY_LIST] = {"allow-net", "--allow-net "},
     [PX_NET_WHY_DENIED] = {"deny-net", NULL},
@@ -248,7 +248,7 @@ static const struct {
 };
 static const char *const ops[PX_NET_OP_COUNT] = {"resolve", "connect", "send"};
 
-/* Text from px-net: it ends within its room and has nothing but printable ASCII. */
+/* Text from px-net must end within its array, and contain only printable ASCII. */
 static bool is_text(const char *text, size_t size)
 {
     size_t n = strnlen(text, size);
@@ -258,7 +258,7 @@ static bool is_text(const char *text, size_t size)
     return n < size;
 }
 
-/* Rows are never taken away or changed, they only count on: what a mark has is what was there before. */
+/* Rows are never removed or changed, only their counts grow. So the difference to a mark is what happened since. */
 static void tell_denial(struct told *t, const struct px_net_record *since, size_t i, struct px_result *r)
 {
     const struct px_net_denial *d = &t->record.denials[i];
@@ -301,7 +301,7 @@ static bool read_record(const struct px_relay *n, struct px_net_record *out)
     return px_sys(SYS_pread64, n->carrier.record, out, sizeof *out, 0) == sizeof *out;
 }
 
-static void *mark(struct px_carrier *carrier)
+static void *copy_record(struct px_carrier *carrier)
 {
     struct px_net_record *now = calloc(1, sizeof *now);
     if (now && !read_record((struct px_relay *)carrier, now))
@@ -309,7 +309,7 @@ static void *mark(struct px_carrier *carrier)
     return now;
 }
 
-static void *tell(struct px_carrier *carrier, const void *since, struct px_result *r)
+static void *add_traffic(struct px_carrier *carrier, const void *since, struct px_result *r)
 {
     px_auto_free struct px_net_record *nothing = since ? NULL : calloc(1, sizeof *nothing);
     const struct px_net_record *then = since ? since : nothing;
@@ -334,7 +334,7 @@ static int make_rule(const char *field, const char *value, bool deny, struct px_
     return px_net_rule_parse(value, deny, &o->rule) < 0 ? px_fail(e, PX_E_VALUE, 0, "--%s: '%.300s' is no host", field, value) : 0;
 }
 
-static int change(struct px_carrier *carrier, const char *field, const char *value, struct px_err *e)
+static int change_rules(struct px_carrier *carrier, const char *field, const char *value, struct px_err *e)
 {
     struct px_relay *n = (struct px_relay *)carrier;
     struct px_net_order o = {0};
@@ -350,7 +350,7 @@ static int change(struct px_carrier *carrier, const char *field, const char *val
         return px_fail(e, PX_E_USAGE, 0, "a published port stays until its box is gone");
     if (publish ? (fd = px_relay_listen(value, &o, &port, e)) < 0 : make_rule(field, value, deny, &o, e) < 0)
         return -1;
-    if (order(n, &o, fd, e) < 0)
+    if (send_order(n, &o, fd, e) < 0)
         return -1;
     long r = px_helper_receive(&n->helper, &answer, sizeof answer, NULL, ANSWER_MSEC);
     if (r != sizeof answer || answer < 0)
@@ -360,9 +360,9 @@ static int change(struct px_carrier *carrier, const char *field, const char *val
     return 0;
 }
 
-/* ---- its life ---- */
+/* ---- start and end ---- */
 
-static void end(struct px_carrier *carrier)
+static void send_end(struct px_carrier *carrier)
 {
     (void)shutdown(((struct px_relay *)carrier)->helper.socket, SHUT_RDWR);
 }
@@ -382,7 +382,7 @@ void px_relay_free(struct px_relay *n)
     free(n);
 }
 
-static void done(struct px_carrier *carrier)
+static void free_relay(struct px_carrier *carrier)
 {
     px_relay_free((struct px_relay *)carrier);
 }
@@ -402,8 +402,8 @@ struct px_relay *px_relay_new(void)
     struct px_relay *n = calloc(1, sizeof *n);
     if (!n)
         return NULL;
-    n->carrier = (struct px_carrier){.socket = -EBADF, .pidfd = -EBADF, .record = -EBADF, .processes = 1, .end = end, .kill = kill_it, .change = change,
-                                     .mark = mark, .tell = tell, .done = done};
+    n->carrier = (struct px_carrier){.socket = -EBADF, .pidfd = -EBADF, .record = -EBADF, .processes = 1, .end = send_end, .kill = kill_it, .change = change_rules,
+                                     .mark = copy_record, .tell = add_traffic, .done = free_relay};
     n->helper = (struct px_helper){.pidfd = -EBADF, .socket = -EBADF};
     return n;
 }
@@ -432,7 +432,7 @@ int px_relay_launch(struct px_relay *n, const char *name, const char *const *arg
     return 0;
 }
 
-static int start(struct px_relay *n, const struct px_policy *policy, struct px_err *e)
+static int start_relay(struct px_relay *n, const struct px_policy *policy, struct px_err *e)
 {
     static const char *const no_arguments[] = {NULL};
     n->carrier.record = make_record();
@@ -446,7 +446,7 @@ int px_relay_start(const struct px_policy *policy, struct px_carrier **ret_carri
     struct px_relay *n = px_relay_new();
     if (!n)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "network");
-    if (start(n, policy, e) < 0) {
+    if (start_relay(n, policy, e) < 0) {
         px_relay_free(n);
         return -1;
     }

@@ -1,8 +1,8 @@
-/* state/home.h - PX_HOME and the directories below it: ours, and nobody else's.
+/* state/home.h - PX_HOME and the directories below it, which only this user may write.
  *
- * Why:     boxes with a name and the store live in the same place and ask the same of it.
+ * Why:     named boxes and the store lie in the same directory, with the same checks.
  * Owns:    nothing: descriptors are the caller's.
- * Mustn't: follow a link below PX_HOME; PX_HOME itself may be one, it is the user's own word. */
+ * Mustn't: follow a link below PX_HOME. PX_HOME itself may be one: the user chose it. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 
 struct px_err;
 
-/* Who asks: the code of his errors, and what the place is for ("boxes", "a store"). */
+/* The caller: the code of its errors, and the purpose for messages ("boxes", "a store"). */
 struct px_home_use {
     int code;
     const char *what;
@@ -19,7 +19,7 @@ struct px_home_use {
 
 /* home NULL: PX_HOME, else HOME/.px. An absolute path. */
 int px_home_find(const char *home, const struct px_home_use *use, char *out, size_t size, struct px_err *e);
-/* A directory of this user's of which no mode bit in `forbidden` is set; parent AT_FDCWD: PX_HOME itself. `shown`
- * is its whole path. 1: it is not there, and was not to be made. */
+/* Opens a directory of this user with no mode bit of `forbidden` set; parent AT_FDCWD: PX_HOME itself. `shown` is
+ * its whole path. 1: it does not exist, and `make` is false. */
 int px_home_enter(int parent, const char *name, const char *shown, bool make, mode_t forbidden,
                   const struct px_home_use *use, int *ret_fd, struct px_err *e);

@@ -21,14 +21,14 @@ enum { NAMES_MAX = 10000, VICTIMS = 16, TRIES = 100, NAME = 64 };
 
 static const char kind[] = "homes", home_head[] = "home-";
 
-/* ---- what was left ---- */
+/* ---- directories of ended boxes ---- */
 
-static bool take(int fd)
+static bool try_lock(int fd)
 {
     return fd >= 0 && px_sys(SYS_flock, fd, LOCK_EX | LOCK_NB) == 0;
 }
 
-/* Homes that no process holds, locked by us from now on; some at a time. */
+/* Finds directories that no process holds, and locks them; VICTIMS at a time. */
 static size_t find_left(int homes, int fds[VICTIMS], char names[VICTIMS][NAME])
 {
     size_t count = 0;
@@ -41,7 +41,7 @@ static size_t find_left(int homes, int fds[VICTIMS], char names[VICTIMS][NAME])
         if (!px_starts_with(entry->d_name, home_head) || px_fmt(names[count], NAME, "%s", entry->d_name) < 0)
             continue;
         px_auto_fd int fd = px_state_part(homes, entry->d_name, false);
-        if (take(fd))
+        if (try_lock(fd))
             fds[count++] = px_fd_take(&fd);
     }
     if (list)
@@ -49,8 +49,9 @@ static size_t find_left(int homes, int fds[VICTIMS], char names[VICTIMS][NAME])
     return count;
 }
 
-/* A px that was killed could not remove its box's home. The lock on all homes is held only while they are chosen. A
- * process that makes a home holds that lock, too: a home that is not yet locked itself is not taken. */
+/* A px that was killed could not remove its box's home directory. The lock on the parent directory is held only
+ * while they are chosen. A process that makes one holds that lock too, so one that is not yet locked itself is not
+ * taken. */
 static bool sweep_some(int homes)
 {
     int fds[VICTIMS];
@@ -67,15 +68,15 @@ static bool sweep_some(int homes)
     return count == VICTIMS;
 }
 
-static void sweep(int homes)
+static void sweep_all(int homes)
 {
     for (int i = 0; i < TRIES && sweep_some(homes); i++)
         ;
 }
 
-/* ---- the directory of all homes ---- */
+/* ---- the parent directory ---- */
 
-/* Random letters for a name that is not there yet. */
+/* Random letters for a name that does not exist yet. */
 static int random_name(const char *head, char out[NAME])
 {
     uint64_t random = 0;
@@ -100,7 +101,7 @@ static int open_named(struct homes *h, bool make, struct px_err *e)
     return px_state_open(&place, make, &h->state, e);
 }
 
-/* Another user can take the usual name in a TMPDIR that all can write to. One of ours by another name may be there. */
+/* Another user can take the usual name in a TMPDIR that all can write to. Looks for one of ours by another name. */
 static int open_other(struct homes *h, const char *head, struct px_err *e)
 {
     int copy = (int)px_sys(SYS_openat, h->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 1;
@@ -128,9 +129,9 @@ static int open_homes(struct homes *h, struct px_err *e)
     return open_named(h, true, e) == 0 ? 0 : open_other(h, head, e);
 }
 
-/* ---- one home ---- */
+/* ---- one home directory ---- */
 
-/* 0: the directory of homes has just been removed by another process. */
+/* 0: another process has just removed the parent directory. */
 static int make_in(const struct homes *h, char *ret_path, size_t size, int *ret_lock)
 {
     char name[NAME];
@@ -142,7 +143,7 @@ static int make_in(const struct homes *h, char *ret_path, size_t size, int *ret_
     if (r >= 0)
         r = random_name(home_head, name);
     px_auto_fd int fd = r < 0 ? (int)r : px_state_part(h->state.fd, name, true);
-    r = fd < 0 ? fd : take(fd) ? 1 : -EBUSY;
+    r = fd < 0 ? fd : try_lock(fd) ? 1 : -EBUSY;
     if (r > 0 && px_fmt(ret_path, size, "%s/%s/%s", h->tmp, h->name, name) < 0)
         r = -ENAMETOOLONG;
     (void)px_sys(SYS_flock, h->state.fd, LOCK_UN);
@@ -158,21 +159,21 @@ static int make_marked(struct homes *h, bool wanted, char *ret_path, size_t size
         if (open_homes(h, e) < 0)
             return -1;
         if (wanted)
-            sweep(h->state.fd);
+            sweep_all(h->state.fd);
         r = make_in(h, ret_path, size, ret_lock);
         h->state.fd = px_fd_close(h->state.fd);
     }
     return r > 0 ? 0 : px_fail(e, PX_E_IO, r < 0 ? r : -EBUSY, "cannot make a home for the box");
 }
 
-/* Without PX_HOME there is no key, and so no mark. px removes this home at the end of the box; a px that is killed
- * leaves it. */
+/* Without PX_HOME there is no key, and so no mark. px removes this directory at the end of the box; a px that is
+ * killed leaves it. */
 static int make_alone(const struct homes *h, char *ret_path, size_t size, int *ret_lock)
 {
     char name[NAME];
     int r = random_name("px-home-", name);
     px_auto_fd int fd = r < 0 ? r : px_state_part(h->dir, name, true);
-    r = fd < 0 ? fd : !take(fd) ? -EBUSY : px_fmt(ret_path, size, "%s/%s", h->tmp, name);
+    r = fd < 0 ? fd : !try_lock(fd) ? -EBUSY : px_fmt(ret_path, size, "%s/%s", h->tmp, name);
     if (r >= 0)
         *ret_lock = px_fd_take(&fd);
     return r < 0 ? r : 0;

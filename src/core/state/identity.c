@@ -1,4 +1,4 @@
-/* In a file of its own: not every libc has struct statx, and the kernel's header quarrels with <sys/stat.h>. */
+/* In a file of its own: not every libc has struct statx, and the kernel's header conflicts with <sys/stat.h>. */
 #include "state/identity.h"
 
 #include <linux/stat.h>

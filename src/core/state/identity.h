@@ -1,8 +1,8 @@
-/* state/identity.h - what a file has that no copy of it has. */
+/* state/identity.h - attributes of a file that no copy of it has. */
 #pragma once
 
 #include <stdint.h>
 
-/* Its inode and its time of birth; 0 or -errno. Some file systems get another device number at each mount, so the
- * device counts only where there is no time of birth. */
+/* The inode and the time of birth; 0 or -errno. Some file systems get another device number at each mount, so the
+ * device is used only where there is no time of birth. */
 int px_state_identity(int fd, uint64_t ret[3]);

@@ -17,7 +17,7 @@
 static const struct px_home_use use = {PX_E_STATE, "the key of px's state"};
 static const char key_name[] = "key";
 
-/* The caller's own, and secret: anything else is -EPERM. */
+/* The file must be the caller's own, and readable by nobody else: otherwise -EPERM. */
 static int read_key(int home, uint8_t ret[PX_MAC_SIZE])
 {
     struct stat st;
@@ -32,14 +32,14 @@ static int read_key(int home, uint8_t ret[PX_MAC_SIZE])
     return n < 0 ? (int)n : n == PX_MAC_SIZE ? 0 : -EIO;
 }
 
-/* If the key were lost with the next power cut, all directories with a mark would be refused. */
-static int keep(int home)
+/* Syncs the key to disk: if a power cut lost it, all directories with a mark would be refused. */
+static int sync_key(int home)
 {
     px_auto_fd int fd = px_open_in_root(home, key_name, O_RDONLY | O_NOFOLLOW, 0);
     return fd < 0 ? fd : fsync(fd) < 0 || fsync(home) < 0 ? -errno : 0;
 }
 
-/* Two who begin at the same time agree: who comes second finds the key. */
+/* Of two processes that begin at the same time, the second one finds the key of the first. */
 static int make_key(int home, uint8_t ret[PX_MAC_SIZE])
 {
     long r;
@@ -52,7 +52,7 @@ static int make_key(int home, uint8_t ret[PX_MAC_SIZE])
         if (r >= 0)
             r = px_state_write(home, key_name, ret, PX_MAC_SIZE);
         if (r >= 0)
-            r = keep(home);
+            r = sync_key(home);
     }
     (void)px_sys(SYS_flock, home, LOCK_UN);
     return (int)r;

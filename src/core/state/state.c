@@ -34,7 +34,7 @@ static int check_part(int fd)
     return st.st_uid == geteuid() && (st.st_mode & OTHERS) == 0 ? 0 : -EPERM;
 }
 
-/* The caller's umask may have taken even the owner's permissions. */
+/* chmod: the caller's umask may have removed even the owner's permissions. */
 static int make_directory(int dir, const char *name)
 {
     struct stat st;
@@ -42,17 +42,17 @@ static int make_directory(int dir, const char *name)
         return errno == EEXIST ? 0 : -errno;
     px_auto_fd int fd = px_open_in_root(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
     if (fd < 0 || fstat(fd, &st) < 0 || (st.st_mode & 0777) == 0700 || st.st_uid != geteuid())
-        return 0;               /* who opens it next finds what is wrong */
+        return 0;               /* the next open reports what is wrong */
     return px_node_chmod(fd, 0700);
 }
 
-/* Without O_NOFOLLOW: openat2 refuses a link in the last place with ELOOP then, not with ENOTDIR. */
+/* Without O_NOFOLLOW: with it, openat2 fails with ENOTDIR instead of ELOOP for a link at the end. */
 int px_state_part(int dir, const char *path, bool make)
 {
     px_auto_fd int fd = px_open_in_root(dir, path, DIRECTORY, 0);
     if (fd == -ENOENT && make) {
         if (strchr(path, '/'))
-            return -EINVAL;     /* mkdirat would follow a link on the way */
+            return -EINVAL;     /* mkdirat would follow a link in the path */
         int made = make_directory(dir, path);
         if (made < 0)
             return made;
@@ -93,9 +93,9 @@ int px_state_write(int dir, const char *name, const void *data, size_t len)
     return r;
 }
 
-/* ---- a path of the user's ---- */
+/* ---- a path that the user named ---- */
 
-/* Each part is made where it is missing, and entered without following a link. */
+/* Makes each missing part, and enters it without following a link. */
 static int walk_path(const char *path)
 {
     char part[NAME_MAX + 1];
@@ -119,7 +119,7 @@ static int walk_path(const char *path)
     return at < 0 ? at : (int)px_sys(SYS_openat, at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Every directory on the way that is missing. */
+/* Makes every missing directory of the path. */
 static int make_path(const char *path)
 {
     char part[PATH_MAX];
@@ -152,7 +152,7 @@ int px_state_path(const char *path)
 
 /* ---- the mark ---- */
 
-static void derive(const uint8_t key[PX_MAC_SIZE], const char *purpose, const char *kind, const uint64_t identity[3],
+static void derive_mac(const uint8_t key[PX_MAC_SIZE], const char *purpose, const char *kind, const uint64_t identity[3],
                    uint8_t ret[PX_MAC_SIZE])
 {
     struct px_mac mac;
@@ -163,7 +163,7 @@ static void derive(const uint8_t key[PX_MAC_SIZE], const char *purpose, const ch
     px_mac_end(&mac, ret);
 }
 
-/* 1: the mark is right, 0: it is not there or wrong. */
+/* 1: the mark is right; 0: it is missing or wrong. */
 static bool has_mark(int fd, const char *mark)
 {
     char text[PX_MAC_HEX + 1];
@@ -171,8 +171,8 @@ static bool has_mark(int fd, const char *mark)
     return n == PX_MAC_HEX - 1 && px_mac_equal(text, mark, PX_MAC_HEX - 1);
 }
 
-/* -EBUSY: somebody has held it for too long. */
-static int lock(int fd)
+/* -EBUSY: another process has held it for too long. */
+static int lock_wait(int fd)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
     long r = -EWOULDBLOCK;
@@ -184,7 +184,7 @@ static int lock(int fd)
     return r == -EWOULDBLOCK ? -EBUSY : (int)r;
 }
 
-/* Whether there is nothing in it but perhaps this one file. */
+/* Whether the directory is empty, or has only this one file. */
 static bool is_empty_but(int fd, const char *file)
 {
     int copy = (int)px_sys(SYS_openat, fd, ".", DIRECTORY | O_CLOEXEC);
@@ -200,9 +200,9 @@ static bool is_empty_but(int fd, const char *file)
 }
 
 /* Under the lock: two processes that begin at the same time agree. A process that was killed here has left mark_new. */
-static int adopt(int fd, const char *mark)
+static int write_mark(int fd, const char *mark)
 {
-    int r = lock(fd);
+    int r = lock_wait(fd);
     if (r < 0)
         return r;
     struct stat st;
@@ -214,7 +214,7 @@ static int adopt(int fd, const char *mark)
     return r;
 }
 
-static int settle(const struct px_state_place *place, const uint8_t key[PX_MAC_SIZE], bool make, struct px_state *ret)
+static int open_marked(const struct px_state_place *place, const uint8_t key[PX_MAC_SIZE], bool make, struct px_state *ret)
 {
     uint64_t identity[3];
     uint8_t mark[PX_MAC_SIZE];
@@ -223,11 +223,11 @@ static int settle(const struct px_state_place *place, const uint8_t key[PX_MAC_S
     int r = fd < 0 ? fd : px_state_identity(fd, identity);
     if (r < 0)
         return r;
-    derive(key, "px-mark 1", place->kind, identity, mark);
+    derive_mac(key, "px-mark 1", place->kind, identity, mark);
     px_mac_hex(mark, text);
-    if (!has_mark(fd, text) && (r = adopt(fd, text)) < 0)
+    if (!has_mark(fd, text) && (r = write_mark(fd, text)) < 0)
         return r;
-    derive(key, "px-seal 1", place->kind, identity, ret->seal);
+    derive_mac(key, "px-seal 1", place->kind, identity, ret->seal);
     ret->fd = px_fd_take(&fd);
     return 0;
 }
@@ -265,15 +265,15 @@ int px_state_open(const struct px_state_place *place, bool make, struct px_state
     int r = -ESTALE;
     /* Another process may just have removed it. */
     for (int i = 0; i < TRIES && (r == -ESTALE || (make && r == -ENOENT)); i++)
-        r = settle(place, key, make, ret);
+        r = open_marked(place, key, make, ret);
     return r < 0 ? px_state_refuse(place->shown, r, e) : 0;
 }
 
-/* Waits for the lock: of two processes that leave at the same time, the second one must see that it is the last one. */
+/* Waits for the lock: of two processes that leave at the same time, the second must see that it is the last one. */
 void px_state_remove(int parent, const char *name)
 {
     px_auto_fd int fd = px_state_part(parent, name, false);
-    if (fd < 0 || lock(fd) < 0)
+    if (fd < 0 || lock_wait(fd) < 0)
         return;
     if (is_empty_but(fd, mark_name) && unlinkat(fd, mark_name, 0) == 0)
         (void)unlinkat(parent, name, AT_REMOVEDIR);

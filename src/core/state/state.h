@@ -1,4 +1,4 @@
-/* state/state.h - directories of px's on disk: made with a mark, opened only if the mark is right.
+/* state/state.h - px's own directories on disk: made with a mark, opened only if the mark is right.
  *
  * Why:     a directory that px finds may come from a repository, a box, an archive or another user. What lies in it is
  *          believed, moved and deleted only if px made the directory on this machine.
@@ -22,19 +22,19 @@ struct px_err;
 
 struct px_state {
     int fd;
-    uint8_t seal[PX_MAC_SIZE];  /* a key for what px writes in this directory, other than that of any other directory */
+    uint8_t seal[PX_MAC_SIZE];  /* a key for what px writes in this directory, different for each directory */
 };
 #define PX_STATE_NONE ((struct px_state){.fd = -EBADF})
 
 struct px_state_place {
     int parent;
-    const char *name;           /* one part */
+    const char *name;           /* one path component */
     const char *shown;          /* the whole path, for messages */
-    const char *kind;           /* what it is for; the mark of one kind is not that of another */
+    const char *kind;           /* its purpose; the mark of one kind is not valid for another */
     const char *home;           /* where the key is; NULL: PX_HOME */
 };
 
-/* make: one that is not there is made. 1: it is not there, and was not to be made. */
+/* make: creates a missing one. 1: it does not exist, and `make` is false. */
 int px_state_open(const struct px_state_place *place, bool make, struct px_state *ret, struct px_err *e);
 /* Removes an empty one with its mark. A process that uses it holds a lock (flock) on it. */
 void px_state_remove(int parent, const char *name);
@@ -43,12 +43,12 @@ void px_state_remove(int parent, const char *name);
  *
  * A directory of the caller's that nobody else can write to, no link on the way: -ELOOP, -ENOTDIR, -EPERM. */
 int px_state_part(int dir, const char *path, bool make);
-/* Reads a regular file of at most size-1 bytes, and ends it with a NUL. Anything else is -EINVAL, and not waited for. */
+/* Reads a regular file of at most size-1 bytes, and ends it with a NUL. Any other file is -EINVAL, without blocking. */
 ssize_t px_state_read(int dir, const char *name, char *out, size_t size);
-/* Puts a file whole into its place. Whatever had its name before is not written to. */
+/* Writes the whole file under another name and renames it. A file that had the name before is not written to. */
 int px_state_write(int dir, const char *name, const void *data, size_t len);
-/* Opens a directory that the user named, and makes what is missing on the way. Links are followed in an absolute path
- * only: a relative one may lie in a repository, and -ELOOP then. */
+/* Opens a directory that the user named, and makes what is missing in the path. Links are followed only in an
+ * absolute path: a relative one may lie in a repository, and then gives -ELOOP. */
 int px_state_path(const char *path);
-/* For what an open directory, or any part of it, is refused with. */
+/* The error for a directory, or a part of one, that is refused. */
 int px_state_refuse(const char *shown, int err, struct px_err *e);
