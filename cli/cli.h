@@ -14,13 +14,15 @@ struct cli {
     char **argv;                /* the whole command line, for handing it over */
 };
 
+struct verb;
 struct command {
     const char *name;
     const char *summary;        /* NULL: not for people */
-    const char *usage;          /* after "px NAME" */
+    const char *usage;          /* after "px NAME"; of a command without a table of verbs */
     const char *details;        /* the body of --help below the options */
     bool policy_options;        /* takes the fields of a policy */
     int (*run)(struct cli *cli, int argc, char **argv);
+    const struct verb *verbs;   /* or: cli/args.h. Ends with a NULL name */
 };
 
 extern const struct command commands[];         /* commands_launcher.c or commands_main.c; ends with a NULL name */
@@ -28,8 +30,10 @@ const struct command *find_command(const char *name);
 const char *habit_of(const char *word);        /* "box list" for ps: what others call so; NULL: nothing */
 
 #define PX_COMMAND(where, name, ...) int cmd_##name(struct cli *cli, int argc, char **argv);
+#define PX_VERBS(...)
 #include "commands.def"
 #undef PX_COMMAND
+#undef PX_VERBS
 
 /* Whether this program is the small one and the policy needs the other; then hand_over, which returns only if it failed. */
 bool must_hand_over(const struct px_policy *policy);
@@ -42,7 +46,7 @@ void allow_many_files(void);
 struct options {
     struct px_policy *policy;
     const char *shell_text;     /* -c */
-    const char *report;
+    const char *report, *preset;
     bool plan, help, timings, tty, interactive;
     bool detach;                /* leave it running */
     bool keeps, idle;           /* something was said that only counts for a box that stays; --idle was */
@@ -120,4 +124,6 @@ void print_own(const char *text);               /* a constant of px, as it is: c
 int print_text(const char *text);               /* JSON, or what is made of quoted parts: to stdout, all of it or -1 */
 int print_document(const char *text);           /* the same with a newline behind it */
 void say_warnings(const struct cli *cli, const struct px_policy *policy);
-int print_help(const struct command *command);      /* the exit status */
+/* cli/help.c */
+int print_help(const struct command *command);  /* the exit status */
+void help_verbs_of(const struct command *command, const char *between);    /* "start|exec|list" */

@@ -1,5 +1,5 @@
 /* The commands of the small px: what is not in it goes to px-main. */
-#include "cli.h"
+#include "args.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,11 +9,14 @@
 #define RUN_LAUNCHER(name) cmd_##name
 #define RUN_MAIN(name) hand_over
 #define PX_COMMAND(where, name, summary, usage, policy_options, details) \
-    {#name, summary, usage, details, policy_options, RUN_##where(name)},
+    {#name, summary, usage, details, policy_options, RUN_##where(name), NULL},
+#define VERBS_LAUNCHER(name) NULL, name##_verbs
+#define VERBS_MAIN(name) hand_over, NULL
+#define PX_VERBS(where, name, summary, details) {#name, summary, NULL, details, false, VERBS_##where(name)},
 
 const struct command commands[] = {
 #include "commands.def"
-    {NULL, NULL, NULL, NULL, false, NULL},
+    {0},
 };
 
 bool must_hand_over(const struct px_policy *policy)

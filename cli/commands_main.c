@@ -1,16 +1,17 @@
 /* The commands of px-main: every command. */
-#include "cli.h"
+#include "args.h"
 
 #include <stddef.h>
 
 #define RUN_LAUNCHER(name) cmd_##name
 #define RUN_MAIN(name) cmd_##name
 #define PX_COMMAND(where, name, summary, usage, policy_options, details) \
-    {#name, summary, usage, details, policy_options, RUN_##where(name)},
+    {#name, summary, usage, details, policy_options, RUN_##where(name), NULL},
+#define PX_VERBS(where, name, summary, details) {#name, summary, NULL, details, false, NULL, name##_verbs},
 
 const struct command commands[] = {
 #include "commands.def"
-    {NULL, NULL, NULL, NULL, false, NULL},
+    {0},
 };
 
 bool must_hand_over(const struct px_policy *policy)

@@ -47,7 +47,7 @@ static void print_commands(const char *separator)
 /* The words that may follow a command, if its usage begins with them: "start|exec|... ", or with the only one. 0: it does not. */
 static int verbs_length(const struct command *c)
 {
-    int n = (int)strspn(c->usage, "abcdefghijklmnopqrstuvwxyz-|");
+    int n = (int)strspn(c->usage ? c->usage : "", "abcdefghijklmnopqrstuvwxyz-|");
     return c->summary && n > 0 && (memchr(c->usage, '|', (size_t)n) || !strchr(c->usage, '|')) ? n : 0;
 }
 
@@ -69,7 +69,7 @@ static void print_flags(const char *before, const char *between, const char *aft
 {
     for (const struct command *c = commands; c->name; c++) {
         int n;
-        const char *flag = c->summary ? next_flag(c->usage, &n) : NULL;
+        const char *flag = c->summary && c->usage ? next_flag(c->usage, &n) : NULL;
         if (!flag)
             continue;
         print(before, c->name);
