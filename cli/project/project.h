@@ -5,7 +5,7 @@
 
 #include <px/project.h>
 
-#include "cli.h"
+#include "args.h"
 #include "progress.h"
 #include "words.h"
 
