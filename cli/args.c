@@ -15,6 +15,8 @@ const struct option_row args_box_rows[] = {
     {0},
 };
 
+const struct field_rules args_every_field = {0};
+
 static const struct option_row common_rows[] = {
     {"json", 0, OPTION_FLAG, offsetof(struct args, json), NULL, NULL},
     {"quiet", 'q', OPTION_FLAG, offsetof(struct args, quiet), NULL, NULL},
@@ -308,6 +310,15 @@ static int read_words(struct args *a, struct px_err *e)
     return 0;
 }
 
+static int wrong_count(const struct args *a, struct px_err *e)
+{
+    char fix[256];
+    (void)snprintf(fix, sizeof fix, "Write %s%s%s.", a->title, *a->verb->words ? " " : "", a->verb->words);
+    if (a->count < a->verb->least)
+        return make_error(e, 1, fix, "%s needs %s", a->title, a->verb->needs);
+    return make_error(e, 1, fix, "%s takes no '%.100s'", a->title, a->names[a->verb->most]);
+}
+
 int args_parse(struct args *a, int argc, char **argv, struct px_err *e)
 {
     a->argc = argc;
@@ -320,10 +331,8 @@ int args_parse(struct args *a, int argc, char **argv, struct px_err *e)
     a->cli->verbose = a->quiet ? -1 : a->verbose ? 1 : a->cli->verbose;
     if (a->help)
         return 0;
-    if (a->count < a->verb->least)
-        return make_error(e, 1, NULL, "%s needs %s", a->title, a->verb->needs);
-    if (a->count > a->verb->most)
-        return make_error(e, 1, NULL, "%s takes no '%.100s'", a->title, a->names[a->verb->most]);
+    if (a->count < a->verb->least || a->count > a->verb->most)
+        return wrong_count(a, e);
     return a->verb->command ? take_command(a, e) : 0;
 }
 
@@ -402,6 +411,10 @@ static int run_verb(struct cli *cli, const struct command *c, const struct verb 
     struct args a = {.cli = cli, .command = c, .verb = v};
     struct px_err e = {0};
     int status;
+    if (v->alone) {
+        close_inherited();
+        open_missing_stdio();
+    }
     if (args_parse(&a, argc, argv, &e) < 0)
         status = say_error(cli, &e, v->status ? v->status : status_of_words(&e));
     else

@@ -59,6 +59,7 @@ struct verb {
     enum verb_command command;
     const struct field_rules *policy;           /* NULL: it takes no options of a policy */
     int status;                 /* the exit status when the words are wrong; 0: USAGE_STATUS */
+    bool alone;                 /* it starts without the descriptors that the caller left open, and with 0, 1 and 2 */
 };
 enum { NAMES_ANY = 4096 };
 
@@ -97,5 +98,6 @@ int args_run(struct cli *cli, const struct command *command, int argc, char **ar
 #undef PX_COMMAND
 #undef PX_VERBS
 
+extern const struct field_rules args_every_field;
 extern const struct option_row args_box_rows[];     /* of every verb that takes options of a policy */
 bool args_takes_field(const struct verb *verb, const char *name);
