@@ -120,7 +120,7 @@ static int set_number(const struct option_row *row, uint64_t *at, const char *te
         *at = value;
         return 0;
     }
-    if (row->most)
+    if (row->most && row->most < UINT32_MAX)
         return make_error(e, 2, NULL, "--%s: '%.100s' is not a number from %llu to %llu", row->name, text,
                           (unsigned long long)least, (unsigned long long)row->most);
     return make_error(e, 2, NULL, "--%s: '%.100s' is not a number from %llu on", row->name, text, (unsigned long long)least);
@@ -187,7 +187,17 @@ static void set_field(struct args *a, const struct px_field_info *f, const char 
 
 static bool takes_value(const struct option *o)
 {
-    return o->row ? o->row->kind != OPTION_FLAG : !o->field.flag && !o->field.absent;
+    return o->row ? o->row->kind != OPTION_FLAG : !o->field.flag;
+}
+
+/* A field that this build does not have: the policy says why. */
+static int refuse_field(const char *name, struct px_err *e)
+{
+    struct px_policy *policy = NULL;
+    if (px_policy_new(NULL, &policy, e) == 0)
+        (void)px_policy_set(policy, name, "", e);
+    px_policy_free(policy);
+    return -1;
 }
 
 /* The value of an option: what stands behind '=' or the next word. NULL: there is none. */
@@ -197,7 +207,7 @@ static const char *take_value(struct args *a, const struct option *o, const char
     if (behind)
         return behind;
     if (!takes_value(o))
-        return o->row || o->field.absent ? "" : "true";
+        return o->row ? "" : "true";
     if (optional && (!o->row || last || a->argv[a->at][0] == '-'))
         return "";
     return last ? NULL : a->argv[a->at++];
@@ -210,6 +220,8 @@ static int take_option(struct args *a, const struct option *o, const char *behin
     bool preset = o->row && rules && rules->fields && strcmp(name, "preset") == 0;
     if (preset || (!o->row && !args_takes_field(a->verb, name)))
         return make_error(e, 1, rules->fix, "--%s %s", name, rules->else_is);
+    if (!o->row && o->field.absent)
+        return refuse_field(name, e);
     if (o->row && !takes_value(o) && behind)
         return make_error(e, 1, NULL, "--%s takes no value", name);
     const char *value = take_value(a, o, behind);
@@ -254,7 +266,7 @@ static int make_room(struct args *a, struct px_err *e)
     for (int i = 0; i < a->argc; i++)
         letters += strlen(a->argv[i]);
     a->names = calloc(words, sizeof *a->names);
-    a->fields = calloc(letters + 1, sizeof *a->fields);     /* -it is two of them */
+    a->fields = calloc(letters + 2, sizeof *a->fields);     /* -it is two of them; px shell adds one */
     a->request = calloc(1, a->verb->size + 1);
     bool ok = a->names && a->fields && a->request;
     const struct option_row *const tables[] = {a->verb->rows, a->verb->shared};
@@ -369,78 +381,4 @@ int args_policy(const struct args *a, struct px_policy *policy, struct px_policy
         }
     *ret_policy = policy;
     return 0;
-}
-
-/* ---- the verb ---- */
-
-/* How many words of the line are the verb's name; -1: it is another one. */
-static int match_verb(const struct verb *v, int argc, const char *const *argv)
-{
-    size_t n = argc > 0 ? strlen(argv[0]) : 0;
-    if (v->name[0] == '\0')
-        return 0;
-    if (argc > 0 && strcmp(v->name, argv[0]) == 0)
-        return 1;
-    return argc > 1 && strncmp(v->name, argv[0], n) == 0 && v->name[n] == ' ' && strcmp(v->name + n + 1, argv[1]) == 0 ? 2 : -1;
-}
-
-static int no_verb(const struct cli *cli, const struct command *c, int argc, const char *const *argv)
-{
-    char said[128] = "", list[64], fix[256];
-    bool two = false;           /* `px sandbox base`: a verb of two words */
-    size_t n = argc > 0 ? strlen(argv[0]) : 0;
-    for (const struct verb *v = c->verbs; n > 0 && v->name; v++)
-        two = two || (strncmp(v->name, argv[0], n) == 0 && v->name[n] == ' ');
-    (void)snprintf(said, sizeof said, "%s%s%s", n ? argv[0] : "", two && argc > 1 ? " " : "", two && argc > 1 ? argv[1] : "");
-    struct px_near near = {.written = said};
-    for (const struct verb *v = c->verbs; v->name; v++)
-        px_near_try(&near, v->name);
-    const char *habit = habit_of(said), *found = near.found;
-    size_t len = strlen(c->name);
-    if (habit && strncmp(habit, c->name, len) == 0 && habit[len] == ' ')
-        found = habit + len + 1;
-    (void)snprintf(list, sizeof list, "Run `px %s --help` for the list.", c->name);
-    (void)snprintf(fix, sizeof fix, "Did you mean `px %s %s`?\n%s", c->name, found ? found : "", list);
-    return usage_error(cli, USAGE_STATUS, found ? fix : list,
-                       n == 0 || (two && argc < 2) ? "px %s%s%s needs to know what to do" : "px %s knows no '%s%s'", c->name,
-                       n == 0 || (two && argc < 2) ? (n ? " " : "") : "", said);
-}
-
-static int run_verb(struct cli *cli, const struct command *c, const struct verb *v, int argc, char **argv)
-{
-    struct args a = {.cli = cli, .command = c, .verb = v};
-    struct px_err e = {0};
-    int status;
-    if (v->alone) {
-        close_inherited();
-        open_missing_stdio();
-    }
-    if (args_parse(&a, argc, argv, &e) < 0)
-        status = say_error(cli, &e, v->status ? v->status : status_of_words(&e));
-    else
-        status = a.help ? print_help(c) : v->run(&a);
-    args_done(&a);
-    return status;
-}
-
-int args_run(struct cli *cli, const struct command *c, int argc, char **argv)
-{
-    static const struct verb before = {.name = "", .command = COMMAND_NEXT};
-    struct args a = {.cli = cli, .command = c, .verb = &before};
-    struct px_err e = {0};
-    int status = -1;
-    for (const struct verb *v = c->verbs; v->name; v++) {
-        int words = match_verb(v, argc, (const char *const *)argv);
-        if (words >= 0)
-            return run_verb(cli, c, v, argc - words, argv + words);
-    }
-    if (argc > 0 && argv[0][0] == '-' && args_parse(&a, argc, argv, &e) < 0)    /* px box --json list */
-        status = say_error(cli, &e, USAGE_STATUS);
-    else if (a.help)
-        status = print_help(c);
-    int at = a.at;
-    args_done(&a);
-    if (status >= 0)
-        return status;
-    return at ? args_run(cli, c, argc - at, argv + at) : no_verb(cli, c, argc, (const char *const *)argv);
 }

@@ -89,15 +89,16 @@ void args_done(struct args *a);
 bool args_said(const struct args *a, const char *name);     /* whether this option of the verb's own was given */
 /* The fields that were said, set in a policy: the caller's, which it takes also when it fails, or a new one of the preset. */
 int args_policy(const struct args *a, struct px_policy *policy, struct px_policy **ret_policy, struct px_err *e);
-/* The verb that the words begin with, with what follows them; the exit status. */
+/* cli/verb.c: the verb that the words begin with, with what follows them; the exit status. */
 int args_run(struct cli *cli, const struct command *command, int argc, char **argv);
 
-#define PX_COMMAND(...)
-#define PX_VERBS(where, name, ...) extern const struct verb name##_verbs[];
+#define PX_COMMAND(where, name, ...) extern const struct verb name##_verbs[];
 #include "commands.def"
 #undef PX_COMMAND
-#undef PX_VERBS
+
+int explain_error(struct args *a);      /* cli/explain.c: px explain PXnnn */
 
 extern const struct field_rules args_every_field;
-extern const struct option_row args_box_rows[];     /* of every verb that takes options of a policy */
+extern const struct option_row args_box_rows[];     /* of every verb that takes options of a policy; the last is --report */
+enum { ARGS_BOX_REPORT = 3 };
 bool args_takes_field(const struct verb *verb, const char *name);

@@ -21,15 +21,16 @@ static void print_rows(const char *indent, const struct option_row *rows)
         print_option(indent, row->letter, row->name, row->arg, row->flags & OPTION_MAYBE, row->help);
 }
 
-static void print_fields(const char *indent, const struct verb *v)
+static void print_policy(const char *indent, const struct verb *v)
 {
     struct px_field_info f;
+    print_rows(indent, args_box_rows + (v->policy->fields ? ARGS_BOX_REPORT : 0));
     for (size_t i = 0; px_policy_field(i, &f) == 0; i++)
         if (!f.absent && !f.hidden && args_takes_field(v, f.name))
             print_option(indent, f.letter, f.name, f.flag ? NULL : f.arg, f.optional, f.help);
 }
 
-/* A verb among others that takes every option of px exec does not repeat them. */
+/* A verb that takes every option of px exec beside its own does not repeat them. */
 static void print_verb(const struct verb *v)
 {
     char left[128];
@@ -37,7 +38,7 @@ static void print_verb(const struct verb *v)
     print(strlen(left) <= 32 ? "%-34s%s\n" : "%s\n                                  %s\n", left, v->help);
     print_rows("    ", v->rows);
     if (v->policy && v->policy->fields)
-        print_fields("    ", v);
+        print_policy("    ", v);
 }
 
 /* "start|exec|list", each first word once. */
@@ -61,20 +62,15 @@ static void print_only_verb(const struct command *c)
         return;
     print("\nOptions:\n");
     print_rows("", v->rows);
-    if (v->policy) {
-        if (!v->policy->fields)
-            print_rows("", args_box_rows);
-        print_fields("", v);
-    }
+    if (v->policy && (v->policy->fields || !v->rows))
+        print_policy("", v);
     print_option("", 'h', "help", NULL, false, "this text");
 }
 
 int print_help(const struct command *c)
 {
     print("px %s - %s\n\nUsage: px %s ", c->name, c->summary, c->name);
-    if (!c->verbs) {
-        print("%s\n", c->usage);
-    } else if (!c->verbs[0].name[0]) {
+    if (!c->verbs[0].name[0]) {
         print_only_verb(c);
     } else {
         help_verbs_of(c, "|");
@@ -97,7 +93,7 @@ static int run_help(struct args *a)
         const struct command *c = find_command(a->names[0]);
         if (!c)
             return usage_error(a->cli, USAGE_STATUS, "Run `px help` for the list.", "there is no command '%s'", a->names[0]);
-        return c->run == hand_over ? hand_over(a->cli, 0, NULL) : print_help(c);
+        return c->verbs ? print_help(c) : hand_over(a->cli);
     }
     print("px - run code that nobody should have to trust\n\nUsage: px [--json] [-v|-q] COMMAND ...\n\nCommands:\n");
     for (const struct command *c = commands; c->name; c++)

@@ -59,26 +59,6 @@ static int unknown(const struct cli *cli, const char *name)
     return usage_error(cli, USAGE_STATUS, likely(name, fix, sizeof fix), "there is no command '%s'", name);
 }
 
-static bool is_help(const char *word)
-{
-    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
-}
-
-/* The usage of a command with verbs begins with the first of them, others with [OPTIONS] or a WORD. */
-static bool has_verbs(const struct command *c)
-{
-    return c->usage[0] >= 'a' && c->usage[0] <= 'z';
-}
-
-static int run(struct cli *cli, const struct command *c, int argc, char **argv)
-{
-    if (c->verbs)
-        return args_run(cli, c, argc, argv);
-    if (c->usage && !c->policy_options && argc > 0 && (is_help(argv[0]) || (has_verbs(c) && argc > 1 && is_help(argv[1]))))
-        return print_help(c);
-    return c->run(cli, argc, argv);
-}
-
 /* What stands before the command. */
 struct before {
     bool version;
@@ -111,5 +91,7 @@ int main(int argc, char **argv)
     if (asked || at >= argc)
         return help(&cli, asked ? 0 : USAGE_STATUS);
     const struct command *c = find_command(argv[at]);
-    return c ? run(&cli, c, argc - at - 1, argv + at + 1) : unknown(&cli, argv[at]);
+    if (!c)
+        return unknown(&cli, argv[at]);
+    return c->verbs ? args_run(&cli, c, argc - at - 1, argv + at + 1) : hand_over(&cli);
 }

@@ -7,7 +7,6 @@
 
 #include "args.h"
 #include "progress.h"
-#include "words.h"
 
 struct project_call {
     struct cli *cli;
