@@ -14,56 +14,37 @@ struct cli {
     char **argv;                /* the whole command line, for handing it over */
 };
 
+struct verb;
 struct command {
     const char *name;
     const char *summary;        /* NULL: not for people */
-    const char *usage;          /* after "px NAME" */
     const char *details;        /* the body of --help below the options */
-    bool policy_options;        /* takes the fields of a policy */
-    int (*run)(struct cli *cli, int argc, char **argv);
+    const struct verb *verbs;   /* cli/args.h. Ends with a NULL name; NULL: px-main has them */
 };
 
 extern const struct command commands[];         /* commands_launcher.c or commands_main.c; ends with a NULL name */
 const struct command *find_command(const char *name);
 const char *habit_of(const char *word);        /* "box list" for ps: what others call so; NULL: nothing */
 
-#define PX_COMMAND(where, name, ...) int cmd_##name(struct cli *cli, int argc, char **argv);
-#include "commands.def"
-#undef PX_COMMAND
-
 /* Whether this program is the small one and the policy needs the other; then hand_over, which returns only if it failed. */
 bool must_hand_over(const struct px_policy *policy);
-int hand_over(struct cli *cli, int argc, char **argv);
+int hand_over(const struct cli *cli);
 
 /* cli/engine.c: as many as there may be. A box, or a command in one, takes a few descriptors, and there may be thousands. */
 void allow_many_files(void);
 
-/* cli/options.c: the words of a command line that fill a policy. */
+/* What the options of px exec say beside the policy; cli/args.c fills it. */
 struct options {
     struct px_policy *policy;
     const char *shell_text;     /* -c */
-    const char *report;
-    bool plan, help, timings, tty, interactive;
+    const char *report, *preset;
+    bool plan, timings, tty, interactive;
     bool detach;                /* leave it running */
     bool keeps, idle;           /* something was said that only counts for a box that stays; --idle was */
     const char *said;           /* the first field of the policy that was said; NULL: none */
     const char **argv;          /* the command; NULL-terminated, to be freed */
     size_t argc;
 };
-/* What a command takes of the options: some of the policy's, and flags of its own. */
-struct word;
-struct option_rules {
-    const char *const *fields;  /* only these may be said; NULL: all */
-    const char *else_is, *fix;  /* of others: "--base is the image's, not a run's" */
-    const char *list;           /* where all are listed; NULL: px exec --help */
-    const struct word *own;     /* ends with a NULL name; NULL: none */
-};
-int parse_options(struct cli *cli, int argc, char **argv, struct options *ret_options, struct px_err *e);
-/* The same on top of a policy, which it takes also when it fails, by these rules; NULL: every field, and no preset. */
-int parse_options_onto(struct cli *cli, int argc, char **argv, struct px_policy *policy,
-                       const struct option_rules *rules, struct options *ret_options, struct px_err *e);
-void free_options(struct options *options);
-
 /* cli/run.c: a command on the caller's streams, from its start to its answer. */
 struct run {
     int (*start)(void *user, const struct px_io *io, struct px_box **ret_box, struct px_err *e);
@@ -85,9 +66,6 @@ void release_stack(void);
 
 /* cli/box/box.c, and in the launcher nothing but the way there: px exec -d. */
 int run_detached(struct cli *cli, struct options *o);
-
-/* cli/project/run.c, and in the launcher the way there: px explain run|test. argv[0] is the command. */
-int explain_run(struct cli *cli, int argc, char **argv);
 
 /* cli/run.c: a file that is whole or not there. Its directory is opened before boxes run, which may move things about in what
  * they can write; it is written beside and renamed. */
@@ -120,4 +98,6 @@ void print_own(const char *text);               /* a constant of px, as it is: c
 int print_text(const char *text);               /* JSON, or what is made of quoted parts: to stdout, all of it or -1 */
 int print_document(const char *text);           /* the same with a newline behind it */
 void say_warnings(const struct cli *cli, const struct px_policy *policy);
-int print_help(const struct command *command);      /* the exit status */
+/* cli/help.c */
+int print_help(const struct command *command);  /* the exit status */
+void help_verbs_of(const struct command *command, const char *between);    /* "start|exec|list" */

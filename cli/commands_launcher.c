@@ -1,19 +1,18 @@
 /* The commands of the small px: what is not in it goes to px-main. */
-#include "cli.h"
+#include "args.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#define RUN_LAUNCHER(name) cmd_##name
-#define RUN_MAIN(name) hand_over
-#define PX_COMMAND(where, name, summary, usage, policy_options, details) \
-    {#name, summary, usage, details, policy_options, RUN_##where(name)},
+#define VERBS_LAUNCHER(name) name##_verbs
+#define VERBS_MAIN(name) NULL
+#define PX_COMMAND(where, name, summary, details) {#name, summary, details, VERBS_##where(name)},
 
 const struct command commands[] = {
 #include "commands.def"
-    {NULL, NULL, NULL, NULL, false, NULL},
+    {0},
 };
 
 bool must_hand_over(const struct px_policy *policy)
@@ -24,21 +23,14 @@ bool must_hand_over(const struct px_policy *policy)
 int run_detached(struct cli *cli, struct options *o)
 {
     (void)o;
-    return hand_over(cli, 0, NULL);
-}
-
-int explain_run(struct cli *cli, int argc, char **argv)
-{
-    return hand_over(cli, argc, argv);
+    return hand_over(cli);
 }
 
 /* Beside this program in a build, in libexec when installed. */
-int hand_over(struct cli *cli, int argc, char **argv)
+int hand_over(const struct cli *cli)
 {
     static const char *const places[] = {"px-main", "../libexec/px/px-main"};
     char self[4096], path[4200];
-    (void)argc;
-    (void)argv;
 
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n < 0)

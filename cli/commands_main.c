@@ -1,16 +1,13 @@
 /* The commands of px-main: every command. */
-#include "cli.h"
+#include "args.h"
 
 #include <stddef.h>
 
-#define RUN_LAUNCHER(name) cmd_##name
-#define RUN_MAIN(name) cmd_##name
-#define PX_COMMAND(where, name, summary, usage, policy_options, details) \
-    {#name, summary, usage, details, policy_options, RUN_##where(name)},
+#define PX_COMMAND(where, name, summary, details) {#name, summary, details, name##_verbs},
 
 const struct command commands[] = {
 #include "commands.def"
-    {NULL, NULL, NULL, NULL, false, NULL},
+    {0},
 };
 
 bool must_hand_over(const struct px_policy *policy)
@@ -19,9 +16,7 @@ bool must_hand_over(const struct px_policy *policy)
     return false;
 }
 
-int hand_over(struct cli *cli, int argc, char **argv)
+int hand_over(const struct cli *cli)
 {
-    (void)argc;
-    (void)argv;
     return fail(cli, PX_E_INTERNAL, START_STATUS, NULL, "px-main would hand over to itself");
 }

@@ -1,5 +1,5 @@
 /* px completion: scripts made from the command and field tables. */
-#include "cli.h"
+#include "args.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,11 +22,6 @@ static void print_quoted(const char *text, const char *quote)
             (void)putchar(*text);
 }
 
-static void bash_word(const struct px_field_info *f)
-{
-    print(" --%s", f->name);
-}
-
 static void bash_choices(const struct px_field_info *f)
 {
     if (!f->words)
@@ -44,48 +39,75 @@ static void print_commands(const char *separator)
             print("%s%s", c == commands ? "" : separator, c->name);
 }
 
-/* The words that may follow a command, if its usage begins with them: "start|exec|... ", or with the only one. 0: it does not. */
-static int verbs_length(const struct command *c)
+static bool has_verbs(const struct command *c)
 {
-    int n = (int)strspn(c->usage, "abcdefghijklmnopqrstuvwxyz-|");
-    return c->summary && n > 0 && (memchr(c->usage, '|', (size_t)n) || !strchr(c->usage, '|')) ? n : 0;
+    return c->summary && c->verbs[0].name[0];
 }
 
-static void print_verbs(const struct command *c)
+/* Whether a verb before this one has an option of that name. */
+static bool is_known(const struct command *c, const struct verb *until, const char *name)
 {
-    for (int i = 0; i < verbs_length(c); i++)
-        (void)putchar(c->usage[i] == '|' ? ' ' : c->usage[i]);
+    for (const struct verb *v = c->verbs; v != until; v++)
+        for (const struct option_row *row = v->rows; row && row->name; row++)
+            if (strcmp(row->name, name) == 0)
+                return true;
+    return false;
 }
 
-/* Flags of a command's own: what its usage has as "[--flag]". */
-static const char *next_flag(const char *usage, int *ret_length)
+static void print_names(const struct option_row *rows)
 {
-    const char *at = strstr(usage, "[--");
-    *ret_length = at ? (int)strcspn(at + 1, " =]") : 0;
-    return at ? at + 1 : NULL;
+    for (const struct option_row *row = rows; row && row->name; row++)
+        print(" --%s", row->name);
 }
 
-static void print_flags(const char *before, const char *between, const char *after)
+/* The options of a command's verbs, each once, with a blank before it. */
+static void print_options(const struct command *c)
 {
-    for (const struct command *c = commands; c->name; c++) {
-        int n;
-        const char *flag = c->summary ? next_flag(c->usage, &n) : NULL;
-        if (!flag)
-            continue;
-        print(before, c->name);
-        for (bool first = true; flag; flag = next_flag(flag, &n), first = false)
-            print("%s%.*s", first ? "" : between, n, flag);
-        print_own(after);       /* own: a part of the script */
-    }
+    for (const struct verb *v = c->verbs; v->name; v++)
+        for (const struct option_row *row = v->rows; row && row->name; row++)
+            if (!is_known(c, v, row->name))
+                print(" --%s", row->name);
+    print_names(c->verbs[0].shared);
+}
+
+static void print_fields(const struct command *c)
+{
+    struct px_field_info f;
+    const struct verb *widest = NULL;
+    for (const struct verb *v = c->verbs; v->name; v++)
+        if (v->policy && (!widest || !v->policy->fields))
+            widest = v;
+    print_names(widest ? args_box_rows + (widest->policy->fields ? ARGS_BOX_REPORT : 0) : NULL);
+    for (size_t i = 0; widest && px_policy_field(i, &f) == 0; i++)
+        if (!f.absent && !f.hidden && args_takes_field(widest, f.name))
+            print(" --%s", f.name);
+}
+
+static bool has_options(const struct command *c)
+{
+    bool any = false;
+    for (const struct verb *v = c->verbs; c->summary && v->name; v++)
+        any = any || v->rows || v->shared;
+    return any;
+}
+
+static void print_flags(const char *before, const char *after)
+{
+    for (const struct command *c = commands; c->name; c++)
+        if (has_options(c)) {
+            print(before, c->name);
+            print_options(c);
+            print_own(after);   /* own: a part of the script */
+        }
 }
 
 static void bash_verbs(void)
 {
     print("  if ((COMP_CWORD == 2)); then case ${COMP_WORDS[1]} in\n");
     for (const struct command *c = commands; c->name; c++)
-        if (verbs_length(c)) {
+        if (has_verbs(c)) {
             print("    %s) COMPREPLY=($(compgen -W \"", c->name);
-            print_verbs(c);
+            help_verbs_of(c, " ");
             print("\" -- \"$cur\")); return ;;\n");
         }
     print("  esac; fi\n");
@@ -120,10 +142,13 @@ static void bash(void)
     bash_verbs();
     bash_boxes();
     print("  local own=; case ${COMP_WORDS[1]} in\n");
-    print_flags("    %s) own=\"", " ", "\" ;;\n");
-    print("  esac\n  if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"$own --preset --plan --report --help");
-    each_option(bash_word);
-    print("\" -- \"$cur\")); return; fi\n  case ${COMP_WORDS[1]} in run|test) return ;; esac\n  COMPREPLY=($(compgen -c -- \"$cur\"))\n}\ncomplete -o default -F _px px\n");
+    for (const struct command *c = commands; c->name; c++) {
+        print("    %s) own=\"", c->name);
+        print_options(c);
+        print_fields(c);
+        print("\" ;;\n");
+    }
+    print("  esac\n  if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"$own --json --quiet --verbose --help\" -- \"$cur\")); return; fi\n  case ${COMP_WORDS[1]} in run|test) return ;; esac\n  COMPREPLY=($(compgen -c -- \"$cur\"))\n}\ncomplete -o default -F _px px\n");
 }
 
 static void zsh_option(const struct px_field_info *f)
@@ -137,9 +162,9 @@ static void zsh_verbs(void)
 {
     print("if ((CURRENT == 3)); then\n  case ${words[2]} in\n");
     for (const struct command *c = commands; c->name; c++)
-        if (verbs_length(c)) {
+        if (has_verbs(c)) {
             print("    %s) compadd -- ", c->name);
-            print_verbs(c);
+            help_verbs_of(c, " ");
             print("; return ;;\n");
         }
     print("  esac\nfi\n"
@@ -157,7 +182,7 @@ static void zsh(void)
     print("#compdef px\n");
     zsh_verbs();
     print("if [[ ${words[CURRENT]} == --* ]]; then\n  case ${words[2]} in\n");
-    print_flags("    %s) compadd -- ", " ", " ;;\n");
+    print_flags("    %s) compadd --", " ;;\n");
     print("  esac\nfi\n_arguments '1:command:(");
     print_commands(" ");
     print(")' \\\n");
@@ -189,9 +214,9 @@ static void fish_option(const struct px_field_info *f)
 static void fish_verbs(const struct command *c)
 {
     print("complete -c px -n '__fish_seen_subcommand_from %s; and not __fish_seen_subcommand_from ", c->name);
-    print_verbs(c);
+    help_verbs_of(c, " ");
     print("' -f -a '");
-    print_verbs(c);
+    help_verbs_of(c, " ");
     print("'\n");
 }
 
@@ -204,26 +229,25 @@ static void fish(void)
             print("'\n");
         }
     for (const struct command *c = commands; c->name; c++)
-        if (verbs_length(c))
+        if (has_verbs(c))
             fish_verbs(c);
     static const char *const names[] = {"exec copy' -a", "show logs attach signal stop' -f -a"};
     for (size_t i = 0; i < 2; i++)
         print("complete -c px -n '__fish_seen_subcommand_from box; and __fish_seen_subcommand_from %s '(px box list --names"
               " 2>/dev/null)' -d box\n", names[i]);
-    print_flags("complete -c px -n '__fish_seen_subcommand_from %s' -f -a '", " ", "'\n");
+    print_flags("complete -c px -n '__fish_seen_subcommand_from %s' -f -a '", "'\n");
     each_option(fish_option);
 }
 
-int cmd_completion(struct cli *cli, int argc, char **argv)
+static int run_shell(struct args *a)
 {
-    static const struct {
-        const char *name;
-        void (*show)(void);
-    } shells[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
-    for (size_t i = 0; argc > 0 && i < sizeof shells / sizeof shells[0]; i++)
-        if (strcmp(shells[i].name, argv[0]) == 0) {
-            shells[i].show();
-            return flush();
-        }
-    return usage_error(cli, USAGE_STATUS, "Write px completion bash, zsh or fish.", "px completion needs the name of a shell");
+    (a->verb->name[0] == 'b' ? bash : a->verb->name[0] == 'z' ? zsh : fish)();
+    return flush();
 }
+
+const struct verb completion_verbs[] = {
+    {"bash", "", "a script for this shell", run_shell},
+    {"zsh", "", "a script for this shell", run_shell},
+    {"fish", "", "a script for this shell", run_shell},
+    {0},
+};

@@ -1,10 +1,9 @@
 /* px doctor: what this host can enforce, as a table for a person or as JSON. */
-#include "cli.h"
+#include "args.h"
 
 #include <px/doctor.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static const char below[] = "                             ";
@@ -99,32 +98,18 @@ static int show_json(const struct cli *cli, const struct px_doctor *doctor)
     return written == 0 && px_doctor_verdict(doctor)->full ? 0 : 1;
 }
 
-/* The options of px itself may also stand behind the command. */
-static int read_words(struct cli *cli, int argc, char **argv)
-{
-    for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0)
-            cli->json = true;
-        else if (strcmp(argv[i], "-v") == 0 || strcmp(argv[i], "--verbose") == 0)
-            cli->verbose = 1;
-        else if (strcmp(argv[i], "-q") == 0 || strcmp(argv[i], "--quiet") == 0)
-            cli->verbose = -1;
-        else
-            return usage_error(cli, USAGE_STATUS, "Write px doctor [--json] [-v|-q].", "px doctor does not know '%s'", argv[i]);
-    }
-    return 0;
-}
-
-int cmd_doctor(struct cli *cli, int argc, char **argv)
+static int run_doctor(struct args *a)
 {
     struct px_err e = {0};
     struct px_doctor *doctor = NULL;
-    int status = read_words(cli, argc, argv);
-    if (status != 0)
-        return status;
     if (px_doctor_run(&doctor, &e) < 0)
-        return say_error(cli, &e, 1);
-    status = cli->json ? show_json(cli, doctor) : show(cli, doctor);
+        return say_error(a->cli, &e, 1);
+    int status = a->cli->json ? show_json(a->cli, doctor) : show(a->cli, doctor);
     px_doctor_free(doctor);
     return status;
 }
+
+const struct verb doctor_verbs[] = {
+    {"", "[--json] [-v|-q]", "what this host can enforce, proved", run_doctor},
+    {0},
+};

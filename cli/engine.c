@@ -1,5 +1,5 @@
 /* px engine: the process behind px_engine_new; it is not for people. Its socket is descriptor 3. */
-#include "cli.h"
+#include "args.h"
 
 #include <px/engine.h>
 
@@ -16,15 +16,19 @@ void allow_many_files(void)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-int cmd_engine(struct cli *cli, int argc, char **argv)
+static int run_engine(struct args *a)
 {
     enum { SOCKET = 3 };
     struct px_err e = {0};
-    (void)argv;
     (void)syscall(436 /* close_range */, SOCKET + 1, ~0u, 0);   /* whatever else the caller had open and did not mark */
-    if (argc != 0 || fcntl(SOCKET, F_SETFD, FD_CLOEXEC) < 0)
-        return usage_error(cli, USAGE_STATUS, "It is started by px_engine_new() of libpx.", "px engine has nobody to serve");
+    if (fcntl(SOCKET, F_SETFD, FD_CLOEXEC) < 0)
+        return usage_error(a->cli, USAGE_STATUS, "It is started by px_engine_new() of libpx.", "px engine has nobody to serve");
     allow_many_files();
     (void)!chdir("/");          /* banned: a program of its own, which must not hold on to a directory of the caller */
-    return px_engine_serve(SOCKET, &e) < 0 ? say_error(cli, &e, 1) : 0;
+    return px_engine_serve(SOCKET, &e) < 0 ? say_error(a->cli, &e, 1) : 0;
 }
+
+const struct verb engine_verbs[] = {
+    {"", "", "serve the caller's socket", run_engine},
+    {0},
+};

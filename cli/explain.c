@@ -1,5 +1,5 @@
 /* px explain: the rows of data/errors.def for a person, or as JSON; what px run would do is cli/project/run.c. */
-#include "cli.h"
+#include "args.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,16 +30,15 @@ static int list(void)
     return flush();
 }
 
-int cmd_explain(struct cli *cli, int argc, char **argv)
+int explain_error(struct args *a)
 {
+    const struct cli *cli = a->cli;
     struct px_explain row;
-    if (argc == 0)
+    if (a->count == 0)
         return list();
-    if (strcmp(argv[0], "run") == 0 || strcmp(argv[0], "test") == 0)
-        return explain_run(cli, argc, argv);
-    int code = parse_code(argv[0]);
+    int code = parse_code(a->names[0]);
     if (code == 0 || px_explain(code, &row) < 0)
-        return usage_error(cli, USAGE_STATUS, "Run `px explain` for the list of codes.", "there is no error '%s'", argv[0]);
+        return usage_error(cli, USAGE_STATUS, "Run `px explain` for the list of codes.", "there is no error '%s'", a->names[0]);
     struct px_err e = {.code = row.code};
     (void)snprintf(e.what, sizeof e.what, "%s", row.what);
     (void)snprintf(e.why, sizeof e.why, "%s", row.why);

@@ -1,5 +1,5 @@
 /* px file: the file sandbox, one operation a call. */
-#include "words.h"
+#include "args.h"
 
 #include <errno.h>
 #include <px/worker.h>
@@ -8,163 +8,44 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { INPUT_MAX = 256 << 20, WORDS_MAX = 64 };
-
-struct list {
-    const char *items[WORDS_MAX + 1];   /* NULL-terminated */
-    size_t count;
-};
+enum { INPUT_MAX = 256 << 20 };
 
 struct words {
     struct px_files_ask ask;
-    struct list roots, read, write, exclude, paths;
-    const char *old_text, *new_text, *input, *offset, *max_chars, *max_results, *worker, *base;
-    bool read_only, git_writable, json, help;
+    struct option_list roots, read, write, exclude;
+    const char *old_text, *new_text, *input, *worker, *base;
+    bool read_only, git_writable;
+    const char **paths;         /* NULL-terminated */
+    size_t count;
 };
-
-/* ---- the command line ---- */
-
-struct option {
-    const char *name;
-    bool *flag;                 /* one of these three */
-    const char **value;
-    struct list *list;
-};
-
-static int add_word(struct list *list, const char *name, const char *word, struct px_err *e)
-{
-    if (list->count == WORDS_MAX)
-        return make_error(e, 5, NULL, "there are more than %d of %s", WORDS_MAX, name);
-    list->items[list->count++] = word;
-    return 0;
-}
-
-static int take_value(const struct option *o, const char *value, struct px_err *e)
-{
-    if (!value)
-        return make_error(e, 1, NULL, "%s needs a value", o->name);
-    if (o->list)
-        return add_word(o->list, o->name, value, e);
-    *o->value = value;
-    return 0;
-}
-
-/* Words used up: 1 or 2; 0 if it is no option of ours; -1. */
-static int take_option(const struct option *options, int argc, char **argv, struct px_err *e)
-{
-    const char *equals = strchr(argv[0], '=');
-    size_t len = equals ? (size_t)(equals - argv[0]) : strlen(argv[0]);
-    for (const struct option *o = options; o->name; o++) {
-        if (strlen(o->name) != len || memcmp(o->name, argv[0], len) != 0)
-            continue;
-        if (o->flag && equals)
-            return make_error(e, 1, NULL, "%s takes no value", o->name);
-        if (o->flag)
-            return *o->flag = true, 1;
-        int r = take_value(o, equals ? equals + 1 : argc > 1 ? argv[1] : NULL, e);
-        return r < 0 ? -1 : equals ? 1 : 2;
-    }
-    return 0;
-}
-
-static int parse(int argc, char **argv, struct words *w, struct px_err *e)
-{
-    struct px_files_query *q = &w->ask.query;
-    bool only_words = false;
-    const struct option options[] = {
-        {"--root", NULL, NULL, &w->roots},
-        {"--worker", NULL, &w->worker, NULL},
-        {"--base", NULL, &w->base, NULL},
-        {"--allow-read", NULL, NULL, &w->read},
-        {"--allow-write", NULL, NULL, &w->write},
-        {"--exclude", NULL, NULL, &w->exclude},
-        {"--read-only", &w->read_only, NULL, NULL},
-        {"--git-writable", &w->git_writable, NULL, NULL},
-        {"--pattern", NULL, &q->pattern, NULL},
-        {"--text", NULL, &q->text, NULL},
-        {"--ignore-case", &q->ignore_case, NULL, NULL},
-        {"--directories", &q->directories, NULL, NULL},
-        {"--max-results", NULL, &w->max_results, NULL},
-        {"--offset", NULL, &w->offset, NULL},
-        {"--max-chars", NULL, &w->max_chars, NULL},
-        {"--old", NULL, &w->old_text, NULL},
-        {"--new", NULL, &w->new_text, NULL},
-        {"--dry-run", &w->ask.dry_run, NULL, NULL},
-        {"--content", NULL, &w->ask.content, NULL},
-        {"--input", NULL, &w->input, NULL},
-        {"--json", &w->json, NULL, NULL},
-        {"--help", &w->help, NULL, NULL},
-        {"-h", &w->help, NULL, NULL},
-        {"--", &only_words, NULL, NULL},
-        {0},
-    };
-    for (int i = 0; i < argc;) {
-        int used = only_words ? 0 : take_option(options, argc - i, argv + i, e);
-        if (used < 0)
-            return -1;
-        if (used == 0 && !only_words && argv[i][0] == '-' && argv[i][1])
-            return make_error(e, 1, "Run `px file --help` for the options.", "there is no option '%s' of px file",
-                              argv[i]);
-        if (used == 0 && add_word(&w->paths, "paths", argv[i], e) < 0)
-            return -1;
-        i += used ? used : 1;
-    }
-    return 0;
-}
-
-static int number(const char *name, const char *text, uint64_t *ret, struct px_err *e)
-{
-    uint64_t value = 0;
-    if (!text)
-        return 0;
-    for (const char *at = text; *at || at == text; at++) {
-        if (*at < '0' || *at > '9' || value > (UINT64_MAX / 2 - 9) / 10)
-            return make_error(e, 2, "Write a plain number from 0.", "'%s' is no value for %s", text, name);
-        value = value * 10 + (uint64_t)(*at - '0');
-    }
-    *ret = value;
-    return 0;
-}
-
-static int numbers(struct words *w, struct px_err *e)
-{
-    w->ask.use_max_chars = w->max_chars != NULL;
-    return number("--offset", w->offset, &w->ask.offset, e) < 0 ||
-                   number("--max-chars", w->max_chars, &w->ask.max_chars, e) < 0 ||
-                   number("--max-results", w->max_results, &w->ask.query.max_results, e) < 0
-               ? -1
-               : 0;
-}
 
 /* ---- the operation's name and its words ---- */
 
-static bool find_op(const char *word, char name[32], struct px_files_op_info *ret, struct px_near *near)
+/* "make-directory" is make_directory in the library. */
+static bool find_op(const char *verb, struct px_files_op_info *ret)
 {
-    (void)snprintf(name, 32, "%s", word);
+    char name[32];
+    (void)snprintf(name, sizeof name, "%s", verb);
     for (char *c = name; *c; c++)
         *c = *c == '-' ? '_' : *c;
-    for (size_t i = 0; px_files_op_at(i, ret) == 0; i++) {
+    for (size_t i = 0; px_files_op_at(i, ret) == 0; i++)
         if (strcmp(ret->name, name) == 0)
             return true;
-        px_near_try(near, ret->name);
-    }
     return false;
 }
 
 /* search takes its text first, as grep does; the others a path, and some a second one. */
 static int take_paths(struct words *w, const struct px_files_op_info *op, struct px_err *e)
 {
-    bool two = op->to || strcmp(op->name, "diff") == 0;    /* which takes a file or a text */
-    size_t at = 0, most = two ? 2 : 1;
-    if (op->text && !w->ask.query.text && w->paths.count)
-        w->ask.query.text = w->paths.items[at++];
-    if (at < w->paths.count)
-        w->ask.path = w->paths.items[at++];
-    if (two && at < w->paths.count)
-        w->ask.to = w->paths.items[at++];
-    if (at < w->paths.count)
-        return make_error(e, 1, NULL, "px file %s takes at most %zu words, '%s' is one too many", op->name,
-                          most + op->text, w->paths.items[at]);
+    const char **at = w->paths;
+    if (op->text && !w->ask.query.text && *at)
+        w->ask.query.text = *at++;
+    if (*at)
+        w->ask.path = *at++;
+    if (*at && (op->to || strcmp(op->name, "diff") == 0))     /* which takes a file or a text */
+        w->ask.to = *at++;
+    if (*at)
+        return make_error(e, 1, NULL, "px file %s takes no '%.100s'", op->name, *at);
     if ((op->path && !w->ask.path) || (op->to && !w->ask.to) || (op->text && !w->ask.query.text))
         return make_error(e, 1, "Run `px file --help` for the words of each operation.", "px file %s needs %s",
                           op->name, op->to ? "two paths" : op->text ? "a text" : "a path");
@@ -206,7 +87,7 @@ static int call_words(struct words *w, const struct px_files *files, const struc
 {
     struct px_files_edit edit = {0};
     char *content = NULL;
-    if (take_paths(w, op, e) < 0 || numbers(w, e) < 0)
+    if (take_paths(w, op, e) < 0)
         return -1;
     if (op->edits) {
         if (!w->old_text || !w->new_text)
@@ -235,7 +116,7 @@ static int call_input(const struct words *w, const struct px_files *files, const
                       struct px_files_answer *ret, struct px_err *e)
 {
     size_t len;
-    if (strcmp(w->input, "-") != 0 || w->paths.count)
+    if (strcmp(w->input, "-") != 0 || w->count)
         return make_error(e, 1, "Write the request as a JSON object to standard input: px file read --input -",
                           "--input takes - and no words beside it");
     char *json = read_input(&len, e);
@@ -332,36 +213,79 @@ static int run_op(const struct cli *cli, struct words *w, const struct px_files_
     return status;
 }
 
-static int no_operation(struct cli *cli, const char *word, const struct px_near *near)
-{
-    char fix[128];
-    if (word && word[0] == '-')
-        return usage_error(cli, USAGE_STATUS, "Write the operation first: px file read --root NAME=DIR NAME/FILE.",
-                           "px file needs an operation before '%s'", word);
-    return usage_error(cli, USAGE_STATUS, likely_verb(near, "file", "Run `px file --help` for the operations.", fix, sizeof fix),
-                       word ? "px file has no operation '%s'" : "px file needs an operation", word ? word : "");
-}
-
-int cmd_file(struct cli *cli, int argc, char **argv)
+static int run_file(struct args *a)
 {
     struct px_files_op_info op;
-    struct px_err e = {0};
-    char name[32];
-    struct px_near near = {.written = argc ? argv[0] : ""};
-    if (argc == 0 || !find_op(argv[0], name, &op, &near))
-        return no_operation(cli, argc ? argv[0] : NULL, &near);
-    struct words *w = calloc(1, sizeof *w);
-    if (!w)
-        return fail(cli, PX_E_MEMORY, 1, NULL, "px ran out of memory");
-    int status;
-    if (parse(argc - 1, argv + 1, w, &e) < 0) {
-        status = say_error(cli, &e, USAGE_STATUS);
-    } else if (w->help) {
-        status = print_help(find_command("file"));
-    } else {
-        cli->json = cli->json || w->json;
-        status = run_op(cli, w, &op);
-    }
-    free(w);
-    return status;
+    struct words *w = a->request;
+    w->paths = a->names;
+    w->count = a->count;
+    w->ask.use_max_chars = args_said(a, "max-chars");
+    if (!find_op(a->verb->name, &op))
+        return fail(a->cli, PX_E_INTERNAL, 1, NULL, "px file %s has no operation in the library", a->verb->name);
+    return run_op(a->cli, w, &op);
 }
+
+/* ---- the options ---- */
+
+#define ROW(name, kind, member, arg, help) {name, 0, kind, offsetof(struct words, member), arg, help}
+
+static const struct option_row shared[] = {
+    ROW("root", OPTION_LIST, roots, "NAME=DIR[:ro|rw][:create][:suffixes=.md,.pdf][:max=10m]",
+        "a directory and its rules; ro, any suffix and 64m unless told"),
+    ROW("worker", OPTION_TEXT, worker, "FILE", "instead: the paths of a worker's file or of a pyproject.toml"),
+    ROW("base", OPTION_TEXT, base, "DIR", "where relative paths of that lie (., or beside the pyproject.toml)"),
+    ROW("allow-read", OPTION_LIST, read, "PATH", "this directory of the roots only"),
+    ROW("allow-write", OPTION_LIST, write, "PATH", "this directory of the roots only"),
+    ROW("read-only", OPTION_FLAG, read_only, NULL, "nothing may be written"),
+    ROW("git-writable", OPTION_FLAG, git_writable, NULL, "git directories can be written; the host's git obeys what lies there"),
+    ROW("input", OPTION_TEXT, input, "-", "the request as a JSON object on standard input"),
+    {0},
+};
+static const struct option_row read_rows[] = {
+    {"offset", 0, OPTION_NUMBER, offsetof(struct words, ask.offset), "N", "begin with this character (0)", OPTION_ZERO, INT64_MAX},
+    {"max-chars", 0, OPTION_NUMBER, offsetof(struct words, ask.max_chars), "N", "so many characters (200000)", OPTION_ZERO, INT64_MAX},
+    {0},
+};
+static const struct option_row text_rows[] = {ROW("content", OPTION_TEXT, ask.content, "TEXT", "this text, not standard input"), {0}};
+static const struct option_row edit_rows[] = {
+    ROW("old", OPTION_TEXT, old_text, "TEXT", "a text that occurs exactly once"),
+    ROW("new", OPTION_TEXT, new_text, "TEXT", "what takes its place"),
+    ROW("dry-run", OPTION_FLAG, ask.dry_run, NULL, "show the diff"),
+    {0},
+};
+#define LIST_ROWS                                                                                                      \
+    ROW("pattern", OPTION_TEXT, ask.query.pattern, "GLOB", "names that fit (**/*)"),                                   \
+    ROW("exclude", OPTION_LIST, exclude, "GLOB", "but these"),                                                         \
+    {"max-results", 0, OPTION_NUMBER, offsetof(struct words, ask.query.max_results), "N", "at most so many", OPTION_ZERO, INT64_MAX}
+static const struct option_row list_rows[] = {
+    LIST_ROWS,
+    ROW("directories", OPTION_FLAG, ask.query.directories, NULL, "also directories"),
+    {0},
+};
+static const struct option_row search_rows[] = {
+    LIST_ROWS,
+    ROW("text", OPTION_TEXT, ask.query.text, "TEXT", "the text, if it begins with -"),
+    ROW("ignore-case", OPTION_FLAG, ask.query.ignore_case, NULL, "upper and lower case are the same"),
+    {0},
+};
+
+#define FILE_VERB(name, usage, help, rows, most) {name, usage, help, run_file, rows, shared, sizeof(struct words), 0, most}
+
+const struct verb file_verbs[] = {
+    FILE_VERB("can-read", "PATH", "yes or no; the exit status is 1 for no", NULL, 1),
+    FILE_VERB("can-write", "PATH", "yes or no; the exit status is 1 for no", NULL, 1),
+    FILE_VERB("resolve", "PATH", "where it leads", NULL, 1),
+    FILE_VERB("stat", "PATH", "what is there", NULL, 1),
+    FILE_VERB("read", "PATH", "text", read_rows, 1),
+    FILE_VERB("write", "PATH", "standard input, whole or not at all", text_rows, 1),
+    FILE_VERB("edit", "PATH --old TEXT --new TEXT", "another text in place of one", edit_rows, 1),
+    FILE_VERB("diff", "PATH OTHER | PATH --content TEXT", "how they differ", text_rows, 2),
+    FILE_VERB("list", "[PATH]", "names", list_rows, 1),
+    FILE_VERB("search", "TEXT [PATH]", "lines", search_rows, 2),
+    FILE_VERB("move", "FROM TO", "the target must not exist", NULL, 2),
+    FILE_VERB("copy", "FROM TO", "the target must not exist", NULL, 2),
+    FILE_VERB("delete", "PATH", "a file", NULL, 1),
+    FILE_VERB("make-directory", "PATH", "a directory", NULL, 1),
+    FILE_VERB("roots", "", "the rules", NULL, 1),
+    {0},
+};

@@ -1,5 +1,5 @@
 /* The command line of px and px-main: one row per command in commands.def; the work is in the library. */
-#include "cli.h"
+#include "args.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,22 +13,6 @@ const struct command *find_command(const char *name)
         if (strcmp(c->name, name) == 0)
             return c;
     return NULL;
-}
-
-int cmd_help(struct cli *cli, int argc, char **argv)
-{
-    if (argc > 0) {
-        const struct command *c = find_command(argv[0]);
-        if (!c)
-            return usage_error(cli, USAGE_STATUS, "Run `px help` for the list.", "there is no command '%s'", argv[0]);
-        return print_help(c);
-    }
-    print("px - run code that nobody should have to trust\n\nUsage: px [--json] [-v|-q] COMMAND ...\n\nCommands:\n");
-    for (const struct command *c = commands; c->name; c++)
-        if (c->summary)
-            print("  %-12s%s\n", c->name, c->summary);
-    print("\n`px COMMAND --help` shows the options of one with an example; px(1) has the rest.\n");
-    return flush();
 }
 
 static int version(void)
@@ -75,47 +59,39 @@ static int unknown(const struct cli *cli, const char *name)
     return usage_error(cli, USAGE_STATUS, likely(name, fix, sizeof fix), "there is no command '%s'", name);
 }
 
-static bool is_help(const char *word)
-{
-    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
-}
+/* What stands before the command. */
+struct before {
+    bool version;
+};
+static const struct option_row rows[] = {
+    {"version", 0, OPTION_FLAG, offsetof(struct before, version), NULL, NULL},
+    {0},
+};
+static const struct verb px = {.name = "", .rows = rows, .size = sizeof(struct before), .command = COMMAND_NEXT};
 
-/* The usage of a command with verbs begins with the first of them, others with [OPTIONS] or a WORD. */
-static bool has_verbs(const struct command *c)
+static int help(struct cli *cli, int status)
 {
-    return c->usage[0] >= 'a' && c->usage[0] <= 'z';
-}
-
-static int run(struct cli *cli, const struct command *c, int argc, char **argv)
-{
-    if (!c->policy_options && argc > 0 && (is_help(argv[0]) || (has_verbs(c) && argc > 1 && is_help(argv[1]))))
-        return print_help(c);
-    return c->run(cli, argc, argv);
+    int r = args_run(cli, find_command("help"), 0, NULL);
+    return status ? status : r;
 }
 
 int main(int argc, char **argv)
 {
     struct cli cli = {.argv = argv};
-    int i = 1;
-    for (; i < argc && argv[i][0] == '-'; i++) {
-        if (strcmp(argv[i], "--json") == 0)
-            cli.json = true;
-        else if (strcmp(argv[i], "-v") == 0 || strcmp(argv[i], "--verbose") == 0)
-            cli.verbose = 1;
-        else if (strcmp(argv[i], "-q") == 0 || strcmp(argv[i], "--quiet") == 0)
-            cli.verbose = -1;
-        else if (strcmp(argv[i], "--version") == 0)
-            return version();
-        else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return cmd_help(&cli, 0, NULL);
-        else
-            return usage_error(&cli, USAGE_STATUS, "Options before the command are --json, -v, -q, --version and --help.",
-                               "there is no option '%s' before a command", argv[i]);
-    }
-    if (i >= argc) {
-        (void)cmd_help(&cli, 0, NULL);
-        return USAGE_STATUS;
-    }
-    const struct command *c = find_command(argv[i]);
-    return c ? run(&cli, c, argc - i - 1, argv + i + 1) : unknown(&cli, argv[i]);
+    struct args a = {.cli = &cli, .verb = &px};
+    struct px_err e = {0};
+    if (args_parse(&a, argc - 1, argv + 1, &e) < 0)
+        return say_error(&cli, &e, USAGE_STATUS);
+    const struct before *said = a.request;
+    bool told = said->version, asked = a.help;
+    int at = a.at + 1;
+    args_done(&a);
+    if (told)
+        return version();
+    if (asked || at >= argc)
+        return help(&cli, asked ? 0 : USAGE_STATUS);
+    const struct command *c = find_command(argv[at]);
+    if (!c)
+        return unknown(&cli, argv[at]);
+    return c->verbs ? args_run(&cli, c, argc - at - 1, argv + at + 1) : hand_over(&cli);
 }

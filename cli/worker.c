@@ -1,5 +1,5 @@
 /* px worker: boundaries from a file, and the shell tool within them. */
-#include "cli.h"
+#include "args.h"
 
 #include <px/worker.h>
 #include <stdio.h>
@@ -9,83 +9,14 @@
 #include <termios.h>
 #include <unistd.h>
 
-enum { ATTACH_MAX = 64 };
-
 struct words {
-    const char *base, *timeout, *file, *child;
-    const char *attach[ATTACH_MAX + 1];
-    size_t attach_count;
+    const char *base, *file, *child;
+    struct option_list attach;
+    uint64_t timeout;
     bool approve_all, strict;
-    char **command;
-    int command_count;
+    const char **command;
+    size_t command_count;
 };
-
-/* ---- the command line ---- */
-
-static int take_value(const char *name, int argc, char **argv, int *at, const char **ret, struct px_err *e)
-{
-    if (*at + 1 >= argc)
-        return make_error(e, 1, NULL, "%s needs a value", name);
-    *ret = argv[++*at];
-    return 0;
-}
-
-static int take_option(struct words *w, int argc, char **argv, int *at, struct px_err *e)
-{
-    const char *word = argv[*at];
-    if (strcmp(word, "--approve-all") == 0)
-        return w->approve_all = true, 0;
-    if (strcmp(word, "--strict") == 0)
-        return w->strict = true, 0;
-    if (strcmp(word, "--base") == 0)
-        return take_value(word, argc, argv, at, &w->base, e);
-    if (strcmp(word, "--timeout") == 0)
-        return take_value(word, argc, argv, at, &w->timeout, e);
-    if (strcmp(word, "--attach") == 0 && w->attach_count < ATTACH_MAX)
-        return take_value(word, argc, argv, at, &w->attach[w->attach_count++], e);
-    return make_error(e, 1, "Run `px worker --help` for the options.",
-                      "there is no option '%.100s' of px worker here", word);
-}
-
-static int parse(struct words *w, bool child, int argc, char **argv, struct px_err *e)
-{
-    int i = 0;
-    for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (argv[i][0] == '-') {
-            if (take_option(w, argc, argv, &i, e) < 0)
-                return -1;
-        } else if (!w->file) {
-            w->file = argv[i];
-        } else if (child && !w->child) {
-            w->child = argv[i];
-        } else {
-            return make_error(e, 1, "Write the command behind --.", "'%.100s' is one word too many", argv[i]);
-        }
-    }
-    if (!w->file || (child && !w->child))
-        return make_error(e, 1, "Run `px worker --help`.",
-                          w->file ? "the name of the other worker is missing"
-                                  : "the worker's file is missing");
-    w->command = argv + i + (i < argc);
-    w->command_count = argc - i - (i < argc);
-    return 0;
-}
-
-static int seconds(const struct words *w, unsigned *ret, struct px_err *e)
-{
-    unsigned value = 0;
-    for (const char *at = w->timeout; at && *at; at++) {
-        if (*at < '0' || *at > '9' || value > 300)
-            return make_error(e, 2, "Write a number of seconds from 1 to 300.", "'%.32s' is no timeout",
-                              w->timeout);
-        value = value * 10 + (unsigned)(*at - '0');
-    }
-    if (w->timeout && (value < 1 || value > 300))
-        return make_error(e, 2, "Write a number of seconds from 1 to 300.", "'%.32s' is no timeout",
-                          w->timeout);
-    *ret = value;
-    return 0;
-}
 
 /* ---- approval ---- */
 
@@ -93,12 +24,12 @@ static int seconds(const struct words *w, unsigned *ret, struct px_err *e)
 static char *join(const struct words *w)
 {
     size_t size = 1;
-    for (int i = 0; i < w->command_count; i++)
+    for (size_t i = 0; i < w->command_count; i++)
         size += 4 * strlen(w->command[i]) + 3;
     char *text = calloc(1, size), *at = text;
     if (!text || w->command_count == 1)
         return text ? memcpy(text, w->command[0], strlen(w->command[0])) : NULL;
-    for (int i = 0; i < w->command_count; i++) {
+    for (size_t i = 0; i < w->command_count; i++) {
         *at++ = '\'';
         for (const char *c = w->command[i]; *c; c++) {
             if (*c == '\'') {
@@ -209,11 +140,11 @@ static int tell(const struct cli *cli, const struct px_worker *worker, const str
 static int run(const struct cli *cli, const struct words *w, const struct px_worker *worker,
                const struct px_worker *from)
 {
-    struct px_worker_run how = {.attachments = w->attach, .from = from};
+    struct px_worker_run how = {.timeout_s = (unsigned)w->timeout, .attachments = w->attach.items, .from = from};
     struct px_err e = {0};
     struct px_box *box = NULL;
     char **argv = NULL;
-    if (seconds(w, &how.timeout_s, &e) < 0 || approve(w, worker, &argv, &e) < 0)
+    if (approve(w, worker, &argv, &e) < 0)
         return say_error(cli, &e, START_STATUS);
     int status;
     wipe_environment();
@@ -261,10 +192,10 @@ static int check(const struct cli *cli, const struct words *w, const struct px_w
 /* Before anything of the child is read, made or asked for. What it gets is opened once more when it starts. */
 static int check_attachments(const struct words *w, const struct px_worker *caller, struct px_err *e)
 {
-    for (size_t i = 0; i < w->attach_count; i++) {
+    for (size_t i = 0; i < w->attach.count; i++) {
         uint64_t bytes;
         int fd;
-        if (px_worker_attach(caller, w->attach[i], &fd, &bytes, e) < 0)
+        if (px_worker_attach(caller, w->attach.items[i], &fd, &bytes, e) < 0)
             return -1;
         (void)close(fd);
     }
@@ -298,27 +229,62 @@ static int call(const struct cli *cli, const struct words *w, const struct px_wo
     return status;
 }
 
-int cmd_worker(struct cli *cli, int argc, char **argv)
+static int run_worker(struct args *a, int (*act)(const struct cli *cli, const struct words *w, const struct px_worker *worker), int failed)
 {
-    struct words w = {0};
+    struct words *w = a->request;
     struct px_err e = {0};
     struct px_worker *worker = NULL;
-    const char *verb = argc ? argv[0] : "";
-    bool is_check = strcmp(verb, "check") == 0, is_call = strcmp(verb, "call") == 0;
-    if (!is_check && !is_call && strcmp(verb, "shell") != 0)
-        return usage_error(cli, USAGE_STATUS, "Run `px worker --help`.",
-                           "px worker knows check, shell and call");
-    close_inherited();
-    open_missing_stdio();
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
-        return print_help(find_command("worker"));
-    if (parse(&w, is_call, argc - 1, argv + 1, &e) < 0)
-        return say_error(cli, &e, USAGE_STATUS);
-    if (px_worker_load(w.file, w.base, &worker, &e) < 0)
-        return say_error(cli, &e, is_check ? 1 : START_STATUS);
-    int status = is_check  ? check(cli, &w, worker)
-                 : is_call ? call(cli, &w, worker)
-                           : run(cli, &w, worker, worker);
+    w->file = a->names[0];
+    w->child = a->names[1];
+    w->command = a->o.argv;
+    w->command_count = a->o.argc;
+    if (px_worker_load(w->file, w->base, &worker, &e) < 0)
+        return say_error(a->cli, &e, failed);
+    int status = act(a->cli, w, worker);
     px_worker_free(worker);
     return status;
 }
+
+static int run_own(const struct cli *cli, const struct words *w, const struct px_worker *worker)
+{
+    return run(cli, w, worker, worker);
+}
+
+static int verb_check(struct args *a)
+{
+    return run_worker(a, check, 1);
+}
+
+static int verb_shell(struct args *a)
+{
+    return run_worker(a, run_own, START_STATUS);
+}
+
+static int verb_call(struct args *a)
+{
+    return run_worker(a, call, START_STATUS);
+}
+
+static const struct option_row shared[] = {
+    {"base", 0, OPTION_TEXT, offsetof(struct words, base), "DIR", "relative roots are below this directory (.)"},
+    {0},
+};
+static const struct option_row rows[] = {
+    {"timeout", 0, OPTION_NUMBER, offsetof(struct words, timeout), "SECONDS", "1 to 300 (30)", .most = 300},
+    {"approve-all", 0, OPTION_FLAG, offsetof(struct words, approve_all), NULL, "do not ask"},
+    {"strict", 0, OPTION_FLAG, offsetof(struct words, strict), NULL, "refuse what needs approval"},
+    {"attach", 0, OPTION_LIST, offsetof(struct words, attach), "ROOT/FILE", "a file of FILE's sandbox, read-only at /attachments"},
+    {0},
+};
+
+#define WORKER shared, sizeof(struct words), .command = COMMAND_BEHIND, .alone = true
+
+const struct verb worker_verbs[] = {
+    {"check", "FILE [-- COMMAND]", "print the boundaries; or whether its rules block a command, need approval for it or approve it",
+     verb_check, NULL, WORKER, .least = 1, .most = 1, .needs = "the worker's file"},
+    {"shell", "FILE [OPTIONS] -- COMMAND", "commands that its shell rules allow, in a box with its paths", verb_shell, rows, WORKER,
+     .least = 1, .most = 1, .needs = "the worker's file"},
+    {"call", "FILE WORKER [OPTIONS] -- COMMAND", "the same for another worker that FILE names, within that one's own boundaries",
+     verb_call, rows, WORKER, .least = 2, .most = 2, .needs = "the worker's file and the name of the other worker"},
+    {0},
+};

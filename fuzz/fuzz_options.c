@@ -4,11 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../cli/options.c"
+#include "../cli/args.c"
 #include "../cli/render.c"
 #include "fuzz.h"
 
 enum { WORDS_MAX = 64 };
+
+/* px exec, which has no rows of its own. */
+static const struct verb exec = {.name = "", .words = "", .command = COMMAND_NEXT, .policy = &args_every_field};
+
+static int read_line(struct args *a, struct cli *cli, int argc, char **argv, struct px_err *e)
+{
+    *a = (struct args){.cli = cli, .verb = &exec};
+    int r = args_parse(a, argc, argv, e);
+    return r < 0 || a->help ? r : args_policy(a, NULL, &a->o.policy, e);
+}
 
 static int split(char *text, size_t size, char *argv[WORDS_MAX + 1])
 {
@@ -77,7 +87,7 @@ static void check_tail(struct cli *cli, const struct options *o, int argc, char 
 {
     char *longer[WORDS_MAX + 4];
     static char word[] = "--preset=untrusted", other[] = "--memory=1m";
-    struct options again = {0};
+    struct args again;
     struct px_err e = {0};
 
     if (o->argc == 0 || o->shell_text)
@@ -86,13 +96,13 @@ static void check_tail(struct cli *cli, const struct options *o, int argc, char 
     longer[argc] = word;
     longer[argc + 1] = other;
     longer[argc + 2] = NULL;
-    CHECK(parse_options(cli, argc + 2, longer, &again, &e) == 0);
-    char *a = show_policy(o->policy), *b = show_policy(again.policy);
+    CHECK(read_line(&again, cli, argc + 2, longer, &e) == 0);
+    char *a = show_policy(o->policy), *b = show_policy(again.o.policy);
     CHECK(strcmp(a, b) == 0);
-    CHECK(again.argc == o->argc + 2);
+    CHECK(again.o.argc == o->argc + 2);
     free(a);
     free(b);
-    free_options(&again);
+    args_done(&again);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -100,19 +110,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = fuzz_text(data, size), *argv[WORDS_MAX + 1];
     int argc = split(text, size, argv);
     struct cli cli = {0};
-    struct options o = {0};
+    struct args a;
     struct px_err e = {0};
 
     if (!reads_files(argc, argv)) {
-        if (parse_options(&cli, argc, argv, &o, &e) < 0) {
+        if (read_line(&a, &cli, argc, argv, &e) < 0) {
             check_error(&e);
-            CHECK(o.policy == NULL && o.argv == NULL); /* written only on success */
-        } else {
-            CHECK(o.policy != NULL);
-            check_command(&o, argc, argv);
-            check_tail(&cli, &o, argc, argv);
-            free_options(&o);
+            CHECK(a.o.policy == NULL);
+        } else if (!a.help) {
+            CHECK(a.o.policy != NULL);
+            check_command(&a.o, argc, argv);
+            check_tail(&cli, &a.o, argc, argv);
         }
+        args_done(&a);
     }
     free(text);
     return 0;

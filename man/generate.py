@@ -5,6 +5,8 @@ generate.py --check PX - fails if a field or result key of px is not documented,
 Markers in the templates (*.scd.in), each alone on its line:
 
     @OPTIONS@   the options of `px exec --help`, for px-exec(1)
+    @OPTION --tag@
+                the letter, the name and the argument of an option of the page's command, or of several; what it does stands below
     @FIELDS@    the same as fields of a policy, with the longer text of fields.txt, for px-policy(5)
     @PRESETS@   data/presets.def
     @ERRORS@    `px explain`, every code with its cause and what to do
@@ -40,20 +42,20 @@ def ask(px, *words):
     return done.stdout
 
 
-OPTION = re.compile(r"^  (?:-(?P<letter>\w), |    )--(?P<name>[a-z-]+)(?P<arg>(?:\[=| )?\S*)(?:\s+(?P<help>\S.*))?$")
+OPTION = re.compile(r"^  (?:    )?(?:-(?P<letter>\w), |    )--(?P<name>[a-z-]+)(?P<arg>(?:\[=| )?\S*)(?:\s+(?P<help>\S.*))?$")
 
 
-def options(px):
-    """[(letter, name, arg, help)] in the order of `px exec --help`."""
+def options(px, command="exec"):
+    """[(letter, name, arg, help)] in the order of `px COMMAND --help`."""
     found = []
-    lines = iter(ask(px, "exec", "--help").splitlines())
+    lines = iter(ask(px, command, "--help").splitlines())
     for line in lines:
         match = OPTION.match(line)
         if not match:
             continue
         text = match["help"] or next(lines, "").strip()
         found.append((match["letter"], match["name"], match["arg"].strip(), text))
-    if len(found) < 20:
+    if command == "exec" and len(found) < 20:
         raise Wrong(f"px exec --help shows {len(found)} options; its form has changed and generate.py must follow")
     return found
 
@@ -124,12 +126,21 @@ def sentence(text):
     return plain(text) + ("" if text.endswith(".") else ".")
 
 
+def head(letter, name, arg):
+    return (f"*-{letter}*, " if letter else "") + f"*--{name}*{argument(arg)}"
+
+
 def options_text(px):
-    parts = []
-    for letter, name, arg, text in options(px):
-        short = f"*-{letter}*, " if letter else ""
-        parts.append(entry(f"{short}*--{name}*{argument(arg)}", [sentence(text)]))
-    return "\n\n".join(parts)
+    return "\n\n".join(entry(head(letter, name, arg), [sentence(text)]) for letter, name, arg, text in options(px))
+
+
+def heads(px, command, words):
+    """The heads of these options of a command, as its help has them."""
+    known = {name: head(letter, name, arg) for letter, name, arg, _ in reversed(options(px, command))}
+    missing = [word for word in words if word.removeprefix("--") not in known]
+    if missing:
+        raise Wrong(f"px {command} has no option {missing[0]}, which its man page describes")
+    return ", ".join(known[word.removeprefix("--")] for word in words)
 
 
 def fields_text(px):
@@ -166,9 +177,20 @@ MARKERS = {"@OPTIONS@": options_text, "@FIELDS@": fields_text, "@PRESETS@": pres
            "@REFUSED@": refused_text}
 
 
+def command_of(template):
+    return template.name.removeprefix("px-").split(".")[0]
+
+
+def fill_line(line, template, px):
+    option = re.fullmatch(r"@OPTION (--.*)@", line)
+    if option:
+        return heads(px, command_of(template), option[1].split())
+    return MARKERS[line](px) if line in MARKERS else line
+
+
 def fill(template, px):
     lines = template.read_text().replace("@VERSION@", ask(px, "--version").split()[1]).splitlines()
-    return "\n".join(MARKERS[line](px) if line in MARKERS else line for line in lines) + "\n"
+    return "\n".join(fill_line(line, template, px) for line in lines) + "\n"
 
 
 def generate(px, out):
@@ -191,6 +213,17 @@ def check_fields(px):
     written = set(long_texts())
     return ([f"field {name} is not documented in man/fields.txt" for name in sorted(there - written)] +
             [f"man/fields.txt documents {name}, which px exec does not have" for name in sorted(written - there)])
+
+
+def check_options(px):
+    """A command's page names every option of it but those of a policy, which px-exec(1) has."""
+    policy = {name for _, name, _, _ in options(px)}
+    wrong = []
+    for template in sorted(HERE.glob("px-*.1.scd.in")):
+        page = template.read_text()
+        wrong += [f"{template.name} does not describe --{name}" for _, name, _, _ in options(px, command_of(template))
+                  if name not in policy and f"--{name}" not in page]
+    return wrong
 
 
 def check_refused(px):
@@ -227,7 +260,7 @@ def check_result(px):
 
 
 def check(px):
-    wrong = check_fields(px) + check_refused(px) + check_result(px)
+    wrong = check_fields(px) + check_options(px) + check_refused(px) + check_result(px)
     for template in sorted(HERE.glob("*.scd.in")):
         if re.search(r"@[A-Z]+@", fill(template, px)):
             wrong.append(f"{template.name} has a marker that nobody fills")

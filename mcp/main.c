@@ -12,31 +12,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "args.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "base/text.h"
-#include "cli.h"
 #include "mcp/mcp.h"
 #include "mcp/runner.h"
 
 enum {
-    ROOTS_MAX = PX_FILES_ROOTS_MAX + 1,
     MEMORY_MAX = 2048, /* MiB of address space */
     APPROVAL_S = 300,  /* for a person to answer */
     APPROVAL_MAX_S = 3600,
 };
 
 struct words {
-    const char *roots[ROOTS_MAX + 1];
-    size_t roots_count;
-    const char *preset, *worker_file, *approval_timeout;
-    unsigned approval_s;
-    bool read_only, no_execute, git_writable, help;
-    char **rest; /* for the policy; its texts are the command line's, or `made` */
-    int rest_count;
-    char **made;
-    int made_count;
-    struct cli *cli;
+    struct option_list roots;
+    const char *worker_file;
+    uint64_t approval_s;
+    bool read_only, no_execute, git_writable;
+    const struct args *args;
+    char **made;                  /* values of --env, as many as there are fields */
     struct px_files *made_files;
     struct px_worker *worker;     /* or: */
     const struct px_files *files; /* its, or made_files */
@@ -44,78 +38,28 @@ struct words {
 
 /* ---- the command line ---- */
 
-/* The value of an option that may stand behind it or after an equals sign; NULL: it is another option. */
-static const char *value_of(const char *name, int argc, char **argv, int *at, struct px_err *e)
-{
-    size_t n = strlen(name);
-    if (strncmp(argv[*at], name, n) != 0 || (argv[*at][n] != '\0' && argv[*at][n] != '='))
-        return NULL;
-    if (argv[*at][n] == '=')
-        return argv[*at] + n + 1;
-    if (*at + 1 < argc)
-        return argv[++*at];
-    (void)make_error(e, 1, NULL, "%s needs a value", name);
-    return NULL;
-}
-
 /* The environment is wiped before commands run, so that `-e NAME` is filled in now. */
-static int take_env(struct words *w, const char *word, struct px_err *e)
+static int fill_env(struct words *w, struct args *a, struct px_err *e)
 {
-    const char *value = strchr(word, '=') ? NULL : getenv(word);
-    size_t size = strlen(word) + (value ? strlen(value) : 0) + 16;
-    char *text = malloc(size);
-    if (!text)
-        return make_error(e, 4, NULL, "px ran out of memory");
-    (void)snprintf(text, size, "--env=%s%s%s", word, value ? "=" : "", value ? value : "");
-    w->made[w->made_count++] = text;
-    w->rest[w->rest_count++] = text;
-    return 0;
-}
-
-static int take_word(struct words *w, int argc, char **argv, int *at, struct px_err *e)
-{
-    const char *value, *word = argv[*at];
-    if (strcmp(word, "--read-only") == 0)
-        w->read_only = true;
-    else if (strcmp(word, "--no-execute") == 0)
-        w->no_execute = true;
-    else if (strcmp(word, "--git-writable") == 0)
-        w->git_writable = true;
-    else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-        w->help = true;
-    else if ((value = value_of("--root", argc, argv, at, e)) && w->roots_count < ROOTS_MAX)
-        w->roots[w->roots_count++] = value;
-    else if ((value = value_of("--worker", argc, argv, at, e)))
-        w->worker_file = value;
-    else if ((value = value_of("--approval-timeout", argc, argv, at, e)))
-        w->approval_timeout = value;
-    else if ((value = value_of("--preset", argc, argv, at, e)))
-        w->preset = value;
-    else if ((value = value_of("--env", argc, argv, at, e)) || (value = value_of("-e", argc, argv, at, e)))
-        return take_env(w, value, e);
-    else
-        w->rest[w->rest_count++] = argv[*at];
-    return e->code ? -1 : 0;
-}
-
-static int parse(struct words *w, int argc, char **argv, struct px_err *e)
-{
-    w->rest = calloc((size_t)argc + 1, sizeof *w->rest);
-    w->made = calloc((size_t)argc + 1, sizeof *w->made);
-    if (!w->rest || !w->made)
-        return make_error(e, 4, NULL, "px ran out of memory");
-    for (int i = 0; i < argc; i++)
-        if (take_word(w, argc, argv, &i, e) < 0)
-            return -1;
-    return 0;
+    w->made = calloc(a->field_count + 1, sizeof *w->made);
+    for (size_t i = 0; w->made && i < a->field_count; i++) {
+        const char *name = a->fields[i].value, *value = NULL;
+        if (strcmp(a->fields[i].name, "env") == 0 && !strchr(name, '='))
+            value = getenv(name);
+        if (!value)
+            continue;
+        if (asprintf(&w->made[i], "%s=%s", name, value) < 0)
+            return make_error(e, 4, NULL, "px ran out of memory");
+        a->fields[i].value = w->made[i];
+    }
+    return w->made ? 0 : make_error(e, 4, NULL, "px ran out of memory");
 }
 
 static void words_done(struct words *w)
 {
-    for (int i = 0; i < w->made_count; i++)
+    for (size_t i = 0; w->made && i < w->args->field_count; i++)
         free(w->made[i]);
     free(w->made);
-    free(w->rest);
     px_files_free(w->made_files);
     px_worker_free(w->worker);
 }
@@ -125,37 +69,26 @@ static void words_done(struct words *w)
 static int make_policy(void *user, struct px_policy **ret_policy, struct px_err *e)
 {
     const struct words *w = user;
+    const struct options *o = &w->args->o;
     struct px_policy *policy = NULL;
-    struct options o;
     if (w->worker)
         return px_worker_policy(w->worker, ret_policy, e);
-    if (px_policy_new(w->preset ? w->preset : "worker", &policy, e) < 0 ||
-        (!w->preset && px_policy_set(policy, "output-limit", "25k", e) < 0) ||
-        parse_options_onto(w->cli, w->rest_count, w->rest, policy, NULL, &o, e) < 0)
+    if (o->argc || o->shell_text || o->plan || o->report || o->tty || o->interactive || o->detach || o->keeps)
+        return make_error(e, 1, "Commands come from the client. Run `px mcp --help` for what can be said here.",
+                          "px mcp takes no command, and nothing that goes with one");
+    if (px_policy_new(o->preset ? o->preset : "worker", &policy, e) < 0)
         return -1;
-    int r = 0;
-    if (o.argc || o.shell_text || o.plan || o.report || o.tty || o.interactive || o.detach || o.keeps)
-        r = make_error(e, 1, "Commands come from the client. Run `px mcp --help` for what can be said here.",
-                       "px mcp takes no command, and nothing that goes with one");
-    if (r >= 0 && !w->no_execute)
-        r = px_files_bind(w->files, "/workspace", o.policy, e);
-    r = r < 0 ? r : px_policy_set(o.policy, "workdir", "/workspace", e);
-    if (r >= 0) {
-        *ret_policy = o.policy;
-        o.policy = NULL;
+    int r = o->preset ? 0 : px_policy_set(policy, "output-limit", "25k", e);
+    if (r < 0 || args_policy(w->args, policy, ret_policy, e) < 0) {
+        if (r < 0)
+            px_policy_free(policy);
+        return -1;
     }
-    free_options(&o);
-    return r;
-}
-
-static int approval_seconds(struct words *w, struct px_err *e)
-{
-    const char *text = w->approval_timeout;
-    uint64_t value = APPROVAL_S;
-    if (text && (px_parse_u64(text, APPROVAL_MAX_S, &value) < 0 || value == 0))
-        return make_error(e, 2, "Write a number of seconds from 1 to 3600.", "'%.32s' is no approval timeout",
-                          text);
-    w->approval_s = (unsigned)value;
+    if ((!w->no_execute && px_files_bind(w->files, "/workspace", policy, e) < 0) ||
+        px_policy_set(policy, "workdir", "/workspace", e) < 0) {
+        px_policy_free(policy);
+        return -1;
+    }
     return 0;
 }
 
@@ -163,10 +96,10 @@ static int approval_seconds(struct words *w, struct px_err *e)
  * process. */
 static int open_worker(struct words *w, struct px_err *e)
 {
-    if (w->roots_count || w->read_only || w->git_writable || w->preset || w->rest_count)
+    if (w->roots.count || w->read_only || w->git_writable || w->args->o.preset || w->args->field_count || w->args->o.argc)
         return make_error(e, 1, "Say it in the worker's file, see px-worker(1), or leave --worker out.",
                           "--worker goes with --no-execute and --approval-timeout alone");
-    if (approval_seconds(w, e) < 0 || px_worker_load(w->worker_file, NULL, &w->worker, e) < 0)
+    if (px_worker_load(w->worker_file, NULL, &w->worker, e) < 0)
         return -1;
     w->files = px_worker_files(w->worker);
     w->no_execute = w->no_execute || px_worker_tool(w->worker, "shell", NULL) == PX_BLOCKED;
@@ -179,13 +112,13 @@ static int open_files(struct words *w, struct px_err *e)
     const struct px_files_narrow narrow = {.inherit = true, .read_only = w->read_only};
     if (w->worker_file)
         return open_worker(w, e);
-    if (w->approval_timeout)
+    if (w->approval_s)
         return make_error(e, 1, "Name a worker's file by --worker.",
                           "--approval-timeout is for the rules of a worker");
-    if (w->roots_count == 0)
+    if (w->roots.count == 0)
         return make_error(e, 1, "Write px mcp --root NAME=DIR[:rw], or px mcp --worker FILE.",
                           "px mcp needs a directory to serve");
-    if (px_files_parse(w->roots, w->roots_count, w->git_writable, &all, e) < 0)
+    if (px_files_parse(w->roots.items, w->roots.count, w->git_writable, &all, e) < 0)
         return -1;
     int r = px_files_derive(all, &narrow, &w->made_files, e);
     w->files = w->made_files;
@@ -352,7 +285,7 @@ static int run_server(const struct cli *cli, struct words *w, bool network, stru
                                           .read_only = w->read_only,
                                           .shell = !w->no_execute,
                                           .worker = w->worker,
-                                          .approval_s = w->approval_s,
+                                          .approval_s = w->approval_s ? (unsigned)w->approval_s : APPROVAL_S,
                                           .user = &s,
                                           .send = to_client,
                                           .ask = to_runner};
@@ -370,24 +303,38 @@ static int run_server(const struct cli *cli, struct words *w, bool network, stru
     return r < 0 ? -1 : 0;
 }
 
-int cmd_mcp(struct cli *cli, int argc, char **argv)
+static int run_mcp(struct args *a)
 {
-    struct words w = {.cli = cli};
+    struct words *w = a->request;
     struct px_err e = {0};
     bool network = false;
     int status = 0;
-    close_inherited();
-    open_missing_stdio();
-    if (parse(&w, argc, argv, &e) < 0) {
-        status = say_error(cli, &e, USAGE_STATUS);
-    } else if (w.help) {
-        status = print_help(find_command("mcp"));
-    } else if (open_files(&w, &e) < 0 || look_at_policy(&w, &network, &e) < 0) {
-        status = say_error(cli, &e, status_of_words(&e));
+    w->args = a;
+    if (fill_env(w, a, &e) < 0 || open_files(w, &e) < 0 || look_at_policy(w, &network, &e) < 0) {
+        status = say_error(a->cli, &e, status_of_words(&e));
     } else {
         wipe_environment();
-        status = run_server(cli, &w, network, &e) < 0 ? say_error(cli, &e, 1) : 0;
+        status = run_server(a->cli, w, network, &e) < 0 ? say_error(a->cli, &e, 1) : 0;
     }
-    words_done(&w);
+    words_done(w);
     return status;
 }
+
+static const struct option_row rows[] = {
+    {"root", 0, OPTION_LIST, offsetof(struct words, roots), "NAME=DIR[:ro|rw][:create][:suffixes=.md,.pdf][:max=10m]",
+     "a directory and its rules, as in px file"},
+    {"read-only", 0, OPTION_FLAG, offsetof(struct words, read_only), NULL, "no tool that writes, and commands cannot write either"},
+    {"no-execute", 0, OPTION_FLAG, offsetof(struct words, no_execute), NULL, "no commands"},
+    {"git-writable", 0, OPTION_FLAG, offsetof(struct words, git_writable), NULL,
+     "git directories can be written; the host's git obeys what lies there"},
+    {"worker", 0, OPTION_TEXT, offsetof(struct words, worker_file), "FILE",
+     "the roots, the box and the rules of a worker's file instead"},
+    {"approval-timeout", 0, OPTION_NUMBER, offsetof(struct words, approval_s), "SECONDS",
+     "how long to wait for a person to approve, 1 to 3600 (300)", .most = APPROVAL_MAX_S},
+    {0},
+};
+const struct verb mcp_verbs[] = {
+    {"", "--root NAME=DIR[:rw]... [OPTIONS] | --worker FILE [--no-execute]", NULL, run_mcp, rows, .size = sizeof(struct words),
+     .command = COMMAND_NEXT, .policy = &args_every_field, .alone = true},
+    {0},
+};

@@ -166,28 +166,23 @@ static int say_started(const struct cli *cli, const struct started *s, unsigned 
     return flush();
 }
 
-static int box_start(struct cli *cli, int argc, char **argv)
+static int box_start(struct args *a)
 {
-    struct options o;
+    struct options *o = &a->o;
     struct px_err e = {0};
     struct started s = {.talk = -1};
-    if (parse_options(cli, argc, argv, &o, &e) < 0)
-        return say_error(cli, &e, status_of_words(&e));
-    int status;
-    if (o.help)
-        status = print_help(find_command("box"));
-    else if (o.argc || o.tty || o.interactive || o.detach || o.report || o.plan)
-        status = usage_error(cli, USAGE_STATUS,
-                             "Start it, then run commands in it: px box exec NAME -- COMMAND.\n"
-                             "Or start one with a command: px exec -d -- COMMAND.",
-                             "px box start takes no command, and nothing that is a command's");
-    else if (start_keeper(cli, o.policy, &s, &e) < 0)
-        status = say_error(cli, &e, 1);
-    else
-        status = say_started(cli, &s, 0) ? 1 : let_live(cli, &s);
+    if (o->argc || o->tty || o->interactive || o->detach || o->report || o->plan)
+        return usage_error(a->cli, USAGE_STATUS,
+                           "Start it, then run commands in it: px box exec NAME -- COMMAND.\n"
+                           "Or start one with a command: px exec -d -- COMMAND.",
+                           "px box start takes no command, and nothing that is a command's");
+    if (args_policy(a, NULL, &o->policy, &e) < 0)
+        return say_error(a->cli, &e, status_of_words(&e));
+    int status = start_keeper(a->cli, o->policy, &s, &e) < 0 ? say_error(a->cli, &e, 1)
+                 : say_started(a->cli, &s, 0)                ? 1
+                                                             : let_live(a->cli, &s);
     if (status)
         take_back(&s);
-    free_options(&o);
     return status;
 }
 
@@ -234,9 +229,8 @@ int run_detached(struct cli *cli, struct options *o)
 /* What a command may have of its own; everything else is the box's. */
 static const char *const command_fields[] = {"tty",     "interactive",  "env",        "env-file", "workdir",
                                              "timeout", "output-limit", "output-end", "detach",   NULL};
-static const struct option_rules command_rules = {.fields = command_fields, .else_is = "is the box's, not a command's",
-                                                  .fix = "Say it when the box is started: px box start."};
-static const char exec_usage[] = "Write px box exec NAME [OPTIONS] [--] COMMAND.";
+static const struct field_rules command_rules = {command_fields, "is the box's, not a command's",
+                                                 "Say it when the box is started: px box start."};
 
 struct in_box {
     struct px_living *living;
@@ -272,53 +266,70 @@ static int exec_detached(struct cli *cli, const char *name, struct px_living *li
     return flush() ? START_STATUS : 0;
 }
 
-static int box_exec(struct cli *cli, int argc, char **argv)
+static int box_exec(struct args *a)
 {
-    struct options o = {0};
+    struct options *o = &a->o;
     struct px_err e = {0};
     struct px_policy *policy = NULL;
-    struct in_box in = {.o = &o};
-    if (argc == 0 || argv[0][0] == '-')
-        return usage_error(cli, START_STATUS, exec_usage, "the name of the box comes first");
-    int r = px_living_open(NULL, argv[0], &in.living, &e);
+    struct in_box in = {.o = o};
+    if (o->plan || o->argc == 0)
+        return usage_error(a->cli, START_STATUS, o->plan ? NULL : "Write px box exec NAME [OPTIONS] [--] COMMAND.",
+                           o->plan ? "--plan is for px exec" : "there is no command to run");
+    int r = px_living_open(NULL, a->names[0], &in.living, &e);
     if (r >= 0)
         r = px_living_policy(in.living, &policy, &e);
     if (r >= 0)
-        r = parse_options_onto(cli, argc - 1, argv + 1, policy, &command_rules, &o, &e);
-    int status = r < 0         ? say_error(cli, &e, START_STATUS)
-                 : o.help      ? print_help(find_command("box"))
-                 : o.plan      ? usage_error(cli, START_STATUS, NULL, "--plan is for px exec")
-                 : o.argc == 0 ? usage_error(cli, START_STATUS, exec_usage, "there is no command to run")
-                 : o.detach    ? exec_detached(cli, argv[0], in.living, &o)
-                               : run_on_streams(cli, &o, &(struct run){.start = start_command, .ended = on_ended, .user = &in});
-    free_options(&o);
+        r = args_policy(a, policy, &o->policy, &e);
+    int status = r < 0       ? say_error(a->cli, &e, START_STATUS)
+                 : o->detach ? exec_detached(a->cli, a->names[0], in.living, o)
+                             : run_on_streams(a->cli, o, &(struct run){.start = start_command, .ended = on_ended, .user = &in});
     px_living_close(in.living);
     return status;
 }
 
 /* ---- the command ---- */
 
-static const struct {
-    const char *name;
-    int (*run)(struct cli *cli, int argc, char **argv);
-} verbs[] = {
-    {"start", box_start}, {"exec", box_exec},     {"list", box_list}, {"show", box_show},     {"logs", box_logs},
-    {"attach", box_attach}, {"copy", box_copy}, {"signal", box_signal}, {"stop", box_stop},
-};
+#define ROW(name, letter, kind, member, arg, help) {name, letter, kind, offsetof(struct box_words, member), arg, help}
+#define COMMAND_ROW ROW("command", 0, OPTION_NUMBER, command, "NUMBER", "this one, not the latest")
 
-int cmd_box(struct cli *cli, int argc, char **argv)
-{
-    static const char list[] = "Write px box start, exec, list, show, logs, attach, copy, signal or stop.\n"
-                               "px box --help says more.";
-    struct px_near near = {.written = argc > 0 ? argv[0] : ""};
-    char fix[256];
-    close_inherited();
-    open_missing_stdio();
-    for (size_t i = 0; argc > 0 && i < sizeof verbs / sizeof verbs[0]; i++) {
-        if (strcmp(verbs[i].name, argv[0]) == 0)
-            return verbs[i].run(cli, argc - 1, argv + 1);
-        px_near_try(&near, verbs[i].name);
-    }
-    return usage_error(cli, USAGE_STATUS, likely_verb(&near, "box", list, fix, sizeof fix),
-                       argc > 0 ? "px box knows no '%s'" : "px box needs to know what to do%s", argc > 0 ? argv[0] : "");
-}
+static const struct option_row list_rows[] = {ROW("names", 0, OPTION_FLAG, names, NULL, "their names alone"), {0}};
+static const struct option_row logs_rows[] = {
+    ROW("follow", 'f', OPTION_FLAG, follow, NULL, "until the command ends"),
+    ROW("stdout", 0, OPTION_FLAG, only_out, NULL, "this stream alone"),
+    ROW("stderr", 0, OPTION_FLAG, only_err, NULL, "this stream alone"),
+    COMMAND_ROW,
+    {0},
+};
+static const struct option_row attach_rows[] = {
+    ROW("interactive", 'i', OPTION_FLAG, interactive, NULL, "pass standard input on"),
+    COMMAND_ROW,
+    {0},
+};
+static const struct option_row copy_rows[] = {ROW("max-size", 0, OPTION_TEXT, max_size, "SIZE", "of what comes out of the box (4g)"), {0}};
+static const struct option_row signal_rows[] = {
+    ROW("command", 0, OPTION_NUMBER, command, "NUMBER", "to this command, not to all"),
+    ROW("process", 0, OPTION_NUMBER, process, "PID", "to this process of the box"),
+    {0},
+};
+static const struct option_row stop_rows[] = {ROW("all", 'a', OPTION_FLAG, all, NULL, "every box of yours"), {0}};
+
+#define WORDS .size = sizeof(struct box_words), .alone = true
+#define ONE_BOX .least = 1, .most = 1, .needs = "the name of one box"
+
+const struct verb box_verbs[] = {
+    {"start", "[OPTIONS]", "a box with everything px exec has options for; prints its name", box_start, WORDS, .command = COMMAND_NEXT,
+     .policy = &args_every_field},
+    {"exec", "NAME [OPTIONS] [--] COMMAND [ARG...] | -c TEXT", "one more command in it; -d leaves it running and prints its number",
+     box_exec, WORDS, ONE_BOX, .command = COMMAND_NEXT, .policy = &command_rules, .status = START_STATUS},
+    {"list", "[OPTIONS]", "all of yours", box_list, list_rows, WORDS},
+    {"show", "NAME", "one of them, its commands and its processes", box_show, WORDS, ONE_BOX},
+    {"logs", "NAME [OPTIONS]", "what the latest detached command wrote", box_logs, logs_rows, WORDS, ONE_BOX},
+    {"attach", "NAME [OPTIONS]", "follow it to its end, and take its exit status", box_attach, attach_rows, WORDS, ONE_BOX,
+     .status = START_STATUS},
+    {"copy", "SOURCE NAME:PATH | NAME:PATH TARGET", "a file or a directory, into the box or out of it", box_copy, copy_rows, WORDS,
+     .least = 2, .most = 2, .needs = "two places, one of them in a box"},
+    {"signal", "NAME SIGNAL [OPTIONS]", "to the commands that run in it", box_signal, signal_rows, WORDS, .least = 2, .most = 2,
+     .needs = "the name of a box and a signal"},
+    {"stop", "NAME... | --all", "SIGTERM, 2 s later SIGKILL, and nothing is left", box_stop, stop_rows, WORDS, .most = NAMES_ANY},
+    {0},
+};

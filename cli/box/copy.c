@@ -17,31 +17,28 @@ static bool split(const char *word, char name[64], const char **ret_path)
     return true;
 }
 
-int box_copy(struct cli *cli, int argc, char **argv)
+int box_copy(struct args *a)
 {
-    static const char usage[] = "Write px box copy SOURCE NAME:PATH, or px box copy NAME:PATH TARGET.";
-    const char *max = NULL, *path[2] = {NULL, NULL};
-    const struct word words[] = {{"--max-size", 0, NULL, &max}, {NULL, 0, NULL, NULL}};
+    const struct box_words *w = a->request;
+    const struct cli *cli = a->cli;
+    const char *path[2] = {NULL, NULL};
     struct px_err e = {0};
     struct px_living *living = NULL;
     char name[64];
     uint64_t skipped = 0;
-    int status = 0, left = take_words(cli, "box", usage, words, argc, argv, &status);
-    if (left < 0)
-        return status;
-    bool in = left == 2 && split(argv[1], name, &path[1]), out = left == 2 && split(argv[0], name, &path[0]);
+    bool in = split(a->names[1], name, &path[1]), out = split(a->names[0], name, &path[0]);
     if (in && out)
         return usage_error(cli, USAGE_STATUS, "Copy it out of the one, then into the other.",
                            "px box copy does not copy from box to box");
     if (!out && !in)
-        return usage_error(cli, USAGE_STATUS, usage, "px box copy needs two places, one of them in a box");
+        return usage_error(cli, USAGE_STATUS, "Write NAME:PATH for a place in a box.", "px box copy needs two places, one of them in a box");
     int r = px_living_open(NULL, name, &living, &e);
     int signals = stop_signals();       /* what is half there is taken back first */
     if (r >= 0)
         px_living_cancel_on(living, signals);
     if (r >= 0)
-        r = out ? px_living_copy_out(living, path[0], argv[1], max, &skipped, &e)
-                : px_living_copy_in(living, argv[0], path[1], &e);
+        r = out ? px_living_copy_out(living, path[0], a->names[1], w->max_size, &skipped, &e)
+                : px_living_copy_in(living, a->names[0], path[1], &e);
     px_living_close(living);
     if (r < 0)
         return say_error(cli, &e, 1);

@@ -106,15 +106,15 @@ static int follow(struct follow *f, char **ret_json, struct px_err *e)
 
 /* ---- which ---- */
 
-static int find_command_of(struct px_living *living, const char *name, const char *wanted, unsigned *ret, struct px_err *e)
+static int find_command_of(struct px_living *living, const char *name, unsigned wanted, unsigned *ret, struct px_err *e)
 {
     struct px_living_command *list = NULL;
     size_t count = 0;
-    unsigned number = wanted ? word_number(wanted) : 0, found = 0;
+    unsigned found = 0;
     if (px_living_commands(living, &list, &count, e) < 0)
         return -1;
     for (size_t i = 0; i < count; i++)
-        if (list[i].detached && (number ? list[i].number == number : list[i].number > found))
+        if (list[i].detached && (wanted ? list[i].number == wanted : list[i].number > found))
             found = list[i].number;
     free(list);
     if (found) {
@@ -122,19 +122,18 @@ static int find_command_of(struct px_living *living, const char *name, const cha
         return 0;
     }
     (void)make_error(e, 40, "px box show NAME lists them. Start one: px box exec NAME -d -- COMMAND.",
-                     wanted ? "box '%s' has no detached command %s" : "box '%s' has no detached command%s", name,
-                     wanted ? wanted : "");
+                     wanted ? "box '%s' has no detached command %u" : "box '%s' has no detached command", name, wanted);
     (void)snprintf(e->why, sizeof e->why, "Only commands that were started with -d have a log.");
     return -1;
 }
 
-static int open_follow(struct follow *f, const char *name, const char *wanted, struct px_err *e)
+static int open_follow(struct follow *f, const char *name, uint64_t wanted, struct px_err *e)
 {
     *f = (struct follow){.stream = {false, true, true}, .to = {-1, STDOUT_FILENO, STDERR_FILENO}, .input = -1};
     (void)signal(SIGPIPE, SIG_IGN);     /* banned: a program may; a write reports EPIPE */
     if (px_living_open(NULL, name, &f->living, e) < 0)
         return -1;
-    return find_command_of(f->living, name, wanted, &f->command, e);
+    return find_command_of(f->living, name, (unsigned)wanted, &f->command, e);
 }
 
 static void close_follow(struct follow *f)
@@ -147,53 +146,37 @@ static void close_follow(struct follow *f)
 
 /* ---- the verbs ---- */
 
-int box_logs(struct cli *cli, int argc, char **argv)
+int box_logs(struct args *a)
 {
-    static const char usage[] = "Write px box logs NAME [-f] [--stdout | --stderr] [--command NUMBER].";
-    bool on = false, only_out = false, only_err = false;
-    const char *command = NULL;
-    const struct word words[] = {{"--follow", 'f', &on, NULL},        {"--stdout", 0, &only_out, NULL},
-                                     {"--stderr", 0, &only_err, NULL},    {"--command", 0, NULL, &command},
-                                     {NULL, 0, NULL, NULL}};
+    const struct box_words *w = a->request;
     struct px_err e = {0};
     struct follow f;
     char *json = NULL;
-    int status = 0, left = take_words(cli, "box", usage, words, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left != 1 || (only_out && only_err))
-        return usage_error(cli, USAGE_STATUS, usage, "px box logs needs the name of one box");
-    int r = open_follow(&f, argv[0], command, &e);
-    if (only_err)
+    if (w->only_out && w->only_err)
+        return usage_error(a->cli, USAGE_STATUS, NULL, "--stdout and --stderr exclude each other");
+    int r = open_follow(&f, a->names[0], w->command, &e);
+    if (w->only_err)
         f.to[PX_STDERR] = STDOUT_FILENO;
-    f.stream[PX_STDOUT] = !only_err;
-    f.stream[PX_STDERR] = !only_out;
+    f.stream[PX_STDOUT] = !w->only_err;
+    f.stream[PX_STDERR] = !w->only_out;
     if (r >= 0)
-        r = on ? follow(&f, &json, &e) : show_new(&f, &e);
+        r = w->follow ? follow(&f, &json, &e) : show_new(&f, &e);
     close_follow(&f);
     free(json);
-    return r < 0 ? say_error(cli, &e, 1) : 0;
+    return r < 0 ? say_error(a->cli, &e, 1) : 0;
 }
 
-int box_attach(struct cli *cli, int argc, char **argv)
+int box_attach(struct args *a)
 {
-    static const char usage[] = "Write px box attach NAME [-i] [--command NUMBER].";
-    bool with_input = false;
-    const char *command = NULL;
-    const struct word words[] = {{"--interactive", 'i', &with_input, NULL}, {"--command", 0, NULL, &command},
-                                     {NULL, 0, NULL, NULL}};
+    const struct box_words *w = a->request;
+    const struct cli *cli = a->cli;
     struct px_err e = {0};
     struct follow f;
     char *json = NULL;
-    int status = 0, left = take_words(cli, "box", usage, words, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left != 1)
-        return usage_error(cli, START_STATUS, usage, "px box attach needs the name of one box");
-    int r = open_follow(&f, argv[0], command, &e);
+    int r = open_follow(&f, a->names[0], w->command, &e);
     f.stream[PX_STDOUT] = f.stream[PX_STDERR] = !cli->json;
-    if (r >= 0 && with_input) {
-        r = px_living_open(NULL, argv[0], &f.other, &e);
+    if (r >= 0 && w->interactive) {
+        r = px_living_open(NULL, a->names[0], &f.other, &e);
         if (r >= 0)
             r = f.input = px_living_input(f.other, f.command, &e);
     }

@@ -8,6 +8,8 @@
 
 #include <px/living.h>
 
+#include "base/text.h"
+
 /* ---- numbers for people ---- */
 
 static const char *age(uint64_t msec, char out[24])
@@ -69,22 +71,16 @@ static void list_one(const char *name, bool json, bool first)
     px_living_close(living);
 }
 
-int box_list(struct cli *cli, int argc, char **argv)
+int box_list(struct args *a)
 {
-    static const char usage[] = "Write px box list.";
+    const struct box_words *w = a->request;
+    const struct cli *cli = a->cli;
     struct px_err e = {0};
     char **names = NULL;
     size_t count = 0;
-    bool only_names = false;
-    const struct word words[] = {{"--names", 0, &only_names, NULL}, {0}};
-    int status = 0, left = take_words(cli, "box", usage, words, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left > 0)
-        return usage_error(cli, USAGE_STATUS, usage, "px box list takes no '%s'", argv[0]);
     if (px_living_list(NULL, &names, &count, &e) < 0)
         return say_error(cli, &e, 1);
-    if (only_names && !cli->json) {     /* from the directory alone: nobody is asked who might not answer */
+    if (w->names && !cli->json) {     /* from the directory alone: nobody is asked who might not answer */
         for (size_t i = 0; i < count; i++)
             print("%s\n", names[i]);
         free(names);
@@ -161,18 +157,13 @@ static int show_text(struct px_living *living, struct px_err *e)
     return r;
 }
 
-int box_show(struct cli *cli, int argc, char **argv)
+int box_show(struct args *a)
 {
-    static const char usage[] = "Write px box show NAME.";
+    const struct cli *cli = a->cli;
     struct px_err e = {0};
     struct px_living *living = NULL;
     char *text = NULL;
-    int status = 0, left = take_words(cli, "box", usage, NULL, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left != 1)
-        return usage_error(cli, USAGE_STATUS, usage, "px box show needs the name of one box");
-    int r = px_living_open(NULL, argv[0], &living, &e);
+    int status = 0, r = px_living_open(NULL, a->names[0], &living, &e);
     if (r >= 0)
         r = cli->json ? px_living_info(living, true, &text, &e) : show_text(living, &e);
     px_living_close(living);
@@ -192,9 +183,9 @@ static int signal_number(const char *text)
     } names[] = {{"HUP", SIGHUP},   {"INT", SIGINT},   {"QUIT", SIGQUIT}, {"KILL", SIGKILL},  {"TERM", SIGTERM},
                  {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"STOP", SIGSTOP}, {"CONT", SIGCONT},  {"TSTP", SIGTSTP},
                  {"ABRT", SIGABRT}, {"ALRM", SIGALRM}, {"PIPE", SIGPIPE}, {"CHLD", SIGCHLD},  {"WINCH", SIGWINCH}};
-    unsigned number = word_number(text);
-    if (number)
-        return number <= 64 ? (int)number : -1;
+    uint64_t number = 0;
+    if (px_parse_u64(text, 64, &number) == 0 && number > 0)
+        return (int)number;
     if (strncmp(text, "SIG", 3) == 0)
         text += 3;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -203,15 +194,15 @@ static int signal_number(const char *text)
     return -1;
 }
 
-static int send_signal(struct cli *cli, const char *name, int number, const char *command, const char *process)
+static int send_signal(const struct cli *cli, const char *name, int number, const struct box_words *w)
 {
     struct px_err e = {0};
     struct px_living *living = NULL;
     unsigned count = 1;
     int r = px_living_open(NULL, name, &living, &e);
     if (r >= 0)
-        r = process ? px_living_signal_process(living, number, (int)word_number(process), &e)
-                    : px_living_signal(living, number, command ? word_number(command) : 0, &count, &e);
+        r = w->process ? px_living_signal_process(living, number, (int)w->process, &e)
+                       : px_living_signal(living, number, (unsigned)w->command, &count, &e);
     px_living_close(living);
     if (r < 0)
         return say_error(cli, &e, 1);
@@ -222,23 +213,15 @@ static int send_signal(struct cli *cli, const char *name, int number, const char
     return flush();
 }
 
-int box_signal(struct cli *cli, int argc, char **argv)
+int box_signal(struct args *a)
 {
-    static const char usage[] = "Write px box signal NAME SIGNAL [--command NUMBER | --process PID], such as "
-                                "px box signal build TERM.";
-    const char *command = NULL, *process = NULL;
-    const struct word words[] = {{"--command", 0, NULL, &command}, {"--process", 0, NULL, &process}, {NULL, 0, NULL, NULL}};
-    int status = 0, left = take_words(cli, "box", usage, words, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left != 2 || (command && process))
-        return usage_error(cli, USAGE_STATUS, usage, "px box signal needs the name of a box and a signal");
-    int number = signal_number(argv[1]);
+    const struct box_words *w = a->request;
+    int number = signal_number(a->names[1]);
     if (number < 0)
-        return usage_error(cli, USAGE_STATUS, usage, "there is no signal '%s'", argv[1]);
-    if ((command && !word_number(command)) || (process && !word_number(process)))
-        return usage_error(cli, USAGE_STATUS, usage, "'%s' is not a number from 1 on", command ? command : process);
-    return send_signal(cli, argv[0], number, command, process);
+        return usage_error(a->cli, USAGE_STATUS, "Write a name or a number: px box signal build TERM.", "there is no signal '%s'", a->names[1]);
+    if (w->command && w->process)
+        return usage_error(a->cli, USAGE_STATUS, NULL, "--command and --process exclude each other");
+    return send_signal(a->cli, a->names[0], number, w);
 }
 
 /* ---- stop ---- */
@@ -255,7 +238,7 @@ static bool is_gone(const char *name)
 }
 
 /* All are asked before the first is waited for. `all`: nobody has named them, so one that ended meanwhile is no error. */
-static int stop_all(struct cli *cli, char **names, size_t count, bool all)
+static int stop_all(const struct cli *cli, const char *const *names, size_t count, bool all)
 {
     struct px_living **open = calloc(count + 1, sizeof *open);
     int status = 0;
@@ -279,24 +262,19 @@ static int stop_all(struct cli *cli, char **names, size_t count, bool all)
     return flush() || status;
 }
 
-int box_stop(struct cli *cli, int argc, char **argv)
+int box_stop(struct args *a)
 {
-    static const char usage[] = "Write px box stop NAME... or px box stop --all.";
-    bool all = false;
-    const struct word words[] = {{"--all", 'a', &all, NULL}, {NULL, 0, NULL, NULL}};
+    const struct box_words *w = a->request;
     struct px_err e = {0};
     char **names = NULL;
     size_t count = 0;
-    int status = 0, left = take_words(cli, "box", usage, words, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (all == (left > 0))
-        return usage_error(cli, USAGE_STATUS, usage, "px box stop needs names, or --all");
-    if (!all)
-        return stop_all(cli, argv, (size_t)left, false);
+    if (w->all == (a->count > 0))
+        return usage_error(a->cli, USAGE_STATUS, "Write px box stop NAME... or px box stop --all.", "px box stop needs names, or --all");
+    if (!w->all)
+        return stop_all(a->cli, a->names, a->count, false);
     if (px_living_list(NULL, &names, &count, &e) < 0)
-        return say_error(cli, &e, 1);
-    status = stop_all(cli, names, count, true);
+        return say_error(a->cli, &e, 1);
+    int status = stop_all(a->cli, (const char *const *)names, count, true);
     free(names);
     return status;
 }

@@ -1,38 +1,39 @@
 /* px add and px remove: the dependencies of a project. */
-#include <stdlib.h>
-
 #include "cli/project/project.h"
 
-enum { NAMES_MAX = 256 };
-
-static int edit(struct cli *cli, const char *command, bool adding, int argc, char **argv)
+static int edit(struct args *a, const char *command, bool adding)
 {
-    const char *usage =
-        adding ? "Write px add [--group NAME] REQUIREMENT..." : "Write px remove [--group NAME] NAME...";
-    const char *names[NAMES_MAX + 1];
-    struct px_depend how = {.adding = adding, .requirements = names};
-    const struct word words[] = {{"--group", 0, NULL, &how.group}, {0}};
+    struct px_depend *how = a->request;
     struct project_call call;
-    int status = 0, left = take_words(cli, command, usage, words, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left == 0 || left > NAMES_MAX)
-        return usage_error(cli, USAGE_STATUS, usage, left ? "more than %d packages" : "which package?", NAMES_MAX);
-    for (int i = 0; i < left; i++)
-        names[i] = argv[i];
-    names[left] = NULL;
-    int r = project_begin(cli, command, &call);
+    how->adding = adding;
+    how->requirements = a->names;
+    int r = project_begin(a->cli, command, &call);
     if (r == 0)
-        r = px_project_depend(call.project, &how, &call.json, &call.e);
+        r = px_project_depend(call.project, how, &call.json, &call.e);
     return project_end(&call, r, NULL);
 }
 
-int cmd_add(struct cli *cli, int argc, char **argv)
+static int run_add(struct args *a)
 {
-    return edit(cli, "add", true, argc, argv);
+    return edit(a, "add", true);
 }
 
-int cmd_remove(struct cli *cli, int argc, char **argv)
+static int run_remove(struct args *a)
 {
-    return edit(cli, "remove", false, argc, argv);
+    return edit(a, "remove", false);
 }
+
+static const struct option_row rows[] = {
+    {"group", 0, OPTION_TEXT, offsetof(struct px_depend, group), "NAME", "this list of [dependency-groups], not the dependencies"},
+    {0},
+};
+const struct verb add_verbs[] = {
+    {"", "[OPTIONS] REQUIREMENT...", NULL, run_add, rows, .size = sizeof(struct px_depend), .least = 1, .most = NAMES_ANY,
+     .needs = "a requirement"},
+    {0},
+};
+const struct verb remove_verbs[] = {
+    {"", "[OPTIONS] NAME...", NULL, run_remove, rows, .size = sizeof(struct px_depend), .least = 1, .most = NAMES_ANY,
+     .needs = "the name of a package"},
+    {0},
+};

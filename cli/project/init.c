@@ -1,17 +1,23 @@
 /* px init: a directory becomes a project. */
 #include "cli/project/project.h"
 
-int cmd_init(struct cli *cli, int argc, char **argv)
+struct init {
+    const char *name;
+};
+
+static int run_init(struct args *a)
 {
-    static const char usage[] = "Write px init [--name NAME] [DIRECTORY].";
-    const char *name = NULL;
-    const struct word words[] = {{"--name", 0, NULL, &name}, {0}};
-    struct project_call call = {.cli = cli, .command = "init"};
-    int status = 0, left = take_words(cli, "init", usage, words, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left > 1)
-        return usage_error(cli, USAGE_STATUS, usage, "px init takes one directory");
+    const struct init *how = a->request;
+    struct project_call call = {.cli = a->cli, .command = "init"};
     progress_begin(&call.progress, true);
-    return project_end(&call, px_project_init(left ? argv[0] : NULL, name, &call.json, &call.e), NULL);
+    return project_end(&call, px_project_init(a->names[0], how->name, &call.json, &call.e), NULL);
 }
+
+static const struct option_row rows[] = {
+    {"name", 0, OPTION_TEXT, offsetof(struct init, name), "NAME", "the project's name (the directory's)"},
+    {0},
+};
+const struct verb init_verbs[] = {
+    {"", "[OPTIONS] [DIRECTORY]", NULL, run_init, rows, .size = sizeof(struct init), .most = 1},
+    {0},
+};

@@ -1,7 +1,4 @@
 /* px pack: a project as an image. */
-#include <stdio.h>
-#include <string.h>
-
 #include "cli/project/project.h"
 
 static const char *text_of(const json_t *details, const char *name)
@@ -26,27 +23,27 @@ static int show_image(const json_t *answer, bool quiet)
     return 0;
 }
 
-int cmd_pack(struct cli *cli, int argc, char **argv)
+static int run_image(struct args *a)
 {
-    static const char usage[] =
-        "Write px pack image [--tag NAME] [--out PATH] [--push] [--allow-dirty] [--check-repro] [--format FORMAT] [--compression HOW].";
-    struct px_project_pack how = {0};
-    const struct word words[] = {{"--tag", 0, NULL, &how.tag},
-                                 {"--out", 'o', NULL, &how.out},
-                                 {"--push", 0, &how.push, NULL},
-                                 {"--allow-dirty", 0, &how.allow_dirty, NULL},
-                                 {"--check-repro", 0, &how.check_repro, NULL},
-                                 {"--format", 0, NULL, &how.format},
-                                 {"--compression", 0, NULL, &how.compression},
-                                 {0}};
     struct project_call call;
-    int status = 0, left = take_words(cli, "pack", usage, words, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left != 1 || strcmp(argv[0], "image") != 0)
-        return usage_error(cli, USAGE_STATUS, usage, left == 0 ? "px pack what?" : "px pack makes an image and nothing else");
-    int r = project_begin(cli, "pack image", &call);
+    int r = project_begin(a->cli, "pack image", &call);
     if (r == 0)
-        r = px_project_pack(call.project, &how, &call.json, &call.e);
+        r = px_project_pack(call.project, a->request, &call.json, &call.e);
     return project_end(&call, r, show_image);
 }
+
+static const struct option_row rows[] = {
+    {"tag", 0, OPTION_TEXT, offsetof(struct px_project_pack, tag), "NAME", "its name (px.local/NAME:VERSION)"},
+    {"out", 'o', OPTION_TEXT, offsetof(struct px_project_pack, out), "PATH",
+     "write it there; a name in .tar is an archive, any other a directory"},
+    {"push", 0, OPTION_FLAG, offsetof(struct px_project_pack, push), NULL, "to the registry that the tag names"},
+    {"allow-dirty", 0, OPTION_FLAG, offsetof(struct px_project_pack, allow_dirty), NULL, "with what is not committed"},
+    {"check-repro", 0, OPTION_FLAG, offsetof(struct px_project_pack, check_repro), NULL, "make everything again, and compare"},
+    {"format", 0, OPTION_TEXT, offsetof(struct px_project_pack, format), "FORMAT", "oci, oci-archive or docker-archive"},
+    {"compression", 0, OPTION_TEXT, offsetof(struct px_project_pack, compression), "HOW", "gzip, zstd or none (gzip)"},
+    {0},
+};
+const struct verb pack_verbs[] = {
+    {"image", "[OPTIONS]", "an image of the project", run_image, rows, .size = sizeof(struct px_project_pack)},
+    {0},
+};

@@ -5,9 +5,8 @@
 
 #include <px/project.h>
 
-#include "cli.h"
+#include "args.h"
 #include "progress.h"
-#include "words.h"
 
 struct project_call {
     struct cli *cli;

@@ -9,11 +9,15 @@
 
 enum { TRIES = 4 };             /* a run, and as many more as capabilities that it turned out to need */
 
+struct words {
+    bool sandbox, frozen, auto_add, read_only;
+};
+
 struct asked {
     struct cli *cli;
     const char *command;        /* "run" or "test" */
     struct project_call *call;
-    struct options o;
+    struct options *o;          /* of the command line */
     struct px_project_run how;
     bool auto_add;
     const char *extra[TRIES + 1];
@@ -36,7 +40,7 @@ static const char *const box_fields[] = {
 
 static int check_words(struct asked *a, struct px_err *e)
 {
-    const struct options *o = &a->o;
+    const struct options *o = a->o;
     const char *fix = "Run `px run --help` for what can be said.";
     if (o->said && !a->how.sandbox)
         return make_error(e, 1, "Add --sandbox: on this machine nothing bounds the program.", "--%s needs --sandbox",
@@ -59,23 +63,18 @@ static int check_words(struct asked *a, struct px_err *e)
     return 0;
 }
 
-static int read_words(struct asked *a, int argc, char **argv, struct px_err *e)
+static int read_words(struct args *args, struct asked *a, struct px_err *e)
 {
     struct px_policy *policy = NULL;
-    const struct word own[] = {{"--sandbox", 0, &a->how.sandbox, NULL},
-                               {"--frozen", 0, &a->how.frozen, NULL},
-                               {"--auto-add", 0, &a->auto_add, NULL},
-                               {"--read-only", 0, &a->how.read_only, NULL},
-                               {NULL, 0, NULL, NULL}};
-    const struct option_rules rules = {
-        .fields = box_fields,
-        .else_is = "is not for a project's sandbox",
-        .own = own,
-        .fix = "Its root is the project's image, its working tree is at /app.",
-        .list = "Run `px run --help` for the list. A target that starts with '-' goes after `--`."};
-    if (px_project_policy(&policy, e) < 0)
+    const struct words *w = args->request;
+    a->o = &args->o;
+    a->how.sandbox = w->sandbox;
+    a->how.frozen = w->frozen;
+    a->how.read_only = w->read_only;
+    a->auto_add = w->auto_add;
+    if (check_words(a, e) < 0 || px_project_policy(&policy, e) < 0)
         return -1;
-    return parse_options_onto(a->cli, argc, argv, policy, &rules, &a->o, e);
+    return args_policy(args, policy, &args->o.policy, e);
 }
 
 /* A person at all ends gets a terminal in the box as well. */
@@ -86,9 +85,9 @@ static int choose_terminal(struct asked *a, struct px_err *e)
     a->how.capture = a->cli->json;
     if (!a->how.sandbox || a->cli->json)
         return 0;
-    a->o.interactive = true;
-    a->o.tty = a->o.tty || (person && isatty(STDERR_FILENO));
-    return px_policy_set(a->o.policy, a->o.tty ? "tty" : "interactive", "true", e);
+    a->o->interactive = true;
+    a->o->tty = a->o->tty || (person && isatty(STDERR_FILENO));
+    return px_policy_set(a->o->policy, a->o->tty ? "tty" : "interactive", "true", e);
 }
 
 /* ---- answers ---- */
@@ -167,7 +166,7 @@ static int start(void *user, const struct px_io *io, struct px_box **ret_box, st
 static int run_in_sandbox(struct asked *a)
 {
     const struct run how = {.start = start, .user = a, .answer = on_end, .keep = true, .again = a->auto_add};
-    return run_on_streams(a->cli, &a->o, &how);
+    return run_on_streams(a->cli, a->o, &how);
 }
 
 static int run_on_host(struct asked *a, struct px_err *e)
@@ -190,8 +189,8 @@ static int run_on_host(struct asked *a, struct px_err *e)
 /* 0: it ran, and a->status is its; -1: the project is not ready for it. */
 static int run_once(struct asked *a, struct px_err *e)
 {
-    a->how.argv = a->o.argv;
-    a->how.policy = a->o.policy;
+    a->how.argv = a->o->argv;
+    a->how.policy = a->o->policy;
     a->how.extra = a->extra;
     a->missing = NULL;
     if (px_project_launch(a->call->project, &a->how, &a->launch, e) < 0)
@@ -199,7 +198,7 @@ static int run_once(struct asked *a, struct px_err *e)
     progress_end(&a->call->progress);
     say_ready(a);
     if (a->how.sandbox && a->extra_count == 0)
-        say_warnings(a->cli, a->o.policy);
+        say_warnings(a->cli, a->o->policy);
     a->status = a->how.sandbox ? run_in_sandbox(a) : run_on_host(a, e);
     px_launch_free(a->launch);
     a->launch = NULL;
@@ -226,38 +225,29 @@ static int failure_status(const struct px_err *e)
     return status == START_STATUS ? e->code == PX_E_INTERNAL ? 2 : 1 : status;
 }
 
-static int command(struct cli *cli, const char *name, int argc, char **argv)
+static int command(struct args *args, const char *name)
 {
     struct project_call call;
-    struct asked a = {.cli = cli, .command = name, .call = &call, .how.command = name};
+    struct asked a = {.cli = args->cli, .command = name, .call = &call, .how.command = name};
     struct px_err e = {0};
-    close_inherited();
-    open_missing_stdio();
-    if (read_words(&a, argc, argv, &e) < 0 || (!a.o.help && check_words(&a, &e) < 0)) {
-        free_options(&a.o);
-        return say_error(cli, &e, USAGE_STATUS);
-    }
-    if (a.o.help) {
-        free_options(&a.o);
-        return print_help(find_command(name));
-    }
-    int r = project_begin(cli, name, &call);
+    if (read_words(args, &a, &e) < 0)
+        return say_error(args->cli, &e, USAGE_STATUS);
+    int r = project_begin(args->cli, name, &call);
     if (r == 0)
         r = run_all(&a, &call.e);
     int failed = r < 0 ? failure_status(&call.e) : 0;
     int status = project_end(&call, r, NULL);
-    free_options(&a.o);
     return r < 0 ? failed : status ? status : a.status;
 }
 
-int cmd_run(struct cli *cli, int argc, char **argv)
+static int run_run(struct args *a)
 {
-    return command(cli, "run", argc, argv);
+    return command(a, "run");
 }
 
-int cmd_test(struct cli *cli, int argc, char **argv)
+static int run_test(struct args *a)
 {
-    return command(cli, "test", argc, argv);
+    return command(a, "test");
 }
 
 /* ---- px explain run, px explain test ---- */
@@ -304,8 +294,8 @@ static int show_plan(const json_t *answer, bool quiet)
 
 static int plan(struct asked *a, struct px_err *e, char **ret_json)
 {
-    a->how.argv = a->o.argv;
-    a->how.policy = a->o.policy;
+    a->how.argv = a->o->argv;
+    a->how.policy = a->o->policy;
     a->how.plan = true;
     if (px_project_launch(a->call->project, &a->how, &a->launch, e) < 0)
         return -1;
@@ -314,23 +304,47 @@ static int plan(struct asked *a, struct px_err *e, char **ret_json)
     return r;
 }
 
-int explain_run(struct cli *cli, int argc, char **argv)
+static int explain_run(struct args *args)
 {
     struct project_call call;
-    struct asked a = {.cli = cli, .command = argv[0], .call = &call, .how.command = argv[0]};
+    const char *name = args->verb->name;
+    struct asked a = {.cli = args->cli, .command = name, .call = &call, .how.command = name};
     struct px_err e = {0};
-    if (read_words(&a, argc - 1, argv + 1, &e) < 0 || (!a.o.help && check_words(&a, &e) < 0)) {
-        free_options(&a.o);
-        return say_error(cli, &e, USAGE_STATUS);
-    }
-    if (a.o.help) {
-        free_options(&a.o);
-        return print_help(find_command("explain"));
-    }
-    int r = project_begin(cli, "explain", &call);
+    if (read_words(args, &a, &e) < 0)
+        return say_error(args->cli, &e, USAGE_STATUS);
+    int r = project_begin(args->cli, "explain", &call);
     if (r == 0)
         r = plan(&a, &call.e, &call.json);
-    int status = project_end(&call, r, show_plan);
-    free_options(&a.o);
-    return status;
+    return project_end(&call, r, show_plan);
 }
+
+/* ---- the options ---- */
+
+static const struct option_row rows[] = {
+    {"sandbox", 0, OPTION_FLAG, offsetof(struct words, sandbox), NULL, "in a box on the project's image, with the project at /app"},
+    {"frozen", 0, OPTION_FLAG, offsetof(struct words, frozen), NULL,
+     "fail where the lock or the environment does not fit; CI=1 says the same"},
+    {"auto-add", 0, OPTION_FLAG, offsetof(struct words, auto_add), NULL,
+     "when a system library is missing, add what brings it for this run, and start again"},
+    {"read-only", 0, OPTION_FLAG, offsetof(struct words, read_only), NULL, "the program cannot write in the project"},
+    {0},
+};
+static const struct field_rules rules = {box_fields, "is not for a project's sandbox",
+                                         "Its root is the project's image, its working tree is at /app."};
+
+#define RUN rows, .size = sizeof(struct words), .command = COMMAND_NEXT, .policy = &rules
+
+const struct verb run_verbs[] = {
+    {"", "[OPTIONS] TARGET [ARG...]", NULL, run_run, RUN, .alone = true},
+    {0},
+};
+const struct verb test_verbs[] = {
+    {"", "[OPTIONS] [ARG...]", NULL, run_test, RUN, .alone = true},
+    {0},
+};
+const struct verb explain_verbs[] = {
+    {"run", "[OPTIONS] TARGET [ARG...]", "what px run would do; nothing is written", explain_run, RUN},
+    {"test", "[OPTIONS] [ARG...]", "what px test would do; nothing is written", explain_run, RUN},
+    {"", "[PXnnn]", "more about an error, or the list of them", explain_error, .most = 1},
+    {0},
+};

@@ -65,19 +65,26 @@ static int show_status(const json_t *answer, bool quiet)
     return consistent(answer) ? 0 : 1;
 }
 
-int cmd_status(struct cli *cli, int argc, char **argv)
+struct brief {
+    bool brief;
+};
+
+static int run_status(struct args *a)
 {
-    static const char usage[] = "Write px status [--brief].";
-    bool brief = false, ignored = false;
-    const struct word words[] = {{"--brief", 0, &brief, NULL}, {0}};
+    const struct brief *how = a->request;
+    bool ignored = false;
     struct project_call call;
-    int status = 0, left = take_words(cli, "status", usage, words, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left > 0)
-        return usage_error(cli, USAGE_STATUS, usage, "px status takes no '%.100s'", argv[0]);
-    int r = project_begin(cli, "status", &call);
+    int r = project_begin(a->cli, "status", &call);
     if (r == 0)
         r = px_project_status(call.project, &call.json, &ignored, &call.e);
-    return project_end(&call, r, brief ? show_brief : show_status);
+    return project_end(&call, r, how->brief ? show_brief : show_status);
 }
+
+static const struct option_row rows[] = {
+    {"brief", 0, OPTION_FLAG, offsetof(struct brief, brief), NULL, "one line"},
+    {0},
+};
+const struct verb status_verbs[] = {
+    {"", "[OPTIONS]", NULL, run_status, rows, .size = sizeof(struct brief)},
+    {0},
+};

@@ -13,19 +13,21 @@ static int show(const json_t *answer, bool quiet)
     return 0;
 }
 
-int cmd_sync(struct cli *cli, int argc, char **argv)
+static int run_sync(struct args *a)
 {
-    static const char usage[] = "Write px sync [--frozen] [--dry-run].";
-    struct px_sync how = {0};
-    const struct word words[] = {{"--frozen", 0, &how.frozen, NULL}, {"--dry-run", 0, &how.dry_run, NULL}, {0}};
     struct project_call call;
-    int status = 0, left = take_words(cli, "sync", usage, words, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left > 0)
-        return usage_error(cli, USAGE_STATUS, usage, "px sync takes no '%.100s'", argv[0]);
-    int r = project_begin(cli, "sync", &call);
+    int r = project_begin(a->cli, "sync", &call);
     if (r == 0)
-        r = px_project_sync(call.project, &how, &call.json, &call.e);
-    return project_end(&call, r, cli->verbose < 0 ? NULL : show);
+        r = px_project_sync(call.project, a->request, &call.json, &call.e);
+    return project_end(&call, r, a->cli->verbose < 0 ? NULL : show);
 }
+
+static const struct option_row rows[] = {
+    {"frozen", 0, OPTION_FLAG, offsetof(struct px_sync, frozen), NULL, "use the lock as it is; fail if it does not fit"},
+    {"dry-run", 0, OPTION_FLAG, offsetof(struct px_sync, dry_run), NULL, "say what would be done"},
+    {0},
+};
+const struct verb sync_verbs[] = {
+    {"", "[OPTIONS]", NULL, run_sync, rows, .size = sizeof(struct px_sync)},
+    {0},
+};

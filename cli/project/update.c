@@ -1,8 +1,6 @@
 /* px update: what a project's lock pins, moved to what there is now. */
 #include "cli/project/project.h"
 
-enum { NAMES_MAX = 1024 };
-
 static void show_changes(const json_t *changes)
 {
     const json_t *row;
@@ -26,24 +24,25 @@ static int show_update(const json_t *answer, bool quiet)
     return 0;
 }
 
-int cmd_update(struct cli *cli, int argc, char **argv)
+static int run_update(struct args *a)
 {
-    static const char usage[] = "Write px update [PACKAGE...], or px update --system.";
-    const char *names[NAMES_MAX + 1];
-    struct px_update how = {.names = names};
-    const struct word words[] = {{"--system", 0, &how.system, NULL}, {0}};
+    struct px_update *how = a->request;
     struct project_call call;
-    int status = 0, left = take_words(cli, "update", usage, words, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left > NAMES_MAX || (left > 0 && how.system))
-        return usage_error(cli, USAGE_STATUS, usage,
-                           left > NAMES_MAX ? "more than 1024 packages" : "px update --system takes no names of packages");
-    for (int i = 0; i < left; i++)
-        names[i] = argv[i];
-    names[left] = NULL;
-    int r = project_begin(cli, "update", &call);
+    if (a->count > 0 && how->system)
+        return usage_error(a->cli, USAGE_STATUS, NULL, "px update --system takes no '%.100s'", a->names[0]);
+    how->names = a->names;
+    int r = project_begin(a->cli, "update", &call);
     if (r == 0)
-        r = px_project_update(call.project, &how, &call.json, &call.e);
+        r = px_project_update(call.project, how, &call.json, &call.e);
     return project_end(&call, r, show_update);
 }
+
+static const struct option_row rows[] = {
+    {"system", 0, OPTION_FLAG, offsetof(struct px_update, system), NULL,
+     "instead: today's packages of the base and of the system libraries, and a sandbox of them"},
+    {0},
+};
+const struct verb update_verbs[] = {
+    {"", "[PACKAGE...] | --system", NULL, run_update, rows, .size = sizeof(struct px_update), .most = NAMES_ANY},
+    {0},
+};

@@ -30,36 +30,21 @@ static int show_base(const json_t *answer, bool quiet)
     return 0;
 }
 
-static int base_build(struct cli *cli, int argc, char **argv)
+int sandbox_base_build(struct args *a)
 {
-    static const char usage[] = "Write px sandbox base build [NAME] [--lock FILE] [--force].";
-    struct px_base_build how = {0};
-    const struct word words[] = {
-        {"--force", 0, &how.force, NULL}, {"--lock", 0, NULL, &how.lock}, {NULL, 0, NULL, NULL}};
-    int status = 0, left = take_words(cli, "sandbox", usage, words, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left > 1)
-        return usage_error(cli, USAGE_STATUS, usage, "px sandbox base build takes one name");
     struct sandbox_call call;
-    int r = sandbox_begin(cli, &call);
+    int r = sandbox_begin(a->cli, &call);
     if (r >= 0)
-        r = px_sandbox_base_build(call.sandbox, left ? argv[0] : "debian-12", &how, &call.json, &call.e);
+        r = px_sandbox_base_build(call.sandbox, a->count ? a->names[0] : "debian-12", a->request, &call.json, &call.e);
     return sandbox_end(&call, r, show_base);
 }
 
-static int base_import(struct cli *cli, int argc, char **argv)
+int sandbox_base_import(struct args *a)
 {
-    static const char usage[] = "Write px sandbox base import NAME SOURCE.";
-    int status = 0, left = take_words(cli, "sandbox", usage, NULL, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left != 2)
-        return usage_error(cli, USAGE_STATUS, usage, "px sandbox base import takes a name and a source");
     struct sandbox_call call;
-    int r = sandbox_begin(cli, &call);
+    int r = sandbox_begin(a->cli, &call);
     if (r >= 0)
-        r = px_sandbox_base_import(call.sandbox, argv[0], argv[1], &call.json, &call.e);
+        r = px_sandbox_base_import(call.sandbox, a->names[0], a->names[1], &call.json, &call.e);
     return sandbox_end(&call, r, show_base);
 }
 
@@ -70,18 +55,12 @@ static int show_removed(const json_t *answer, bool quiet)
     return 0;
 }
 
-static int base_remove(struct cli *cli, int argc, char **argv)
+int sandbox_base_remove(struct args *a)
 {
-    static const char usage[] = "Write px sandbox base remove NAME.";
-    int status = 0, left = take_words(cli, "sandbox", usage, NULL, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left != 1)
-        return usage_error(cli, USAGE_STATUS, usage, "px sandbox base remove takes one name");
     struct sandbox_call call;
-    int r = sandbox_begin(cli, &call);
+    int r = sandbox_begin(a->cli, &call);
     if (r >= 0)
-        r = px_sandbox_base_remove(call.sandbox, argv[0], &call.json, &call.e);
+        r = px_sandbox_base_remove(call.sandbox, a->names[0], &call.json, &call.e);
     return sandbox_end(&call, r, show_removed);
 }
 
@@ -94,18 +73,12 @@ static int show_lock(const json_t *answer, bool quiet)
     return 0;
 }
 
-static int base_lock(struct cli *cli, int argc, char **argv)
+int sandbox_base_lock(struct args *a)
 {
-    static const char usage[] = "Write px sandbox base lock [NAME].";
-    int status = 0, left = take_words(cli, "sandbox", usage, NULL, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left > 1)
-        return usage_error(cli, USAGE_STATUS, usage, "px sandbox base lock takes one name");
     struct sandbox_call call;
-    int r = sandbox_begin(cli, &call);
+    int r = sandbox_begin(a->cli, &call);
     if (r >= 0)
-        r = px_sandbox_base_lock(call.sandbox, left ? argv[0] : "debian-12", &call.json, &call.e);
+        r = px_sandbox_base_lock(call.sandbox, a->count ? a->names[0] : "debian-12", &call.json, &call.e);
     return sandbox_end(&call, r, show_lock);
 }
 
@@ -130,36 +103,13 @@ static int show_bases(const json_t *answer, bool quiet)
     return 0;
 }
 
-static int base_list(struct cli *cli, int argc, char **argv)
+int sandbox_base_list(struct args *a)
 {
-    static const char usage[] = "Write px sandbox base list.";
-    int status = 0, left = take_words(cli, "sandbox", usage, NULL, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left > 0)
-        return usage_error(cli, USAGE_STATUS, usage, "px sandbox base list takes no words");
     struct sandbox_call call;
-    int r = sandbox_begin(cli, &call);
+    int r = sandbox_begin(a->cli, &call);
     if (r >= 0)
         r = px_sandbox_base_list(call.sandbox, &call.json, &call.e);
     return sandbox_end(&call, r, show_bases);
-}
-
-int sandbox_base(struct cli *cli, int argc, char **argv)
-{
-    static const struct {
-        const char *name;
-        int (*run)(struct cli *cli, int argc, char **argv);
-    } verbs[] = {{"build", base_build},
-                 {"import", base_import},
-                 {"list", base_list},
-                 {"lock", base_lock},
-                 {"remove", base_remove}};
-    for (size_t i = 0; argc > 0 && i < sizeof verbs / sizeof verbs[0]; i++)
-        if (strcmp(argv[0], verbs[i].name) == 0)
-            return verbs[i].run(cli, argc - 1, argv + 1);
-    return usage_error(cli, USAGE_STATUS, "Write px sandbox base build|import|list|lock|remove.",
-                       "px sandbox base needs one of its verbs");
 }
 
 /* ---- capabilities ---- */
@@ -176,16 +126,10 @@ static int show_capabilities(const json_t *answer, bool quiet)
     return 0;
 }
 
-int sandbox_capabilities(struct cli *cli, int argc, char **argv)
+int sandbox_capabilities(struct args *a)
 {
-    static const char usage[] = "Write px sandbox capabilities.";
-    int status = 0, left = take_words(cli, "sandbox", usage, NULL, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left > 0)
-        return usage_error(cli, USAGE_STATUS, usage, "px sandbox capabilities takes no words");
     struct sandbox_call call;
-    int r = sandbox_begin(cli, &call);
+    int r = sandbox_begin(a->cli, &call);
     if (r >= 0)
         r = px_sandbox_capabilities(call.sandbox, &call.json, &call.e);
     return sandbox_end(&call, r, show_capabilities);

@@ -2,8 +2,6 @@
 #include "cli/sandbox/project.h"
 #include "cli/sandbox/sandbox.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { WITH_MAX = 256 };
@@ -37,48 +35,18 @@ static int show_image(const json_t *answer, bool quiet)
     return 0;
 }
 
-/* "a,b" and "c" of several --with: names into `out`, whose texts lie in `copy`. */
-static int split(char *copy, const char **out)
+/* "a,b" and "c" of several --with: names into `out`. The commas in the words of the command line become their ends. */
+static int split(const struct option_list *with, const char **out)
 {
     size_t count = 0;
-    for (char *at = copy; *at;) {
-        size_t n = strcspn(at, ",");
-        bool more = at[n] == ',';
-        at[n] = '\0';
-        if (n > 0) {
-            if (count == WITH_MAX)
+    for (size_t i = 0; i < with->count; i++)
+        for (char *rest = (char *)(uintptr_t)with->items[i], *name; (name = strsep(&rest, ","));) {
+            if (count == WITH_MAX && *name)
                 return -1;
-            out[count++] = at;
+            if (*name)
+                out[count++] = name;
         }
-        at += n + more;
-    }
-    out[count] = NULL;
     return 0;
-}
-
-/* take_words knows options that are given once; --with may come several times, and its values are joined beforehand. */
-static char *take_with(int *argc, char **argv, bool *ret_missing)
-{
-    size_t room = 1, len = 0;
-    int left = 0;
-    for (int i = 0; i < *argc; i++)
-        room += strlen(argv[i]) + 1;
-    char *all = calloc(room, 1);
-    for (int i = 0; all && i < *argc; i++) {
-        const char *value = strcmp(argv[i], "--with") == 0 ? (i + 1 < *argc ? argv[++i] : NULL)
-                            : strncmp(argv[i], "--with=", 7) == 0 ? argv[i] + 7 : "";
-        if (!value) {
-            *ret_missing = true;
-            break;
-        }
-        if (*value == '\0') {
-            argv[left++] = argv[i];
-            continue;
-        }
-        len += (size_t)snprintf(all + len, room - len, "%s%s", len ? "," : "", value);
-    }
-    *argc = left;
-    return all;
 }
 
 /* Without a word about base and capabilities, in a project: the project's own. false: this is none. */
@@ -103,31 +71,16 @@ static int build_plain(struct cli *cli, const struct px_image_build *how)
     return sandbox_end(&call, r, show_image);
 }
 
-int sandbox_build(struct cli *cli, int argc, char **argv)
+int sandbox_build(struct args *a)
 {
-    static const char usage[] =
-        "Write px sandbox build [--base NAME] [--with CAPABILITY[,CAPABILITY]] [--out PATH] [--format FORMAT] "
-        "[--compression HOW] [--tag NAME] [--push] [--force].";
     const char *names[WITH_MAX + 1] = {NULL};
-    struct px_image_build how = {.capabilities = names};
-    const struct word words[] = {{"--base", 0, NULL, &how.base},     {"--out", 'o', NULL, &how.out},
-                                 {"--format", 0, NULL, &how.format}, {"--compression", 0, NULL, &how.compression},
-                                 {"--tag", 0, NULL, &how.tag},       {"--push", 0, &how.push, NULL},
-                                 {"--force", 0, &how.force, NULL},   {NULL, 0, NULL, NULL}};
-    bool missing = false;
+    struct sandbox_image *asked = a->request;
     int status = 0;
-    char *with = take_with(&argc, argv, &missing);
-    int left = missing || !with ? 0 : take_words(cli, "sandbox", usage, words, argc, argv, &status);
-    if (missing || !with)
-        status = usage_error(cli, USAGE_STATUS, usage, "--with needs a value");
-    else if (left > 0)
-        status = usage_error(cli, USAGE_STATUS, usage, "px sandbox build takes no words but options");
-    else if (left == 0 && split(with, names) < 0)
-        status = usage_error(cli, USAGE_STATUS, usage, "more than %d capabilities", WITH_MAX);
-    else if (left == 0)
-        status = !how.base && !names[0] && build_project(cli, &how, &status) ? status : build_plain(cli, &how);
-    free(with);
-    return status;
+    asked->how.capabilities = names;
+    if (split(&asked->with, names) < 0)
+        return usage_error(a->cli, USAGE_STATUS, NULL, "more than %d capabilities", WITH_MAX);
+    bool own = !asked->how.base && !names[0];
+    return own && build_project(a->cli, &asked->how, &status) ? status : build_plain(a->cli, &asked->how);
 }
 
 /* ---- update ---- */
@@ -150,16 +103,10 @@ static int show_updated(const json_t *answer, bool quiet)
     return 0;
 }
 
-int sandbox_update(struct cli *cli, int argc, char **argv)
+int sandbox_update(struct args *a)
 {
-    static const char usage[] = "Write px sandbox update.";
     struct sandbox_call call;
-    int status = 0, left = take_words(cli, "sandbox", usage, NULL, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left > 0)
-        return usage_error(cli, USAGE_STATUS, usage, "px sandbox update takes no words");
-    int r = sandbox_begin(cli, &call);
+    int r = sandbox_begin(a->cli, &call);
     if (r >= 0)
         r = px_sandbox_update(call.sandbox, &call.json, &call.e);
     return sandbox_end(&call, r, show_updated);

@@ -1,11 +1,12 @@
 /* px sandbox in a project: build, explain, add, remove. */
 #include "cli/sandbox/project.h"
+#include "cli/sandbox/sandbox.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_MAX = 256, NO_PROJECT = 100 };
+enum { NO_PROJECT = 100 };
 
 static const char *text(const json_t *object, const char *name)
 {
@@ -107,16 +108,10 @@ static int show_explain(const json_t *answer, bool quiet)
     return 0;
 }
 
-int sandbox_explain(struct cli *cli, int argc, char **argv)
+int sandbox_explain(struct args *a)
 {
-    static const char usage[] = "Write px sandbox explain.";
     struct project_call call;
-    int status = 0, left = take_words(cli, "sandbox", usage, NULL, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left > 0)
-        return usage_error(cli, USAGE_STATUS, usage, "px sandbox explain takes no words");
-    int r = project_begin(cli, "sandbox explain", &call);
+    int r = project_begin(a->cli, "sandbox explain", &call);
     if (r == 0)
         r = px_project_sandbox_explain(call.project, &call.json, &call.e);
     return project_end(&call, r, show_explain);
@@ -124,31 +119,21 @@ int sandbox_explain(struct cli *cli, int argc, char **argv)
 
 /* ---- add, remove ---- */
 
-static int edit(struct cli *cli, bool adding, int argc, char **argv)
+static int edit(struct args *a, bool adding)
 {
-    const char *usage = adding ? "Write px sandbox add CAPABILITY..." : "Write px sandbox remove CAPABILITY...";
-    const char *names[NAMES_MAX + 1];
     struct project_call call;
-    int status = 0, left = take_words(cli, "sandbox", usage, NULL, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left == 0 || left > NAMES_MAX)
-        return usage_error(cli, USAGE_STATUS, usage, left ? "more than %d capabilities" : "which capability?", NAMES_MAX);
-    for (int i = 0; i < left; i++)
-        names[i] = argv[i];
-    names[left] = NULL;
-    int r = project_begin(cli, adding ? "sandbox add" : "sandbox remove", &call);
+    int r = project_begin(a->cli, adding ? "sandbox add" : "sandbox remove", &call);
     if (r == 0)
-        r = px_project_sandbox_edit(call.project, adding, names, &call.json, &call.e);
+        r = px_project_sandbox_edit(call.project, adding, a->names, &call.json, &call.e);
     return project_end(&call, r, NULL);
 }
 
-int sandbox_add(struct cli *cli, int argc, char **argv)
+int sandbox_add(struct args *a)
 {
-    return edit(cli, true, argc, argv);
+    return edit(a, true);
 }
 
-int sandbox_remove(struct cli *cli, int argc, char **argv)
+int sandbox_remove(struct args *a)
 {
-    return edit(cli, false, argc, argv);
+    return edit(a, false);
 }

@@ -8,7 +8,3 @@ bool sandbox_in_project(struct cli *cli, const char *command, struct project_cal
 
 /* Adds "project" to an answer (JSON on one line), if there is one: what px sandbox explain says, or {"error"}. */
 void sandbox_add_project(char **json);
-
-int sandbox_add(struct cli *cli, int argc, char **argv);
-int sandbox_remove(struct cli *cli, int argc, char **argv);
-int sandbox_explain(struct cli *cli, int argc, char **argv);

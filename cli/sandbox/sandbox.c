@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- one call ---- */
 
@@ -56,37 +55,76 @@ const char *size_text(uint64_t bytes, char out[32])
 
 /* ---- the command ---- */
 
-static const struct {
-    const char *name;
-    int (*run)(struct cli *cli, int argc, char **argv);
-} verbs[] = {
-    {"verify", sandbox_verify},
-    {"list", sandbox_list},
-    {"status", sandbox_status},
-    {"gc", sandbox_gc},
-    {"clean", sandbox_clean},
-    {"delete", sandbox_delete},
-    {"base", sandbox_base},
-    {"build", sandbox_build},
-    {"update", sandbox_update},
-    {"capabilities", sandbox_capabilities},
-    {"add", sandbox_add},
-    {"remove", sandbox_remove},
-    {"explain", sandbox_explain},
+#define IMAGE(member) offsetof(struct sandbox_image, member)
+
+static const struct option_row base_rows[] = {
+    {"lock", 0, OPTION_TEXT, offsetof(struct px_base_build, lock), "FILE", "exactly the packages that it names"},
+    {"force", 0, OPTION_FLAG, offsetof(struct px_base_build, force), NULL, "again from the packages it names, and compare"},
+    {0},
+};
+static const struct option_row image_rows[] = {
+    {"base", 0, OPTION_TEXT, IMAGE(how.base), "NAME", "the base (the project's, or debian-12)"},
+    {"with", 0, OPTION_LIST, IMAGE(with), "CAPABILITY[,CAPABILITY]", "what it can do beside the base"},
+    {"tag", 0, OPTION_TEXT, IMAGE(how.tag), "NAME", "its name"},
+    {"out", 'o', OPTION_TEXT, IMAGE(how.out), "PATH", "write it there; a name in .tar is an archive, any other a directory"},
+    {"format", 0, OPTION_TEXT, IMAGE(how.format), "FORMAT", "oci, oci-archive or docker-archive"},
+    {"compression", 0, OPTION_TEXT, IMAGE(how.compression), "HOW", "gzip, zstd or none (gzip)"},
+    {"push", 0, OPTION_FLAG, IMAGE(how.push), NULL, "to the registry that the tag names"},
+    {"force", 0, OPTION_FLAG, IMAGE(how.force), NULL, "make it also if it is there"},
+    {0},
+};
+static const struct option_row look_rows[] = {
+    {"verify", 0, OPTION_FLAG, offsetof(struct sandbox_look, verify), NULL,
+     "read every byte again; the exit status is 1 if something is not as it was stored"},
+    {0},
+};
+static const struct option_row gc_rows[] = {
+    {"dry-run", 'n', OPTION_FLAG, offsetof(struct px_gc_request, dry_run), NULL, "say what would be removed"},
+    {"min-age", 0, OPTION_TEXT, offsetof(struct px_gc_request, min_age), "TIME", "only what is older"},
+    {"max-size", 0, OPTION_TEXT, offsetof(struct px_gc_request, max_size), "SIZE",
+     "also images and bases without a name, the longest unused first"},
+    {0},
+};
+static const struct option_row clean_rows[] = {
+    {"dry-run", 'n', OPTION_FLAG, offsetof(struct px_gc_request, dry_run), NULL, "say what would be removed"},
+    {0},
+};
+static const struct option_row check_rows[] = {
+    {"only", 0, OPTION_TEXT, offsetof(struct sandbox_checks, only), "NAME[,NAME]", "these checks, or those whose names begin so"},
+    {"list", 0, OPTION_FLAG, offsetof(struct sandbox_checks, list), NULL, "the checks, their categories and what holds them"},
+    {"junit", 0, OPTION_TEXT, offsetof(struct sandbox_checks, junit), "FILE", "a report for test runners"},
+    {"jobs", 0, OPTION_NUMBER, offsetof(struct sandbox_checks, jobs), "NUMBER", "boxes at once (2)", .most = 64},
+    {"guard", 0, OPTION_NUMBER, offsetof(struct sandbox_checks, guard), "SECONDS", "a box that takes longer has failed (60)", .most = 3600},
+    {"self-test", 0, OPTION_FLAG, offsetof(struct sandbox_checks, self_test), NULL,
+     "switch off what holds each check, and see that it fails then"},
+    {0},
 };
 
-int cmd_sandbox(struct cli *cli, int argc, char **argv)
-{
-    static const char write[] =
-        "Write px sandbox add, remove, explain, base, build, update, capabilities, list, status, delete, gc, clean or verify.\npx sandbox --help says more.";
-    struct px_near near = {.written = argc > 0 ? argv[0] : ""};
-    char fix[256];
-    for (size_t i = 0; argc > 0 && i < sizeof verbs / sizeof verbs[0]; i++) {
-        if (strcmp(verbs[i].name, argv[0]) == 0)
-            return verbs[i].run(cli, argc - 1, argv + 1);
-        px_near_try(&near, verbs[i].name);
-    }
-    return usage_error(cli, USAGE_STATUS, likely_verb(&near, "sandbox", write, fix, sizeof fix),
-                       argc > 0 ? "px sandbox knows no '%s'" : "px sandbox needs to know what to do%s",
-                       argc > 0 ? argv[0] : "");
-}
+const struct verb sandbox_verbs[] = {
+    {"add", "CAPABILITY...", "say yes to it in pyproject.toml, [tool.px.sandbox.capabilities]", sandbox_add, .least = 1,
+     .most = NAMES_ANY, .needs = "a capability"},
+    {"remove", "CAPABILITY...", "not any more; one that the lock asks for is set to false", sandbox_remove, .least = 1,
+     .most = NAMES_ANY, .needs = "a capability"},
+    {"explain", "", "the project's base, sbx_id and capabilities, and where each of them comes from", sandbox_explain},
+    {"build", "[OPTIONS]", "an image from a base and capabilities; without them the one that px run --sandbox uses", sandbox_build,
+     image_rows, .size = sizeof(struct sandbox_image)},
+    {"update", "", "the bases that px built and the images with a tag, from today's packages; names move to them", sandbox_update},
+    {"list", "", "bases, images and environments, their names and sizes", sandbox_list},
+    {"status", "[OPTIONS]", "what the store holds", sandbox_status, look_rows, .size = sizeof(struct sandbox_look)},
+    {"delete", "NAME|ID...", "a name of px sandbox list, and with its last name what it names; or one by its id", sandbox_delete,
+     .least = 1, .most = NAMES_ANY, .needs = "a name or an id"},
+    {"gc", "[OPTIONS]", "remove what no base, image or running box needs", sandbox_gc, gc_rows, .size = sizeof(struct px_gc_request)},
+    {"clean", "[OPTIONS]", "remove what has no name, or is of a project whose directory is gone, and what only that needs",
+     sandbox_clean, clean_rows, .size = sizeof(struct px_gc_request)},
+    {"base build", "[NAME] [OPTIONS]", "make a base (debian-12, debian-13) of packages, once", sandbox_base_build, base_rows,
+     .size = sizeof(struct px_base_build), .most = 1},
+    {"base import", "NAME SOURCE", "an archive, a directory, an image or docker://REFERENCE as a base", sandbox_base_import,
+     .least = 2, .most = 2, .needs = "a name and a source"},
+    {"base list", "", "those there are", sandbox_base_list},
+    {"base lock", "[NAME]", "the packages one is made of", sandbox_base_lock, .most = 1},
+    {"base remove", "NAME", "one less", sandbox_base_remove, .least = 1, .most = 1, .needs = "the name of a base"},
+    {"capabilities", "", "the names --with knows", sandbox_capabilities},
+    {"verify", "[OPTIONS]", "run forbidden acts and their permitted twins in real boxes of the policy of the options", sandbox_verify,
+     check_rows, .size = sizeof(struct sandbox_checks), .command = COMMAND_NEXT, .policy = &args_every_field},
+    {0},
+};

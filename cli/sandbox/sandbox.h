@@ -1,13 +1,12 @@
-/* cli/sandbox/sandbox.h - the verbs of px sandbox, one function each. They get the words behind the verb and return the exit status. */
+/* cli/sandbox/sandbox.h - the verbs of px sandbox, one function each. */
 #pragma once
 
 #include <jansson.h>
 
 #include <px/sandbox.h>
 
-#include "cli.h"
+#include "args.h"
 #include "progress.h"
-#include "words.h"
 
 /* cli/sandbox/sandbox.c: from the open store to the answer. */
 struct sandbox_call {
@@ -25,18 +24,43 @@ int sandbox_end(struct sandbox_call *call, int r, int (*show)(const json_t *answ
 /* "12.3 MiB" in memory of the caller's. */
 const char *size_text(uint64_t bytes, char out[32]);
 
+/* What the options of a verb fill; others fill structs of px/sandbox.h. */
+struct sandbox_image {
+    struct px_image_build how;
+    struct option_list with;
+};
+struct sandbox_look {
+    bool verify;
+};
+struct sandbox_checks {
+    const char *only, *junit;
+    uint64_t jobs, guard;
+    bool list, self_test;
+};
+
 /* cli/sandbox/verify.c */
-int sandbox_verify(struct cli *cli, int argc, char **argv);
+int sandbox_verify(struct args *a);
 
 /* cli/sandbox/store.c */
-int sandbox_gc(struct cli *cli, int argc, char **argv);
-int sandbox_delete(struct cli *cli, int argc, char **argv);
-int sandbox_clean(struct cli *cli, int argc, char **argv);
-int sandbox_list(struct cli *cli, int argc, char **argv);
-int sandbox_status(struct cli *cli, int argc, char **argv);
+int sandbox_gc(struct args *a);
+int sandbox_delete(struct args *a);
+int sandbox_clean(struct args *a);
+int sandbox_list(struct args *a);
+int sandbox_status(struct args *a);
 
-/* cli/sandbox/base.c, cli/sandbox/build.c */
-int sandbox_base(struct cli *cli, int argc, char **argv);
-int sandbox_capabilities(struct cli *cli, int argc, char **argv);
-int sandbox_build(struct cli *cli, int argc, char **argv);
-int sandbox_update(struct cli *cli, int argc, char **argv);
+/* cli/sandbox/base.c */
+int sandbox_base_build(struct args *a);
+int sandbox_base_import(struct args *a);
+int sandbox_base_list(struct args *a);
+int sandbox_base_lock(struct args *a);
+int sandbox_base_remove(struct args *a);
+int sandbox_capabilities(struct args *a);
+
+/* cli/sandbox/build.c */
+int sandbox_build(struct args *a);
+int sandbox_update(struct args *a);
+
+/* cli/sandbox/project.c */
+int sandbox_add(struct args *a);
+int sandbox_remove(struct args *a);
+int sandbox_explain(struct args *a);

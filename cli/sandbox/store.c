@@ -33,38 +33,22 @@ static int show_gc(const json_t *answer, bool quiet)
     return 0;
 }
 
-int sandbox_gc(struct cli *cli, int argc, char **argv)
+int sandbox_gc(struct args *a)
 {
-    static const char usage[] = "Write px sandbox gc [--dry-run] [--min-age TIME] [--max-size SIZE].";
-    struct px_gc_request how = {0};
-    const struct word words[] = {{"--dry-run", 'n', &how.dry_run, NULL}, {"--min-age", 0, NULL, &how.min_age},
-                                 {"--max-size", 0, NULL, &how.max_size}, {NULL, 0, NULL, NULL}};
-    int status = 0, left = take_words(cli, "sandbox", usage, words, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left > 0)
-        return usage_error(cli, USAGE_STATUS, usage, "px sandbox gc takes no words");
     struct sandbox_call call;
-    int r = sandbox_begin(cli, &call);
+    int r = sandbox_begin(a->cli, &call);
     if (r >= 0)
-        r = px_sandbox_gc(call.sandbox, &how, &call.json, &call.e);
+        r = px_sandbox_gc(call.sandbox, a->request, &call.json, &call.e);
     return sandbox_end(&call, r, show_gc);
 }
 
-int sandbox_clean(struct cli *cli, int argc, char **argv)
+int sandbox_clean(struct args *a)
 {
-    static const char usage[] = "Write px sandbox clean [--dry-run].";
-    bool dry = false;
-    const struct word words[] = {{"--dry-run", 'n', &dry, NULL}, {NULL, 0, NULL, NULL}};
-    int status = 0, left = take_words(cli, "sandbox", usage, words, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left > 0)
-        return usage_error(cli, USAGE_STATUS, usage, "px sandbox clean takes no words");
+    const struct px_gc_request *how = a->request;
     struct sandbox_call call;
-    int r = sandbox_begin(cli, &call);
+    int r = sandbox_begin(a->cli, &call);
     if (r >= 0)
-        r = px_sandbox_clean(call.sandbox, dry, &call.json, &call.e);
+        r = px_sandbox_clean(call.sandbox, how->dry_run, &call.json, &call.e);
     return sandbox_end(&call, r, show_gc);
 }
 
@@ -86,19 +70,12 @@ static int show_deleted(const json_t *answer, bool quiet)
     return 0;
 }
 
-int sandbox_delete(struct cli *cli, int argc, char **argv)
+int sandbox_delete(struct args *a)
 {
-    static const char usage[] = "Write px sandbox delete NAME|ID... `px sandbox list` shows names and ids.";
-    int status = 0, left = take_words(cli, "sandbox", usage, NULL, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left == 0)
-        return usage_error(cli, USAGE_STATUS, usage, "px sandbox delete needs a name or an id");
-    argv[left] = NULL;
     struct sandbox_call call;
-    int r = sandbox_begin(cli, &call);
+    int r = sandbox_begin(a->cli, &call);
     if (r >= 0)
-        r = px_sandbox_delete(call.sandbox, (const char *const *)argv, &call.json, &call.e);
+        r = px_sandbox_delete(call.sandbox, a->names, &call.json, &call.e);
     return sandbox_end(&call, r, show_deleted);
 }
 
@@ -141,16 +118,10 @@ static int show_list(const json_t *answer, bool quiet)
     return 0;
 }
 
-int sandbox_list(struct cli *cli, int argc, char **argv)
+int sandbox_list(struct args *a)
 {
-    static const char usage[] = "Write px sandbox list.";
-    int status = 0, left = take_words(cli, "sandbox", usage, NULL, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left > 0)
-        return usage_error(cli, USAGE_STATUS, usage, "px sandbox list takes no words");
     struct sandbox_call call;
-    int r = sandbox_begin(cli, &call);
+    int r = sandbox_begin(a->cli, &call);
     if (r >= 0)
         r = px_sandbox_list(call.sandbox, &call.json, &call.e);
     return sandbox_end(&call, r, show_list);
@@ -206,20 +177,13 @@ static int show_status(const json_t *answer, bool quiet)
     return status;
 }
 
-int sandbox_status(struct cli *cli, int argc, char **argv)
+int sandbox_status(struct args *a)
 {
-    static const char usage[] = "Write px sandbox status [--verify].";
-    bool verify = false;
-    const struct word words[] = {{"--verify", 0, &verify, NULL}, {NULL, 0, NULL, NULL}};
-    int status = 0, left = take_words(cli, "sandbox", usage, words, argc, argv, &status);
-    if (left < 0)
-        return status;
-    if (left > 0)
-        return usage_error(cli, USAGE_STATUS, usage, "px sandbox status takes no words");
+    const struct sandbox_look *how = a->request;
     struct sandbox_call call;
-    int r = sandbox_begin(cli, &call);
+    int r = sandbox_begin(a->cli, &call);
     if (r >= 0)
-        r = px_sandbox_status(call.sandbox, verify, &call.json, &call.e);
+        r = px_sandbox_status(call.sandbox, how->verify, &call.json, &call.e);
     if (r >= 0)
         sandbox_add_project(&call.json);
     return sandbox_end(&call, r, show_status);

@@ -13,64 +13,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The words that are about the verification; all others are about the policy. */
-struct request {
-    const char *only, *junit, *jobs, *guard;
-    bool list, self_test, quiet, verbose;
-};
-
 struct asked {
-    struct cli *cli;
-    struct request request;
-    int argc;                   /* of the policy's words */
-    char **argv;
+    const struct args *args;
+    const struct cli *cli;
+    struct sandbox_checks request;
     bool colour;
     int signals;
 };
 
 /* ---- the command line ---- */
-
-static int take_own(struct request *q, int argc, char **argv, int *at, struct px_err *e)
-{
-    const struct {
-        const char *name;
-        bool *flag;
-        const char **value;
-    } rows[] = {
-        {"--only", NULL, &q->only},   {"--junit", NULL, &q->junit},          {"--jobs", NULL, &q->jobs},
-        {"--guard", NULL, &q->guard}, {"--list", &q->list, NULL},            {"--self-test", &q->self_test, NULL},
-        {"-q", &q->quiet, NULL},      {"--quiet", &q->quiet, NULL},          {"--verbose", &q->verbose, NULL},
-    };
-    const char *word = argv[*at];
-    size_t len = strcspn(word, "=");
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (strlen(rows[i].name) != len || memcmp(rows[i].name, word, len) != 0)
-            continue;
-        if (rows[i].flag) {
-            *rows[i].flag = true;
-            return 1;
-        }
-        *rows[i].value = word[len] == '=' ? word + len + 1 : *at + 1 < argc ? argv[++*at] : NULL;
-        return *rows[i].value ? 1 : make_error(e, 1, NULL, "%s needs a value", rows[i].name);
-    }
-    return 0;
-}
-
-/* Takes our own words out; what is left is for parse_options. A value of the policy's that looks like one of ours needs '='. */
-static int split_words(struct asked *asked, int argc, char **argv, struct px_err *e)
-{
-    asked->argv = calloc((size_t)argc + 1, sizeof *asked->argv);
-    if (!asked->argv)
-        return make_error(e, 4, NULL, "the command line is too long to keep");
-    for (int i = 0; i < argc; i++) {
-        int r = take_own(&asked->request, argc, argv, &i, e);
-        if (r < 0)
-            return -1;
-        if (r == 0)
-            asked->argv[asked->argc++] = argv[i];
-    }
-    return 0;
-}
 
 static int check_words(const struct options *o, struct px_err *e)
 {
@@ -80,20 +31,6 @@ static int check_words(const struct options *o, struct px_err *e)
     if (o->tty || o->interactive || o->plan || o->report || o->timings)
         return make_error(e, 1, "Leave -t, -i, --plan, --report and --timings out; --json and --junit FILE give reports.",
                           "px sandbox verify chooses the streams of its boxes itself");
-    return 0;
-}
-
-static int number(const char *text, unsigned max, unsigned *ret, struct px_err *e)
-{
-    unsigned value = 0;
-    size_t digits = text ? strspn(text, "0123456789") : 0;
-    for (size_t i = 0; i < digits && value <= max; i++)
-        value = value * 10 + (unsigned)(text[i] - '0');
-    if (!text)
-        return 0;
-    if (digits == 0 || text[digits] || value == 0 || value > max)
-        return make_error(e, 2, NULL, "'%s' is not a number from 1 to %u", text, max);
-    *ret = value;
     return 0;
 }
 
@@ -212,14 +149,8 @@ static int answer(const struct asked *asked, const struct px_verify_report *repo
 
 static int fresh_policy(void *user, struct px_policy **ret_policy, struct px_err *e)
 {
-    struct asked *asked = user;
-    struct options o;
-    if (parse_options(asked->cli, asked->argc, asked->argv, &o, e) < 0)
-        return -1;
-    *ret_policy = o.policy;
-    o.policy = NULL;
-    free_options(&o);
-    return 0;
+    const struct asked *asked = user;
+    return args_policy(asked->args, NULL, ret_policy, e);
 }
 
 /* px-attack lies beside px-main. */
@@ -269,20 +200,18 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int verify(struct asked *asked, const struct options *o)
+static int verify(struct asked *asked)
 {
     struct px_err e = {0};
     char attack[4096], secret[64];
     struct px_verify_report *report = NULL;
     struct px_verify ask = {.make_policy = fresh_policy, .on_check = on_check, .user = asked, .attack = attack,
-                            .only = asked->request.only, .self_test = asked->request.self_test};
-    unsigned guard = 0;
-    if (check_words(o, &e) < 0 || number(asked->request.jobs, 64, &ask.jobs, &e) < 0 ||
-        number(asked->request.guard, 3600, &guard, &e) < 0)
+                            .only = asked->request.only, .self_test = asked->request.self_test,
+                            .jobs = (unsigned)asked->request.jobs, .guard_msec = asked->request.guard * 1000};
+    if (check_words(&asked->args->o, &e) < 0)
         return say_error(asked->cli, &e, USAGE_STATUS);
     if (find_attack(attack, sizeof attack, &e) < 0)
         return say_error(asked->cli, &e, 1);
-    ask.guard_msec = (uint64_t)guard * 1000;
     ask.secret = prepare(secret, sizeof secret);
     ask.stop = asked->signals = open_signals();
     ask.use_stop = ask.stop >= 0;
@@ -293,19 +222,9 @@ static int verify(struct asked *asked, const struct options *o)
     return status;
 }
 
-int sandbox_verify(struct cli *cli, int argc, char **argv)
+int sandbox_verify(struct args *a)
 {
-    struct asked asked = {.cli = cli, .colour = in_colour(STDOUT_FILENO)};
-    struct options o = {0};
-    struct px_err e = {0};
-    int status;
-    if (split_words(&asked, argc, argv, &e) < 0 || parse_options(cli, asked.argc, asked.argv, &o, &e) < 0) {
-        status = say_error(cli, &e, status_of_words(&e));
-    } else {
-        cli->verbose = asked.request.quiet ? -1 : asked.request.verbose ? 1 : cli->verbose;
-        status = o.help ? print_help(find_command("sandbox")) : asked.request.list ? print_list(&asked) : verify(&asked, &o);
-    }
-    free_options(&o);
-    free(asked.argv);
-    return status;
+    const struct sandbox_checks *request = a->request;
+    struct asked asked = {.args = a, .cli = a->cli, .request = *request, .colour = in_colour(STDOUT_FILENO)};
+    return request->list ? print_list(&asked) : verify(&asked);
 }

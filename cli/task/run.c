@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "progress.h"
-#include "words.h"
 
 static int print_result(void *user, const char *json, size_t len)
 {
@@ -36,11 +35,10 @@ static int open_actions(struct call *c, char name[PATH_MAX], int *ret_fd)
     return 0;
 }
 
-static int jobs_of(struct call *c, unsigned *ret)
+static unsigned jobs_of(const struct call *c)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    *ret = c->w.jobs ? word_number(c->w.jobs) : cpus > 0 && cpus < 1024 ? (unsigned)cpus : 1;
-    return *ret ? 0 : make_error(&c->e, 2, NULL, "'%.40s' is no number of jobs", c->w.jobs);
+    return c->w.jobs ? (unsigned)c->w.jobs : cpus > 0 && cpus < 1024 ? (unsigned)cpus : 1;
 }
 
 static void sum_up(const struct call *c, const struct px_tasks_count *n)
@@ -56,8 +54,8 @@ int verb_run(struct call *c)
     char name[PATH_MAX] = "";
     struct progress shown = {0};
     struct px_tasks_count count = {0};
-    struct px_tasks_batch batch = {.actions = -1, .each = print_result, .progress = progress_tell, .user = &shown};
-    if (jobs_of(c, &batch.jobs) < 0 || open_actions(c, name, &batch.actions) < 0)
+    struct px_tasks_batch batch = {.actions = -1, .jobs = jobs_of(c), .each = print_result, .progress = progress_tell, .user = &shown};
+    if (open_actions(c, name, &batch.actions) < 0)
         return say_error(c->cli, &c->e, USAGE_STATUS);
     batch.name = c->w.name ? c->w.name : *name ? name : NULL;
     allow_many_files();

@@ -1,7 +1,5 @@
 /* px task: workspaces, actions in them, and their branches. */
 #include "cli/task/task.h"
-#include "task.h"
-#include "words.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,80 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { INPUT_MAX = 64 << 20, NAMES_MAX = 4096 };
-
-/* ---- the command line ---- */
-
-static const struct option {
-    const char *name;
-    size_t value;               /* of a text in struct words */
-    bool flag;                  /* of a bool there */
-} options[] = {
-    {"--config", offsetof(struct words, config), false},
-    {"--timeout", offsetof(struct words, timeout), false},
-    {"--cpu-time", offsetof(struct words, cpu_time), false},
-    {"--memory", offsetof(struct words, memory), false},
-    {"--action", offsetof(struct words, action), false},
-    {"--files", offsetof(struct words, files), false},
-    {"--from", offsetof(struct words, from), false},
-    {"--to", offsetof(struct words, to), false},
-    {"--jobs", offsetof(struct words, jobs), false},
-    {"--name", offsetof(struct words, name), false},
-    {"--html", offsetof(struct words, html), false},
-    {"--discard", offsetof(struct words, discard), true},
-    {"--discard-on-timeout", offsetof(struct words, discard_on_timeout), true},
-    {0},
-};
-
-static int need_value(const char *name, int argc, char **argv, int *at, const char **ret, struct px_err *e)
-{
-    if (*at + 1 >= argc)
-        return make_error(e, 1, NULL, "%s needs a value", name);
-    *ret = argv[++*at];
-    return 0;
-}
-
-static int take_option(struct call *c, int argc, char **argv, int *at)
-{
-    const char *word = argv[*at];
-    struct words *w = &c->w;
-    bool text = strcmp(word, "--text") == 0;
-    if (strcmp(word, "--json") == 0)
-        return c->cli->json = true, 0;
-    if (text || strcmp(word, "--file") == 0) {
-        w->is_text[w->given_count] = text;
-        return need_value(word, argc, argv, at, &w->given[w->given_count++], &c->e);
-    }
-    for (const struct option *o = options; o->name; o++) {
-        if (strcmp(o->name, word) != 0)
-            continue;
-        if (!o->flag)
-            return need_value(word, argc, argv, at, (const char **)(void *)((char *)w + o->value), &c->e);
-        *(bool *)((char *)w + o->value) = true;
-        return 0;
-    }
-    return make_error(&c->e, 1, "Run `px task --help` for the options.", "there is no option '%.100s' of px task", word);
-}
-
-static int parse(struct call *c, int argc, char **argv)
-{
-    c->w.given = calloc((size_t)argc + 1, sizeof *c->w.given);
-    c->w.is_text = calloc((size_t)argc + 1, sizeof *c->w.is_text);
-    c->w.names = calloc((size_t)argc + 1, sizeof *c->w.names);
-    if (!c->w.given || !c->w.is_text || !c->w.names)
-        return make_error(&c->e, 4, NULL, "px ran out of memory");
-    for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "--") == 0) {
-            c->w.command = argv + i + 1;
-            return 0;
-        }
-        if (argv[i][0] != '-')
-            c->w.names[c->w.names_count++] = argv[i];
-        else if (take_option(c, argc, argv, &i) < 0)
-            return -1;
-    }
-    return 0;
-}
+enum { INPUT_MAX = 64 << 20 };
 
 /* ---- what is read ---- */
 
@@ -149,21 +74,21 @@ static void done_files(struct file_list *l)
     json_decref(l->json);
 }
 
-static int add_given(struct call *c, struct file_list *l, size_t index)
+static int add_given(struct call *c, struct file_list *l, const char *said, bool is_text)
 {
-    const char *said = c->w.given[index], *equals = strchr(said, '=');
+    const char *equals = strchr(said, '=');
     size_t len = 0;
     if (!equals || equals == said)
         return make_error(&c->e, 1, "Write PATH=FILE or PATH=TEXT.", "'%.100s' names no file of a workspace", said);
     char *path = strndup(said, (size_t)(equals - said));
-    char *data = !path ? NULL : c->w.is_text[index] ? strdup(equals + 1) : read_input(equals + 1, &len, &c->e);
+    char *data = !path ? NULL : is_text ? strdup(equals + 1) : read_input(equals + 1, &len, &c->e);
     if (!data) {
         free(path);
         return c->e.code ? -1 : make_error(&c->e, 4, NULL, "px ran out of memory");
     }
     l->own[l->own_count++] = path;
     l->own[l->own_count++] = data;
-    l->items[l->count++] = (struct px_task_file){path, data, c->w.is_text[index] ? strlen(data) : len};
+    l->items[l->count++] = (struct px_task_file){path, data, is_text ? strlen(data) : len};
     return 0;
 }
 
@@ -186,15 +111,16 @@ static int collect_files(struct call *c, struct file_list *l)
 {
     if (c->w.files && !(l->json = read_json(c->w.files, &c->e)))
         return -1;
-    size_t count = json_object_size(l->json) + c->w.given_count;
-    l->items = calloc(count + 1, sizeof *l->items);
-    l->own = calloc(2 * c->w.given_count + 1, sizeof *l->own);
+    const struct option_list *files = &c->w.given_files, *texts = &c->w.given_texts;
+    size_t given = files->count + texts->count;
+    l->items = calloc(json_object_size(l->json) + given + 1, sizeof *l->items);
+    l->own = calloc(2 * given + 1, sizeof *l->own);
     if (!l->items || !l->own)
         return make_error(&c->e, 4, NULL, "px ran out of memory");
     if (c->w.files && add_json(c, l) < 0)
         return -1;
-    for (size_t i = 0; i < c->w.given_count; i++)
-        if (add_given(c, l, i) < 0)
+    for (size_t i = 0; i < given; i++)
+        if (add_given(c, l, i < files->count ? files->items[i] : texts->items[i - files->count], i >= files->count) < 0)
             return -1;
     return 0;
 }
@@ -293,7 +219,7 @@ static int tell(struct call *c, struct px_task_run *run)
 
 static int act(struct call *c, bool test)
 {
-    struct px_task_action action = {.command = (const char *const *)c->w.command, .timeout = c->w.timeout,
+    struct px_task_action action = {.command = c->w.command, .timeout = c->w.timeout,
                                     .cpu_time = c->w.cpu_time, .memory = c->w.memory, .discard = c->w.discard,
                                     .discard_on_timeout = c->w.discard_on_timeout, .test = test};
     struct px_task_run *run = NULL;
@@ -410,81 +336,100 @@ static int verb_cleanup(struct call *c)
     return c->cli->json ? answer(c, json_pack("{s:i, s:i}", "schema", 1, "removed", (int)c->w.names_count)) : 0;
 }
 
-static const struct verb {
-    const char *name;
-    size_t least, most;         /* names */
-    bool command;
-    int (*run)(struct call *c);
-} verbs[] = {
-    {"prepare", 1, 1, false, verb_prepare},
-    {"apply", 1, 1, true, verb_apply},
-    {"test", 1, 1, true, verb_test},
-    {"diff", 1, 2, false, verb_diff},
-    {"fork", 2, 2, false, verb_fork},
-    {"apply-from", 1, 1, false, verb_apply_from},
-    {"show", 1, 2, false, verb_show},
-    {"export", 2, 2, false, verb_export},
-    {"checkout", 1, 1, false, verb_checkout},
-    {"log", 1, 1, false, verb_log},
-    {"cleanup", 1, NAMES_MAX, false, verb_cleanup},
-    {"run", 0, 0, false, verb_run},
-    {"report", 0, 1, false, verb_report},
-    {0},
-};
-
-static int check(struct call *c, const struct verb *v)
-{
-    if (c->w.names_count < v->least || c->w.names_count > v->most)
-        return make_error(&c->e, 1, "Run `px task --help`.", c->w.names_count < v->least ? "px task %s needs a name" :
-                          "px task %s has a name too many", v->name);
-    if (v->command && !c->w.command && !c->w.action)
-        return make_error(&c->e, 1, "Write the command behind --.", "px task %s needs a command", v->name);
-    if (!v->command && c->w.command)
-        return make_error(&c->e, 1, "Run `px task --help`.", "px task %s takes no command", v->name);
-    return 0;
-}
-
 /* Nobody gets less than a box without being told; a JSON result says so itself. */
-static void warn(const struct call *c, const struct verb *v)
+static void warn(const struct call *c, bool runs)
 {
-    bool runs = v->command || v->run == verb_run;
     if (runs && c->cli->verbose >= 0 && !c->cli->json && !px_tasks_config(c->tasks)->jail)
         say("px: warning: enable_jail is false: actions run as you, with the host's files and network, held by rlimits alone");
 }
 
-static int run_verb(struct call *c, const struct verb *v)
+static int run_task(struct args *a, int (*verb)(struct call *c))
 {
-    warn(c, v);
-    return v->run(c);
-}
-
-int cmd_task(struct cli *cli, int argc, char **argv)
-{
-    struct call c = {.cli = cli};
-    const struct verb *v = verbs;
-    const char *name = argc ? argv[0] : "";
-    struct px_near near = {.written = name};
-    char fix[128];
-    for (; v->name && strcmp(v->name, name) != 0; v++)
-        px_near_try(&near, v->name);
-    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return print_help(find_command("task"));
-    if (!v->name)
-        return usage_error(cli, USAGE_STATUS, likely_verb(&near, "task", "Run `px task --help`.", fix, sizeof fix),
-                           "px task knows prepare, apply, test, diff, fork, apply-from, show, export, checkout, log, cleanup, run and report");
-    close_inherited();
-    open_missing_stdio();
-    int status;
-    if (parse(&c, argc - 1, argv + 1) < 0 || check(&c, v) < 0)
-        status = say_error(cli, &c.e, USAGE_STATUS);
-    else if (px_tasks_new(c.w.config, &c.tasks, &c.e) < 0)
-        status = say_error(cli, &c.e, v->command ? START_STATUS : 1);
-    else
-        status = run_verb(&c, v);
+    const struct words *w = a->request;
+    struct call c = {.cli = a->cli, .w = *w};
+    bool command = a->verb->command != COMMAND_NONE;
+    c.w.names = a->names;
+    c.w.names_count = a->count;
+    c.w.command = a->commanded ? a->o.argv : NULL;
+    if (command && !c.w.command && !c.w.action)
+        return usage_error(a->cli, USAGE_STATUS, "Write the command behind --.", "%s needs a command", a->title);
+    int status = px_tasks_new(c.w.config, &c.tasks, &c.e) < 0 ? say_error(a->cli, &c.e, command ? START_STATUS : 1) : -1;
+    if (status < 0) {
+        warn(&c, command || verb == verb_run);
+        status = verb(&c);
+    }
     px_tasks_free(c.tasks);
-    free(c.w.given);
-    free(c.w.is_text);
-    free(c.w.names);
     return status;
 }
+
+#define ACT(verb)                                                                                                      \
+    static int run_##verb(struct args *a)                                                                              \
+    {                                                                                                                  \
+        return run_task(a, verb_##verb);                                                                               \
+    }
+ACT(prepare)
+ACT(apply)
+ACT(test)
+ACT(diff)
+ACT(fork)
+ACT(apply_from)
+ACT(show)
+ACT(export)
+ACT(checkout)
+ACT(log)
+ACT(cleanup)
+ACT(run)
+ACT(report)
+
+#define ROW(name, kind, member, arg, help) {name, 0, kind, offsetof(struct words, member), arg, help}
+
+static const struct option_row shared[] = {
+    ROW("config", OPTION_TEXT, config, "FILE", "the configuration (configs/sandbox.yaml, if it is there)"),
+    {0},
+};
+static const struct option_row prepare_rows[] = {
+    ROW("from", OPTION_TEXT, from, "DIR", "with a copy of its files"),
+    ROW("file", OPTION_LIST, given_files, "PATH=FILE", "with this file"),
+    ROW("text", OPTION_LIST, given_texts, "PATH=TEXT", "with this text"),
+    ROW("files", OPTION_TEXT, files, "JSON", "a JSON object of paths and texts; - for standard input"),
+    {0},
+};
+static const struct option_row action_rows[] = {
+    ROW("timeout", OPTION_TEXT, timeout, "TIME", "of the action (30s)"),
+    ROW("cpu-time", OPTION_TEXT, cpu_time, "TIME", "(20s)"),
+    ROW("memory", OPTION_TEXT, memory, "SIZE", "(4096m)"),
+    ROW("action", OPTION_TEXT, action, "FILE", "the action as a JSON object with a command; - for standard input"),
+    ROW("discard", OPTION_FLAG, discard, NULL, "drop what it changes"),
+    ROW("discard-on-timeout", OPTION_FLAG, discard_on_timeout, NULL, "drop it if the time was up"),
+    {0},
+};
+static const struct option_row to_rows[] = {ROW("to", OPTION_TEXT, to, "OTHER", "the workspace that gets the changes"), {0}};
+static const struct option_row run_rows[] = {
+    ROW("from", OPTION_TEXT, from, "FILE", "the actions, one a line; - for standard input"),
+    ROW("jobs", OPTION_NUMBER, jobs, "N", "boxes at once (as many as there are processors)"),
+    ROW("name", OPTION_TEXT, name, "NAME", "of the run: lines done under it are skipped (the path of FILE)"),
+    {0},
+};
+static const struct option_row report_rows[] = {ROW("html", OPTION_TEXT, html, "FILE", "also a page"), {0}};
+
+#define TASK(name, usage, help, run, rows, least, most) \
+    {name, usage, help, run, rows, shared, sizeof(struct words), least, most, "a name", .alone = true}
+#define TASK_ACTION(name, usage, help, run) \
+    {name, usage, help, run, action_rows, shared, sizeof(struct words), 1, 1, "a name", COMMAND_BEHIND, .alone = true}
+
+const struct verb task_verbs[] = {
+    TASK("prepare", "ID [OPTIONS]", "make the workspace, or add to it", run_prepare, prepare_rows, 1, 1),
+    TASK_ACTION("apply", "ID [OPTIONS] -- COMMAND", "run an allowed command on it, and keep or drop what it changes", run_apply),
+    TASK_ACTION("test", "ID [OPTIONS] -- COMMAND", "the same for tests: the answer has no diff", run_test),
+    TASK("diff", "A [B]", "what differs; of a branch alone: since it was forked", run_diff, NULL, 1, 2),
+    TASK("fork", "ID NEW", "a branch, in constant time", run_fork, NULL, 2, 2),
+    TASK("apply-from", "ID --to OTHER", "what a branch has done, done to another one", run_apply_from, to_rows, 1, 1),
+    TASK("show", "ID [PATH]", "a file of it, or the names of its files; also of a branch", run_show, NULL, 1, 2),
+    TASK("export", "ID DIR", "a copy of its files, in a directory that px makes", run_export, NULL, 2, 2),
+    TASK("checkout", "ID", "give a branch a directory in work_root again", run_checkout, NULL, 1, 1),
+    TASK("log", "ID", "its journal, one JSON object a line", run_log, NULL, 1, 1),
+    TASK("cleanup", "ID...", "remove workspaces", run_cleanup, NULL, 1, NAMES_ANY),
+    TASK("run", "--from FILE [OPTIONS]", "one action a line, many boxes at once; results are JSON lines", run_run, run_rows, 0, 0),
+    TASK("report", "[DIR] [OPTIONS]", "what the journals say: counts and durations", run_report, report_rows, 0, 1),
+    {0},
+};

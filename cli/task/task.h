@@ -5,22 +5,21 @@
 
 #include <jansson.h>
 
-#include "cli.h"
+#include "args.h"
 
 /* What a command line has said. */
 struct words {
-    const char *config, *timeout, *cpu_time, *memory, *action, *files, *from, *to, *jobs, *name, *html;
+    const char *config, *timeout, *cpu_time, *memory, *action, *files, *from, *to, *name, *html;
+    uint64_t jobs;
     bool discard, discard_on_timeout;
-    const char **given;         /* PATH=FILE and PATH=TEXT, in order */
-    bool *is_text;
-    size_t given_count;
+    struct option_list given_files, given_texts;        /* PATH=FILE, PATH=TEXT */
     const char **names;
     size_t names_count;
-    char **command;             /* behind --; NULL: there is no -- */
+    const char **command;       /* behind --; NULL: there is no -- */
 };
 
 struct call {
-    struct cli *cli;
+    const struct cli *cli;
     struct words w;
     struct px_tasks *tasks;
     struct px_err e;
