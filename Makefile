@@ -35,7 +35,10 @@ demo: deps all
 	@tests/demo build/px
 test: test-deps all
 	@tests/run build
-# On a fresh Debian 12, made for it; PARTS="units guards" runs those alone.
+# What a change should pass before it is committed.
+check: test-deps all
+	@tests/run build unit guards demo goldens-$$([ "$$(id -u)" = 0 ] && echo root || echo user)
+# On a fresh Debian 12, made for it; PARTS="unit guards" runs those alone.
 test-fresh:
 	@tests/fresh $(PARTS)
 test-vm: all
@@ -65,4 +68,4 @@ fuzz: test-deps
 clean:
 	rm -rf build
 
-.PHONY: all python wheel glibc musl build/px demo test test-fresh test-vm bench man install deps test-deps lint fuzz clean
+.PHONY: all python wheel glibc musl build/px demo test check test-fresh test-vm bench man install deps test-deps lint fuzz clean
