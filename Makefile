@@ -13,8 +13,6 @@ build/glibc/build.ninja:
 build/musl/build.ninja:
 	@CC=musl-gcc CC_FOR_BUILD=gcc meson setup --native-file tools/musl.ini -Dmusl=true -Db_staticpic=false build/musl . >/dev/null || \
 		{ cat build/musl/meson-logs/meson-log.txt; exit 1; }
-build/asan/build.ninja:
-	@meson setup -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false build/asan . >/dev/null
 
 glibc: build/glibc/build.ninja
 	@$(NINJA) -C build/glibc
