@@ -13,8 +13,6 @@ build/glibc/build.ninja:
 build/musl/build.ninja:
 	@CC=musl-gcc CC_FOR_BUILD=gcc meson setup --native-file tools/musl.ini -Dmusl=true -Db_staticpic=false build/musl . >/dev/null || \
 		{ cat build/musl/meson-logs/meson-log.txt; exit 1; }
-build/asan/build.ninja:
-	@meson setup -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false build/asan . >/dev/null
 
 glibc: build/glibc/build.ninja
 	@$(NINJA) -C build/glibc
@@ -35,7 +33,10 @@ demo: deps all
 	@tests/demo build/px
 test: test-deps all
 	@tests/run build
-# On a fresh Debian 12, made for it; PARTS="units guards" runs those alone.
+# What a change should pass before it is committed.
+check: test-deps all
+	@tests/run build unit guards demo goldens-$$([ "$$(id -u)" = 0 ] && echo root || echo user)
+# On a fresh Debian 12, made for it; PARTS="unit guards" runs those alone.
 test-fresh:
 	@tests/fresh $(PARTS)
 test-vm: all
@@ -65,4 +66,4 @@ fuzz: test-deps
 clean:
 	rm -rf build
 
-.PHONY: all python wheel glibc musl build/px demo test test-fresh test-vm bench man install deps test-deps lint fuzz clean
+.PHONY: all python wheel glibc musl build/px demo test check test-fresh test-vm bench man install deps test-deps lint fuzz clean

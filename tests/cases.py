@@ -135,5 +135,5 @@ def drive(script, world, programs=("px", "px-main"), scripts=(), tools=()):
         return tell((f.__name__, *attempt(f, world, px, work)) for f in chosen(TESTS, options.only))
     px = options.px.resolve()
     found = [px.with_name(name) for name in programs] + [tool(px, name) for name in tools]
-    top = publish(Path(script).stem, found, [HERE / name for name in (script, *scripts)], options.uid)
+    top = publish(Path(script).parts[0].removesuffix(".py"), found, [HERE / name for name in (script, *scripts)], options.uid)
     return start_again(top, script, options)

@@ -3,11 +3,14 @@
 leaks.py boxes PX [N [AT_ONCE]]     N boxes one after another, then AT_ONCE at the same time, and look after each round
 
 What counts as left: a process (whoever is orphaned below us becomes our child, so none can hide), a mount, a control group
-named px-* that nobody holds, a file in /run/px, in $TMPDIR, or a home in /tmp. A network namespace lives as long as a process,
-a mount or a descriptor of a process holds it, so the processes and the mounts tell of it; `boxes` also reads the kernel's own
-count of namespaces where it may. Others may run boxes on the same machine: only what stays is reported.
+named px-* or $PX_TEST_RUN-* that nobody holds, a file in /run/px, in $TMPDIR, or a home in /tmp that nobody holds. A network
+namespace lives as long as a process, a mount or a descriptor of a process holds it, so the processes and the mounts tell of
+it; `boxes` also reads the kernel's own count of namespaces where it may.
 
-With --beside another guarded command runs at the same time: then only processes and files in $TMPDIR are surely not of the other.
+Others may run boxes and mount things on the same machine. `guard` gives its command a mount namespace, so that every mount
+in it is the command's; who may not make one looks at mounts that name $TMPDIR. Groups below
+those of other sessions do not count. Of the rest only what stays is reported.
+With --beside another guarded command runs at the same time: then the groups, the homes and /run/px may be the other's.
 
 Both print `not ok NAME: why`; `guard` ends with the command's status, or 3 if something was left and the command was content.
 """
@@ -23,6 +26,7 @@ import time
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
+CLONE_NEWNS, MS_REC, MS_PRIVATE, MS_SHARED = 0x20000, 0x4000, 1 << 18, 1 << 20
 PATIENCE_S = 8
 SCRATCH = re.compile(r"px-home(s-[0-9]+(-[0-9a-f]+)?(/home-[0-9a-f]+)?|-[0-9a-f]{16})$")
 
@@ -84,9 +88,26 @@ def processes_left(patience_s=PATIENCE_S):
 # ---- the machine ---------------------------------------------------------------------------------------------------
 
 
-def mounts():
+def mount_lines():
     # The first two numbers name a mount for as long as the kernel runs; the rest says where it is.
-    return set(Path("/proc/self/mountinfo").read_text().splitlines())
+    return Path("/proc/self/mountinfo").read_text().splitlines()
+
+
+def unshare_mounts():
+    """A mount namespace for us and the command. Mounts spread in it as they did before, but to nobody outside."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    shared = any(line.split()[4] == "/" and " shared:" in line for line in mount_lines())
+    if os.geteuid() != 0 or libc.unshare(CLONE_NEWNS) != 0:
+        return
+    for flag in (MS_PRIVATE, MS_SHARED) if shared else (MS_PRIVATE,):
+        if libc.mount(None, b"/", None, ctypes.c_ulong(MS_REC | flag), None) != 0:
+            raise OSError(ctypes.get_errno(), "mount")
+    os.environ["PX_TEST_MOUNTS"] = os.readlink("/proc/self/ns/mnt")
+
+
+def mounts():
+    alone = os.environ.get("PX_TEST_MOUNTS") == os.readlink("/proc/self/ns/mnt")
+    return {line for line in mount_lines() if alone or os.environ.get("TMPDIR", "/tmp/px") in line}
 
 
 def is_held(path):
@@ -106,13 +127,6 @@ def is_held(path):
     return False
 
 
-def groups():
-    found = set()
-    for top, names, _ in os.walk("/sys/fs/cgroup"):
-        found |= {os.path.join(top, name) for name in names if name.startswith("px-")}
-    return {path for path in found if not is_held(path)}
-
-
 def names_in(path):
     try:
         return {os.path.join(path, name) for name in os.listdir(path)}
@@ -120,15 +134,53 @@ def names_in(path):
         return set()
 
 
+def own_groups():
+    """(our own group, the top) of every hierarchy. px makes its groups below its own, a runtime some below one above."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        names, path = line.split(":", 2)[1:]
+        top = Path("/sys/fs/cgroup", names.removeprefix("name=") or "unified")
+        if not names and not top.is_dir():
+            top = top.parent            # v2 alone
+        own = top / path.lstrip("/")
+        if top.is_dir():
+            yield own if own.is_dir() else top, top
+
+
+def groups():
+    """Not those below a group that is neither ours nor above ours: these are of other sessions."""
+    heads = ("px-", os.environ.get("PX_TEST_RUN", "px") + "-")
+    found = set()
+    for own, top in own_groups():
+        found |= {os.path.join(at, name) for at, names, _ in os.walk(own) for name in names}
+        found |= {path for at in own.parents if at == top or top in at.parents for path in names_in(at)}
+    return {path for path in found if os.path.basename(path).startswith(heads) and not is_held(path)}
+
+
 def own_files():
     tmp = os.environ.get("TMPDIR", "/tmp")
     return names_in(tmp) if tmp != "/tmp" else set()
 
 
+def inode_of(path):
+    try:
+        return os.lstat(path).st_ino
+    except FileNotFoundError:
+        return None             # gone meanwhile
+
+
+def locked_inodes():
+    return {int(inode) for inode in re.findall(r":([0-9]+) [0-9]+ \S+$", Path("/proc/locks").read_text(), re.MULTILINE)}
+
+
 def homes(tmp):
-    """Homes of boxes of the weaker tiers, and what holds them."""
-    tops = {path for path in names_in(tmp) if SCRATCH.search(path)}
-    return tops | {path for top in tops for path in names_in(top) if SCRATCH.search(path)}
+    """Homes of boxes of the weaker tiers that no px has a lock on, and the directories that hold no other. The locks are read
+    and not tried: a px that makes a home fails when somebody else has the lock."""
+    found, held = set(), {*locked_inodes(), None}
+    for top in (path for path in names_in(tmp) if SCRATCH.search(path)):
+        below = {path for path in names_in(top) if SCRATCH.search(path)}
+        left = {path for path in below | {top} if inode_of(path) not in held}
+        found |= left - {top} if below - left else left
+    return found
 
 
 def files():
@@ -136,7 +188,7 @@ def files():
 
 
 KINDS = {"mount": mounts, "control group": groups, "file": files}
-OWN_KINDS = {"file": own_files}
+OWN_KINDS = {"mount": mounts, "file": own_files}
 
 
 def look(kinds=KINDS):
@@ -161,6 +213,7 @@ def left_since(before, kinds=KINDS):
 
 def guard(name, command, kinds):
     become_subreaper()
+    unshare_mounts()
     before = look(kinds)
     status = subprocess.call(command)
     left = left_since(before, kinds)

@@ -219,7 +219,7 @@ def H14_frozen(suite):
     freezer = Path("/sys/fs/cgroup/freezer")
     if not (freezer / "cgroup.procs").exists():
         raise Skipped("there is no freezer (cgroup v1) to hold a process with")
-    group = freezer / f"px-security-{os.getpid()}"
+    group = freezer / f"{os.environ.get('PX_TEST_RUN', 'px')}-frozen-{os.getpid()}"
     process, init, payload = suite.running([], suite.program, "H_wait")
     try:
         group.mkdir()

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""network_pasta.py [--as UID] [--only NAME...] PX - what a box reaches by --net outbound:pasta, and what it does not.
+"""network/pasta.py [--as UID] [--only NAME...] PX - what a box reaches by --net outbound:pasta, and what it does not.
 
-In the networks of network.py, which see. pasta opens /dev/net/tun as an id without rights: where the host's node does not let it,
+In the networks of run.py, which see. pasta opens /dev/net/tun as an id without rights: where the host's node does not let it,
 the test makes one of its own, in a mount namespace of its own. Skips where pasta is not installed or neither can be opened.
 """
 
@@ -17,14 +17,14 @@ import threading
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+TOP = Path(__file__).resolve().parent.parent         # tests/
+sys.path.insert(0, str(TOP))
 sys.dont_write_bytecode = True
-import network  # noqa: E402
+import run as network  # noqa: E402
 from cases import TESTS, Skip, check, test  # noqa: E402
-from network import DNS, FOUR, HELPERS, LIMIT_S, SERVER, SIX, fails, free_port, greet_all, page_at, until  # noqa: E402
+from run import DNS, FOUR, HELPERS, LIMIT_S, SERVER, SIX, fails, free_port, greet_all, page_at, until  # noqa: E402
 
-TESTS.clear()                   # those of network.py are its own
+TESTS.clear()                   # those of run.py are its own
 PASTA = ("--net", "outbound:pasta", *DNS)
 DATAGRAMS = """
 def ask(host, port, data=b"ping", kind=socket.SOCK_DGRAM, protocol=0, wait=10):
@@ -272,4 +272,4 @@ def limits_hold_pasta(world):
 
 
 if __name__ == "__main__":
-    sys.exit(network.main("network_pasta.py", ("network_pasta.py",), make_tun))
+    sys.exit(network.main("network/pasta.py", ("network/pasta.py",), make_tun))

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""files.py [--as UID] [--only NAME...] PX - attacks on `px file`, each with the permitted act beside it, and oracles for what it says.
+"""files/run.py [--as UID] [--only NAME...] PX - attacks on `px file`, each with the permitted act beside it, and oracles for what it says.
 
 The rows L1 to L7 and L12 of the catalogue of attacks: ways out of a root, races, special files, hard links, huge files and trees,
 names that a terminal obeys, writes that are cut short. PX and px-main beside it are copied to where any user can reach them.
@@ -19,8 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+TOP = Path(__file__).resolve().parent.parent         # tests/
+sys.path.insert(0, str(TOP))
 sys.dont_write_bytecode = True
 from cases import Problem, Skip, check, drive, test  # noqa: E402
 from race import swapping  # noqa: E402
@@ -526,4 +526,4 @@ def windows_agree_with_python(world):
 
 
 if __name__ == "__main__":
-    sys.exit(drive("files.py", World, scripts=["race.py"], tools=["swapper"]))
+    sys.exit(drive("files/run.py", World, scripts=["race.py"], tools=["swapper"]))

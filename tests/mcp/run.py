@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""mcp_server.py [--as UID] [--only NAME...] PX - `px mcp` against a client of this file's own, and against the official one where it is installed.
+"""mcp/run.py [--as UID] [--only NAME...] PX - `px mcp` against a client of this file's own, and against the official one where it is installed.
 
 What a client may say and must not, what each tool does, what cannot be reached by any of them, what is left when somebody dies.
 PX and px-main beside it are copied to where any user can reach them. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last
@@ -18,8 +18,8 @@ import threading
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+TOP = Path(__file__).resolve().parent.parent         # tests/
+sys.path.insert(0, str(TOP))
 sys.dont_write_bytecode = True
 from cases import TESTS, Problem, Skip, attempt, check, chosen, parser, publish, start_again, tell, test  # noqa: E402
 
@@ -1163,10 +1163,10 @@ def main():
         return tell((f"mcp/{f.__name__}", *attempt(f, World, str(options.px / "px"), options.px / "work")) for f in chosen(TESTS, options.only))
     px = options.px.resolve()
     sdk, why = fetch_sdk(options.px.absolute().parent / "mcp-sdk") if chosen([the_official_client], options.only) else (None, "")
-    top = publish("mcp", [px.with_name("px"), px.with_name("px-main")], [HERE / "mcp_server.py"], options.uid)
+    top = publish("mcp", [px.with_name("px"), px.with_name("px-main")], [TOP / "mcp/run.py"], options.uid)
     if sdk:
         shutil.copytree(sdk, top / "sdk")
-    return start_again(top, "mcp_server.py", options, environment={**os.environ, "PX_TEST_SDK": str(top / "sdk") if sdk else "", "PX_TEST_NO_SDK": why})
+    return start_again(top, "mcp/run.py", options, environment={**os.environ, "PX_TEST_SDK": str(top / "sdk") if sdk else "", "PX_TEST_NO_SDK": why})
 
 
 if __name__ == "__main__":

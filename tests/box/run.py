@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""boxes.py [--as UID] [--only NAME...] PX - the life of boxes with a name: what stays between commands, what ends when, what is left.
+"""box/run.py [--as UID] [--only NAME...] PX - the life of boxes with a name: what stays between commands, what ends when, what is left.
 
 PX, px-main and px-layer beside it are copied to where any user can reach them. Everything waits for a state with a generous bound; nothing
 is measured. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last "N passed, N failed, N skipped".
@@ -21,8 +21,8 @@ import threading
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+TOP = Path(__file__).resolve().parent.parent         # tests/
+sys.path.insert(0, str(TOP))
 sys.dont_write_bytecode = True
 import leaks  # noqa: E402
 from cases import TESTS, Problem, Skip, check, chosen, parser, publish, start_again, tell, test, tool, verdict_of  # noqa: E402
@@ -823,8 +823,8 @@ def long_px_home(world):
 @test
 def terminal(world):
     """-t: a terminal of its own in a box that stays; its size, its keys, and the caller's restored."""
-    spec = importlib.util.spec_from_file_location("px_pty", HERE / "cli" / "pty.py")
-    if not spec or not (HERE / "cli" / "pty.py").exists():
+    spec = importlib.util.spec_from_file_location("px_pty", TOP / "cli" / "pty.py")
+    if not spec or not (TOP / "cli" / "pty.py").exists():
         raise Skip("there is no pty.py here")
     module = importlib.util.module_from_spec(spec)
     os.environ["PX"] = world.px
@@ -882,9 +882,9 @@ def main():
         leaks.become_subreaper()
         return tell((f.__name__, *attempt(f, str(options.px / "px"), str(options.px / "work"))) for f in chosen(TESTS, options.only))
     px = options.px.resolve()
-    scripts = [HERE / name for name in ("boxes.py", "leaks.py", "race.py", "cli/pty.py")]
+    scripts = [TOP / name for name in ("box/run.py", "leaks.py", "race.py", "cli/pty.py")]
     top = publish("boxes", [*(px.with_name(name) for name in ("px", "px-main", "px-layer")), tool(px, "swapper")], scripts, options.uid)
-    return start_again(top, "boxes.py", options)
+    return start_again(top, "box/run.py", options)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""network_servers.py DIR - the outside of the tests of the network: name servers and others, in a network namespace of their own.
+"""network/servers.py DIR - the outside of the tests of the network: name servers and others, in a network namespace of their own.
 
 Reads a line from standard input when its end of the link is there, then prints `ready`. Names that were asked for are added to
 DIR/asked, a line each. Ends with its standard input.
@@ -182,4 +182,4 @@ if __name__ == "__main__":
     try:
         main()
     except FileNotFoundError as error:
-        sys.exit(f"network_servers.py: {error}")
+        sys.exit(f"network/servers.py: {error}")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""network_relay.py [--as UID] [--only NAME...] PX - px-net under attack from its box and from outside, and what clients see of an allow-list.
+"""network/relay.py [--as UID] [--only NAME...] PX - px-net under attack from its box and from outside, and what clients see of an allow-list.
 
-In the networks of network.py, which see. What is looked at: the attacker gets nowhere, px-net stays within a bound of memory, and a
+In the networks of run.py, which see. What is looked at: the attacker gets nowhere, px-net stays within a bound of memory, and a
 box beside it works.
 """
 
@@ -10,14 +10,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+TOP = Path(__file__).resolve().parent.parent         # tests/
+sys.path.insert(0, str(TOP))
 sys.dont_write_bytecode = True
-import network  # noqa: E402
+import run as network  # noqa: E402
 from cases import TESTS, Skip, check, test  # noqa: E402
-from network import FOUR, GOOD, HELPERS, LIMIT_S, SIX, denial, fails, leaks_of  # noqa: E402
+from run import FOUR, GOOD, HELPERS, LIMIT_S, SIX, denial, fails, leaks_of  # noqa: E402
 
-TESTS.clear()                   # those of network.py are its own
+TESTS.clear()                   # those of run.py are its own
 RESIDENT_MAX_KB = 48 << 10      # its buffers are the kernel's: what it has itself is tables
 
 
@@ -157,4 +157,4 @@ say(four, six, send(four, 443), send(six, 443), send("{FOUR}", 443), send("{SIX}
 
 
 if __name__ == "__main__":
-    sys.exit(network.main("network_relay.py", ("network_relay.py",)))
+    sys.exit(network.main("network/relay.py", ("network/relay.py",)))

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""tasks.py [--as UID] [--only NAME...] PX - tasks from outside: the rows R1 to R24 of their specification, what hostile workspaces try,
+"""task/run.py [--as UID] [--only NAME...] PX - tasks from outside: the rows R1 to R24 of their specification, what hostile workspaces try,
 diffs against `patch`, branches, journals from many processes, and runners that are killed.
 
 PX and px-main beside it are copied to where any user can reach them. Every case runs twice where it matters: on an overlay and, with
@@ -21,8 +21,8 @@ import threading
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+TOP = Path(__file__).resolve().parent.parent         # tests/
+sys.path.insert(0, str(TOP))
 sys.dont_write_bytecode = True
 from cases import Problem, Skip, check, drive, test  # noqa: E402
 from race import Race, outside_of, words_of  # noqa: E402
@@ -1681,4 +1681,4 @@ def a_lock_of_the_dying(world):
 
 
 if __name__ == "__main__":
-    sys.exit(drive("tasks.py", World, programs=("px", "px-main", "px-layer"), scripts=["race.py"], tools=["swapper"]))
+    sys.exit(drive("task/run.py", World, programs=("px", "px-main", "px-layer"), scripts=["race.py"], tools=["swapper"]))

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""file_rows.py [--as UID] [--only NAME...] PX - the rows F1 to F32 of the file sandbox's specification, each by its number.
+"""files/rows.py [--as UID] [--only NAME...] PX - the rows F1 to F32 of the file sandbox's specification, each by its number.
 
 Through the commands that people and agents use: px file for F1 to F25, px worker for F26 to F32. PX and px-main beside it are copied to
 where any user can reach them. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last "N passed, N failed, N skipped".
@@ -12,8 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+TOP = Path(__file__).resolve().parent.parent         # tests/
+sys.path.insert(0, str(TOP))
 sys.dont_write_bytecode = True
 from cases import Skip, check, drive, test  # noqa: E402
 
@@ -533,4 +533,4 @@ def call(w, caller, attached):
 
 
 if __name__ == "__main__":
-    sys.exit(drive("file_rows.py", World, ("px", "px-main", "px-net")))
+    sys.exit(drive("files/rows.py", World, ("px", "px-main", "px-net")))

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""network.py [--as UID] [--only NAME...] PX - what a box reaches of the network, and what it does not.
+"""network/run.py [--as UID] [--only NAME...] PX - what a box reaches of the network, and what it does not.
 
 No outside is needed: px runs in a network namespace of this test's own, joined by a cable to another one in which the servers of
-network_servers.py live (203.0.113.10, 2001:db8:1::10, a name server at 203.0.113.53). Making these needs root; px itself then runs as
+servers.py live (203.0.113.10, 2001:db8:1::10, a name server at 203.0.113.53). Making these needs root; px itself then runs as
 root or as the user of --as. Prints `ok NAME`, `not ok NAME: why`, `skip NAME: why`, and last "N passed, N failed, N skipped".
 """
 
@@ -18,8 +18,8 @@ import threading
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+TOP = Path(__file__).resolve().parent.parent         # tests/
+sys.path.insert(0, str(TOP))
 sys.dont_write_bytecode = True
 import leaks  # noqa: E402
 from cases import TESTS, Skip, check, chosen, parser, publish, start_again, tell, test, verdict_of  # noqa: E402
@@ -1139,7 +1139,7 @@ def join_networks(far):
     """This process moves into a network of its own, with a cable to that of the servers. The servers."""
     if ctypes.CDLL(None, use_errno=True).unshare(0x40000000) < 0:
         raise Skip("no network namespace can be made")
-    servers = subprocess.Popen(["unshare", "--net", "--", sys.executable, str(HERE / "network_servers.py"), far], stdin=subprocess.PIPE,
+    servers = subprocess.Popen(["unshare", "--net", "--", sys.executable, str(TOP / "network/servers.py"), far], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True)
     ip("link", "set", "lo", "up")
     here = os.stat("/proc/self/ns/net").st_ino
@@ -1166,7 +1166,7 @@ def begin(options, script, scripts, before):
         servers = join_networks(far)
         px = options.px.resolve()
         programs = [px.with_name(name) for name in ("px", "px-main", "px-net", "px-pasta")]
-        top = publish("network", programs, [HERE / name for name in ("network.py", "leaks.py", *scripts)], options.uid)
+        top = publish("network", programs, [TOP / name for name in ("network/run.py", "leaks.py", *scripts)], options.uid)
         return start_again(top, script, options, environment={**os.environ, "NETWORK_FAR": far})
     except Skip as why:
         print(f"skip network: {why}\n0 passed, 0 failed, 1 skipped")
@@ -1177,7 +1177,7 @@ def begin(options, script, scripts, before):
         subprocess.run(["rm", "-rf", "--", far], check=False)
 
 
-def main(script="network.py", scripts=(), before=lambda: None):
+def main(script="network/run.py", scripts=(), before=lambda: None):
     """Also of others that have cases for the same networks: their own script, all they need, and what is done first."""
     options = parser("px").parse_args()
     if options.published:
