@@ -1,6 +1,6 @@
 /* cli/cli.h - what the commands of px share: how it was asked, how it answers.
  *
- * Mustn't: include anything of the engine but px/px.h. Payload goes to stdout, words for a person to stderr. */
+ * Mustn't: include anything of the engine but px/px.h and base. Payload goes to stdout, words for a person to stderr. */
 #pragma once
 
 #include <stdbool.h>

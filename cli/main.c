@@ -80,12 +80,12 @@ int main(int argc, char **argv)
     struct cli cli = {.argv = argv};
     struct args a = {.cli = &cli, .verb = &px};
     struct px_err e = {0};
-    if (args_parse(&a, argc - 1, argv + 1, &e) < 0)
-        return say_error(&cli, &e, USAGE_STATUS);
+    int r = args_parse(&a, argc - 1, argv + 1, &e), at = a.at + 1;
     const struct before *said = a.request;
-    bool told = said->version, asked = a.help;
-    int at = a.at + 1;
+    bool told = r == 0 && said->version, asked = a.help;
     args_done(&a);
+    if (r < 0)
+        return say_error(&cli, &e, USAGE_STATUS);
     if (told)
         return version();
     if (asked || at >= argc)

@@ -78,17 +78,18 @@ static int make_policy(void *user, struct px_policy **ret_policy, struct px_err 
                           "px mcp takes no command, and nothing that goes with one");
     if (px_policy_new(o->preset ? o->preset : "worker", &policy, e) < 0)
         return -1;
-    int r = o->preset ? 0 : px_policy_set(policy, "output-limit", "25k", e);
-    if (r < 0 || args_policy(w->args, policy, ret_policy, e) < 0) {
-        if (r < 0)
-            px_policy_free(policy);
+    if (!o->preset && px_policy_set(policy, "output-limit", "25k", e) < 0) {
+        px_policy_free(policy);
         return -1;
     }
+    if (args_policy(w->args, policy, &policy, e) < 0)
+        return -1;
     if ((!w->no_execute && px_files_bind(w->files, "/workspace", policy, e) < 0) ||
         px_policy_set(policy, "workdir", "/workspace", e) < 0) {
         px_policy_free(policy);
         return -1;
     }
+    *ret_policy = policy;
     return 0;
 }
 
