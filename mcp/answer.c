@@ -155,7 +155,7 @@ void mcp_tool_answer(struct mcp *m, struct request *r, const char *text, size_t 
 int mcp_too_large(bool memory, struct px_err *e)
 {
     if (memory)
-        return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+        return px_no_memory(e);
     (void)px_fail(e, PX_E_LIMIT, 0, "the answer is larger than %d MiB", ANSWER_MAX >> 20);
     return px_fix(e, "Ask for less: a part of the file by offset and max_chars, fewer files, or a narrower pattern.");
 }

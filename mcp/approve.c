@@ -60,7 +60,7 @@ static int add_call(const struct pending *p, struct px_buf *out)
 static int make_words(const struct pending *p, struct px_buf *out, struct px_err *e)
 {
     if (add_call(p, out) < 0)
-        return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+        return px_no_memory(e);
     if (out->err == 0)
         return 0;
     (void)px_fail(e, PX_E_LIMIT, 0, "the call of %s needs approval, and is too large to be shown to a person",

@@ -360,7 +360,7 @@ static int run_server(const struct cli *cli, struct words *w, bool network, stru
         if (s.mcp)
             serve(&s);
         else
-            r = px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+            r = px_no_memory(e);
     }
     mcp_free(s.mcp);
     free(s.in);

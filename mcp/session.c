@@ -31,11 +31,6 @@ void session_done(struct session *s)
     *s = (struct session){0};
 }
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
-}
-
 /* ---- what is there ---- */
 
 static bool is_below(const char *path, const char *name)
@@ -92,7 +87,7 @@ static int look(struct session *s, const struct px_files *files, struct px_err *
         int r = add_entries(s, files, root.name, &found);
         px_files_entries_done(&found);
         if (r < 0)
-            return no_memory(e);
+            return px_no_memory(e);
     }
     if (s->count)
         qsort(s->files, s->count, sizeof *s->files, by_path);
@@ -255,7 +250,7 @@ static int find_place(const struct px_files *files, const char *path, char **ret
     struct px_files_stat st;
     px_buf_printf(&text, "%s/", path);
     if (text.err < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_files_resolve(files, px_buf_text(&text), ret_place, &st, e) < 0)
         return -1;
     size_t n = strlen(*ret_place);

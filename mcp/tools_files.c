@@ -10,11 +10,6 @@
 
 enum { PATHS_MAX = 64, TREE_LEVELS_MAX = 200 };
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
-}
-
 /* The arguments under the names of px/files.h; those of the tool itself are left out. */
 static json_t *make_request(const struct tool *tool, const json_t *args)
 {
@@ -35,7 +30,7 @@ static int ask(const struct px_files *files, const char *op, json_t *request, st
 {
     px_auto_free char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
     json_decref(request);
-    return text ? px_files_call_json(files, op, text, strlen(text), ret, e) : no_memory(e);
+    return text ? px_files_call_json(files, op, text, strlen(text), ret, e) : px_no_memory(e);
 }
 
 /* Takes the answer. */
@@ -64,7 +59,7 @@ static json_t *ask_document(const struct tool *tool, struct tool_call *call, jso
     json_t *doc = json_loads(a.json, JSON_ALLOW_NUL, NULL);
     (void)tell(call, &a, false);
     if (!doc)
-        (void)no_memory(e);
+        (void)px_no_memory(e);
     return doc;
 }
 
@@ -354,7 +349,7 @@ int tool_tree(const struct tool *tool, struct tool_call *call, struct px_err *e)
         return -1;
     bool cut = false;
     px_auto_free char *text = tree_text(json_object_get(doc, "entries"), &cut);
-    int r = text ? 0 : no_memory(e);
+    int r = text ? 0 : px_no_memory(e);
     px_buf_puts(&call->text, text ? text : "");
     px_buf_putc(&call->text, '\n');
     if (cut)

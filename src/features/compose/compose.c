@@ -1,5 +1,4 @@
 /* compose/compose.c - an image from a base and capabilities: put together, recorded, written out. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,11 +17,6 @@
 
 enum { RECORD_MAX = 8 << 20 };
 #define DEFAULT_BASE "debian-12"
-
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for an image");
-}
 
 void px_compose_pinned_done(struct px_pinned *pinned)
 {
@@ -98,10 +92,10 @@ static int find_packages(struct px_compose *b, bool plan, struct px_err *e)
 {
     const struct px_capability_ask ask = {.base = &b->base, .row = b->row, .set = &b->set, .renew = b->renew};
     int r = !px_compose_is_pinned(b) ? px_capability_packages(b->s, &ask, plan, &b->lock, e)
-            : px_packages_copy(&b->pinned->packages, &b->lock) < 0 ? no_memory(e) : 0;
+            : px_packages_copy(&b->pinned->packages, &b->lock) < 0 ? px_no_memory(e) : 0;
     if (r != 0 || b->lock.count == 0)
         return r;
-    return px_packages_id(&b->lock, &b->system) < 0 ? no_memory(e) : 0;
+    return px_packages_id(&b->lock, &b->system) < 0 ? px_no_memory(e) : 0;
 }
 
 static int identify(struct px_compose *b, struct px_err *e)
@@ -112,11 +106,11 @@ static int identify(struct px_compose *b, struct px_err *e)
     if (b->env)
         b->profile = b->env->profile;
     else if (px_identity_profile_empty(&b->profile) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_identity_sbx_id(b->base.oid.hex, names, b->set.count, system, b->profile.hex, PX_SBX_VERSION, &b->sbx_id) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     b->id = b->sbx_id;
-    return b->app && identify_app(b) < 0 ? no_memory(e) : 0;
+    return b->app && identify_app(b) < 0 ? px_no_memory(e) : 0;
 }
 
 int px_compose_find(struct px_compose *b, bool plan, struct px_err *e)
@@ -196,7 +190,7 @@ static int put_record(struct px_compose *b, struct px_err *e)
     px_auto_buf struct px_buf text = PX_BUF(RECORD_MAX);
     px_auto(px_document) json_t *record = px_compose_json(b);
     if (!record || json_object_set_new(record, "refs", refs(b)) < 0 || px_canonical(record, &text) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     return px_record_put(b->s->store, PX_RECORD_IMAGE, &b->id, px_buf_text(&text), e);
 }
 
@@ -382,7 +376,7 @@ static int answer(struct px_compose *b, char **ret_json, struct px_err *e)
                                                   b->how->out, "tag", b->how->tag, "size", (json_int_t)size);
     if (!out || !more || json_object_update(out, more) < 0 || px_canonical(out, &text) < 0 ||
         !(*ret_json = px_buf_take(&text)))
-        return no_memory(e);
+        return px_no_memory(e);
     return 0;
 }
 
@@ -392,7 +386,7 @@ int px_sandbox_build(struct px_sandbox *s, const struct px_image_build *how, cha
     struct px_err own = {0};
     e = e ? e : &own;
     if (!b)
-        return no_memory(e);
+        return px_no_memory(e);
     b->s = s;
     b->how = how;
     int r = px_compose_words(b, e) < 0 || px_compose_find(b, false, e) < 0 || px_compose_make(b, e) < 0 || px_compose_deliver(b, e) < 0
@@ -424,9 +418,9 @@ int px_sandbox_capabilities(struct px_sandbox *s, char **ret_json, struct px_err
     for (size_t i = 0; rows && (c = px_capability_at(i)); i++)
         if (json_array_append_new(
                 rows, json_pack("{ssssso}", "name", c->name, "summary", c->summary, "packages", column(c))) < 0)
-            return no_memory(e);
+            return px_no_memory(e);
     px_auto(px_document) json_t *out = json_pack("{sO}", "capabilities", rows);
     if (!out || px_canonical(out, &text) < 0 || !(*ret_json = px_buf_take(&text)))
-        return no_memory(e);
+        return px_no_memory(e);
     return 0;
 }

@@ -77,7 +77,7 @@ static int take_env(const char *name, char **place, struct px_err *e)
     if (!value || !*value)
         return 0;
     *place = strdup(value);
-    return *place ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for a mirror");
+    return *place ? 0 : px_no_memory(e);
 }
 
 /* The caller's word, else the host's own mirrors if it is the same distribution, else the distribution's. */
@@ -97,9 +97,7 @@ static int choose_mirrors(struct px_apt *s, struct px_buf *acquire, struct px_er
         return -1;
     px_apt_keep_acquire(px_buf_text(&dump), acquire);
     s->mirrors = asked;
-    return px_apt_host_mirrors(s->f->base, px_buf_text(&hosts), &s->mirrors) < 0
-               ? px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for the mirrors")
-               : 0;
+    return px_apt_host_mirrors(s->f->base, px_buf_text(&hosts), &s->mirrors) < 0 ? px_no_memory(e) : 0;
 }
 
 static int write_file(struct px_apt *s, const char *name, const char *data, size_t len, struct px_err *e)

@@ -30,11 +30,6 @@ struct build {
     struct px_oid expected;             /* what building it again has to give; "": nothing is expected */
 };
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for a base");
-}
-
 /* ---- what is asked for ---- */
 
 static int find_row(const char *name, const struct px_base_row **ret_row, struct px_err *e)
@@ -169,7 +164,7 @@ static int find_made_of(struct px_sandbox *s, const struct px_base_row *row, con
     px_auto_free char *text = lock_text(row, list);
     struct sought sought = {.s = s, .row = row};
     if (!text || px_hash_bytes(text, strlen(text), &sought.lock) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     int r = look_at(&sought, place);
     r = r ? r : px_record_each(s->store, PX_RECORD_BASE, look_at_record, &sought, e);
     if (r > 0)
@@ -201,7 +196,7 @@ static int record(struct build *b, const struct px_layer *layer, const struct px
     px_auto_free char *json = NULL;
     struct px_oid base;
     if (!lock || !names || !debs)
-        return no_memory(e);
+        return px_no_memory(e);
     for (size_t i = 0; i < list->count; i++)
         debs[i] = list->items[i].sha256;
     struct px_base_facts facts = {.name = b->row->name,
@@ -245,10 +240,10 @@ static int with_member(const struct px_base *base, const char *member, bool valu
         (void)json_object_del(copy, "refs");
     if (!copy || json_object_set_new(copy, member, json_boolean(value)) < 0) {
         json_decref(copy);
-        return no_memory(e);
+        return px_no_memory(e);
     }
     *ret_json = text_of(copy);
-    return *ret_json ? 0 : no_memory(e);
+    return *ret_json ? 0 : px_no_memory(e);
 }
 
 /* What is being built is not a tree of the store, but who builds it needs what a tree gives: one builder at a time,
@@ -260,7 +255,7 @@ static int scratch_begin(struct build *b, struct px_tree_build **ret_scratch, st
     struct px_oid id;
     px_buf_printf(&words, "build base %s", b->row->name);
     if (words.err < 0 || px_hash_bytes(words.data, words.len, &id) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     return px_tree_begin(b->s->store, &id, ret_scratch, e);
 }
 
@@ -352,7 +347,7 @@ int px_distro_base_make(struct px_sandbox *s, const struct px_distro_base_make *
     struct px_tree_build *scratch = NULL;
     if (how->packages && px_packages_copy(how->packages, &b.packages) < 0) {
         px_packages_done(&b.packages);
-        return no_memory(e);
+        return px_no_memory(e);
     }
     int r = how->packages ? take_known(&b, how->plan, ret_base, e) : 1;
     if (r == 1 && !how->plan) {
@@ -415,7 +410,7 @@ static int list_one(void *user, enum px_record_kind kind, const char *name, cons
     (void)json_object_set_new(row, "packages",
                               json_integer((json_int_t)json_array_size(json_object_get(base.record, "packages"))));
     if (json_array_append_new(l->out, row) < 0 || r < 0)
-        r = no_memory(l->e);
+        r = px_no_memory(l->e);
     px_catalog_base_done(&base);
     return r;
 }
@@ -436,11 +431,11 @@ int px_sandbox_base_list(struct px_sandbox *s, char **ret_json, struct px_err *e
     px_auto(px_document) json_t *known = json_array();
     px_auto(px_document) json_t *bases = l.out;
     if (!bases || !known || add_known(known) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_name_each(s->store, list_one, &l, e) != 0)
         return -1;
     *ret_json = text_of(json_pack("{sOsO}", "bases", bases, "known", known));
-    return *ret_json ? 0 : no_memory(e);
+    return *ret_json ? 0 : px_no_memory(e);
 }
 
 int px_sandbox_base_lock(struct px_sandbox *s, const char *name, char **ret_json, struct px_err *e)

@@ -56,7 +56,7 @@ static int ask(struct px_apt *s, const char *doing, const char *const *head, siz
         count++;
     px_auto_free const char **argv = calloc(head_count + count + 1, sizeof *argv);
     if (!argv)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for a command");
+        return px_no_memory(e);
     memcpy(argv, head, head_count * sizeof *head);
     memcpy(argv + head_count, wants, count * sizeof *wants);
     return px_apt_run(s, doing, argv, tick, out, e);
@@ -323,7 +323,7 @@ static int list_missing(const struct px_fetch *f, const struct px_packages *list
 {
     for (size_t i = 0; i < list->count; i++)
         if (!px_blob_has(f->sandbox->store, &list->items[i].sha256) && px_packages_add(missing, &list->items[i]) < 0)
-            return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for a list of packages");
+            return px_no_memory(e);
     return 0;
 }
 
@@ -332,7 +332,7 @@ static int fetch_missing(const struct px_fetch *f, const struct px_packages *mis
     struct px_apt s = {.dir = -EBADF};
     struct px_packages found = {0};
     const char **words = exact_words(missing);
-    int r = words ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for a list of packages");
+    int r = words ? 0 : px_no_memory(e);
     if (r == 0)
         r = px_apt_begin(&s, f, e) < 0 || find_exact(&s, words, &found, e) < 0 || compare(missing, &found, e) < 0 ||
                     fetch_exact(&s, words, &found, e) < 0

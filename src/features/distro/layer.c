@@ -25,11 +25,6 @@ void px_capability_layer_done(struct px_capability_layer *layer)
     *layer = (struct px_capability_layer){0};
 }
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for a layer");
-}
-
 /* ---- its packages ---- */
 
 /* The packages of all capabilities as words of one text, which has to stay. */
@@ -77,7 +72,7 @@ static int find_packages(struct px_sandbox *s, const struct px_capability_ask *a
     px_auto_buf struct px_buf text = PX_BUF(1 << 20);
     px_auto_fd int status = -EBADF;
     if (collect(ask, &text, wants) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     if (open_status(s, ask, &status, e) < 0)
         return -1;
     struct px_fetch f = {.sandbox = s, .base = ask->row, .scratch = scratch, .installed = status};
@@ -102,7 +97,7 @@ static int id_of(const char *what, const struct px_capability_ask *ask, struct p
     for (size_t i = 0; i < ask->set->count; i++)
         px_buf_printf(&words, " %s (%s)", ask->set->items[i]->name, ask->set->items[i]->packages[ask->row->column].run);
     px_buf_puts(&words, ask->build ? ask->build : "");
-    return words.err < 0 || px_hash_bytes(words.data, words.len, ret_id) < 0 ? no_memory(e) : 0;
+    return words.err < 0 || px_hash_bytes(words.data, words.len, ret_id) < 0 ? px_no_memory(e) : 0;
 }
 
 static int scratch_begin(struct px_sandbox *s, const struct px_capability_ask *ask, struct px_tree_build **ret_scratch,
@@ -134,7 +129,7 @@ static int note(struct px_sandbox *s, const struct px_capability_ask *ask, const
     px_auto_buf struct px_buf text = PX_BUF(PX_LOCK_MAX);
     px_auto(px_document) json_t *lock = px_packages_lock(list, ask->row->name, px_distro_fetch_arch());
     if (!lock || (list->count > 0 && px_canonical(lock, &text) < 0))
-        return no_memory(e);
+        return px_no_memory(e);
     return px_note_put(s->store, key, list->count > 0 ? px_buf_text(&text) : NO_PACKAGES, e);
 }
 
@@ -187,7 +182,7 @@ static int key_of(const struct px_capability_ask *ask, const struct px_packages 
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     px_auto(px_document) json_t *object = describe(ask, list);
     if (!object || px_canonical(object, &text) < 0 || px_hash_bytes(text.data, text.len, ret_key) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     return 0;
 }
 
@@ -211,7 +206,7 @@ static int remember(struct px_tree_build *build, const struct px_capability_ask 
     px_auto(px_document) json_t *about = describe(ask, &l->packages);
     if (!about || json_object_set_new(about, "layer", px_catalog_layer_json(&l->layer)) < 0 || px_canonical(about, &text) < 0) {
         px_tree_drop(build);
-        return no_memory(e);
+        return px_no_memory(e);
     }
     return px_tree_commit(build, px_buf_text(&text), e);
 }
@@ -264,7 +259,7 @@ static int make_in(struct px_sandbox *s, const struct px_capability_ask *ask, in
                    struct px_capability_layer *l, struct px_err *e)
 {
     if (ask->lock && px_packages_copy(ask->lock, &l->packages) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     if (!ask->lock && find_packages(s, ask, scratch, &l->packages, e) < 0)
         return -1;
     l->any = l->packages.count > 0;

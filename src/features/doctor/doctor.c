@@ -1,5 +1,4 @@
 /* doctor/doctor.c - px/doctor.h: every mechanism is tried, then real boxes are started, and the two together give the tier. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -213,7 +212,7 @@ PX_API int px_doctor_run(struct px_doctor **ret_doctor, struct px_err *e)
     const struct px_tool *tool;
     struct px_doctor *d = calloc(1, sizeof *d);
     if (!d)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "doctor");
+        return px_no_memory(e);
     px_release_read(&d->release);
     if (uname(&host) < 0 || px_fmt(d->kernel, sizeof d->kernel, "%s", host.release) < 0)
         d->kernel[0] = '\0';

@@ -169,7 +169,7 @@ static int begin_room(struct compiling *c, const char *words, struct px_tree_bui
 {
     struct px_oid id;
     if (px_hash_bytes(words, strlen(words), &id) < 0)
-        return px_fail(c->e, PX_E_MEMORY, ENOMEM, "compiling the packages");
+        return px_no_memory(c->e);
     if (px_tree_begin(c->s->store, &id, ret_room, c->e) < 0)
         return -1;
     c->scratch = px_tree_build_fd(*ret_room);
@@ -220,7 +220,7 @@ static int name_code(const struct compiling *c, const struct px_env_package *p, 
         json_pack("{sssisssssiss}", "kind", "pkg-code", "layout", LAYOUT, "pkg_build_oid", p->build.hex, "program",
                   c->python->program, "minor", (int)c->python->minor, "version", c->python->version);
     if (!key || px_canonical(key, &text) < 0 || px_hash_bytes(text.data, text.len, ret_tree) < 0)
-        return px_fail(c->e, PX_E_MEMORY, ENOMEM, "compiling the packages");
+        return px_no_memory(c->e);
     return 0;
 }
 

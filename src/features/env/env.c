@@ -22,11 +22,6 @@
 
 enum { TEXT_MAX = 16 << 20 };
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "an environment");
-}
-
 void px_env_done(struct px_env *env)
 {
     for (size_t i = 0; i < env->count; i++)
@@ -64,7 +59,7 @@ static int list_groups(const struct px_manifest *m, const char ***ret_groups, st
     size_t n = m ? m->active_groups.count : 0;
     const char **groups = n ? calloc(n + 1, sizeof *groups) : NULL;
     if (n && !groups)
-        return no_memory(e);
+        return px_no_memory(e);
     for (size_t i = 0; i < n; i++)
         groups[i] = m->active_groups.items[i];
     *ret_groups = groups;
@@ -101,7 +96,7 @@ static int make_packages(struct px_env_work *w, struct px_env *env, struct px_er
         return -1;
     env->packages = calloc(count + 1, sizeof *env->packages);
     if (!env->packages)
-        return no_memory(e);
+        return px_no_memory(e);
     for (; env->count < count; env->count++) {
         struct px_env_package *p = &env->packages[env->count];
         if (px_env_source(w, &chosen[env->count], p, e) < 0 || px_env_package(w, p, e) < 0) {
@@ -135,7 +130,7 @@ static int put_profile(struct px_sandbox *s, struct px_env *env, struct px_err *
 {
     px_auto_free struct px_profile_package *list = calloc(env->count + 1, sizeof *list);
     if (!list)
-        return no_memory(e);
+        return px_no_memory(e);
     for (size_t i = 0; i < env->count; i++)
         list[i] =
             (struct px_profile_package){env->packages[i].name, env->packages[i].version, env->packages[i].build.hex};
@@ -204,7 +199,7 @@ static int name_tree(struct px_env_work *w, struct px_env *env, struct px_err *e
                   px_store_path(w->s->store), "program", w->runtime->program, "minor", (int)w->runtime->minor, "code",
                   code_json(env));
     if (!key || px_canonical(key, &text) < 0 || px_hash_bytes(text.data, text.len, &env->tree) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     return 0;
 }
 
@@ -257,7 +252,7 @@ static int make_record(struct px_env_work *w, const struct px_env *env, struct p
             (*env->packages[i].code.hex ? add_oid(trees, &env->packages[i].code) : 0) +
             json_array_append_new(packages, px_env_package_json(&env->packages[i]));
     if (r < 0 || px_canonical(record, &text) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     return px_record_put(w->s->store, PX_RECORD_ENV, &env->profile, px_buf_text(&text), e);
 }
 
@@ -309,7 +304,7 @@ static int hold(struct px_sandbox *s, struct px_env *env, bool run, struct px_er
     const struct px_oid blobs[] = {env->profile, env->runtime_oid};
     size_t n = 0;
     if (!trees)
-        return no_memory(e);
+        return px_no_memory(e);
     for (size_t i = 0; i < env->count; i++) {
         const struct px_env_package *p = &env->packages[i];
         if (*p->code.hex)

@@ -22,11 +22,6 @@
 enum { TEXT_MAX = 4 << 20, FILE_NAME_MAX = 256 };
 #define SDIST_BUILDER "px-sdist-3+" PX_WHEEL_BUILDER
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "the packages of an environment");
-}
-
 static void free_texts(char **list, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -60,7 +55,7 @@ static int put_object(struct px_env_work *w, const char *kind, json_t *payload, 
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     px_auto(px_document) json_t *mine = payload;
     if (!mine || px_canonical(mine, &text) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     return px_object_put(w->s->store, kind, px_buf_text(&text), ret_oid, e);
 }
 
@@ -100,7 +95,7 @@ static int key_of(struct px_env_work *w, const struct px_env_package *p, struct 
     px_auto(px_document) json_t *key = json_pack("{ssssssss}", "kind", "pkg-build key", "builder_id", builder_of(p),
                                                  "runtime_abi", w->abi, "source_oid", p->source.hex);
     if (!key || (!p->wheel && key_of_build(w, p, key) < 0) || px_canonical(key, &text) < 0 || px_hash_bytes(text.data, text.len, ret_key) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     return 0;
 }
 
@@ -306,9 +301,9 @@ static int install(struct px_env_work *w, const struct px_env_package *p, const 
 static int note_tools(struct px_env_package *p, const struct px_tools *t, struct px_err *e)
 {
     if (t && px_env_tools_name(t, &p->options) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     p->tools = t && t->own ? px_env_tools_json(t) : NULL;
-    return t && t->own && !p->tools ? no_memory(e) : 0;
+    return t && t->own && !p->tools ? px_no_memory(e) : 0;
 }
 
 static int build(struct px_env_work *w, struct px_env_package *p, const struct px_tools *t, struct px_tree_build *tree,
@@ -319,7 +314,7 @@ static int build(struct px_env_work *w, struct px_env_package *p, const struct p
     int root = px_tree_build_fd(tree);
     if (note_tools(p, t, e) < 0 || install(w, p, t, root, e) < 0 || look_for_libraries(p, root, e) < 0 ||
         look_for_names(p, root, e) < 0 || px_listing_tree(root, NULL, &listing, e) < 0 ||
-        put_build(w, p, &listing, e) < 0 || (write_about(p, &about) < 0 && no_memory(e) < 0)) {
+        put_build(w, p, &listing, e) < 0 || (write_about(p, &about) < 0 && px_no_memory(e) < 0)) {
         px_tree_drop(tree);
         return -1;
     }
@@ -372,7 +367,7 @@ static int list_anew(struct px_env_work *w, const struct px_env_package *p, cons
     char words[128];
     (void)px_fmt(words, sizeof words, "build again %s", p->tree.hex);
     if (px_hash_bytes(words, strlen(words), &id) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_tree_begin(w->s->store, &id, &room, e) < 0)
         return -1;
     int root = px_tree_build_fd(room);

@@ -37,7 +37,7 @@ static int take_set(const struct px_env_package *p, struct px_capability_set *re
     size_t count = 0;
     px_auto_free char *words = strdup(p->capabilities ? p->capabilities : "");
     if (!words)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "building %s", p->name);
+        return px_no_memory(e);
     for (char *at = words; *at && count < PX_CAPABILITIES_MAX;) {
         names[count++] = at;
         at += strcspn(at, " ");
@@ -66,7 +66,7 @@ static int make_root(struct px_env_work *w, const struct px_env_package *p, stru
     int r = px_capability_layer_make(w->s, &ask, &layer, e);
     struct px_image *image = r < 0 ? NULL : calloc(1, sizeof *image);
     if (r == 0 && !image)
-        r = px_fail(e, PX_E_MEMORY, ENOMEM, "building %s", p->name);
+        r = px_no_memory(e);
     if (r == 0) {
         image->layers[image->layer_count++] = base.layer;
         if (layer.any)
@@ -235,7 +235,7 @@ static int begin_stage(struct px_env_work *w, const struct px_env_package *p, st
     char words[128];
     (void)px_fmt(words, sizeof words, "build sdist %s", p->source.hex);
     if (px_hash_bytes(words, strlen(words), &id) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "building %s", p->name);
+        return px_no_memory(e);
     return px_tree_begin(w->s->store, &id, ret_room, e);
 }
 

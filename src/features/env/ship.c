@@ -34,11 +34,6 @@ struct walk {
     struct px_err *e;
 };
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "what the packages of an environment need");
-}
-
 static void forget_extras(struct node *n)
 {
     for (size_t i = 0; i < n->extra_count; i++)
@@ -204,7 +199,7 @@ static int mark(const struct walk *w, const struct px_names *roots, bool *ret_wa
         ;
     for (size_t i = 0; i < w->env->count; i++)
         ret_wanted[i] = w->nodes[i].wanted;
-    return r < 0 ? no_memory(w->e) : 0;
+    return r < 0 ? px_no_memory(w->e) : 0;
 }
 
 /* ---- the whole ---- */
@@ -215,7 +210,7 @@ int px_env_ship(struct px_sandbox *s, const struct px_names *needed, const struc
     struct walk w = {.env = env, .markers = markers, .e = e, .nodes = calloc(env->count + 1, sizeof *w.nodes)};
     px_auto_free bool *kept = calloc(env->count + 1, sizeof *kept);
     px_auto_free bool *dropped = calloc(env->count + 1, sizeof *dropped);
-    int r = w.nodes && kept && dropped ? 0 : no_memory(e);
+    int r = w.nodes && kept && dropped ? 0 : px_no_memory(e);
     for (size_t i = 0; r == 0 && i < env->count; i++)
         r = read_needs(s, &env->packages[i], &w.nodes[i], e);
     if (r == 0)

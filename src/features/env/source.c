@@ -274,7 +274,7 @@ static int name_package(const struct px_chosen *c, const char *file, struct px_e
     p->version = strdup(c->pin->version);
     p->file = strdup(file);
     p->wheel = n > 4 && px_equal(file + n - 4, ".whl");
-    return p->name && p->version && p->file ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "the packages of an environment");
+    return p->name && p->version && p->file ? 0 : px_no_memory(e);
 }
 
 int px_env_need_hash(const struct px_chosen *chosen, struct px_err *e)

@@ -18,11 +18,6 @@
 
 enum { ANSWER_MAX = 1 << 20, REQUIRES_MAX = 256, REQUIREMENT_MAX = 1024, NAME_BYTES = 256, DEPTH_MAX = 6 };
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "what a package is built with");
-}
-
 void px_env_tools_done(struct px_tools *t)
 {
     px_env_done(&t->env);
@@ -81,7 +76,7 @@ static int take_answer(const struct px_env_package *p, const struct px_buf *answ
         if (check_requirement(p, text, e) < 0)
             return -1;
         if (!holds(list, text) && json_array_append(list, item) < 0)
-            return no_memory(e);
+            return px_no_memory(e);
     }
     return 0;
 }
@@ -208,7 +203,7 @@ static int equip(struct px_env_work *w, const struct px_env_package *p, const js
     px_auto_free const char **items = calloc(count + 1, sizeof *items);
     struct px_lock pins = {0};
     if (!items)
-        return no_memory(e);
+        return px_no_memory(e);
     for (size_t i = 0; i < count; i++)
         items[i] = json_string_value(json_array_get(list, i));
     if (count)
@@ -243,7 +238,7 @@ static int equip_old(struct px_env_work *w, const struct px_env_package *p, json
     if (!drop_usual(list))
         return 0;
     if (json_array_append_new(list, json_string("setuptools")) < 0 || json_array_append_new(list, json_string("wheel")) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     return equip(w, p, list, t, e);
 }
 
@@ -252,7 +247,7 @@ static int equip_all(struct px_env_work *w, const struct px_env_package *p, stru
     px_auto(px_document) json_t *list = json_array();
     bool none = false, ignored;
     if (!list)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_sdist_root(w, p, &t->root, &t->packages, e) < 0 || ask(w, p, t, "look", list, &none, e) < 0)
         return -1;
     if (none)

@@ -148,7 +148,7 @@ static int read_members(struct px_located *site, const char *dir, struct px_err 
                        PX_MEMBERS_MAX);
     site->members = calloc(listed->count + 1, sizeof *site->members);
     if (!site->members)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the workspace's members");
+        return px_no_memory(e);
     for (size_t i = 0; i < listed->count; i++)
         if (add_member(site, listed->items[i], e) < 0)
             return -1;
@@ -371,7 +371,7 @@ static int add_requirements(const struct px_located *site, const struct px_manif
     const char **items = realloc(list->items, (list->count + some.count + 1) * sizeof *items);
     if (!items) {
         free(some.items);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the workspace's requirements");
+        return px_no_memory(e);
     }
     list->items = items;
     for (size_t i = 0; i < some.count; i++)

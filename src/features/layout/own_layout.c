@@ -57,8 +57,7 @@ static int add_path(const struct px_own_reading *r, const char *path)
 {
     if (is_listed(r->paths, path))
         return 0;
-    return json_array_append_new(r->paths, json_string(path)) < 0
-               ? px_fail(r->e, PX_E_MEMORY, ENOMEM, "the project's own packages") : 0;
+    return json_array_append_new(r->paths, json_string(path)) < 0 ? px_no_memory(r->e) : 0;
 }
 
 /* Such texts go into a file of which Python reads every line, and into quotes. */

@@ -1,5 +1,4 @@
 /* pack/answer.c - what was packed, for people and machines. */
-#include <errno.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -10,11 +9,6 @@
 #include "store/document.h"
 
 enum { WARNINGS_MAX = 100 };
-
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "packing a project");
-}
 
 /* "libpq5=15.6-0" of each package that the capabilities brought. */
 static json_t *system_deps(const json_t *record)
@@ -123,5 +117,5 @@ int px_pack_answer(const struct px_pack_job *k, char **ret_json, struct px_err *
         px_buf_printf(&message, "%s%s", i ? "," : "", image->capabilities[i]);
     px_buf_puts(&message, image->capabilities[0] ? ")" : "none)");
     json_t *members = details(k);
-    return !members || message.err < 0 ? no_memory(e) : px_project_answer("pack image", "ok", px_buf_text(&message), members, false, ret_json, e);
+    return !members || message.err < 0 ? px_no_memory(e) : px_project_answer("pack image", "ok", px_buf_text(&message), members, false, ret_json, e);
 }

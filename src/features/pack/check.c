@@ -1,5 +1,4 @@
 /* pack/check.c - the same image once more, to see that it is the same. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,11 +10,6 @@
 #include "pack/pack_internal.h"
 #include "project/env.h"
 #include "store/document.h"
-
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "packing a project");
-}
 
 /* What builds again and compares has its own words for what it found. What could not be fetched has a reason of its
  * own. */
@@ -63,7 +57,7 @@ static int check_image(struct px_pack_job *k, const struct px_app *app, bool aga
     px_auto_free struct px_image *image = calloc(1, sizeof *image);
     px_auto(px_document) json_t *record = NULL;
     if (!image)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_project_image_ship(k->p, &k->sandbox, app, &how, image, &record, e) < 0)
         return again ? is_another(e) : -1;
     *ret_manifest = image->manifest;

@@ -1,7 +1,6 @@
 /* pack/pack.c - a project becomes an image: guard, clean tree, sandbox, application, name. */
 #include "pack/pack.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +17,6 @@
 #include "project/image.h"
 
 #define APP_PREFIX "app/"
-
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "packing a project");
-}
 
 static void packing_done(struct px_pack_job *k)
 {
@@ -65,7 +59,7 @@ static int check_words(struct px_pack_job *k, struct px_err *e)
 {
     px_auto_free struct px_compose *words = calloc(1, sizeof *words);
     if (!words)
-        return no_memory(e);
+        return px_no_memory(e);
     words->how = &k->build;
     if (check_push(k->how, e) < 0 || px_compose_words(words, e) < 0)
         return -1;
@@ -90,7 +84,7 @@ static int check_state(struct px_pack_job *k, struct px_err *e)
 {
     px_auto_free struct px_snapshot *look = calloc(1, sizeof *look);
     if (!look)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_project_base_bring(k->p, true, e) < 0 || px_snapshot_at(k->p, look, e) < 0)
         return -1;
     int r = px_snapshot_ready(k->p, look, &k->ready, e);
@@ -235,7 +229,7 @@ int px_project_pack(struct px_project *project, const struct px_project_pack *ho
     e = e ? e : &own;
     px_auto_free struct px_pack_job *k = calloc(1, sizeof *k);
     if (!k)
-        return no_memory(e);
+        return px_no_memory(e);
     k->p = project;
     k->how = how;
     k->ready = (struct px_ready){.command = "pack", .frozen = true};

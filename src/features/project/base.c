@@ -136,7 +136,7 @@ static int take_python(struct px_project *p, const struct px_base *base, struct 
     px_auto_fd int root = -EBADF;
     px_auto_free struct px_base_python *found = calloc(1, sizeof *found);
     if (!found)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the Python of a base");
+        return px_no_memory(e);
     if (px_catalog_base_whole(p->sandbox, base, e) < 0 || px_tree_open(p->sandbox->store, &base->tree, &root, e) < 0)
         return -1;
     int r = px_env_base_python_find(root, px_project_base(p), found);

@@ -46,7 +46,7 @@ static int put(struct edit *w, const char *name, const char *value)
 
 static int note(json_t *list, const char *name, struct px_err *e)
 {
-    return json_array_append_new(list, json_string(name)) < 0 ? px_fail(e, PX_E_MEMORY, ENOMEM, "a capability") : 0;
+    return json_array_append_new(list, json_string(name)) < 0 ? px_no_memory(e) : 0;
 }
 
 static bool is_wish(const struct px_manifest *m, const char *name)

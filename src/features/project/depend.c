@@ -226,8 +226,7 @@ static int edit_one(struct edit *w, const char *text)
         r = step(w, text, name);
     if (r < 0)
         return -1;
-    return changed && json_array_append_new(w->changed, json_string(text)) < 0
-               ? px_fail(w->e, PX_E_MEMORY, ENOMEM, "a list") : 0;
+    return changed && json_array_append_new(w->changed, json_string(text)) < 0 ? px_no_memory(w->e) : 0;
 }
 
 /* ---- the whole ---- */
@@ -294,7 +293,7 @@ static int sync_anew(struct edit *w, struct px_manifest_edit *edit, json_t **ret
     px_project_close(again);
     json_t *answer = r < 0 ? NULL : json_loads(json, 0, NULL);
     if (r == 0 && !answer)
-        r = px_fail(w->e, PX_E_MEMORY, ENOMEM, "an answer");
+        r = px_no_memory(w->e);
     *ret_details = answer;
     const char *message = px_document_text(answer, "message");
     *ret_message = message && px_starts_with(message, "px sync: ") ? message + strlen("px sync: ") : "";

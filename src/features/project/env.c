@@ -156,7 +156,7 @@ static int build_with_downloads(struct build *b, struct px_env *ret_env, struct 
     struct px_oid id;
     px_buf_printf(&words, "download %s", b->p->site.root);
     if (words.err < 0 || px_hash_bytes(words.data, words.len, &id) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "downloading");
+        return px_no_memory(e);
     if (px_tree_begin(b->s->store, &id, &scratch, e) < 0)
         return -1;
     int r = download(b, px_tree_build_fd(scratch), e);
@@ -298,7 +298,7 @@ static int describe(const struct px_snapshot *look, const struct px_env *env, st
         !made.python_path || !made.python_version || !made.runtime_path || !made.runtime_version ||
         !made.runtime_platform) {
         px_layout_state_file_env_done(&made);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the project's state");
+        return px_no_memory(e);
     }
     *ret_made = made;
     return 0;

@@ -17,11 +17,6 @@
 
 enum { TRIES = 4 };
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "the sandbox of a project");
-}
-
 void px_project_image_done(struct px_project_image *image)
 {
     px_snapshot_done(&image->look);
@@ -42,7 +37,7 @@ void px_project_image_done(struct px_project_image *image)
 static int take_base(struct px_project *p, bool plan, struct px_project_image *image, struct px_err *e)
 {
     image->base = strdup(px_project_base_said(p));
-    return image->base ? px_project_base_bring(p, plan, e) : no_memory(e);
+    return image->base ? px_project_base_bring(p, plan, e) : px_no_memory(e);
 }
 
 /* Which capabilities, of those that are known; the names are the table's. */
@@ -137,10 +132,10 @@ static int leave_out_groups(struct px_project *p, struct px_project_image *image
     const struct px_located *site = &p->site;
     int r = px_project_sandbox(p, &s, e);
     if (r == 0 && sort_requirements(&site->manifest, &needed, &development) < 0)
-        r = no_memory(e);
+        r = px_no_memory(e);
     for (size_t i = 0; r == 0 && i < site->member_count; i++)
         if (sort_requirements(&site->members[i].manifest, &needed, &development) < 0)
-            r = no_memory(e);
+            r = px_no_memory(e);
     if (r == 0 && development.count) {
         size_t before = image->env.count;
         px_target_for(image->env.runtime, &target);
@@ -179,7 +174,7 @@ static int hold(struct px_compose *b, struct px_project_image *image, struct px_
         return -1;
     image->root = strdup(root);
     image->inside = strdup(inside);
-    return image->root && image->inside ? 0 : no_memory(e);
+    return image->root && image->inside ? 0 : px_no_memory(e);
 }
 
 /* Named by its project, it stays when unnamed ones are cleaned away. One that is shipped and is another has a name of its
@@ -190,7 +185,7 @@ static int keep_name(const struct px_project *p, const struct px_project_image *
     struct px_oid now;
     px_buf_printf(&name, "%s%s", p->site.root, image->narrowed ? "/" PX_MANIFEST_FILE : "");
     if (name.err < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     int r = px_name_get(b->s->store, PX_RECORD_IMAGE, px_buf_text(&name), &now, e);
     if (r < 0 || (r == 0 && px_hash_oid_equal(&now, &b->id)))
         return r;
@@ -208,7 +203,7 @@ static int learn(const struct px_compose *b, bool whole, struct px_pinned *out, 
     for (size_t i = 0; i < b->set.count; i++)
         out->capabilities[i] = b->set.items[i]->name;
     out->whole = true;
-    return px_packages_copy(&b->lock, &out->packages) < 0 ? no_memory(e) : 0;
+    return px_packages_copy(&b->lock, &out->packages) < 0 ? px_no_memory(e) : 0;
 }
 
 static void take_ids(const struct px_compose *b, struct px_project_image *image)
@@ -257,7 +252,7 @@ static int find_or_build(struct px_project *p, const struct px_project_image_ask
     px_auto_free struct px_compose *b = calloc(1, sizeof *b);
     char place[PATH_MAX];
     if (!b)
-        return no_memory(e);
+        return px_no_memory(e);
     if (name_base(p, place, sizeof place, e) < 0)
         return -1;
     *b = (struct px_compose){.how = &how, .env = image->env.runtime ? &image->env : NULL, .pinned = &image->pinned,
@@ -306,7 +301,7 @@ int px_project_image_ship(struct px_project *p, const struct px_project_image *i
     px_auto_free struct px_compose *b = calloc(1, sizeof *b);
     char place[PATH_MAX];
     if (!b)
-        return no_memory(e);
+        return px_no_memory(e);
     if (name_base(p, place, sizeof place, e) < 0)
         return -1;
     same.base = px_project_base(p);
@@ -318,7 +313,7 @@ int px_project_image_ship(struct px_project *p, const struct px_project_image *i
                 ? -1 : 0;
     json_t *json = r < 0 ? NULL : px_compose_json(b);
     if (r == 0 && !json)
-        r = no_memory(e);
+        r = px_no_memory(e);
     if (r == 0) {
         *ret_json = json;
         *ret_image = b->image;

@@ -30,7 +30,7 @@ int px_project_open(const char *dir, const char *home, struct px_project **ret_p
     struct px_project *p = calloc(1, sizeof *p);
     if (!p || (home && !(p->home = strdup(home)))) {
         free(p);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the project");
+        return px_no_memory(e);
     }
     p->site.dir = -EBADF;
     if (px_locate_find(path, &p->site, e) < 0) {
@@ -324,5 +324,5 @@ int px_project_answer(const char *command, const char *status, const char *messa
     }
     free(text);
     *ret_json = line;
-    return line ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for the answer");
+    return line ? 0 : px_no_memory(e);
 }

@@ -15,11 +15,6 @@
 
 enum { LOCK_MAX = PX_TOML_BYTES_MAX };
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "the packages that a lock pins");
-}
-
 /* The base of the project, if px builds it from packages. */
 static const struct px_base_row *row_of(const struct px_project *p)
 {
@@ -48,7 +43,7 @@ static int take_packages(const struct px_snapshot *look, const struct px_pin_sys
                                            .size = p->size};
         int r = px_packages_add(out, &package);
         if (r < 0)
-            return r == -EINVAL ? wrong(look, "has a package that is none:", p->name, e) : no_memory(e);
+            return r == -EINVAL ? wrong(look, "has a package that is none:", p->name, e) : px_no_memory(e);
     }
     return px_packages_sort(out) < 0 ? wrong(look, "names a package twice, of", look->pins.system.base, e) : 0;
 }
@@ -136,7 +131,7 @@ static int write_text(const struct px_project *p, const struct px_snapshot *look
     for (; pinned->capabilities[system.capability_count]; system.capability_count++)
         names[system.capability_count] = pinned->capabilities[system.capability_count];
     if (!base || !packages)
-        return no_memory(e);
+        return px_no_memory(e);
     if (new_text(p, look, &system, &out, e) < 0)
         return -1;
     int r = px_layout_replace_file(p->site.dir, look->lock_file, out.data, out.len);
@@ -189,7 +184,7 @@ int px_system_pins_settle(struct px_project *p, const struct px_snapshot *look, 
     const struct px_project_image_ask ask = {.plan = true, .learn = &learned};
     px_auto_free struct px_project_image *image = calloc(1, sizeof *image);
     if (!image)
-        return no_memory(e);
+        return px_no_memory(e);
     if (look->lock_foreign || !row_of(p))
         return 0;
     /* A sandbox that cannot be is no matter of the lock: who wants it is told. */

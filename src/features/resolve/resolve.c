@@ -195,7 +195,7 @@ static int strip_markers(const struct question *q, struct px_names *ret_list, ch
             break;
     }
     *ret_list = (struct px_names){.items = (const char **)texts, .count = n};
-    return texts && (n == 0 || texts[n - 1]) ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "resolving");
+    return texts && (n == 0 || texts[n - 1]) ? 0 : px_no_memory(e);
 }
 
 static int ask_pip(const struct question *q, const struct px_names *asked, struct px_buf *out, struct px_err *e)
@@ -314,7 +314,7 @@ static int scratch_begin(struct px_sandbox *s, const char *root, struct px_tree_
     struct px_oid id;
     px_buf_printf(&words, "resolve %s", root);
     if (words.err < 0 || px_hash_bytes(words.data, words.len, &id) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "resolving");
+        return px_no_memory(e);
     return px_tree_begin(s->store, &id, ret_scratch, e);
 }
 
@@ -388,13 +388,13 @@ static int add_pins(struct words *w, const struct px_chosen *list, size_t count,
     char **texts = calloc(count + 1, sizeof *texts);
     int r = 0;
     if (!texts)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "downloading");
+        return px_no_memory(e);
     for (size_t i = 0; r == 0 && i < count; i++) {
         px_auto_buf struct px_buf text = PX_BUF(1024);
         px_buf_printf(&text, "%s==%s", list[i].pin->name, list[i].pin->version);
         texts[i] = px_buf_take(&text);
         r = texts[i] ? add_words(w, (const char *const *)&texts[i], 1, e)
-                     : px_fail(e, PX_E_MEMORY, ENOMEM, "downloading");
+                     : px_no_memory(e);
     }
     *ret_texts = texts;
     return r;

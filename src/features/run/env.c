@@ -60,10 +60,10 @@ static int copy_caller(struct px_launch *l, size_t more, struct px_err *e)
     while (environ && environ[count])
         count++;
     if (!(l->env = calloc(count + more + 1, sizeof *l->env)))
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the environment of a program");
+        return px_no_memory(e);
     for (size_t i = 0; i < count; i++) {
         if (!(l->env[i] = strdup(environ[i])))
-            return px_fail(e, PX_E_MEMORY, ENOMEM, "the environment of a program");
+            return px_no_memory(e);
         l->env_count++;
     }
     return 0;

@@ -170,7 +170,7 @@ static int find_program(struct px_launch *l, const char *const *argv, struct px_
 static int add_word(struct px_launch *l, const char *word, struct px_err *e)
 {
     if (!(l->argv[l->argc] = strdup(word)))
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the words of a command");
+        return px_no_memory(e);
     l->argc++;
     return 0;
 }
@@ -184,7 +184,7 @@ static int add_argument(struct px_launch *l, const char *word, struct px_err *e)
     if (!l->sandbox || !px_path_within(word, root))
         return add_word(l, word, e);
     if (!(inside = malloc(n)))
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the words of a command");
+        return px_no_memory(e);
     return px_run_program_inside(root, word, inside, n) < 0 ? -1 : add_word(l, inside, e);
 }
 
@@ -196,7 +196,7 @@ static int make_command(struct px_launch *l, const char *const *argv, struct px_
     if (find_program(l, argv, e) < 0)
         return -1;
     if (!(l->argv = calloc(l->program.count + count + 1, sizeof *l->argv)))
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the words of a command");
+        return px_no_memory(e);
     for (size_t i = 0; i < l->program.count; i++)
         if (add_word(l, l->program.words[i], e) < 0)
             return -1;
@@ -208,7 +208,7 @@ static int make_command(struct px_launch *l, const char *const *argv, struct px_
     px_buf_quote(&shown, target, strlen(target));
     l->found = true;
     l->target = px_buf_take(&shown);
-    return l->target ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "the words of a command");
+    return l->target ? 0 : px_no_memory(e);
 }
 
 /* ---- the whole ---- */
@@ -262,7 +262,7 @@ int px_project_launch(struct px_project *project, const struct px_project_run *h
 {
     struct px_launch *l = calloc(1, sizeof *l);
     if (!l)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "a launch");
+        return px_no_memory(e);
     *l = (struct px_launch){.p = project,
                             .sandbox = how->sandbox,
                             .read_only = how->read_only || project->site.manifest.sandbox_read_only,

@@ -27,7 +27,7 @@ static int add(struct px_program *p, const char *word, struct px_err *e)
 {
     char *copy = p->count < PX_PROGRAM_WORDS ? strdup(word) : NULL;
     if (!copy)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the words of a program");
+        return px_no_memory(e);
     p->words[p->count++] = copy;
     return 0;
 }

@@ -248,9 +248,9 @@ static int copy_command(struct px_task_run *run, const char *const *command, str
     run->cmd = calloc(n + 1, sizeof *run->cmd);
     for (size_t i = 0; run->cmd && i < n; i++)
         if (!(run->cmd[i] = strdup(command[i])))
-            return px_fail(e, PX_E_MEMORY, ENOMEM, "the action");
+            return px_no_memory(e);
     run->result.cmd = (const char *const *)run->cmd;
-    return run->cmd ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "the action");
+    return run->cmd ? 0 : px_no_memory(e);
 }
 
 static void refuse(struct px_task_run *run, int exit_code, const char *error, const char *text)
@@ -495,7 +495,7 @@ PX_API int px_task_start(const struct px_tasks *tasks, const char *id, const str
         return -1;
     struct px_task_run *run = calloc(1, sizeof *run);
     if (!run)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the action");
+        return px_no_memory(e);
     *run = (struct px_task_run){.after = {.ended = ended, .done = done}, .tasks = tasks, .discard = action->discard,
                                 .discard_on_timeout = action->discard_on_timeout, .test = action->test, .copy = -EBADF};
     memcpy(run->id, id, strlen(id) + 1);

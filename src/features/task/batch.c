@@ -86,7 +86,7 @@ static int add_line(struct px_batch *b, const char *text, size_t len, struct px_
         return 0;
     struct px_batch_job *job = calloc(1, sizeof *job);
     if (!job)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "actions");
+        return px_no_memory(e);
     if (px_task_line_read(text, len, number, &job->line, &why) < 0) {
         px_auto_buf struct px_buf out = PX_BUF(PX_BATCH_ERROR_MAX);
         px_task_batch_error(&out, number, job, &why);
@@ -308,7 +308,7 @@ PX_API int px_tasks_run(const struct px_tasks *tasks, const struct px_tasks_batc
     if (!b || !chunk) {
         free(b);
         free(chunk);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "actions");
+        return px_no_memory(e);
     }
     *b = (struct px_batch){.tasks = tasks, .ask = batch, .lock = PTHREAD_MUTEX_INITIALIZER, .last = &b->first,
                            .rest = PX_BUF(PX_TASK_JSON_MAX), .chunk = chunk};

@@ -43,7 +43,7 @@ static int read_optional(struct reader *r, const struct px_yaml *n, void *out, s
     char *copy = *n->text ? strdup(n->text) : NULL; /* an empty one is none */
     (void)r;
     if (!copy && *n->text)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
+        return px_no_memory(e);
     free(*(char **)out);
     *(char **)out = copy;
     return 0;
@@ -90,7 +90,7 @@ static int read_list(struct reader *r, const struct px_yaml *list, char **out, s
             return wrong(r, list, "has too many entries", e);
         out[count++] = item(n->kind == PX_YAML_TEXT ? n->text : "", &why);
         if (!out[count - 1])
-            return why ? wrong(r, n, why, e) : px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
+            return why ? wrong(r, n, why, e) : px_no_memory(e);
     }
     return 0;
 }
@@ -256,7 +256,7 @@ static int set_defaults(struct px_tasks *tasks, struct px_err *e)
     bool all = tasks->work_root && tasks->logs_dir;
     for (size_t i = 0; i < PX_COUNT_OF(usual); i++)
         all = (tasks->allowed[i] = strdup(usual[i])) && all;
-    return all ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
+    return all ? 0 : px_no_memory(e);
 }
 
 static void publish(struct px_tasks *tasks)
@@ -293,7 +293,7 @@ int px_task_config_parse(struct px_tasks *tasks, const char *name, bool found, c
     struct reader r = {tasks, name, found ? usual : NULL};
     tasks->found = found;
     if (!usual)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
+        return px_no_memory(e);
     int done = set_defaults(tasks, e) < 0 || set_defaults(usual, e) < 0 ? -1 : 0;
     if (done == 0 && len > 0)
         done = parse(&r, data, len, e);

@@ -37,7 +37,7 @@ int px_task_tell(const struct px_changes *list, enum px_diff_style style, uint64
     if (!own || !told.changes) {
         free(own);
         free(told.changes);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "changes");
+        return px_no_memory(e);
     }
     told.own = own;
     int r = px_changes_diff(list, style, PX_DIFF_BUDGET, &diff, &told.truncated);
@@ -161,7 +161,7 @@ static int carry_over(const struct px_changes *list, const char *from, struct px
     if (px_workspace_conflicts(list, &to->tree, e) < 0)
         return -1;
     if (px_workspace_new_id(key) < 0 || note_line(&line, told, from, to->id, key) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "changes");
+        return px_no_memory(e);
     return px_workspace_commit(to, list, NULL, &(struct px_space_note){key, line.data}, e);
 }
 

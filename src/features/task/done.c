@@ -156,7 +156,7 @@ int px_task_done_has(struct px_task_done *d, const char *task, const char *key, 
         if (load(d, task, e) < 0)
             return -1;
         if (px_task_set_add(&d->seen, who) < 0)
-            return px_fail(e, PX_E_MEMORY, ENOMEM, "actions");
+            return px_no_memory(e);
     }
     return parse_half(key + HALF, &number) && set_has(&d->keys, number ? number : 1, &at);
 }

@@ -51,7 +51,7 @@ int px_task_project_open(struct px_tasks *tasks, struct px_err *e)
         return 0;
     struct px_task_project *t = tasks->environment = calloc(1, sizeof *t);
     if (!t)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
+        return px_no_memory(e);
     (void)pthread_mutex_init(&t->lock, NULL);
     if (realpath(tasks->project, t->dir) && (!tasks->found || realpath(".", t->top)))
         return 0;
@@ -125,7 +125,7 @@ static int base_has(struct px_task_project *t, const char *base, const struct px
     px_auto_free char *dir = NULL;
     px_auto_free struct px_base_python *found = calloc(1, sizeof *found);
     if (!found)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the Python of a base");
+        return px_no_memory(e);
     if (px_project_sandbox(t->p, &s, e) < 0 || px_sandbox_root(s, base, NULL, &dir, &lease, e) < 0)
         return -1;
     px_auto_fd int root = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -192,7 +192,7 @@ static int add(struct px_task_project *t, const char *source, const char *target
 {
     struct shown *s = &t->shown[t->count++];
     *s = (struct shown){strdup(source), strdup(target)};
-    return s->source && s->target ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "the environment of a project");
+    return s->source && s->target ? 0 : px_no_memory(e);
 }
 
 static int list_trees(struct px_task_project *t, struct px_err *e)
@@ -205,7 +205,7 @@ static int list_trees(struct px_task_project *t, struct px_err *e)
         return px_fix(e, "Name a project that has only those which the actions need.");
     }
     if (!(t->shown = calloc(t->env.count + 1, sizeof *t->shown)))
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the environment of a project");
+        return px_no_memory(e);
     for (size_t i = 0; i < t->env.count; i++) {
         const struct px_env_package *p = &t->env.packages[i];
         if (px_tree_path(store, *p->code.hex ? &p->code : &p->tree, path, sizeof path, e) < 0 || add(t, path, path, e) < 0)

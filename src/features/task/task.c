@@ -19,7 +19,7 @@ PX_API int px_tasks_new(const char *file, struct px_tasks **ret_tasks, struct px
 {
     struct px_tasks *tasks = calloc(1, sizeof *tasks);
     if (!tasks)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
+        return px_no_memory(e);
     tasks->root = PX_SPACE_NO_ROOT;
     if (px_task_config_read(tasks, file, e) < 0 ||
         px_workspace_root_open(tasks->work_root, tasks->logs_dir, tasks->config.log_bytes_max, &tasks->root, e) < 0 ||
@@ -150,7 +150,7 @@ int px_task_give_path(const struct px_tasks *tasks, const char *id, char **ret_p
         return 0;
     px_buf_printf(&path, "%s/%s", tasks->work_root, id);
     *ret_path = px_buf_take(&path);
-    return *ret_path ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
+    return *ret_path ? 0 : px_no_memory(e);
 }
 
 int px_task_prepare_as(const struct px_tasks *tasks, const char *id, const struct px_task_file *files, size_t count,

@@ -1,5 +1,4 @@
 /* What a verification tells: each check as soon as its trials are done, and what all of them say together. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +23,7 @@ int px_verify_describe(struct px_verify_run *run, const struct px_policy *p, str
     report->tier = copy(run->tier);
     report->self_test = run->ask->self_test;
     bool all = report->preset && report->base && report->runtime && report->tier;
-    return all ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "verification");
+    return all ? 0 : px_no_memory(e);
 }
 
 /* ---- one check ---- */

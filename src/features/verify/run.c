@@ -1,5 +1,4 @@
 /* The trials of a verification, a few boxes at once. */
-#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -44,7 +43,7 @@ static int plan_all(struct px_verify_run *run, struct px_err *e)
     run->trials = calloc(px_verify_rows_count * TRIALS_PER_ROW, sizeof *run->trials);
     run->slots = calloc(run->jobs, sizeof *run->slots);
     if (!run->report || !run->checks || !run->trials || !run->slots)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "verification");
+        return px_no_memory(e);
     run->report->checks = run->checks;
     for (size_t i = 0; i < px_verify_rows_count; i++) {
         const struct px_verify_row *row = &px_verify_rows[i];

@@ -391,7 +391,7 @@ int px_worker_load(const char *path, const char *base, struct px_worker **ret_wo
         w->max_attachment_bytes = 10 << 20;
     }
     if (!w || !r || !w->name || !w->place)
-        (void)px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+        (void)px_no_memory(e);
     else if (!w->base)
         (void)px_fail(e, PX_E_IO, -errno, "the directory of the worker's roots cannot be found");
     else if (read_whole(path, &data, &len, e) == 0 &&

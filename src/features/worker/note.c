@@ -83,7 +83,7 @@ int px_shell_note(const struct px_files *files, bool network, const struct px_re
     if (!network && told_any(result, no_net))
         px_buf_puts(&out, "Note: Network access is disabled for this worker.\n");
     if (out.err < 0)
-        return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+        return px_no_memory(e);
     *ret_text = out.len ? px_buf_take(&out) : NULL;
     return 0;
 }

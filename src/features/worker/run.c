@@ -54,7 +54,7 @@ int px_worker_child(const struct px_worker *w, const char *name, char **ret_path
     }
     px_buf_printf(&path, "%s/%s.yaml", w->place, name);
     *ret_path = px_buf_take(&path);
-    return *ret_path ? 0 : px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+    return *ret_path ? 0 : px_no_memory(e);
 }
 
 /* ---- a box ---- */
@@ -118,7 +118,7 @@ static int set_each(struct px_policy *policy, const char *field, const struct px
         px_auto_buf struct px_buf word = PX_BUF(PX_YAML_BYTES);
         px_buf_printf(&word, "%s%s%s", n->key ? n->key : "", n->key ? "=" : "", n->text);
         if (word.err < 0)
-            return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+            return px_no_memory(e);
         if (px_policy_set(policy, field, px_buf_text(&word), e) < 0)
             return -1;
     }
@@ -269,5 +269,5 @@ int px_worker_result(const struct px_worker *w, const struct px_box *box, unsign
     px_json_end(&j);
     px_buf_putc(&out, '\n');
     *ret_json = err.err < 0 ? NULL : px_buf_take(&out);
-    return *ret_json ? 0 : px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+    return *ret_json ? 0 : px_no_memory(e);
 }

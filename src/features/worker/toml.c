@@ -45,7 +45,7 @@ static int read_children(struct reader *r, struct px_yaml *node, uint32_t id, si
             node->first = child;
         node->last = child;
         if (node->kind == PX_YAML_MAP && !(child->key = strdup(px_toml_key(r->toml, c))))
-            return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+            return px_no_memory(e);
     }
     return 0;
 }

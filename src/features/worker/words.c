@@ -60,7 +60,7 @@ static int add_warnings(const struct px_worker *w, struct px_buf *text, struct p
         px_buf_printf(text, "warning: %s\n", at);
     }
     px_json_end(j);
-    return lines.err < 0 ? px_fail(e, PX_E_MEMORY, 0, "px ran out of memory") : 0;
+    return lines.err < 0 ? px_no_memory(e) : 0;
 }
 
 /* ---- all of it ---- */
@@ -195,5 +195,5 @@ int px_worker_describe(const struct px_worker *w, char **ret_text, char **ret_js
     px_buf_putc(&out, '\n');
     *ret_text = px_buf_take(&text);
     *ret_json = px_buf_take(&out);
-    return *ret_text && *ret_json ? 0 : px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+    return *ret_text && *ret_json ? 0 : px_no_memory(e);
 }

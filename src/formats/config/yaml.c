@@ -198,7 +198,7 @@ int px_yaml_parse(const char *name, const char *data, size_t len, struct px_yaml
     if (len > PX_YAML_BYTES)
         return px_fail(e, PX_E_WORKER, 0, "%s is larger than %d bytes", name, PX_YAML_BYTES);
     if (!yaml_parser_initialize(&r.parser))
-        return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+        return px_no_memory(e);
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)data, len);
     int done = read_document(&r, &root, e);

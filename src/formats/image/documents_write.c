@@ -201,7 +201,7 @@ static json_t *old_index(const char *old, size_t old_len, struct px_err *e)
 int px_documents_index_write(const struct px_image *image, const char *type, const char *name, const char *old, size_t old_len,
                    struct px_buf *out, struct px_err *e)
 {
-    (void)px_fail(e, PX_E_MEMORY, ENOMEM, "writing an image's index");
+    (void)px_no_memory(e);
     px_auto(px_document) json_t *root = old_index(old, old_len, e);
     px_auto(px_document) json_t *entry = new_entry(image, type, name);
     json_t *list = json_object_get(root, "manifests");

@@ -70,7 +70,7 @@ int px_image_layout_copy(struct px_store *store, const struct px_oid *oid, int t
         return -1;
     }
     if (px_hash_end(&hash, &is) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "hashing blob %s", oid->hex);
+        return px_no_memory(e);
     if (px_hash_oid_equal(&is, oid))
         return 0;
     (void)px_fail(e, PX_E_OBJECT, 0, "blob %s was not what it is called when it was read", oid->hex);
@@ -251,7 +251,7 @@ static int fill_blob(struct px_blob_writer *w, int fd, uint64_t size, struct px_
 {
     px_auto_free char *chunk = malloc(CHUNK);
     if (!chunk)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "reading an image");
+        return px_no_memory(e);
     while (size > 0) {
         ssize_t n = px_read_some(fd, chunk, size < CHUNK ? (size_t)size : CHUNK);
         if (n <= 0)

@@ -36,7 +36,7 @@ static int default_created(char **ret_text, struct px_err *e)
     if (!gmtime_r(&time, &tm) || strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
         return px_fail(e, PX_E_VALUE, 0, "SOURCE_DATE_EPOCH is not a time");
     *ret_text = strdup(text);
-    return *ret_text ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "making an image");
+    return *ret_text ? 0 : px_no_memory(e);
 }
 
 static int fill_in(struct px_image_config *c, struct px_err *e)
@@ -46,7 +46,7 @@ static int fill_in(struct px_image_config *c, struct px_err *e)
     if (!c->os)
         c->os = strdup("linux");
     if (!c->architecture || !c->os)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "making an image");
+        return px_no_memory(e);
     return c->created ? 0 : default_created(&c->created, e);
 }
 
@@ -119,7 +119,7 @@ int px_image_load(struct px_store *store, const struct px_oid *manifest, struct 
 {
     px_auto_free struct px_image *image = calloc(1, sizeof *image);
     if (!image)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "reading an image");
+        return px_no_memory(e);
     if (load_parts(store, manifest, image, e) < 0) {
         px_image_done(image);
         return -1;
@@ -200,7 +200,7 @@ int px_image_tree(struct px_store *store, const struct px_image *image, struct p
     struct px_tree_build *build = NULL;
     struct px_oid id;
     if (tree_about(image, &about) < 0 || px_hash_bytes(px_buf_text(&about), about.len, &id) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "unpacking an image");
+        return px_no_memory(e);
     int r = px_tree_begin(store, &id, &build, e);
     if (r < 0)
         return -1;

@@ -47,7 +47,7 @@ static int make_room(struct px_store *store, const struct stat *st, struct px_tr
     int len = px_fmt(text, sizeof text, "archive of an image %llu %llu %lld %lld", (unsigned long long)st->st_dev,
                      (unsigned long long)st->st_ino, (long long)st->st_size, (long long)st->st_mtime);
     if (len < 0 || px_hash_bytes(text, strlen(text), &id) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "unpacking an archive");
+        return px_no_memory(e);
     int r = px_tree_begin(store, &id, ret_build, e);
     return r == 1 ? px_fail(e, PX_E_INTERNAL, 0, "the store has a tree where an archive is to be unpacked") : r;
 }

@@ -1,6 +1,5 @@
 #include "image/registry.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,7 +163,7 @@ int px_registry_open(struct px_store *store, const struct px_image_ref *ref, boo
 {
     struct px_registry *s = calloc(1, sizeof *s);
     if (!s)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "talking to the registry");
+        return px_no_memory(e);
     s->store = store;
     s->ref = ref;
     s->push = push;

@@ -81,7 +81,7 @@ static int fetch_first(struct px_registry *s, struct px_descriptor *ret, struct 
     if (fetch_document(s, reference, PX_IMAGE_JSON_MAX, out, e) < 0)
         return -1;
     if (px_hash_bytes(px_buf_text(out), out->len, &d.digest) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "hashing a manifest");
+        return px_no_memory(e);
     if (pinned && !px_hash_oid_equal(&d.digest, &s->ref->digest))
         return other_bytes(s, "manifest", &s->ref->digest, e);
     s->answer.type[strcspn(s->answer.type, "; ")] = '\0';

@@ -154,7 +154,7 @@ static int push_blob(struct px_registry *s, const struct px_oid *digest, const c
     px_auto_fd int fd = -EBADF;
     px_auto_free struct upload *u = calloc(1, sizeof *u);
     if (!u)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "pushing an image");
+        return px_no_memory(e);
     *u = (struct upload){.s = s, .digest = digest};
     if (px_blob_open(s->store, digest, &fd, &u->size, e) < 0)
         return -1;

@@ -46,7 +46,7 @@ const char *px_lock_keep(struct px_lock_reading *r, const char *text, size_t len
     char *copy = take_bytes(r->pins, length + 1);
     if (!copy) {
         r->lost = true;
-        px_fail(r->e, PX_E_MEMORY, ENOMEM, "%s", r->shown);
+        px_no_memory(r->e);
         return NULL;
     }
     memcpy(copy, text, length);
@@ -64,7 +64,7 @@ void *px_lock_grow(struct px_lock_reading *r, void *list, size_t *count, size_t 
     bool full = (*count & (*count - 1)) == 0;
     char *bigger = full ? realloc(list, (*count ? *count * 2 : 1) * size) : list;
     if (!bigger) {
-        px_fail(r->e, PX_E_MEMORY, ENOMEM, "%s", r->shown);
+        px_no_memory(r->e);
         return NULL;
     }
     memset(bigger + *count * size, 0, size);

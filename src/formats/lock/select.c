@@ -1,5 +1,4 @@
 /* Which packages of a lock an environment takes, and which file of each. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,7 +71,7 @@ static int add_step(struct walk *w, size_t pin, const char *extra)
     if ((w->count & (w->count - 1)) == 0) {
         struct step *steps = realloc(w->steps, (w->count ? w->count * 2 : 1) * sizeof *steps);
         if (!steps)
-            return px_fail(w->c->e, PX_E_MEMORY, ENOMEM, "the lock's graph");
+            return px_no_memory(w->c->e);
         w->steps = steps;
     }
     w->steps[w->count++] = (struct step){pin, extra, w->last[pin]};
@@ -138,7 +137,7 @@ static int choose_by_graph(struct choice *c)
     struct walk w = {.c = c, .last = calloc(c->pins->count + 1, sizeof *w.last)};
     if (!w.last || px_names_of_pins(c->pins, &c->index) < 0) {
         free(w.last);
-        return px_fail(c->e, PX_E_MEMORY, ENOMEM, "the lock's graph");
+        return px_no_memory(c->e);
     }
     int r = 0;
     for (size_t i = 0; r == 0 && i < c->pins->count; i++)
@@ -196,7 +195,7 @@ static int fill_list(const struct choice *c, struct px_chosen **ret_list, size_t
     struct px_chosen *list = calloc(c->pins->count + 1, sizeof *list);
     size_t count = 0;
     if (!list)
-        return px_fail(c->e, PX_E_MEMORY, ENOMEM, "the lock's packages");
+        return px_no_memory(c->e);
     for (size_t i = 0; i < c->pins->count; i++)
         if (c->wanted[i]) {
             list[count].pin = &c->pins->items[i];
@@ -220,7 +219,7 @@ int px_lock_select(const struct px_lock *pins, const struct px_marker_env *env, 
     px_auto_free bool *wanted = calloc(pins->count + 1, sizeof *wanted);
     struct choice c = {.pins = pins, .env = env, .tags = tags, .groups = groups, .wanted = wanted, .e = e};
     if (!wanted)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the lock's packages");
+        return px_no_memory(e);
     if ((pins->graph ? choose_by_graph : choose_by_markers)(&c) < 0)
         return -1;
     return fill_list(&c, ret_list, ret_count);

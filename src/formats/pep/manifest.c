@@ -30,11 +30,6 @@ static int wrong(const struct reading *r, uint32_t node, const char *what)
     return -1;
 }
 
-static int no_memory(const struct reading *r)
-{
-    return px_fail(r->e, PX_E_MEMORY, ENOMEM, "%s", r->shown);
-}
-
 /* ---- pieces ---- */
 
 static uint32_t find(const struct reading *r, const char *a, const char *b, const char *c, const char *d)
@@ -94,7 +89,7 @@ static int read_text(const struct reading *r, uint32_t node, const char **ret_te
     if (strlen(text) != px_toml_at(r->m->toml, node)->text_length)
         return wrong(r, node, "has a NUL in it");
     *ret_text = keep_trimmed(r, text);
-    return *ret_text ? 0 : no_memory(r);
+    return *ret_text ? 0 : px_no_memory(r->e);
 }
 
 /* A range of versions; where a version alone stands for its releases, "3.11" is one as well. */
@@ -125,7 +120,7 @@ static int add_name(const struct reading *r, struct px_names *list, const char *
         return px_fail(r->e, PX_E_LIMIT, 0, "%s: a list has more than %d items", r->shown, PX_MANIFEST_LIST_MAX);
     const char **items = realloc(list->items, (list->count + 1) * sizeof *items);
     if (!items)
-        return no_memory(r);
+        return px_no_memory(r->e);
     list->items = items;
     items[list->count++] = text;
     return 0;
@@ -175,7 +170,7 @@ static int value_text(const struct reading *r, uint32_t node, const char **ret_t
     if (n->type >= PX_TOML_ARRAY)
         return wrong(r, node, "is not a single value");
     *ret_text = keep(r, r->m->toml->source + n->from, n->to - n->from);
-    return *ret_text ? 0 : no_memory(r);
+    return *ret_text ? 0 : px_no_memory(r->e);
 }
 
 static int read_pairs(const struct reading *r, uint32_t table, struct px_pairs *list)
@@ -190,7 +185,7 @@ static int read_pairs(const struct reading *r, uint32_t table, struct px_pairs *
             continue;
         struct px_pair *items = realloc(list->items, (list->count + 1) * sizeof *items);
         if (!items)
-            return no_memory(r);
+            return px_no_memory(r->e);
         list->items = items;
         items[list->count++] = pair;
     }
@@ -252,7 +247,7 @@ static int read_groups(const struct reading *r)
     for (uint32_t c = first_of(r, table); c; c = next_of(r, c)) {
         struct px_group *groups = realloc(r->m->groups, (r->m->group_count + 1) * sizeof *groups);
         if (!groups)
-            return no_memory(r);
+            return px_no_memory(r->e);
         r->m->groups = groups;
         groups[r->m->group_count++] = (struct px_group){.name = px_toml_key(r->m->toml, c)};
         if (read_group(r, table, c, 0, &groups[r->m->group_count - 1].requirements) < 0)
@@ -330,7 +325,7 @@ static int select_extra(const struct reading *r, uint32_t node, const char *name
     if (!extra || px_marker_package_name(name, strlen(name), plain, sizeof plain) < 0)
         return unknown_name(r, node, "[project.optional-dependencies]", &near);
     const char *kept = keep(r, plain, strlen(plain));
-    return !kept ? no_memory(r) : add_name(r, &r->m->extras, kept) < 0 ? -1 : read_extra(r, extra, 0);
+    return !kept ? px_no_memory(r->e) : add_name(r, &r->m->extras, kept) < 0 ? -1 : read_extra(r, extra, 0);
 }
 
 static int read_extras(const struct reading *r)
@@ -388,7 +383,7 @@ static int read_wishes(const struct reading *r, uint32_t table)
             return -1;
         struct px_wish *wishes = realloc(r->m->wishes, (r->m->wish_count + 1) * sizeof *wishes);
         if (!wishes)
-            return no_memory(r);
+            return px_no_memory(r->e);
         r->m->wishes = wishes;
         wishes[r->m->wish_count++] = wish;
     }

@@ -235,7 +235,7 @@ static int compile(struct px_profile *p, const char *name, struct px_err *e)
 
     p->code = r < 0 ? NULL : calloc(PX_PROGRAM_MAX, sizeof *p->code);
     if (!p->code)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "reading profile '%s'", name);
+        return px_no_memory(e);
     r = px_assemble(&p->calls, p->code, &p->length);
     if (r == -E2BIG) {
         px_fail(e, PX_E_PROFILE, 0, "profile '%s' has too many rules with conditions", name);
@@ -254,7 +254,7 @@ int px_profile_parse(const char *text, size_t len, const char *name, struct px_p
     px_auto(px_profile) struct px_profile *p = calloc(1, sizeof *p);
 
     if (!p)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "reading profile '%s'", name);
+        return px_no_memory(e);
     if (px_draft_read(text, len, name, &p->draft, e) < 0 || compile(p, name, e) < 0)
         return -1;
     *ret_profile = px_take(&p);
@@ -280,7 +280,7 @@ int px_profile_read(const char *path, struct px_profile **ret_profile, struct px
     px_auto_free char *text = malloc(PX_DRAFT_BYTES_MAX + 2);
 
     if (!text)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "reading profile '%s'", path);
+        return px_no_memory(e);
     ssize_t len = fd < 0 ? fd : px_read_full(fd, text, PX_DRAFT_BYTES_MAX + 1);
     if (len < 0 || len > PX_DRAFT_BYTES_MAX) {
         px_fail(e, PX_E_PROFILE, len < 0 ? (int)len : EFBIG, "cannot read profile '%s'", path);

@@ -1,6 +1,5 @@
 #include "seccomp/reader.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +45,7 @@ int px_reader_wrong(const struct px_reader *r, const char *member, const char *f
 
 int px_reader_no_memory(const struct px_reader *r)
 {
-    return px_fail(r->e, PX_E_MEMORY, ENOMEM, "reading profile '%s'", r->name);
+    return px_no_memory(r->e);
 }
 
 /* ---- members ---- */

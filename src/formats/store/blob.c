@@ -135,7 +135,7 @@ int px_blob_begin(struct px_store *store, uint64_t max, struct px_blob_writer **
     struct px_blob_writer *w = calloc(1, sizeof *w);
 
     if (!w)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "writing a blob");
+        return px_no_memory(e);
     *w = (struct px_blob_writer){.store = store, .tmp.fd = -EBADF, .fd = -EBADF, .max = max};
     if (px_store_tmp_make(store, &w->tmp, e) < 0) {
         px_blob_drop(w);

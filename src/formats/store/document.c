@@ -1,6 +1,5 @@
 #include "store/document.h"
 
-#include <errno.h>
 
 #include "base/err.h"
 
@@ -38,7 +37,7 @@ int px_document_read(const char *text, size_t len, const char *what, int code, j
     }
     json_t *document = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
     if (!document && json_error_code(&error) == json_error_out_of_memory)        /* says nothing about the text */
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "reading %s", what);
+        return px_no_memory(e);
     if (!document) {
         (void)px_fail(e, (enum px_code)code, 0, "%s cannot be read", what);
         return px_why(e, "It is not JSON: line %d, column %d: %.100s.", error.line, error.column, error.text);

@@ -20,11 +20,6 @@ struct look {
     struct px_err *e;
 };
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "looking for what is needed");
-}
-
 /* A list that grows; NULL if it cannot. */
 static void *one_more(void *items, size_t count, size_t *room, size_t size)
 {
@@ -44,10 +39,10 @@ static int add_gone(struct look *l, const char *name)
     void *grown = one_more(roots->gone, roots->gone_count, &roots->gone_room, sizeof *roots->gone);
 
     if (!grown)
-        return no_memory(l->e);
+        return px_no_memory(l->e);
     roots->gone = grown;
     roots->gone[roots->gone_count] = strdup(name);
-    return roots->gone[roots->gone_count] ? (roots->gone_count++, 0) : no_memory(l->e);
+    return roots->gone[roots->gone_count] ? (roots->gone_count++, 0) : px_no_memory(l->e);
 }
 
 static int look_at_name(void *user, const char *file)
@@ -69,7 +64,7 @@ static int look_at_name(void *user, const char *file)
     if (gone && add_gone(l, named.name) < 0)
         return -1;
     r = lost || gone ? px_lease_used_add(&l->roots->lost_names, use, &oid) : px_lease_used_add(&l->roots->named, use, &named.id);
-    return r < 0 ? no_memory(l->e) : 0;
+    return r < 0 ? px_no_memory(l->e) : 0;
 }
 
 /* ---- leases ---- */
@@ -80,7 +75,7 @@ static int add_dead(struct look *l, const char *name)
     void *grown = one_more(roots->dead_leases, roots->dead_count, &roots->dead_room, sizeof *roots->dead_leases);
 
     if (!grown)
-        return no_memory(l->e);
+        return px_no_memory(l->e);
     roots->dead_leases = grown;
     if (px_fmt(roots->dead_leases[roots->dead_count], PX_RANDOM_NAME, "%s", name) >= 0) /* else it is not one of ours */
         roots->dead_count++;
@@ -178,7 +173,7 @@ static int look_at_record(void *user, enum px_record_kind kind, const struct px_
     void *grown = one_more(roots->records, roots->count, &roots->room, sizeof *roots->records);
 
     if (!grown)
-        return no_memory(l->e);
+        return px_no_memory(l->e);
     roots->records = grown;
     int r = px_record_refs(l->store, kind, id, &record.refs, l->e);
     bool none = r < 0 && l->gc->unnamed && is_none(l->e);

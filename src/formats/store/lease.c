@@ -178,7 +178,7 @@ int px_lease_session_keep(struct px_store *store, enum px_use use, const struct 
     }
     add_line(&line, use, oid);
     if (line.err < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "keeping %s", oid->hex);
+        return px_no_memory(e);
     if (append(store, line.data, line.len, e) < 0)
         return -1;
     (void)px_lease_used_add(&store->kept, use, oid);          /* only saves the line next time */
@@ -262,7 +262,7 @@ int px_lease_take(struct px_store *store, const struct px_oid *trees, size_t tre
         add_line(&text, PX_USE_BLOB, &blobs[i]);
     if (!lease || text.err < 0) {
         free(lease);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "taking a lease");
+        return px_no_memory(e);
     }
     *lease = (struct px_lease){.dir = -EBADF, .fd = -EBADF};
     px_auto_fd int guard = px_store_guard_take(store, false, e);

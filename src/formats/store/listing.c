@@ -395,7 +395,7 @@ int px_listing_make(int dirfd, bool settle_modes, struct px_buf *out, struct px_
     int r = 0;
 
     if (!w)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "listing a tree");
+        return px_no_memory(e);
     w->top = dirfd;
     w->settle = settle_modes;
     w->line.max = LINE_MAX_BYTES;

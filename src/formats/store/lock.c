@@ -165,7 +165,7 @@ int px_store_lock_take(struct px_store *store, const struct px_oid *id, uint64_t
     int r = 1;
 
     if (!lock)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "locking %s", id->hex);
+        return px_no_memory(e);
     lock->fd = -EBADF;
     for (int i = 0; r == 1 && i < TRIES; i++)
         r = try_lock(store, id, until, &lock->fd, e);

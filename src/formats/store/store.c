@@ -171,7 +171,7 @@ int px_store_open(const char *home, struct px_store **ret_store, struct px_err *
     px_auto_fd int fd = -EBADF;
 
     if (!store)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "opening the store");
+        return px_no_memory(e);
     store->root = store->sandbox = store->session = -EBADF;
     for (int i = 0; i < PX_PLACES; i++)
         store->place[i] = -EBADF;

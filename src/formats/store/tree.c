@@ -325,7 +325,7 @@ int px_tree_begin(struct px_store *store, const struct px_oid *id, struct px_tre
     struct px_tree_build *build = calloc(1, sizeof *build);
 
     if (!build)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "building tree %s", id->hex);
+        return px_no_memory(e);
     *build = (struct px_tree_build){.store = store, .id = *id, .tmp.fd = -EBADF, .tree = -EBADF, .root = -EBADF};
     int r = px_store_lock_take(store, id, BUILD_MSEC_MAX, &build->lock, e);
     if (r >= 0)
@@ -355,7 +355,7 @@ static int write_complete(const struct px_tree_build *build, const char *about, 
     all = json_pack("{s:s, s:I, s:I, s:i}", "listing", listing->oid.hex, "files", (json_int_t)listing->files, "bytes",
                     (json_int_t)listing->bytes, "version", COMPLETE_VERSION);
     if (!all || (said && json_object_set(all, "about", said) < 0))
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "building tree %s", build->id.hex);
+        return px_no_memory(e);
     int r = px_canonical(all, &text);
     if (r < 0)
         return px_fail(e, r == -EINVAL ? PX_E_INTERNAL : PX_E_MEMORY, r, "what is said about tree %s cannot be kept",

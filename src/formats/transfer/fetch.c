@@ -51,7 +51,7 @@ int px_fetch_open(struct px_fetch **ret_fetch, struct px_err *e)
     uint8_t ready = 1;
     int none = -EBADF;
     if (!f)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "starting px-fetch");
+        return px_no_memory(e);
     f->helper = (struct px_helper){.pidfd = -EBADF, .socket = -EBADF};
     if (fill_setup(&setup, e) < 0 || px_helper_start("px-fetch", no_words, NULL, 0, &f->helper, e) < 0) {
         free(f);

@@ -101,7 +101,7 @@ static int sort_records(struct px_worktree *w, struct px_err *e)
     if (each_record(w, false, e) < 0)
         return -1;
     if (make_room(&w->files) < 0 || make_room(&w->dirty) < 0 || make_room(&w->specials) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the list of the project's files");
+        return px_no_memory(e);
     (void)each_record(w, true, e);
     qsort(w->files.items, w->files.count, sizeof *w->files.items, compare);
     qsort(w->specials.items, w->specials.count, sizeof *w->specials.items, compare);
@@ -215,7 +215,7 @@ static int read_list(int fd, const struct px_git_message *m, struct px_worktree 
     ssize_t n = text ? pread(fd, text, (size_t)st.st_size, 0) : -1;
     if (n != st.st_size) {
         free(text);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the list of the project's files");
+        return px_no_memory(e);
     }
     if (px_worktree_read(text, (size_t)n, ret_worktree, e) < 0)
         return -1;
