@@ -309,7 +309,7 @@ PX_API int px_living_copy_out(struct px_living *living, const char *box_path, co
     char path[PX_TAR_NAME_MAX], dir[PX_TAR_NAME_MAX];
     struct place *p = calloc(1, sizeof *p);
     if (!p)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "copy");
+        return px_no_memory(e);
     *p = (struct place){.dir = -EBADF, .file = -EBADF, .bytes_max = (uint64_t)SIZE_DEFAULT_GIB << 30};
     int r = size_max && px_parse_bytes(size_max, &p->bytes_max) < 0 ? px_fail(e, PX_E_VALUE, 0, "'%s' is not a size", size_max)
                                                                     : px_named_box_path(living, box_path, path, sizeof path, e);

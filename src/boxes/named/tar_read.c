@@ -259,7 +259,7 @@ static int take_content(struct px_tar_reader *r, const char *data, size_t size, 
     if (r->state == PX_TAR_DATA)
         return r->sink.data(r->sink.user, data, size, e);
     if (r->state != PX_TAR_SKIP && px_buf_add(&r->extra, data, size) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "copy");
+        return px_no_memory(e);
     return 0;
 }
 
