@@ -21,7 +21,7 @@ static int wrong(const struct reader *r, size_t line, const char *what, struct p
 
 void px_yaml_free(struct px_yaml *node)
 {
-    while (node) { /* depth is bounded, length is not */
+    while (node) { /* bounded by depth, not by length */
         struct px_yaml *next = node->next;
         px_yaml_free(node->first);
         free(node->key);
@@ -161,7 +161,7 @@ static int read_node(struct reader *r, const yaml_event_t *event, struct px_yaml
     return done;
 }
 
-/* Past the beginning of the stream and of the one document in it. */
+/* Skips the start events of the stream and of its one document. */
 static int read_document(struct reader *r, struct px_yaml **ret, struct px_err *e)
 {
     yaml_event_t event;
@@ -173,7 +173,7 @@ static int read_document(struct reader *r, struct px_yaml **ret, struct px_err *
             break;
         yaml_event_delete(&event);
     }
-    if (event.type == YAML_STREAM_END_EVENT) { /* comments alone: a map with nothing in it */
+    if (event.type == YAML_STREAM_END_EVENT) { /* a file with only comments is an empty map */
         *ret = new_node(r, PX_YAML_MAP, &event, e);
         yaml_event_delete(&event);
         return *ret ? 0 : -1;

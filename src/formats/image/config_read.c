@@ -1,5 +1,5 @@
-/* The config of an image, as others write it: data, of which px takes what it knows and judges each piece (SECURITY
- * J18). Volumes, exposed ports, health checks and build triggers mean nothing here. */
+/* Reads the config of an image. It is untrusted: px reads the members that it knows and checks each (SECURITY J18).
+ * Volumes, exposed ports, health checks and build triggers are ignored. */
 #include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static bool good_time(const char *text)
     return only(text, ":.+-", 64);
 }
 
-/* "1000", "app:staff": resolved in the image's own files, never in the host's. */
+/* "1000", "app:staff": looked up in the image's /etc/passwd and /etc/group, never in the host's. */
 static bool good_user(const char *text)
 {
     return only(text, "._:-", 256) && *text != '-';

@@ -1,4 +1,4 @@
-/* Index and manifest, as others write them. */
+/* Reads an index and a manifest, both untrusted. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,8 +37,8 @@ static int read_descriptor(const json_t *object, const char *where, struct px_de
     return 0;
 }
 
-/* What a document says that it is has to agree with what its descriptor said; and it must not be two things at once,
- * or the same digest is one image for one reader and another image for the next. */
+/* The media type in a document must agree with its descriptor. A document must not be valid as two types: then two
+ * readers would see two images under one digest. */
 static int check_kind(const json_t *root, enum px_media said, enum px_media wanted, struct px_err *e)
 {
     static const char *const not_in_manifest[] = {"manifests", "fsLayers", NULL};

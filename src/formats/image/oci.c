@@ -22,7 +22,7 @@ void px_image_done(struct px_image *image)
 
 /* ---- putting together ---- */
 
-/* When it was made: what the caller says that the time is, or never; so the same image has the same bytes tomorrow. */
+/* The creation time: the caller's, or none. The clock is not read, so the same image always has the same bytes. */
 static int default_created(char **ret_text, struct px_err *e)
 {
     const uint64_t last = 253402300799;         /* the year 9999 has four digits */
@@ -111,7 +111,7 @@ static int load_parts(struct px_store *store, const struct px_oid *manifest, str
         return -1;
     image->manifest = *manifest;
     image->manifest_size = text.len;
-    image->annotations = m.annotations;         /* the image's from here on */
+    image->annotations = m.annotations;         /* owned by the image from here on */
     return load_config(store, &m, image, e);
 }
 
@@ -153,7 +153,7 @@ static int tree_about(const struct px_image *image, struct px_buf *out)
     return out->err;
 }
 
-/* The bytes that are unpacked are the bytes that are hashed: a blob that changed after it was stored is found here. */
+/* Hashes the bytes that it unpacks, so it detects a blob that changed after it was stored. */
 static int unpack_layer(struct px_store *store, const struct px_layer *layer, int dir, struct px_unpack_limits *left,
                         struct px_progress_to progress, struct px_err *e)
 {
@@ -164,7 +164,7 @@ static int unpack_layer(struct px_store *store, const struct px_layer *layer, in
     if (px_layer_unpack(fd, layer->size, dir, true, left, progress, &done, e) < 0) {
         struct px_err damaged = {0};
         if (px_blob_verify(store, &layer->digest, &damaged) < 0 && e)
-            *e = damaged;       /* then that is why */
+            *e = damaged;       /* the changed blob is the cause */
         return -1;
     }
     if (!px_hash_oid_equal(&done.packed, &layer->digest))

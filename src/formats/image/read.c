@@ -1,4 +1,4 @@
-/* Images from a path: a directory, or an archive of one, which is unpacked first, by the helper that unpacks layers. */
+/* Reads an image from a directory or an archive. px-layer unpacks an archive first. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -38,8 +38,8 @@ int px_image_layout_read_directory(struct px_store *store, int dir, const char *
     }
 }
 
-/* A directory of the store that is nobody else's; an id of its own for each archive keeps two readers of one from
- * unpacking it twice at once. */
+/* A private directory of the store. Its id is the archive's, so two readers of one archive do not unpack it at the same
+ * time. */
 static int make_room(struct px_store *store, const struct stat *st, struct px_tree_build **ret_build, struct px_err *e)
 {
     char text[128];

@@ -1,4 +1,4 @@
-/* What every lock has in common: texts, lists, ids. The formats are in pins_*.c. */
+/* What all lock formats share: strings, lists, ids. The formats are in px.c, others.c and requirements.c. */
 #include "lock/lock.h"
 
 #include <errno.h>
@@ -60,7 +60,7 @@ void *px_lock_grow(struct px_lock_reading *r, void *list, size_t *count, size_t 
         px_fail(r->e, PX_E_LOCK_FORMAT, 0, "%s: a list has more than %zu items", r->shown, max);
         return NULL;
     }
-    /* Room for a power of two, so that a long list costs no more than its length. */
+    /* Capacity is a power of two, so that appending takes amortised constant time. */
     bool full = (*count & (*count - 1)) == 0;
     char *bigger = full ? realloc(list, (*count ? *count * 2 : 1) * size) : list;
     if (!bigger) {

@@ -1,4 +1,4 @@
-/* Which packages of a lock an environment takes, and which file of each. */
+/* Selects the packages of a lock for an environment, and one file of each. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ struct choice {
     const struct px_tags *tags;
     const char *const *groups;
     bool *wanted;               /* for each pin */
-    struct px_name_index index; /* of the graph alone */
+    struct px_name_index index; /* only for locks with a graph */
     struct px_err *e;
 };
 
@@ -48,14 +48,14 @@ static int choose_by_markers(struct choice *c)
 struct step {                   /* a package, with one extra of it or none */
     size_t pin;
     const char *extra;
-    size_t before;              /* the step of the same package before it + 1; 0: none */
+    size_t before;              /* index + 1 of the previous step of the same package; 0: none */
 };
 
 struct walk {
     struct choice *c;
-    struct step *steps;         /* done and to do, each once */
+    struct step *steps;         /* all steps, done and pending, without duplicates */
     size_t count, at;
-    size_t *last;               /* for each pin, its latest step + 1 */
+    size_t *last;               /* for each pin, index + 1 of its latest step */
 };
 
 static int add_step(struct walk *w, size_t pin, const char *extra)
@@ -165,7 +165,7 @@ static bool is_source(const char *name)
     return false;
 }
 
-/* The wheel that ranks best; of two alike, the first. */
+/* The wheel with the best rank; the first of equal ones. */
 static void choose_file(const struct px_tags *tags, struct px_chosen *chosen)
 {
     int best = -1;

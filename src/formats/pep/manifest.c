@@ -56,7 +56,7 @@ static int check_table(const struct reading *r, uint32_t node)
     return !node || px_toml_at(r->m->toml, node)->type == PX_TOML_TABLE ? 0 : wrong(r, node, "is not a table");
 }
 
-/* A text that is not a plain piece of the document; freed with the manifest. */
+/* Stores a string that is not a slice of the document; freed with the manifest. */
 static const char *keep(const struct reading *r, const char *from, size_t length)
 {
     struct px_manifest *m = r->m;
@@ -92,7 +92,7 @@ static int read_text(const struct reading *r, uint32_t node, const char **ret_te
     return *ret_text ? 0 : px_no_memory(r->e);
 }
 
-/* A range of versions; where a version alone stands for its releases, "3.11" is one as well. */
+/* A range of versions; with `alone`, "3.11" is also a range and means all of its releases. */
 static int read_range(const struct reading *r, uint32_t node, bool alone, const char **ret_text)
 {
     if (read_text(r, node, ret_text) < 0)
@@ -161,7 +161,7 @@ static int compare_pairs(const void *a, const void *b)
     return strcmp(((const struct px_pair *)a)->key, ((const struct px_pair *)b)->key);
 }
 
-/* A value as text: a string, a number or a truth. */
+/* A value as text: a string, a number or a boolean. */
 static int value_text(const struct reading *r, uint32_t node, const char **ret_text)
 {
     const struct px_toml_node *n = px_toml_at(r->m->toml, node);
@@ -271,7 +271,7 @@ static bool is_same_name(const char *a, size_t length, const char *b)
            px_equal(x, y);
 }
 
-/* The list of one extra. NONE: the project has none of that name, and ret_near may know which was meant. */
+/* The list of one extra. NONE: there is no such extra; ret_near then has the most similar name, if any. */
 static uint32_t find_extra(const struct reading *r, const char *name, size_t length, struct px_near *ret_near)
 {
     uint32_t table = find(r, "project", "optional-dependencies", NULL, NULL), c = first_of(r, table);
@@ -283,7 +283,7 @@ static uint32_t find_extra(const struct reading *r, const char *name, size_t len
 
 static int read_extra(const struct reading *r, uint32_t node, int depth);
 
-/* "demo[web,cli]" in a list of demo's own stands for the lists of those. */
+/* "demo[web,cli]" in an extra of demo includes the lists of demo's extras web and cli. */
 static int read_own_extras(const struct reading *r, uint32_t node, const struct px_requirement *q, int depth)
 {
     for (size_t at = 0, n; at < q->extras_length; at += n + 1) {
@@ -353,8 +353,8 @@ static bool is_listed(const char *const *keys, const char *key)
     return *keys != NULL;
 }
 
-/* A key that px does not have would be passed over, and the default taken without a word. Where others may have keys
- * as well (`open`), only one that is like a key of px is wrong. */
+/* Refuses unknown keys: ignoring one would silently use the default. In a table that other tools share (`open`), only a
+ * key that resembles a key of px is refused. */
 static int check_keys(const struct reading *r, uint32_t table, const char *const *keys, bool open)
 {
     for (uint32_t c = first_of(r, table); c; c = next_of(r, c)) {

@@ -1,4 +1,4 @@
-/* Roots: records, their names, and leases that somebody holds. */
+/* Roots: records, their names, and held leases. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ struct look {
     struct px_err *e;
 };
 
-/* A list that grows; NULL if it cannot. */
+/* Grows a list; NULL without memory. */
 static void *one_more(void *items, size_t count, size_t *room, size_t size)
 {
     if (count < *room)
@@ -55,7 +55,7 @@ static int look_at_name(void *user, const char *file)
     if (px_hash_oid_parse(file, false, &oid) < 0)
         return px_fail(l->e, PX_E_RECORD, 0, "'%.80s' in '%s/names' is not a name", file, l->store->path);
     int r = px_name_read(l->store, file, &named, l->e);
-    if (r != 0)                 /* 1: a name is taken away without the guard */
+    if (r != 0)                 /* 1: names can be removed without the guard */
         return r < 0 ? -1 : 0;
     enum px_use use = (enum px_use)(PX_USE_BASE + (int)named.kind);
     bool lost =
@@ -77,7 +77,7 @@ static int add_dead(struct look *l, const char *name)
     if (!grown)
         return px_no_memory(l->e);
     roots->dead_leases = grown;
-    if (px_fmt(roots->dead_leases[roots->dead_count], PX_RANDOM_NAME, "%s", name) >= 0) /* else it is not one of ours */
+    if (px_fmt(roots->dead_leases[roots->dead_count], PX_RANDOM_NAME, "%s", name) >= 0) /* longer: not px's */
         roots->dead_count++;
     return 0;
 }
@@ -88,7 +88,7 @@ static int look_at_lease(void *user, const char *name)
     px_auto_buf struct px_buf text = PX_BUF(64 << 20);
     px_auto_fd int fd = px_store_open_own(l->store->place[PX_PLACE_LEASES], name, O_RDONLY);
 
-    if (fd == -ENOENT)          /* given back without the guard: whoever held it needs it no more */
+    if (fd == -ENOENT)          /* released meanwhile, which needs no guard */
         return 0;
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
         return add_dead(l, name);
@@ -132,7 +132,7 @@ int px_store_in_use(struct px_store *store, const struct px_oid *object, struct 
 
 /* ---- records ---- */
 
-/* It is not that something is missing here: nobody can read it, and nobody can use what it stands for. */
+/* Whether the record itself is broken, so that nobody can use it. A lack of memory or descriptors here is not that. */
 static bool is_none(const struct px_err *e)
 {
     static const int wrong[] = {0, ENOENT, ENOTDIR, EINVAL, EFBIG, ELOOP};

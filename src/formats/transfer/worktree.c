@@ -32,7 +32,7 @@ static int not_one(struct px_err *e)
     return px_fail(e, PX_E_INTERNAL, 0, "px-git gave an answer that is not one");
 }
 
-/* "a/b": no empty part, none that leads anywhere else. */
+/* "a/b": no empty part, no "." and no "..". */
 static bool is_path(const char *text)
 {
     size_t parts = 0, n;
@@ -159,7 +159,7 @@ bool px_worktree_has(const struct px_worktree *worktree, const char *path)
 
 /* ---- asking it ---- */
 
-/* Texts of the helper: ended, and without bytes that a terminal obeys. */
+/* Cleans the helper's strings: NUL-terminated, without control bytes. */
 static void clean(char *text, size_t size)
 {
     text[size - 1] = '\0';
@@ -224,7 +224,7 @@ static int read_list(int fd, const struct px_git_message *m, struct px_worktree 
     return 0;
 }
 
-/* 1: the repository does not count this directory as its own. */
+/* 1: the repository ignores this directory. */
 static int ask(const struct px_git_place *place, bool status, struct px_worktree *ret_worktree, struct px_err *e)
 {
     const char *const args[] = {"look", place->top, place->sub, place->repository ? "1" : "0", status ? "1" : "0", NULL};
