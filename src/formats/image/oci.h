@@ -64,8 +64,8 @@ int px_image_read(struct px_store *store, const char *path, const char *name, st
 struct px_image_ref {
     char registry[256], repository[256], tag[129];
     struct px_oid digest;       /* "" if none */
-    bool found;                 /* the reference is from a file that px found: no credentials are sent, and only public
-                                 * addresses are used */
+    /* the reference is from a file that px found: no credentials are sent, and only public addresses are used */
+    bool found;
 };
 /* Refuses a name without a registry: its meaning differs from machine to machine, and a file that px found may contain
  * it. */

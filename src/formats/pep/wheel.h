@@ -1,9 +1,9 @@
 /* pep/wheel.h - the rules of wheels: from an unpacked archive to the tree of a package that any environment can
  * use.
  *
- * site-packages/...       what Python imports, with a RECORD that names every file of the tree bin/...
- * scripts; they run the `python` in the directory of the path by which they are called include/..., share/...
- * headers and data
+ *     site-packages/...       what Python imports, with a RECORD that names every file of the tree
+ *     bin/...                 scripts; they run the `python` next to the path by which they are called
+ *     include/..., share/...  headers and data
  *
  * Why:     installing needs no Python, runs nothing of the package, and gives the same tree everywhere (anchors:
  *          wheels natively).

@@ -1,9 +1,9 @@
 /* Removing what nothing refers to.
  *
- * (1) GC decides under the exclusive guard: no other process is between finding an object and recording its use. (2)
- * If any root cannot be read, nothing is removed. (3) Records are removed, and the removal is fsynced, before the
- * objects that they refer to. (4) Objects are renamed to trash/, which needs no free space, and deleted after the
- * guard is released. */
+ * (1) GC decides under the exclusive guard: no other process is between finding an object and recording its use.
+ * (2) If any root cannot be read, nothing is removed.
+ * (3) Records are removed, and the removal is fsynced, before the objects that they refer to.
+ * (4) Objects are renamed to trash/, which needs no free space, and deleted after the guard is released. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  *     tree 64 digits
  *
  * (1) A lease is made, locked and added to under the guard, shared. GC looks under the guard, exclusive: it sees
- * whole lines, and none that is not locked yet. (2) A lease that can be locked exclusively has no holder, whatever
- * its content and age. */
+ *     whole lines, and none that is not locked yet.
+ * (2) A lease that can be locked exclusively has no holder, whatever its content and age. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -134,8 +134,8 @@ static int new_file(const struct px_store *store, const char *text, size_t len, 
 
     px_store_random_name(name);
     px_auto_fd int fd = (int)px_sys(SYS_openat, dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int r = fd < 0 ? fd : px_store_flock_until(fd, LOCK_SH, px_now_nsec() + LOCK_NSEC_MAX);  /* another process may be
-                                                                                              * testing the lock */
+    /* another process may be testing the lock */
+    int r = fd < 0 ? fd : px_store_flock_until(fd, LOCK_SH, px_now_nsec() + LOCK_NSEC_MAX);
     if (r >= 0)
         r = px_write_full(fd, text, len);
     if (r < 0) {

@@ -90,8 +90,8 @@ void px_store_random_name(char out[PX_RANDOM_NAME]);
 /* A new file in dir with these bytes, on the disk. -errno. */
 int px_store_write_new(int dir, const char *name, const void *data, size_t size, mode_t mode);
 int px_store_fsync(int fd);           /* -errno */
-int px_store_rename_new(int from, const char *name, int to, const char *new_name);    /* never replaces a file;
-                                                                                       * -errno */
+/* never replaces a file; -errno */
+int px_store_rename_new(int from, const char *name, int to, const char *new_name);
 /* Writes a small file in tmp/, fsyncs it, and renames it over the old one. */
 int px_store_small_put(const struct px_store *store, enum px_place place, const char *name, const void *data, size_t size,
                  struct px_err *e);

@@ -59,9 +59,9 @@ struct px_pack {
     bool upper;
     enum px_compression compression;
     const char *const *skip;    /* NULL-terminated: exact paths that are left out, with what is below them; may be NULL */
-    bool listed;                /* pack these files and links, and the directories they are in, as in a fresh clone:
-                                 * directories 0755, files 0755 or 0644, every file for itself. A missing file is an
-                                 * error. Not with upper or skip. */
+    /* pack these files and links, and the directories they are in, as in a fresh clone: directories 0755, files 0755
+     * or 0644, every file for itself. A missing file is an error. Not with upper or skip. */
+    bool listed;
     int list;                   /* their paths, sorted by bytes, a NUL behind each */
 };
 struct px_layer {
