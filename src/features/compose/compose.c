@@ -1,4 +1,4 @@
-/* compose/compose.c - an image from a base and capabilities: put together, recorded, written out. */
+/* compose/compose.c - assembles an image from a base and capabilities, records it and writes it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ void px_compose_done(struct px_compose *b)
 
 /* ---- what it is made of ---- */
 
-/* A base that px can build is built now: it is the first half of what was asked for. */
+/* Builds the base now if px can build it. */
 static int find_base(struct px_compose *b, bool plan, struct px_err *e)
 {
     const char *name = b->how->base ? b->how->base : DEFAULT_BASE;
@@ -69,7 +69,7 @@ static int check_capabilities(struct px_compose *b, struct px_err *e)
     return px_why(e, "px knows no packages for that distribution.");
 }
 
-/* The sbx_id says what a project runs in; what is shipped is that and the project. */
+/* The sbx_id covers what a project runs in; the id of a shipped image also covers the project. */
 static int identify_app(struct px_compose *b)
 {
     char text[256];
@@ -87,7 +87,7 @@ bool px_compose_is_pinned(const struct px_compose *b)
     return i == b->set.count && !b->pinned->capabilities[i];
 }
 
-/* 0, 1: only the archive could say. */
+/* 0; 1: only the archive knows. */
 static int find_packages(struct px_compose *b, bool plan, struct px_err *e)
 {
     const struct px_capability_ask ask = {.base = &b->base, .row = b->row, .set = &b->set, .renew = b->renew};
@@ -117,7 +117,7 @@ int px_compose_find(struct px_compose *b, bool plan, struct px_err *e)
 {
     if (px_capability_set_make(b->how->capabilities, &b->set, e) < 0)
         return -1;
-    /* What a base cannot have is said before the base is asked for. */
+    /* Reports capabilities that the base does not have before it looks for the base. */
     b->row = px_bases_find(b->how->base ? b->how->base : DEFAULT_BASE);
     if (b->row && px_capability_set_check(&b->set, b->row, e) < 0)
         return -1;
@@ -159,7 +159,8 @@ static json_t *refs(const struct px_compose *b)
     refer(blobs, &b->image.config_digest);
     for (size_t i = 0; i < b->image.layer_count; i++)
         refer(blobs, &b->image.layers[i].digest);
-    for (size_t i = 0; i < b->lock.count; i++)          /* as far as they are kept: the layer may be older than the loss of one */
+    /* only those still in the store: the layer may be older than the loss of one */
+    for (size_t i = 0; i < b->lock.count; i++)
         if (px_blob_has(b->s->store, &b->lock.items[i].sha256))
             refer(blobs, &b->lock.items[i].sha256);
     if (b->capabilities.any)
@@ -196,7 +197,7 @@ static int put_record(struct px_compose *b, struct px_err *e)
 
 /* ---- one that is there ---- */
 
-/* A record by this name that says something else is no image of ours, whatever it is. */
+/* Checks that the record of this id describes this image. */
 static int not_ours(const struct px_compose *b, const char *what, const char *expected, const char *found,
                     struct px_err *e)
 {
@@ -208,7 +209,8 @@ static int not_ours(const struct px_compose *b, const char *what, const char *ex
                      "Or clear the sandbox store and rerun: px sandbox delete %s.", b->id.hex);
 }
 
-/* With an environment: the trees that a box needs. 0, 1: one is lost, -1; OLDER: another px laid out the environment. */
+/* With an environment: the trees that a box needs. 0; 1: one is missing; -1; OLDER: another version of px laid out the
+ * environment. */
 enum { OLDER = 2 };
 static int take_trees(struct px_compose *b, const json_t *record, struct px_err *e)
 {
@@ -242,13 +244,13 @@ static int find_record(struct px_compose *b, json_t **ret_record, struct px_oid 
     return px_why(e, "%s", said.why);
 }
 
-/* A record that is none of ours is written anew by --force, as if there were none. */
+/* With --force a foreign record counts as missing and is written again. */
 static bool is_replaced(const struct px_compose *b, const struct px_err *e)
 {
     return b->how->force && (e->code == PX_E_RECORD || e->code == PX_E_SANDBOX_FORMAT);
 }
 
-/* 1: it is there, whole, and that is enough. What is damaged is built again from the packages that the record names. */
+/* 1: a complete image exists. A damaged one is built again from the packages in its record. */
 static int look(struct px_compose *b, struct px_err *e)
 {
     px_auto(px_document) json_t *record = NULL;
@@ -317,7 +319,7 @@ static int format_of(const struct px_image_build *how, enum px_image_format *ret
     return px_fix(e, "Write oci, oci-archive or docker-archive.");
 }
 
-/* A tag for this store alone: "demo", "demo:1". Anything else is a reference to a registry. */
+/* A local tag: "demo", "demo:1". Anything else is a reference to a registry. */
 static bool is_name(const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789",

@@ -65,7 +65,7 @@ static int add_capabilities(struct px_compose *b, struct px_err *e)
     return b->capabilities.any ? add_layer(b, &b->capabilities.layer, "capabilities") : 0;
 }
 
-/* What a box needs beside the image: the layers so far as one directory. Without capabilities it is the base's own. */
+/* The root of a box: the layers so far as one directory. Without capabilities it is the base's own. */
 static int make_root(struct px_compose *b, struct px_err *e)
 {
     b->root = b->base.tree;
@@ -108,7 +108,7 @@ static int sbom_text(struct px_compose *b, struct px_buf *out, struct px_err *e)
     return !lock || !python || name.err < 0 || px_sbom_write(&sbom, out) < 0 ? px_no_memory(e) : 0;
 }
 
-/* Owners of files are 0 in every layer, so anybody may write in it, as in /tmp. */
+/* All files in layers belong to uid 0, so the directory is world-writable, like /tmp. */
 static int make_home(int scratch)
 {
     int r = px_wheel_paths_make(scratch, HOME_NAME);
@@ -179,7 +179,7 @@ static int label(struct px_compose *b, struct px_image_text *list)
 
 #define SYSTEM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/* What [tool.px.env] says stands against it, unless it is px's own (px_env_profile_is_own). */
+/* [tool.px.env] overrides it, except for variables that px sets itself (px_env_profile_is_own). */
 static const struct variable {
     const char *name, *value;
 } env_variables[] = {
@@ -188,7 +188,7 @@ static const struct variable {
     {"LANG", "C.UTF-8"},
     {"PX_PROJECT_ROOT", PX_INSIDE_APP},
     {"PX_SANDBOX", "1"},
-    {"PYTHONDONTWRITEBYTECODE", "1"},           /* the same files, however often it ran */
+    {"PYTHONDONTWRITEBYTECODE", "1"},           /* the same files after any number of runs */
     {"PYTHONUNBUFFERED", "1"},
     {"VIRTUAL_ENV", PX_INSIDE_ENV},
 };

@@ -1,5 +1,5 @@
-/* compose/update.c - bases and images outside of projects, made again of what the archive has now. Names move;
- * what had them stays until it is collected. A project's sandbox is its lock's matter: `px update --system`. */
+/* compose/update.c - rebuilds bases and images outside of projects from the archive's current packages. Names move to
+ * the new ones; the old ones stay until GC. The sandbox of a project is updated by `px update --system`. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,7 +57,7 @@ struct tags {
     struct px_err *e;
 };
 
-/* Those that have a tag: a project's own is called by its directory. */
+/* Images with a tag: the image of a project is named by its directory. */
 static int note_tag(void *user, enum px_record_kind kind, const char *name, const struct px_oid *id)
 {
     struct tags *tags = user;
@@ -88,7 +88,8 @@ static int build_image(struct px_sandbox *s, const json_t *record, const char *t
     return r;
 }
 
-/* One with an environment is a project's, packed or not; one on a base that was imported has nothing newer. */
+/* Skips images with an environment, which belong to projects, and those on an imported base, which cannot be
+ * rebuilt. */
 static int update_image(struct px_sandbox *s, const char *tag, json_t *rows, json_t *kept, struct px_err *e)
 {
     px_auto(px_document) json_t *record = NULL;
@@ -96,7 +97,7 @@ static int update_image(struct px_sandbox *s, const char *tag, json_t *rows, jso
     int r = px_name_get(s->store, PX_RECORD_IMAGE, tag, &before, e);
     r = r != 0 ? r : px_catalog_image_find(s->store, tag, &record, &manifest, e);
     if (r != 0)
-        return r < 0 ? -1 : 0;          /* 1: taken away meanwhile */
+        return r < 0 ? -1 : 0;          /* 1: removed meanwhile */
     const char *base = px_document_text(record, "base");
     const struct px_base_row *row = base ? px_bases_find(base) : NULL;
     if (json_object_get(record, "inside") || !row || !row->suite)
@@ -127,7 +128,7 @@ int px_sandbox_update(struct px_sandbox *s, char **ret_json, struct px_err *e)
     e = e ? e : &own;
     if (!rows || !kept)
         return px_no_memory(e);
-    /* An archive that does not answer changes nothing: what it said before is forgotten once it has said something new. */
+    /* If the archive does not answer, nothing changes: cached answers are dropped only after a new answer. */
     if (update_bases(s, rows, e) < 0 || px_note_all_drop(s->store, e) < 0 || update_images(s, rows, kept, e) < 0)
         return -1;
     px_auto(px_document) json_t *out = json_pack("{sOsisO}", "kept", kept, "schema", 1, "updated", rows);

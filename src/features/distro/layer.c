@@ -51,7 +51,7 @@ static int collect(const struct px_capability_ask *ask, struct px_buf *text, con
     return 0;
 }
 
-/* What is there already, as the base's own package manager wrote it down. */
+/* The base's own dpkg status file: its installed packages. */
 static int open_status(struct px_sandbox *s, const struct px_capability_ask *ask, int *ret_fd, struct px_err *e)
 {
     px_auto_fd int root = -EBADF;
@@ -89,7 +89,7 @@ static int fetch_locked(struct px_sandbox *s, const struct px_capability_ask *as
     return px_distro_fetch_locked(&f, list, e);
 }
 
-/* An id for something about a base and capabilities; another px may ask for other packages. */
+/* An id from a base and capabilities, and the version of px: another version may select other packages. */
 static int id_of(const char *what, const struct px_capability_ask *ask, struct px_oid *ret_id, struct px_err *e)
 {
     px_auto_buf struct px_buf words = PX_BUF(1 << 16);
@@ -133,7 +133,7 @@ static int note(struct px_sandbox *s, const struct px_capability_ask *ask, const
     return px_note_put(s->store, key, list->count > 0 ? px_buf_text(&text) : NO_PACKAGES, e);
 }
 
-/* By one at a time: who waited finds what the other was told. */
+/* One process at a time: those who waited find the answer in the store. */
 static int ask_archive(struct px_sandbox *s, const struct px_capability_ask *ask, const struct px_oid *key,
                        struct px_packages *list, struct px_err *e)
 {
@@ -168,7 +168,7 @@ int px_capability_packages(struct px_sandbox *s, const struct px_capability_ask 
 
 /* ---- what is remembered ---- */
 
-/* With the hash of each: a version says what its archive calls it, and two archives may call two things the same. */
+/* Includes the hash of each package: two archives may give different files the same version. */
 static json_t *describe(const struct px_capability_ask *ask, const struct px_packages *list)
 {
     return json_pack("{sssssoss}", "base_os_oid", ask->base->oid.hex, "compression",
@@ -237,7 +237,7 @@ static int again(struct px_sandbox *s, const struct px_capability_ask *ask, int 
     return px_differ(s->store, "capabilities", &l->layer, &layer, e);
 }
 
-/* The tree of the key has no files: it is the lock for who builds the layer, and holds what became of it. */
+/* The tree of the key has no files: it is the build lock of the layer, and its `about` holds the result. */
 static int make(struct px_sandbox *s, const struct px_capability_ask *ask, int scratch, struct px_capability_layer *l,
                 struct px_err *e)
 {

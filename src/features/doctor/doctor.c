@@ -1,4 +1,4 @@
-/* doctor/doctor.c - px/doctor.h: every mechanism is tried, then real boxes are started, and the two together give the tier. */
+/* doctor/doctor.c - px/doctor.h: tries every mechanism, then starts real boxes, and derives the tier from both. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -20,7 +20,7 @@ struct entry {
     struct px_doctor_row row;   /* points into the rest */
     struct px_probe_row seen;
     enum px_probe_need need;
-    char raise[256];            /* of a tool; mechanisms have constant words */
+    char raise[256];            /* of a tool; mechanisms have constant strings */
 };
 
 struct box_entry {
@@ -107,7 +107,7 @@ static void take_error(struct box_entry *b, const struct px_err *e)
     (void)px_fmt(b->fix, sizeof b->fix, "%.*s", (int)strcspn(e->fix, "\n"), e->fix);
 }
 
-/* 0 if the box came and went as it should. */
+/* 0 if the box started and ended as expected. */
 static int run_box(const struct px_policy *policy, struct box_entry *b, struct px_err *e)
 {
     static const char *const argv[] = {"true", NULL};
@@ -168,7 +168,7 @@ static void add_raise(struct px_doctor *d, const char *words)
         d->raises[d->raises_count++] = words;
 }
 
-/* What the full tier needs first, then what the others do. Missing programs speak for themselves, in their rows. */
+/* What the full tier needs first, then what the others do. Missing programs have their own rows. */
 static void gather_raises(struct px_doctor *d)
 {
     for (int need = PX_NEED_FULL; need <= PX_NEED_NICE; need++)
@@ -187,8 +187,8 @@ static const struct entry *first_gap(const struct px_doctor *d)
     return NULL;
 }
 
-/* A box of the full tier is believed only together with every probe. Where it started and a probe disagrees, or neither tier
- * can be had, the answer is none: better too little than too much. */
+/* Reports the full tier only if its box started and every probe passed. If the box started but a probe failed, or no
+ * tier works, the answer is none: the doctor must not overstate. */
 static void judge(struct px_doctor *d)
 {
     const struct box_entry *full = &d->boxes[0], *weaker = &d->boxes[1];
@@ -263,7 +263,7 @@ PX_API const char *px_doctor_raise(const struct px_doctor *doctor, size_t index)
 
 /* ---- JSON ---- */
 
-/* An empty text says nothing, which is null. */
+/* An empty string is printed as null. */
 static void print_text(struct px_json *j, const char *name, const char *text)
 {
     px_json_text(j, name, *text ? text : NULL);

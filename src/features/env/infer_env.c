@@ -1,4 +1,4 @@
-/* Which capabilities an environment needs: what was said, what the lock names, what its packages link. */
+/* The capabilities of an environment: from the manifest, the lock, and the libraries of its packages. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +98,7 @@ struct names {
     size_t count;
 };
 
-/* Names of the table, each once; what is not in it is left out. */
+/* Names in the table, without duplicates; others are left out. */
 static void add_words(struct names *n, const char *words)
 {
     char name[64];

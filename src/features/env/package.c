@@ -1,5 +1,5 @@
-/* One package as a tree of the store: its key is what goes in (the archive, the Python, who builds), and what is
- * said about it is what environments and inference need, so that a package is unpacked, checked and searched once. */
+/* One package as a tree of the store. Its key is its input (the archive, the Python, the builder). Its description has
+ * what environments and inference need, so that a package is unpacked, checked and searched once. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -59,7 +59,7 @@ static int put_object(struct px_env_work *w, const char *kind, json_t *payload, 
     return px_object_put(w->s->store, kind, px_buf_text(&text), ret_oid, e);
 }
 
-/* Not where it came from: the same file from a mirror is the same source. */
+/* Does not include the address: the same file from a mirror is the same source. */
 static int put_source(struct px_env_work *w, struct px_env_package *p, struct px_err *e)
 {
     return put_object(
@@ -77,7 +77,7 @@ static int put_build(struct px_env_work *w, struct px_env_package *p, const stru
                       &p->build, e);
 }
 
-/* What a source archive becomes hangs on what it is built with, as far as that is known before. */
+/* The key of a source archive includes its build tools, as far as they are known before the build. */
 static int key_of_build(struct px_env_work *w, const struct px_env_package *p, json_t *key)
 {
     const struct px_lock *lock = w->ask->builds;
@@ -213,7 +213,7 @@ static int list_tree(struct px_env_work *w, const struct px_oid *tree, struct px
     return px_listing_tree(dir, NULL, ret_listing, e);
 }
 
-/* The object goes with a collection that comes between; it is small, and made again from what is known. */
+/* GC may have removed the object meanwhile; it is small and is written again. */
 static int keep_object(struct px_env_work *w, struct px_env_package *p, struct px_err *e)
 {
     struct px_listing listing;
@@ -330,8 +330,8 @@ static int make(struct px_env_work *w, struct px_env_package *p, const struct px
     return r == 0 ? build(w, p, t, tree, e) : recall(w, p, e) < 0 ? -1 : keep_object(w, p, e);
 }
 
-/* What it is built with may have to be built itself: that comes before the tree of this one is begun, so that nobody waits for
- * another with a tree half made. */
+/* Build tools may have to be built themselves. That happens before this tree is begun, so that no builder waits for
+ * another while it holds a lock. */
 static int make_source(struct px_env_work *w, struct px_env_package *p, struct px_err *e)
 {
     struct px_tools tools;
@@ -408,7 +408,7 @@ static int compare_build(struct px_env_work *w, const struct px_env_package *p, 
     return px_fix(e, "Take a wheel of it: another version, or one built elsewhere and given by --find-links.");
 }
 
-/* Archives go when nothing else needs them; the lock says where they are. */
+/* GC may remove archives; the lock has their addresses. */
 static int bring_archive(struct px_env_work *w, const struct px_env_package *p, struct px_err *e)
 {
     px_auto_free struct px_chosen *chosen = NULL;

@@ -133,7 +133,7 @@ static int pack_tree(struct px_sandbox *s, struct px_env_part *part, enum px_com
     return pack(s, dir, compression, &part->layer, e);
 }
 
-/* The same laid out once more from its packages. */
+/* Lays out the same tree again from its packages. */
 static int pack_anew(struct px_sandbox *s, const struct px_env *env, const struct px_base *base, struct px_env_part *part,
                      enum px_compression compression, struct px_err *e)
 {
@@ -150,7 +150,7 @@ static int pack_anew(struct px_sandbox *s, const struct px_env *env, const struc
     return r;
 }
 
-/* The tree is there; its layer may be lost, or be wanted in another form or for comparison. */
+/* The tree exists. Its layer may be missing, or wanted in another format or for comparison. */
 static int pack_again(struct px_sandbox *s, const struct px_env *env, const struct px_base *base,
                       struct px_env_part *part, enum px_compression compression, bool force, struct px_err *e)
 {

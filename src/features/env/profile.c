@@ -135,7 +135,7 @@ static int add_more(json_t *env, const char *more, struct px_err *e)
     return 0;
 }
 
-/* In the order of their names, as a record keeps them: whoever writes them out writes the same, made or read back. */
+/* Sorted by name, as in a record, so that a new and a re-read environment print the same. */
 static int sort_variables(json_t **env, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(SORTED_MAX);

@@ -1,5 +1,5 @@
-/* The environment that is shipped: the one of the project without what only its development needs. What a package
- * needs is in its own METADATA, so that it does not matter which tool wrote the lock. */
+/* The environment for an image: the project's without packages that only development needs. Dependencies come from each
+ * package's METADATA, so that it does not matter which tool wrote the lock. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ struct node {                   /* a package */
     char **needs;               /* its Requires-Dist */
     size_t need_count;
     bool wanted;
-    char *extras[EXTRAS_MAX + 1];               /* those of it that are wanted; ends with a NULL */
+    char *extras[EXTRAS_MAX + 1];               /* its wanted extras; ends with a NULL */
     size_t extra_count;
 };
 
@@ -77,7 +77,7 @@ static int find_info(int site, char *out, size_t size)
     return r;
 }
 
-/* A line that is too long to be a requirement is passed over. */
+/* A line that is too long to be a requirement is skipped. */
 static int take_needs(struct node *n, const struct px_buf *text)
 {
     char line[LINE_MAX_BYTES];
@@ -109,7 +109,7 @@ static int read_needs(struct px_sandbox *s, const struct px_env_package *p, stru
 
 /* ---- who is wanted ---- */
 
-/* 1: it is new. As it is written, and as names are compared. */
+/* 1: it is new. Stores the extra as written, and its canonical name. */
 static int add_extra(struct node *n, const char *text)
 {
     for (size_t i = 0; i < n->extra_count; i++)
@@ -154,7 +154,7 @@ static struct node *find_node(const struct walk *w, const struct px_requirement 
     return NULL;
 }
 
-/* 1: that is news. A requirement that nobody can read, or for another system, wants nothing. */
+/* 1: something was added. A requirement that cannot be parsed, or is for another system, adds nothing. */
 static int want(const struct walk *w, const char *text, const struct node *by)
 {
     struct px_marker_env markers = *w->markers;

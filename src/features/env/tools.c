@@ -1,5 +1,5 @@
-/* What a source archive is built with (PEP 517): what its [build-system] requires, and what its backend asks for besides,
- * in an environment that nothing else is in. An archive without that table is built with the tool chain's setuptools. */
+/* The build tools of a source archive (PEP 517): its [build-system] requirements and those of its backend, in a
+ * separate environment. An archive without that table is built with the tool chain's setuptools. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static int refuse(const struct px_env_package *p, const char *why, struct px_err
     return px_sdist_failed(p, e);
 }
 
-/* Names and ranges alone: an address would lead somewhere else than to the user's index. */
+/* Accepts only names and ranges: a URL would bypass the user's index. */
 static int check_requirement(const struct px_env_package *p, const char *text, struct px_err *e)
 {
     struct px_requirement q;
@@ -60,7 +60,7 @@ static bool holds(const json_t *list, const char *text)
     return false;
 }
 
-/* Adds what the box answered to a list, each once; null says that there is no list. */
+/* Adds the box's answer to a list without duplicates; null means that there is no list. */
 static int take_answer(const struct px_env_package *p, const struct px_buf *answer, json_t *list, bool *ret_null,
                        struct px_err *e)
 {
@@ -98,7 +98,7 @@ static bool is_package(const char *requirement, const char *name)
 
 /* ---- Rust ---- */
 
-/* Said before the build says it in its own words, after minutes. */
+/* Reports it now; the build would fail only after minutes. */
 static int check_rust(const struct px_env_package *p, const json_t *list, struct px_err *e)
 {
     const json_t *item;
@@ -218,7 +218,7 @@ static int equip(struct px_env_work *w, const struct px_env_package *p, const js
 
 /* ---- the whole ---- */
 
-/* What an archive without the table asks for in its setup.py, beyond what the tool chain has. */
+/* The requirements in the setup.py of an archive without the table, beyond the tool chain's packages. */
 static int drop_usual(json_t *list)
 {
     for (size_t i = json_array_size(list); i-- > 0;) {
@@ -279,7 +279,7 @@ static int ask_build(struct px_env_work *w, const struct px_chosen *chosen, stru
     struct px_tools tools;
     if (px_env_source(w, chosen, p, &absent) < 0) {
         if (absent.code == PX_E_BUILD)
-            return 0;           /* who makes the environment says so, or finds it */
+            return 0;           /* px_env_make reports the error, or finds it */
         *e = absent;
         return -1;
     }

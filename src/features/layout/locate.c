@@ -27,7 +27,7 @@ enum { NAME_BYTES = 256 };
 struct found {
     int dir;
     bool file;                  /* there is a pyproject.toml */
-    bool is_px, is_workspace;   /* it speaks of px, or cannot be read as TOML so that nobody knows */
+    bool is_px, is_workspace;   /* it has [tool.px], or cannot be parsed and might have it */
     struct px_buf text;
 };
 
@@ -55,7 +55,7 @@ static void look_at_text(struct found *f)
 static int look_at(const char *path, struct found *ret, struct px_err *e)
 {
     *ret = (struct found){.dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-    if (ret->dir < 0)           /* a directory that may be passed through, but not read, holds no project of ours */
+    if (ret->dir < 0)           /* a directory without read permission has no project of ours */
         return errno == EACCES ? 0 : px_fail(e, PX_E_IO, errno, "cannot open '%s'", path);
     int r = px_buf_read_file(ret->dir, PX_MANIFEST_FILE, PX_TOML_BYTES_MAX, &ret->text);
     if (r < 0 && r != -EACCES) {

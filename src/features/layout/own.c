@@ -53,7 +53,7 @@ int px_own_limit(const struct px_own_reading *r, uint32_t node, const char *what
 
 /* ---- entry points ---- */
 
-/* [tool.poetry] of a project that says the same nowhere else. */
+/* The value in [tool.poetry], for a project without it in [project]. */
 static uint32_t find_poetry(const struct px_own_reading *r, const char *key)
 {
     const char *const path[] = {"tool", "poetry", key};
@@ -83,7 +83,7 @@ static bool is_word(const char *text)
     return n > 0 && n < 128 && *text != '-' && *text != '.' && strspn(text, more) == n;
 }
 
-/* One line of entry_points.txt, and nothing that begins another kind of line. */
+/* Checks one line of entry_points.txt: it must not start a section or a comment. */
 static bool is_line(const char *text)
 {
     size_t n = strlen(text);
@@ -133,7 +133,7 @@ static int add_entry(const struct px_own_reading *r, uint32_t node, bool script,
     return 0;
 }
 
-/* Poetry also has scripts that are no functions. */
+/* Poetry also has scripts that are files. */
 static bool is_simple(const struct px_own_reading *r, uint32_t table)
 {
     for (uint32_t c = first_of(r, table); c; c = next_of(r, c))
@@ -300,7 +300,7 @@ static bool is_required(const json_t *names, const char *name)
            json_object_get(names, canonical);
 }
 
-/* What another member requires is a package whatever else it says. */
+/* A member that another member requires is a package in any case. */
 static int read_members(struct px_own_reading *r)
 {
     px_auto(px_document) json_t *required = json_object();

@@ -1,4 +1,4 @@
-/* pack/answer.c - what was packed, for people and machines. */
+/* pack/answer.c - the answer of `px pack`, for users and programs. */
 #include <string.h>
 
 #include "base/buf.h"
@@ -36,7 +36,7 @@ static json_t *warnings(const struct px_worktree *files)
     return out;
 }
 
-/* Why the same commit may give another image on another day; NULL: it does not. */
+/* Why the same commit may give another image later; NULL: it cannot. */
 static const char *unpinned(const struct px_pack_job *k)
 {
     const struct px_base_row *row = px_bases_find(px_project_base(k->p));
@@ -49,7 +49,7 @@ static const char *unpinned(const struct px_pack_job *k)
                  "give another image: run `px sync` and commit it";
 }
 
-/* base[, system], env, packages (the list of them), app: one that was found in the store does not say which is which. */
+/* base[, system], env, packages (the list of them), app: an image found in the store does not name its layers. */
 static const char *name_of(size_t at, size_t count)
 {
     static const char *const last[] = {"app", "packages", "env"};
@@ -88,7 +88,7 @@ static json_t *rebuilt(const struct px_pack_job *k)
     return out;
 }
 
-/* The sandbox's own members name the sandbox; the image's digest is that of what was packed. */
+/* The members of the sandbox describe the sandbox; the digest is that of the packed image. */
 static json_t *details(const struct px_pack_job *k)
 {
     char digest[80];

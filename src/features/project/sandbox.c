@@ -23,7 +23,7 @@ static void describe(const struct px_project_image *image, struct px_buf *out)
     px_buf_puts(out, image->capabilities[0] ? ")" : "none)");
 }
 
-/* Takes the details; the image goes with it. */
+/* Takes ownership of the details; frees the image. */
 static int answer(const char *command, struct px_project_image *image, json_t *details, char **ret_json, struct px_err *e)
 {
     px_auto_buf struct px_buf message = PX_BUF(1 << 14);
@@ -42,7 +42,7 @@ static uint64_t size_of(const struct px_image *image)
     return size;
 }
 
-/* In another form, or somewhere else. */
+/* Whether another format or another output is wanted. */
 static int ship(struct px_project *p, const struct px_project_image *image, const struct px_image_build *how,
                 json_t *details, struct px_err *e)
 {
@@ -92,7 +92,7 @@ static bool is_refused(const struct px_manifest *m, const char *capability)
     return false;
 }
 
-/* The reasons, each with why it is set aside, if it is. */
+/* Lists the reasons; for unused ones, why. */
 static json_t *reasons(const struct px_project *p, const struct px_inferred *inferred)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);

@@ -152,7 +152,7 @@ static bool same_names(const struct px_pinned *a, const struct px_pinned *b)
     return !a->capabilities[i] && !b->capabilities[i];
 }
 
-/* Whether the lock says it already; of the base alone there is nothing to add to a lock that has this base. */
+/* Whether the lock already has it; base packages alone add nothing to a lock with this base. */
 static bool is_said(const struct px_pinned *now, const struct px_pinned *pinned)
 {
     return same_list(&now->base, &pinned->base) &&
@@ -166,7 +166,7 @@ int px_system_pins_write(const struct px_project *p, const struct px_snapshot *l
     struct px_pinned now;
     if (pinned->base.count == 0 || look->lock_foreign || !look->lock_read || look->pins.version != 1 || !row_of(p))
         return 0;
-    /* What cannot be read is written anew. */
+    /* An unreadable table is written again. */
     bool said = px_system_pins_read(p, look, &now, &ignored) == 0 && is_said(&now, pinned);
     px_compose_pinned_done(&now);
     if (said)
@@ -187,7 +187,7 @@ int px_system_pins_settle(struct px_project *p, const struct px_snapshot *look, 
         return px_no_memory(e);
     if (look->lock_foreign || !row_of(p))
         return 0;
-    /* A sandbox that cannot be is no matter of the lock: who wants it is told. */
+    /* An impossible sandbox is not an error of the lock: commands that use the sandbox report it. */
     int r = px_project_image_make(p, &ask, image, &ignored) < 0 ? 0 : px_system_pins_write(p, look, &learned, ret_wrote, e);
     px_project_image_done(image);
     px_compose_pinned_done(&learned);

@@ -1,4 +1,4 @@
-/* project/update.c - what a lock pins, moved to what there is now. */
+/* project/update.c - updates the pins of a lock to current versions. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,7 +156,7 @@ static int not_built(const struct px_project *p, struct px_err *e)
                   px_project_base(p));
 }
 
-/* Built before it is written down: a lock names nothing that cannot be. */
+/* Builds first and then writes: a lock never names packages that cannot be installed. */
 static int renew(struct px_project *p, const struct px_snapshot *l, struct px_project_image *image, char **ret_json,
                  struct px_err *e)
 {
@@ -203,7 +203,7 @@ static int frozen(struct px_err *e)
                      "Or unset CI for this command: CI= px update.");
 }
 
-/* A lock of another tool pins nothing of the system, and is not ours to move. */
+/* A lock of another tool has no system pins, and px does not change it. */
 static int foreign(const struct px_snapshot *l, struct px_err *e)
 {
     (void)px_fail(e, PX_E_LOCK, 0, "'%s' is the lock, and another tool wrote it", l->lock_file);

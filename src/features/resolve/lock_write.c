@@ -98,7 +98,7 @@ static int put_member(const struct px_member *m, struct px_buf *out, struct px_e
     return 0;
 }
 
-/* The members that ask for a package themselves. */
+/* The members that require a package directly. */
 static int put_owners(const struct px_located *site, const char *package, struct px_buf *out, struct px_err *e)
 {
     bool any = false;
@@ -133,8 +133,7 @@ static int put_workspace(const struct px_located *site, const struct px_lock *pi
 
 /* ---- the whole ---- */
 
-/* What was written reads as what was meant: texts of other tools may hold anything, and the lock of a project is no
- * site to find out. */
+/* Parses the text before it is written: strings of other tools may contain anything and must not break the lock. */
 static int prove(const struct px_lock *pins, const struct px_buf *out, const char *shown, struct px_err *e)
 {
     struct px_lock again;

@@ -56,7 +56,7 @@ static int read_megabytes(struct reader *r, const char *key, const json_t *value
     return 0;
 }
 
-/* What is no list of texts is a command all the same: one that is answered by invalid_command. */
+/* A value that is not a list of strings is still a command, answered with invalid_command. */
 static int read_command(struct reader *r, const char *key, const json_t *value, void *out, struct px_err *e)
 {
     size_t count = json_array_size(value);

@@ -1,4 +1,4 @@
-/* What a worker may do, in words: for who wrote its file, and what in it may not be what he meant. */
+/* Describes what a worker may do, for the author of its file, with warnings about likely mistakes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static bool begins_with(char *const *words, char *const *prefix)
     return true;
 }
 
-/* A rule behind one that takes every command it could take. One with sandbox_paths lets some through to the next. */
+/* Warns of a rule that an earlier rule hides completely. A rule with sandbox_paths does not match everything. */
 static void add_inert(const struct px_worker *w, struct px_buf *out)
 {
     for (size_t i = 0; i < w->rules_count; i++)
@@ -31,7 +31,7 @@ static void add_inert(const struct px_worker *w, struct px_buf *out)
             }
 }
 
-/* What px policy check says of the same directories in a box. */
+/* The warnings of px policy check about the same directories. */
 static int add_wide(const struct px_worker *w, struct px_buf *out, struct px_err *e)
 {
     struct px_policy *policy = NULL;
