@@ -1,4 +1,4 @@
-/* Tools that work on files: arguments to a request of px/files.h, and its answer to what a model reads. */
+/* File tools: converts arguments to a request of px/files.h, and its answer to text for the model. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static json_t *make_request(const struct tool *tool, const json_t *args)
     return request;
 }
 
-/* Takes the request. */
+/* Takes ownership of the request. */
 static int ask(const struct px_files *files, const char *op, json_t *request, struct px_files_answer *ret,
                struct px_err *e)
 {
@@ -33,7 +33,7 @@ static int ask(const struct px_files *files, const char *op, json_t *request, st
     return text ? px_files_call_json(files, op, text, strlen(text), ret, e) : px_no_memory(e);
 }
 
-/* Takes the answer. */
+/* Takes ownership of the answer. */
 static int tell(struct tool_call *call, struct px_files_answer *a, bool with_text)
 {
     if (with_text)
@@ -49,7 +49,7 @@ int tool_files(const struct tool *tool, struct tool_call *call, struct px_err *e
     return ask(call->files, tool->op, make_request(tool, call->args), &a, e) < 0 ? -1 : tell(call, &a, true);
 }
 
-/* The answer as a document, with its text already told; NULL with an error. */
+/* The answer as a document; its text is already in the output. NULL with an error. */
 static json_t *ask_document(const struct tool *tool, struct tool_call *call, json_t *request,
                             struct px_err *e)
 {
@@ -104,7 +104,7 @@ static void cut_lines(const char *data, size_t len, uint64_t lines, bool last, s
     *end = len;
     if (last) {
         size_t at =
-            len - (len > 0 && data[len - 1] == '\n'); /* the end of the last line does not begin one */
+            len - (len > 0 && data[len - 1] == '\n'); /* the final newline does not start a line */
         while (at > 0 && (data[at - 1] != '\n' || --lines > 0))
             at--;
         *begin = at;
@@ -234,7 +234,7 @@ static void add_truncated(struct tool_call *call, const json_t *doc)
 
 static int all_roots(struct tool_call *call, bool nested);
 
-/* "." and "" stand for all roots, whose names are then what is listed. */
+/* "." and "" mean all roots, whose names are then listed. */
 static bool wants_roots(const struct tool_call *call)
 {
     const char *path = json_string_value(json_object_get(call->args, "path"));
@@ -282,7 +282,7 @@ int tool_roots(const struct tool *tool, struct tool_call *call, struct px_err *e
 
 /* ---- a tree ---- */
 
-/* Where the children of a path go: the array of the longest directory above it that was listed. Borrowed. */
+/* The array for the children of a path: that of its nearest listed parent. Borrowed. */
 static json_t *parent_of(json_t *places, const char *path, json_t *top)
 {
     const char *slash = strrchr(path, '/');
@@ -317,8 +317,8 @@ static size_t levels(const char *path)
     return n;
 }
 
-/* A directory comes before what lies in it: the entries are sorted. Each level indents all that is below it, so the text
- * of a deep tree grows with the square of its depth; what is deeper than the bound is in the list of paths alone. */
+/* Entries are sorted, so a directory comes before its content. Indentation makes the text of a deep tree grow with the
+ * square of its depth; deeper entries than the limit are only in the list of paths. */
 static char *tree_text(const json_t *entries, bool *ret_cut)
 {
     json_t *top = json_array(), *places = json_object();
@@ -356,7 +356,7 @@ int tool_tree(const struct tool *tool, struct tool_call *call, struct px_err *e)
         px_buf_printf(&call->text, "... (what lies deeper than %d levels is left out)\n", TREE_LEVELS_MAX);
     add_truncated(call, doc);
     json_decref(doc);
-    return r; /* a text that is too large is said by the one who answers */
+    return r; /* the caller reports a text that is too large */
 }
 
 static int all_roots(struct tool_call *call, bool nested)
